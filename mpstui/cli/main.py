@@ -1,0 +1,108 @@
+"""Entry point: find the command's module, hand it its arguments, turn errors into sentences and exit codes.
+
+A command is one module of this package with ``HELP``, ``configure(parser)`` and ``run(args) -> int``. Only the one that
+was asked for is imported, so that `mpstui ps` never pays for the screen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from .. import __version__
+from ..core.errors import OperationError, UsageError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    # command: (module in this package, one line of help)
+    "launch": ("launch", "start a saved profile, detached"),
+    "run": ("run", "start any command, no profile needed"),
+    "watch": ("watch", "open the screen on a log, heartbeat or folder that mpstui did not start"),
+    "ps": ("ps", "list runs, newest first"),
+    "show": ("show", "print everything known about one run"),
+    "logs": ("logs", "print a run's output"),
+    "wait": ("wait", "wait until a run has ended"),
+    "stop": ("stop", "ask a run to save and end, then insist"),
+    "kill": ("kill", "end a run at once"),
+    "pause": ("pause", "freeze a run's processes"),
+    "continue": ("resume", "let a paused run go on"),
+    "restart": ("restart", "start a new attempt of a run, on another device if you like"),
+    "clear-cache": ("clear_cache", "have the trainer return its device's cached memory"),
+    "parse": ("parse", "print what the reader understands of a log or metric file"),
+    "diagnose": ("diagnose", "explain a crash: causes, evidence, remedies"),
+    "profiles": ("profiles", "list, show, check and save launch profiles"),
+    "doctor": ("doctor", "check this machine: devices, torch, memory, limits"),
+    "bench": ("bench", "measure CPU, device, bf16 and compile on this machine"),
+    "demo": ("demo", "launch the quick-start profile and open its screen"),
+}
+USAGE_EXIT = 2
+
+
+class CommandParser(argparse.ArgumentParser):
+    """An argument parser whose errors are one sentence and a hint."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{self.prog}: {message}", f"see `{self.prog} --help`")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0 done, 1 failed, 2 used wrongly."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(arguments)
+    except UsageError as error:
+        _complain(error.sentence, error.hint)
+        return USAGE_EXIT
+    except OperationError as error:
+        _complain(error.sentence, error.hint)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) has gone: nobody is left to tell. Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments or arguments[0].startswith("-"):
+        return _bare(arguments)
+    command = arguments[0]
+    if command not in COMMANDS:
+        raise UsageError(f"mpstui has no command {command!r}", _nearest(command))
+    module_name, help_line = COMMANDS[command]
+    module = import_module(f".{module_name}", __package__)
+    parser = CommandParser(prog=f"mpstui {command}", description=getattr(module, "HELP", help_line))
+    module.configure(parser)
+    return int(module.run(parser.parse_args(arguments[1:])))
+
+
+def _bare(arguments: list[str]) -> int:
+    """`mpstui` alone opens the screen; `--help` and `--version` answer."""
+    parser = CommandParser(
+        prog="mpstui",
+        description="Launch, watch and rescue PyTorch trainings.",
+        epilog="commands:\n" + "\n".join(f"  {name:<12} {text}" for name, (_, text) in COMMANDS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="mpstui [COMMAND ...]",
+    )
+    parser.add_argument("--version", action="version", version=f"mpstui {__version__}")
+    module = import_module(".screen", __package__)
+    module.configure(parser)
+    return int(module.run(parser.parse_args(arguments)))
+
+
+def _nearest(command: str) -> str:
+    from difflib import get_close_matches
+
+    found = get_close_matches(command, COMMANDS, n=1)
+    return f"did you mean `mpstui {found[0]}`?" if found else "see `mpstui --help`"
+
+
+def _complain(sentence: str, hint: str) -> None:
+    print(f"mpstui: {sentence}" if not sentence.startswith("mpstui") else sentence, file=sys.stderr)
+    if hint:
+        print(f"hint: {hint}", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""The headless monitor: everything mpstui knows, without a screen."""
