@@ -1,0 +1,215 @@
+"""What the screen and the commands are given: frozen pictures of runs and of the machine. None means unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from ...wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
+
+
+class State(StrEnum):
+    """Where a run is, told from its witnesses (never stored)."""
+
+    QUEUED = "queued"
+    BACKING_OFF = "backing_off"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    KILLED = "killed"
+    LOST = "lost"
+    UNSUPERVISED = "unsupervised"
+    STOP_FAILED = "stop_failed"
+    DEPENDENCY_FAILED = "dependency_failed"
+    UNREADABLE = "unreadable"
+    WATCHED = "watched"
+
+    @property
+    def active(self) -> bool:
+        """Whether something is, or will by itself be, running."""
+        return self in _ACTIVE
+
+
+_ACTIVE = frozenset(
+    {
+        State.QUEUED,
+        State.BACKING_OFF,
+        State.STARTING,
+        State.RUNNING,
+        State.STOPPING,
+        State.UNSUPERVISED,
+        State.STOP_FAILED,
+        State.WATCHED,
+    }
+)
+
+
+class Health(StrEnum):
+    """What a running run is doing."""
+
+    WARMING = "warming"
+    TRAINING = "training"
+    EVALUATING = "evaluating"
+    SAVING = "saving"
+    STALLED = "stalled"
+    HUNG = "hung"
+    PAUSED = "paused"
+    SLEPT = "slept"
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesView:
+    """One metric's history, already thinned: columns of (x, minimum, maximum, mean), plus NaN gaps and attempt marks.
+
+    ``x`` is the global step unless ``axis`` says otherwise. A non-finite point is a gap: its mean is NaN.
+    """
+
+    name: str
+    axis: str
+    x: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    mean: Sequence[float]
+    smooth: Sequence[float]
+    """Debiased exponential moving average of ``mean``; NaN where there is a gap."""
+    count: int
+    """Points seen, before thinning."""
+    first: float | None = None
+    last: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    attempt_marks: Sequence[float] = ()
+    """x positions where a new attempt took over."""
+    evaluation: bool = False
+    """Measured on validation data."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExitSummary:
+    """How the newest attempt ended."""
+
+    code: int | None
+    signal: int | None
+    cause: str | None
+    requested_by: str | None
+    action: str | None = None
+    ended: float | None = None
+    spawn_error: str | None = None
+    evidence: Mapping[str, str] = field(default_factory=dict)
+
+    def sentence(self) -> str:
+        """Exit or signal in a few words, for people."""
+        import signal as signals
+
+        if self.spawn_error:
+            return f"could not be started: {self.spawn_error}"
+        if self.signal is not None:
+            try:
+                name = signals.Signals(self.signal).name
+            except ValueError:
+                name = str(self.signal)
+            return f"ended by {name}" + (f", asked for by {self.requested_by}" if self.requested_by else "")
+        return "exit code unknown" if self.code is None else f"exit code {self.code}"
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """One checkpoint file."""
+
+    path: Path
+    size_bytes: int
+    time: float
+    step: int | None = None
+    best: bool = False
+    complete: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class RunEvent:
+    """One line of events.jsonl."""
+
+    time: float
+    attempt: int
+    event: str
+    text: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class RunSnapshot:
+    """One run, as known at ``seen``."""
+
+    run: str
+    name: str
+    dir: Path
+    state: State
+    seen: float
+    reason: str = ""
+    """One sentence: which witness says so, or what is wrong."""
+    health: Health | None = None
+    health_note: str = ""
+    """A few words beside the health: ``slept 6 h``, ``no beat for 90 s``."""
+    profile: str | None = None
+    recipe: str | None = None
+    device: DeviceReading = field(default_factory=DeviceReading)
+    """The device the trainer reports; its ``type`` falls back to what was asked for only when that is not ``auto``."""
+    device_asked: str | None = None
+    data: str | None = None
+    epoch: float | None = None
+    epochs: float | None = None
+    step: int | None = None
+    steps: int | None = None
+    epoch_step: int | None = None
+    epoch_steps: int | None = None
+    loss: float | None = None
+    loss_is_finite: bool = True
+    """False: the newest reported loss was NaN or infinite (then ``loss`` is None)."""
+    lr: float | None = None
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    samples_per_second: float | None = None
+    steps_per_second: float | None = None
+    eta_seconds: float | None = None
+    epoch_eta_seconds: float | None = None
+    memory: MemoryReading = field(default_factory=MemoryReading)
+    attempt: int = 0
+    attempts: int = 0
+    pid: int | None = None
+    started: float | None = None
+    ended: float | None = None
+    updated: float | None = None
+    """When the run last showed a sign of life (heartbeat, output)."""
+    exit: ExitSummary | None = None
+    checkpoint: CheckpointNote | None = None
+    checkpoints: tuple[Checkpoint, ...] = ()
+    events: tuple[RunEvent, ...] = ()
+    series: Mapping[str, SeriesView] = field(default_factory=dict)
+    argv: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    """What the launch added to the environment, secret values masked."""
+    paused: bool = False
+    output: Path | None = None
+    """The newest attempt's output file, when it exists."""
+    tree_memory_bytes: int | None = None
+    """Resident memory of the trainer and its descendants."""
+    survivors: tuple[int, ...] = ()
+    readers: str | None = None
+    """Where the numbers come from: heartbeat, output.log, or a metric file."""
+
+    @property
+    def train_loss(self) -> SeriesView | None:
+        """The training loss curve."""
+        return self.series.get("loss")
+
+
+@dataclass(frozen=True, eq=False)
+class Availability:
+    """Whether a key can work for a run now, and the sentence that says why not."""
+
+    ok: bool
+    why: str = ""

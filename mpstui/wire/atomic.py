@@ -1,0 +1,125 @@
+"""Writes that are whole or not there: temp file in the same folder, fsync, rename, fsync of the folder."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from . import jsontext
+
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
+
+
+def write_bytes(path: Path, data: bytes, *, durable: bool = False, sync: bool = True) -> None:
+    """Replace ``path`` by ``data``; a reader sees the old content or the new, never a part.
+
+    Args:
+        durable: also flush the drive's own cache (F_FULLFSYNC on macOS, where fsync does not). For exit records.
+        sync: False leaves the flush to the kernel: for heartbeats, which a crash of the machine makes worthless anyway.
+
+    Raises:
+        OSError: nothing was changed (disk full, read-only); the temp file is gone.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+        try:
+            _write_all(descriptor, data)
+            if sync:
+                flush_to_disk(descriptor, drive_cache=durable)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    if sync:
+        _sync_folder(path.parent)
+
+
+def write_json(path: Path, value: Any, *, durable: bool = False, sync: bool = True) -> None:
+    """Replace ``path`` by ``value`` as JSON; see :func:`write_bytes`."""
+    write_bytes(path, (jsontext.dump(value) + "\n").encode(), durable=durable, sync=sync)
+
+
+def create_json(path: Path, value: Any) -> bool:
+    """Create ``path`` whole, or leave the one that is there; True when it was created.
+
+    A hard link is the one portable "create with content, atomically, unless it exists".
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+    write_bytes(temporary, (jsontext.dump(value) + "\n").encode())
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    return True
+
+
+def append_line(path: Path, value: Any) -> None:
+    """Append one JSON line in one write; writers in other processes never interleave inside it.
+
+    A torn line left by a writer that died is closed first, so that it costs itself and not its neighbour.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE)
+    try:
+        size = os.fstat(descriptor).st_size
+        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        _write_all(descriptor, (b"\n" if torn else b"") + (jsontext.dump(value) + "\n").encode())
+    finally:
+        os.close(descriptor)
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object in ``path``, None when there is no such file.
+
+    Raises:
+        UnreadableRecord: there is something, but it is not one JSON object.
+        OSError: the file is there and cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return jsontext.load_object(data)
+
+
+def make_private_folder(path: Path) -> None:
+    """Create a folder and its missing parents, readable by this user alone."""
+    path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+
+
+def flush_to_disk(descriptor: int, *, drive_cache: bool) -> None:
+    """fsync; on macOS with ``drive_cache`` F_FULLFSYNC, since fsync(2) there leaves data in the drive's cache."""
+    if drive_cache and sys.platform == "darwin":
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+        except OSError:
+            pass  # network volumes refuse it; the plain fsync below is the best there is
+        else:
+            return
+    os.fsync(descriptor)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _sync_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # some file systems cannot sync a folder; the rename itself is done
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,76 @@
+"""Requests and their answers: one file each, whole or not there, so that any number of clients can ask at once."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import secrets as entropy
+import socket
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from . import atomic, records
+from .jsontext import UnreadableRecord
+from .records import Ack, Request
+from .rundir import RunDir
+
+
+def asker() -> str:
+    """Who asks, for the record: ``user@host:pid``."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname().split('.')[0]}:{os.getpid()}"
+
+
+def new_request(
+    action: str, attempt: int, now: float, *, by: str | None = None, options: Mapping[str, Any] | None = None
+) -> Request:
+    """A request that does not exist yet; ids sort by time."""
+    request_id = f"{int(now * 1000):013d}-{entropy.token_hex(4)}"
+    return Request(request_id, action, attempt, by or asker(), now, dict(options or {}))
+
+
+def submit(run: RunDir, request: Request) -> Request:
+    """Write a request where its run will find it.
+
+    Raises:
+        OSError: it could not be written (disk full, read-only home).
+    """
+    atomic.make_private_folder(run.requests)
+    atomic.create_json(run.request(request.id), request.to_json())
+    return request
+
+
+def unanswered(run: RunDir) -> Iterator[Request]:
+    """Requests without an answer, oldest first; an unreadable one is passed over and left where it is."""
+    try:
+        names = sorted(entry.name for entry in run.requests.iterdir())
+    except OSError:
+        return
+    answered = {name[: -len(".ack.json")] for name in names if name.endswith(".ack.json")}
+    for name in names:
+        if name.startswith(".") or not name.endswith(".json") or name.endswith(".ack.json"):
+            continue
+        if name[: -len(".json")] in answered:
+            continue
+        try:
+            found = records.read(Request, run.requests / name)
+        except (UnreadableRecord, OSError):
+            continue
+        if found is not None:
+            yield found
+
+
+def answer(run: RunDir, ack: Ack) -> bool:
+    """Write an answer; the first one stands. True when it was ours."""
+    return atomic.create_json(run.ack(ack.id), ack.to_json())
+
+
+def answer_to(run: RunDir, request_id: str) -> Ack | None:
+    """The answer to a request, None while there is none."""
+    try:
+        return records.read(Ack, run.ack(request_id))
+    except UnreadableRecord:
+        return None

@@ -1,0 +1,153 @@
+"""The names inside a run directory. This is the only place that knows them."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+SCHEMA = 1
+_UNSAFE = re.compile(r"[^a-z0-9]+")
+_RANK_HEARTBEAT = re.compile(r"heartbeat\.rank(\d+)\.json")
+
+
+@dataclass(frozen=True)
+class AttemptDir:
+    """One attempt's files: ``attempts/<n>/``."""
+
+    path: Path
+    number: int
+
+    @property
+    def launch(self) -> Path:
+        """What was really started: argv, environment delta, device, checkpoint, time."""
+        return self.path / "launch.json"
+
+    @property
+    def output(self) -> Path:
+        """Standard output and standard error of the attempt, one append-only file."""
+        return self.path / "output.log"
+
+    @property
+    def exit(self) -> Path:
+        """Written once, when the attempt has ended. No exit record never means success."""
+        return self.path / "exit.json"
+
+    def heartbeat(self, rank: int = 0) -> Path:
+        """The newest heartbeat of one rank."""
+        return self.path / ("heartbeat.json" if rank == 0 else f"heartbeat.rank{rank}.json")
+
+    def rank_heartbeats(self) -> dict[int, Path]:
+        """Heartbeat files of the ranks above 0 that exist now."""
+        found = ((_RANK_HEARTBEAT.fullmatch(entry.name), entry) for entry in self.path.glob("heartbeat.rank*.json"))
+        return {int(match[1]): entry for match, entry in found if match}
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """One run's directory: ``runs/<run-id>/``."""
+
+    path: Path
+
+    @property
+    def run(self) -> str:
+        """The run id, which is the directory's name."""
+        return self.path.name
+
+    @property
+    def spec(self) -> Path:
+        """What was asked, frozen."""
+        return self.path / "spec.json"
+
+    @property
+    def status(self) -> Path:
+        """The supervisor's own record: phase, attempt, pids."""
+        return self.path / "status.json"
+
+    @property
+    def supervisor_lock(self) -> Path:
+        """Held by the supervisor as long as it lives."""
+        return self.path / "supervisor.lock"
+
+    @property
+    def run_lock(self) -> Path:
+        """Held by the supervisor's trainer and whatever inherits its descriptors."""
+        return self.path / "run.lock"
+
+    @property
+    def supervisor_log(self) -> Path:
+        """The supervisor's own words."""
+        return self.path / "supervisor.log"
+
+    @property
+    def reserve(self) -> Path:
+        """A few kilobytes kept back, given up so that an exit record fits on a full disk."""
+        return self.path / "reserve"
+
+    @property
+    def metrics(self) -> Path:
+        """Every reported point of all attempts, append only."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def events(self) -> Path:
+        """What happened, append only."""
+        return self.path / "events.jsonl"
+
+    @property
+    def requests(self) -> Path:
+        """One request a file, its answer beside it."""
+        return self.path / "requests"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where the shipped trainers save."""
+        return self.path / "checkpoints"
+
+    def attempt(self, number: int) -> AttemptDir:
+        """The files of attempt ``number`` (from 1), whether they exist or not."""
+        return AttemptDir(self.path / "attempts" / str(number), number)
+
+    def attempt_numbers(self) -> list[int]:
+        """Attempts that have a folder, in order."""
+        try:
+            names = [entry.name for entry in (self.path / "attempts").iterdir()]
+        except OSError:
+            return []
+        return sorted(int(name) for name in names if name.isdigit() and name != "0")
+
+    def request(self, request_id: str) -> Path:
+        """The file of one request."""
+        return self.requests / f"{request_id}.json"
+
+    def ack(self, request_id: str) -> Path:
+        """The file of one request's answer."""
+        return self.requests / f"{request_id}.ack.json"
+
+
+def slug(name: str, *, longest: int = 32) -> str:
+    """The part of a run id that a person recognises: lower-case ASCII letters, digits and dashes."""
+    return _UNSAFE.sub("-", name.lower()).strip("-")[:longest].strip("-") or "run"
+
+
+def new_run_id(name: str, now: float) -> str:
+    """UTC time and name: ``20261121-114700-cifar-10``; sorts by time, is never reused (see :func:`create_run_dir`)."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{slug(name)}"
+
+
+def create_run_dir(runs: Path, name: str, now: float) -> RunDir:
+    """Create a fresh run directory under ``runs``; two launches in one second get different ids."""
+    runs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    base = new_run_id(name, now)
+    for number in range(1, 10_000):
+        path = runs / (base if number == 1 else f"{base}-{number}")
+        try:
+            path.mkdir(mode=0o700)
+        except FileExistsError:
+            continue
+        run = RunDir(path)
+        run.requests.mkdir(mode=0o700)
+        (path / "attempts").mkdir(mode=0o700)
+        return run
+    raise OSError(f"{runs} already holds 10,000 runs named {base}")
