@@ -1,0 +1,155 @@
+"""How far a training is from dying of memory, from what is known of it.
+
+Three limits can end it: the device's (the allocator's driver memory, or on unified memory the footprint, against
+Metal's recommended working set), and the machine's own memory. The pressure level and the growth of swap predict a
+freeze where the allocator's counters do not: a Mac has rebooted with 46 GB reported and 110 GB held (mlx#3896).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from mpstui.core.telemetry.model import PressureLevel
+from mpstui.core.telemetry.robust import Point, is_growing, slope
+
+Limit = Literal["device", "footprint", "system"]
+Amounts: TypeAlias = tuple[int | None, int | None]
+
+SWAP_ALARM_BYTES = 2**30
+SWAP_ALARM_SECONDS = 60.0
+TIGHT_FRACTION = 0.9
+# A limit that is days away at the present slope is no news.
+HORIZON_SECONDS = 24 * 3600.0
+# The trend is that of the last ten minutes: longer would average over an epoch's validation.
+TREND_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPoint:
+    """What was known at ``time`` (seconds). ``system_limit`` is the machine's memory, or a tighter control group's."""
+
+    time: float
+    allocated: int | None = None
+    driver: int | None = None
+    limit: int | None = None
+    footprint: int | None = None
+    system_used: int | None = None
+    system_limit: int | None = None
+    swap_used: int | None = None
+    pressure: PressureLevel | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headroom:
+    """Where the nearest limit is.
+
+    ``used_fraction`` is 1 at the limit and may exceed it (MPS allows more than the recommended maximum).
+    ``seconds_to_limit`` is the time to whichever limit comes first at the present slope, None unless memory is really
+    growing and that limit is less than a day away.
+    ``freeable_bytes`` is what clearing the device's cache can give back. ``warnings`` are sentences for a person.
+    """
+
+    nearest: Limit
+    used_fraction: float
+    used_bytes: int
+    limit_bytes: int
+    growth_bytes_per_second: float | None = None
+    seconds_to_limit: float | None = None
+    freeable_bytes: int | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def free_fraction(self) -> float:
+        """What is left, 0 at the limit and beyond."""
+        return max(0.0, 1.0 - self.used_fraction)
+
+
+_LIMITS: dict[Limit, Callable[[MemoryPoint], Amounts]] = {
+    "device": lambda point: (point.driver if point.driver is not None else point.allocated, point.limit),
+    "footprint": lambda point: (point.footprint, point.limit),
+    "system": lambda point: (point.system_used, point.system_limit),
+}
+
+
+def headroom(points: Sequence[MemoryPoint], unified: bool = True) -> Headroom | None:
+    """The nearest limit now, judged from ``points`` in order of time; None if no limit and its use are both known.
+
+    ``unified`` says that device and system share memory, so that the footprint counts against the device's limit.
+    """
+    if not points:
+        return None
+    now = points[-1]
+    names: list[Limit] = ["device", "footprint", "system"] if unified else ["device", "system"]
+    known = [
+        (used / limit, name, used, limit) for name in names for used, limit in (_LIMITS[name](now),) if used and limit
+    ]
+    if not known:
+        return None
+    fraction, nearest, used, limit = max(known)
+    recent = [point for point in points if point.time >= now.time - TREND_SECONDS]
+    growths = {name: _growth([(point.time, _LIMITS[name](point)[0]) for point in recent]) for _, name, _, _ in known}
+    times = [_seconds_to(limit - used, growths[name]) for _, name, used, limit in known]
+    return Headroom(
+        nearest=nearest,
+        used_fraction=fraction,
+        used_bytes=used,
+        limit_bytes=limit,
+        growth_bytes_per_second=growths[nearest],
+        seconds_to_limit=min((seconds for seconds in times if seconds is not None), default=None),
+        freeable_bytes=freeable(now),
+        warnings=tuple(_warnings(recent, nearest, fraction)),
+    )
+
+
+def freeable(point: MemoryPoint) -> int | None:
+    """What clearing the cache can free at most: driver memory that no live tensor uses. None if either is unknown."""
+    if point.driver is None or point.allocated is None:
+        return None
+    return max(0, point.driver - point.allocated)
+
+
+def leaks_outside_allocator(points: Sequence[MemoryPoint]) -> bool:
+    """Whether the footprint grows while the driver's memory does not: a leak outside the allocator (pytorch#132596)."""
+    footprint = _known((point.time, point.footprint) for point in points)
+    driver = _known((point.time, point.driver) for point in points)
+    return bool(driver) and is_growing(footprint) and not is_growing(driver)
+
+
+def _known(points: Iterable[tuple[float, int | None]]) -> list[Point]:
+    return [(time, float(value)) for time, value in points if value is not None]
+
+
+def _growth(points: Sequence[tuple[float, int | None]]) -> float | None:
+    known = _known(points)
+    rate = slope(known) if is_growing(known) else None
+    return rate if rate is not None and rate > 0 else None
+
+
+def _seconds_to(left: int, growth: float | None) -> float | None:
+    if growth is None:
+        return None
+    seconds = max(0, left) / growth
+    return seconds if seconds <= HORIZON_SECONDS else None
+
+
+def _warnings(recent: Sequence[MemoryPoint], nearest: Limit, fraction: float) -> Iterable[str]:
+    now = recent[-1]
+    if now.pressure == "critical":
+        yield "The system is critically short of memory."
+    elif now.pressure == "warn":
+        yield "The system is short of memory."
+    if fraction >= TIGHT_FRACTION:
+        yield f"The {nearest} memory is {fraction:.0%} of its limit."
+    grown = _swap_growth(recent)
+    if grown is not None and grown >= SWAP_ALARM_BYTES:
+        yield f"Swap grew by {grown / 2**30:.1f} GiB within {SWAP_ALARM_SECONDS:.0f} s: the machine may freeze."
+    if leaks_outside_allocator(recent):
+        yield "The process grows while its device memory does not: something outside the allocator leaks."
+
+
+def _swap_growth(recent: Sequence[MemoryPoint]) -> int | None:
+    since = recent[-1].time - SWAP_ALARM_SECONDS
+    used = [point.swap_used for point in recent if point.time >= since and point.swap_used is not None]
+    return used[-1] - min(used) if len(used) > 1 else None

@@ -1,0 +1,155 @@
+"""What is known about the machine and about one trainer's processes at one moment.
+
+Every quantity may be None, which means unknown and never zero. ``reasons`` says why a field is unknown, ``provenance``
+names the source that gave a known one. Each field states its sensible range beside its declaration: a reading outside
+it is refused by :mod:`mpstui.core.telemetry.sense`, whichever source it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+PressureLevel = Literal["normal", "warn", "critical"]
+ThermalLevel = Literal["nominal", "moderate", "heavy", "trapping", "sleeping"]
+
+NO_SOURCE = "no source on this machine gives it"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The closed range that a quantity can sensibly have, and the unit used in the sentence that refuses it."""
+
+    low: float
+    high: float
+    unit: str
+
+
+PERCENT = {"limits": Limits(0, 100, "%")}
+# Integers of the IORegistry that stand for "none" sit near 2**64; no machine has eight petabytes of memory.
+BYTES = {"limits": Limits(0, 2**53, "bytes")}
+CAPACITY = {"limits": Limits(1, 2**53, "bytes")}
+CELSIUS = {"limits": Limits(1, 150, "degrees Celsius")}
+WATTS = {"limits": Limits(0, 100_000, "W")}
+MEGAHERTZ = {"limits": Limits(0, 20_000, "MHz")}
+COUNT = {"limits": Limits(1, 100_000, "")}
+CORES_PERCENT = {"limits": Limits(0, 10_000_000, "%")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuSample:
+    """One accelerator. ``index`` is the source's own order, which for NVIDIA is PCI order and not CUDA's.
+
+    ``busy_percent`` is the share of time in which anything ran, at whatever clock: it says busy, not fast.
+    ``memory_used_bytes`` counts every process of the machine. Unified memory has no total of its own.
+    """
+
+    index: int = 0
+    name: str | None = None
+    uuid: str | None = None
+    cores: int | None = field(default=None, metadata=COUNT)
+    busy_percent: float | None = field(default=None, metadata=PERCENT)
+    memory_used_bytes: int | None = field(default=None, metadata=BYTES)
+    memory_allocated_bytes: int | None = field(default=None, metadata=BYTES)
+    memory_total_bytes: int | None = field(default=None, metadata=CAPACITY)
+    temperature_celsius: float | None = field(default=None, metadata=CELSIUS)
+    power_watts: float | None = field(default=None, metadata=WATTS)
+    power_limit_watts: float | None = field(default=None, metadata=WATTS)
+    clock_mhz: float | None = field(default=None, metadata=MEGAHERTZ)
+    memory_clock_mhz: float | None = field(default=None, metadata=MEGAHERTZ)
+    throttle_reasons: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFacts:
+    """The machine as a whole; a source fills in what it knows.
+
+    ``memory_used_bytes`` on macOS is what Activity Monitor calls Memory Used, on Linux total minus available.
+    ``wired_limit_bytes`` is the ``iogpu.wired_limit_mb`` that a person has set; at its default it is unknown.
+    ``power_watts`` is the whole machine's. ``cgroup_*`` hold where the monitor's own control group has a limit.
+    """
+
+    chip: str | None = None
+    machine_model: str | None = None
+    cpu_count: int | None = field(default=None, metadata=COUNT)
+    cpu_performance_cores: int | None = field(default=None, metadata=COUNT)
+    cpu_efficiency_cores: int | None = field(default=None, metadata=COUNT)
+    cpu_percent: float | None = field(default=None, metadata=PERCENT)
+    cpu_temperature_celsius: float | None = field(default=None, metadata=CELSIUS)
+    cpu_power_watts: float | None = field(default=None, metadata=WATTS)
+    power_watts: float | None = field(default=None, metadata=WATTS)
+    memory_total_bytes: int | None = field(default=None, metadata=CAPACITY)
+    memory_used_bytes: int | None = field(default=None, metadata=BYTES)
+    memory_available_bytes: int | None = field(default=None, metadata=BYTES)
+    swap_total_bytes: int | None = field(default=None, metadata=BYTES)
+    swap_used_bytes: int | None = field(default=None, metadata=BYTES)
+    pressure: PressureLevel | None = None
+    pressure_percent: float | None = field(default=None, metadata=PERCENT)
+    thermal: ThermalLevel | None = None
+    wired_limit_bytes: int | None = field(default=None, metadata=CAPACITY)
+    cgroup_limit_bytes: int | None = field(default=None, metadata=CAPACITY)
+    cgroup_used_bytes: int | None = field(default=None, metadata=BYTES)
+    cgroup_cpu_limit: float | None = field(default=None, metadata={"limits": Limits(0.001, 100_000, "cores")})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessFacts:
+    """One process. ``cpu_seconds`` and ``gpu_seconds`` are counters since its start; ``created`` is in Unix seconds."""
+
+    parent: int | None = None
+    created: float | None = None
+    rss_bytes: int | None = field(default=None, metadata=BYTES)
+    footprint_bytes: int | None = field(default=None, metadata=BYTES)
+    gpu_memory_bytes: int | None = field(default=None, metadata=BYTES)
+    cpu_seconds: float | None = field(default=None, metadata={"limits": Limits(0, 1e12, "s")})
+    gpu_seconds: float | None = field(default=None, metadata={"limits": Limits(0, 1e12, "s")})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemSample(HostFacts):
+    """The machine at ``time`` (Unix seconds).
+
+    ``provenance`` and ``reasons`` are keyed by field name, for a GPU by ``"gpu0.busy_percent"``.
+    """
+
+    time: float
+    gpus: tuple[GpuSample, ...] = ()
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def usable_memory_bytes(self) -> int | None:
+        """Memory that a process here can really get: the machine's, or the control group's where that is less."""
+        known = [size for size in (self.memory_total_bytes, self.cgroup_limit_bytes) if size is not None]
+        return min(known) if known else None
+
+    def why_unknown(self, name: str) -> str:
+        """Why field ``name`` (or ``gpu0.name``) is None, in words for a person."""
+        general = self.reasons.get("gpus", NO_SOURCE) if name.startswith("gpu") else NO_SOURCE
+        return self.reasons.get(name, general)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeSample:
+    """One trainer with all its descendants at ``time`` (Unix seconds).
+
+    ``rss_bytes`` counts shared pages once per process, so it is an upper bound where workers share data; on macOS it
+    misses GPU memory as well. ``footprint_bytes`` is additive and right: Activity Monitor's Memory on macOS, the
+    proportional set size with swap on Linux. ``cpu_percent`` is 100 per busy core. ``gpu_percent`` is the share of
+    wall time in which the tree's work ran on the GPU.
+    """
+
+    time: float
+    process_count: int | None = None
+    rss_bytes: int | None = field(default=None, metadata=BYTES)
+    footprint_bytes: int | None = field(default=None, metadata=BYTES)
+    gpu_memory_bytes: int | None = field(default=None, metadata=BYTES)
+    gpu_percent: float | None = field(default=None, metadata=PERCENT)
+    cpu_percent: float | None = field(default=None, metadata=CORES_PERCENT)
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+    def why_unknown(self, name: str) -> str:
+        """Why field ``name`` is None, in words for a person."""
+        return self.reasons.get(name, NO_SOURCE)

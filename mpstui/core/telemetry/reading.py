@@ -1,0 +1,163 @@
+"""Reads one source with its own pace, deadline and memory of failure."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from mpstui.core.telemetry.model import GpuSample, ProcessFacts
+from mpstui.core.telemetry.sense import sensible, within_total
+from mpstui.core.telemetry.source import Facts, NotYet, Request, Source, SourceError
+
+MAX_BACKOFF_SECONDS = 60.0
+
+
+class Clock(Protocol):
+    """The module :mod:`time` is one."""
+
+    def time(self) -> float: ...
+    def monotonic(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a source said at ``monotonic`` seconds when asked ``request``."""
+
+    monotonic: float
+    request: Request
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceReport:
+    """How a source is doing, for a person: ``reason`` is empty while it answers, ``seconds`` is its last duration."""
+
+    name: str
+    verified: bool
+    period_seconds: float
+    seconds: float | None
+    reason: str
+
+
+class Reader:
+    """Keeps the last two readings of one source; rates need both."""
+
+    def __init__(self, source: Source, clock: Clock) -> None:
+        self.source = source
+        self.latest: Reading | None = None
+        self.previous: Reading | None = None
+        self.reason = ""
+        self._clock = clock
+        self._call: _Call | None = None
+        self._failures = 0
+        self._next_at = float("-inf")
+        self._seconds: float | None = None
+
+    def start(self, request: Request) -> None:
+        """Begin a reading if one is due; never a second one beside one that still hangs."""
+        if self._call is None and self._due(request):
+            self._call = _Call(self.source, request, self._clock.monotonic())
+
+    def finish(self) -> None:
+        """Take the reading that was started, waiting for it until the source's deadline at most."""
+        call = self._call
+        if call is None:
+            return
+        waited = self._clock.monotonic() - call.started
+        if call.ended.wait(max(0.0, self.source.timeout_seconds - waited)):
+            self._call = None
+            self._take(call)
+        else:
+            call.late = True
+            self._fail(SourceError(f"no answer for {self.source.timeout_seconds:g} s"))
+
+    def report(self) -> SourceReport:
+        """The state of the source in words."""
+        source = self.source
+        return SourceReport(
+            name=source.name,
+            verified=source.verified,
+            period_seconds=source.period_seconds,
+            seconds=self._seconds,
+            reason=self.reason,
+        )
+
+    def _due(self, request: Request) -> bool:
+        if self.source.per_process:
+            if not request.trees:
+                return False
+            known = self.latest.request.trees if self.latest else {}
+            if self._failures == 0 and not request.trees.keys() <= known.keys():
+                return True
+        return self._clock.monotonic() >= self._next_at
+
+    def _take(self, call: _Call) -> None:
+        self._seconds = self._clock.monotonic() - call.started
+        if call.late:
+            call.error = SourceError(f"the answer came after {self._seconds:.1f} s, too late to be shown as current")
+        if call.error is not None:
+            self._fail(call.error)
+            return
+        self._failures, self.reason = 0, ""
+        self._next_at = call.started + self.source.period_seconds
+        self.previous, self.latest = self.latest, Reading(call.started, call.request, checked(call.facts))
+
+    def _fail(self, error: Exception) -> None:
+        waits_for_more = isinstance(error, NotYet)
+        self._failures = 0 if waits_for_more else self._failures + 1
+        self.reason = str(error) if isinstance(error, SourceError) else f"{type(error).__name__}: {error}"
+        self.previous = self.latest = None
+        pause = self.source.period_seconds * 2 ** min(self._failures, 10)
+        longest = max(MAX_BACKOFF_SECONDS, self.source.period_seconds)
+        self._next_at = self._clock.monotonic() + (
+            self.source.period_seconds if waits_for_more else min(pause, longest)
+        )
+
+
+class _Call:
+    """One call of a source in a thread of its own, which may outlive its deadline but never blocks the exit."""
+
+    def __init__(self, source: Source, request: Request, started: float) -> None:
+        self.request = request
+        self.started = started
+        self.facts = Facts()
+        self.error: Exception | None = None
+        self.late = False
+        self.ended = threading.Event()
+        threading.Thread(target=self._run, args=(source,), name=f"telemetry {source.name}", daemon=True).start()
+
+    def _run(self, source: Source) -> None:
+        try:
+            self.facts = source.read(self.request)
+        except Exception as error:  # noqa: BLE001 - a source may raise anything; it becomes the reason shown to the user
+            self.error = error
+        finally:
+            self.ended.set()
+
+
+def checked(facts: Facts) -> Facts:
+    """``facts`` without the values that cannot be, each with its reason."""
+    host, reasons = sensible(facts.host)
+    for total, parts in (
+        ("memory_total_bytes", ("memory_used_bytes", "memory_available_bytes")),
+        ("swap_total_bytes", ("swap_used_bytes",)),
+    ):
+        host, refused = within_total(host, total, *parts)
+        reasons |= refused
+    gpus: list[GpuSample] = []
+    for gpu in facts.gpus:
+        kept, refused = _checked_gpu(gpu)
+        gpus.append(kept)
+        reasons |= {f"gpu{gpu.index}.{name}": reason for name, reason in refused.items()}
+    processes: dict[int, ProcessFacts] = {}
+    for pid, process in facts.processes.items():
+        processes[pid], refused = sensible(process)
+        reasons |= refused
+    return replace(facts, host=host, gpus=tuple(gpus), processes=processes, reasons={**facts.reasons, **reasons})
+
+
+def _checked_gpu(gpu: GpuSample) -> tuple[GpuSample, dict[str, str]]:
+    kept, reasons = sensible(gpu)
+    kept, refused = within_total(kept, "memory_total_bytes", "memory_used_bytes")
+    return kept, reasons | refused

@@ -1,0 +1,69 @@
+"""CPU, memory and swap of the machine through psutil: everything on Linux, the CPU alone on macOS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import psutil  # type: ignore[import-untyped]
+
+from mpstui.core.telemetry.model import HostFacts
+from mpstui.core.telemetry.source import Facts, PlainSource, Request
+
+CpuTimes = Mapping[str, float]
+# Guest time is counted inside user time already, and waiting for a disk is idling.
+_COUNTED_TWICE = frozenset({"guest", "guest_nice"})
+_IDLE = frozenset({"idle", "iowait"})
+
+
+def busy_percent(before: CpuTimes, after: CpuTimes) -> float | None:
+    """Share of all cores' time that was not idle between two readings; None if no time passed.
+
+    A counter that falls (it happens when a core is taken away) contributes nothing.
+    """
+    passed = {name: max(0.0, after[name] - before[name]) for name in after.keys() & before.keys() - _COUNTED_TWICE}
+    total = sum(passed.values())
+    idle = sum(seconds for name, seconds in passed.items() if name in _IDLE)
+    return 100 * (total - idle) / total if total > 0 else None
+
+
+def _read_cpu_times() -> CpuTimes:
+    times: dict[str, float] = psutil.cpu_times()._asdict()
+    return times
+
+
+class HostCpu(PlainSource):
+    """CPU share since the last reading.
+
+    ``psutil.cpu_percent`` keeps its last reading per calling thread and would answer 0.0 to each new thread.
+    """
+
+    name = "psutil cpu"
+    gives = ("cpu_percent",)
+
+    def __init__(self, read_times: Callable[[], CpuTimes] = _read_cpu_times) -> None:
+        self._read_times = read_times
+        self._before: CpuTimes | None = None
+
+    def read(self, request: Request) -> Facts:
+        before, self._before = self._before, self._read_times()
+        percent = None if before is None else busy_percent(before, self._before)
+        reasons = {"cpu_percent": "a share of time needs two readings"} if percent is None else {}
+        return Facts(host=HostFacts(cpu_percent=percent, cpu_count=psutil.cpu_count()), reasons=reasons)
+
+
+class HostMemory(PlainSource):
+    """Linux memory; used is what is not available, so that caches that can be dropped do not count."""
+
+    name = "psutil memory"
+    gives = ("memory_total_bytes", "memory_used_bytes", "memory_available_bytes", "swap_used_bytes")
+
+    def read(self, request: Request) -> Facts:
+        memory, swap = psutil.virtual_memory(), psutil.swap_memory()
+        host = HostFacts(
+            memory_total_bytes=memory.total,
+            memory_used_bytes=memory.total - memory.available,
+            memory_available_bytes=memory.available,
+            swap_total_bytes=swap.total,
+            swap_used_bytes=swap.used,
+        )
+        return Facts(host=host)

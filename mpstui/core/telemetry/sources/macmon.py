@@ -1,0 +1,139 @@
+"""Watts, temperatures and GPU clock of Apple Silicon from ``macmon pipe``, where that program is installed.
+
+One JSON object a line; the first comes after one interval. Field names by version: ``gpu_usage`` [MHz, ratio] since
+0.4 is scaled by clock and is no busy share; ``gpu_active_ratio`` since 0.8.0 is, comparable with ioreg's. Ratios are
+0 to 1. A temperature or ``sys_power`` of 0 means that the sensor could not be read. ``macmon serve`` listens on all
+interfaces and is never started.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mpstui.core.telemetry.command import Commands
+from mpstui.core.telemetry.model import GpuSample, HostFacts
+from mpstui.core.telemetry.source import Facts, NotYet, PlainSource, Request, SourceError
+
+_MAX_LINE_BYTES = 1 << 20
+
+
+def parse_line(line: str) -> Facts | None:
+    """One line of the pipe, or None if it is cut short or no JSON object."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return _facts(record) if isinstance(record, dict) else None
+
+
+class Macmon(PlainSource):
+    """One long-lived child, killed on close. It blocks on its own pipe while nobody reads, and costs nothing then."""
+
+    name = "macmon"
+    gives = ("power_watts", "cpu_power_watts", "cpu_temperature_celsius")
+
+    def __init__(self, commands: Commands, program: str, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._commands = commands
+        self._argv = (program, "pipe", "-i", str(int(self.period_seconds * 1000)))
+        self._monotonic = monotonic
+        self._child: subprocess.Popen[bytes] | None = None
+        self._partial = b""
+        self._read_at = 0.0
+
+    def read(self, request: Request) -> Facts:
+        child = self._child or self._start()
+        paused = self._monotonic() - self._read_at > 3 * self.period_seconds
+        self._read_at = self._monotonic()
+        line = self._newest_line(child)
+        if paused:  # what waited in the pipe is as old as the pause
+            raise NotYet("macmon has been asked again; its next line is on its way")
+        if line is None:
+            if child.poll() is not None:
+                self.close()
+                raise SourceError(f"macmon ended with exit code {child.returncode}")
+            raise NotYet("macmon has not printed a new line yet")
+        facts = parse_line(line)
+        if facts is None:
+            raise SourceError(f"macmon printed no JSON object: {line[:80]!r}")
+        return facts
+
+    def close(self) -> None:
+        child, self._child, self._partial = self._child, None, b""
+        if child is None:
+            return
+        child.kill()
+        child.wait()
+        if child.stdout is not None:
+            child.stdout.close()
+        self._commands.forget(child)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._child = self._commands.start(self._argv)
+        assert self._child.stdout is not None
+        os.set_blocking(self._child.stdout.fileno(), False)
+        self._read_at = self._monotonic()
+        return self._child
+
+    def _newest_line(self, child: subprocess.Popen[bytes]) -> str | None:
+        assert child.stdout is not None
+        while chunk := _read_available(child.stdout.fileno()):
+            self._partial = (self._partial + chunk)[-_MAX_LINE_BYTES:]
+        *lines, self._partial = self._partial.split(b"\n")
+        return lines[-1].decode("utf-8", "replace") if lines else None
+
+
+def _read_available(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 1 << 16)
+    except BlockingIOError:
+        return b""
+
+
+def _facts(record: Mapping[str, Any]) -> Facts:
+    memory, temperature = _object(record, "memory"), _object(record, "temp")
+    active = _number(record, "gpu_active_ratio")
+    host = HostFacts(
+        memory_total_bytes=_bytes(memory, "ram_total"),
+        memory_used_bytes=_bytes(memory, "ram_usage"),
+        swap_total_bytes=_bytes(memory, "swap_total"),
+        swap_used_bytes=_bytes(memory, "swap_usage"),
+        cpu_temperature_celsius=_number(temperature, "cpu_temp_avg") or None,
+        cpu_power_watts=_number(record, "cpu_power"),
+        power_watts=_number(record, "sys_power") or None,
+    )
+    gpu = GpuSample(
+        busy_percent=None if active is None else active * 100,
+        temperature_celsius=_number(temperature, "gpu_temp_avg") or None,
+        power_watts=_number(record, "gpu_power"),
+        clock_mhz=_number(record, "gpu_freq_mhz") or _first_number(record, "gpu_usage"),
+    )
+    scaled_only = {} if active is not None else {"gpu0.busy_percent": "this macmon gives the load scaled by clock only"}
+    return Facts(host=host, gpus=(gpu,), reasons=scaled_only)
+
+
+def _object(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = record.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _number(record: Mapping[str, Any], name: str) -> float | None:
+    return _as_number(record.get(name))
+
+
+def _as_number(value: object) -> float | None:
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _bytes(record: Mapping[str, Any], name: str) -> int | None:
+    value = record.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _first_number(record: Mapping[str, Any], name: str) -> float | None:
+    value = record.get(name)
+    return _as_number(value[0]) if isinstance(value, list) and value else None

@@ -1,0 +1,146 @@
+"""NVIDIA GPUs through NVML (the ``nvidia-ml-py`` binding, imported as ``pynvml`` when first read).
+
+Any single call may be unsupported on a card, a partition or a driver, and only its own field becomes unknown then.
+Function names without ``_v2`` are used throughout: the binding picks what the driver has. The busy share is that of
+the driver's last sampling period in which any kernel ran. Old bindings return names as bytes.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mpstui.core.telemetry.model import GpuSample, ProcessFacts
+from mpstui.core.telemetry.source import Facts, PlainSource, Request, SourceError
+
+_MILLI = 1e-3
+# nvml.h, nvmlClocksEventReasons: bits that mean the card runs slower than it could, in the order of how much it hurts.
+_THROTTLE_BITS = (
+    (0x40, "hardware thermal slowdown"),
+    (0x80, "hardware power brake"),
+    (0x08, "hardware slowdown"),
+    (0x20, "software thermal slowdown"),
+    (0x04, "power cap"),
+)
+_NO_VALUE = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE
+
+
+class Nvml(PlainSource):
+    """Every card, and the GPU memory of each watched process; a lost card can hang the driver, hence the timeout."""
+
+    name = "NVML"
+    gives = ("gpus", "gpu_memory_bytes")
+    verified = False
+
+    def __init__(self, load: Callable[[], Any] = lambda: importlib.import_module("pynvml")) -> None:
+        self._load = load
+        self._nvml: Any = None
+
+    def read(self, request: Request) -> Facts:
+        nvml = self._ready()
+        try:
+            handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+        except nvml.NVMLError as error:
+            self.close()  # the driver was reloaded, or a card fell off the bus
+            raise SourceError(f"the NVIDIA driver lists no cards: {error}") from error
+        reasons: dict[str, str] = {}
+        gpus = tuple(_Card(nvml, handle, index, reasons).sample() for index, handle in enumerate(handles))
+        return Facts(gpus=gpus, processes=_processes(nvml, handles, request, reasons), reasons=reasons)
+
+    def close(self) -> None:
+        nvml, self._nvml = self._nvml, None
+        if nvml is not None:
+            try:
+                nvml.nvmlShutdown()
+            except nvml.NVMLError:
+                return  # it was not up any more
+
+    def _ready(self) -> Any:
+        if self._nvml is None:
+            try:
+                nvml = self._load()
+            except ImportError as error:
+                raise SourceError("nvidia-ml-py is not installed; pip install 'mpstui[nvidia]'") from error
+            try:
+                nvml.nvmlInit()
+            except nvml.NVMLError as error:
+                raise SourceError(f"the NVIDIA driver does not answer: {error}") from error
+            self._nvml = nvml
+        return self._nvml
+
+
+class _Card:
+    """The calls for one card, each of which may fail alone."""
+
+    def __init__(self, nvml: Any, handle: Any, index: int, reasons: dict[str, str]) -> None:
+        self._nvml = nvml
+        self._handle = handle
+        self._index = index
+        self._reasons = reasons
+
+    def sample(self) -> GpuSample:
+        nvml = self._nvml
+        memory = self._ask("nvmlDeviceGetMemoryInfo", "memory_used_bytes", "memory_total_bytes")
+        utilization = self._ask("nvmlDeviceGetUtilizationRates", "busy_percent")
+        return GpuSample(
+            index=self._index,
+            name=_text(self._ask("nvmlDeviceGetName", "name")),
+            uuid=_text(self._ask("nvmlDeviceGetUUID", "uuid")),
+            busy_percent=getattr(utilization, "gpu", None),
+            memory_used_bytes=getattr(memory, "used", None),
+            memory_total_bytes=getattr(memory, "total", None),
+            temperature_celsius=self._ask(
+                "nvmlDeviceGetTemperature", "temperature_celsius", arguments=(nvml.NVML_TEMPERATURE_GPU,)
+            ),
+            power_watts=_watts(self._ask("nvmlDeviceGetPowerUsage", "power_watts")),
+            power_limit_watts=_watts(self._ask("nvmlDeviceGetEnforcedPowerLimit", "power_limit_watts")),
+            clock_mhz=self._ask("nvmlDeviceGetClockInfo", "clock_mhz", arguments=(nvml.NVML_CLOCK_SM,)),
+            memory_clock_mhz=self._ask("nvmlDeviceGetClockInfo", "memory_clock_mhz", arguments=(nvml.NVML_CLOCK_MEM,)),
+            throttle_reasons=_throttling(self._ask("nvmlDeviceGetCurrentClocksThrottleReasons", "throttle_reasons")),
+        )
+
+    def _ask(self, function: str, *names: str, arguments: tuple[Any, ...] = ()) -> Any:
+        try:
+            return getattr(self._nvml, function)(self._handle, *arguments)
+        except (self._nvml.NVMLError, AttributeError) as error:  # an attribute that lacks: a binding of another age
+            self._reasons.update((f"gpu{self._index}.{name}", f"{function}: {error}") for name in names)
+            return None
+
+
+def _processes(
+    nvml: Any, handles: Sequence[Any], request: Request, reasons: dict[str, str]
+) -> Mapping[int, ProcessFacts]:
+    """GPU memory by process id, summed over the cards; in a container the driver's ids may be another namespace's."""
+    wanted = frozenset(request.pids())
+    used: dict[int, int | None] = {}
+    for handle in handles if wanted else ():
+        try:
+            listed = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+        except nvml.NVMLError as error:
+            reasons["gpu_memory_bytes"] = f"nvmlDeviceGetComputeRunningProcesses: {error}"
+            return {}
+        for process in listed:
+            if process.pid in wanted:
+                used[process.pid] = _sum(used.get(process.pid, 0), process.usedGpuMemory)
+    if any(memory is None for memory in used.values()):
+        reasons["gpu_memory_bytes"] = "the NVIDIA driver does not tell the memory of single processes here"
+    return {pid: ProcessFacts(gpu_memory_bytes=memory) for pid, memory in used.items()}
+
+
+def _sum(known: int | None, more: int | None) -> int | None:
+    return None if known is None or more is None or more == _NO_VALUE else known + more
+
+
+def _watts(milliwatts: int | None) -> float | None:
+    return None if milliwatts is None else milliwatts * _MILLI
+
+
+def _throttling(bits: int | None) -> tuple[str, ...] | None:
+    return None if bits is None else tuple(words for bit, words in _THROTTLE_BITS if bits & bit)
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value if isinstance(value, str) else None

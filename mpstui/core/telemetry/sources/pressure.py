@@ -1,0 +1,48 @@
+"""Memory pressure of a Linux machine: the kernel's pressure stall information (PSI).
+
+``some`` is the share of the last 10 seconds in which at least one task waited for memory, ``full`` that in which all
+of them did. The two thresholds are our own: a tenth of the time lost is felt, a fifth lost by everyone at once is
+thrashing (systemd-oomd kills at 60 % held for 30 s).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mpstui.core.telemetry.model import HostFacts, PressureLevel
+from mpstui.core.telemetry.source import Facts, PlainSource, Request, SourceError
+
+WARN_SOME_PERCENT = 10.0
+CRITICAL_FULL_PERCENT = 20.0
+_LINE = re.compile(r"^(some|full) avg10=(\d+(?:\.\d+)?)\b", re.MULTILINE)
+
+
+def parse(text: str) -> tuple[PressureLevel | None, float | None]:
+    """The level and the ``some`` share of the last 10 seconds in percent; None for what is missing."""
+    shares = {word: float(share) for word, share in _LINE.findall(text)}
+    some, full = shares.get("some"), shares.get("full", 0.0)
+    if some is None:
+        return None, None
+    if full >= CRITICAL_FULL_PERCENT:
+        return "critical", some
+    return ("warn" if some >= WARN_SOME_PERCENT else "normal"), some
+
+
+class MemoryPressure(PlainSource):
+    """``/proc/pressure/memory``, below the given filesystem root."""
+
+    name = "pressure stall information"
+    gives = ("pressure", "pressure_percent")
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._path = root / "proc/pressure/memory"
+
+    def read(self, request: Request) -> Facts:
+        try:
+            level, some = parse(self._path.read_text())
+        except OSError as error:
+            raise SourceError(f"{self._path} cannot be read: {error.strerror}; the kernel needs CONFIG_PSI") from error
+        if level is None:
+            raise SourceError(f"{self._path} has no line that begins with 'some avg10='")
+        return Facts(host=HostFacts(pressure=level, pressure_percent=some))

@@ -1,0 +1,44 @@
+"""The thermal pressure level that macOS publishes, from ``notifyutil``.
+
+The scale is that of OSThermalNotification.h. The level can stay nominal while the GPU's clock has already fallen, so
+it confirms a slowdown and never excludes one; :mod:`mpstui.core.telemetry.throughput` is the better alarm.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mpstui.core.telemetry.command import RunCommand
+from mpstui.core.telemetry.model import HostFacts, ThermalLevel
+from mpstui.core.telemetry.source import Facts, PlainSource, Request, SourceError
+
+_KEY = "com.apple.system.thermalpressurelevel"
+COMMAND = ("/usr/bin/notifyutil", "-g", _KEY)
+_LINE = re.compile(rf"^{re.escape(_KEY)} (\d+)\s*$", re.MULTILINE)
+_LEVELS: tuple[ThermalLevel, ...] = ("nominal", "moderate", "heavy", "trapping", "sleeping")
+
+
+def parse(text: str) -> ThermalLevel | None:
+    """The level, or None for the failure text, which comes on standard output with exit code 0."""
+    found = _LINE.search(text)
+    level = int(found[1]) if found else len(_LEVELS)
+    return _LEVELS[level] if level < len(_LEVELS) else None
+
+
+class Thermal(PlainSource):
+    """``notifyutil -g``. A key that was never posted reads 0, the same as nominal."""
+
+    name = "notifyutil"
+    gives = ("thermal",)
+    period_seconds = 10.0
+    verified = False
+
+    def __init__(self, run: RunCommand) -> None:
+        self._run = run
+
+    def read(self, request: Request) -> Facts:
+        text = self._run(COMMAND, self.timeout_seconds)
+        level = parse(text)
+        if level is None:
+            raise SourceError(f"notifyutil gave no thermal level: {text.strip()[:80]!r}")
+        return Facts(host=HostFacts(thermal=level))

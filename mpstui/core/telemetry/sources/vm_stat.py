@@ -1,0 +1,45 @@
+"""Memory in use as Activity Monitor counts it, from macOS ``vm_stat``.
+
+Memory Used = (anonymous - purgeable) + wired + occupied by the compressor. The sum of active and wired pages that
+psutil calls ``used`` leaves the compressor out and is 7 to 15 GiB too low on busy machines. ``Pages stored in
+compressor`` is the size before compression and must not be added.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mpstui.core.telemetry.command import RunCommand
+from mpstui.core.telemetry.model import HostFacts
+from mpstui.core.telemetry.source import Facts, PlainSource, Request, SourceError
+
+COMMAND = ("/usr/bin/vm_stat",)
+_PAGE_SIZE = re.compile(r"page size of (\d+) bytes")
+_COUNTER = re.compile(r'^"?([^":]+)"?:\s+(\d+)\.?\s*$', re.MULTILINE)
+_NEEDED = ("Anonymous pages", "Pages purgeable", "Pages wired down", "Pages occupied by compressor")
+
+
+def parse(text: str) -> int | None:
+    """Bytes in use, or None where the page size or one of the four counters is missing."""
+    page_size = _PAGE_SIZE.search(text)
+    pages = {name: int(count) for name, count in _COUNTER.findall(text)}
+    if page_size is None or any(name not in pages for name in _NEEDED):
+        return None
+    anonymous, purgeable, wired, compressor = (pages[name] for name in _NEEDED)
+    return max(0, anonymous - purgeable + wired + compressor) * int(page_size[1])
+
+
+class VmStat(PlainSource):
+    """The ``vm_stat`` command. What is available follows from the total that another source gives."""
+
+    name = "vm_stat"
+    gives = ("memory_used_bytes",)
+
+    def __init__(self, run: RunCommand) -> None:
+        self._run = run
+
+    def read(self, request: Request) -> Facts:
+        used = parse(self._run(COMMAND, self.timeout_seconds))
+        if used is None:
+            raise SourceError("vm_stat printed no page size or lacks one of the counters that make up used memory")
+        return Facts(host=HostFacts(memory_used_bytes=used))
