@@ -1,0 +1,180 @@
+"""From the named numbers of a line to a reading: counters, the training loss, the rest.
+
+This is the part that all grammars of the ``key value`` kind share. It knows the notations of counters
+(``Epoch [1][50/930]``, ``[1/25][10/1583]``, ``[1,  2000]``, ``step 14/20``, ``iter: 19``) and what disqualifies a line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .names import Role, Scope
+from .pairs import Pair
+from .points import Counters, Number, Phase, Reading
+
+_NOTE = re.compile(
+    r"(?i)\b(?:checkpoint|ckpt|sav(?:ed|ing|e)|resum\w{0,4}|restor\w{0,4}|load(?:ed|ing)|best|improv\w{0,5}|early.?stop\w{0,4}|patience|lowest|"
+    r"minimum|previous|expected|target|theoretical|baseline|random)\b|保存|最佳|最良|ベスト|恢复|再開"
+)
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_MAX_STRAY_WORDS = 9
+_PLURALS = ("steps", "iters", "iterations", "updates", "batches", "timesteps")
+
+
+def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = True) -> Reading | None:
+    """The reading of a line, or None when the line is no record.
+
+    ``strict`` also demands that the line looks like a record rather than a sentence; a grammar that has recognised its
+    own line by other means turns it off.
+    """
+    loss = training_loss(pairs)
+    if strict and (_is_sentence(line, pairs) or _is_note(line, loss)):
+        return None
+    counters, is_plan = read_counters(pairs, has_loss=loss is not None)
+    named = [pair for pair in pairs if pair.key and pair.name.role in (Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT)]
+    if loss is None and counters == Counters() and not _names_metrics(named):
+        return None
+    return _reading(grammar, loss, counters, named, is_plan and loss is None)
+
+
+def _reading(grammar: str, loss: Pair | None, counters: Counters, named: Sequence[Pair], is_plan: bool) -> Reading:
+    rate = _first(named, Role.LEARNING_RATE)
+    speed = _first(named, Role.THROUGHPUT)
+    evaluation = bool(named) and all(pair.scope is Scope.EVAL for pair in named)
+    return Reading(
+        grammar=grammar,
+        counters=counters,
+        phase=Phase.EVAL if evaluation and loss is None else Phase.TRAIN,
+        loss=None if loss is None else _float(loss),
+        loss_name=loss.key if loss else "",
+        learning_rate=_float(rate) if rate else None,
+        throughput=_float(speed) if speed else None,
+        throughput_unit=speed.key if speed else "",
+        metrics={p.key: _float(p) for p in named if p.scope is not Scope.EVAL},
+        eval_metrics={p.key: _float(p) for p in named if p.scope is Scope.EVAL},
+        series=series_name(loss.key, counters) if loss else "",
+        plan=is_plan,
+        certain=loss is not None and loss.scope is Scope.TRAIN,
+    )
+
+
+def series_name(loss_name: str, counters: Counters) -> str:
+    """Readings with the same name and the same counters on their line are one series."""
+    held = "".join(
+        mark
+        for mark, value in (("e", counters.epoch), ("s", counters.step), ("b", counters.epoch_step))
+        if value is not None
+    )
+    return f"{loss_name.lower()}@{held}"
+
+
+def training_loss(pairs: Sequence[Pair]) -> Pair | None:
+    """The pair that is the training loss: the first of the best rank; None when rivals of one kind leave no main one."""
+    losses = [p for p in pairs if p.name.role is Role.LOSS and p.scope is not Scope.EVAL and not p.total and p.unit != "%"]
+    if not losses:
+        return None
+    best = min(losses, key=lambda pair: pair.name.rank)
+    if best.name.rank >= 5 and len({pair.key for pair in losses}) > 1:
+        return None
+    return best
+
+
+def read_counters(pairs: Sequence[Pair], *, has_loss: bool) -> tuple[Counters, bool]:
+    """The counters of a line, and whether the line only plans (totals without a position)."""
+    counters = Counters()
+    plan = False
+    for index, pair in enumerate(pairs):
+        if pair.scope is Scope.EVAL and pair.name.role is not Role.EPOCH and pair.name.scope is not Scope.NONE:
+            continue
+        before = counters
+        counters = _keyed(counters, pair, has_loss) if pair.key else _bare(counters, pairs, index)
+        plan = plan or (counters != before and counters.epoch is None and counters.shown_step is None)
+    positioned = counters.epoch is not None or counters.shown_step is not None
+    return counters, plan and not positioned
+
+
+def _keyed(counters: Counters, pair: Pair, has_loss: bool) -> Counters:
+    role, count, planned = pair.name.role, pair.count, pair.planned
+    if count is None or count < 0 or pair.unit == "%":
+        return counters
+    if role is Role.EPOCH and (counters.epoch is None or not _short(pair.key)):
+        return replace(counters, epoch=count, epochs=_or(planned, counters.epochs))
+    if role is Role.STEP and counters.step is None and not pair.unit.endswith("s"):
+        if pair.key.lower().endswith(_PLURALS) and not has_loss and planned is None:
+            return replace(counters, steps=count)
+        return replace(counters, step=count, steps=_or(planned, counters.steps))
+    if role is Role.BATCH and counters.epoch_step is None and "size" not in pair.key.lower():
+        return replace(counters, epoch_step=count, epoch_steps=planned)
+    if role is Role.EPOCHS and not pair.unit:
+        if planned is not None and counters.epoch is None:
+            return replace(counters, epoch=count, epochs=planned)
+        return replace(counters, epochs=_or(counters.epochs, count))
+    if role is Role.STEPS and not pair.unit:
+        return replace(counters, steps=_or(counters.steps, count))
+    return counters
+
+
+def _bare(counters: Counters, pairs: Sequence[Pair], index: int) -> Counters:
+    """Numbers without a name: ``[50/930]`` behind an epoch, ``[1/25][10/1583]``, ``[1,  2000]``, ``128/128 - ...``."""
+    pair = pairs[index]
+    count, planned = pair.count, pair.planned
+    if count is None or count < 0 or not isinstance(count, int) or pair.unit:
+        return counters
+    follows_epoch = index > 0 and counters.epoch is not None and pairs[index - 1].name.role is Role.EPOCH
+    if pair.bracketed and (follows_epoch or (index == 1 and counters.epoch is not None)) and counters.epoch_step is None:
+        return replace(counters, epoch_step=count, epoch_steps=planned)
+    if index == 0 and pair.bracketed and _opens_pair(pairs):
+        return replace(counters, epoch=count, epochs=planned)
+    if index == 1 and counters.epoch is not None and not pairs[0].key and counters.epoch_step is None:
+        return replace(counters, epoch_step=count, epoch_steps=planned)
+    if index == 0 and planned is not None and count <= planned and pair.start <= 3:
+        return replace(counters, step=count, steps=planned)
+    return counters
+
+
+def _opens_pair(pairs: Sequence[Pair]) -> bool:
+    """Whether a line opens with two counters: ``[1/25][10/1583]`` or ``[1,  2000]``."""
+    if len(pairs) < 2 or pairs[1].key:
+        return False
+    first, second = pairs[0], pairs[1]
+    return bool(first.start <= 3 and second.start - first.end <= 6 and bool(first.total) == bool(second.total) and second.unit == "")
+
+
+def _names_metrics(named: Sequence[Pair]) -> bool:
+    return any(pair.marked for pair in named)
+
+
+def _is_sentence(line: str, pairs: Sequence[Pair]) -> bool:
+    """Prose: many more words than the names of its numbers account for."""
+    if len(line) < 40:
+        return False
+    named = sum(len(_WORD.findall(pair.key)) for pair in pairs)
+    return len(_WORD.findall(line[:2000])) - named > _MAX_STRAY_WORDS + 2 * len(pairs)
+
+
+def _is_note(line: str, loss: Pair | None) -> bool:
+    """A remark about a checkpoint or a best value in front of the loss: it repeats a reading, it is none."""
+    match = _NOTE.search(line, 0, 200)
+    return match is not None and (loss is None or match.start() < loss.start)
+
+
+def _short(key: str) -> bool:
+    return len(key) <= 2
+
+
+def _or(first: Number | None, second: Number | None) -> Number | None:
+    return second if first is None else first
+
+
+def _first(pairs: Sequence[Pair], role: Role) -> Pair | None:
+    chosen = [p for p in pairs if p.name.role is role and p.scope is not Scope.EVAL]
+    if role is Role.LEARNING_RATE:
+        chosen = [p for p in chosen if not p.total and (p.value or 0) < 1e3]
+    return chosen[0] if chosen else None
+
+
+def _float(pair: Pair) -> float:
+    value = pair.value
+    return float("nan") if value is None else float(value)

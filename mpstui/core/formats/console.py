@@ -1,0 +1,181 @@
+"""Bytes of a console to clean lines: redraws fold, escapes go, colour stays on demand.
+
+A *frame* is what was drawn before the cursor went back (carriage return, cursor up, backspaces) or down (newline). The
+metric reader wants every frame; a person wants lines, where the last frame drawn wins. Both are incremental, linear in
+the bytes, hold at most ``PENDING_LIMIT`` bytes, and give the same answer however the bytes are cut into chunks.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .encodings import SNIFF_BYTES, decode_line, sniff_utf16
+from .escapes import StyleSpan, colour_only, strip_controls, style_spans
+
+PENDING_LIMIT = 65536
+"""Bytes of an unfinished line that are kept; a longer one is cut there and goes on as another line."""
+
+_BREAK = re.compile(rb"\r{0,8}\n|\r|\x1b\[[0-9]{0,4}[AFH]|\x1b\[[01]?G|\x1b\[[0-9]{0,4};[0-9]{0,4}[Hf]|\x08+")
+_HELD_BACK = re.compile(rb"(?:\r+|\x1b(?:\[[0-9;]{0,9})?|\x08+)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Text drawn between two movements of the cursor, control sequences included."""
+
+    text: str
+    ends_line: bool
+    """False for a redraw: the next frame is drawn over this one."""
+    cut: bool = False
+    """True when the frame, or the one before it on the same line, hit ``PENDING_LIMIT``."""
+
+
+class FrameSplitter:
+    """Cuts a byte stream into frames. ``feed`` as bytes arrive, ``close`` for what is left."""
+
+    def __init__(self) -> None:
+        self._pending = b""
+        self._scanned = 0
+        self._start = b""
+        self._cut = False
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self._sniffed = False
+
+    @property
+    def pending(self) -> str:
+        """The unfinished frame as far as it has arrived."""
+        return decode_line(self._pending)
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """The frames that ``data`` completes."""
+        data = self._utf8(data)
+        if not data:
+            return []
+        return list(self._split(data))
+
+    def close(self) -> list[Frame]:
+        """The unfinished frame, if any; it does not end its line."""
+        frames = self.feed(b"") if self._sniffed else self._force_sniff()
+        rest, self._pending, self._scanned = self._pending, b"", 0
+        if rest:
+            frames.append(Frame(decode_line(rest), ends_line=False, cut=self._cut))
+        return frames
+
+    def take_whole_lines(self, data: bytes) -> bytes | None:
+        """The complete lines at the front of ``data`` if they need no folding at all, else None.
+
+        The caller must then feed the rest of ``data``. It is what lets a reader work on megabytes at once.
+        """
+        if self._pending or not self._sniffed or self._decoder is not None or self._cut:
+            return None
+        end = data.rfind(b"\n") + 1
+        whole = data[:end]
+        if not end or b"\r" in whole or b"\x1b" in whole or b"\x08" in whole or b"\0" in whole:
+            return None
+        return whole
+
+    def _force_sniff(self) -> list[Frame]:
+        start, self._start, self._sniffed = self._start, b"", True
+        return list(self._split(start)) if start else []
+
+    def _utf8(self, data: bytes) -> bytes:
+        """``data`` as UTF-8 without NULs, once enough of the file was seen to know its encoding."""
+        if not self._sniffed:
+            self._start += data
+            if len(self._start) < SNIFF_BYTES:
+                return b""
+            data, self._start, self._sniffed = self._start, b"", True
+            encoding = sniff_utf16(data)
+            self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace") if encoding else None
+            data = data.removeprefix(codecs.BOM_UTF8)
+        if self._decoder is not None:
+            data = self._decoder.decode(data).encode(errors="replace")
+        return data.replace(b"\0", b"")
+
+    def _split(self, data: bytes) -> Iterator[Frame]:
+        buffer = self._pending + data
+        # What is held back may grow into another break: it is looked at again, with what follows it.
+        held = _HELD_BACK.search(buffer, max(0, len(buffer) - 16))
+        limit = held.start() if held else len(buffer)
+        position, search_from = 0, self._scanned
+        while True:
+            match = _BREAK.search(buffer, search_from, limit)
+            stop = match.start() if match else limit
+            while stop - position > PENDING_LIMIT:
+                cut_at = _character_boundary(buffer, position + PENDING_LIMIT, position)
+                yield Frame(decode_line(buffer[position:cut_at]), ends_line=True, cut=True)
+                position, self._cut = cut_at, True
+            if match is None:
+                break
+            yield self._frame(buffer[position:stop], match.group())
+            position = search_from = match.end()
+        self._pending = buffer[position:]
+        self._scanned = max(0, limit - position)
+
+    def _frame(self, line: bytes, ending: bytes) -> Frame:
+        ends_line = ending.endswith(b"\n")
+        frame = Frame(decode_line(line), ends_line, self._cut)
+        self._cut = False
+        return frame
+
+
+def _character_boundary(buffer: bytes, position: int, lowest: int) -> int:
+    """The nearest boundary of a UTF-8 character at or before ``position``."""
+    for back in range(min(4, position - lowest)):
+        if buffer[position - back] & 0xC0 != 0x80:
+            return position - back
+    return position
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleLine:
+    """One line as a person sees it: ``marked`` holds text and SGR sequences, nothing else."""
+
+    marked: str
+
+    @property
+    def text(self) -> str:
+        """The line without any control sequence."""
+        return strip_controls(self.marked)
+
+    def spans(self) -> tuple[str, tuple[StyleSpan, ...]]:
+        """The plain text and where it is coloured."""
+        return style_spans(self.marked)
+
+
+class ConsoleReader:
+    """Bytes to lines for showing: of the frames drawn over each other the last visible one wins."""
+
+    def __init__(self) -> None:
+        self._splitter = FrameSplitter()
+        self._drawn = ""
+
+    def feed(self, data: bytes) -> list[ConsoleLine]:
+        """The lines that ``data`` completes."""
+        return [line for frame in self._splitter.feed(data) if (line := self._fold(frame))]
+
+    def close(self) -> list[ConsoleLine]:
+        """What is left as a last line."""
+        lines = [line for frame in self._splitter.close() if (line := self._fold(frame))]
+        if self._drawn:
+            lines.append(ConsoleLine(self._drawn))
+            self._drawn = ""
+        return lines
+
+    @property
+    def unfinished(self) -> ConsoleLine:
+        """The line being drawn: a live progress bar, a prompt."""
+        pending = colour_only(self._splitter.pending)
+        return ConsoleLine(pending if pending.strip() else self._drawn)
+
+    def _fold(self, frame: Frame) -> ConsoleLine | None:
+        text = colour_only(frame.text)
+        drawn = text if text.strip() else self._drawn
+        if not frame.ends_line:
+            self._drawn = drawn
+            return None
+        self._drawn = ""
+        return ConsoleLine(drawn)

@@ -1,0 +1,66 @@
+"""Dictionaries printed on a line: Hugging Face Trainer, TRL, LLaMA-Factory, fairseq's JSON log, any ``{'loss': ..}``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import ClassVar
+
+from ..aliases import read_record
+from ..points import Reading
+from . import LineGrammar
+
+_MEMBER = re.compile(
+    r"""['"](?P<key>[^'"{}]{1,80})['"]\s{0,4}:\s{0,4}"""
+    r"""(?:['"](?P<quoted>[^'"{}]{0,80})['"]|(?P<bare>[-+\w.]{1,40})|tensor\((?P<tensor>[-+\w.]{1,40}))"""
+)
+_TAG = re.compile(r"\[?(train_inner|train|valid\w{0,20}|test\w{0,20})\]")
+_PYTHON = {"None": None, "null": None, "True": None, "False": None, "true": None, "false": None}
+
+
+class Dictionary(LineGrammar):
+    """Flat dictionaries, anywhere on the line, several allowed."""
+
+    name: ClassVar[str] = "dictionary"
+    priority: ClassVar[int] = 20
+    needles: ClassVar[tuple[str, ...]] = ("{'", '{"', "{ '", '{ "')
+
+    def read(self, line: str) -> Sequence[Reading] | None:
+        """Every dictionary of the line that says something."""
+        readings: list[Reading] = []
+        start = line.find("{")
+        while start >= 0:
+            end = line.find("}", start)
+            if end < 0:
+                break
+            reading = self._one(line[start : end + 1])
+            if reading is not None:
+                readings.append(reading)
+            start = line.find("{", end)
+        return readings or None
+
+    def _one(self, text: str) -> Reading | None:
+        record: dict[str, object] = {}
+        for match in _MEMBER.finditer(text):
+            value = match["quoted"] if match["quoted"] is not None else match["tensor"] or match["bare"]
+            record[match["key"]] = _PYTHON.get(value, value)
+        if not _says_something(record):
+            return None
+        return read_record(record, _program(record, text))
+
+
+def _says_something(record: dict[str, object]) -> bool:
+    """Configuration dumps hold losses by name and rates too; a record of training has a value of what it measured."""
+    keys = {key.lower() for key in record}
+    if "epoch" in keys or "step" in keys or "global_step" in keys or "iteration" in keys or "iter" in keys:
+        return len(keys) >= 2
+    return any("loss" in key for key in keys) and not keys & {"loss_fn", "loss_type", "optimizer", "batch_size", "num_epochs", "seed"}
+
+
+def _program(record: dict[str, object], text: str) -> str:
+    if text.startswith('{"'):
+        return "fairseq" if "num_updates" in record or "train_num_updates" in record else "json lines"
+    return "hugging face trainer" if "epoch" in record else "dictionary"
+
+
+GRAMMAR = Dictionary

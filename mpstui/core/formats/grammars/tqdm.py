@@ -1,0 +1,62 @@
+"""tqdm bars of training loops, with the loss in the postfix or the description."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from ..assemble import assemble, series_name
+from ..bars import BarFrame
+from ..names import Scope
+from ..pairs import read_pairs
+from ..points import Counters, Reading
+
+_EPOCH_LOOP = re.compile(r"(?i)^(?:training |train |overall |total )?(?:epochs?|エポック|轮次?|epochs? progress)(?: loop)?:?$")
+_MAX_EPOCHS = 2000
+
+
+class Tqdm:
+    """Progress bars whose description and postfix are free text."""
+
+    name: ClassVar[str] = "tqdm"
+    priority: ClassVar[int] = 80
+    needles: ClassVar[tuple[str, ...]] = ("%|",)
+
+    def read(self, line: str) -> Sequence[Reading] | None:
+        """Bars are cut out of the line before grammars see it."""
+        return None
+
+    def read_bar(self, frame: BarFrame) -> Reading | None:
+        """Counters of the loop, and the metrics shown with it."""
+        if frame.n is None or frame.total is None or frame.rank == 0:
+            return None
+        values = read_pairs(f"{frame.description} , {frame.postfix}")
+        if frame.rank < 0:
+            values = [replace(pair, scope=Scope.EVAL) for pair in values]
+        shown = assemble(self.name, "", values, strict=False) or Reading(self.name)
+        counters = _counters(frame, shown.counters)
+        return replace(
+            shown,
+            counters=counters if frame.rank > 0 else Counters(),
+            bar=True,
+            rank=3 if shown.loss is not None else frame.rank,
+            plan=False,
+            loss=shown.loss if frame.rank > 0 else None,
+            throughput=shown.throughput if shown.throughput is not None else frame.rate,
+            throughput_unit=shown.throughput_unit or "it/s",
+            series=series_name(f"bar {shown.loss_name}", Counters()) if shown.loss is not None else "",
+        )
+
+
+def _counters(frame: BarFrame, shown: Counters) -> Counters:
+    """The bar's own count is an epoch's when the description names an epoch, else the run's."""
+    if _EPOCH_LOOP.match(frame.description) and (frame.total or 0) <= _MAX_EPOCHS:
+        return Counters(epoch=frame.n, epochs=frame.total)
+    if shown.epoch is not None:
+        return replace(shown, step=None, steps=None, epoch_step=frame.n, epoch_steps=frame.total)
+    return replace(shown, step=frame.n, steps=frame.total, epoch_step=None, epoch_steps=None)
+
+
+GRAMMAR = Tqdm

@@ -1,0 +1,171 @@
+"""What a printed name means: counter, training loss, learning rate, rate, or some other metric.
+
+One place holds the vocabulary. A name is split into lower-case words (camel case, ``_``, ``/``, ``.``, ``-`` and spaces
+separate them), the words that only say *whose* value it is (train, avg, step ...) are set aside, and what remains must
+be known exactly. A word that is not known means "some other metric": nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import lru_cache
+
+
+class Role(Enum):
+    """What a value is."""
+
+    EPOCH = auto()
+    EPOCHS = auto()
+    STEP = auto()
+    STEPS = auto()
+    BATCH = auto()
+    BATCHES = auto()
+    LOSS = auto()
+    LEARNING_RATE = auto()
+    THROUGHPUT = auto()
+    OTHER = auto()
+
+
+class Scope(Enum):
+    """Whose value it is, as far as the name says."""
+
+    NONE = auto()
+    TRAIN = auto()
+    EVAL = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A classified name. ``rank`` orders rival training losses, the lowest is the one to chart."""
+
+    role: Role
+    scope: Scope = Scope.NONE
+    rank: int = 0
+    summary: bool = False
+    """The name says that the value is an average over an epoch or the run."""
+
+
+TRAIN_WORDS = frozenset(
+    "train training trained trn tr entrainement entraînement entrenamiento treino allenamento 训练 訓練 学習 学习 학습 훈련 обучение обучения".split()
+)
+EVAL_WORDS = frozenset(
+    "val valid validation validating validate vloss eval evaluation evaluating evaluate test testing tst dev holdout heldout "
+    "vl 验证 驗證 検証 测试 測試 评估 評価 テスト 검증 평가 테스트 валидация валидации тест prueba validación validação teste".split()
+)
+_EPOCH = frozenset("epoch epoche epoca época époque epochs ep epo epch エポック 轮 轮次 輪 에폭 에포크 эпоха".split())
+_STEP = frozenset(
+    "step steps iter iters iteration iterations it itr update updates timestep timesteps num_updates шаг ステップ 步 步数 "
+    "스텝 단계 étape etape paso passo schritt イテレーション 迭代".split()
+)
+_BATCH = frozenset("batch minibatch batches minibatches mb バッチ 批次 batchs 배치 батч lote".split())
+_PLAN = frozenset("num number total max n planned of nb count 総 总 合計 totales".split())
+_LOSS = frozenset("loss losses lss 损失 損失 ロス 손실 로스 perte pérdida perdida perda verlust cost costs лосс потери ошибка trl".split())
+_AVERAGE = frozenset("avg average averaged avr mean running smooth smoothed ema moving epoch moyenne 平均 평균 средний средняя".split())
+_PRIMARY_FILLERS = frozenset("total overall sum full final".split())
+_FILLERS = frozenset(
+    "step batch iter iteration current cur curr this now minibatch mini per sample token raw 当前 现在 value 값 値 值 main".split()
+)
+_CRITERIA = frozenset("lm ce crossentropy cross entropy nll mse l1 l2 ntp mlm ar objective model g2p ctc diffusion denoising sft".split())
+_NEVER = frozenset(
+    "scale weight weights fn func function type name smoothing best min minimum lowest max previous prev last delta change "
+    "ratio lambda coef coefficient factor scaler scaling improved target threshold patience explored best_loss old diff "
+    "initial gap decrease reduction std var norm grad perplexity 最小 最佳 最低 ベスト 最良".split()
+)
+_RATE = frozenset("lr 学习率 学習率 학습률 lrate".split())
+_NOT_RATE = frozenset("mult multiplier scale decay factor min max final warmup scheduler schedule end scaling patience gamma lrm".split())
+_THROUGHPUT = re.compile(
+    r"(?i)^(?:(?:train[_/ ]?)?(?:tok|tokens?|samples?|it|its|iters?|steps?|img|imgs|images?|examples?|words?|frames?|batch(?:es)?)"
+    r"(?:/s(?:ec)?|/second|[_ ]per[_ ]sec(?:ond)?|ps)(?:[_/ ].*)?|tps|wps|fps|throughput.*|ips|it/sec)$"
+)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SPLIT = re.compile(r"[\s_/.\-:|()\[\]*#\"'`]+")
+_VOCABULARY = TRAIN_WORDS | EVAL_WORDS | _EPOCH | _STEP | _BATCH | _PLAN | _LOSS | _AVERAGE | _FILLERS | _NEVER | _RATE
+# Chinese, Japanese and Korean put no space between words: the longest known words are cut out.
+_UNSPACED = re.compile("|".join(sorted((w for w in _VOCABULARY if w[0] >= "\u2e80"), key=len, reverse=True)))
+_DIGITS = re.compile(r"\d+$")
+_MAX_NAME = 80
+
+
+def words_of(text: str) -> list[str]:
+    """Lower-case words of a name: ``train/CrossEntropyLoss`` gives train, cross, entropy, loss."""
+    text = _CAMEL.sub(" ", text).lower()
+    if not text.isascii():
+        text = _UNSPACED.sub(r" \g<0> ", text)
+    return [word for word in _SPLIT.split(text) if word]
+
+
+@lru_cache(maxsize=4096)
+def classify(text: str) -> Name:
+    """The meaning of a name as printed."""
+    text = text.strip()
+    if not text or len(text) > _MAX_NAME:
+        return Name(Role.OTHER)
+    words = words_of(text)
+    scope = scope_of(words)
+    own = [word for word in words if word not in TRAIN_WORDS and word not in EVAL_WORDS]
+    if _THROUGHPUT.match(text):
+        return Name(Role.THROUGHPUT, scope)
+    return _counter(own, text, scope) or _rate(own, scope) or _loss(own, scope) or Name(Role.OTHER, scope)
+
+
+def scope_of(words: list[str]) -> Scope:
+    """Training, evaluation or neither; a name that says both belongs to neither loss."""
+    evaluation = any(word in EVAL_WORDS for word in words)
+    training = any(word in TRAIN_WORDS for word in words)
+    if evaluation:
+        return Scope.EVAL
+    return Scope.TRAIN if training else Scope.NONE
+
+
+def _counter(words: list[str], text: str, scope: Scope) -> Name | None:
+    """Epoch, step or batch, or the planned number of them (``num_epochs``, ``max steps``, ``Total optimization steps``)."""
+    if not words or len(words) > 4:
+        return None
+    head, last = words[:-1], words[-1]
+    if last in ("num",):
+        head, last = ["num"], words[0]
+    current = [w for w in head if w not in ("global", "current", "optimization", "optimizer", "training", "this", "gradient", "model")]
+    planned = bool(current) and all(word in _PLAN for word in current)
+    if current and not planned:
+        return None
+    for vocabulary, now, plan in (
+        (_EPOCH, Role.EPOCH, Role.EPOCHS),
+        (_STEP, Role.STEP, Role.STEPS),
+        (_BATCH, Role.BATCH, Role.BATCHES),
+    ):
+        if last in vocabulary:
+            planned = planned or (last == "epochs")
+            if last == "ep" and text != text.lower() and text not in ("Ep", "EP"):
+                return None
+            return Name(plan if planned else now, scope)
+    return None
+
+
+def _rate(words: list[str], scope: Scope) -> Name | None:
+    names = [_DIGITS.sub("", word) for word in words]
+    is_rate = "lr" in names or any(w in _RATE for w in words) or _follows(words, "learning", "rate")
+    if is_rate and not any(word in _NOT_RATE for word in names):
+        return Name(Role.LEARNING_RATE, scope)
+    return None
+
+
+def _follows(words: list[str], first: str, second: str) -> bool:
+    return any(pair == (first, second) for pair in zip(words, words[1:], strict=False))
+
+
+def _loss(words: list[str], scope: Scope) -> Name | None:
+    """A loss and how well it stands for the whole: 0 plain or total, 1 average, 2 a named criterion, 5 some component."""
+    if not any(word in _LOSS for word in words) or any(word in _NEVER for word in words):
+        return None
+    rest = [word for word in words if word not in _LOSS]
+    summary = any(word in _AVERAGE for word in rest)
+    unknown = [w for w in rest if w not in _AVERAGE and w not in _FILLERS and w not in _PRIMARY_FILLERS]
+    if not unknown:
+        rank = 0 if not rest or any(w in _PRIMARY_FILLERS for w in rest) else 1
+    elif all(word in _CRITERIA for word in unknown):
+        rank = 2
+    else:
+        rank = 5
+    return Name(Role.LOSS, scope, rank, summary)

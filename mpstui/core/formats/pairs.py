@@ -1,0 +1,150 @@
+"""Named numbers of one line, in any notation: ``loss: 0.5``, ``loss=0.5``, ``loss 0.5``, ``'loss': '0.5'``, ``[3/25]``.
+
+The line is scanned once for numbers; what stands between two numbers names the second. Every pattern is bounded, so the
+cost is linear in the line whatever it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .names import EVAL_WORDS, TRAIN_WORDS, Name, Role, Scope, classify
+from .numbers import parse_count, parse_number
+from .points import Number
+
+_NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3}){1,6}(?![\d,])|\d{1,30}|(?=\.\d))(?:\.\d{1,30})?(?:[eE][-+]?\d{1,4})?"
+_SPECIAL = r"[-+]?(?:nan|NaN|NAN|inf|Inf|INF|infinity|Infinity)"
+_UNIT = (
+    r"(?:%|ms/\w{1,8}|us/\w{1,8}|s/\w{1,8}|[kKMG]?(?:it|tok|tokens?|samples?|steps?|img|images?|examples?)/s(?:ec)?|GiB|MiB|KiB|GB|MB|KB|TB|"
+    r"ms|us|µs|ns|sec|secs|seconds|min|mins|hrs?|it|x|[skKMBGmhdG])"
+)
+_TOKEN = re.compile(
+    r"(?<![\w.@/\\+\x2d])(?:"
+    r"(?P<skip>\d{1,4}:\d{2}(?::\d{2})?(?:[.,]\d{1,9})?|\d{4}[-/]\d{2}[-/]\d{2}|\d{1,3}\.\d{1,3}\.\d[\w.]{0,20}|0x[0-9a-fA-F]{1,16})"
+    rf"|(?P<number>{_NUMBER}|{_SPECIAL})"
+    rf"(?:\s{{0,8}}(?:/|\bof\b|\bout of\b)\s{{0,8}}(?P<total>\d{{1,3}}(?:,\d{{3}}){{1,6}}(?![\d,])|\d{{1,30}}[kKMB]?(?![\w.])))?"
+    rf"(?P<unit>\s?%|{_UNIT}(?![\w]))?"
+    r")(?![\w@]|\.\d|:\d|/\d)"
+)
+_KEY = re.compile(
+    r"(?P<name>\*?[^\W\d][\w./@*%#&'^+\x2d]{0,60}(?:[ _][^\W\d_][\w./@*%#&'^+\x2d]{0,40}){0,5})"
+    r"(?:\s?\([^()=:]{0,24}\))?['\"`*]{0,2}\s{0,24}"
+    r"(?P<mark>:=|=>|->|→|:|=|：|＝|~|≈|\s-\s)?\s{0,24}"
+    r"(?:tensor\(|array\(|np\.float\d\d\()?[\[('\"`{$*]{0,2}\s{0,8}\Z"
+)
+_REACH = 100
+_ORDINAL = re.compile(
+    r"第 ?(\d{1,9}(?: ?/ ?\d{1,9})?) ?(?:个|個)?(轮次?|輪|步|エポック|周期|epoch)目?[:：]?"
+    r"|(?<![\w.])(\d{1,9}(?: ?/ ?\d{1,9})?) ?(エポック|에폭|에포크|ステップ|스텝)(?:目|째)?[:：]?"
+)
+_SCOPE_WORDS = "|".join(sorted((re.escape(w) for w in TRAIN_WORDS | EVAL_WORDS), key=len, reverse=True))
+_SCOPE = re.compile(rf"(?i)(?<![^\W\d_])(?:{_SCOPE_WORDS})(?![^\W\d_])")
+_CJK_SCOPE = re.compile("训练|訓練|学習|학습|훈련|验证|驗證|検証|测试|測試|评估|評価|テスト|검증|평가|테스트")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One number of a line with the name in front of it (empty when there is none)."""
+
+    key: str
+    name: Name
+    scope: Scope
+    text: str
+    total: str
+    unit: str
+    marked: bool
+    """True when a sign (``:``, ``=``) joins name and value, False for ``loss 0.5``."""
+    bracketed: bool
+    """True when the number stands right behind an opening bracket and is not a value in brackets behind another."""
+    start: int
+    end: int
+
+    @property
+    def value(self) -> Number | None:
+        """The value as printed; a percentage stays one (``81.2%`` is 81.2)."""
+        return parse_number(self.text.replace("−", "-"))
+
+    @property
+    def count(self) -> Number | None:
+        """The value as a counter (``1K`` is 1000)."""
+        return parse_count(self.text, self.unit if self.unit in "kKMBG" else "")
+
+    @property
+    def planned(self) -> Number | None:
+        """The number behind the stroke of ``3/25``."""
+        suffix = self.total[-1:] if self.total[-1:] in "kKMB" else ""
+        return parse_count(self.total.removesuffix(suffix), suffix) if self.total else None
+
+
+def read_pairs(line: str) -> list[Pair]:
+    """Every number of ``line`` with its name and scope."""
+    if not line.isascii():
+        line = _ORDINAL.sub(_spell_out, line)
+    scopes = _scopes(line)
+    pairs: list[Pair] = []
+    end = 0
+    for match in _TOKEN.finditer(line):
+        if match["number"]:
+            pair = _pair(line, match, end, scopes)
+            if pair.text[-1] in "nNfFyY" and not pair.marked and pair.name.role is Role.OTHER:
+                continue  # the word "nan" or "inf" within a name: "number of nan iterations"
+            pairs.append(pair)
+        end = match.end()
+    return pairs
+
+
+def _pair(line: str, match: re.Match[str], previous: int, scopes: list[tuple[int, Scope]]) -> Pair:
+    start = match.start()
+    gap = line[max(previous, start - _REACH) : start]
+    found = _KEY.search(gap) if gap and not gap.isspace() else None
+    key = found["name"].strip() if found else ""
+    name = classify(key)
+    return Pair(
+        key=key,
+        name=name,
+        scope=_scope(name, scopes, start, previous),
+        text=match["number"],
+        total=match["total"] or "",
+        unit=(match["unit"] or "").strip(),
+        marked=bool(found and found["mark"]),
+        bracketed=gap.rstrip()[-1:] in ("[", "【", "(", "（"),
+        start=start,
+        end=match.end(),
+    )
+
+
+def _spell_out(match: re.Match[str]) -> str:
+    """``第 3 轮`` and ``3エポック目`` in the order of the other notations."""
+    number = (match[1] or match[3]).replace(" ", "")
+    word = match[2] or match[4]
+    return f" {'step' if word in ('步', 'ステップ', '스텝') else 'epoch'} {number} "
+
+
+def _scope(name: Name, scopes: list[tuple[int, Scope]], start: int, previous: int) -> Scope:
+    """The name's own scope, else that of the nearest word in front that applies to what follows it."""
+    if name.scope is not Scope.NONE:
+        return name.scope
+    scope = Scope.NONE
+    for position, found in scopes:
+        if position >= start:
+            break
+        scope = found
+    return scope
+
+
+def _scopes(line: str) -> list[tuple[int, Scope]]:
+    """Where words such as "train" and "val" stand alone; joined ones (``val_loss``) speak for themselves only."""
+    found: list[tuple[int, Scope]] = []
+    for match in _SCOPE.finditer(line):
+        before, after = line[match.start() - 1 : match.start()], line[match.end() : match.end() + 1]
+        if before not in ("_", "/", ".", "-", "=") and after not in ("_", "/", ".", "-", "="):
+            found.append((match.start(), _scope_word(match.group())))
+    if not found or not line.isascii():
+        found += [(m.start(), _scope_word(m.group())) for m in _CJK_SCOPE.finditer(line)]
+        found.sort()
+    return found
+
+
+def _scope_word(word: str) -> Scope:
+    return Scope.EVAL if word.lower() in EVAL_WORDS else Scope.TRAIN

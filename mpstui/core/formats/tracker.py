@@ -1,0 +1,293 @@
+"""Readings to points: which run, which counters hold, which series is the training loss.
+
+Everything that needs memory of the lines before is here: several launches in one file, counters on a line above the
+values, bars that are redrawn, the banner of an evaluation, rival series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from .history import Series
+from .points import Counters, MetricPoint, Number, ParsedLog, Phase, Reading
+from .progress import BarBook
+
+_MAX_SERIES = 64
+_MAX_NAMES = 512
+_UNCOUNTED_NEEDED = 3
+"""So many values of a series that nothing counts make it believable; below, it may be any sentence."""
+
+
+class Tracker:
+    """Places readings in runs and keeps the state of each."""
+
+    def __init__(self) -> None:
+        self.run = 0
+        self.phase = Phase.TRAIN
+        self.current = Counters()
+        self._plan = Counters()
+        self._planned_rate: float | None = None
+        self._rate: float | None = None
+        self._throughput: float | None = None
+        self._series: dict[str, Series] = {}
+        self._names: dict[str, None] = {}
+        self._bars = BarBook()
+        self._banner_since_loss = False
+        self._trained = False
+
+    def place(self, reading: Reading) -> MetricPoint | None:
+        """The point of a reading; None when it is only a plan or a redraw of what is known."""
+        reading = self._under_banner(reading)
+        if reading.plan:
+            self._take_plan(reading)
+            return None
+        if reading.bar and not self._bars.is_news(reading):
+            self._bars.draw(reading)
+            return None
+        if self._starts_run(reading):
+            self._begin_run()
+        self._remember(reading)
+        if reading.loss is not None and not self._count(reading):
+            return None
+        return self._point(reading)
+
+    def banner(self, phase: Phase) -> None:
+        """A line of its own has announced an evaluation, or training again."""
+        self.phase = phase
+
+    def epoch_started(self) -> None:
+        """The counters of the epoch before hold no longer."""
+        self._banner_since_loss = True
+
+    # -- what holds now ------------------------------------------------------------------------------------------
+
+    @property
+    def primary(self) -> Series | None:
+        """The series to chart: of the newest run, the one with most readings; on a tie the line beats the bar."""
+        rivals = [s for s in self._series.values() if s.count and s.run == self.run and self._believable(s)]
+        return max(rivals, key=lambda s: (s.count, not s.bar), default=None)
+
+    def series(self, name: str) -> Series | None:
+        """The series of that name, if it has been seen."""
+        return self._series.get(name)
+
+    def summary(self) -> ParsedLog:
+        """What the log says so far."""
+        main = self.primary
+        own = main.counters if main else Counters()
+        evidence = main is not None or self.current != Counters() or bool(self._names)
+        if not evidence:
+            return ParsedLog()
+        step, steps = self._shown_steps(own)
+        epoch = self.current.epoch if self.current.epoch is not None else own.epoch
+        return ParsedLog(
+            format=main.format if main else next(iter(self._formats()), "key-value"),
+            epoch=epoch,
+            epochs=_first(own.epochs, self.current.epochs, self._plan.epochs),
+            step=step,
+            steps=steps,
+            train_loss=main.summary if main else None,
+            metrics=tuple(self._names),
+            learning_rate=self._rate if self._rate is not None else self._planned_rate,
+            throughput=self._throughput,
+            runs=self.run + 1,
+            history=main.history if main else (),
+        )
+
+    def _formats(self) -> list[str]:
+        return list(dict.fromkeys(series.format for series in self._series.values()))
+
+    def _shown_steps(self, own: Counters) -> tuple[Number | None, Number | None]:
+        """The main series' own counter, else the training bar's, else the last one seen."""
+        bar = self._bars.best()
+        if own.shown_step is not None:
+            shown = own
+        elif bar is not None and (bar.shown_step is not None):
+            shown = bar
+        else:
+            shown = self.current
+        step, steps = shown.shown_step, shown.shown_steps
+        plan = self._plan.steps if steps is None else steps
+        if steps is None and step is not None and plan is not None and plan < step:
+            plan = None
+        return step, plan
+
+    def _believable(self, series: Series) -> bool:
+        return series.counters != Counters() or series.start != Counters() or series.count >= _UNCOUNTED_NEEDED
+
+    # -- runs ----------------------------------------------------------------------------------------------------
+
+    def _starts_run(self, reading: Reading) -> bool:
+        series = self._series.get(reading.series) if reading.series else None
+        if series is None or series.run != self.run or not series.count:
+            return False
+        if reading.restart:
+            return True
+        return self._goes_back(series, reading.counters)
+
+    def _goes_back(self, series: Series, now: Counters) -> bool:
+        """Whether counters return to their start, which a resumed or a next epoch does not explain."""
+        before, start = series.counters, series.start
+        if now.epoch is not None and before.epoch is not None and now.epoch != before.epoch:
+            first = start.epoch if start.epoch is not None else 0
+            return now.epoch < before.epoch and (now.epoch <= max(1, first) or now.epoch < 0.5 * before.epoch)
+        step, last = now.shown_step, before.shown_step
+        if step is None or last is None or step >= last or step > max(_or_zero(start.shown_step), 0.1 * last):
+            return False
+        if now.epoch is not None and before.epoch is not None:
+            return True
+        planned = before.shown_steps
+        loops = self._banner_since_loss or (planned is not None and last >= 0.9 * planned)
+        return not loops
+
+    def _begin_run(self) -> None:
+        self.run += 1
+        self.current = Counters()
+        self._rate = None
+        self.phase = Phase.TRAIN
+
+    # -- memory --------------------------------------------------------------------------------------------------
+
+    def _under_banner(self, reading: Reading) -> Reading:
+        """Below the banner of an evaluation a plain "loss" is an evaluation's, until training shows itself again."""
+        if self.phase is Phase.TRAIN or reading.bar:
+            return reading
+        epoch = reading.counters.epoch
+        if reading.certain or (epoch is not None and epoch != self.current.epoch) or self._continues(reading):
+            self.phase = Phase.TRAIN
+            return reading
+        if reading.loss is None and not reading.metrics:
+            return reading
+        return replace(
+            reading,
+            phase=Phase.EVAL,
+            counters=Counters(),
+            loss=None,
+            series="",
+            metrics={},
+            eval_metrics={**reading.metrics, **reading.eval_metrics},
+        )
+
+    def _continues(self, reading: Reading) -> bool:
+        """Whether a known training series goes on, with a step beyond its last."""
+        series = self._series.get(reading.series) if reading.series else None
+        if series is None or series.run != self.run or not series.count:
+            return False
+        now, before = reading.counters.shown_step, series.counters.shown_step
+        return now is not None and before is not None and now > before and reading.counters.shown_steps == series.counters.shown_steps
+
+    def _take_plan(self, reading: Reading) -> None:
+        counters = reading.counters
+        self._plan = replace(
+            self._plan, epochs=_first(counters.epochs, self._plan.epochs), steps=_first(counters.steps, self._plan.steps)
+        )
+        if reading.learning_rate is not None and not self._trained:
+            self._planned_rate = reading.learning_rate
+
+    def _remember(self, reading: Reading) -> None:
+        for name in (*reading.metrics, *reading.eval_metrics):
+            if len(self._names) < _MAX_NAMES:
+                self._names.setdefault(name)
+        if reading.bar:
+            self._bars.draw(reading)
+        if reading.phase is Phase.EVAL:
+            return
+        self._advance(reading)
+        if reading.learning_rate is not None:
+            if self._trained or reading.loss is not None or reading.counters != Counters():
+                self._rate = reading.learning_rate
+            else:
+                self._planned_rate = reading.learning_rate
+        if reading.throughput is not None:
+            self._throughput = reading.throughput
+
+    def _advance(self, reading: Reading) -> None:
+        """The counters that hold from here on; those of a bar that is not the training loop's are kept out."""
+        now = reading.counters
+        if reading.bar and not self._bars.leads(reading):
+            return
+        if now == Counters():
+            return
+        new_epoch = now.epoch is not None and now.epoch != self.current.epoch
+        if new_epoch:
+            self._banner_since_loss = True
+        held = Counters() if new_epoch and now.step is None else self.current
+        self.current = Counters(
+            epoch=_first(now.epoch, self.current.epoch),
+            epochs=_first(now.epochs, self.current.epochs),
+            step=_first(now.step, self.current.step if not new_epoch else held.step),
+            steps=_first(now.steps, self.current.steps),
+            epoch_step=_first(now.epoch_step, held.epoch_step),
+            epoch_steps=_first(now.epoch_steps, held.epoch_steps),
+        )
+
+    # -- the loss ------------------------------------------------------------------------------------------------
+
+    def _count(self, reading: Reading) -> bool:
+        """Add the loss to its series; False when this very reading is known already."""
+        series = self._series.get(reading.series)
+        if series is None:
+            if len(self._series) >= _MAX_SERIES:
+                return True
+            series = self._series[reading.series] = Series(reading.series, reading.grammar, bar=reading.bar)
+        loss = float(reading.loss) if reading.loss is not None else 0.0
+        counters = self._placed(reading)
+        if series.run != self.run or series.count == 0:
+            series.begin(self.run, counters)
+        elif reading.bar and self._bars.is_redraw(reading):
+            series.replace_last(loss)
+            return True
+        elif counters.shown_step is not None and counters == series.counters and _same(loss, series.last):
+            return False
+        series.append(loss, float(_first(counters.shown_step, counters.epoch, series.count)))
+        series.counters = counters
+        self._banner_since_loss = False
+        self._trained = True
+        if not reading.bar:
+            self._bars.vote()
+        return True
+
+    def _placed(self, reading: Reading) -> Counters:
+        """The reading's own counters; where it has none at all, those that hold."""
+        return reading.counters if reading.counters != Counters() else replace(self.current, step=None, epoch_step=None)
+
+    def _point(self, reading: Reading) -> MetricPoint:
+        return MetricPoint(
+            run=self.run,
+            counters=self._filled(reading),
+            phase=reading.phase,
+            loss=reading.loss,
+            learning_rate=reading.learning_rate,
+            throughput=reading.throughput,
+            metrics=reading.metrics,
+            eval_metrics=reading.eval_metrics,
+            series=reading.series,
+            format=reading.grammar,
+        )
+
+    def _filled(self, reading: Reading) -> Counters:
+        own, held = reading.counters, self.current
+        bar = None if own.shown_step is not None or reading.bar else self._bars.best()
+        if bar is not None:
+            held = replace(held, step=bar.step, steps=bar.steps, epoch_step=bar.epoch_step, epoch_steps=bar.epoch_steps)
+        return Counters(
+            epoch=_first(own.epoch, held.epoch),
+            epochs=_first(own.epochs, held.epochs, self._plan.epochs),
+            step=_first(own.step, held.step),
+            steps=_first(own.steps, held.steps, self._plan.steps),
+            epoch_step=_first(own.epoch_step, held.epoch_step),
+            epoch_steps=_first(own.epoch_steps, held.epoch_steps),
+        )
+
+
+def _first(*values: Number | None) -> Number | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _or_zero(value: Number | None) -> Number:
+    return 0 if value is None else value
+
+
+def _same(a: float, b: float) -> bool:
+    return a == b or (a != a and b != b)
