@@ -1,0 +1,114 @@
+"""`mpstui diagnose`: why a run or a log ended, on what evidence, and what to do."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..core.errors import OperationError, UsageError
+
+if TYPE_CHECKING:
+    from ..core.diagnosis import ArgumentChange, Evidence, Finding, Remedy
+
+HELP = "Explain a crash: the most probable causes with the lines that show them, and what helps."
+CARD_WIDTH = 100
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", metavar="RUN|FILE", help="a log file, a run directory, or a run's id or name")
+    parser.add_argument("--signal", type=int, metavar="N", help="the signal that ended it, if you know")
+    parser.add_argument(
+        "--exit-code", type=int, metavar="N", help="its exit code, if you know (137 is read as signal 9)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    from ..core.diagnosis import diagnose, findings_as_json
+
+    findings = diagnose(_evidence(args))
+    if args.json:
+        print(json.dumps({"findings": findings_as_json(findings)}, ensure_ascii=False, indent=2))
+    else:
+        print(_card(findings))
+    return 0
+
+
+def _evidence(args: argparse.Namespace) -> Evidence:
+    path = Path(args.target).expanduser()
+    try:
+        found = _evidence_at(path) if path.exists() else _evidence_of_run(args.target)
+    except OSError as error:
+        raise OperationError(f"{path} cannot be read: {error.strerror or error}") from error
+    known = {"signal": args.signal, "exit_code": args.exit_code}
+    return replace(found, **{name: value for name, value in known.items() if value is not None})
+
+
+def _evidence_at(path: Path) -> Evidence:
+    from ..core.diagnosis import evidence_from_log
+    from ..core.diagnosis.for_run import evidence_from_run_dir
+
+    return evidence_from_run_dir(path) if path.is_dir() else evidence_from_log(path)
+
+
+def _evidence_of_run(name: str) -> Evidence:
+    from ..core.diagnosis.for_run import evidence_for_run
+
+    return evidence_for_run(_directory_of_run(name))
+
+
+def _directory_of_run(name: str) -> Path:
+    """Return the directory of the run that ``name`` means; raises ``UsageError`` when none or several do."""
+    try:
+        from ..core.runs import find_run
+    except ImportError as error:
+        raise UsageError(f"there is no file {name!r}", "give the path of a log file or of a run directory") from error
+    return Path(find_run(name).directory)
+
+
+def _card(findings: tuple[Finding, ...]) -> str:
+    if not findings:
+        return "Nothing here explains an end: no known cause was found."
+    return "\n\n".join(_one(number, finding) for number, finding in enumerate(findings, 1))
+
+
+def _one(number: int, finding: Finding) -> str:
+    lines = [f"{number}. {finding.title}  [{finding.id}, confidence {finding.confidence:.2f}]"]
+    for line in finding.evidence:
+        place = f"line {line.line}: " if line.line is not None else ""
+        lines.append(_wrapped("seen", place + line.text))
+    lines.append(_wrapped("cause", finding.cause))
+    lines.append(_wrapped("remedy", finding.remedy.text))
+    if finding.remedy.risk:
+        lines.append(_wrapped("risk", finding.remedy.risk))
+    lines += [_wrapped("apply", sentence) for sentence in _applicable(finding.remedy)]
+    lines.append(_wrapped("on CPU", "helps" if finding.restart_on_cpu_helps else "does not help"))
+    return "\n".join(lines)
+
+
+def _applicable(remedy: Remedy) -> list[str]:
+    env = [f"{name}={value}" if value is not None else f"unset {name}" for name, value in remedy.env.items()]
+    args = [_change(change) for change in remedy.args]
+    device = [f"device {remedy.device}"] if remedy.device else []
+    return [", ".join([*env, *args, *device])] if env or args or device else []
+
+
+def _change(change: ArgumentChange) -> str:
+    role = change.role.replace("_", " ")
+    if change.operation == "remove":
+        return f"no {role}"
+    return f"{role} × {change.value}" if change.operation == "scale" else f"{role} {change.value}"
+
+
+def _wrapped(label: str, text: str) -> str:
+    return textwrap.fill(
+        text,
+        width=CARD_WIDTH,
+        initial_indent=f"   {label + ':':<8} ",
+        subsequent_indent=" " * 12,
+        break_on_hyphens=False,
+    )

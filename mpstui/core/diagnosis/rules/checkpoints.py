@@ -1,0 +1,100 @@
+"""Loading checkpoints."""
+
+from __future__ import annotations
+
+from ..model import Rule
+from ..remedy import Remedy
+
+RULES = (
+    Rule(
+        id="weights_only",
+        title="torch.load refuses what the checkpoint contains",
+        cause="Since torch 2.6 torch.load admits only tensors and plain containers unless told otherwise; this "
+        "checkpoint holds other Python objects.",
+        remedy=Remedy(
+            text="If you trust the file, start again with TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 (it works where the "
+            "script did not pass weights_only itself).",
+            env={"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"},
+            risk="A checkpoint loaded this way can run any code on this machine: only for files whose origin you "
+            "trust.",
+        ),
+        restart_on_cpu_helps=False,
+        sources=("gpoesia/minimo#21", "ROCm/Megatron-LM#56"),
+        patterns=(
+            r"Weights only load failed",
+            r"WeightsUnpickler error",
+            r"was not an allowed global by default",
+            r"add_safe_globals",
+            r"Unsupported (?:global|class) \S{1,120} ",
+        ),
+        weak_patterns=(r"weights_only\W{1,4}(?:True|False)",),
+        confidence=0.9,
+        clues={"never_stepped": 0.02},
+        outranks=("dl_pickle",),
+    ),
+    Rule(
+        id="ckpt_corrupt",
+        title="The file is no complete checkpoint",
+        cause="The file is cut short or something else altogether: a Git LFS pointer, an error page, an interrupted "
+        "download or save.",
+        remedy=Remedy(text="Fetch the file again, or resume from the checkpoint before it."),
+        restart_on_cpu_helps=False,
+        sources=("torch/serialization.py",),
+        patterns=(
+            r"Unsupported operand \d+",
+            r"invalid load key",
+            r"PytorchStreamReader failed",
+            r"failed finding central directory",
+            r"unexpected EOF, expected \d+ more bytes",
+            r"pickle data was truncated",
+            r"Ran out of input",
+            r"(?:HeaderTooLarge|InvalidHeader\w*|MetadataIncompleteBuffer|incomplete metadata)",
+            r"header too (?:large|small)",
+            r"file in archive is not in a subdirectory",
+            r"not a (?:ZIP archive|zip file)|BadZipFile",
+            r"version https://git-lfs",
+            r"(?:checkpoint|model|weights?) .{0,80}(?:is|are|may be|seems?) (?:corrupt|truncated|incomplete)",
+            r"storage has wrong (?:byte )?size",
+            r"Invalid magic number",
+        ),
+        confidence=0.9,
+        outranks=("weights_only",),
+    ),
+    Rule(
+        id="ckpt_map_location",
+        title="The checkpoint was saved on a device this torch cannot restore to",
+        cause="The checkpoint's tensors carry a device (mps or cuda) that is not available here, or that this torch "
+        "is too old to know.",
+        remedy=Remedy(text="Load with map_location='cpu' and move the model afterwards; or upgrade torch."),
+        restart_on_cpu_helps=False,
+        sources=("invoke-ai/InvokeAI#3442", "Lightning-AI/pytorch-lightning#17618"),
+        patterns=(
+            r"don't know how to restore data location",
+            r"Storage device not recognized",
+            r"Attempting to deserialize object on an? \w+ device",
+            r"with map_location=torch\.device\(",
+            r"to map your storages to the CPU",
+        ),
+        confidence=0.94,
+        outranks=("cuda_hardcoded", "weights_only"),
+    ),
+    Rule(
+        id="ckpt_shape",
+        title="The checkpoint belongs to another model",
+        cause="Names or shapes in the checkpoint differ from the model's: another architecture, number of classes "
+        "or wrapper.",
+        remedy=Remedy(text="Build the model with the settings the checkpoint was trained with, or start from scratch."),
+        restart_on_cpu_helps=False,
+        sources=("Helias/Car-Model-Recognition#2",),
+        patterns=(
+            r"size mismatch for [\w.]+: copying",
+            r"size mismatch for",
+            r"Error\(s\) in loading state_dict for",
+            r"(?:Missing|Unexpected) key\(s\) in state_dict",
+            r"copying a param with shape",
+            r"loaded state dict (?:contains a parameter group|has a different number)",
+        ),
+        confidence=0.92,
+        outranks=("shape_bug",),
+    ),
+)

@@ -1,0 +1,60 @@
+"""Scripts written for CUDA, and CUDA's own lack of memory."""
+
+from __future__ import annotations
+
+from ..model import Rule
+from ..remedy import ArgumentChange, Remedy
+from .changes import SMALLER_BATCH
+
+RULES = (
+    Rule(
+        id="cuda_hardcoded",
+        title="The script insists on CUDA",
+        cause="The script calls `.cuda()` or names device 'cuda' on a machine or torch build without CUDA.",
+        remedy=Remedy(
+            text="Change its device argument to mps or cpu, or the `.cuda()` in the script; no environment "
+            "variable can (CUDA_VISIBLE_DEVICES means nothing to a build without CUDA).",
+            args=(ArgumentChange("device", "set", "mps"),),
+        ),
+        restart_on_cpu_helps=False,
+        sources=("zai-org/CodeGeeX2#183",),
+        patterns=(
+            r"Torch not compiled with CUDA enabled",
+            r"Found no NVIDIA driver on your system",
+            r"No CUDA GPUs are available",
+            r"Invalid CUDA \W?device=",
+            r"CUDA (?:is )?(?:unavailable|not available)",
+            r"CUDA driver version is insufficient",
+            r"no CUDA-capable device is detected",
+            r"(?:CUDAAccelerator|GPUAccelerator)\W? can(?: ?not|'t) run on your system",
+            r"No supported gpu backend found",
+            r"unrecognized device string: cuda|requires? (?:a )?CUDA (?:GPU|device|to be)",
+            r"libcudart|libcuda\.so",
+        ),
+        weak_patterns=(r"_cuda_(?:getDeviceCount|init)\b", r"module \W?torch\._C\W? has no attribute \W?_cuda\w+"),
+        confidence=0.9,
+        clues={"device:cuda": -0.1},
+    ),
+    Rule(
+        id="cuda_oom",
+        title="CUDA ran out of memory",
+        cause="The model, its gradients, the optimizer state and the activations of this batch do not fit the GPU.",
+        remedy=Remedy(
+            text="Halve the batch size and double gradient accumulation (the effective batch stays the same), use "
+            "gradient checkpointing or bf16.",
+            args=SMALLER_BATCH,
+        ),
+        restart_on_cpu_helps=True,
+        sources=("carolchenyx/MGFN.#35",),
+        patterns=(
+            r"(?:CUDA|HIP|XPU) out of memory",
+            r"cuda\.OutOfMemoryError",
+            r"CUDA error: out of memory",
+            r"CUBLAS_STATUS_ALLOC_FAILED",
+            r"cudaErrorMemoryAllocation",
+            r"GPU \d+ has a total capac",
+        ),
+        confidence=0.94,
+        outranks=("dl_worker_signal",),
+    ),
+)

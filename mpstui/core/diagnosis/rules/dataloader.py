@@ -1,0 +1,136 @@
+"""DataLoader workers, processes and file descriptors."""
+
+from __future__ import annotations
+
+from ..model import Rule
+from ..remedy import Remedy
+from .changes import NO_WORKERS
+
+RULES = (
+    Rule(
+        id="dl_spawn_guard",
+        title="The script lacks its main guard",
+        cause="Python on macOS starts workers with spawn, which imports the training script again in each of them; "
+        "without `if __name__ == '__main__':` every worker starts the training anew.",
+        remedy=Remedy(
+            text="Load data without workers (num_workers=0), or put the script's main part under the guard.",
+            args=NO_WORKERS,
+        ),
+        restart_on_cpu_helps=False,
+        sources=("pytorch/pytorch#46648",),
+        patterns=(
+            r"before the current process has finished its bootstrapping phase",
+            r"An attempt has been made to start a new process before",
+            r"forgotten to use the proper idiom in the main module",
+            r"you are not using fork to start your child processes",
+        ),
+        confidence=0.96,
+        clues={"never_stepped": 0.01},
+        outranks=("dl_worker_signal", "dl_pickle", "ckpt_corrupt"),
+    ),
+    Rule(
+        id="dl_pickle",
+        title="Something given to DataLoader workers cannot be pickled",
+        cause="spawn has to pickle the dataset and collate_fn; lambdas, local functions and open handles cannot be.",
+        remedy=Remedy(
+            text="Load data without workers (num_workers=0), or move the function to the top of the module.",
+            args=NO_WORKERS,
+        ),
+        restart_on_cpu_helps=False,
+        sources=("voxel51/fiftyone#6137",),
+        patterns=(
+            r"Can't (?:pickle|get) local (?:object|attribute)",
+            r"Can't pickle <",
+            r"Can't pickle .{1,80}(?:it's not the same object|attribute lookup|not found as)",
+            r"Can't get attribute .{1,120} on <module \W?__(?:mp_)?main__",
+            r"cannot pickle \W?[\w. ]{1,80}\W? object",
+            r"cannot pickle .{1,60} objects?\b",
+            r"PicklingError",
+        ),
+        confidence=0.9,
+        clues={"never_stepped": 0.02},
+        outranks=("dl_worker_signal", "ckpt_corrupt"),
+    ),
+    Rule(
+        id="dl_worker_signal",
+        title="A DataLoader worker died",
+        cause="A worker process crashed in native code or was killed (fork together with Apple's frameworks, or too "
+        "little memory), and the training could not go on without it.",
+        remedy=Remedy(text="Load data without workers (num_workers=0), or use fewer.", args=NO_WORKERS),
+        restart_on_cpu_helps=False,
+        sources=("pytorch/pytorch#78924", "pytorch/pytorch#94417"),
+        patterns=(
+            r"DataLoader worker \(pid(?:\(s\))?:? [\d, ]{1,80}\) (?:is killed by signal|exited unexpectedly)",
+            r"DataLoader worker .{0,80}(?:killed by signal|exited unexpectedly)",
+            r"worker .{0,40}is killed by signal",
+        ),
+        confidence=0.87,
+        outranks=("killed_os", "segfault", "bus_error"),
+    ),
+    Rule(
+        id="dl_share_mps",
+        title="An MPS tensor was sent to another process",
+        cause="The dataset, its collate_fn or the model hands MPS tensors to worker processes; MPS memory cannot be "
+        "shared.",
+        remedy=Remedy(
+            text="Keep the dataset's tensors on CPU and move batches in the training loop, or load without workers.",
+            args=NO_WORKERS,
+        ),
+        restart_on_cpu_helps=True,
+        sources=("pytorch/pytorch#87688",),
+        patterns=(
+            r"_share_(?:filename|fd)\w*: only available on CPU",
+            r"_share_(?:filename|fd)_(?:cpu_)?",
+            r"MPS .{0,60}(?:can(?:not|'t)|not supported).{0,30}shar(?:e|ed|ing)",
+        ),
+        confidence=0.94,
+        outranks=("dl_worker_signal", "mps_op_limit", "dl_pickle"),
+    ),
+    Rule(
+        id="too_many_files",
+        title="Too many open files",
+        cause="The limit on open files (256 on macOS unless raised) is used up, as a rule by DataLoader workers "
+        "that pass tensors as file descriptors.",
+        remedy=Remedy(
+            text="Raise the limit (`ulimit -n 4096`; mpstui raises it for runs it starts), use fewer workers, or call "
+            "torch.multiprocessing.set_sharing_strategy('file_system').",
+            args=NO_WORKERS,
+        ),
+        restart_on_cpu_helps=False,
+        sources=("datalab-to/marker#181", "alanngnet/CoverHunterMPS#20"),
+        patterns=(
+            r"\[?Errno 24\b",
+            r"Too many open files",
+            r"unable to open shared memory obj",
+            r"received 0 items of ancdata",
+            r"\bEMFILE\b",
+        ),
+        confidence=0.92,
+        outranks=("dl_worker_signal", "ckpt_corrupt"),
+    ),
+    Rule(
+        id="objc_fork",
+        title="A forked process touched Apple frameworks",
+        cause="fork() without exec in a process that had already used Objective-C frameworks; macOS ends such "
+        "children on purpose.",
+        remedy=Remedy(
+            text="Start workers with spawn or use none. OBJC_DISABLE_INITIALIZE_FORK_SAFETY=YES only hides the "
+            "problem.",
+            args=NO_WORKERS,
+        ),
+        restart_on_cpu_helps=False,
+        sources=("sparkmicro/Ki-nTree#160",),
+        patterns=(
+            r"in progress in another thread when fork\(\) was called",
+            r"objc_initializeAfterForkError",
+            r"safely call it or ignore it in the fork\(\) child",
+            r"The process has forked and you cannot use this CoreFoundation",
+            r"YOU_MUST_EXEC__",
+            r"OBJC_DISABLE_INITIALIZE_FORK_SAFETY",
+            r"crashed on child side of fork",
+        ),
+        confidence=0.95,
+        signals=(6, 9, 5),
+        outranks=("dl_worker_signal", "segfault", "killed_os"),
+    ),
+)

@@ -1,0 +1,126 @@
+"""Tensors on the wrong device or of the wrong type, and pinned memory."""
+
+from __future__ import annotations
+
+from ..model import Kind, Rule
+from ..remedy import ArgumentChange, Remedy
+
+_NO_PINNING = (ArgumentChange("pin_memory", "remove"),)
+
+RULES = (
+    Rule(
+        id="device_mismatch",
+        title="Tensors on different devices met",
+        cause="Part of the model or of the batch stayed on another device (the script forgot a `.to(device)`).",
+        remedy=Remedy(
+            text="Move the model and every tensor of the batch to the same device; on CPU everything is in one place.",
+            device="cpu",
+        ),
+        restart_on_cpu_helps=True,
+        sources=("YaoYinYing/RFdiffusion#5", "pytorch/ignite#2977"),
+        patterns=(
+            r"Placeholder storage has not been allocated on MPS",
+            r"Input type \(MPS\w+\) and (?:weight|bias) type \(torch\.(?:cuda\.)?\w+\)",
+            r"Input type \(torch\.(?:cuda\.)?\w+\) and (?:weight|bias) type \(MPS\w+\)",
+            r"Input type \(torch\.cuda\.\w+\) and (?:weight|bias) type \(torch\.[A-Z]\w+\)",
+            r"Input type \(torch\.[A-Z]\w+\) and (?:weight|bias) type \(torch\.cuda\.\w+\)",
+            r"Expected all tensors to be on the same device",
+            r"at least two devices, \w",
+            r"(?:must|should|expected to) (?:all )?be on the same (?:device|backend|GPU)",
+            r"not at the same device, found",
+            r"tensor on device \w+(?::\d+)? is not on the expected device",
+            r"should be either on (?:\w+ or on )?the same device as the indexed tensor",
+            r"Passed CPU tensor to MPS op",
+            r"(?:Tensor|argument) .{0,60}is on cpu,? but .{0,40}(?:GPU|mps|cuda)",
+            r"on (?:the )?cpu,? but expected (?:it |them )?(?:to be )?on (?:the )?(?:mps|GPU|cuda)",
+            r"can't convert (?:mps|cuda)(?::\d+)? device type tensor to numpy",
+            r"self must be on the same device",
+            r"device of .{0,40}does not match",
+        ),
+        confidence=0.92,
+        outranks=("mps_op_limit",),
+    ),
+    Rule(
+        id="dtype_mismatch",
+        title="Tensors of different types met",
+        cause="The model and its input have different number formats (half against float, integers against floats).",
+        remedy=Remedy(
+            text="Use one precision throughout: fp32, or autocast instead of `.half()`; cast integer inputs with "
+            "`.float()`.",
+            args=(ArgumentChange("precision", "set", "fp32"),),
+        ),
+        restart_on_cpu_helps=False,
+        sources=("pytorch/pytorch#88978",),
+        patterns=(
+            r"Input type \(MPS\w+\) and (?:weight|bias) type \(MPS\w+\)",
+            r"Input type \(torch\.cuda\.\w+\) and (?:weight|bias) type \(torch\.cuda\.\w+\)",
+            r"Input type \(torch\.[A-Z]\w+\) and (?:weight|bias) type \(torch\.[A-Z]\w+\)",
+            r"Input type \((?:c10::)?\w+\) and (?:weight|bias) type \((?:c10::\w+|float|double|long \w+|\w*char)\)",
+            r"expected scalar type \w+ but (?:found|got)",
+            r"expected (?:m1 and m2|mat1 and mat2|.{1,40}) to have the same dtype",
+            r"must have the same dtype",
+            r"Found dtype \w+ but expected",
+            r"result type \w+ can't be cast to",
+            r"to have (?:one of the following )?scalar types?:? ",
+            r"expected dtype \w+ for .{0,40}but got dtype",
+            r"not implemented for \W(?:Half|BFloat16|Long|Int|Byte|Char|Bool)\W",
+        ),
+        confidence=0.88,
+    ),
+    Rule(
+        id="generator_device",
+        title="A random generator lives on another device than its tensors",
+        cause="A generator of one device was used to make or shuffle tensors of another, as a rule because of "
+        "torch.set_default_device('mps') with a shuffling DataLoader.",
+        remedy=Remedy(
+            text="Drop torch.set_default_device, or pass generator=torch.Generator(device=...); or run on CPU.",
+            device="cpu",
+        ),
+        restart_on_cpu_helps=True,
+        sources=("pytorch/pytorch#110820",),
+        patterns=(
+            r"Expected an? \W?\w+(?::\d+)?\W? (?:generator )?device(?: type)?(?: for generator)? but found",
+            r"Device type \w+ is not supported for torch\.Generator",
+            r"Cannot generate an? \w+(?::\d+)? tensor from a generator of type",
+            r"generator (?:device|of type) .{0,40}(?:does not match|but (?:found|got))",
+        ),
+        confidence=0.94,
+        outranks=("device_mismatch", "mps_op_limit"),
+    ),
+    Rule(
+        id="pin_memory_mps",
+        title="Pinned memory does not work on MPS",
+        cause="The script calls pin_memory() on a tensor itself; with an MPS accelerator present that fails, even "
+        "in a run on CPU.",
+        remedy=Remedy(
+            text="Remove the pin_memory() calls or pass pin_memory=False; on a Mac it brings nothing.", args=_NO_PINNING
+        ),
+        restart_on_cpu_helps=False,
+        sources=("pytorch/pytorch#86060",),
+        patterns=(
+            r"Attempted to set the storage of a tensor on device",
+            r"to a storage on different device \W?mps",
+            r"cannot pin \W?torch\.\S{1,40} only dense CPU tensors can be pinned",
+            r"Need to provide pin_memory allocator",
+            r"pin_memory.{0,60}(?:Error|failed|not implemented).{0,40}mps",
+        ),
+        confidence=0.92,
+        outranks=("device_mismatch", "mps_op_limit"),
+    ),
+    Rule(
+        id="pin_memory_warn",
+        title="pin_memory is ignored on MPS",
+        cause="Since torch 2.7 the DataLoader says that it ignores pin_memory on MPS (it always did). Harmless.",
+        remedy=Remedy(text="Nothing has to be done; pin_memory=False silences it.", args=_NO_PINNING),
+        restart_on_cpu_helps=False,
+        sources=("torch/utils/data/dataloader.py 2.7 to 2.15",),
+        patterns=(
+            r"pin_memory\W? argument is set as true",
+            r"device pinned memory won't be",
+        ),
+        confidence=0.6,
+        kind=Kind.SYMPTOM,
+        codes=(),
+        outranks=("mps_op_limit",),
+    ),
+)

@@ -1,0 +1,138 @@
+"""How a process ended when nothing it printed says why: signals, and the litter they leave behind."""
+
+from __future__ import annotations
+
+from ..model import Kind, Rule
+from ..remedy import Remedy
+from .changes import DEFAULT_WATERMARKS, SMALLER_BATCH
+
+_BY_SIGNAL = r"(?:terminated|killed|died|exited|ended|crashed|stopped|received)"
+_CODE = r"(?:exit|return|status)(?:ed)?[\s_-]?(?:with |code|status|value)?[\s_]?(?:code|status)?\W{0,4}"
+
+RULES = (
+    Rule(
+        id="killed_os",
+        title="Killed from outside, most likely for memory",
+        cause="SIGKILL ended the process without a word. When nobody sent it, that is the system freeing memory (on "
+        "macOS jetsam, which counts GPU memory that RSS does not show).",
+        remedy=Remedy(
+            text="Use less memory: smaller batch with accumulation, fewer workers, a smaller model. Restore the "
+            "MPS cap (unset PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0) so that torch fails with a catchable error "
+            "first. CPU uses the same RAM.",
+            env=DEFAULT_WATERMARKS,
+            args=SMALLER_BATCH,
+        ),
+        restart_on_cpu_helps=False,
+        sources=("gensyn-ai/rl-swarm#59", "aedocw/epub2tts-chatterbox#19", "amazon-science/mm-cot#25"),
+        patterns=(
+            r"\bsh: .{0,60}killed\b|\bzsh: killed",
+            r"\bKilled: 9",
+            r"\b(?:\[\d+\] )?[+-]? ?\d+ killed\b",
+            r"^\W{0,3}killed\W{0,2}(?:python|$)|\nkilled\W{0,2}(?:\n|$)",
+            r"Signals\.SIGKILL",
+            r"\bSIGKILL\b",
+            r"memorystatus: killing",
+            r"(?<!un)" + _BY_SIGNAL + r" (?:by |with |due to )?signal:? (?:9\b|SIGKILL)",
+            _CODE + r"(?:-9|137)\b",
+            r"exitcode\W{1,6}-9\b",
+            r"Out of memory: Kill(?:ed)? process",
+            r"\boom[-_ ]kill(?:er|ed)?\b",
+            r"your system has run out of application memory",
+            r"JetsamEvent",
+            r"\d Killed +python",
+            r"line \d+: +\d+ Killed",
+        ),
+        confidence=0.82,
+        kind=Kind.ENDING,
+        fires_on={"signal:9": 0.6, "memory_event": 0.9},
+        clues={
+            "memory_event": 0.12,
+            "memory_growing": 0.05,
+            "memory_near_limit": 0.06,
+            "watermark_off": 0.05,
+            "requested": -0.6,
+        },
+        signals=(9,),
+        codes=(),
+    ),
+    Rule(
+        id="segfault",
+        title="Native crash",
+        cause="The process died in native code with no traceback (a segmentation fault, or an abort that left no "
+        "message); on Macs with faiss or scikit-learn beside torch that is usually a second OpenMP runtime.",
+        remedy=Remedy(
+            text="Run again with PYTHONFAULTHANDLER=1 to see where, and OMP_NUM_THREADS=1 to rule out OpenMP.",
+            env={"PYTHONFAULTHANDLER": "1", "OMP_NUM_THREADS": "1"},
+        ),
+        restart_on_cpu_helps=False,
+        sources=("Om-Alve/smolGPT#12", "pytorch/pytorch#136217"),
+        patterns=(
+            r"Segmentation fault",
+            r"\bsegfault",
+            r"\bSIGSEGV\b",
+            r"EXC_BAD_ACCESS",
+            r"KERN_INVALID_ADDRESS",
+            _BY_SIGNAL + r" (?:by |with |due to )?signal:? 11\b",
+            _CODE + r"(?:-11|139)\b",
+            r"exitcode\W{1,6}-11\b",
+        ),
+        weak_patterns=(
+            r"Abort trap: 6",
+            r"zsh: (?:abort|trace trap|illegal hardware instruction)",
+            r"\bSIGABRT\b",
+            r"\bSIGTRAP\b",
+            r"Fatal Python error",
+            _CODE + r"(?:-6|134)\b",
+            r"exitcode\W{1,6}-6\b",
+            r"libc\+\+abi: terminating",
+            r"terminate called after throwing",
+            r"Aborted \(core dumped\)",
+        ),
+        confidence=0.8,
+        kind=Kind.ENDING,
+        fires_on={"signal:11": 0.6, "signal:6": 0.4, "signal:5": 0.4, "signal:4": 0.35},
+        clues={"duplicate_omp_allowed": 0.03},
+        signals=(11, 6, 5, 4),
+        codes=(),
+    ),
+    Rule(
+        id="bus_error",
+        title="Bus error",
+        cause="SIGBUS: native code touched memory that was not there. On MPS the same training usually works on "
+        "CPU; on Linux it can also be a full /dev/shm.",
+        remedy=Remedy(text="Run on CPU; upgrade torch and macOS.", device="cpu"),
+        restart_on_cpu_helps=True,
+        sources=("apple/ml-stable-diffusion#8",),
+        patterns=(
+            r"\bbus error\b",
+            r"\bSIGBUS\b",
+            _BY_SIGNAL + r" (?:by |with |due to )?signal:? (?:10|7)\b",
+            _CODE + r"(?:-10|138|135)\b",
+        ),
+        confidence=0.82,
+        kind=Kind.ENDING,
+        fires_on={"signal:10": 0.6, "signal:7": 0.6},
+        signals=(10, 7),
+        codes=(),
+        outranks=("segfault",),
+    ),
+    Rule(
+        id="leaked_semaphore_only",
+        title="Leaked semaphores: the process ended without tidying up",
+        cause="Python's resource tracker noticed that its parent was gone (or left without joining its workers). "
+        "That is a symptom; why the parent ended is not in this log.",
+        remedy=Remedy(
+            text="Look at how the process ended: signal 9 means killed, 6 aborted, 11 crashed; with code 0 this "
+            "line is harmless.",
+        ),
+        restart_on_cpu_helps=False,
+        sources=("multiprocessing/resource_tracker.py",),
+        patterns=(
+            r"resource_tracker: There appear to be \d+ leaked",
+            r"leaked (?:semaphore|shared_memory|folder)",
+        ),
+        confidence=0.4,
+        kind=Kind.SYMPTOM,
+        codes=(),
+    ),
+)

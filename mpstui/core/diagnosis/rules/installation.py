@@ -1,0 +1,107 @@
+"""The installation: macOS, torch, NumPy and processor architecture that do not fit together."""
+
+from __future__ import annotations
+
+from ..model import Rule
+from ..remedy import Remedy
+
+RULES = (
+    Rule(
+        id="macos_too_old",
+        title="MPS does not accept this macOS",
+        cause="This torch needs a newer macOS for MPS than is running here (12.3 up to torch 2.5, 13 up to 2.8, 14 "
+        "up to 2.14, 15 from 2.15), or Metal shows no GPU at all (a virtual machine, a sandbox).",
+        remedy=Remedy(text="Upgrade macOS, install an older torch, or run on CPU.", device="cpu"),
+        restart_on_cpu_helps=True,
+        sources=("pytorch/pytorch#164943", "pytorch/pytorch#177819", "pytorch/pytorch#139425"),
+        patterns=(
+            r"MPS backend is (?:only )?(?:supported|available) on Mac ?OS",
+            r"MPS not available because the current MacOS version",
+            r"current MacOS version is not \d",
+            r"\(?built for macOS [\d.]+ which is newer than running OS",
+            r"Symbol not found: \(?_?(?:_?OBJC_CLASS_\$_)?(?:MPS|MTL)\w+",
+        ),
+        confidence=0.95,
+        signals=(6,),
+        outranks=("mps_op_limit", "mps_not_built"),
+    ),
+    Rule(
+        id="mps_not_built",
+        title="This torch was built without MPS",
+        cause="The installed torch knows no MPS: a Linux or Intel build, or an x86_64 Python on Apple silicon.",
+        remedy=Remedy(text="Install torch into an arm64 Python on macOS; meanwhile run on CPU.", device="cpu"),
+        restart_on_cpu_helps=True,
+        sources=("jankais3r/LLaMA_MPS#6",),
+        patterns=(
+            r"not linked with support for mps",
+            r"(?:install|build|torch) was not (?:built|compiled) with MPS",
+            r"not (?:built|compiled|linked) with (?:support for )?MPS",
+            r"device type at start of device string: mps",
+            r"Invalid device string: \W?mps",
+            r"MPSAccelerator\W? can ?not run on your system",
+            r"MPS (?:backend |device )?(?:is )?(?:not (?:available|found|built)|unavailable)",
+        ),
+        confidence=0.92,
+        outranks=("mps_op_limit",),
+    ),
+    Rule(
+        id="arch_mismatch",
+        title="Packages for another processor",
+        cause="x86_64 (Rosetta) and arm64 packages are mixed in one Python.",
+        remedy=Remedy(
+            text="Make a new environment with an arm64 Python and install everything again; no setting can mend "
+            "this one."
+        ),
+        restart_on_cpu_helps=False,
+        sources=("dyld(1)",),
+        patterns=(
+            r"incompatible architecture \(?have",
+            r"mach-o,? (?:file,? )?but (?:is )?(?:an )?(?:wrong|incompatible) architecture",
+            r"wrong architecture",
+            r"have \W?(?:x86_64|arm64e?)\W?,? need \W?(?:arm64|x86_64)",
+            r"illegal hardware instruction",
+            r"Illegal instruction: 4",
+            r"Bad CPU type in executable",
+        ),
+        confidence=0.92,
+        fires_on={"signal:4": 0.45},
+        signals=(4,),
+        outranks=("segfault",),
+    ),
+    Rule(
+        id="numpy2_abi",
+        title="NumPy 2 with modules built for NumPy 1",
+        cause="torch before 2.3 (or another compiled module) was built for NumPy 1 and cannot work with the "
+        "installed NumPy 2.",
+        remedy=Remedy(text="Install 'numpy<2', or upgrade torch to 2.3 or newer."),
+        restart_on_cpu_helps=False,
+        sources=("Comfy-Org/ComfyUI#5664",),
+        patterns=(
+            r"compiled using NumPy 1\.x cannot be run in",
+            r"_ARRAY_API not found",
+            r"numpy\.dtype size changed",
+            r"numpy\.core\.multiarray failed to import",
+            r"modules must be compiled with NumPy 2",
+            r"was removed in the NumPy 2\.0 release",
+            r"Numpy is not available",
+            r"Failed to initialize NumPy",
+        ),
+        confidence=0.9,
+    ),
+    Rule(
+        id="torch_old_api",
+        title="This torch is too old for the script",
+        cause="The script uses something this torch does not have yet (torch.mps is loaded by itself since 2.1).",
+        remedy=Remedy(text="Upgrade torch."),
+        restart_on_cpu_helps=False,
+        sources=("pytorch/pytorch#100165", "pytorch/examples#1134"),
+        patterns=(
+            r"module \W?torch(?:\.\w+)*\W? has no attribute \W?\w+",
+            r"cannot import name \W\w+\W from \W?torch\b",
+            r"PyTorch >= [\d.]+ is required but found",
+            r"No module named \W?torch\.(?:mps|amp|compiler|accelerator|backends\.mps)",
+            r"(?:requires?|needs?) (?:at least )?(?:torch|PyTorch) ?(?:>=|version|v)? ?[12]\.\d+",
+        ),
+        confidence=0.88,
+    ),
+)

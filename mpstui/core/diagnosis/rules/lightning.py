@@ -1,0 +1,79 @@
+"""Lightning's arguments, and training on several processes."""
+
+from __future__ import annotations
+
+from ..model import Rule
+from ..remedy import ArgumentChange, Remedy
+
+_ONE_PROCESS = (
+    ArgumentChange("devices", "set", 1),
+    ArgumentChange("strategy", "set", "auto"),
+)
+
+RULES = (
+    Rule(
+        id="lightning_precision",
+        title="This Lightning does not know that precision",
+        cause="Lightning 1.x calls it 'bf16' and 16; the names 'bf16-mixed' and '16-mixed' exist since 2.0, "
+        "'*-true' later still.",
+        remedy=Remedy(
+            text="Take one of the values it lists: precision=bf16 on Lightning 1.x, bf16-mixed from 2.0 on; or "
+            "upgrade Lightning.",
+            args=(ArgumentChange("precision", "set", "bf16"),),
+        ),
+        restart_on_cpu_helps=False,
+        sources=("Lightning-AI/litgpt#241", "simchowitzlabpublic/nano-world-model#17"),
+        patterns=(
+            r"Precision \W?[\w-]+\W{0,2} is invalid",
+            r"Allowed precision values",
+        ),
+        confidence=0.95,
+    ),
+    Rule(
+        id="lightning_ddp_mps",
+        title="DDP is not available on MPS",
+        cause="Lightning was asked for several devices or a DDP strategy on the MPS accelerator, which has one "
+        "device and no collectives.",
+        remedy=Remedy(
+            text="Use devices=1 and strategy=auto; for several processes use accelerator=cpu (or DISABLE_MPS=1, "
+            "Lightning 2.3 or newer).",
+            args=_ONE_PROCESS,
+        ),
+        restart_on_cpu_helps=True,
+        sources=("lightning/pytorch/trainer/connectors/accelerator_connector.py",),
+        patterns=(
+            r"DDP family are not supported on the MPS",
+            r"strategies from the DDP family",
+            r"(?:DDP|distributed|strategy) .{0,60}not supported (?:on|with|by) (?:the )?\W?MPS",
+            r"(?:MPSAccelerator|MPS accelerator)\W .{0,80}(?:DDP|strateg|multiple devices)",
+        ),
+        confidence=0.95,
+        outranks=("mps_op_limit", "dist_mps"),
+    ),
+    Rule(
+        id="dist_mps",
+        title="torch.distributed cannot use MPS",
+        cause="No collective backend takes MPS tensors: gloo needs CPU tensors, NCCL needs CUDA.",
+        remedy=Remedy(
+            text="Train in one process, or in several on CPU with the gloo backend.",
+            args=(ArgumentChange("processes", "set", 1), ArgumentChange("backend", "set", "gloo")),
+            device="cpu",
+        ),
+        restart_on_cpu_helps=True,
+        sources=("ultralytics/ultralytics#15701",),
+        patterns=(
+            r"which communication backend to use for this accelerator",
+            r"ProcessGroup\w+::\w+: invalid tensor type",
+            r"No backend type associated with device type mps",
+            r"arguments from the \W?MPS\W? backend.{0,400}c10d|c10d::\w+\W? with arguments from the \W?MPS",
+            r"Distributed package doesn't have NCCL built in",
+            r"ProcessGroupNCCL is only supported with GPUs",
+            r"doesn't have (?:NCCL|built-in NCCL)",
+            r"(?:gloo|nccl|distributed|all_?reduce|broadcast|DistributedDataParallel).{0,80}\bmps\b",
+            r"Invalid backend: \W?mps",
+            r"DistributedDataParallel device_ids and output_device arguments only work with",
+        ),
+        confidence=0.9,
+        outranks=("mps_op_missing", "device_mismatch", "mps_op_limit", "cuda_hardcoded"),
+    ),
+)

@@ -1,0 +1,176 @@
+"""Metal below torch: command buffers, encoders, the shader compiler. These lines carry no traceback."""
+
+from __future__ import annotations
+
+from ..model import Rule
+from ..remedy import Remedy
+from .changes import EAGER, NO_WORKERS, SMALLER_BATCH
+
+_RESUME = "Do not trust what was computed after it: before torch 2.15 Python goes on with garbage or NaN. "
+
+RULES = (
+    Rule(
+        id="metal_cmdbuf",
+        title="A GPU command buffer failed",
+        cause="The GPU gave up on a piece of work (internal error, time-out, page fault, or it fell with another "
+        "program's error).",
+        remedy=Remedy(
+            text=_RESUME + "Stop, resume from the last good checkpoint with a smaller batch, or on CPU.",
+            args=SMALLER_BATCH,
+        ),
+        restart_on_cpu_helps=True,
+        sources=("pytorch/pytorch#125442", "pytorch/pytorch#125954", "pierotofy/OpenSplat#198"),
+        patterns=(
+            r"command buffer exited with error status",
+            r"kIO(?:GPU|Accel)CommandBufferCallbackError",
+            r"command buffer execution failed",
+            r"Caused GPU (?:Timeout|Address Fault) Error",
+            r"Discarded \(victim of GPU error/recovery\)",
+            r"Ignored \(for causing prior/excessive GPU errors\)",
+            r"MTLCommandBufferError\w*",
+            r"Internal Error \(0000000e",
+        ),
+        weak_patterns=(r"operations encoded on it may not have completed",),
+        clues={"device:cpu": -0.2, "nonfinite_loss": 0.04},
+        signals=(6,),
+        outranks=("nan_loss", "segfault"),
+        survivable=True,
+    ),
+    Rule(
+        id="metal_cmdbuf_oom",
+        title="The GPU had too little memory for a command buffer",
+        cause="The memory that one submission needs at once did not fit what Metal can make resident.",
+        remedy=Remedy(
+            text=_RESUME + "Use a smaller batch or sequence, close other programs that use the GPU, or run on CPU.",
+            args=SMALLER_BATCH,
+        ),
+        restart_on_cpu_helps=True,
+        sources=("instructlab/instructlab#380",),
+        patterns=(
+            r"Insufficient Memory \(0000000\d",
+            r"kIO(?:GPU|Accel)CommandBufferCallbackErrorOutOfMemory",
+            r"MTLCommandBufferErrorOutOfMemory",
+            r"command buffer .{0,80}Insufficient Memory",
+        ),
+        confidence=0.93,
+        clues={"device:cpu": -0.2, "memory_near_limit": 0.03},
+        signals=(6,),
+        outranks=("metal_cmdbuf", "nan_loss", "segfault"),
+        survivable=True,
+    ),
+    Rule(
+        id="metal_watchdog",
+        title="macOS stopped the GPU work to keep the screen alive",
+        cause="A GPU kernel ran so long that the display could not be drawn; macOS ends such work.",
+        remedy=Remedy(
+            text=_RESUME
+            + "Use a smaller batch or sequence, close programs that use the GPU, let the display sleep, or "
+            "run on CPU.",
+            args=SMALLER_BATCH,
+        ),
+        restart_on_cpu_helps=True,
+        sources=("mrbizarro/Phosphene#61", "ml-explore/mlx#3267"),
+        patterns=(
+            r"Impacting Interactivity",
+            r"CallbackErrorImpactingInteractivity",
+            r"Metal watchdog",
+            r"GPU watchdog",
+        ),
+        confidence=0.93,
+        clues={"device:cpu": -0.2},
+        signals=(6,),
+        outranks=("metal_cmdbuf", "nan_loss", "segfault"),
+        survivable=True,
+    ),
+    Rule(
+        id="metal_hang",
+        title="The GPU hung",
+        cause="A kernel did not come back in time and the GPU was reset; often memory shortage or a far too long "
+        "kernel in disguise.",
+        remedy=Remedy(text=_RESUME + "Use a smaller batch or sequence, or run on CPU.", args=SMALLER_BATCH),
+        restart_on_cpu_helps=True,
+        sources=("ml-explore/mlx#3267",),
+        patterns=(
+            r"Caused GPU Hang",
+            r"GPU Hang Error",
+            r"kIO(?:GPU|Accel)CommandBufferCallbackErrorHang",
+            r"GPU (?:has )?(?:hung|hang) (?:detected|error|and)",
+        ),
+        confidence=0.93,
+        clues={"device:cpu": -0.2},
+        signals=(6,),
+        outranks=("metal_cmdbuf", "nan_loss", "segfault"),
+        survivable=True,
+    ),
+    Rule(
+        id="metal_encoder_thread",
+        title="Two threads used MPS at the same time",
+        cause="Metal work was encoded from two threads at once (a logging or evaluation thread that touches "
+        "tensors, a custom Metal kernel); MPS in torch is not safe for that up to 2.15.",
+        remedy=Remedy(
+            text="Use MPS from one thread only, `.item()` and `.cpu()` included; or run on CPU.", device="cpu"
+        ),
+        restart_on_cpu_helps=True,
+        sources=("huggingface/kernels#307", "pytorch/pytorch#197805"),
+        patterns=(
+            r"A command encoder is already encoding to this command buffer",
+            r"command encoder is already encoding",
+            r"tryCoalescingPrevious\w*Encoder",
+            r"commit an already committed command buffer",
+            r"(?:Completed|Scheduled) handler provided after (?:commit|schedule)",
+            r"commit command buffer with uncommitted encoder",
+            r"Command encoder released without endEncoding",
+        ),
+        confidence=0.95,
+        clues={"device:cpu": -0.2},
+        signals=(6,),
+        codes=(),
+        outranks=("mps_assert_ndarray", "metal_cmdbuf", "segfault"),
+    ),
+    Rule(
+        id="metal_xpc",
+        title="The Metal compiler was lost",
+        cause="The connection to Apple's shader compiler service broke; as a rule because Metal was used in a "
+        "forked child, which cannot inherit it.",
+        remedy=Remedy(
+            text="Start workers with spawn, never fork after torch is loaded (transformers: "
+            "--dataloader_multiprocessing_context spawn), or use no workers.",
+            args=NO_WORKERS,
+        ),
+        restart_on_cpu_helps=True,
+        sources=("huggingface/transformers#38819",),
+        patterns=(
+            r"XPC_ERROR_CONNECTION_(?:INVALID|INTERRUPTED)",
+            r"Compiler encountered .{0,20}XPC",
+            r"MTLCompilerService",
+            r"compiler (?:service )?(?:is )?no longer (?:active|available)",
+            r"Connection (?:init failed at lookup|invalid) .{0,60}(?:compiler|Metal)",
+        ),
+        confidence=0.94,
+        signals=(6, 11),
+        outranks=("mps_assert_ndarray", "metal_shader_compile", "metal_cmdbuf", "segfault", "compile_mps"),
+    ),
+    Rule(
+        id="metal_shader_compile",
+        title="A Metal shader does not compile",
+        cause="A generated or hand-written Metal kernel is not valid for this Metal version.",
+        remedy=Remedy(
+            text="Run without torch.compile, upgrade torch and macOS, or run on CPU.",
+            env=EAGER,
+        ),
+        restart_on_cpu_helps=True,
+        sources=("pytorch/pytorch#144648",),
+        patterns=(
+            r"Failed to create metal library",
+            r"MTLLibraryErrorDomain",
+            r"program_source:\d{1,6}:\d{1,6}: (?:fatal )?error",
+            r"Failed to create (?:a )?(?:metal |compute )?(?:function|pipeline|kernel)(?: state)?",
+            r"(?:Unable|Failed) to (?:load|build|compile) (?:the )?(?:kernel|metal|metallib|shader)",
+            r"AGXMetal\w{0,20} .{0,40}Code=\d",
+        ),
+        weak_patterns=(r"unknown type name \W\w+", r"\.metallib\b.{0,80}(?:not found|error|fail)"),
+        confidence=0.88,
+        clues={"device:cpu": -0.2},
+        signals=(6,),
+    ),
+)

@@ -1,0 +1,98 @@
+"""Operators that MPS lacks, limits, or runs on the CPU instead."""
+
+from __future__ import annotations
+
+from ..model import Kind, Rule
+from ..remedy import Remedy
+
+RULES = (
+    Rule(
+        id="mps_op_missing",
+        title="An operator has no MPS version",
+        cause="The named operator has no MPS kernel in this version of torch.",
+        remedy=Remedy(
+            text="Start again with PYTORCH_ENABLE_MPS_FALLBACK=1: that one operator then runs on CPU (slower, with "
+            "a copy there and back). It must be set before Python starts. A newer torch may have the kernel.",
+            env={"PYTORCH_ENABLE_MPS_FALLBACK": "1"},
+        ),
+        restart_on_cpu_helps=True,
+        sources=("pytorch/pytorch#77764", "pytorch/pytorch#141287", "pytorch/pytorch#77754"),
+        patterns=(
+            r"operator \W?[\w:.]+\W? is not current(?:ly)? implemented for the MPS",
+            r"is not current(?:ly)? (?:implemented|supported) (?:for|on) the MPS device",
+            r"Could not run \W?[\w:.]+\W? with arguments from the \W?(?:Sparse\w*)?MPS\W? backend",
+            r"is not implemented for the MPS (?:device|backend)",
+            r"convolution_overrideable not implemented",
+        ),
+        weak_patterns=(r"set the environment variable \W?PYTORCH_ENABLE_MPS_FALLBACK=1",),
+        confidence=0.92,
+        clues={"fallback_on": -0.1},
+        outranks=("mps_op_limit",),
+    ),
+    Rule(
+        id="mps_op_limit",
+        title="The MPS version of an operator does not cover this case",
+        cause="The operator exists on MPS but refuses this shape, data type or option (a limit of Metal, of this "
+        "macOS or of this torch); PYTORCH_ENABLE_MPS_FALLBACK does not reach such checks.",
+        remedy=Remedy(
+            text="Upgrade macOS and torch, change the shape it complains about, or run on CPU.", device="cpu"
+        ),
+        restart_on_cpu_helps=True,
+        sources=("pytorch/pytorch#144445", "pytorch/pytorch#97109"),
+        patterns=(
+            r"channels > 65536 not supported",
+            r"Adaptive pool MPS",
+            r"not (?:yet |currently |fully )?(?:supported|implemented) (?:on|at|by|for|in|with) "
+            r"(?:the )?\W?MPS\b(?! (?:now|backend and|accelerator))",
+            r"MPS (?:backend |device |framework )?(?:does not|doesn't) (?:yet |currently )?(?:support|implement)",
+            r"(?:does not|doesn't) support .{1,80} (?:on|for|in) (?:the )?MPS",
+            r"MPS (?:backend )?(?:only|currently) supports?",
+            r"only (?:be )?supported (?:on|for|natively on|starting from) mac ?OS ?\d",
+            r"unsupported .{0,60} (?:on|for|in) (?:the )?MPS",
+            r"_mps\W{1,2} not implemented for \W\w+",
+            r"Trying to convert \w+ to the MPS backend but",
+            r"MPS: .{0,80}(?:not supported|unsupported|must be|expected)",
+        ),
+        confidence=0.78,
+        codes=(1,),
+    ),
+    Rule(
+        id="mps_view_backward",
+        title="A backward pass on MPS got memory laid out in another order",
+        cause="Tensors that are not contiguous (channels_last, permuted) break some MPS backward passes, above all "
+        "in torch 2.5.",
+        remedy=Remedy(
+            text="Upgrade torch to 2.6 or newer, add `.contiguous()` before the view, or run on CPU.", device="cpu"
+        ),
+        restart_on_cpu_helps=True,
+        sources=("thuml/Time-Series-Library#625", "ultralytics/ultralytics#18184"),
+        patterns=(
+            r"view size is not compatible with input tensor",
+            r"dimension spans across two contiguous subspaces",
+        ),
+        confidence=0.88,
+        clues={"device:cpu": -0.1},
+        outranks=("shape_bug",),
+    ),
+    Rule(
+        id="mps_fallback_warn",
+        title="An operator runs on the CPU instead of the GPU",
+        cause="PYTORCH_ENABLE_MPS_FALLBACK=1, or torch itself, moved an operator without MPS version to the CPU; "
+        "the training goes on, but every call waits for the GPU and copies. Only the first such operator is "
+        "ever named.",
+        remedy=Remedy(
+            text="Nothing has to be done. PYTORCH_MPS_LOG_PROFILE_INFO=64 prints at exit how often each operator "
+            "fell back.",
+        ),
+        restart_on_cpu_helps=False,
+        sources=("pytorch/pytorch#106594",),
+        patterns=(
+            r"on the MPS backend and will fall back to run on the CPU",
+            r"(?:falls?|falling) back (?:on|to) (?:run on )?(?:the )?CPU",
+            r"MPS: no support for int64",
+        ),
+        confidence=0.6,
+        kind=Kind.SYMPTOM,
+        codes=(),
+    ),
+)

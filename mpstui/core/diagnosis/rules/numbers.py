@@ -1,0 +1,80 @@
+"""Losses that are no numbers, and indices outside their tensor."""
+
+from __future__ import annotations
+
+from ..model import Rule
+from ..remedy import Remedy
+from .changes import FULL_PRECISION
+
+_NONFINITE = r"\b(?:nan|-?inf(?:inite|inity)?|non-?finite|not finite)\b"
+_LOSS_IS = r"\bloss (?:value )?(?:is|was|are|became|becomes|has become|turned|went|goes to|->|=>) (?:now |to |a )?"
+
+RULES = (
+    Rule(
+        id="nan_loss",
+        title="The loss is not a number",
+        cause="NaN or infinity entered the training: too high a learning rate, fp16 overflow, bad data, or on MPS "
+        "an operator that computes wrongly or a failed GPU command.",
+        remedy=Remedy(
+            text="Go back to the last good checkpoint. Compare a few steps on CPU, train without autocast or fp16, "
+            "drop non_blocking=True copies, lower the learning rate.",
+            args=FULL_PRECISION,
+        ),
+        restart_on_cpu_helps=True,
+        sources=("princeton-nlp/TransformerPrograms#6", "pytorch/pytorch#139550", "pytorch/pytorch#84936"),
+        patterns=(
+            _LOSS_IS + _NONFINITE,
+            _NONFINITE + r"(?: (?:or|and) \w+)? (?:train(?:ing)? )?loss",
+            _NONFINITE + r" values? (?:found |detected )?(?:in|for) (?:the )?\w{0,20} ?loss",
+            r"returned nan values in its \d+th output",
+            r"probability tensor contains either .{0,20}(?:inf|nan)",
+            r"Input contains (?:NaN|infinity)",
+            r"(?:found|detected|encountered|contains?|got|produced|has) (?:an? )?(?:nan|inf|nans|non-?finite)\b",
+            r"\bnans? (?:or inf(?:inity)?s? )?(?:value )?(?:was |were |is )?(?:found|detected|encountered)",
+            r"invalid values:.{0,40}nan",
+            r"(?:training|model) diverged",
+            r"invalid loss, (?:stopping|terminating|aborting)",
+        ),
+        weak_patterns=(
+            r"\b\w*loss\w*\W{0,4}(?:[=:]\W{0,3}|\b)(?:tensor\()?(?:nan|-?inf)\b",
+            r"grad_?norm\W{1,5}(?:nan|inf)\b",
+            r"\bnan\b.{0,10}\bloss",
+        ),
+        confidence=0.88,
+        clues={"nonfinite_loss": 0.06, "precision:fp16": 0.03},
+        codes=(1, 0),
+        survivable=False,
+    ),
+    Rule(
+        id="silent_oob",
+        title="An index lies outside its tensor",
+        cause="A token, label or position is outside the table it indexes: a bug in data or vocabulary. On MPS the "
+        "same access often gives 0 without a word; CPU reveals it, it does not cause it.",
+        remedy=Remedy(text="Check vocabulary size, number of classes and sequence length against the data."),
+        restart_on_cpu_helps=False,
+        sources=("pytorch/pytorch#144824",),
+        patterns=(
+            r"index out of range in self",
+            r"index -?\d+ is out of bounds for (?:dimension|axis) \d+ with size",
+            r"index \w+ is out of bounds for dimension",
+        ),
+        weak_patterns=(r"IndexError: .{0,40}(?:out of range|out of bounds)",),
+        confidence=0.9,
+    ),
+    Rule(
+        id="mps_index_assert",
+        title="A GPU kernel met an index outside its tensor",
+        cause="Since torch 2.10 some MPS kernels check indices and report later, at the next wait for the GPU; the "
+        "traceback may point at an innocent line.",
+        remedy=Remedy(text="Run on CPU: it fails at the true line. Then mend the data or the sizes.", device="cpu"),
+        restart_on_cpu_helps=False,
+        sources=("pytorch/pytorch#166615", "pytorch/pytorch#178079"),
+        patterns=(
+            r"AcceleratorError: .{0,60}(?:out of bounds|out of range|index)",
+            r"AcceleratorError",
+            r"index -?\d+ is out of bounds,? range",
+        ),
+        confidence=0.9,
+        outranks=("silent_oob",),
+    ),
+)

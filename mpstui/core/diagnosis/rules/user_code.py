@@ -1,0 +1,60 @@
+"""Mistakes in the training script itself: no device and no setting changes them."""
+
+from __future__ import annotations
+
+from ..model import Rule
+from ..remedy import Remedy
+
+RULES = (
+    Rule(
+        id="shape_bug",
+        title="Tensor shapes do not fit",
+        cause="The model or the data has shapes that cannot be combined; every device says the same.",
+        remedy=Remedy(text="Compare the sizes in the message with the layer or the data named in the traceback."),
+        restart_on_cpu_helps=False,
+        sources=("CrossmodalGroup/HREM#3",),
+        patterns=(
+            r"shapes cannot be multiplied",
+            r"must match the size of tensor [ab]",
+            r"The size of tensor a \(\d+\) must match",
+            r"The expanded size of the tensor",
+            r"shape \W{0,2}[\d, -]{1,80}\W{0,2} is invalid for input of size",
+            r"to have \d+ channels, but got",
+            r"expected \d+D or \d+D .{0,40}input",
+            r"Sizes of tensors must match except in dimension",
+            r"stack expects each tensor to be equal size",
+            r"Given groups=\d+, weight of size",
+            r"Expected input batch_size \(\d+\) to match target batch_size",
+            r"Given normalized_shape",
+            r"Dimension out of range \(expected to be in range",
+            r"Calculated (?:padded input|output) size",
+            r"Expected more than 1 value per channel when training",
+            r"doesn't match the broadcast shape",
+            r"size mismatch, (?:m1|got)",
+            r"Target size .{1,60} must be the same as input size",
+            r"einsum\(\): ",
+            r"could not be broadcast together|cannot be broadcast",
+            r"expected sequence of length \d+ at dim",
+        ),
+        confidence=0.86,
+    ),
+    Rule(
+        id="label_bug",
+        title="A label is outside the number of classes",
+        cause="The data holds a label that is negative or not below the model's number of classes.",
+        remedy=Remedy(text="Set the number of classes to the largest label plus one, or renumber the labels from 0."),
+        restart_on_cpu_helps=False,
+        sources=("torch/nn/functional.py",),
+        patterns=(
+            r"Target -?\d+ is out of bounds",
+            r"t >= 0 && t < n_classes",
+            r"cur_target >= 0 && cur_target < n_classes",
+            r"Class values must be (?:smaller|non-negative)",
+            r"label value.{0,20} outside (?:the )?(?:valid )?range",
+            r"all elements of (?:input|target) should be between 0 and 1",
+        ),
+        weak_patterns=(r"device-side assert triggered",),
+        confidence=0.93,
+        outranks=("silent_oob", "mps_index_assert"),
+    ),
+)

@@ -1,0 +1,117 @@
+"""Log text made searchable: control characters gone, progress bars split, whitespace collapsed, lines still known."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import accumulate
+
+from .model import LogLine
+
+EVIDENCE_WIDTH = 300  # characters of a line that are worth showing
+# One alternative a kind of sequence, each linear: CSI, OSC and its relatives, two-character escapes.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|[\]PX^_][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|[ -~])")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
+_FRAME = "│┃|╭╰╮╯─━ "  # what rich draws around a traceback
+
+
+def clean(text: str) -> str:
+    """Return one line without escape sequences, control characters, table frames and repeated whitespace."""
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
+    return " ".join(_CONTROLS.sub("", text).split()).strip(_FRAME)
+
+
+def screen_lines(raw_lines: Iterable[str], first_number: int = 1) -> Iterator[LogLine]:
+    """Yield the non-empty screen lines of newline-separated text; a redrawn bar gives one for each redraw."""
+    for number, raw in enumerate(raw_lines, first_number):
+        for piece in raw.split("\r"):
+            text = clean(piece)
+            if text:
+                yield LogLine(number, text)
+
+
+class SearchText:
+    """All lines as one string, so that a message wrapped over several lines is found, and the way back to the line."""
+
+    def __init__(self, lines: tuple[LogLine, ...]) -> None:
+        self.lines = lines
+        self.text = "\n".join(line.text for line in lines)
+        self.lowered = self.text.lower()
+        lengths = (len(line.text) + 1 for line in lines)
+        self._starts = [0, *accumulate(lengths)]
+
+    def line_index(self, offset: int) -> int:
+        """Return the index in ``lines`` of the line that holds ``offset``."""
+        return min(bisect_right(self._starts, offset) - 1, len(self.lines) - 1)
+
+    def excerpt(self, index: int, offset: int) -> str:
+        """Return the line at ``index``, cut to what surrounds ``offset`` when it is very long."""
+        text = self.lines[index].text
+        if len(text) <= EVIDENCE_WIDTH:
+            return text
+        start = max(0, min(offset - self._starts[index] - 40, len(text) - EVIDENCE_WIDTH))
+        return (
+            ("…" if start else "") + text[start : start + EVIDENCE_WIDTH] + "…" * (start + EVIDENCE_WIDTH < len(text))
+        )
+
+
+@lru_cache(maxsize=1024)
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a rule's pattern: case does not matter and a space matches a line break too."""
+    return re.compile(portable(pattern), re.IGNORECASE)
+
+
+def portable(pattern: str) -> str:
+    """Return ``pattern`` as plain ``re`` syntax, in which a space matches a line break too."""
+    return pattern.replace(" ", r"[ \n]")
+
+
+@lru_cache(maxsize=1024)
+def literal_hint(pattern: str) -> str:
+    """Return a lower-case string that every match of ``pattern`` holds, or "" when none is sure.
+
+    ``hint in text`` is some hundred times faster than a search, and hardly any of the patterns occurs in a log.
+    """
+    runs: list[str] = [""]
+    position = 0
+    while position < len(pattern):
+        character = pattern[position]
+        if character == "|":
+            return ""
+        position = _advance(pattern, position, runs)
+    return max(runs, key=len).lower()
+
+
+def _advance(pattern: str, position: int, runs: list[str]) -> int:
+    """Read one item of ``pattern``; literal characters extend the newest run, everything else ends it."""
+    character = pattern[position]
+    if character == "\\" and not pattern[position + 1].isalnum():
+        runs[-1] += pattern[position + 1]
+        return position + 2
+    if character in "?*{" and runs[-1]:
+        runs[-1] = runs[-1][:-1]
+    if character not in r"\?*{+([.^$ ":
+        runs[-1] += character
+        return position + 1
+    runs.append("")
+    if character == "\\":
+        return position + 2
+    return _closing(pattern, position) + 1 if character in "([{" else position + 1
+
+
+def _closing(pattern: str, position: int) -> int:
+    """Return the index of the bracket that closes the one at ``position``."""
+    opening = pattern[position]
+    if opening != "(":
+        start = position + 2 if opening == "[" else position
+        return pattern.index({"[": "]", "{": "}"}[opening], start)
+    position += 1
+    while pattern[position] != ")":
+        if pattern[position] == "\\":
+            position += 2
+        else:
+            position = _closing(pattern, position) + 1 if pattern[position] in "([" else position + 1
+    return position
