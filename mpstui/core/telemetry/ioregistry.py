@@ -20,12 +20,12 @@ _MAX_DEPTH = 40
 
 
 def nodes(text: str, wanted: frozenset[str]) -> Iterator[dict[str, Value]]:
-    """The ``wanted`` properties of each node, in order; a property that cannot be read is left out.
+    """The ``wanted`` properties of each node, in order; a property that cannot be read or was cut short is left out.
 
     Only wanted lines are parsed: the report legend alone is 43 KB and repeats the names of the counters.
     """
     node: dict[str, Value] | None = None
-    for line in text.splitlines():
+    for line in text[: text.rfind("\n") + 1].splitlines():
         if "+-o " in line:
             if node is not None:
                 yield node

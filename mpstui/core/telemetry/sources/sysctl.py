@@ -28,14 +28,14 @@ IDENTITY_COMMAND = (
     "hw.perflevel0.physicalcpu",
     "hw.perflevel1.physicalcpu",
 )
-_LINE = re.compile(r"^([\w.]+): (.*)$", re.MULTILINE)
+_LINE = re.compile(r"^([\w.]+): (.*)\n", re.MULTILINE)
 _SWAP = re.compile(r"(total|used) = (\d+(?:\.\d+)?)([KMGT])")
 _SCALE = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _PRESSURE: dict[int, PressureLevel] = {1: "normal", 2: "warn", 4: "critical"}
 
 
 def parse_lines(text: str) -> dict[str, str]:
-    """``name: value`` lines as a mapping."""
+    """Whole ``name: value`` lines as a mapping; a last line without its end may be cut short and is left out."""
     return {name: value.strip() for name, value in _LINE.findall(text)}
 
 

@@ -14,7 +14,7 @@ from mpstui.core.telemetry.source import Facts, PlainSource, Request, SourceErro
 
 _KEY = "com.apple.system.thermalpressurelevel"
 COMMAND = ("/usr/bin/notifyutil", "-g", _KEY)
-_LINE = re.compile(rf"^{re.escape(_KEY)} (\d+)\s*$", re.MULTILINE)
+_LINE = re.compile(rf"^{re.escape(_KEY)} (\d+)\n", re.MULTILINE)
 _LEVELS: tuple[ThermalLevel, ...] = ("nominal", "moderate", "heavy", "trapping", "sleeping")
 
 

@@ -15,7 +15,8 @@ from mpstui.core.telemetry.source import Facts, PlainSource, Request, SourceErro
 
 COMMAND = ("/usr/bin/vm_stat",)
 _PAGE_SIZE = re.compile(r"page size of (\d+) bytes")
-_COUNTER = re.compile(r'^"?([^":]+)"?:\s+(\d+)\.?\s*$', re.MULTILINE)
+# The dot ends the figure: one without it was cut short.
+_COUNTER = re.compile(r'^"?([^":]+)"?:\s+(\d+)\.\s*$', re.MULTILINE)
 _NEEDED = ("Anonymous pages", "Pages purgeable", "Pages wired down", "Pages occupied by compressor")
 
 
