@@ -7,7 +7,8 @@ from ..remedy import Remedy
 from .changes import DEFAULT_WATERMARKS, SMALLER_BATCH
 
 _BY_SIGNAL = r"(?:terminated|killed|died|exited|ended|crashed|stopped|received)"
-_CODE = r"(?:exit|return|status)(?:ed)?[\s_-]?(?:with |code|status|value)?[\s_]?(?:code|status)?\W{0,4}"
+_EXIT_CODE = r"exit(?:ed)?[\s_-]?(?:with |code|status|value)?[\s_]?(?:code|status)?\W{0,4}"
+_RETURN_CODE = r"return[\s_]?code\W{0,4}"
 
 RULES = (
     Rule(
@@ -25,18 +26,19 @@ RULES = (
         restart_on_cpu_helps=False,
         sources=("gensyn-ai/rl-swarm#59", "aedocw/epub2tts-chatterbox#19", "amazon-science/mm-cot#25"),
         patterns=(
-            r"\bsh: .{0,60}killed\b|\bzsh: killed",
+            r"\b(?:ba|z)?sh: (?:line \d+: )?.{0,40}\bkilled\b",
             r"\bKilled: 9",
             r"\b(?:\[\d+\] )?[+-]? ?\d+ killed\b",
-            r"^\W{0,3}killed\W{0,2}(?:python|$)|\nkilled\W{0,2}(?:\n|$)",
+            r"(?:\A|\n)\W{0,3}killed\W{0,2}(?:python|\n|\Z)",
             r"Signals\.SIGKILL",
             r"\bSIGKILL\b",
             r"memorystatus: killing",
             r"(?<!un)" + _BY_SIGNAL + r" (?:by |with |due to )?signal:? (?:9\b|SIGKILL)",
-            _CODE + r"(?:-9|137)\b",
+            _EXIT_CODE + r"(?:-9|137)\b",
+            _RETURN_CODE + r"(?:-9|137)\b",
             r"exitcode\W{1,6}-9\b",
             r"Out of memory: Kill(?:ed)? process",
-            r"\boom[-_ ]kill(?:er|ed)?\b",
+            r"\boom[-_\s]kill(?:er|ed)?\b",
             r"your system has run out of application memory",
             r"JetsamEvent",
             r"\d Killed +python",
@@ -73,7 +75,8 @@ RULES = (
             r"EXC_BAD_ACCESS",
             r"KERN_INVALID_ADDRESS",
             _BY_SIGNAL + r" (?:by |with |due to )?signal:? 11\b",
-            _CODE + r"(?:-11|139)\b",
+            _EXIT_CODE + r"(?:-11|139)\b",
+            _RETURN_CODE + r"(?:-11|139)\b",
             r"exitcode\W{1,6}-11\b",
         ),
         weak_patterns=(
@@ -82,7 +85,8 @@ RULES = (
             r"\bSIGABRT\b",
             r"\bSIGTRAP\b",
             r"Fatal Python error",
-            _CODE + r"(?:-6|134)\b",
+            _EXIT_CODE + r"(?:-6|134)\b",
+            _RETURN_CODE + r"(?:-6|134)\b",
             r"exitcode\W{1,6}-6\b",
             r"libc\+\+abi: terminating",
             r"terminate called after throwing",
@@ -107,7 +111,8 @@ RULES = (
             r"\bbus error\b",
             r"\bSIGBUS\b",
             _BY_SIGNAL + r" (?:by |with |due to )?signal:? (?:10|7)\b",
-            _CODE + r"(?:-10|138|135)\b",
+            _EXIT_CODE + r"(?:-10|138|135)\b",
+            _RETURN_CODE + r"(?:-10|138|135)\b",
         ),
         confidence=0.82,
         kind=Kind.ENDING,

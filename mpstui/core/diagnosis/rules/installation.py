@@ -39,8 +39,9 @@ RULES = (
             r"device type at start of device string: mps",
             r"Invalid device string: \W?mps",
             r"MPSAccelerator\W? can ?not run on your system",
-            r"MPS (?:backend |device )?(?:is )?(?:not (?:available|found|built)|unavailable)",
         ),
+        # Many scripts print this and go on with the CPU.
+        weak_patterns=(r"MPS (?:backend |device )?(?:is )?(?:not (?:available|found|built)|unavailable)",),
         confidence=0.92,
         outranks=("mps_op_limit",),
     ),

@@ -1,0 +1,85 @@
+"""Every rule recognises its own messages, first, in each wording."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from mpstui.core.diagnosis import Evidence, Kind, diagnose
+from mpstui.core.diagnosis.rules import all_rules, rule
+from mpstui.core.diagnosis.text import literal_hint, screen_lines
+
+from .excerpts import EXCERPTS
+
+
+def evidence(text: str) -> Evidence:
+    return Evidence(lines=tuple(screen_lines(text.split("\n"))))
+
+
+@pytest.mark.parametrize(
+    ("rule_id", "text"), EXCERPTS, ids=[f"{rule_id}-{n}" for n, (rule_id, _) in enumerate(EXCERPTS)]
+)
+def test_the_message_is_explained_by_its_rule_first(rule_id: str, text: str) -> None:
+    findings = diagnose(evidence(text))
+    assert [finding.id for finding in findings][:1] == [rule_id], [(f.id, f.confidence) for f in findings]
+
+
+def test_every_rule_has_an_excerpt() -> None:
+    assert {one.id for one in all_rules()} == {rule_id for rule_id, _ in EXCERPTS}
+
+
+def test_ids_are_unique_and_found_by_name() -> None:
+    counts = Counter(one.id for one in all_rules())
+    assert len(counts) == 64
+    assert set(counts.values()) == {1}
+    assert rule("mps_oom").title == "MPS ran out of memory"
+    with pytest.raises(KeyError):
+        rule("no_such_rule")
+
+
+@pytest.mark.parametrize("one", all_rules(), ids=lambda one: one.id)
+def test_a_rule_is_complete_and_names_only_rules_that_exist(one: object) -> None:
+    found = next(candidate for candidate in all_rules() if candidate is one)
+    assert found.title
+    assert found.cause.endswith(".")
+    assert found.remedy.text.endswith((".", ")"))
+    assert found.sources
+    assert found.patterns
+    assert 0 < found.confidence < 1
+    known = {candidate.id for candidate in all_rules()}
+    assert set(found.outranks) <= known - {found.id}
+
+
+def test_symptoms_are_the_harmless_ones() -> None:
+    symptoms = {one.id for one in all_rules() if one.kind is Kind.SYMPTOM}
+    assert symptoms == {"leaked_semaphore_only", "mps_fallback_warn", "pin_memory_warn", "mps_autocast_warn"}
+
+
+PATTERNS = [(one.id, pattern) for one in all_rules() for pattern in (*one.patterns, *one.weak_patterns)]
+
+
+@pytest.mark.parametrize(("rule_id", "pattern"), PATTERNS)
+def test_a_pattern_is_bounded_and_has_a_cheap_hint(rule_id: str, pattern: str) -> None:
+    assert not re.search(r"\.[*+]|\\[sSW][*+]", pattern), "an unbounded run over anything invites backtracking"
+    unescaped = re.sub(r"\\.", "", pattern)
+    assert not re.search(r"\[[^\]]* [^\]]*\]", unescaped), "a space inside a class would become part of a nested class"
+    assert literal_hint(pattern), "without a hint the pattern is searched in every log"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hint"),
+    [
+        (r"MPS backend out of memory", "backend"),
+        (r"colou?r space", "space"),
+        (r"a|b", ""),
+        (r"\bbus error\b", "error"),
+        (r"Input type \(MPS\w+\)", "input"),
+        (r"ab+cdef", "cdef"),
+        (r"x{2}yz", "yz"),
+        (r"(?:one|two) three[\s)]four!", "three"),
+    ],
+)
+def test_the_hint_is_part_of_every_match(pattern: str, hint: str) -> None:
+    assert literal_hint(pattern) == hint
