@@ -1,5 +1,47 @@
-"""Reading any training log or metric file."""
-from .escapes import strip_controls
-from .points import MetricPoint, ParsedLog
+"""Reading any training log or metric file.
+
+```python
+from mpstui.core.formats import LogReader, read_log, read_metrics, detect, MetricPoint, ParsedLog, strip_controls
+
+reader = LogReader()                    # following a live log: feed bytes as they arrive, in chunks of any size
+for point in reader.feed(chunk): ...    # MetricPoint: run, counters, phase, loss (training only), metrics, series ...
+reader.primary                          # the series to chart, of the several that a log may hold
+reader.summary()                        # ParsedLog: what ``mpstui parse`` prints
+
+read_log(path)                          # ParsedLog of a whole log, metric file, or folder that holds some
+read_metrics(path)                      # the same as a list of points
+detect(path)                            # a MetricFile for following: poll() -> new points, close(), summary()
+strip_controls(text)                    # any text made safe to put on a terminal
+```
+
+A console log goes through `console` (bytes to frames), `prefixes`, the grammars of `grammars/` (one file each) and
+`tracker` (runs, rival series, phases). Metric files are read by `files/` (one file each). `declared.Declared` is a
+grammar made from a profile's own pattern.
+"""
+
+from __future__ import annotations
+
+from .console import ConsoleLine, ConsoleReader
+from .declared import Declared
+from .detect import detect, find_sources, read_log, read_metrics
+from .escapes import StyleSpan, strip_controls
+from .points import Counters, LossSummary, MetricPoint, ParsedLog, Phase
 from .reader import LogReader
-__all__ = ["LogReader", "MetricPoint", "ParsedLog", "strip_controls"]
+
+__all__ = [
+    "ConsoleLine",
+    "ConsoleReader",
+    "Counters",
+    "Declared",
+    "LogReader",
+    "LossSummary",
+    "MetricPoint",
+    "ParsedLog",
+    "Phase",
+    "StyleSpan",
+    "detect",
+    "find_sources",
+    "read_log",
+    "read_metrics",
+    "strip_controls",
+]

@@ -26,7 +26,7 @@ ALIASES: dict[str, str] = {
     "epochs": EPOCHS, "num_epochs": EPOCHS, "max_epochs": EPOCHS, "total_epochs": EPOCHS, "n_epochs": EPOCHS,
     "num_train_epochs": EPOCHS, "epochs_total": EPOCHS, "epoch_total": EPOCHS, "epoch_count": EPOCHS,
     "step": STEP, "global_step": STEP, "current_step": STEP, "current_steps": STEP, "iteration": STEP, "iter": STEP,
-    "num_updates": STEP, "steps_done": STEP, "step_num": STEP, "optimizer_step": STEP, "train_step": STEP, "update_step": STEP,
+    "num_updates": STEP, "train_num_updates": STEP, "steps_done": STEP, "step_num": STEP, "optimizer_step": STEP, "train_step": STEP, "update_step": STEP,
     "trainer/global_step": STEP, "train/global_step": STEP, "train/step": STEP, "_step": STEP, "iter_num": STEP, "it": STEP, "n_iter": STEP,
     "steps_completed": STEP, "completed_steps": STEP, "cur_step": STEP, "cur_iter": STEP, "train/iteration": STEP, "iterations_done": STEP,
     "time/total_timesteps": STEP, "total_timesteps": STEP, "timesteps": STEP, "timesteps_total": STEP, "num_timesteps": STEP,

@@ -18,6 +18,7 @@ _NOTE = re.compile(
     r"(?i)\b(?:checkpoint|ckpt|sav(?:ed|ing|e)|resum\w{0,4}|restor\w{0,4}|load(?:ed|ing)|best|improv\w{0,5}|early.?stop\w{0,4}|patience|lowest|"
     r"minimum|previous|expected|target|theoretical|baseline|random)\b|保存|最佳|最良|ベスト|恢复|再開"
 )
+_CALL = re.compile(r"\w\([^()\n]{0,120}\b(?:lr|learning_rate)=")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MAX_STRAY_WORDS = 9
 _PLURALS = ("steps", "iters", "iterations", "updates", "batches", "timesteps")
@@ -36,11 +37,11 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     named = [pair for pair in pairs if pair.key and pair.name.role in (Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT)]
     if loss is None and counters == Counters() and not _names_metrics(named):
         return None
-    return _reading(grammar, loss, counters, named, is_plan and loss is None)
+    return _reading(grammar, line, loss, counters, named, is_plan and loss is None)
 
 
-def _reading(grammar: str, loss: Pair | None, counters: Counters, named: Sequence[Pair], is_plan: bool) -> Reading:
-    rate = _first(named, Role.LEARNING_RATE)
+def _reading(grammar: str, line: str, loss: Pair | None, counters: Counters, named: Sequence[Pair], is_plan: bool) -> Reading:
+    rate = None if loss is None and _in_call(named, line) else _first(named, Role.LEARNING_RATE)
     speed = _first(named, Role.THROUGHPUT)
     evaluation = bool(named) and all(pair.scope is Scope.EVAL for pair in named)
     return Reading(
@@ -58,6 +59,11 @@ def _reading(grammar: str, loss: Pair | None, counters: Counters, named: Sequenc
         plan=is_plan,
         certain=loss is not None and loss.scope is Scope.TRAIN,
     )
+
+
+def _in_call(named: Sequence[Pair], line: str) -> bool:
+    """Whether a rate is an argument in the repr of an optimizer, ``AdamW(lr=0.001)``: its default, not the one in use."""
+    return any(pair.name.role is Role.LEARNING_RATE for pair in named) and _CALL.search(line[:2000]) is not None
 
 
 def series_name(loss_name: str, counters: Counters) -> str:
@@ -86,8 +92,8 @@ def read_counters(pairs: Sequence[Pair], *, has_loss: bool) -> tuple[Counters, b
     counters = Counters()
     plan = False
     for index, pair in enumerate(pairs):
-        if pair.scope is Scope.EVAL and pair.name.role is not Role.EPOCH and pair.name.scope is not Scope.NONE:
-            continue
+        if pair.scope is Scope.EVAL and pair.name.role is not Role.EPOCH and not has_loss:
+            continue  # batches of an evaluation
         before = counters
         counters = _keyed(counters, pair, has_loss) if pair.key else _bare(counters, pairs, index)
         plan = plan or (counters != before and counters.epoch is None and counters.shown_step is None)
@@ -125,6 +131,8 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int) -> Counters:
     follows_epoch = index > 0 and counters.epoch is not None and pairs[index - 1].name.role is Role.EPOCH
     if pair.bracketed and (follows_epoch or (index == 1 and counters.epoch is not None)) and counters.epoch_step is None:
         return replace(counters, epoch_step=count, epoch_steps=planned)
+    if index == 0 and pair.bracketed and len(pairs) == 1 and planned is not None:
+        return replace(counters, epoch=count, epochs=planned)
     if index == 0 and pair.bracketed and _opens_pair(pairs):
         return replace(counters, epoch=count, epochs=planned)
     if index == 1 and counters.epoch is not None and not pairs[0].key and counters.epoch_step is None:
@@ -139,6 +147,8 @@ def _opens_pair(pairs: Sequence[Pair]) -> bool:
     if len(pairs) < 2 or pairs[1].key:
         return False
     first, second = pairs[0], pairs[1]
+    if not any(pair.name.role is Role.LOSS for pair in pairs):
+        return False
     return bool(first.start <= 3 and second.start - first.end <= 6 and bool(first.total) == bool(second.total) and second.unit == "")
 
 
@@ -169,7 +179,7 @@ def _or(first: Number | None, second: Number | None) -> Number | None:
 
 
 def _first(pairs: Sequence[Pair], role: Role) -> Pair | None:
-    chosen = [p for p in pairs if p.name.role is role and p.scope is not Scope.EVAL]
+    chosen = [p for p in pairs if p.name.role is role and p.name.scope is not Scope.EVAL]
     if role is Role.LEARNING_RATE:
         chosen = [p for p in chosen if not p.total and (p.value or 0) < 1e3]
     return chosen[0] if chosen else None

@@ -28,6 +28,7 @@ _EVALUATION = re.compile(
     r"(?i)(?<![^\W\d_])(?:val|valid|validation|validating|validate|eval|evals|evaluation|evaluating|evaluate|test|testing|dev|holdout)(?![^\W\d_])|验证|検証|测试|評価|评估|검증|평가"
 )
 _TRAINING = re.compile(r"(?i)(?<![a-z])(?:train\w{0,4}|epochs?|steps?|iters?|iterations?|ep|update\w{0,2}|sft|fit|fine.?tun\w{0,4})(?![a-z])|训练|学習|훈련|エポック|轮")
+_EPOCH_NUMBER = re.compile(r"(?i)(?:epoch|エポック|轮)\W{0,3}\d")
 _BYTES = re.compile(r"(?i)^(?:[kmgt]i?b|b|bytes|examples?|files?|docs?|rows?)(?:/s)?$")
 
 
@@ -92,11 +93,9 @@ def rank_of(description: str, unit: str) -> int:
     # Metrics may be part of the description: the words before the first number tell what the loop does.
     if _EVALUATION.search(description) and not re.search(r"(?i)train", description):
         return -1
-    if _TRAINING.search(description):
-        return 2
-    if _OTHER_WORK.search(description):
+    if _OTHER_WORK.search(description) and not _EPOCH_NUMBER.search(description):
         return 0
-    return 1
+    return 2 if _TRAINING.search(description) else 1
 
 
 def _rate(number: str | None, unit: str) -> float | None:

@@ -64,6 +64,8 @@ class Reading:
     """How sure it is that these counters are the training loop's; bars compete, the highest wins."""
     plan: bool = False
     """True for a banner or a setting: it plans (totals, initial learning rate) and counts nothing."""
+    running: bool = False
+    """True when a bar's loss is an average that runs through the epoch: one reading per epoch, the last drawn."""
     certain: bool = False
     """True when the record itself says that its loss is of training, whatever banner stands above it."""
     restart: bool = False

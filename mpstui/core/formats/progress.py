@@ -30,7 +30,6 @@ class BarBook:
         self._bars: dict[tuple[Number | None, bool], _Bar] = {}
         self._latest: _Bar | None = None
         self._drawn = 0
-        self._previous: tuple[Number | None, Number | None] = (None, None)
 
     def is_news(self, reading: Reading) -> bool:
         """False when the frame repeats a loss that an earlier frame showed, or shows none and counts nothing new.
@@ -49,11 +48,6 @@ class BarBook:
         step, steps = _position(now)
         return step == _position(before)[0] and step != steps
 
-    def is_redraw(self, reading: Reading) -> bool:
-        """Whether the frame just drawn stood at the same count as the one before it."""
-        step, _ = _position(reading.counters)
-        return self._previous == (reading.counters.epoch, step) and step is not None
-
     def draw(self, reading: Reading) -> None:
         """Note a frame."""
         if reading.rank < 1:
@@ -64,8 +58,6 @@ class BarBook:
             if len(self._bars) >= _MAX_BARS:
                 return
             bar = self._bars[key] = _Bar(reading.counters, reading.rank)
-        shown_before = bar.loss is not None
-        self._previous = (bar.epoch, _position(bar.counters)[0]) if shown_before else (None, None)
         self._drawn += 1
         bar.counters, bar.epoch, bar.order = reading.counters, reading.counters.epoch, self._drawn
         bar.rank = max(bar.rank, reading.rank)

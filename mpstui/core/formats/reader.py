@@ -13,7 +13,7 @@ from .points import MetricPoint, ParsedLog, Reading
 from .prefixes import strip_prefix
 from .tracker import Tracker
 
-_WORTH_A_LOOK = re.compile(r"[0-9]|nan|inf|NaN|Inf")
+_WORTH_A_LOOK = re.compile(r"[0-9]|oss|----|nan|inf|NaN|Inf|_mem")
 _OTHER_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?([1-9]\d{0,4})\]:?|rank ([1-9]\d{0,4}):)")
 _FIRST_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?0\]:?|rank 0:)")
 _FOREIGN = ("wandb:",)
@@ -43,6 +43,10 @@ class LogReader:
         for frame in self._splitter.feed(data):
             self._frame(frame, points)
         return points
+
+    def skim(self, data: bytes) -> None:
+        """Like ``feed`` for someone who wants the summary only."""
+        self.feed(data)
 
     def close(self) -> list[MetricPoint]:
         """The points of an unfinished last line, if it cannot be the half of one."""

@@ -26,6 +26,7 @@ class Tracker:
         self.run = 0
         self.phase = Phase.TRAIN
         self.current = Counters()
+        self._line = Counters()
         self._plan = Counters()
         self._planned_rate: float | None = None
         self._rate: float | None = None
@@ -79,7 +80,7 @@ class Tracker:
         evidence = main is not None or self.current != Counters() or bool(self._names)
         if not evidence:
             return ParsedLog()
-        step, steps = self._shown_steps(own)
+        step, steps = self._shown_steps(main, own)
         epoch = self.current.epoch if self.current.epoch is not None else own.epoch
         return ParsedLog(
             format=main.format if main else next(iter(self._formats()), "key-value"),
@@ -98,11 +99,12 @@ class Tracker:
     def _formats(self) -> list[str]:
         return list(dict.fromkeys(series.format for series in self._series.values()))
 
-    def _shown_steps(self, own: Counters) -> tuple[Number | None, Number | None]:
+    def _shown_steps(self, main: Series | None, own: Counters) -> tuple[Number | None, Number | None]:
         """The main series' own counter, else the training bar's, else the last one seen."""
         bar = self._bars.best()
-        if own.shown_step is not None:
-            shown = own
+        if own.shown_step is not None and not (main is not None and main.bar):
+            beyond = own.step is not None and _or_zero(self._line.step) > own.step
+            shown = self._line if beyond else own
         elif bar is not None and (bar.shown_step is not None):
             shown = bar
         else:
@@ -143,7 +145,7 @@ class Tracker:
 
     def _begin_run(self) -> None:
         self.run += 1
-        self.current = Counters()
+        self.current = self._line = Counters()
         self._rate = None
         self.phase = Phase.TRAIN
 
@@ -209,6 +211,8 @@ class Tracker:
             return
         if now == Counters():
             return
+        if not reading.bar:
+            self._line = now
         new_epoch = now.epoch is not None and now.epoch != self.current.epoch
         if new_epoch:
             self._banner_since_loss = True
@@ -235,7 +239,7 @@ class Tracker:
         counters = self._placed(reading)
         if series.run != self.run or series.count == 0:
             series.begin(self.run, counters)
-        elif reading.bar and self._bars.is_redraw(reading):
+        elif reading.bar and _same_place(reading, series.counters):
             series.replace_last(loss)
             return True
         elif counters.shown_step is not None and counters == series.counters and _same(loss, series.last):
@@ -283,6 +287,12 @@ class Tracker:
 
 def _first(*values: Number | None) -> Number | None:
     return next((value for value in values if value is not None), None)
+
+
+def _same_place(reading: Reading, before: Counters) -> bool:
+    """Whether a bar was only drawn again where it stood (an average that runs through an epoch stands still in it)."""
+    now = reading.counters
+    return now.epoch == before.epoch and (reading.running or now == before)
 
 
 def _or_zero(value: Number | None) -> Number:

@@ -1,0 +1,109 @@
+"""Which reader a file needs, and which files of a folder are worth reading."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..errors import OperationError, UsageError
+from .files import SNIFF_BYTES, MetricFile, metric_files
+from .files.console_log import ConsoleLog
+from .points import MetricPoint, ParsedLog
+
+_MAX_DEPTH = 4
+_MAX_VISITED = 5000
+_MAX_CANDIDATES = 12
+_METRIC_NAMES = (
+    "trainer_log.jsonl", "metrics.jsonl", "log.jsonl", "metrics.json", "scalars.json", "metrics.csv", "progress.csv", "results.csv", "history.csv",
+    "summary.csv", "training.csv", "log.csv", "trainer_state.json", "heartbeat.json",
+)  # fmt: skip
+_METRIC_SUFFIXES = (".jsonl", ".log.json", ".csv", ".tsv")
+_LOG_SUFFIXES = (".log", ".out", ".txt", ".err")
+_HIDDEN = ("node_modules", "site-packages", "__pycache__")
+
+
+def detect(path: Path) -> MetricFile:
+    """An opened reader for ``path``, chosen by content; for a folder, the reader of its best file.
+
+    Raises UsageError when the path does not exist or a folder holds nothing readable, OperationError when it may not
+    be read.
+    """
+    try:
+        if path.is_dir():
+            return _best_of(path)
+        with path.open("rb") as file:
+            start = file.read(SNIFF_BYTES)
+        return next(kind for kind in metric_files() if kind.recognises(path, start))(path)
+    except FileNotFoundError:
+        raise UsageError(f"{path} does not exist", "name a log, a metric file, or a folder that holds one") from None
+    except OSError as error:
+        raise OperationError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def read_log(path: Path) -> ParsedLog:
+    """What a whole log, metric file or folder says. Raises like `detect`."""
+    reader = detect(path)
+    try:
+        if isinstance(reader, ConsoleLog):
+            return reader.read_through()
+        reader.close()
+    except OSError as error:
+        raise OperationError(f"{path} cannot be read: {error.strerror or error}") from error
+    return reader.summary()
+
+
+def read_metrics(path: Path) -> list[MetricPoint]:
+    """Every point of a log, metric file or folder, in order. Raises like `detect`."""
+    reader = detect(path)
+    try:
+        return reader.close()
+    except OSError as error:
+        raise OperationError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def find_sources(folder: Path) -> list[Path]:
+    """Files of a folder that may hold metrics, the most promising first: metric files, event files, logs; newest first."""
+    found = [(rank, -modified, path) for path, rank, modified in _candidates(folder)]
+    return [path for _, _, path in sorted(found)[:_MAX_CANDIDATES]]
+
+
+def _best_of(folder: Path) -> MetricFile:
+    """The first source with a training loss, else the first that says anything."""
+    second: Path | None = None
+    for path in find_sources(folder):
+        found = read_log(path)
+        if found.train_loss is not None:
+            return detect(path)
+        if second is None and found != ParsedLog():
+            second = path
+    if second is None:
+        raise UsageError(f"{folder} holds nothing that reads like a training log or metric file", "name the file itself")
+    return detect(second)
+
+
+def _candidates(folder: Path) -> Iterator[tuple[Path, int, float]]:
+    visited = 0
+    base = len(folder.parts)
+    for root, folders, files in os.walk(folder):
+        depth = len(Path(root).parts) - base
+        folders[:] = [] if depth >= _MAX_DEPTH else sorted(f for f in folders if not f.startswith(".") and f not in _HIDDEN)
+        for name in files:
+            visited += 1
+            if visited > _MAX_VISITED:
+                return
+            rank = _rank(name)
+            if rank is not None:
+                path = Path(root, name)
+                yield path, rank, path.stat().st_mtime
+
+
+def _rank(name: str) -> int | None:
+    lower = name.lower()
+    if lower in _METRIC_NAMES:
+        return 0 if lower != "trainer_state.json" else 2
+    if lower.endswith(_METRIC_SUFFIXES):
+        return 1
+    if "tfevents" in lower:
+        return 2
+    return 3 if lower.endswith(_LOG_SUFFIXES) or lower == "nohup.out" or "heartbeat" in lower else None

@@ -1,0 +1,90 @@
+"""What the readers of record files share: a tracker, and following a file that grows, shrinks or is replaced."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+from ..aliases import read_record
+from ..points import MetricPoint, ParsedLog, Reading
+from ..tracker import Tracker
+
+_CHUNK = 1 << 20
+MAX_LINE = 1 << 20
+"""Bytes of one record; a longer line is passed over."""
+
+
+class Records:
+    """A tracker fed with flat records."""
+
+    name: ClassVar[str] = "records"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._tracker = Tracker()
+
+    def summary(self) -> ParsedLog:
+        """What the file says so far."""
+        found = self._tracker.summary()
+        return found if found == ParsedLog() else replace(found, format=self.name)
+
+    def _place(self, reading: Reading | None) -> list[MetricPoint]:
+        point = None if reading is None else self._tracker.place(reading)
+        return [] if point is None else [point]
+
+    def _record(self, record: Mapping[str, object]) -> list[MetricPoint]:
+        return self._place(read_record(record, self.name))
+
+
+class GrowingLines(Records):
+    """Complete lines of a file that grows; a file that shrank or was replaced is read again from its start."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._offset = 0
+        self._inode = -1
+        self._pending = b""
+
+    def poll(self) -> list[MetricPoint]:
+        """The points of the lines completed since the last call."""
+        points: list[MetricPoint] = []
+        for line in self._lines():
+            points += self._line(line)
+        return points
+
+    def close(self) -> list[MetricPoint]:
+        """The point of a last line without newline, if it is whole."""
+        points = self.poll()
+        rest, self._pending = self._pending, b""
+        return points + (self._line(rest) if rest and self._is_whole(rest) else [])
+
+    def _line(self, line: bytes) -> list[MetricPoint]:
+        raise NotImplementedError
+
+    def _is_whole(self, line: bytes) -> bool:
+        raise NotImplementedError
+
+    def _start_over(self) -> None:
+        """The file is another one now."""
+        self._offset, self._pending, self._tracker = 0, b"", Tracker()
+
+    def _lines(self) -> Iterator[bytes]:
+        with self._path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if status.st_size < self._offset or (self._inode != -1 and status.st_ino != self._inode) or self._rewritten(file.readline(MAX_LINE)):
+                self._start_over()
+            self._inode = status.st_ino
+            file.seek(self._offset)
+            while chunk := file.read(_CHUNK):
+                self._offset += len(chunk)
+                *lines, self._pending = (self._pending + chunk).split(b"\n")
+                yield from lines
+                if len(self._pending) > MAX_LINE:
+                    self._pending = self._pending[:MAX_LINE]
+
+    def _rewritten(self, first_line: bytes) -> bool:
+        """Whether the file's first line shows that it was written anew."""
+        return False

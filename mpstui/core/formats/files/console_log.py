@@ -1,0 +1,63 @@
+"""The text log itself, behind the interface of the metric files: what is read when no other format fits."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import ClassVar
+
+from ..points import MetricPoint, ParsedLog
+from ..reader import LogReader
+
+_CHUNK = 1 << 20
+
+
+class ConsoleLog:
+    """Any text file; a file that shrank or was replaced is read again from its start."""
+
+    name: ClassVar[str] = "log"
+    priority: ClassVar[int] = 1000
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._reader = LogReader()
+        self._offset = 0
+        self._inode = -1
+
+    @classmethod
+    def recognises(cls, path: Path, start: bytes) -> bool:
+        """Everything is a log, in the end."""
+        return True
+
+    def poll(self) -> list[MetricPoint]:
+        """The points of what was written since the last call."""
+        points: list[MetricPoint] = []
+        with self._path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if status.st_size < self._offset or (self._inode != -1 and status.st_ino != self._inode):
+                self._reader, self._offset = LogReader(), 0
+            self._inode = status.st_ino
+            file.seek(self._offset)
+            while chunk := file.read(_CHUNK):
+                self._offset += len(chunk)
+                points += self._reader.feed(chunk)
+        return points
+
+    def read_through(self) -> ParsedLog:
+        """The summary of the whole file; keeps no points, so that a log of any size can be read."""
+        with self._path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                self._reader.skim(chunk)
+        self._reader.close()
+        return self._reader.summary()
+
+    def close(self) -> list[MetricPoint]:
+        """With the last line, if it is whole."""
+        return self.poll() + self._reader.close()
+
+    def summary(self) -> ParsedLog:
+        """What the log says so far."""
+        return self._reader.summary()
+
+
+FILE = ConsoleLog

@@ -1,0 +1,92 @@
+"""CSV with a header: Lightning's metrics.csv, Stable-Baselines3's progress.csv, Ultralytics' results.csv, Keras' CSVLogger.
+
+Lightning and Stable-Baselines3 rewrite the whole file when a column is added, so the header is compared on every call.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import ClassVar
+
+from ..aliases import ALIASES
+from ..names import Role, classify
+from ..numbers import as_float
+from ..points import MetricPoint
+from ._records import GrowingLines
+
+_DELIMITERS = (",", "\t", ";")
+_MAX_COLUMNS = 1000
+
+
+class CsvTable(GrowingLines):
+    """Rows under one header; empty cells mean "not logged in this row"."""
+
+    name: ClassVar[str] = "csv"
+    priority: ClassVar[int] = 30
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._header_line = b""
+        self._columns: list[str] = []
+        self._delimiter = ","
+
+    @classmethod
+    def recognises(cls, path: Path, start: bytes) -> bool:
+        """A header that names a counter or a loss, and a first row that fits it (or none yet)."""
+        lines = start.split(b"\n", 3)
+        delimiter, columns = _header(lines[0])
+        if not columns:
+            return False
+        rows = [line for line in lines[1:-1] if line.strip()]
+        return all(_fits(_cells(row, delimiter), len(columns)) for row in rows)
+
+    def _rewritten(self, first_line: bytes) -> bool:
+        return bool(self._header_line) and first_line.rstrip(b"\r\n") != self._header_line
+
+    def _start_over(self) -> None:
+        super()._start_over()
+        self._header_line, self._columns = b"", []
+
+    def _line(self, line: bytes) -> list[MetricPoint]:
+        line = line.rstrip(b"\r")
+        if not self._columns:
+            self._delimiter, self._columns = _header(line)
+            self._header_line = line
+            return []
+        cells = _cells(line, self._delimiter)
+        if cells == self._columns or len(cells) != len(self._columns):
+            return []
+        return self._record({name: cell for name, cell in zip(self._columns, cells, strict=True) if cell})
+
+    def _is_whole(self, line: bytes) -> bool:
+        return bool(self._columns) and len(_cells(line, self._delimiter)) == len(self._columns) and line[-1:] != b"."
+
+
+def _header(line: bytes) -> tuple[str, list[str]]:
+    """The delimiter and column names of a header line; no names when it is none."""
+    for delimiter in _DELIMITERS:
+        columns = _cells(line.removeprefix(b"\xef\xbb\xbf"), delimiter)
+        if 2 <= len(columns) <= _MAX_COLUMNS and any(_means_something(name) for name in columns):
+            return delimiter, columns if all(as_float(name) is None and "=" not in name and ": " not in name for name in columns) else []
+    return ",", []
+
+
+def _means_something(name: str) -> bool:
+    return ALIASES.get(name.lower(), "ignored") != "ignored" or classify(name).role is Role.LOSS
+
+
+def _cells(line: bytes, delimiter: str) -> list[str]:
+    text = line.decode(errors="replace").strip("\r\n")
+    try:
+        row = next(csv.reader([text], delimiter=delimiter), [])
+    except csv.Error:
+        return []
+    return [cell.strip() for cell in row]
+
+
+def _fits(cells: list[str], expected: int) -> bool:
+    return len(cells) == expected and any(as_float(cell) is not None for cell in cells)
+
+
+FILE = CsvTable

@@ -1,0 +1,122 @@
+"""One JSON object that is rewritten whole: heartbeats, Hugging Face's trainer_state.json, summaries."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+from ..aliases import read_record
+from ..numbers import as_number
+from ..points import MetricPoint, ParsedLog
+from ..tracker import Tracker
+from ._records import Records
+
+_MAX_BYTES = 256 << 20
+
+
+class JsonDocument(Records):
+    """A heartbeat is one point per rewrite; a file with a ``log_history`` is one point per entry."""
+
+    name: ClassVar[str] = "json"
+    priority: ClassVar[int] = 10
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._signature: tuple[int, int, int] | None = None
+        self._state: dict[str, object] = {}
+        self._entries = 0
+
+    @classmethod
+    def recognises(cls, path: Path, start: bytes) -> bool:
+        """An object that is not ended by the line it starts on, or is alone in the file."""
+        text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+        if not text.startswith(b"{"):
+            return False
+        if b'"log_history"' in text or len(text.split(b"\n", 1)[0].strip()) <= 2:
+            return _is_json(path)
+        return text.count(b"\n") <= 1 and path.suffix != ".jsonl" and _is_json(path)
+
+    def poll(self) -> list[MetricPoint]:
+        """The new entries, or the new heartbeat; a file caught half-written is left for the next call."""
+        status = self._path.stat()
+        signature = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if signature == self._signature:
+            return []
+        document = _load(self._path)
+        if document is None:
+            return []
+        self._signature = signature
+        history = document.get("log_history")
+        if isinstance(history, list):
+            return self._history(document, history)
+        self._state = {}
+        return self._record(_with_nonfinite(document))
+
+    def close(self) -> list[MetricPoint]:
+        """Nothing is held back."""
+        return self.poll()
+
+    def summary(self) -> ParsedLog:
+        """The newest heartbeat, or the history with the totals of the document around it."""
+        found = super().summary()
+        if not self._state:
+            return found
+        return replace(
+            found,
+            format="hugging face trainer_state",
+            epoch=_first(as_number(self._state.get("epoch")), found.epoch),
+            step=_first(as_number(self._state.get("global_step")), found.step),
+            epochs=_first(_planned(self._state.get("num_train_epochs")), found.epochs),
+            steps=_first(_planned(self._state.get("max_steps")), found.steps),
+        )
+
+    def _history(self, document: dict[str, object], history: list[object]) -> list[MetricPoint]:
+        """Entries beyond those known; a shorter history is another run's and is read from its start."""
+        if len(history) < self._entries:
+            self._entries, self._tracker = 0, Tracker()
+        points: list[MetricPoint] = []
+        for entry in history[self._entries :]:
+            if isinstance(entry, dict):
+                points += self._place(read_record(entry, self.name))
+        self._entries = len(history)
+        self._state = {key: value for key, value in document.items() if key != "log_history"}
+        return points
+
+
+def _with_nonfinite(document: Mapping[str, object]) -> dict[str, object]:
+    """mpstui's heartbeat carries NaN and infinity as null and names them: the fact is the news."""
+    names = document.get("nonfinite")
+    record = dict(document)
+    if isinstance(names, list):
+        record.update({str(name): math.nan for name in names})
+    return record
+
+
+def _planned(value: object) -> int | float | None:
+    number = as_number(value)
+    return number if number is not None and number > 0 else None
+
+
+def _first(first: int | float | None, second: int | float | None) -> int | float | None:
+    return second if first is None else first
+
+
+def _is_json(path: Path) -> bool:
+    return _load(path) is not None
+
+
+def _load(path: Path) -> dict[str, object] | None:
+    if path.stat().st_size > _MAX_BYTES:
+        return None
+    try:
+        value = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+FILE = JsonDocument

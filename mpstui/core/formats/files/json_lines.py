@@ -1,0 +1,65 @@
+"""JSON lines: LLaMA-Factory's trainer_log.jsonl, mmcv's .log.json, mmengine's vis_data, detectron2's metrics.json,
+NVIDIA's DLLogger, mpstui's own metrics.jsonl."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from ..points import MetricPoint
+from ._records import GrowingLines
+
+_LOOKED_AT = 20
+
+
+class JsonLines(GrowingLines):
+    """One flat object per line."""
+
+    name: ClassVar[str] = "json lines"
+    priority: ClassVar[int] = 20
+
+    @classmethod
+    def recognises(cls, path: Path, start: bytes) -> bool:
+        """Every line seen is a JSON object, and there is a complete one."""
+        lines = [line for line in start.removeprefix(b"\xef\xbb\xbf").split(b"\n")[:_LOOKED_AT] if line.strip()]
+        if not lines or not all(line.lstrip().startswith((b"{", b"DLLL {")) for line in lines):
+            return False
+        first = parse_object(lines[0])
+        return first is not None and (len(lines) > 1 or b"\n" in start or path.suffix == ".jsonl")
+
+    def _line(self, line: bytes) -> list[MetricPoint]:
+        record = parse_object(line)
+        return [] if record is None else self._record(_lifted(record))
+
+    def _is_whole(self, line: bytes) -> bool:
+        return parse_object(line) is not None
+
+
+def parse_object(line: bytes) -> dict[str, object] | None:
+    """The JSON object of a line (NaN and Infinity allowed), None for anything else."""
+    text = line.strip().removeprefix(b"\xef\xbb\xbf").removeprefix(b"DLLL ")
+    if not text.startswith(b"{"):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _lifted(record: Mapping[str, object]) -> dict[str, object]:
+    """DLLogger's ``step`` is ``[epoch, iteration]``; a number or two become counters."""
+    step = record.get("step")
+    if not isinstance(step, list):
+        return dict(record)
+    lifted = {key: value for key, value in record.items() if key != "step"}
+    if len(step) >= 2:
+        lifted["epoch"], lifted["step"] = step[0], step[1]
+    elif len(step) == 1:
+        lifted["epoch"] = step[0]
+    return lifted
+
+
+FILE = JsonLines

@@ -1,0 +1,52 @@
+"""Boxes of Stable-Baselines3 and OpenAI baselines: ``|    loss | -0.0199 |`` between dashed rules, one box per log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import ClassVar
+
+from ..aliases import read_record
+from ..points import Reading
+from . import LineGrammar
+
+_CELLS = re.compile(r"\|\s{0,80}([^|]{1,80}?)\s{0,80}\|\s{0,80}([^|\s]{0,60})\s{0,80}\|\Z")
+_RULE = re.compile(r"-{8,300}\Z")
+_MAX_CELLS = 200
+
+
+class Boxes(LineGrammar):
+    """One reading per box, made when the box closes."""
+
+    name: ClassVar[str] = "stable-baselines3"
+    priority: ClassVar[int] = 30
+    needles: ClassVar[tuple[str, ...]] = ("|", "--------")
+
+    def __init__(self) -> None:
+        self._section = ""
+        self._cells: dict[str, object] = {}
+
+    def read(self, line: str) -> Sequence[Reading] | None:
+        """Nothing for a cell, the whole box for the rule under it."""
+        if _RULE.match(line):
+            return self._close()
+        cells = _CELLS.match(line)
+        if cells is None or not line.startswith("|"):
+            return None
+        name, value = cells[1].strip(), cells[2]
+        if not value and name.endswith("/"):
+            self._section = name
+        elif len(self._cells) < _MAX_CELLS:
+            self._cells[self._section + name] = value.rstrip("%")
+        return ()
+
+    def _close(self) -> Sequence[Reading] | None:
+        cells, self._cells, self._section = self._cells, {}, ""
+        if not cells:
+            return None
+        sectioned = any("/" in name for name in cells)
+        reading = read_record(cells, self.name if sectioned else "openai baselines")
+        return () if reading is None else (reading,)
+
+
+GRAMMAR = Boxes

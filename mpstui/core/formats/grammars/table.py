@@ -1,0 +1,82 @@
+"""Tables with a header: fastai, skorch, any script that prints ``epoch  train_loss  valid_loss`` and rows below it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from ..aliases import read_record
+from ..names import Role, classify
+from ..numbers import as_float
+from ..points import Reading
+from . import LineGrammar
+
+_COLUMNS = re.compile(r"\s{2,}|\t|\s{0,40}[|│┃]\s{0,40}")
+_CLOCK = re.compile(r"\d{1,3}:\d{2}(?::\d{2})?\Z")
+_MAX_COLUMNS = 40
+
+
+class Table(LineGrammar):
+    """Rows of numbers under a header that names an epoch or step and a loss."""
+
+    name: ClassVar[str] = "table"
+    priority: ClassVar[int] = 60
+
+    def __init__(self) -> None:
+        self._columns: list[str] = []
+        self._fresh = False
+        self._first_cell: float | None = None
+
+    def read(self, line: str) -> Sequence[Reading] | None:
+        """A row's reading, or nothing for the header itself."""
+        if self._columns and line[0].isdigit():
+            return self._row(line)
+        columns = _header(line)
+        if columns:
+            self._fresh = True
+            self._columns = columns
+            return ()
+        return None
+
+    def _row(self, line: str) -> Sequence[Reading] | None:
+        cells = _cells(line, len(self._columns))
+        if cells is None:
+            return None
+        position = as_float(cells[0])
+        repeats = self._fresh and self._first_cell is not None and position is not None and position <= self._first_cell
+        self._fresh, self._first_cell = False, position
+        reading = read_record(dict(zip(self._columns, cells, strict=False)), self.name)
+        return None if reading is None else (replace(reading, restart=repeats),)
+
+
+def _header(line: str) -> list[str]:
+    """The column names, if the line is such a header."""
+    if len(line) > 600 or "oss" not in line or ":" in line or "=" in line:
+        return []
+    for columns in (_split(line), line.split()):
+        if 3 <= len(columns) <= _MAX_COLUMNS and _counts(columns[0]) and any(classify(c).role is Role.LOSS for c in columns):
+            return columns if not any(as_float(column) is not None for column in columns) else []
+    return []
+
+
+def _counts(name: str) -> bool:
+    return classify(name).role in (Role.EPOCH, Role.STEP, Role.EPOCHS, Role.BATCH)
+
+
+def _split(line: str) -> list[str]:
+    return [cell.strip() for cell in _COLUMNS.split(line.strip(" |│┃")) if cell.strip()]
+
+
+def _cells(line: str, expected: int) -> list[str] | None:
+    """The cells of a row: a number first, numbers or clocks behind it, about as many as there are columns."""
+    for cells in (_split(line), line.replace("|", " ").split()):
+        cells = [cell for cell in cells if cell != "+"]
+        numeric = sum(as_float(cell.rstrip("%s")) is not None or bool(_CLOCK.match(cell)) for cell in cells)
+        if expected - 2 <= len(cells) <= expected and len(cells) >= 2 and numeric >= len(cells) - 1 and as_float(cells[0]) is not None:
+            return [cell.rstrip("%s") for cell in cells]
+    return None
+
+
+GRAMMAR = Table

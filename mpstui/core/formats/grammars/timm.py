@@ -1,0 +1,37 @@
+"""timm: ``Train: 0 [  32/33 (100%)]  Loss: 1.336 (4.00)  Time: ..  LR: 5.000e-04``, ``Test: [  5/10] ..``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from ..assemble import assemble, series_name
+from ..numbers import parse_count
+from ..pairs import read_pairs
+from ..points import Counters, Reading
+from . import LineGrammar
+
+_HEAD = re.compile(r"Train: (\d{1,6}) \[\s{0,9}(\d{1,9})/(\d{1,9}) \(")
+
+
+class Timm(LineGrammar):
+    """Training lines of timm's train.py; its test lines say so themselves."""
+
+    name: ClassVar[str] = "timm"
+    needles: ClassVar[tuple[str, ...]] = ("Train: ",)
+
+    def read(self, line: str) -> Sequence[Reading] | None:
+        """One reading: value in front of the average in brackets."""
+        head = _HEAD.match(line)
+        reading = assemble(self.name, line, read_pairs(line[head.end() :]), strict=False) if head else None
+        if head is None or reading is None:
+            return None
+        counters = Counters(
+            epoch=parse_count(head[1]), epoch_step=parse_count(head[2]), epoch_steps=parse_count(head[3])
+        )
+        return (replace(reading, counters=counters, series=series_name("loss", counters), certain=True),)
+
+
+GRAMMAR = Timm

@@ -1,0 +1,77 @@
+"""Ultralytics YOLO and YOLOv5: a header row of column names, then rows that a bar redraws through the epoch.
+
+YOLOv5 counts epochs ``0/99`` for 100 epochs, YOLOv8 and later ``1/100``. From 8.3.200 on the bar is Ultralytics' own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from ..bars import BarFrame
+from ..numbers import as_float, parse_count
+from ..points import Counters, Number, Reading
+
+_HEADER = re.compile(r"Epoch\s{1,12}(?:GPU_mem|gpu_mem)\s{1,12}\S.*", re.IGNORECASE)
+_ROW = re.compile(r"(\d{1,6})/(\d{1,6})\s{1,24}([\d.]{1,8}[GMK]?)((?:\s{1,24}(?:-?[\d.]{1,16}(?:e[-+]\d{1,3})?|nan|inf)){1,16})")
+_OWN_BAR = re.compile(r":\s{1,4}(\d{1,3})%\s.{0,80}?(\d{1,9})/(\d{1,9})\s")
+
+
+class Ultralytics:
+    """Rows of losses under their header; the first loss (box, or the total where there is one) is the one to chart."""
+
+    name: ClassVar[str] = "ultralytics"
+    priority: ClassVar[int] = 15
+    needles: ClassVar[tuple[str, ...]] = ("GPU_mem", "gpu_mem", "/")
+
+    def __init__(self) -> None:
+        self._columns: list[str] = []
+
+    def read(self, line: str) -> Sequence[Reading] | None:
+        """The header, or a row without a tqdm bar."""
+        if _HEADER.match(line):
+            self._columns = line.split()
+            return ()
+        reading = self._row(line) if self._columns else None
+        if reading is None:
+            return None
+        bar = _OWN_BAR.search(line)
+        if bar:
+            reading = self._at(reading, parse_count(bar[2]), parse_count(bar[3]))
+        return (reading,)
+
+    def read_bar(self, frame: BarFrame) -> Reading | None:
+        """A row with its bar; validation bars have a row of names instead."""
+        reading = self._row(frame.description) if self._columns else None
+        return None if reading is None else self._at(reading, frame.n, frame.total)
+
+    def _at(self, reading: Reading, n: Number | None, total: Number | None) -> Reading:
+        return replace(reading, counters=replace(reading.counters, epoch_step=n, epoch_steps=total))
+
+    def _row(self, text: str) -> Reading | None:
+        match = _ROW.match(text)
+        if match is None:
+            return None
+        values = dict(zip(self._columns[2:], (as_float(v) for v in match[4].split()), strict=False))
+        losses = {k: v for k, v in values.items() if v is not None and k.lower() not in ("instances", "size", "labels", "img_size", "targets")}
+        if not losses:
+            return None
+        name = next((n for n in ("total", "loss", "box_loss", "box") if n in losses), next(iter(losses)))
+        planned = int(match[2]) + (1 if "obj" in self._columns or "obj_loss" in self._columns else 0)
+        return Reading(
+            grammar=self.name,
+            counters=Counters(epoch=int(match[1]), epochs=planned),
+            loss=losses[name],
+            loss_name=name,
+            metrics=losses,
+            series=f"{name}@row",
+            bar=True,
+            rank=3,
+            running=True,
+            certain=True,
+        )
+
+
+GRAMMAR = Ultralytics
