@@ -2,8 +2,8 @@
 
 The file holds one JSON object a line, ``{"time": .., "gpu_percent": .., ...}``, with unknown quantities left out. Each
 point is one write to a descriptor opened for appending, so that two monitors can follow one run. A torn last line is
-passed over. Where the file outgrows its bound, its older half is thinned to every second point: a long run keeps its
-whole course, ever more coarsely.
+passed over. Where the file outgrows its bound, its older part is thinned: a long run keeps its whole course, ever more
+coarsely.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 DEFAULT_MAX_BYTES = 4 * 2**20
-_FEWEST_LINES = 4
 _FEWEST_BUCKETS = 8
 
 
@@ -77,10 +76,7 @@ class HistoryFile:
                 fcntl.flock(current, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return  # another monitor is at it
-            lines = [_encode(point) for point in self.read()]
-            while len(lines) > _FEWEST_LINES and sum(map(len, lines)) > self._max_bytes // 2:
-                lines = without_every_second_of_older_half(lines)
-            self._replace(lines)
+            self._replace(_encode(point) for point in coarsened(self.read()))
 
     def _replace(self, lines: Iterable[bytes]) -> None:
         descriptor, name = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)
@@ -94,10 +90,21 @@ class HistoryFile:
             raise
 
 
-def without_every_second_of_older_half(lines: list[bytes]) -> list[bytes]:
-    """``lines`` with every second one of the older half gone; the first one and the newer half stay."""
-    middle = max(2, len(lines) // 2)
-    return lines[:middle:2] + lines[middle:]
+def coarsened(points: Sequence[HistoryPoint]) -> list[HistoryPoint]:
+    """About half of ``points``: the newest quarter whole, and of the rest the first in each of equal spans of time.
+
+    Done again and again this keeps the whole course at an even resolution; thinning by number instead would empty the
+    oldest part.
+    """
+    quarter = len(points) // 4
+    older, newest = points[: len(points) - quarter], points[len(points) - quarter :]
+    if quarter == 0 or older[-1].time <= older[0].time:
+        return list(points[-2 * quarter or None :])
+    span = (older[-1].time - older[0].time) / quarter
+    first_of: dict[int, HistoryPoint] = {}
+    for point in older:
+        first_of.setdefault(int((point.time - older[0].time) / span), point)
+    return [*first_of.values(), *newest]
 
 
 def _encode(point: HistoryPoint) -> bytes:

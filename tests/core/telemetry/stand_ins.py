@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import psutil  # type: ignore[import-untyped]
+
 from mpstui.core.telemetry.source import Facts, PlainSource, Request
 
 
@@ -70,3 +72,8 @@ def wait_for(condition: Callable[[], bool], seconds: float = 5.0) -> None:
     while not condition():
         assert time.monotonic() < deadline, "the condition never came true"
         pause.wait(0.01)
+
+
+def children() -> set[int]:
+    """Process ids of our own children; other tests of the suite may have some of theirs."""
+    return {child.pid for child in psutil.Process().children()}

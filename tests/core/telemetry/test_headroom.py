@@ -1,0 +1,143 @@
+"""How far a training is from dying, on series whose answer is known."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpstui.core.telemetry.headroom import MemoryPoint, freeable, headroom, leaks_outside_allocator
+from mpstui.core.telemetry.robust import is_growing, slope, thinned
+
+GIB = 2**30
+
+
+def series(count: int = 40, driver_growth: float = 0.0, footprint_growth: float = 0.0) -> list[MemoryPoint]:
+    """One point every 10 s on a 16 GiB machine."""
+    return [
+        MemoryPoint(
+            time=10.0 * index,
+            allocated=4 * GIB,
+            driver=6 * GIB + int(10 * index * driver_growth),
+            limit=12 * GIB,
+            footprint=5 * GIB + int(10 * index * footprint_growth),
+            system_used=7 * GIB,
+            system_limit=16 * GIB,
+            swap_used=0,
+            pressure="normal",
+        )
+        for index in range(count)
+    ]
+
+
+def test_the_nearest_limit_is_named() -> None:
+    points = series()
+    found = headroom(points)
+    assert found is not None
+    assert (found.nearest, found.used_fraction, found.free_fraction) == ("device", 0.5, 0.5)
+    assert found.freeable_bytes == 2 * GIB
+    assert found.warnings == ()
+    tight = headroom([*points, replace(points[-1], time=400.0, system_used=15 * GIB)])
+    assert tight is not None
+    assert tight.nearest == "system"
+    assert any("94%" in warning for warning in tight.warnings)
+
+
+def test_time_to_the_limit_at_the_present_slope() -> None:
+    found = headroom(series(driver_growth=GIB / 600))
+    assert found is not None
+    assert found.growth_bytes_per_second == pytest.approx(GIB / 600, rel=1e-3)
+    left = 12 * GIB - (6 * GIB + 390 * GIB / 600)
+    assert found.seconds_to_limit == pytest.approx(left / (GIB / 600), rel=1e-3)
+
+
+def test_a_limit_that_is_further_but_comes_sooner_counts_for_the_time() -> None:
+    found = headroom(series(footprint_growth=GIB / 100, count=20))
+    assert found is not None
+    assert found.nearest == "footprint" or found.growth_bytes_per_second is None
+    assert found.seconds_to_limit == pytest.approx((7 * GIB - 1.9 * GIB) / (GIB / 100), rel=1e-2)
+
+
+def test_steady_and_sawtooth_memory_are_not_growing() -> None:
+    found = headroom(series())
+    assert found is not None
+    assert found.seconds_to_limit is None
+    saw = [(10.0 * index, float(index % 10)) for index in range(60)]
+    assert not is_growing(saw)
+
+
+def test_a_limit_that_is_days_away_is_no_news() -> None:
+    found = headroom(series(driver_growth=100.0))
+    assert found is not None
+    assert found.growth_bytes_per_second is not None
+    assert found.seconds_to_limit is None
+
+
+def test_unknown_is_none_and_not_safe() -> None:
+    assert headroom([]) is None
+    assert headroom([MemoryPoint(time=0.0, driver=5)]) is None
+    assert freeable(MemoryPoint(time=0.0, driver=5)) is None
+    partly = headroom([MemoryPoint(time=0.0, system_used=8, system_limit=10)])
+    assert partly is not None
+    assert (partly.nearest, partly.freeable_bytes, partly.seconds_to_limit) == ("system", None, None)
+
+
+def test_the_footprint_does_not_count_against_the_memory_of_a_separate_card() -> None:
+    points = [replace(point, footprint=12 * GIB) for point in series()]
+    unified, separate = headroom(points), headroom(points, unified=False)
+    assert unified is not None
+    assert separate is not None
+    assert (unified.nearest, separate.nearest) == ("footprint", "device")
+
+
+def test_beyond_the_recommended_maximum_there_is_no_headroom_left() -> None:
+    found = headroom([replace(point, driver=13 * GIB) for point in series()])
+    assert found is not None
+    assert found.used_fraction > 1
+    assert found.free_fraction == 0
+
+
+def test_swap_growth_and_pressure_are_warned_of() -> None:
+    points = series()
+    swapping = [replace(point, swap_used=int(max(0.0, point.time - 340) * GIB / 20)) for point in points]
+    found = headroom([*swapping[:-1], replace(swapping[-1], pressure="critical")])
+    assert found is not None
+    assert any("Swap grew by 2.5 GiB" in warning for warning in found.warnings)
+    assert found.warnings[0].startswith("The system is critically")
+
+
+def test_a_leak_that_the_allocator_cannot_see() -> None:
+    assert leaks_outside_allocator(series(footprint_growth=1e6))
+    assert not leaks_outside_allocator(series(footprint_growth=1e6, driver_growth=1e6))
+    assert not leaks_outside_allocator([replace(point, driver=None) for point in series(footprint_growth=1e6)])
+
+
+def test_slope_is_not_bent_by_outliers() -> None:
+    points = [(float(index), 3.0 * index) for index in range(50)]
+    points[10], points[40] = (10.0, 1e9), (40.0, -1e9)
+    assert slope(points) == pytest.approx(3.0)
+    assert slope(points[:5]) is None
+
+
+def test_noise_is_rarely_called_growth() -> None:
+    noise = random.Random(7)
+    calls = sum(is_growing([(float(i), noise.gauss(0, 1)) for i in range(50)]) for _ in range(300))
+    assert calls <= 9, "one in a hundred is expected"
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e6), st.floats(-1e9, 1e9)), max_size=200))
+def test_trends_never_raise_and_are_finite(points: list[tuple[float, float]]) -> None:
+    ordered = sorted(points)
+    found = slope(ordered)
+    assert found is None or not math.isnan(found)
+    is_growing(ordered)
+
+
+def test_thinning_keeps_both_ends() -> None:
+    points = [(float(index), 0.0) for index in range(1000)]
+    kept = thinned(points, 60)
+    assert (len(kept), kept[0], kept[-1]) == (60, points[0], points[-1])
