@@ -1,0 +1,44 @@
+"""Where mpstui keeps what it must remember, and where a person keeps what mpstui should know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The two folders of one user: state (runs, queue) and configuration (profiles)."""
+
+    state: Path
+    config: Path
+
+    @property
+    def runs(self) -> Path:
+        """One folder a run."""
+        return self.state / "runs"
+
+    @property
+    def queue(self) -> Path:
+        """What the supervisors of waiting runs agree on."""
+        return self.state / "queue"
+
+    @property
+    def user_profiles(self) -> Path:
+        """The profiles this person saved."""
+        return self.config / "profiles"
+
+
+def resolve_home(environ: Mapping[str, str]) -> Home:
+    """``$MPSTUI_HOME`` for both, else the platform's user folders (platformdirs reads the process's environment)."""
+    named = environ.get("MPSTUI_HOME", "").strip()
+    if named:
+        folder = Path(named).expanduser().absolute()
+        return Home(state=folder, config=folder)
+    import platformdirs
+
+    return Home(
+        state=Path(platformdirs.user_state_dir("mpstui", appauthor=False)),
+        config=Path(platformdirs.user_config_dir("mpstui", appauthor=False)),
+    )

@@ -1,0 +1,36 @@
+"""From a choice to a running process, and from a key press to an answered request."""
+
+from __future__ import annotations
+
+from ..home import Home
+from ..runs.snapshot import RunSnapshot
+from .actions import Actions
+from .availability import availability
+from .choice import LaunchChoice, parse_sets
+from .environment import EnvLine
+from .launch import launch
+from .plan import LaunchPlan, plan
+
+__all__ = [
+    "Actions",
+    "EnvLine",
+    "LaunchChoice",
+    "LaunchPlan",
+    "availability",
+    "edit_choice",
+    "launch",
+    "parse_sets",
+    "plan",
+]
+
+
+def edit_choice(snapshot: RunSnapshot, home: Home) -> LaunchChoice:
+    """The launch of a run as it was chosen, to be changed and restarted.
+
+    Raises:
+        OperationError: the run's record cannot be read.
+    """
+    from ...wire.rundir import RunDir
+    from .recorded import recorded_choice
+
+    return recorded_choice(RunDir(home.runs / snapshot.run))

@@ -1,0 +1,197 @@
+"""Acting on runs. Every action is a request file, so that any number of screens and commands can act at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...wire import atomic, locks, requests
+from ...wire.records import Ack, Request, event
+from ...wire.rundir import RunDir
+from ..errors import OperationError, UsageError
+from ..home import Home
+from ..machine import Machine, this_machine
+from ..profiles.lookup import read_profile
+from ..runs.snapshot import RunSnapshot
+from .availability import availability, device_refusal, resume_refusal
+from .choice import LaunchChoice
+from .launch import choice_json
+from .plan import LaunchPlan, plan
+from .recorded import RecordedRun, read_run
+from .requirements import require_device
+from .start import start_supervisor
+
+NUDGE_SECONDS = 1.0
+
+
+class Actions:
+    """What can be done to a run. Each method returns the request; its answer is read with :meth:`answer`.
+
+    Raises (all methods): OperationError when the action cannot work, with the reason of :func:`availability`.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        environ: Mapping[str, str],
+        clock: Callable[[], float] = time.time,
+        *,
+        machine: Machine | None = None,
+        start: Callable[[RunDir, Mapping[str, str]], None] = start_supervisor,
+    ) -> None:
+        self._home = home
+        self._environ = environ
+        self._clock = clock
+        self._machine = machine
+        self._start = start
+        self._nudged: dict[Path, float] = {}
+
+    def stop(self, snapshot: RunSnapshot, force: bool = False) -> Request:
+        """Ask the program to save and end, then insist; ``force`` ends it at once."""
+        return self._ask(snapshot, "stop", {"force": force})
+
+    def kill(self, snapshot: RunSnapshot) -> Request:
+        """End the program and all it started, at once."""
+        return self._ask(snapshot, "kill", {})
+
+    def pause(self, snapshot: RunSnapshot) -> Request:
+        """Freeze the program; its memory stays taken."""
+        return self._ask(snapshot, "pause", {})
+
+    def resume(self, snapshot: RunSnapshot) -> Request:
+        """Let a paused program go on."""
+        return self._ask(snapshot, "continue", {})
+
+    def clear_cache(self, snapshot: RunSnapshot) -> Request:
+        """Have the trainer return its device's cached memory; it answers itself, between two steps."""
+        return self._ask(snapshot, "clear_cache", {})
+
+    def restart(
+        self,
+        snapshot: RunSnapshot,
+        device: str | None = None,
+        source: str = "latest",
+        choice: LaunchChoice | None = None,
+    ) -> Request:
+        """Start a new attempt of the same run, whether it runs or has ended.
+
+        Args:
+            device: None keeps the one it has.
+            source: latest, best, scratch, or a checkpoint's path.
+            choice: an edited launch, for this and later attempts.
+
+        Raises:
+            UsageError: the device or checkpoint does not exist, or the edited launch cannot work.
+        """
+        action = "edit_restart" if choice else "restart"
+        recorded = self._available(snapshot, action)
+        options: dict[str, Any] = {"device": device, "from": _existing(source, recorded)}
+        secrets: Mapping[str, str] = {}
+        if choice:
+            edited = self._plan(choice, device)
+            options |= {"launch": edited.template.to_json(), "choice": choice_json(choice)}
+            secrets = edited.secrets
+        else:
+            _refuse(device_refusal(recorded, device) if device else "")
+            _refuse(resume_refusal(recorded, source))
+            self._require_device(recorded, device)
+        return self._submit(snapshot, "restart", options, secrets)
+
+    def answer(self, run_dir: Path, request_id: str) -> Ack | None:
+        """The answer to a request, None while there is none; starts a supervisor again if none is there to answer."""
+        run = RunDir(run_dir)
+        found = requests.answer_to(run, request_id)
+        if found is None and self._clock() - self._nudged.get(run_dir, 0.0) >= NUDGE_SECONDS:
+            self._nudged[run_dir] = self._clock()
+            self._supervise(run, {})
+        return found
+
+    def _ask(self, snapshot: RunSnapshot, action: str, options: dict[str, Any]) -> Request:
+        self._available(snapshot, action)
+        return self._submit(snapshot, action, options, {})
+
+    def _available(self, snapshot: RunSnapshot, action: str) -> RecordedRun:
+        found = availability(snapshot, action)
+        _refuse(found.why, f"{action.replace('_', ' ')} {snapshot.name}: ")
+        recorded = read_run(RunDir(snapshot.dir))
+        if recorded is None:
+            raise OperationError(f"the record of run {snapshot.run} cannot be read")
+        return recorded
+
+    def _submit(
+        self, snapshot: RunSnapshot, action: str, options: dict[str, Any], secrets: Mapping[str, str]
+    ) -> Request:
+        run = RunDir(snapshot.dir)
+        now = self._clock()
+        try:
+            request = requests.submit(run, requests.new_request(action, snapshot.attempt, now, options=options))
+        except OSError as error:
+            raise OperationError(f"the request for run {run.run} could not be written: {error.strerror}") from error
+        self._nudged[snapshot.dir] = now
+        self._supervise(run, secrets, noting=action == "restart")
+        return request
+
+    def _supervise(self, run: RunDir, secrets: Mapping[str, str], *, noting: bool = False) -> None:
+        """Start a supervisor when none lives; a second one that starts at the same time leaves by itself."""
+        if locks.is_held(run.supervisor_lock):
+            return
+        recorded = read_run(run)
+        wanted = recorded.spec.secret_env if recorded else []
+        environ = {**self._profile_secrets(recorded), **self._environ, **secrets}
+        missing = [name for name in wanted if name not in environ]
+        if noting and missing:
+            self._note(run, f"restarted without {', '.join(missing)}: secrets are not kept, and this shell has none")
+        self._start(run, environ)
+
+    def _note(self, run: RunDir, text: str) -> None:
+        numbers = run.attempt_numbers()
+        atomic.append_line(run.events, event(self._clock(), numbers[-1] if numbers else 0, "note", text))
+
+    def _profile_secrets(self, recorded: RecordedRun | None) -> dict[str, str]:
+        """Secrets that the profile's file still has, under the names the run was started with."""
+        if recorded is None or not recorded.spec.profile_path:
+            return {}
+        try:
+            profile = read_profile(Path(recorded.spec.profile_path), Path(recorded.spec.launch.cwd))
+        except UsageError:
+            return {}
+        return _picked(profile.env, recorded.spec.secret_env)
+
+    def _plan(self, choice: LaunchChoice, device: str | None) -> LaunchPlan:
+        from dataclasses import replace
+
+        chosen = replace(choice, device=device) if device else choice
+        return plan(chosen, environ=self._environ, machine=self._this_machine())
+
+    def _require_device(self, recorded: RecordedRun, device: str | None) -> None:
+        if device:
+            variant = recorded.template.variants[device]
+            require_device(device, variant.argv[0], {**self._environ, **variant.env}, self._this_machine())
+
+    def _this_machine(self) -> Machine:
+        self._machine = self._machine or this_machine()
+        return self._machine
+
+
+def _refuse(why: str, before: str = "") -> None:
+    if why:
+        raise OperationError(before + why)
+
+
+def _picked(values: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    return {name: values[name] for name in names if name in values}
+
+
+def _existing(source: str, recorded: RecordedRun) -> str:
+    """``latest``, ``best``, ``scratch``, or the full path of a file that is there."""
+    if source in ("latest", "best", "scratch"):
+        return source
+    path = (Path.cwd() / Path(source).expanduser()).absolute()
+    if not path.is_file():
+        inside = Path(recorded.template.cwd) / source
+        if not inside.is_file():
+            raise UsageError(f"there is no checkpoint {path}", "name a file, or one of latest, best, scratch")
+        path = inside
+    return str(path)

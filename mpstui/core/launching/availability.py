@@ -1,0 +1,111 @@
+"""Which actions can work for a run now, and the one honest sentence for each that cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ...wire.rundir import RunDir
+from ..runs.snapshot import Availability, Health, RunSnapshot, State
+from .recorded import RecordedRun, read_run
+
+_HAS_PROCESSES = frozenset({State.STARTING, State.RUNNING, State.STOPPING, State.UNSUPERVISED, State.STOP_FAILED})
+_WAITS = frozenset({State.QUEUED, State.BACKING_OFF})
+Rule = Callable[[RunSnapshot, RecordedRun], str]
+
+
+def availability(snapshot: RunSnapshot, action: str) -> Availability:
+    """Whether ``action`` can work for this run.
+
+    The sentence of one that can work is a caution, such as a restart that can only begin from scratch.
+
+    Args:
+        action: stop, kill, pause, continue, restart, restart_cpu, clear_cache or edit_restart.
+    """
+    if snapshot.state is State.WATCHED:
+        return Availability(False, "mpstui did not start this run and only watches it")
+    recorded = read_run(RunDir(snapshot.dir))
+    if recorded is None or snapshot.state is State.UNREADABLE:
+        return Availability(False, "the run's record cannot be read (damaged, or written by a newer mpstui)")
+    why = _RULES[action](snapshot, recorded)
+    return Availability(not why, why or _caution(action, recorded))
+
+
+def _stop(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
+    return "" if snapshot.state in _HAS_PROCESSES | _WAITS else _not_running(snapshot)
+
+
+def _pause(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
+    if snapshot.state not in _HAS_PROCESSES:
+        return _not_running(snapshot)
+    return "it is paused already" if _is_paused(snapshot) else ""
+
+
+def _continue(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
+    if snapshot.state not in _HAS_PROCESSES:
+        return _not_running(snapshot)
+    return "" if _is_paused(snapshot) else "it is not paused"
+
+
+def _restart(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
+    return "it waits to be started already" if snapshot.state is State.QUEUED else ""
+
+
+def _restart_cpu(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
+    return _restart(snapshot, recorded) or device_refusal(recorded, "cpu")
+
+
+def _clear_cache(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
+    if snapshot.state not in _HAS_PROCESSES:
+        return _not_running(snapshot)
+    if _is_paused(snapshot):
+        return "it is paused, and only the running trainer itself can clear its cache"
+    if not RunDir(snapshot.dir).attempt(snapshot.attempt).heartbeat().exists():
+        return (
+            "only the trainer itself can clear its cache, and this one does not answer requests: "
+            "add agent = true to its profile"
+        )
+    return ""
+
+
+def device_refusal(recorded: RecordedRun, device: str) -> str:
+    """Why the next attempt cannot run on ``device``; empty when it can."""
+    if device in recorded.template.variants:
+        return ""
+    return (
+        f"this program cannot be told to use {device}: add [device_args] {device} = [...] to its profile, "
+        "or start it with agent = true"
+    )
+
+
+def resume_refusal(recorded: RecordedRun, source: str) -> str:
+    """Why the next attempt cannot begin from ``source``; from scratch is always possible."""
+    if source in ("latest", "scratch") or recorded.template.resume_args is not None:
+        return ""
+    return f"this program cannot continue from {source}: its profile has no [resume] args"
+
+
+def _caution(action: str, recorded: RecordedRun) -> str:
+    """What a person should know of an action that can work."""
+    if action.startswith("restart") and recorded.template.resume_args is None:
+        return "it begins from scratch: its profile does not say how to continue ([resume])"
+    return ""
+
+
+def _not_running(snapshot: RunSnapshot) -> str:
+    return "it has not been started yet" if snapshot.state in _WAITS else f"it is not running ({snapshot.state})"
+
+
+def _is_paused(snapshot: RunSnapshot) -> bool:
+    return snapshot.paused or snapshot.health is Health.PAUSED
+
+
+_RULES: Mapping[str, Rule] = {
+    "stop": _stop,
+    "kill": _stop,
+    "pause": _pause,
+    "continue": _continue,
+    "restart": _restart,
+    "restart_cpu": _restart_cpu,
+    "edit_restart": _restart,
+    "clear_cache": _clear_cache,
+}

@@ -1,0 +1,110 @@
+"""What a person chose for one launch: a profile, and what differs from it this time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ...wire.records import QueueRule
+from ..errors import UsageError
+from ..profiles.checks import nearest
+from ..profiles.model import ArgumentValue, Profile, Scalar
+
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+_PROBABLY_A_TYPO = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchChoice:
+    """A profile and the differences of one launch. ``sets`` overrides or adds arguments, as texts."""
+
+    profile: Profile
+    device: str | None = None
+    sets: Mapping[str, str] = field(default_factory=dict)
+    recipe: str | None = None
+    name: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    queue: QueueRule = field(default_factory=QueueRule)
+
+
+def parse_sets(items: Iterable[str]) -> dict[str, str]:
+    """Read ``KEY=VALUE`` texts.
+
+    Raises:
+        UsageError: one has no ``=`` or no key.
+    """
+    found: dict[str, str] = {}
+    for item in items:
+        key, equals, value = item.partition("=")
+        if not equals or not key.strip() or "\0" in item:
+            raise UsageError(f"--set {item!r} is not KEY=VALUE", "write it as `--set epochs=3`")
+        found[key.strip()] = value
+    return found
+
+
+def effective_arguments(profile: Profile, sets: Mapping[str, str]) -> tuple[dict[str, ArgumentValue], list[str]]:
+    """The profile's arguments with ``sets`` applied, and a sentence for each one the profile did not name.
+
+    A key that is nearly one of the profile's is refused; ``+key`` says that it is meant as it is written.
+
+    Raises:
+        UsageError: a key that looks mistyped, or a value of the wrong type.
+    """
+    arguments = dict(profile.args)
+    notes = []
+    for written, text in sets.items():
+        key = _known_key(written, profile)
+        if key in profile.args:
+            arguments[key] = _converted(key, text, profile.args[key])
+        else:
+            arguments[key] = text
+            notes.append(f"the profile has no argument `{key}`: it is passed on to the program as it is")
+    return arguments, notes
+
+
+def split_device(choice: LaunchChoice) -> LaunchChoice:
+    """Take ``--set device=cpu`` for ``--device cpu`` where the profile tells the device by arguments of its own."""
+    wanted = choice.sets.get("device")
+    if wanted is None or "device" in choice.profile.args or not choice.profile.device_args:
+        return choice
+    rest = {key: value for key, value in choice.sets.items() if key != "device"}
+    return replace(choice, device=wanted, sets=rest)
+
+
+def _known_key(written: str, profile: Profile) -> str:
+    alike = {key.replace("-", "_"): key for key in profile.args}
+    folded = written.replace("-", "_")
+    if written in profile.args or folded in alike:
+        return written if written in profile.args else alike[folded]
+    if written.startswith("+") and profile.arg_style == "options":
+        return written.lstrip("+")
+    likely = None if written.startswith("+") else nearest(written, tuple(profile.args), cutoff=_PROBABLY_A_TYPO)
+    if likely:
+        raise UsageError(
+            f"profile {profile.slug} has no argument {written!r}; did you mean {likely!r}?",
+            f"write `--set +{written}=...` to pass it on as it is",
+        )
+    return written
+
+
+def _converted(key: str, text: str, example: ArgumentValue) -> ArgumentValue:
+    """The text as the type the profile uses for this argument."""
+    if isinstance(example, tuple):
+        sample = example[0] if example else ""
+        return tuple(_scalar(key, part.strip(), sample) for part in text.split(",")) if text.strip() else ()
+    return _scalar(key, text, example)
+
+
+def _scalar(key: str, text: str, example: Scalar) -> Scalar:
+    word = text.strip().lower()
+    if isinstance(example, bool):
+        if word in _TRUE or word in _FALSE:
+            return word in _TRUE
+        raise UsageError(f"--set {key}={text}: {key!r} is true or false")
+    if isinstance(example, (int, float)):
+        try:
+            float(text)
+        except ValueError:
+            raise UsageError(f"--set {key}={text}: {key!r} is a number, in the profile {example}") from None
+        return text.strip()
+    return text

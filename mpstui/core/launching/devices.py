@@ -1,0 +1,150 @@
+"""How a program is told its device: by the profile, by rewriting an argument that names one, or by the agent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..profiles.model import Profile
+
+NAMED_DEVICES = ("mps", "cuda", "cpu")
+AGENT_DEVICE_VARIABLE = "MPSTUI_DEVICE"
+"""Read by the agent before torch is asked for its devices."""
+_VALUE = r"(?P<value>mps|cuda(?::\d+)?|cpu|gpu|auto)"
+_KEY = r"(?P<key>[-+]{0,2}(?:[\w-]+\.)*(?:[\w-]*[_-])?(?:device|accelerator))"
+_ASSIGNMENT = re.compile(rf"{_KEY}={_VALUE}")
+_FLAG = re.compile(rf"--?{_KEY}")
+_WORD = re.compile(_VALUE)
+_SWITCH = re.compile(r"--use_mps_device(?:=(?P<value>\w+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceVariant:
+    """The whole command for one device, and the variables that go with it."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceVariants:
+    """What a program can be started on, and why not on the rest."""
+
+    found: dict[str, DeviceVariant]
+    missing: dict[str, str]
+    """Device -> the sentence that says why it is not there."""
+
+
+def compile_variants(profile: Profile, argv: Sequence[str], present: Sequence[str]) -> DeviceVariants:
+    """Every device this program can be told.
+
+    Args:
+        argv: the command without any device arguments of the profile.
+        present: the devices of this machine, best first: what ``auto`` takes where a program knows no such word.
+    """
+    found: dict[str, DeviceVariant] = {}
+    missing: dict[str, str] = {}
+    for device in NAMED_DEVICES:
+        variant = _variant(profile, argv, device)
+        if variant:
+            found[device] = variant
+        else:
+            missing[device] = (
+                f"this program cannot be told to use {device}: its profile has no [device_args] {device}, "
+                "no argument of its command names a device, and it is not started with agent = true"
+            )
+    found["auto"] = _automatic(profile, argv, found, present)
+    return DeviceVariants(found, missing)
+
+
+def asked_device(profile: Profile, argv: Sequence[str], chosen: str | None) -> str:
+    """The device of a launch: chosen now, else the profile's, else the one its command names, else ``auto``."""
+    if chosen:
+        return chosen
+    return profile.device if profile.device != "auto" else named_device(argv) or "auto"
+
+
+def named_device(argv: Sequence[str]) -> str | None:
+    """The device that a command names itself: mps, cuda or cpu."""
+    for position in range(len(argv)):
+        value = _device_at(argv, position)
+        if value:
+            word = value.partition(":")[0]
+            return word if word in NAMED_DEVICES else None
+    return None
+
+
+def rewritten(argv: Sequence[str], device: str) -> tuple[str, ...] | None:
+    """The command with every argument that names a device naming this one; None when no argument does."""
+    words = list(argv)
+    changed = False
+    position = 0
+    while position < len(words):
+        if _device_at(words, position):
+            changed = True
+            position += _replace(words, position, device)
+        position += 1
+    return tuple(word for word in words if word) if changed else None
+
+
+def _variant(profile: Profile, argv: Sequence[str], device: str) -> DeviceVariant | None:
+    if device in profile.device_args:
+        base = rewritten(argv, device) or tuple(argv)
+        return DeviceVariant((*base, *profile.device_args[device]))
+    if named_device(argv) == device:
+        return DeviceVariant(tuple(argv))
+    rewrite = rewritten(argv, device)
+    if rewrite:
+        return DeviceVariant(rewrite)
+    if profile.agent and device == "cpu":
+        return DeviceVariant(tuple(argv), {AGENT_DEVICE_VARIABLE: "cpu"})
+    return DeviceVariant(tuple(argv)) if profile.device == device else None
+
+
+def _automatic(
+    profile: Profile, argv: Sequence[str], found: dict[str, DeviceVariant], present: Sequence[str]
+) -> DeviceVariant:
+    if "auto" in profile.device_args:
+        return DeviceVariant((*argv, *profile.device_args["auto"]))
+    if named_device(argv) is None and profile.device == "auto":
+        return DeviceVariant(tuple(argv))
+    best = next((device for device in present if device in found), None)
+    return found[best] if best else DeviceVariant(tuple(argv))
+
+
+def _device_at(words: Sequence[str], position: int) -> str | None:
+    """The device that the word at ``position`` (with the next one, for ``--device mps``) names."""
+    word = words[position]
+    assignment = _ASSIGNMENT.fullmatch(word)
+    if assignment:
+        return assignment["value"]
+    switch = _SWITCH.fullmatch(word)
+    if switch:
+        following = words[position + 1] if position + 1 < len(words) else ""
+        return None if "false" in (following.lower(), (switch["value"] or "").lower()) else "mps"
+    if _FLAG.fullmatch(word) and position + 1 < len(words) and _WORD.fullmatch(words[position + 1]):
+        return words[position + 1]
+    return None
+
+
+def _replace(words: list[str], position: int, device: str) -> int:
+    """Put ``device`` where one is named; returns how many further words were used up."""
+    assignment = _ASSIGNMENT.fullmatch(words[position])
+    if assignment:
+        words[position] = f"{assignment['key']}={device}"
+        return 0
+    if _SWITCH.fullmatch(words[position]):
+        return _replace_switch(words, position, device)
+    words[position + 1] = device
+    return 1
+
+
+def _replace_switch(words: list[str], position: int, device: str) -> int:
+    """``--use_mps_device [true]`` of transformers: its opposite is ``--use_cpu``; CUDA needs no word."""
+    has_value = position + 1 < len(words) and words[position + 1].lower() == "true"
+    if device != "mps":
+        words[position] = "--use_cpu" if device == "cpu" else ""
+        if has_value and device != "cpu":
+            words[position + 1] = ""
+    return int(has_value)

@@ -1,0 +1,84 @@
+"""Doing what a plan says: the run directory, the frozen record, the supervisor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from ...wire import atomic, requests
+from ...wire.records import CauseRule, Spec
+from ...wire.rundir import RunDir, create_run_dir
+from ...wire.secrets import without_secrets
+from ..errors import OperationError
+from ..home import Home
+from .choice import LaunchChoice
+from .frozen_profile import frozen_text
+from .plan import LaunchPlan
+from .requirements import require_disk_space
+from .start import start_supervisor
+
+
+def launch(plan: LaunchPlan, home: Home, environ: Mapping[str, str], now: float) -> str:
+    """Start a planned run, detached, and return its id.
+
+    The values of secrets reach the supervisor through its environment and are written nowhere.
+
+    Raises:
+        OperationError: the home cannot be written, the disk is nearly full, or the supervisor gave up.
+    """
+    require_disk_space(home.runs, plan.choice.profile.min_free_bytes)
+    try:
+        run = create_run_dir(home.runs, plan.name, now)
+        atomic.write_json(run.spec, spec_json(plan, run, now))
+    except OSError as error:
+        raise OperationError(
+            f"no run can be created in {home.runs}: {error.strerror}", "see `mpstui doctor`, or set MPSTUI_HOME"
+        ) from error
+    start_supervisor(run, {**environ, **plan.choice.env, **plan.secrets})
+    return run.run
+
+
+def spec_json(plan: LaunchPlan, run: RunDir, now: float) -> dict[str, Any]:
+    """``spec.json``: the record, plus the choice itself under ``choice``, from which the form can be filled again."""
+    profile = plan.choice.profile
+    spec = Spec(
+        run=run.run,
+        name=plan.name,
+        created=now,
+        launch=plan.template,
+        profile=profile.slug if profile.path else None,
+        profile_path=str(profile.path) if profile.path else None,
+        profile_text=frozen_text(profile),
+        by=requests.asker(),
+        recipe=plan.recipe,
+        secret_env=list(plan.secret_names),
+        stop=profile.stop,
+        restart=profile.restart,
+        causes=_cause_rules(),
+        queue=plan.queue,
+        watch=dict(profile.watch),
+        pid_file=profile.pid_file,
+        max_log_bytes=profile.max_log_bytes,
+    )
+    return {**spec.to_json(), "choice": choice_json(plan.choice)}
+
+
+def choice_json(choice: LaunchChoice) -> dict[str, Any]:
+    """What was chosen beside the profile, without secrets."""
+    shown, _ = without_secrets(choice.env)
+    return {
+        "device": choice.device,
+        "sets": dict(choice.sets),
+        "recipe": choice.recipe,
+        "name": choice.name,
+        "env": shown,
+        "queue": asdict(choice.queue),
+    }
+
+
+def _cause_rules() -> list[CauseRule]:
+    """What the supervisor can name by itself; it must work without us, so the rules travel as data."""
+    from ..diagnosis import supervisor_rules
+
+    return [CauseRule(**rule) for rule in supervisor_rules()]

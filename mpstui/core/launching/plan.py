@@ -1,0 +1,181 @@
+"""The plan of a launch: the exact command and environment, what is doubtful about them, and whether they can work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...wire.records import LaunchTemplate, QueueRule, Variant
+from ...wire.secrets import is_secret
+from ..errors import UsageError
+from ..machine import DEVICES, Machine
+from ..profiles.model import ArgumentValue
+from ..profiles.recipes import ARGUMENT_DOUBTS, RECIPES
+from .argument_words import argument_words
+from .choice import LaunchChoice, effective_arguments, split_device
+from .devices import DeviceVariants, asked_device, compile_variants
+from .environment import EnvLine, RunEnvironment, run_environment
+from .requirements import require_device, require_modules, require_program
+from .shell_script import shell_script
+from .torchrun import wrapped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchPlan:
+    """Everything a launch will do, to be read before it is done."""
+
+    choice: LaunchChoice
+    device: str
+    """auto, mps, cuda or cpu."""
+    template: LaunchTemplate
+    """What the supervisor gets: a command and environment for every device. Holds no secret."""
+    argv: tuple[str, ...]
+    """The command for ``device``; ``{run_dir}``, ``{attempt}`` and ``{checkpoint}`` are filled in by the supervisor."""
+    env: tuple[EnvLine, ...]
+    warnings: tuple[str, ...]
+    recipe: str
+    secret_names: tuple[str, ...] = ()
+    missing_devices: Mapping[str, str] = field(default_factory=dict)
+    """Device -> why the program cannot be told to use it."""
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Values for the supervisor's environment alone: never written, printed or logged."""
+
+    @property
+    def name(self) -> str:
+        """What the run will be called."""
+        return self.choice.name or self.choice.profile.name
+
+    @property
+    def queue(self) -> QueueRule:
+        """What must be true before the run starts."""
+        return self.choice.queue
+
+    def shell(self) -> str:
+        """The same launch as a shell script, for people who want to see or keep it."""
+        return shell_script(self.name, self.argv, self.env, Path(self.template.cwd))
+
+
+def plan(
+    choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, check_device: bool = True
+) -> LaunchPlan:
+    """Work out a launch without doing anything.
+
+    Args:
+        choice: profile and differences.
+        environ: the caller's environment.
+        machine: what the run would find.
+        check_device: False plans for a device this machine may lack (to print a script for another one).
+
+    Raises:
+        UsageError: a device, recipe, argument, program or folder that does not exist or cannot be used.
+        OperationError: the interpreter lacks what a shipped trainer needs.
+    """
+    choice = split_device(choice)
+    profile = choice.profile
+    _known("device", choice.device, DEVICES)
+    _known("recipe", choice.recipe, tuple(RECIPES))
+    recipe = choice.recipe or profile.recipe
+    arguments, notes = effective_arguments(profile, choice.sets)
+    arguments, doubts = _with_recipe_arguments(choice, recipe, arguments)
+    environment = run_environment(profile, recipe, choice.env, environ=environ, machine=machine)
+    command = _command(choice, arguments, machine)
+    variants = compile_variants(profile, command, machine.usable_devices())
+    device = asked_device(profile, command, choice.device)
+    if device not in variants.found:
+        raise UsageError(
+            variants.missing[device], "add to the profile: [device_args] " + device + ' = ["--device", ...]'
+        )
+    run_env = {**environ, **environment.recorded, **environment.secrets}
+    require_program(profile, command, run_env)
+    if check_device:
+        require_device(device, command[0], run_env, machine)
+    require_modules(command, run_env, machine)
+    template = _template(choice, device, variants, environment)
+    return LaunchPlan(
+        choice=choice,
+        device=device,
+        template=template,
+        argv=tuple(template.variants[device].argv),
+        env=_device_lines(environment, variants, device),
+        warnings=tuple(notes + doubts + _warnings(choice, arguments, variants, environment)),
+        recipe=recipe,
+        secret_names=environment.secret_names,
+        missing_devices=variants.missing,
+        secrets=environment.secrets,
+    )
+
+
+def _known(what: str, value: str | None, known: tuple[str, ...]) -> None:
+    if value is not None and value not in known:
+        from ..profiles.checks import nearest
+
+        likely = nearest(value, known)
+        hint = f"did you mean {likely!r}?" if likely else f"one of {', '.join(known)}"
+        raise UsageError(f"there is no {what} {value!r}", hint)
+
+
+def _with_recipe_arguments(
+    choice: LaunchChoice, recipe: str, arguments: dict[str, ArgumentValue]
+) -> tuple[dict[str, ArgumentValue], list[str]]:
+    """A recipe's arguments, where the profile names the argument of that role and this launch does not set it."""
+    notes = []
+    for role, value in RECIPES[recipe].arguments.items():
+        key = choice.profile.roles.get(role)
+        if key and key not in choice.sets:
+            arguments = {**arguments, key: value}
+            notes.append(f"recipe {recipe} sets {key}: {ARGUMENT_DOUBTS[role]}")
+    return arguments, notes
+
+
+def _command(choice: LaunchChoice, arguments: Mapping[str, ArgumentValue], machine: Machine) -> list[str]:
+    """The command without its device: placeholders filled in, arguments appended, launcher put before it."""
+    profile = choice.profile
+    python = profile.python or machine.python
+    words = [*profile.command, *argument_words(arguments, profile.arg_style)]
+    words = [word.replace("{python}", python) for word in words]
+    if "/" in words[0] and not words[0].startswith("/"):
+        words[0] = str(profile.cwd / words[0])
+    return wrapped(words, profile.processes, python) if profile.launcher == "torchrun" else words
+
+
+def _template(
+    choice: LaunchChoice, device: str, variants: DeviceVariants, environment: RunEnvironment
+) -> LaunchTemplate:
+    profile = choice.profile
+    return LaunchTemplate(
+        device=device,
+        variants={
+            name: Variant(argv=list(variant.argv), env={**environment.recorded, **variant.env})
+            for name, variant in variants.found.items()
+        },
+        cwd=str(profile.cwd),
+        resume_args=list(profile.resume_args) if profile.resume_args is not None else None,
+        checkpoints=profile.checkpoints,
+    )
+
+
+def _device_lines(environment: RunEnvironment, variants: DeviceVariants, device: str) -> tuple[EnvLine, ...]:
+    extra = variants.found[device].env.items()
+    return environment.lines + tuple(
+        EnvLine(name, value, "has the agent hide the other devices") for name, value in extra
+    )
+
+
+def _warnings(
+    choice: LaunchChoice,
+    arguments: Mapping[str, ArgumentValue],
+    variants: DeviceVariants,
+    environment: RunEnvironment,
+) -> list[str]:
+    profile = choice.profile
+    found = [f"{line.name}={line.value}: {line.doubtful}" for line in environment.lines if line.doubtful]
+    for key in arguments:
+        if is_secret(key.replace("-", "_").replace(".", "_")):
+            found.append(f"the argument `{key}` is written into the run's record: put secrets in [env]")
+    rule = profile.restart
+    if rule.on and profile.resume_args is None:
+        found.append("[restart] without [resume]: each restart begins from scratch")
+    if rule.on and rule.device in variants.missing:
+        found.append(f"[restart] device = {rule.device}: {variants.missing[rule.device]}")
+    return found

@@ -1,0 +1,131 @@
+"""What must be there for a launch to work; looked at before anything is started, cheapest first."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..errors import OperationError, UsageError
+from ..machine import Machine
+from ..profiles.checks import nearest
+from ..profiles.model import Profile
+from ..profiles.problems import LineIndex, Problem, ProfileError
+from .torchrun import is_python
+
+
+def world_problems(profile: Profile, program: str, environ: Mapping[str, str]) -> list[Problem]:
+    """What a profile names and the disk does not have: its folder, its interpreter, its program, its script."""
+    lines = LineIndex(profile.text)
+    found = []
+    if not profile.cwd.is_dir():
+        found.append(Problem("cwd", f"`cwd`: there is no folder {profile.cwd}", lines.line_of(("cwd",))))
+    if profile.python and not _is_program(profile.python, profile.cwd, environ):
+        sentence = f"`python`: there is no interpreter {profile.python}"
+        found.append(Problem("python", sentence, lines.line_of(("python",))))
+    elif not _is_program(program, profile.cwd, environ):
+        found.append(Problem("command", _no_program(program, environ), lines.line_of(("command",))))
+    script = _script(profile)
+    if not found and script and not (profile.cwd / script).is_file():
+        sentence = f"`command`: there is no file {script} in {profile.cwd}{_meant(script, profile.cwd)}"
+        found.append(Problem("command", sentence, lines.line_of(("command",))))
+    return found
+
+
+def require_program(profile: Profile, argv: Sequence[str], environ: Mapping[str, str]) -> None:
+    """Refuse a launch whose program, script, interpreter or folder is missing.
+
+    Raises:
+        UsageError: naming all that is missing, with file and line where a profile says so.
+    """
+    problems = world_problems(profile, argv[0], environ)
+    if problems and profile.path:
+        raise ProfileError(profile.path, problems)
+    if problems:
+        sentences = [problem.sentence.replace("`command`: ", "").replace("`cwd`: ", "") for problem in problems]
+        raise UsageError("; ".join(sentences), "check the spelling, or give the full path")
+
+
+def require_device(device: str, program: str, environ: Mapping[str, str], machine: Machine) -> None:
+    """Refuse a device that this machine lacks; the run's own interpreter has the last word.
+
+    Raises:
+        UsageError: with the offer to launch on the CPU.
+    """
+    python = program if is_python(program) else machine.python
+    if device == "auto" or machine.has(device, python, environ):
+        return
+    there = " and ".join(machine.usable_devices())
+    raise UsageError(
+        f"this machine has no {device} device that {python} can use (there is: {there})",
+        "launch with `--device cpu`, or `--device auto` to take what is there",
+    )
+
+
+def require_modules(argv: Sequence[str], environ: Mapping[str, str], machine: Machine) -> None:
+    """Refuse a shipped trainer in an interpreter that lacks torch or the trainer itself.
+
+    Raises:
+        OperationError: with the command that adds what is missing.
+    """
+    if not (is_python(argv[0]) and _is_shipped_trainer(argv)):
+        return
+    found = machine.interpreter.modules(argv[0], environ, ("trainer", "torch"))
+    missing = [name for name, there in found.items() if not there]
+    if missing:
+        raise OperationError(
+            f"{argv[0]} has no {' and no '.join(missing)}, which the shipped trainers need",
+            f"add it with: {argv[0]} -m pip install 'mpstui[train]'",
+        )
+
+
+def require_disk_space(folder: Path, least_bytes: int) -> None:
+    """Refuse to start on a disk that is about to be full: a training's own print() ends it there.
+
+    Raises:
+        OperationError: there is less than ``least_bytes`` free.
+    """
+    existing = next((parent for parent in (folder, *folder.parents) if parent.is_dir()), Path("/"))
+    free = shutil.disk_usage(existing).free
+    if free < least_bytes:
+        raise OperationError(
+            f"only {free / 1e9:.1f} GB are free on the disk of {folder}; the floor is {least_bytes / 1e9:.1f} GB",
+            "free some space, or lower `min_free_disk` in the profile",
+        )
+
+
+def _is_shipped_trainer(argv: Sequence[str]) -> bool:
+    return any(word == "-m" and argv[at + 1 : at + 2] == ["trainer"] for at, word in enumerate(argv))
+
+
+def _is_program(program: str, cwd: Path, environ: Mapping[str, str]) -> bool:
+    if "/" in program:
+        path = cwd / program
+        return path.is_file() and os.access(path, os.X_OK)
+    return shutil.which(program, path=environ.get("PATH", os.defpath)) is not None
+
+
+def _no_program(program: str, environ: Mapping[str, str]) -> str:
+    if "/" in program:
+        what = "is not executable" if Path(program).is_file() else "does not exist"
+        return f"`command`: the program {program} {what}"
+    return f"`command`: there is no program {program!r} on the PATH"
+
+
+def _script(profile: Profile) -> str | None:
+    """The script that a Python command runs, when it is the first thing after the interpreter's bare options."""
+    words = profile.command
+    if len(words) < 2 or not (words[0] == "{python}" or is_python(words[0])):
+        return None
+    for word in words[1:]:
+        if word in ("-m", "-c", "-X", "-W"):
+            return None
+        if not word.startswith("-"):
+            return word if word.endswith(".py") and "{" not in word else None
+    return None
+
+
+def _meant(script: str, cwd: Path) -> str:
+    likely = nearest(Path(script).name, [entry.name for entry in cwd.glob("*.py")]) if cwd.is_dir() else None
+    return f"; did you mean {likely}?" if likely else ""

@@ -1,0 +1,43 @@
+"""A launch as a shell script that a person can read, keep and run without mpstui."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from .environment import EnvLine
+
+_RUN_DIR = "{run_dir}"
+
+
+def shell_script(name: str, argv: Sequence[str], env: Sequence[EnvLine], cwd: Path) -> str:
+    """POSIX shell, every word quoted, each variable exported with its reason as a comment, no secret's value."""
+    lines = ["#!/bin/sh", f"# {_one_line(name)}", "set -eu", f"cd {shlex.quote(str(cwd))}", ""]
+    for line in env:
+        lines += _export(line)
+    if any(_RUN_DIR in word for word in argv):
+        lines += ['run_dir="${MPSTUI_RUN_DIR:-$PWD/run}"; mkdir -p "$run_dir"']
+    return "\n".join([*lines, "", f"exec {' '.join(_word(word) for word in argv)}", ""])
+
+
+def _export(line: EnvLine) -> list[str]:
+    comments = [f"# {_one_line(line.reason)}"]
+    if line.doubtful:
+        comments.append(f"# doubtful: {_one_line(line.doubtful)}")
+    if line.secret:
+        return [*comments, f': "${{{line.name}:?is a secret: set it before you run this}}"', f"export {line.name}"]
+    return [*comments, f"export {line.name}={shlex.quote(line.value)}"]
+
+
+def _word(word: str) -> str:
+    """Quoted; ``{run_dir}`` becomes a variable, and the first attempt is the only one a script has."""
+    before, found, after = word.replace("{attempt}", "1").partition(_RUN_DIR)
+    if not found:
+        return shlex.quote(before)
+    return (shlex.quote(before) if before else "") + '"$run_dir"' + (shlex.quote(after) if after else "")
+
+
+def _one_line(text: str) -> str:
+    """A comment must not be able to end itself."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)

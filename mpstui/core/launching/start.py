@@ -1,0 +1,57 @@
+"""Starting a run's supervisor: a small process of its own session, which outlives whoever started it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from ...wire.rundir import RunDir
+from ..errors import OperationError
+
+ALREADY_SUPERVISED = 100
+READY_SECONDS = 10.0
+_PROGRAM = Path(__file__).resolve().parents[2] / "supervisor" / "__main__.py"
+
+
+def start_supervisor(run: RunDir, environ: Mapping[str, str], *, program: Path = _PROGRAM) -> None:
+    """Start a supervisor and return once it holds the run (some tens of milliseconds).
+
+    Safe at any time and on any run: where one is there already, the second one leaves at once. The process forks once
+    more, so that its parent is init and the one we wait for leaves no zombie.
+
+    Raises:
+        OperationError: it could not take the run; its own words are in ``supervisor.log``.
+    """
+    command = [sys.executable, "-I", "-S", str(program), str(run.path)]
+    log = os.open(run.supervisor_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        child = subprocess.Popen(
+            command,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            start_new_session=True,
+            cwd="/",
+        )
+    except OSError as error:
+        raise OperationError(f"the supervisor of {run.run} could not be started: {error.strerror}") from error
+    finally:
+        os.close(log)
+    try:
+        code = child.wait(READY_SECONDS)
+    except subprocess.TimeoutExpired:
+        return  # a machine this slow: the run's own record says how it goes on
+    if code not in (0, ALREADY_SUPERVISED):
+        raise OperationError(f"the supervisor of {run.run} gave up: {_last_words(run)}", f"see {run.supervisor_log}")
+
+
+def _last_words(run: RunDir) -> str:
+    try:
+        lines = run.supervisor_log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    return lines[-1] if lines else "it left no word"

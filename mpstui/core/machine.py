@@ -1,0 +1,121 @@
+"""What this machine has: devices by a cheap look, and by asking the run's interpreter when that look says no."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol
+
+DEVICES = ("auto", "mps", "cuda", "cpu")
+"""What may be asked for; ``auto`` takes CUDA, else MPS, else CPU."""
+ASK_SECONDS = 30.0
+_NVIDIA_WITNESSES = ("/dev/nvidiactl", "/proc/driver/nvidia", "/dev/dxg")
+_ASK_DEVICES = """
+import json, torch
+print(json.dumps({"mps": bool(torch.backends.mps.is_available()), "cuda": bool(torch.cuda.is_available())}))
+"""
+_ASK_MODULES = """
+import importlib.util, json, sys
+print(json.dumps({name: importlib.util.find_spec(name) is not None for name in sys.argv[1:]}))
+"""
+
+
+class Interpreter(Protocol):
+    """Answers for one Python interpreter, given the environment a run would have."""
+
+    def devices(self, python: str, env: Mapping[str, str]) -> Mapping[str, bool]:
+        """Which devices its torch can use; empty when it cannot say (no torch, no answer in time)."""
+        ...
+
+    def modules(self, python: str, env: Mapping[str, str], names: tuple[str, ...]) -> Mapping[str, bool]:
+        """Which modules it could import; empty when it cannot say."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The machine a run would start on."""
+
+    system: str
+    """As ``platform.system()``: Darwin, Linux."""
+    architecture: str
+    """As ``platform.machine()``: arm64, x86_64."""
+    nvidia: bool
+    cores: int
+    """Logical cores this process may use."""
+    python: str
+    """The interpreter mpstui runs in: what ``{python}`` means unless a profile names another."""
+    interpreter: Interpreter
+
+    def seems_to_have(self, device: str) -> bool:
+        """A look that costs microseconds; False still leaves the interpreter to be asked."""
+        if device == "mps":
+            return self.system == "Darwin" and self.architecture == "arm64"
+        return self.nvidia if device == "cuda" else True
+
+    def has(self, device: str, python: str, env: Mapping[str, str]) -> bool:
+        """Whether a run of ``python`` with ``env`` finds the device; asks that interpreter before it says no."""
+        return self.seems_to_have(device) or self.interpreter.devices(python, env).get(device, False)
+
+    def usable_devices(self) -> tuple[str, ...]:
+        """The devices the cheap look finds, best first, for the sentence that offers another one."""
+        return tuple(device for device in ("cuda", "mps", "cpu") if self.seems_to_have(device))
+
+
+class SubprocessInterpreter:
+    """Asks in a subprocess, with a time limit; our own interpreter is asked in place where nothing can differ."""
+
+    def devices(self, python: str, env: Mapping[str, str]) -> Mapping[str, bool]:
+        """See :class:`Interpreter`."""
+        return _ask([python, "-c", _ASK_DEVICES], env)
+
+    def modules(self, python: str, env: Mapping[str, str], names: tuple[str, ...]) -> Mapping[str, bool]:
+        """See :class:`Interpreter`; a module that our own interpreter lacks may still be on the run's PYTHONPATH."""
+        if python == sys.executable and all(find_spec(name) is not None for name in names):
+            return dict.fromkeys(names, True)
+        return _ask([python, "-c", _ASK_MODULES, *names], env)
+
+
+def this_machine() -> Machine:
+    """The machine this process runs on."""
+    return Machine(
+        system=platform.system(),
+        architecture=platform.machine(),
+        nvidia=any(Path(witness).exists() for witness in _NVIDIA_WITNESSES),
+        cores=_usable_cores(),
+        python=sys.executable,
+        interpreter=SubprocessInterpreter(),
+    )
+
+
+def _usable_cores() -> int:
+    """The cores this process may run on; macOS knows no affinity."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _ask(command: list[str], env: Mapping[str, str]) -> Mapping[str, bool]:
+    """Run a question that prints one JSON object; the current folder is kept off its import path."""
+    environment = {**env, "PYTHONSAFEPATH": "1"}
+    try:
+        done = subprocess.run(
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=ASK_SECONDS,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        answer = json.loads(done.stdout.strip().splitlines()[-1]) if done.returncode == 0 else {}
+    except (OSError, ValueError, IndexError, subprocess.TimeoutExpired):
+        return {}
+    return {str(name): value is True for name, value in answer.items()} if isinstance(answer, dict) else {}

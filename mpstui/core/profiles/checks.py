@@ -1,0 +1,148 @@
+"""Checks of single values: each returns what was expected, or None when the value will do."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Collection
+from difflib import get_close_matches
+from typing import Any
+
+Check = Callable[[Any], str | None]
+_SIZE = re.compile(r"\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[KMGT]i?)?B?\s*", re.IGNORECASE)
+_FACTORS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def nearest(word: str, known: Collection[str], *, cutoff: float = 0.6) -> str | None:
+    """The known name that was probably meant: one that is spelled alike, or has the word as one of its parts."""
+    folded = {name.casefold().replace("-", "_"): name for name in known}
+    wanted = word.casefold().replace("-", "_")
+    found = get_close_matches(wanted, folded, n=1, cutoff=cutoff) or [
+        name for name in folded if wanted in name.split("_")
+    ]
+    return folded[found[0]] if found else None
+
+
+def described(value: Any) -> str:
+    """A value in an error: its type in TOML's words, and itself when it is short."""
+    kinds = {
+        bool: "true/false",
+        int: "the number",
+        float: "the number",
+        str: "the text",
+        list: "a list",
+        dict: "a table",
+    }
+    kind = kinds.get(type(value), "a date or time")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return f"{kind} {value}"
+    return f"{kind} {json.dumps(value, ensure_ascii=False)}" if isinstance(value, str) and len(value) < 60 else kind
+
+
+def text(value: Any) -> str | None:
+    """Any text but the empty one; NUL cannot travel in an argument or a path."""
+    if not isinstance(value, str):
+        return "a text in quotes"
+    if "\0" in value:
+        return "a text without NUL characters"
+    return None if value.strip() else "a text that is not empty"
+
+
+def any_text(value: Any) -> str | None:
+    """Any text, the empty one included."""
+    return None if isinstance(value, str) else "a text in quotes"
+
+
+def flag(value: Any) -> str | None:
+    """true or false."""
+    return None if isinstance(value, bool) else "true or false"
+
+
+def one_of(*choices: str) -> Check:
+    """One of some words."""
+
+    def check(value: Any) -> str | None:
+        if value in choices and isinstance(value, str):
+            return None
+        likely = nearest(value, choices) if isinstance(value, str) else None
+        return f"one of {', '.join(choices)}" + (f" (did you mean {likely!r}?)" if likely else "")
+
+    return check
+
+
+def whole_number(least: int, most: int) -> Check:
+    """A whole number within bounds."""
+
+    def check(value: Any) -> str | None:
+        fits = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+        return None if fits else f"a whole number from {least} to {most}"
+
+    return check
+
+
+def seconds(value: Any) -> str | None:
+    """A duration: finite, not negative."""
+    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
+    return None if fits else "a number of seconds, 0 or more"
+
+
+def list_of(check: Check, what: str) -> Check:
+    """A list whose every item passes ``check``."""
+
+    def checked(value: Any) -> str | None:
+        if not isinstance(value, list):
+            return f"a list of {what}"
+        wrong = [(item, expected) for item in value if (expected := check(item))]
+        return f"a list of {what}; {described(wrong[0][0])} is not {wrong[0][1]}" if wrong else None
+
+    return checked
+
+
+def command(value: Any) -> str | None:
+    """A command: a list of words. A single text is shown split, since no shell will ever split it."""
+    if isinstance(value, str):
+        try:
+            words = json.dumps(shlex.split(value), ensure_ascii=False)
+        except ValueError:
+            words = "..."
+        return f"a list of words (no shell splits it): {words}"
+    if value == []:
+        return "a list of at least one word"
+    return list_of(any_text, "texts")(value)
+
+
+def size(value: Any) -> str | None:
+    """A number of bytes, or a text such as "256 MB"."""
+    return None if size_in_bytes(value) is not None else 'a size such as "256 MB", or a number of bytes'
+
+
+def size_in_bytes(value: Any) -> int | None:
+    """Bytes of a size as a profile writes it; None when it is none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if value >= 0 else None
+    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    return int(float(match["number"]) * _FACTORS[(match["unit"] or "").lower()]) if match else None
+
+
+def environment_value(value: Any) -> str | None:
+    """A text; a whole number is taken for one, true and false are not since programs disagree on how to spell them."""
+    if isinstance(value, bool):
+        return f'a text in quotes, such as "{int(value)}"'
+    fits = isinstance(value, int) or (isinstance(value, str) and "\0" not in value)
+    return None if fits else "a text in quotes"
+
+
+def environment_name(name: str) -> str | None:
+    """A variable name that every shell accepts."""
+    return None if _ENVIRONMENT_NAME.fullmatch(name) else "letters, digits and underscores"
+
+
+def argument(value: Any) -> str | None:
+    """A value for the command line: text, number, true/false, or a list of those."""
+    items = value if isinstance(value, list) else [value]
+    fits = all(isinstance(item, (str, int, float)) and not (isinstance(item, str) and "\0" in item) for item in items)
+    return None if fits else "a text, a number, true, false, or a list of those"

@@ -1,0 +1,121 @@
+"""Where profiles are found: a path, ``./profiles/``, the user's folder, the shipped ones. The first one wins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import UsageError
+from ..home import Home
+from .build import parse_profile
+from .checks import nearest
+from .model import Profile
+from .problems import Problem, ProfileError
+
+SUFFIX = ".toml"
+MAX_PROFILE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileEntry:
+    """One line of the list of profiles."""
+
+    name: str
+    """What it is launched by."""
+    title: str
+    path: Path
+    origin: str
+    """folder, yours or shipped."""
+    error: str | None = None
+    """Why it cannot be launched, every mistake on a line of its own."""
+    description: str = ""
+
+
+def shipped_folder() -> Path:
+    """The profiles that come with mpstui: inside the package in a wheel, beside it in a source checkout."""
+    package = Path(__file__).resolve().parents[2]
+    inside = package / "profiles"
+    return inside if inside.is_dir() else package.parent / "profiles"
+
+
+def list_profiles(home: Home, cwd: Path) -> tuple[ProfileEntry, ...]:
+    """Every profile that can be named from ``cwd``, by origin and name; of two with one name, the one that wins."""
+    found: dict[str, ProfileEntry] = {}
+    for path, origin in _files(home, cwd):
+        if path.stem not in found:
+            found[path.stem] = _entry(path, origin, cwd)
+    return tuple(found.values())
+
+
+def load_profile(name_or_path: str, home: Home, cwd: Path) -> Profile:
+    """Find and read one profile, by path, by the file's name, or by its title.
+
+    Raises:
+        UsageError: there is none of that name (the nearest one is named), or it has mistakes (all are listed).
+    """
+    path = Path(name_or_path).expanduser()
+    if "/" in name_or_path or (name_or_path.endswith(SUFFIX) and (cwd / path).is_file()):
+        return read_profile((cwd / path).absolute(), cwd)
+    wanted = name_or_path.removesuffix(SUFFIX)
+    known: dict[str, Path] = {}
+    for file, _ in _files(home, cwd):
+        known.setdefault(file.stem, file)
+    if wanted in known:
+        return read_profile(known[wanted], cwd)
+    return _by_title(wanted, list_profiles(home, cwd), cwd)
+
+
+def read_profile(path: Path, cwd: Path) -> Profile:
+    """Read one file. Without a ``cwd`` of its own a profile runs in its folder, a shipped one where it is launched.
+
+    Raises:
+        UsageError: it cannot be read, or has mistakes.
+    """
+    text = _read(path)
+    shipped = path.parent.resolve() == shipped_folder().resolve()
+    return parse_profile(text, path=path, default_cwd=(cwd if shipped else path.parent).resolve())
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_PROFILE_BYTES + 1)
+    except OSError as error:
+        raise UsageError(
+            f"{path}: cannot be read: {error.strerror}", "`mpstui profiles` lists what there is"
+        ) from error
+    if len(data) > MAX_PROFILE_BYTES:
+        raise UsageError(f"{path}: is larger than 1 MiB, which no profile is")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise ProfileError(path, [Problem("", "this is not UTF-8 text", line)]) from error
+
+
+def _files(home: Home, cwd: Path) -> Iterator[tuple[Path, str]]:
+    for folder, origin in ((cwd / "profiles", "folder"), (home.user_profiles, "yours"), (shipped_folder(), "shipped")):
+        try:
+            files = sorted(folder.glob(f"*{SUFFIX}"))
+        except OSError:
+            continue
+        yield from ((file, origin) for file in files if not file.name.startswith("."))
+
+
+def _entry(path: Path, origin: str, cwd: Path) -> ProfileEntry:
+    try:
+        profile = read_profile(path, cwd)
+    except UsageError as error:
+        return ProfileEntry(path.stem, path.stem, path, origin, error.sentence)
+    return ProfileEntry(path.stem, profile.name, path, origin, description=profile.description)
+
+
+def _by_title(wanted: str, entries: tuple[ProfileEntry, ...], cwd: Path) -> Profile:
+    for entry in entries:
+        if entry.title.casefold() == wanted.casefold() and not entry.error:
+            return read_profile(entry.path, cwd)
+    names = [entry.name for entry in entries]
+    likely = nearest(wanted, names)
+    hint = f"did you mean `{likely}`?" if likely else f"there are: {', '.join(names) or 'none yet'}"
+    raise UsageError(f"there is no profile {wanted!r}", hint)

@@ -1,0 +1,248 @@
+"""A plan is the exact command and environment; what cannot work is refused before anything is started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpstui.core.errors import OperationError, UsageError
+from mpstui.core.launching import LaunchChoice, LaunchPlan, parse_sets, plan
+from mpstui.core.machine import Machine
+from mpstui.core.profiles import Profile, profile_of_command
+
+from .conftest import FakeInterpreter, linux, mac
+
+Build = Callable[[str], Profile]
+PY = sys.executable
+SCRIPT = 'command = ["{python}", "train.py"]\n'
+
+
+def planned(
+    profile: Profile, machine: Machine | None = None, environ: dict[str, str] | None = None, **choice: Any
+) -> LaunchPlan:
+    environment = {"PATH": os.environ["PATH"], **(environ or {})}
+    return plan(LaunchChoice(profile, **choice), environ=environment, machine=machine or linux())
+
+
+def test_arguments_become_options(profile_of: Build) -> None:
+    profile = profile_of(
+        SCRIPT
+        + '[args]\nepochs = 3\namp = true\nverbose = false\nlayers = [1, 2]\nmodel.lr = 0.1\nnote = "-x"\nlow = -1\n'
+    )
+    assert planned(profile).argv == (
+        *(
+            PY,
+            "train.py",
+            "--epochs",
+            "3",
+            "--amp",
+            "--layers",
+            "1",
+            "2",
+            "--model.lr",
+            "0.1",
+            "--note=-x",
+            "--low",
+            "-1",
+        ),
+    )
+
+
+def test_hydra_arguments(profile_of: Build) -> None:
+    profile = profile_of(
+        'arg_style = "hydra"\n'
+        + SCRIPT
+        + '[args]\nepochs = 3\namp = false\n"+seed" = 1\nl = [1, 2]\nn = "a,b"\nt.u = "x y"\n'
+    )
+    assert planned(profile).argv[2:] == ("epochs=3", "amp=false", "+seed=1", "l=[1,2]", "n='a,b'", "t.u='x y'")
+
+
+def test_sets_override_and_add(profile_of: Build) -> None:
+    profile = profile_of(SCRIPT + "[args]\nbatch_size = 3\namp = false\nlr = 1\n")
+    made = planned(profile, sets=parse_sets(["batch-size=8", "amp=yes", "lr=1e-3", "seed=7", "name=a=b"]))
+    assert made.argv[2:] == ("--batch_size", "8", "--amp", "--lr", "1e-3", "--seed", "7", "--name", "a=b")
+    assert any("seed" in warning for warning in made.warnings)
+
+
+@pytest.mark.parametrize(
+    ("item", "part"),
+    [
+        ("epochs", "KEY=VALUE"),
+        ("=3", "KEY=VALUE"),
+        ("epoch=3", "did you mean 'epochs'"),
+        ("epochs=many", "is a number"),
+        ("amp=perhaps", "true or false"),
+    ],
+)
+def test_bad_sets_are_refused(profile_of: Build, item: str, part: str) -> None:
+    profile = profile_of(SCRIPT + "[args]\nepochs = 3\namp = false\n")
+    with pytest.raises(UsageError, match=part):
+        planned(profile, sets=parse_sets([item]))
+
+
+def test_a_plus_says_that_a_key_is_meant(profile_of: Build) -> None:
+    assert planned(profile_of(SCRIPT + "[args]\nepochs = 3\n"), sets={"+epoch": "3"}).argv[-2:] == ("--epoch", "3")
+
+
+def test_torchrun_wraps_the_program(profile_of: Build) -> None:
+    profile = profile_of('launcher = "torchrun"\nprocesses = 2\ncommand = ["{python}", "-P", "-m", "trainer"]\n')
+    made = planned(profile, linux(interpreter=FakeInterpreter(importable={"torch": True, "trainer": True})))
+    assert made.argv == (
+        *(PY, "-P", "-m", "torch.distributed.run", "--standalone", "--max-restarts", "0", "--nproc-per-node", "2"),
+        *("--log-dir", "{run_dir}/attempts/{attempt}/torchrun", "-m", "trainer"),
+    )
+    assert made.template.variants["auto"].env["PYTHONSAFEPATH"] == "1"
+
+
+def test_torchrun_around_a_program_that_is_not_python(profile_of: Build, tmp_path: Path) -> None:
+    script = tmp_path / "go.sh"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    argv = planned(profile_of('launcher = "torchrun"\nprocesses = 2\ncommand = ["./go.sh"]\n')).argv
+    assert argv[-2:] == ("--no-python", str(script))
+
+
+@pytest.mark.parametrize(
+    ("words", "on_cpu"),
+    [
+        (["--device", "mps"], ["--device", "cpu"]),
+        (["--device=mps"], ["--device=cpu"]),
+        (["device=mps"], ["device=cpu"]),
+        (["trainer.accelerator=mps"], ["trainer.accelerator=cpu"]),
+        (["+trainer.accelerator=mps"], ["+trainer.accelerator=cpu"]),
+        (["--accelerator", "mps"], ["--accelerator", "cpu"]),
+        (["--accelerator", "gpu"], ["--accelerator", "cpu"]),
+        (["--train-device", "cuda:1"], ["--train-device", "cpu"]),
+        (["--use_mps_device"], ["--use_cpu"]),
+        (["--use_mps_device", "True"], ["--use_cpu", "True"]),
+    ],
+)
+def test_an_argument_that_names_a_device_is_rewritten(tmp_path: Path, words: list[str], on_cpu: list[str]) -> None:
+    (tmp_path / "t.py").touch()
+    profile = profile_of_command(("{python}", "t.py", *words, "--lr", "1"), cwd=tmp_path)
+    made = planned(profile, mac(), device="cpu")
+    assert list(made.argv[2:]) == [*on_cpu, "--lr", "1"]
+
+
+@pytest.mark.parametrize(
+    "words", [["--devices", "4"], ["--device", "0"], ["--my", "mps"], ["--use_mps_device", "false"]]
+)
+def test_an_argument_that_names_no_device_is_left_alone(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "t.py").touch()
+    made = planned(profile_of_command(("{python}", "t.py", *words), cwd=tmp_path))
+    assert list(made.argv[2:]) == words
+    assert "cannot be told to use cpu" in made.missing_devices["cpu"]
+
+
+def test_device_arguments_of_the_profile(profile_of: Build) -> None:
+    profile = profile_of(SCRIPT + '[device_args]\nauto = ["--device", "auto"]\ncpu = ["--device", "cpu"]\n')
+    assert planned(profile).argv[-2:] == ("--device", "auto")
+    made = planned(profile, sets={"device": "cpu"})
+    assert (made.device, made.argv[2:]) == ("cpu", ("--device", "cpu"))
+    assert set(made.template.variants) == {"auto", "cpu"}
+    with pytest.raises(UsageError, match="cannot be told to use mps"):
+        planned(profile, mac(), device="mps")
+
+
+def test_the_agent_can_put_any_program_on_the_cpu(profile_of: Build) -> None:
+    made = planned(profile_of("agent = true\n" + SCRIPT), environ={"PYTHONPATH": "/mine"})
+    cpu = made.template.variants["cpu"]
+    assert cpu.argv == [PY, "train.py"]
+    assert cpu.env["MPSTUI_DEVICE"] == "cpu"
+    assert cpu.env["PYTHONPATH"].endswith("/agent/boot:/mine")
+    assert "MPSTUI_DEVICE" not in made.template.variants["auto"].env
+
+
+def test_auto_takes_what_is_there_where_the_command_names_a_device(tmp_path: Path) -> None:
+    (tmp_path / "t.py").touch()
+    profile = profile_of_command(("{python}", "t.py", "--device", "mps"), cwd=tmp_path)
+    assert planned(profile, linux(), device="auto").argv[-1] == "cpu"
+    assert planned(profile, linux(nvidia=True), device="auto").argv[-1] == "cuda"
+    assert planned(profile, mac()).device == "mps"
+
+
+def test_a_device_this_machine_lacks_is_refused_after_asking_the_runs_interpreter(profile_of: Build) -> None:
+    profile = profile_of(SCRIPT + '[env]\nPYTHONPATH = "/stand/in"\n[device_args]\nmps = ["--device", "mps"]\n')
+    interpreter = FakeInterpreter()
+    with pytest.raises(UsageError, match="no mps device") as caught:
+        planned(profile, linux(interpreter=interpreter), device="mps")
+    assert "--device cpu" in caught.value.hint
+    assert interpreter.asked[0][0] == PY
+    assert interpreter.asked[0][1]["PYTHONPATH"] == "/stand/in"
+    assert planned(profile, linux(interpreter=FakeInterpreter({"mps": True})), device="mps").device == "mps"
+
+
+def test_a_shipped_trainer_without_torch_names_the_remedy(tmp_path: Path) -> None:
+    profile = profile_of_command(("{python}", "-P", "-m", "trainer", "quickstart"), cwd=tmp_path)
+    machine = linux(interpreter=FakeInterpreter(importable={"torch": False, "trainer": True}))
+    with pytest.raises(OperationError, match="no torch") as caught:
+        planned(profile, machine)
+    assert "pip install 'mpstui[train]'" in caught.value.hint
+
+
+def test_what_is_missing_is_named_with_its_line(profile_of: Build) -> None:
+    with pytest.raises(UsageError, match=r"p\.toml:1: .*trian\.py.*did you mean train\.py"):
+        planned(profile_of('command = ["{python}", "trian.py"]\n'))
+    with pytest.raises(UsageError, match=r"p\.toml:2: .*no interpreter /no/python"):
+        planned(profile_of(SCRIPT + 'python = "/no/python"\n'))
+    with pytest.raises(UsageError, match=r"p\.toml:2: .*no folder"):
+        planned(profile_of(SCRIPT + 'cwd = "nowhere"\n'))
+    with pytest.raises(UsageError, match=r"p\.toml:1: .*no-such-program"):
+        planned(profile_of('command = ["no-such-program"]\n'))
+
+
+def test_the_last_word_on_a_variable(profile_of: Build) -> None:
+    profile = profile_of(SCRIPT + '[env]\nOMP_NUM_THREADS = "2"\nPYTORCH_ENABLE_MPS_FALLBACK = "0"\n')
+    made = planned(
+        profile, recipe="classic", env={"OMP_NUM_THREADS": "3"}, environ={"MKL_NUM_THREADS": "9", "CUDA_X": "1"}
+    )
+    lines = {line.name: line for line in made.env}
+    assert lines["OMP_NUM_THREADS"].value == "3"
+    assert lines["PYTORCH_ENABLE_MPS_FALLBACK"].value == "0"
+    assert lines["MKL_NUM_THREADS"].value == "1"
+    assert "replaces 9" in lines["MKL_NUM_THREADS"].reason
+    assert lines["KMP_DUPLICATE_LIB_OK"].doubtful
+    assert any("KMP_DUPLICATE_LIB_OK=TRUE" in warning for warning in made.warnings)
+    env = made.template.variants["auto"].env
+    assert (env["CUDA_X"], env["MKL_NUM_THREADS"], env["PATH"]) == ("1", "1", os.environ["PATH"])
+    assert "CUDA_X" not in lines
+
+
+def test_fast_sets_arguments_by_their_role(profile_of: Build) -> None:
+    profile = profile_of(SCRIPT + '[roles]\nprecision = "dtype"\n[args]\ndtype = "fp32"\n')
+    assert planned(profile, recipe="fast").argv[-2:] == ("--dtype", "bf16")
+    assert planned(profile, recipe="fast", sets={"dtype": "fp16"}).argv[-2:] == ("--dtype", "fp16")
+
+
+def test_secrets_are_in_no_part_that_is_shown_or_written(profile_of: Build) -> None:
+    profile = profile_of(SCRIPT + '[env]\nHF_TOKEN = "hf_verysecret"\nPROXY = "http://me:pass99word@host"\n')
+    made = planned(profile, environ={"WANDB_API_KEY": "wandbsecret", "SSH_AUTH_SOCK": "/s"})
+    everything = repr(made) + made.shell() + str(made.template.to_json())
+    for value in ("hf_verysecret", "pass99word", "wandbsecret"):
+        assert value not in everything
+    assert made.secrets == {"HF_TOKEN": "hf_verysecret", "PROXY": "http://me:pass99word@host"}
+    assert set(made.secret_names) == {"HF_TOKEN", "PROXY", "WANDB_API_KEY"}
+
+
+def test_the_shell_script_runs_the_very_same_command(profile_of: Build, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import json, os, sys; print(json.dumps([sys.argv[1:], os.environ['ODD']]))\n")
+    odd = "a 'b' $HOME `id` \"c\" \\ ; rm\n*"
+    profile = profile_of(SCRIPT)
+    made = planned(profile, sets={"text": odd}, env={"ODD": odd}, name="evil\nname; id")
+    done = subprocess.run(["sh"], input=made.shell(), capture_output=True, text=True, check=True)
+    import json
+
+    assert json.loads(done.stdout) == [["--text", odd], odd]
+    assert "# read when" in made.shell() or "# an operation without a Metal kernel" in made.shell()
+
+
+def test_shell_script_knows_a_run_directory(profile_of: Build) -> None:
+    made = planned(profile_of('command = ["{python}", "train.py", "--out", "{run_dir}/it\'s"]\n'))
+    assert "--out \"$run_dir\"'/it'\"'\"'s'" in made.shell()
+    assert subprocess.run(["sh", "-n"], input=made.shell(), text=True, check=False).returncode == 0
