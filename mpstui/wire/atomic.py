@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 
 from . import jsontext
 
+_NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 
@@ -34,7 +36,7 @@ def write_bytes(path: Path, data: bytes, *, durable: bool = False, sync: bool = 
                 flush_to_disk(descriptor, drive_cache=durable)
         finally:
             os.close(descriptor)
-        os.replace(temporary, path)
+        temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -48,20 +50,34 @@ def write_json(path: Path, value: Any, *, durable: bool = False, sync: bool = Tr
     write_bytes(path, (jsontext.dump(value) + "\n").encode(), durable=durable, sync=sync)
 
 
-def create_json(path: Path, value: Any) -> bool:
+def create_json(path: Path, value: Any, *, durable: bool = False) -> bool:
     """Create ``path`` whole, or leave the one that is there; True when it was created.
 
-    A hard link is the one portable "create with content, atomically, unless it exists".
+    A hard link is the one portable "create with content, atomically, unless it exists". Where a file system knows none
+    (exFAT, some network volumes), a look and a rename stand in for it.
+
+    Args:
+        durable: see :func:`write_bytes`.
+
+    Raises:
+        OSError: it could not be written; nothing was left behind.
     """
+    if path.exists():
+        return False
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    write_bytes(temporary, (jsontext.dump(value) + "\n").encode())
+    write_bytes(temporary, (jsontext.dump(value) + "\n").encode(), durable=durable)
     try:
         os.link(temporary, path)
     except FileExistsError:
         return False
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        temporary.replace(path)
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
+    _sync_folder(path.parent)
     return True
 
 

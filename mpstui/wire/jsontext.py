@@ -1,4 +1,4 @@
-"""JSON as it travels between our processes: strict JSON, non-finite numbers as null, unknown fields kept out of the way."""
+"""JSON as it travels between our processes: strict, non-finite numbers as null."""
 
 from __future__ import annotations
 

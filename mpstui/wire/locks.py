@@ -1,4 +1,4 @@
-"""Liveness by kernel lock: held as long as some process holds the descriptor, dropped by the kernel at death or reboot."""
+"""Liveness by kernel lock: held while some process has the descriptor, dropped by the kernel at death or reboot."""
 
 from __future__ import annotations
 

@@ -66,13 +66,13 @@ class LinuxProcessTable:
 
     def snapshot(self) -> dict[int, Process]:
         """Every process that can be seen now, by pid."""
-        found = (self.find(int(entry.name)) for entry in self._root.iterdir() if entry.name.isdigit())
+        found = (self.find(int(entry.name)) for entry in os.scandir(self._root) if entry.name.isdigit())
         return {process.pid: process for process in found if process}
 
     def find(self, pid: int) -> Process | None:
         """One process, or None when it is gone or never was."""
         try:
-            text = (self._root / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+            text = Path(f"{self._root}/{pid}/stat").read_bytes().decode("utf-8", "replace")
         except OSError:
             return None
         return parse_proc_stat(text)

@@ -188,9 +188,17 @@ class Status(Record):
     adopted: bool = False
     """This supervisor did not start the trainer: its exit code cannot be known."""
     next_start: float | None = None
+    """Unix seconds at which the next attempt starts by itself; only while backing off."""
+    waiting_for: str | None = None
+    """What a queued run waits for: ``runs``, ``group`` (it is paused) or ``slot``."""
+    started: float | None = None
+    """When the attempt's program was started, Unix seconds."""
     restarts: list[dict[str, Any]] = field(default_factory=list)
+    """Automatic restarts so far: ``time``, ``attempt`` (the one that crashed), ``cause``, ``step``."""
     survivors: list[int] = field(default_factory=list)
     message: str | None = None
+    template: dict[str, Any] | None = None
+    """A launch template that replaced the spec's at a restart; None: the spec's holds."""
 
     def trainer_identity(self) -> ProcessIdentity | None:
         """The trainer's pid and start time, where known."""

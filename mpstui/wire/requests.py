@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import secrets as entropy
-import socket
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,14 +19,14 @@ def asker() -> str:
         user = getpass.getuser()
     except (KeyError, OSError):
         user = str(os.getuid())
-    return f"{user}@{socket.gethostname().split('.')[0]}:{os.getpid()}"
+    return f"{user}@{os.uname().nodename.split('.')[0]}:{os.getpid()}"
 
 
 def new_request(
     action: str, attempt: int, now: float, *, by: str | None = None, options: Mapping[str, Any] | None = None
 ) -> Request:
     """A request that does not exist yet; ids sort by time."""
-    request_id = f"{int(now * 1000):013d}-{entropy.token_hex(4)}"
+    request_id = f"{int(now * 1000):013d}-{os.urandom(4).hex()}"
     return Request(request_id, action, attempt, by or asker(), now, dict(options or {}))
 
 

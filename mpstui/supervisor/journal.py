@@ -1,0 +1,121 @@
+"""Everything a supervisor writes. A write that fails is kept in memory and tried again; it never stops a run."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..wire import atomic, records, requests
+from ..wire.records import Ack, ExitRecord, Request, Status
+from ..wire.rundir import RunDir
+from .clock import Clock
+
+RESERVE_BYTES = 8192
+FIRST_RETRY_SECONDS = 1.0
+LONGEST_RETRY_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Pending:
+    """One write that did not get through yet."""
+
+    key: str
+    """A later write of the same key takes its place; events and answers have keys of their own."""
+    write: Callable[[], None]
+
+
+class Journal:
+    """The supervisor's own records of one run."""
+
+    def __init__(self, run: RunDir, status: Status, clock: Clock) -> None:
+        self.run = run
+        self.status = status
+        self._clock = clock
+        self._pending: list[Pending] = []
+        self._serial = 0
+        self._retry_at = 0.0
+        self._pause = FIRST_RETRY_SECONDS
+
+    @property
+    def pending(self) -> bool:
+        """Whether something is still only in memory."""
+        return bool(self._pending)
+
+    def update(self, **changes: Any) -> None:
+        """Change the status and save it."""
+        self.status = replace(self.status, **changes, updated=self._clock.wall())
+        snapshot = self.status.to_json()
+        self._save("status", lambda: atomic.write_json(self.run.status, snapshot))
+
+    def event(self, name: str, text: str, *, attempt: int | None = None, **details: Any) -> None:
+        """Append one line to ``events.jsonl``."""
+        number = self.status.attempt if attempt is None else attempt
+        line = records.event(self._clock.wall(), number, name, text, **details)
+        self._save(self._unique("event"), lambda: atomic.append_line(self.run.events, line))
+
+    def exit(self, record: ExitRecord) -> None:
+        """Write an attempt's end, once, as durably as the machine can; an older record of it stands."""
+        path = self.run.attempt(record.attempt).exit
+        self._save(f"exit {record.attempt}", lambda: self._write_exit(path, record))
+
+    def answer(self, request: Request, *, ok: bool, text: str) -> None:
+        """Answer a request; the first answer stands."""
+        ack = Ack(request.id, ok, "supervisor", self._clock.wall(), text)
+        self._save(self._unique("ack"), lambda: self._write_answer(ack))
+        self.event("ack", text, attempt=request.attempt, request=request.id, action=request.action, ok=ok)
+
+    def retry(self) -> None:
+        """Try again what is only in memory, less and less often."""
+        if not self._pending or self._clock.monotonic() < self._retry_at:
+            return
+        waiting, self._pending = self._pending, []
+        for item in waiting:
+            self._save(item.key, item.write)
+        if self._pending:
+            self._pause = min(self._pause * 2, LONGEST_RETRY_SECONDS)
+            self._retry_at = self._clock.monotonic() + self._pause
+        else:
+            self._pause = FIRST_RETRY_SECONDS
+
+    def keep_reserve(self) -> None:
+        """Hold back a few kilobytes so that an exit record fits on a full disk."""
+        with contextlib.suppress(OSError):
+            if not self.run.reserve.exists():
+                atomic.write_bytes(self.run.reserve, b"\0" * RESERVE_BYTES, sync=False)
+
+    def _write_exit(self, path: Any, record: ExitRecord) -> None:
+        atomic.make_private_folder(path.parent)
+        try:
+            atomic.create_json(path, record.to_json(), durable=True)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            self.run.reserve.unlink(missing_ok=True)
+            atomic.create_json(path, record.to_json(), durable=True)
+
+    def _write_answer(self, ack: Ack) -> None:
+        requests.answer(self.run, ack)
+
+    def _unique(self, kind: str) -> str:
+        self._serial += 1
+        return f"{kind} {self._serial}"
+
+    def _save(self, key: str, write: Callable[[], None]) -> None:
+        self._pending = [item for item in self._pending if item.key != key]
+        try:
+            write()
+        except OSError as error:
+            complain(f"{key} is kept in memory: {error}")
+            self._pending.append(Pending(key, write))
+            self._retry_at = max(self._retry_at, self._clock.monotonic() + FIRST_RETRY_SECONDS)
+
+
+def complain(text: str) -> None:
+    """One line into supervisor.log (our stderr); a full disk must not turn a complaint into a failure."""
+    with contextlib.suppress(OSError):
+        os.write(sys.stderr.fileno() if sys.stderr else 2, f"{text}\n".encode("utf-8", "replace"))

@@ -1,0 +1,173 @@
+"""From "attempt n is due" to a running trainer: command, records, process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..wire import atomic, locks, records
+from ..wire.jsontext import UnreadableRecord
+from ..wire.processes import ProcessIdentity
+from ..wire.records import LaunchRecord, LaunchTemplate, Request, Spec, Status
+from ..wire.rundir import RunDir
+from ..wire.secrets import without_secrets
+from . import checkpoints, spawn
+from .attempt import Attempt
+from .exits import Child
+from .family import Family
+from .journal import Journal, complain
+from .machine import Machine
+from .spawn import CannotCompose, Command
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An attempt that is wanted."""
+
+    number: int
+    reason: str
+    by: str | None = None
+    device: str | None = None
+    source: str | None = None
+    """latest, best, scratch or a path; None: the first start, from whatever the command says."""
+    template: Mapping[str, Any] | None = None
+    """A launch template that replaces the run's from here on."""
+    handed_over: str | None = None
+    request: Request | None = None
+    automatic: bool = False
+
+
+def template_of(spec: Spec, status: Status, plan: Plan | None = None) -> LaunchTemplate:
+    """The template in force: the plan's, else the one of an earlier restart, else the spec's.
+
+    Raises:
+        CannotCompose: the plan's template cannot be read.
+    """
+    found = (plan.template if plan else None) or status.template
+    if found is None:
+        return spec.launch
+    try:
+        return LaunchTemplate.from_json(found)
+    except (UnreadableRecord, AttributeError, TypeError) as error:
+        raise CannotCompose(f"the new launch template cannot be read: {error}") from error
+
+
+def prepare(run: RunDir, spec: Spec, status: Status, plan: Plan, machine: Machine) -> tuple[Command, str]:
+    """The complete command of a plan, and a note when it differs from what was wished.
+
+    Raises:
+        CannotCompose: it cannot be built; nothing was changed.
+    """
+    template = template_of(spec, status, plan)
+    device = plan.device or (None if plan.template else _last_device(run, status.attempt))
+    checkpoint, note = _pick_checkpoint(run, spec, template, plan, machine)
+    command = spawn.compose(
+        template, run, plan.number, device=device, checkpoint=checkpoint, handed_over=plan.handed_over
+    )
+    return command, note
+
+
+def newest_checkpoint(
+    run: RunDir, spec: Spec, template: LaunchTemplate, machine: Machine, *, best: bool = False
+) -> str | None:
+    """Path of the newest complete checkpoint of a run."""
+    found = checkpoints.candidates(template, run, spec.created)
+    chosen = checkpoints.choose(found, best=best, sleep=machine.clock.sleep, now=machine.clock.wall())
+    return str(chosen.path) if chosen else None
+
+
+def saved_since(run: RunDir, spec: Spec, status: Status, moment: float | None) -> bool:
+    """Whether a checkpoint was written after ``moment``."""
+    found = checkpoints.candidates(template_of(spec, status), run, spec.created)
+    return moment is not None and any(item.time >= moment for item in found)
+
+
+def _pick_checkpoint(
+    run: RunDir, spec: Spec, template: LaunchTemplate, plan: Plan, machine: Machine
+) -> tuple[str | None, str]:
+    source = plan.source
+    if source is None or source == "scratch":
+        return None, ""
+    if source in ("latest", "best"):
+        if template.resume_args is None:
+            return None, "from scratch: the profile does not say how this program continues ([resume] args)"
+        found = newest_checkpoint(run, spec, template, machine, best=source == "best")
+        return found, "" if found else "from scratch: there is no complete checkpoint yet"
+    path = Path(template.cwd) / Path(source).expanduser()
+    if not path.exists():
+        raise CannotCompose(f"there is no checkpoint {path}")
+    return str(path), ""
+
+
+def _last_device(run: RunDir, attempt: int) -> str | None:
+    try:
+        last = records.read(LaunchRecord, run.attempt(attempt).launch)
+    except (OSError, UnreadableRecord):
+        return None
+    return last.device if last else None
+
+
+@dataclass(frozen=True)
+class SpawnFailed:
+    """The program could not be started."""
+
+    text: str
+
+
+def launch(
+    run: RunDir, spec: Spec, plan: Plan, command: Command, journal: Journal, machine: Machine
+) -> Attempt | SpawnFailed:
+    """Write down what is about to be started, then start it.
+
+    The status says "starting" before there is a process, and the process itself writes its identity down before it
+    becomes the program: there is no moment in which a trainer runs that no record names.
+    """
+    paths = run.attempt(plan.number)
+    _write_launch(run, spec, plan, command, journal, machine)
+    lock = locks.acquire(run.run_lock, inheritable=True)
+    if lock is None:
+        return SpawnFailed("processes of an earlier attempt still hold run.lock")
+    try:
+        pid = spawn.start(command, paths.output, lock, lambda: _announce(run, journal, machine))
+    except OSError as error:
+        return SpawnFailed(spawn.describe_failure(error, command))
+    finally:
+        locks.release(lock)  # the trainer's copy is the witness from now on
+    found = machine.table.find(pid)
+    leader = ProcessIdentity(pid, found.start) if found else None
+    return Attempt(run, plan.number, Family(leader), machine, child=Child(pid, machine.table))
+
+
+def _announce(run: RunDir, journal: Journal, machine: Machine) -> None:
+    """Runs in the new process, before its program."""
+    me = machine.table.find(os.getpid())
+    if me is not None:
+        running = {**journal.status.to_json(), "trainer": [me.pid, me.start], "updated": machine.clock.wall()}
+        atomic.write_json(run.status, running)
+
+
+def _write_launch(run: RunDir, spec: Spec, plan: Plan, command: Command, journal: Journal, machine: Machine) -> None:
+    shown, hidden = without_secrets(command.env)
+    record = LaunchRecord(
+        attempt=plan.number,
+        time=machine.clock.wall(),
+        argv=list(command.argv),
+        cwd=command.cwd,
+        device=command.device,
+        env=shown,
+        secret_env=sorted({*hidden, *spec.secret_env}),
+        checkpoint=command.checkpoint,
+        reason=plan.reason,
+        by=plan.by,
+    )
+    try:
+        atomic.make_private_folder(run.attempt(plan.number).path)
+        atomic.write_json(run.attempt(plan.number).launch, record.to_json())
+    except OSError as error:
+        complain(f"launch.json could not be written: {error}")
+    missing = [name for name in spec.secret_env if name not in os.environ]
+    if missing:
+        journal.event("note", f"started without {', '.join(missing)}: set at launch, kept nowhere", attempt=plan.number)

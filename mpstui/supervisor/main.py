@@ -1,0 +1,146 @@
+"""From the command line to the loop: detach, take the lock, say "ready", supervise, leave."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ..wire import locks, records
+from ..wire.jsontext import UnreadableRecord
+from ..wire.records import Spec, Status
+from ..wire.rundir import RunDir
+from .journal import complain
+from .loop import Supervisor
+from .machine import Machine, this_machine
+
+READY, FAILED, WRONG_USE, ALREADY_SUPERVISED = 0, 1, 2, 100
+
+Build = Callable[[RunDir, Spec, "Status | None", Machine], Supervisor]
+
+
+def main(arguments: Sequence[str], build: Build = Supervisor) -> int:
+    """Supervise one run directory from a detached process; the caller gets an exit code as soon as that is under way.
+
+    Returns:
+        0 the run is supervised (or its requests were answered), 100 somebody else does already, 1 it cannot be, 2 wrong
+        use. The reason for a failure is on stderr, which core points at ``supervisor.log``.
+    """
+    if len(arguments) != 1 or not Path(arguments[0]).is_dir():
+        complain("usage: python -I -S mpstui/supervisor/__main__.py RUN_DIR (an existing folder)")
+        return WRONG_USE
+    reader, writer = os.pipe()
+    if os.fork() > 0:
+        os.close(writer)
+        return _await_word(reader)
+    os.close(reader)
+    os.setsid()
+    caller, code = _Caller(writer), FAILED
+    try:
+        code = supervise(RunDir(Path(arguments[0]).resolve()), lambda: caller.tell(READY), build)
+        caller.tell(code)
+    except BaseException:  # noqa: BLE001  whatever it is, supervisor.log is the only place left to say it
+        complain(traceback.format_exc())
+    os._exit(code)
+
+
+def supervise(run: RunDir, ready: Callable[[], None], build: Build = Supervisor) -> int:
+    """Take the lock and supervise until nothing is left to do. See :func:`main` for the codes."""
+    wakeup = install_signals()
+    machine = this_machine()
+    while True:
+        lock = locks.acquire(run.supervisor_lock)
+        if lock is None:
+            return ALREADY_SUPERVISED
+        try:
+            supervisor = _open(run, machine, build)
+            if supervisor is None:
+                return FAILED
+            supervisor.run(ready, lambda seconds: wait_for_signal(wakeup, seconds))
+        finally:
+            locks.release(lock)
+        # A client that wrote a request and then saw the lock held counts on us, so look once more with the lock free.
+        if not supervisor.has_work():
+            return READY
+
+
+def _open(run: RunDir, machine: Machine, build: Build) -> Supervisor | None:
+    try:
+        spec = records.read(Spec, run.spec)
+    except (UnreadableRecord, OSError) as error:
+        complain(f"{run.spec} cannot be acted upon: {error}")
+        return None
+    if spec is None:
+        complain(f"{run.spec} is missing: there is nothing to run")
+        return None
+    try:
+        status = records.read(Status, run.status)
+    except records.NewerSchema as error:
+        complain(f"{run.status} was written by a newer mpstui and is left alone: {error}")
+        return None
+    except UnreadableRecord as error:
+        status = None
+        keep_aside(run.status, error)
+    return build(run, spec, status, machine)
+
+
+def keep_aside(path: Path, error: Exception) -> None:
+    """Move an unreadable record out of the way, whole: it is evidence, and nothing may overwrite it."""
+    for number in range(1, 1000):
+        aside = path.with_name(f"{path.name}.unreadable-{number}")
+        if not aside.exists():
+            with contextlib.suppress(OSError):
+                path.rename(aside)
+            complain(f"{path} is unreadable and was kept as {aside.name}: {error}")
+            return
+
+
+def install_signals() -> int:
+    """Handlers, the default for what a parent had ignored, and the descriptor that wakes the loop.
+
+    SIGHUP and SIGINT get handlers that do nothing, not SIG_IGN: ignoring is inherited through exec, a handler is not,
+    and a trainer that ignores SIGINT cannot be asked to stop.
+    """
+    reader, writer = os.pipe()
+    for descriptor in (reader, writer):
+        os.set_blocking(descriptor, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ}:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGCHLD):
+        signal.signal(number, lambda number, frame: None)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    return reader
+
+
+def wait_for_signal(reader: int, seconds: float) -> None:
+    """Sleep, but wake at once when a child ends or a signal comes."""
+    select.select([reader], [], [], seconds)
+    with contextlib.suppress(BlockingIOError):
+        os.read(reader, 512)
+
+
+def _await_word(reader: int) -> int:
+    word = os.read(reader, 1)
+    os.close(reader)
+    return word[0] if word else FAILED
+
+
+class _Caller:
+    """The process that started us, waiting for one word."""
+
+    def __init__(self, writer: int) -> None:
+        self._writer: int | None = writer
+
+    def tell(self, code: int) -> None:
+        """Say it once; later words are for nobody."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            with contextlib.suppress(OSError):  # the caller is gone
+                os.write(writer, bytes([code]))
+            os.close(writer)

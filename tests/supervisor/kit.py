@@ -1,0 +1,165 @@
+"""Real runs for tests: a run directory, a tiny trainer, a real supervisor, and waiting for conditions."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mpstui.wire import atomic, locks, records, requests
+from mpstui.wire.processes import ProcessIdentity, system_process_table
+from mpstui.wire.records import Ack, ExitRecord, LaunchTemplate, Request, Spec, Status, StopRule, Variant
+from mpstui.wire.rundir import RunDir, create_run_dir
+
+SUPERVISOR = Path(__file__).parents[2] / "mpstui" / "supervisor" / "__main__.py"
+T = TypeVar("T")
+
+
+def wait_for(condition: Callable[[], T | None], what: str = "condition", seconds: float = 15.0) -> T:
+    """Poll until ``condition`` is true, and give back what it returned."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"waited {seconds} s in vain for {what}")
+
+
+def python(code: str) -> list[str]:
+    """A command line that runs a few lines of Python."""
+    return [sys.executable, "-I", "-S", "-u", "-c", code]
+
+
+class Run:
+    """One run under test."""
+
+    def __init__(
+        self, home: Path, code: str | None = None, *, argv: list[str] | None = None, name: str = "t", **spec: Any
+    ) -> None:
+        self.home = home
+        self.dir: RunDir = create_run_dir(home / "runs", name, time.time())
+        command = argv if argv is not None else python(code or "")
+        template = LaunchTemplate(
+            device="auto",
+            variants={"auto": Variant(command), "cpu": Variant([*command, "--device", "cpu"])},
+            cwd=str(home),
+            resume_args=["--resume", "{checkpoint}"],
+            checkpoints="checkpoints/*.pt",
+        )
+        spec = {"launch": template, "stop": StopRule(grace_seconds=5.0), **spec}
+        self.spec = Spec(self.dir.run, name, time.time(), **spec)
+        atomic.write_json(self.dir.spec, self.spec.to_json())
+
+    def start(self, main: Path = SUPERVISOR, *arguments: str, env: Mapping[str, str] | None = None) -> int:
+        """Start a supervisor as core does, and return the exit code of the process that was started."""
+        with self.dir.supervisor_log.open("ab") as log:
+            return subprocess.run(
+                [sys.executable, "-I", "-S", str(main), str(self.dir.path), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, **(env or {})},
+                timeout=20,
+                check=False,
+            ).returncode
+
+    @property
+    def status(self) -> Status:
+        found = records.read(Status, self.dir.status)
+        assert found is not None
+        return found
+
+    def exit(self, attempt: int = 1) -> ExitRecord | None:
+        return records.read(ExitRecord, self.dir.attempt(attempt).exit)
+
+    def wait_exit(self, attempt: int = 1, seconds: float = 15.0) -> ExitRecord:
+        return wait_for(lambda: self.exit(attempt), f"exit record {attempt}: {self.log()}", seconds)
+
+    def wait_phase(self, *phases: str, seconds: float = 15.0) -> Status:
+        def reached() -> Status | None:
+            return self.status if self.dir.status.exists() and self.status.phase in phases else None
+
+        return wait_for(reached, f"phase {phases}: {self.log()}", seconds)
+
+    def wait_output(self, text: str, attempt: int = 1, seconds: float = 15.0) -> None:
+        wait_for(lambda: text in self.output(attempt), f"{text!r} in the output: {self.log()}", seconds)
+
+    def wait_unsupervised(self, seconds: float = 15.0) -> None:
+        wait_for(lambda: not locks.is_held(self.dir.supervisor_lock), "the supervisor to leave", seconds)
+
+    def output(self, attempt: int = 1) -> str:
+        path = self.dir.attempt(attempt).output
+        return path.read_bytes().decode("utf-8", "replace") if path.exists() else ""
+
+    def log(self) -> str:
+        return self.dir.supervisor_log.read_text() if self.dir.supervisor_log.exists() else ""
+
+    def events(self, name: str | None = None) -> list[dict[str, Any]]:
+        from mpstui.wire import jsontext
+
+        lines = self.dir.events.read_text().splitlines() if self.dir.events.exists() else []
+        return [event for line in lines if name in (None, (event := jsontext.load_object(line))["event"])]
+
+    def ask(self, action: str, attempt: int = 1, by: str = "test@here:1", **options: Any) -> Request:
+        """Write a request; nobody is started for it."""
+        return requests.submit(self.dir, requests.new_request(action, attempt, time.time(), by=by, options=options))
+
+    def wait_ack(self, request: Request, seconds: float = 20.0) -> Ack:
+        return wait_for(
+            lambda: requests.answer_to(self.dir, request.id), f"the answer to {request.action}: {self.log()}", seconds
+        )
+
+    def kill_supervisor(self) -> None:
+        assert self.status.supervisor is not None
+        os.kill(self.status.supervisor[0], signal.SIGKILL)
+        self.wait_unsupervised()
+
+    def beat(self, attempt: int = 1, **fields: Any) -> None:
+        """Write a heartbeat in the trainer's place."""
+        record = {"schema": 1, "time": time.time(), "seq": 1, **fields}
+        atomic.write_json(self.dir.attempt(attempt).heartbeat(), record)
+
+    def checkpoint(self, name: str, data: bytes | None = None) -> Path:
+        """A file that looks like a whole ``torch.save`` archive, unless told otherwise."""
+        path = self.dir.checkpoints / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"PK\x03\x04 body PK\x05\x06" + b"\0" * 18 if data is None else data)
+        return path
+
+    def respec(self, **changes: Any) -> None:
+        self.spec = replace(self.spec, **changes)
+        atomic.write_json(self.dir.spec, self.spec.to_json())
+
+    def clean_up(self) -> None:
+        """Kill what this run left behind: the supervisor first, then everything that carries its mark."""
+        from mpstui.supervisor.family import linux_heirs
+
+        if self.dir.status.exists():
+            try:
+                supervisor = self.status.supervisor
+            except records.UnreadableRecord:
+                supervisor = None
+            if supervisor and alive(ProcessIdentity(*supervisor)):
+                os.kill(supervisor[0], signal.SIGKILL)
+        for pid in linux_heirs(self.dir.run_lock, b"MPSTUI_RUN_DIR=" + os.fsencode(self.dir.path)):
+            if pid > 1:
+                os.kill(pid, signal.SIGKILL)
+
+
+def alive(identity: ProcessIdentity) -> bool:
+    found = system_process_table().find(identity.pid)
+    return found is not None and found.start == identity.start and found.alive
+
+
+def identity(pid: int) -> ProcessIdentity:
+    found = system_process_table().find(pid)
+    assert found is not None
+    return found.identity

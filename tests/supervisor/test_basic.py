@@ -1,0 +1,227 @@
+"""Start, output, exit record, stop, kill, restart, adopt: with real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+
+from mpstui.wire import locks
+from mpstui.wire.processes import ProcessIdentity
+from mpstui.wire.records import StopRule
+
+from .kit import Run, alive, python, wait_for
+
+MakeRun = Callable[..., Run]
+SLEEPER = "import time; print('up', flush=True)\nwhile True: time.sleep(0.05)"
+STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True)\nwhile True: time.sleep(1)"
+
+
+def test_a_run_ends_with_its_output_and_exit_code_on_record(make_run: MakeRun) -> None:
+    run = make_run("import os; print('hello', os.environ['MPSTUI_ATTEMPT']); raise SystemExit(3)")
+    assert run.start() == 0
+    record = run.wait_exit()
+    assert (record.code, record.signal, record.requested_by, record.unknown) == (3, None, None, False)
+    assert run.output() == "hello 1\n"
+    assert record.started is not None
+    assert record.ended >= record.started
+    assert run.wait_phase("ended").trainer is not None
+    run.wait_unsupervised()
+    assert not locks.is_held(run.dir.run_lock)
+    assert [event["event"] for event in run.events()] == ["launched", "crash"]
+
+
+def test_the_trainer_leads_its_own_session_with_default_signals(make_run: MakeRun) -> None:
+    code = (
+        "import os, signal as s, sys; print(os.getsid(0) == os.getpid() == os.getpgrp(), os.getppid() > 0,"
+        "open('/proc/self/status').read().split('SigIgn:')[1].split()[0], sys.stdin.read() == '',"
+        "os.environ['PYTHONUNBUFFERED'], os.environ['PYTHONFAULTHANDLER'])"
+    )
+    # Python itself ignores SIGPIPE and SIGXFSZ: what it found is seen from a program that is not Python.
+    run = make_run(argv=["/bin/sh", "-c", "grep SigIgn /proc/self/status"])
+    old = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        run.start()
+    finally:
+        signal.signal(signal.SIGHUP, old)
+    run.wait_exit()
+    assert run.output().split() == ["SigIgn:", "0000000000000000"]
+    other = make_run(code)
+    other.start()
+    other.wait_exit()
+    assert other.output().split()[:2] == ["True", "True"]
+    assert other.output().split()[3:] == ["True", "1", "1"]
+
+
+def test_a_program_that_is_not_there_is_a_spawn_error_with_its_name(make_run: MakeRun) -> None:
+    run = make_run(argv=["/no/such/program"])
+    run.start()
+    record = run.wait_exit()
+    assert record.spawn_error == "No such file or directory: /no/such/program"
+    assert (record.code, record.signal) == (None, None)
+
+
+def test_stop_asks_and_is_answered_when_nothing_is_left(make_run: MakeRun) -> None:
+    run = make_run(SLEEPER)
+    run.start()
+    run.wait_output("up")
+    assert run.wait_phase("running").trainer is not None
+    ack = run.wait_ack(run.ask("stop", by="ada@mac:7"))
+    record = run.wait_exit()
+    assert ack.ok
+    assert ack.by == "supervisor"
+    assert (record.signal, record.action, record.requested_by) == (signal.SIGTERM, "stop", "ada@mac:7")
+    assert run.status.phase == "ended"
+    assert "sender" not in record.evidence
+
+
+def test_a_stubborn_trainer_is_killed_after_the_grace(make_run: MakeRun) -> None:
+    run = make_run(STUBBORN, stop=StopRule(grace_seconds=0.5))
+    run.start()
+    run.wait_output("up")
+    run.wait_ack(run.ask("stop"))
+    record = run.wait_exit()
+    assert (record.signal, record.action) == (signal.SIGKILL, "stop")
+
+
+def test_force_climbs_at_once_and_a_second_press_starts_nothing_new(make_run: MakeRun) -> None:
+    run = make_run(STUBBORN, stop=StopRule(grace_seconds=60.0))
+    run.start()
+    run.wait_output("up")
+    first = run.ask("stop")
+    run.wait_phase("stopping")
+    second = run.ask("stop")
+    forced = run.ask("stop", force=True)
+    assert all(run.wait_ack(item).ok for item in (first, second, forced))
+    assert run.wait_exit().signal == signal.SIGKILL
+
+
+def test_kill_does_not_ask(make_run: MakeRun) -> None:
+    run = make_run(STUBBORN)
+    run.start()
+    run.wait_output("up")
+    run.wait_ack(run.ask("kill"))
+    record = run.wait_exit()
+    assert (record.signal, record.action) == (signal.SIGKILL, "kill")
+
+
+def test_pause_and_continue(make_run: MakeRun) -> None:
+    run = make_run(SLEEPER)
+    run.start()
+    run.wait_output("up")
+    assert run.wait_ack(run.ask("pause")).ok
+    trainer = run.status.trainer_identity()
+    assert trainer is not None
+    wait_for(lambda: _state(trainer) == "T")
+    assert run.status.paused
+    assert run.wait_ack(run.ask("continue")).ok
+    wait_for(lambda: _state(trainer) != "T")
+    run.wait_ack(run.ask("pause"))
+    run.wait_ack(run.ask("stop"))
+    assert run.wait_exit().signal == signal.SIGTERM
+
+
+def test_restart_takes_the_newest_checkpoint_to_another_device(make_run: MakeRun) -> None:
+    code = "import sys, time; print(sys.argv[1:], flush=True)\nwhile True: time.sleep(1)"
+    run = make_run(code)
+    run.start()
+    run.wait_output("[]")
+    path = run.checkpoint("epoch-2.pt")
+    run.checkpoint("epoch-3.pt", b"PK\x03\x04 torn")
+    ack = run.wait_ack(run.ask("restart", device="cpu"))
+    assert ack.ok
+    assert ack.text == f"attempt 2 started on cpu, from {path}"
+    run.wait_output(str(["--device", "cpu", "--resume", str(path)]), attempt=2)
+    record = run.wait_exit(1)
+    assert (record.action, record.signal) == ("restart", signal.SIGTERM)
+    assert run.status.attempt == 2
+    late = run.wait_ack(run.ask("restart", attempt=1))
+    assert not late.ok
+    run.wait_ack(run.ask("kill", attempt=2))
+
+
+def test_an_ended_run_is_restarted_by_whoever_asks(make_run: MakeRun) -> None:
+    run = make_run("print('done')")
+    run.start()
+    run.wait_exit()
+    run.wait_unsupervised()
+    request = run.ask("restart")
+    assert run.start() == 0
+    assert run.wait_ack(request).ok
+    assert run.wait_exit(2).code == 0
+
+
+def test_an_ended_run_answers_and_leaves(make_run: MakeRun) -> None:
+    run = make_run("print('done')")
+    run.start()
+    run.wait_exit()
+    run.wait_unsupervised()
+    before = run.dir.status.read_bytes()
+    request = run.ask("clear_cache")
+    assert run.start() == 0
+    ack = run.wait_ack(request)
+    assert (ack.ok, ack.text) == (False, "this run has ended")
+    run.wait_unsupervised()
+    assert run.dir.status.read_bytes() == before
+
+
+def test_a_second_supervisor_is_turned_away(make_run: MakeRun) -> None:
+    run = make_run(SLEEPER)
+    assert run.start() == 0
+    run.wait_output("up")
+    assert run.start() == 100
+    run.wait_ack(run.ask("kill"))
+
+
+def test_a_trainer_survives_its_supervisor_and_is_adopted(make_run: MakeRun) -> None:
+    run = make_run(SLEEPER)
+    run.start()
+    run.wait_output("up")
+    trainer = run.wait_phase("running").trainer
+    run.kill_supervisor()
+    assert trainer is not None
+    assert alive(ProcessIdentity(*trainer))
+    assert locks.is_held(run.dir.run_lock)
+    assert run.start() == 0
+    status = run.wait_phase("running")
+    assert status.adopted
+    assert status.trainer == trainer
+    assert run.wait_ack(run.ask("stop", by="bob@mac:1")).ok
+    record = run.wait_exit()
+    assert (record.unknown, record.code, record.signal) == (True, None, None)
+    assert (record.action, record.requested_by) == ("stop", "bob@mac:1")
+
+
+def test_an_adopted_end_without_a_code_keeps_the_last_heartbeat_as_evidence(make_run: MakeRun) -> None:
+    run = make_run("import time, os\nwhile not os.path.exists('go'): time.sleep(0.02)")
+    run.start()
+    run.wait_phase("running")
+    run.kill_supervisor()
+    run.start()
+    run.wait_phase("running")
+    run.beat(phase="done", step=7)
+    (run.home / "go").touch()
+    record = run.wait_exit()
+    assert record.unknown
+    assert record.evidence["heartbeat"] == "the last heartbeat says phase done, step 7"
+
+
+def test_a_hang_up_or_interrupt_of_the_supervisor_is_nothing_and_sigterm_is_a_stop(make_run: MakeRun) -> None:
+    run = make_run(argv=python(SLEEPER))
+    run.start()
+    run.wait_output("up")
+    supervisor = run.wait_phase("running").supervisor
+    assert supervisor is not None
+    os.kill(supervisor[0], signal.SIGHUP)
+    os.kill(supervisor[0], signal.SIGINT)
+    assert run.wait_ack(run.ask("pause")).ok
+    os.kill(supervisor[0], signal.SIGTERM)
+    record = run.wait_exit()
+    assert (record.signal, record.action, record.requested_by) == (15, "stop", "SIGTERM to the supervisor")
+
+
+def _state(process: ProcessIdentity) -> str:
+    from mpstui.wire.processes import system_process_table
+
+    found = system_process_table().find(process.pid)
+    return found.state if found else "gone"
