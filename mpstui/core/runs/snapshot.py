@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from ...wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
+from ...wire.heartbeat import CheckpointNote, DeviceReading, Heartbeat, MemoryReading
 
 
 class State(StrEnum):
@@ -64,10 +64,21 @@ class Health(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
+class Piece:
+    """A stretch of a curve that a later attempt, resumed from an older step, measured again."""
+
+    x: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    mean: Sequence[float]
+
+
+@dataclass(frozen=True, eq=False)
 class SeriesView:
     """One metric's history, already thinned: columns of (x, minimum, maximum, mean), plus NaN gaps and attempt marks.
 
-    ``x`` is the global step unless ``axis`` says otherwise. A non-finite point is a gap: its mean is NaN.
+    ``x`` is the global step unless ``axis`` says otherwise. A non-finite point is a gap: its mean is NaN. In a column
+    of many points the mean is NaN when most of them are not finite; ``gaps`` names every column that holds one.
     """
 
     name: str
@@ -88,6 +99,12 @@ class SeriesView:
     """x positions where a new attempt took over."""
     evaluation: bool = False
     """Measured on validation data."""
+    gaps: Sequence[float] = ()
+    """x positions of the columns that hold a non-finite point."""
+    superseded: Sequence[Piece] = ()
+    """What earlier attempts measured beyond the step from which a later one resumed; not part of the curve."""
+    complete: bool = True
+    """False while a long history is still being read: the curve is a sample of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +217,10 @@ class RunSnapshot:
     survivors: tuple[int, ...] = ()
     readers: str | None = None
     """Where the numbers come from: heartbeat, output.log, or a metric file."""
+    beat: Heartbeat | None = None
+    """The newest attempt's last heartbeat as it was written (another program's: as far as it was understood)."""
+    loading: bool = False
+    """A long history is still being read: curves are samples of it."""
 
     @property
     def train_loss(self) -> SeriesView | None:

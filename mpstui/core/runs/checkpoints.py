@@ -1,0 +1,105 @@
+"""The checkpoints of a run: which files, how big, of which step, the best one, and whether they are whole."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from .snapshot import Checkpoint
+
+MOST_CHECKPOINTS = 300
+RESCAN_SECONDS = 5.0
+_STEP = re.compile(r"(?:step|steps|iter|iteration|checkpoint|ckpt|global_step)s?[=_.-]?(\d+)", re.IGNORECASE)
+_BEST = re.compile(r"(?:^|[^a-z])best(?:[^a-z]|$)", re.IGNORECASE)
+_TEMPORARY = re.compile(r"^\.|\.(?:tmp|temp|part|partial|incomplete)(?:\.|$)", re.IGNORECASE)
+_ZIP_START, _ZIP_END, _ZIP_END_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22
+
+
+class CheckpointScanner:
+    """Looks for checkpoints, not more often than every few seconds unless told to."""
+
+    def __init__(self) -> None:
+        self._asked = -RESCAN_SECONDS
+        self._found: tuple[Checkpoint, ...] = ()
+        self._whole: dict[tuple[str, int, int], bool] = {}
+
+    def scan(
+        self, pattern: str | None, folders: tuple[Path, ...], steps: Mapping[str, int], now: float
+    ) -> tuple[Checkpoint, ...]:
+        """Checkpoints, newest first.
+
+        Args:
+            pattern: glob, absolute or relative to the first folder that has a match.
+            steps: what heartbeats and events said: step by file name.
+            now: seconds on a monotonic clock.
+        """
+        if now - self._asked >= RESCAN_SECONDS:
+            self._asked = now
+            paths = next((paths for folder in folders if (paths := _matches(folder, pattern))), [])
+            made = (self._checkpoint(path, steps) for path in paths)
+            self._found = tuple(sorted((one for one in made if one), key=lambda one: -one.time))
+        return self._found
+
+    def _checkpoint(self, path: Path, steps: Mapping[str, int]) -> Checkpoint | None:
+        try:
+            found = path.stat()
+            size = found.st_size if path.is_file() else sum(_sizes(path))
+        except OSError:
+            return None
+        return Checkpoint(
+            path=path,
+            size_bytes=size,
+            time=found.st_mtime,
+            step=steps.get(path.name, step_of(path.name)),
+            best=_BEST.search(path.stem) is not None,
+            complete=self._is_whole(path, found),
+        )
+
+    def _is_whole(self, path: Path, found: os.stat_result) -> bool:
+        key = (str(path), found.st_size, found.st_mtime_ns)
+        if key not in self._whole:
+            if len(self._whole) > 4 * MOST_CHECKPOINTS:
+                self._whole.clear()
+            self._whole[key] = not path.is_file() or is_whole(path)
+        return self._whole[key]
+
+
+def step_of(name: str) -> int | None:
+    """The step that a file's name tells: ``step_1200.pt``, ``checkpoint-500``; an epoch is no step."""
+    found = _STEP.findall(name)
+    return int(found[-1]) if found else None
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a file that begins like a zip (every ``torch.save`` since 1.6 does) also ends like one.
+
+    A file in another format is taken for whole: nothing cheap can tell.
+    """
+    try:
+        with path.open("rb") as file:
+            if file.read(4) != _ZIP_START:
+                return os.fstat(file.fileno()).st_size > 0
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _ZIP_END_BYTES - 256))
+            return _ZIP_END in file.read()
+    except OSError:
+        return False
+
+
+def _matches(folder: Path, pattern: str | None) -> list[Path]:
+    wanted = pattern or "checkpoints/*.pt"
+    absolute = Path(wanted).expanduser()
+    if absolute.is_absolute():
+        folder, wanted = Path(absolute.anchor), str(absolute.relative_to(absolute.anchor))
+    try:
+        found = [path for path in folder.glob(wanted) if not _TEMPORARY.search(path.name)]
+    except (OSError, ValueError, IndexError, NotImplementedError):
+        return []  # a pattern that no file system understands matches nothing
+    return found[:MOST_CHECKPOINTS]
+
+
+def _sizes(folder: Path) -> Iterator[int]:
+    for entry in os.scandir(folder):
+        if entry.is_file(follow_symlinks=False):
+            yield entry.stat().st_size

@@ -1,0 +1,45 @@
+"""``events.jsonl``: what happened to a run, newest kept."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+
+from ...wire import heartbeat
+from ..follow.tail import LineTail
+from .points import parse_lines
+from .snapshot import RunEvent
+
+MOST_EVENTS = 500
+_KNOWN = ("time", "attempt", "event", "text")
+
+
+class EventReader:
+    """Follows one events file."""
+
+    def __init__(self, path: Path) -> None:
+        self.events: deque[RunEvent] = deque(maxlen=MOST_EVENTS)
+        self._tail = LineTail(path)
+
+    def read(self) -> bool:
+        """Take in what was added; True when something was."""
+        growth = self._tail.read()
+        while growth.data or growth.restarted:
+            if growth.restarted:
+                self.events.clear()
+            self.events.extend(_event(record) for record in parse_lines(growth.data))
+            if not growth.more:
+                return True
+            growth = self._tail.read()
+        return False
+
+
+def _event(record: dict[str, object] | object) -> RunEvent:
+    found = record if isinstance(record, dict) else {}
+    return RunEvent(
+        time=heartbeat.number(found.get("time")) or 0.0,
+        attempt=heartbeat.integer(found.get("attempt")) or 0,
+        event=heartbeat.text(found.get("event")) or "note",
+        text=heartbeat.text(found.get("text")) or "",
+        details={name: value for name, value in found.items() if name not in _KNOWN},
+    )

@@ -1,0 +1,78 @@
+"""Which run a person means: an id, a unique beginning of one, or a name (then the newest of that name)."""
+
+from __future__ import annotations
+
+import os
+from difflib import get_close_matches
+from pathlib import Path
+
+from ...wire import atomic
+from ...wire.jsontext import UnreadableRecord
+from ...wire.rundir import RunDir, slug
+from ..errors import UsageError
+from ..home import Home
+
+MOST_CANDIDATES = 8
+
+
+def run_dirs(runs: Path) -> list[RunDir]:
+    """Every run directory, newest first. A missing folder holds none."""
+    try:
+        with os.scandir(runs) as entries:
+            names = [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+    except OSError:
+        return []
+    return [RunDir(runs / name) for name in sorted(names, reverse=True) if name.isprintable()]
+
+
+def find_run(home: Home, name: str) -> RunDir:
+    """The run that ``name`` means.
+
+    Raises:
+        UsageError: there is none, or several ids begin so; the candidates are listed.
+    """
+    found = run_dirs(home.runs)
+    by_id = {run.run: run for run in found}
+    if name in by_id:
+        return by_id[name]
+    beginnings = [run for run in found if name and run.run.startswith(name)]
+    if len(beginnings) == 1:
+        return beginnings[0]
+    if beginnings:
+        raise UsageError(f"{name!r} is the beginning of {len(beginnings)} runs", f"which one? {_listed(beginnings)}")
+    named = _newest_named(found, name)
+    if named is None:
+        raise UsageError(f"there is no run {name!r}", _nearest(name, found))
+    return named
+
+
+def run_name(run: RunDir) -> str | None:
+    """The name a run was launched under; None when its spec cannot be read."""
+    try:
+        spec = atomic.read_json(run.spec)
+    except (UnreadableRecord, OSError):
+        return None
+    name = spec.get("name") if spec else None
+    return name if isinstance(name, str) else None
+
+
+def _newest_named(found: list[RunDir], name: str) -> RunDir | None:
+    """Newest first, so the first one is meant; the id's slug spares reading most specs."""
+    wanted = name.casefold()
+    for run in found:
+        if slug(name) in run.run and (run_name(run) or "").casefold() == wanted:
+            return run
+    return next((run for run in found if name and run.run.partition("-")[2].partition("-")[2] == slug(name)), None)
+
+
+def _nearest(name: str, found: list[RunDir]) -> str:
+    if not found:
+        return "no run was ever launched; see `mpstui profiles`"
+    words = {run_name(run) or run.run: run for run in found[:200]}
+    close = get_close_matches(name, [*words, *(run.run for run in found)], n=3)
+    return f"did you mean {' or '.join(close)}?" if close else "see `mpstui ps --all`"
+
+
+def _listed(runs: list[RunDir]) -> str:
+    more = f" and {len(runs) - MOST_CANDIDATES} more" if len(runs) > MOST_CANDIDATES else ""
+    return ", ".join(run.run for run in runs[:MOST_CANDIDATES]) + more

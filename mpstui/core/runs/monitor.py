@@ -1,0 +1,122 @@
+"""The headless monitor: every run of a home, refreshed at the price of what changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ...wire import processes
+from ...wire.processes import ProcessTable
+from ...wire.rundir import RunDir
+from ..follow.budget import Budget
+from ..home import Home
+from .find import find_run, run_dirs
+from .run_reader import RunReader
+from .snapshot import RunSnapshot
+from .watched import WatchedReader
+from .witness import Machine
+
+REFRESH_SECONDS = 0.08
+"""What one refresh may spend on reading backlogs; looking at what changed comes on top."""
+FOCUS_SECONDS = 0.05
+SNAPSHOT_SECONDS = 30.0
+"""A snapshot that was asked for by name is read to its end."""
+HELD_HISTORIES = 3
+"""Runs whose whole history stays in memory after the focus has gone elsewhere."""
+
+
+class Monitor:
+    """All runs under ``home``, and what :meth:`watch` added. Not thread-safe: one thread owns it."""
+
+    def __init__(
+        self,
+        home: Home,
+        *,
+        clock: Callable[[], float] = time.time,
+        table: ProcessTable | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        boot_id: str | None = None,
+    ) -> None:
+        self.home = home
+        self._machine = Machine(
+            table=table or processes.system_process_table(),
+            boot_id=processes.boot_id() if boot_id is None else boot_id,
+            clock=clock,
+            monotonic=monotonic,
+        )
+        self._runs: dict[str, RunReader] = {}
+        self._watched: dict[str, WatchedReader | RunReader] = {}
+        self._looked_at: list[str] = []
+
+    def refresh(self, focus: str | None = None) -> tuple[RunSnapshot, ...]:
+        """Every run, newest first, the watched ones before them.
+
+        Only the run ``focus`` comes with all curves, checkpoints and events, the others with a short loss curve. A run
+        that has settled gives the very same object as before. Long files are read in slices over several refreshes,
+        their newest part first.
+        """
+        self._find_new()
+        self._turn_to(focus)
+        budget = Budget(REFRESH_SECONDS)
+        focused = self._reader(focus)
+        if focused is not None:
+            focused.refresh(full=True, budget=budget.part(FOCUS_SECONDS))
+        for key, reader in self._in_order_of_need():
+            if key != focus:
+                reader.refresh(full=False, budget=budget)
+        readers = [*self._watched.values(), *(self._runs[name] for name in sorted(self._runs, reverse=True))]
+        return tuple(reader.snapshot for reader in readers if reader.snapshot is not None)
+
+    def snapshot(self, run: str) -> RunSnapshot:
+        """One run in full, its history read to the end.
+
+        Args:
+            run: an id, a unique beginning of one, a name, or a key that :meth:`watch` gave.
+
+        Raises:
+            UsageError: there is no such run, or several.
+        """
+        reader = self._watched.get(run)
+        if reader is None:
+            found = find_run(self.home, run)
+            reader = self._runs.setdefault(found.run, RunReader(found, self._machine))
+        return reader.refresh(full=True, budget=Budget(SNAPSHOT_SECONDS))
+
+    def watch(self, path: Path) -> str:
+        """Add a log, a metric file, a heartbeat or a folder that mpstui did not start; returns its key."""
+        path = path.expanduser().absolute()
+        key = str(path)
+        if key not in self._watched:
+            ours = (path / "spec.json").is_file()
+            self._watched[key] = RunReader(RunDir(path), self._machine) if ours else WatchedReader(path, self._machine)
+        return key
+
+    def _find_new(self) -> None:
+        found = {run.run: run for run in run_dirs(self.home.runs)}
+        for name in self._runs.keys() - found.keys():
+            del self._runs[name]
+        for name in found.keys() - self._runs.keys():
+            self._runs[name] = RunReader(found[name], self._machine)
+
+    def _reader(self, key: str | None) -> RunReader | WatchedReader | None:
+        if key is None:
+            return None
+        return self._watched.get(key) or self._runs.get(key)
+
+    def _in_order_of_need(self) -> list[tuple[str, RunReader | WatchedReader]]:
+        """Active runs first, then newest first: a budget that ends early ends on what matters least."""
+        runs = sorted(self._runs.items(), reverse=True)
+        runs.sort(key=lambda item: item[1].witnesses.settled)
+        return [*self._watched.items(), *runs]
+
+    def _turn_to(self, focus: str | None) -> None:
+        """Keep the histories of the runs looked at last, give back the others'."""
+        if focus is None or (self._looked_at and self._looked_at[-1] == focus):
+            return
+        self._looked_at = [key for key in self._looked_at if key != focus] + [focus]
+        for key in self._looked_at[:-HELD_HISTORIES]:
+            reader = self._reader(key)
+            if reader is not None:
+                reader.rest()
+        self._looked_at = self._looked_at[-HELD_HISTORIES:]

@@ -1,0 +1,97 @@
+"""The newest numbers of a run, put together from what there is: its heartbeat, its metrics, its output. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...wire.heartbeat import CheckpointNote, DeviceReading, Heartbeat, MemoryReading, integer, number
+from .points import reported_metrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """What a run says of itself now. None: it never said."""
+
+    beat: Heartbeat | None = None
+    device: DeviceReading = field(default_factory=DeviceReading)
+    data: str | None = None
+    epoch: float | None = None
+    epochs: float | None = None
+    step: int | None = None
+    steps: int | None = None
+    epoch_step: int | None = None
+    epoch_steps: int | None = None
+    loss: float | None = None
+    loss_is_finite: bool = True
+    lr: float | None = None
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    samples_per_second: float | None = None
+    steps_per_second: float | None = None
+    memory: MemoryReading = field(default_factory=MemoryReading)
+    checkpoint: CheckpointNote | None = None
+
+
+def combine(beat: Heartbeat | None, older: Heartbeat | None, points: Mapping[str, Any]) -> Numbers:
+    """The newest of each number.
+
+    Args:
+        beat: the newest attempt's.
+        older: the attempt's before it: where the run stood, until the new attempt says more.
+        points: the newest values of the metrics file (or of the output), by key.
+    """
+    shown = beat or older
+    if shown is None:
+        return _from_points(points)
+    newer = (number(points.get("time")) or 0.0) > shown.time + 1.0
+    loss, finite = _loss(shown, points, newer)
+    return Numbers(
+        beat=beat,
+        device=beat.device if beat else DeviceReading(),
+        data=shown.data,
+        epoch=_newest(shown.epoch, number(points.get("epoch")), newer),
+        epochs=shown.epochs,
+        step=integer(_newest(shown.step, integer(points.get("step")), newer)),
+        steps=shown.steps,
+        epoch_step=shown.epoch_step,
+        epoch_steps=shown.epoch_steps,
+        loss=loss,
+        loss_is_finite=finite,
+        lr=_newest(shown.lr, number(points.get("lr")), newer),
+        metrics={**reported_metrics(points), **shown.metrics},
+        samples_per_second=shown.samples_per_second,
+        steps_per_second=shown.steps_per_second,
+        memory=beat.memory if beat else MemoryReading(),
+        checkpoint=shown.checkpoint,
+    )
+
+
+def _from_points(points: Mapping[str, Any]) -> Numbers:
+    return Numbers(
+        epoch=number(points.get("epoch")),
+        epochs=number(points.get("epochs")),
+        step=integer(points.get("step")),
+        steps=integer(points.get("steps")),
+        epoch_step=integer(points.get("epoch_step")),
+        epoch_steps=integer(points.get("epoch_steps")),
+        loss=number(points.get("loss")),
+        loss_is_finite="loss" not in points or number(points["loss"]) is not None,
+        lr=number(points.get("lr")),
+        metrics=reported_metrics(points),
+        samples_per_second=number(points.get("samples_per_second")),
+    )
+
+
+def _loss(shown: Heartbeat, points: Mapping[str, Any], newer: bool) -> tuple[float | None, bool]:
+    if "loss" in points and (newer or (shown.loss is None and "loss" not in shown.nonfinite)):
+        loss = number(points["loss"])
+        return loss, loss is not None
+    return shown.loss, "loss" not in shown.nonfinite
+
+
+def _newest(beat: float | None, point: float | None, newer: bool) -> float | None:
+    """The heartbeat's number, unless a later point says otherwise."""
+    if beat is None:
+        return point
+    return point if newer and point is not None else beat

@@ -1,0 +1,182 @@
+"""One run, read again and again: what was found before is kept, only what changed is looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ...wire import secrets
+from ...wire.heartbeat import DeviceReading
+from ...wire.records import ExitRecord, LaunchRecord, LaunchTemplate
+from ...wire.rundir import RunDir
+from ..follow.budget import Budget
+from .checkpoints import CheckpointScanner
+from .events import EventReader
+from .health import Condition, assess
+from .numbers import Numbers
+from .recordfile import RecordFile
+from .snapshot import ExitSummary, RunSnapshot, State
+from .sources import Sources
+from .state import Verdict, Witnesses
+from .vitals import Vitals
+from .witness import Machine, WitnessReader
+
+HEALTHY = frozenset({State.RUNNING, State.UNSUPERVISED, State.STOPPING, State.STOP_FAILED})
+LIST_COLUMNS = 120
+LIST_SERIES = ("loss",)
+UNKNOWN_DEVICES = (None, "auto", "")
+
+
+class RunReader:
+    """Everything known about one run directory."""
+
+    def __init__(self, run: RunDir, machine: Machine) -> None:
+        self.run = run
+        self.machine = machine
+        self.witnesses = WitnessReader(run, machine)
+        self.sources = Sources(run, machine)
+        self.events = EventReader(run.events)
+        self.snapshot: RunSnapshot | None = None
+        """The last picture that was made."""
+        self._checkpoints = CheckpointScanner()
+        self._vitals = Vitals(machine)
+        self._first_launch = RecordFile(run.attempt(1).launch, LaunchRecord.from_json)
+        self._full = False
+
+    def refresh(self, *, full: bool, budget: Budget) -> RunSnapshot:
+        """A picture of now; the very same object when nothing changed in a run that has settled.
+
+        Args:
+            full: with all curves, events and checkpoints.
+        """
+        done = self.snapshot
+        if done is not None and self._full >= full and self.witnesses.unchanged() and self.sources.exhausted(full):
+            return done
+        seen, verdict = self.witnesses.look(self._phase)
+        self.sources.follow(self.witnesses)
+        self.sources.read(full=full, budget=budget)
+        if full:
+            self.events.read()
+        self._full = full
+        self.snapshot = self._picture(seen, verdict, full)
+        return self.snapshot
+
+    def rest(self) -> None:
+        """Nobody looks at it in full any more: give the memory of its whole history back."""
+        self.sources.drop_history()
+        self._full = False
+
+    def _phase(self, attempt: int) -> str | None:
+        self.sources.follow_attempt(attempt)
+        return self.sources.own_phase()
+
+    def _picture(self, seen: Witnesses, verdict: Verdict, full: bool) -> RunSnapshot:
+        now = self.machine.clock()
+        numbers = self.sources.numbers()
+        condition = self._condition(seen, verdict, numbers)
+        launch, status, spec = self.witnesses.launch.value, seen.status, seen.spec
+        live = verdict.state.active
+        self._first_launch.read()
+        first = self._first_launch.value
+        return RunSnapshot(
+            run=self.run.run,
+            name=spec.name if spec else str(self.witnesses.spec.raw.get("name") or self.run.run),
+            dir=self.run.path,
+            state=verdict.state,
+            reason=verdict.reason,
+            seen=now,
+            health=condition.health if condition else None,
+            health_note=condition.note if condition else "",
+            profile=spec.profile if spec else None,
+            recipe=spec.recipe if spec else None,
+            device=self._device(numbers, launch),
+            device_asked=spec.launch.device if spec else None,
+            attempt=self.witnesses.attempt,
+            attempts=self.witnesses.attempts,
+            pid=status.trainer[0] if status and status.trainer and live and seen.trainer_lives else None,
+            started=first.time if first else (launch.time if launch else None),
+            ended=seen.exit.ended if seen.exit and not live else None,
+            updated=self.sources.updated(),
+            exit=exit_summary(seen.exit) if seen.exit and not live else None,
+            checkpoints=self._find_checkpoints(numbers) if full else (),
+            events=tuple(self.events.events) if full else (),
+            series=self.sources.views() if full else self.sources.views(LIST_SERIES, most=LIST_COLUMNS),
+            argv=tuple(launch.argv) if launch else (),
+            env=secrets.masked(launch.env) if launch else {},
+            paused=bool(status and status.paused and live),
+            output=self.sources.output_path(),
+            survivors=seen.alive if not live else (),
+            readers=self.sources.readers(),
+            loading=full and not self.sources.complete,
+            **self._numbers(numbers, running=verdict.state in HEALTHY),
+        )
+
+    def _numbers(self, numbers: Numbers, *, running: bool) -> dict[str, Any]:
+        pace = self.sources.progress
+        rate = numbers.steps_per_second or pace.steps_per_second
+        return {
+            "data": numbers.data,
+            "epoch": numbers.epoch,
+            "epochs": numbers.epochs,
+            "step": numbers.step,
+            "steps": numbers.steps,
+            "epoch_step": numbers.epoch_step,
+            "epoch_steps": numbers.epoch_steps,
+            "loss": numbers.loss,
+            "loss_is_finite": numbers.loss_is_finite,
+            "lr": numbers.lr,
+            "metrics": numbers.metrics,
+            "memory": numbers.memory,
+            "checkpoint": numbers.checkpoint,
+            "beat": numbers.beat,
+            "steps_per_second": rate if running else None,
+            "samples_per_second": numbers.samples_per_second if running else None,
+            "eta_seconds": self.sources.remaining_seconds(numbers) if running else None,
+            "epoch_eta_seconds": self.sources.epoch_remaining_seconds(numbers) if running else None,
+        }
+
+    def _condition(self, seen: Witnesses, verdict: Verdict, numbers: Numbers) -> Condition | None:
+        if verdict.state not in HEALTHY:
+            return None
+        paused = bool(seen.status and seen.status.paused)
+        return assess(self._vitals.signs(self.sources, numbers, self.witnesses.trainer(), paused=paused))
+
+    def _device(self, numbers: Numbers, launch: LaunchRecord | None) -> DeviceReading:
+        """What the trainer reports; what was asked for stands in only where it names a device."""
+        if numbers.device.type is not None or launch is None or launch.device in UNKNOWN_DEVICES:
+            return numbers.device
+        return DeviceReading(launch.device, numbers.device.name, numbers.device.precision)
+
+    def _template(self) -> LaunchTemplate | None:
+        status, spec = self.witnesses.status.value, self.witnesses.spec.value
+        if status is not None and status.template:
+            try:
+                return LaunchTemplate.from_json(status.template)
+            except (TypeError, ValueError, AttributeError):
+                pass  # a template of another program: what the spec says still holds
+        return spec.launch if spec else None
+
+    def _find_checkpoints(self, numbers: Numbers) -> tuple[Any, ...]:
+        template = self._template()
+        folders = (self.run.path, Path(template.cwd)) if template else (self.run.path,)
+        steps = {Path(note.path).name: note.step for note in (numbers.checkpoint,) if note and note.step is not None}
+        for event in self.events.events:
+            path, step = event.details.get("path"), event.details.get("step")
+            if event.event == "checkpoint" and isinstance(path, str) and isinstance(step, int):
+                steps[Path(path).name] = step
+        pattern = template.checkpoints if template else None
+        return self._checkpoints.scan(pattern, folders, steps, self.machine.monotonic())
+
+
+def exit_summary(record: ExitRecord) -> ExitSummary:
+    """The exit record as the screen shows it."""
+    return ExitSummary(
+        code=record.code,
+        signal=record.signal,
+        cause=record.cause,
+        requested_by=record.requested_by,
+        action=record.action,
+        ended=record.ended,
+        spawn_error=record.spawn_error,
+        evidence=record.evidence,
+    )

@@ -1,0 +1,239 @@
+"""Where a run's numbers come from: its heartbeat and metrics, then files its profile names, then its output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...wire.rundir import RunDir
+from ..follow.budget import Budget
+from ..series.progress import Progress
+from .beats import BeatFile, Silence
+from .foreign import ForeignPoints
+from .numbers import Numbers, combine
+from .points import PointReader
+from .snapshot import SeriesView
+from .witness import Machine, WitnessReader
+
+PROGRESS_RECORDS = 240
+LIST_NAMES = frozenset({"loss"})
+
+
+class Sources:
+    """The files of one run that hold numbers, followed through its attempts."""
+
+    def __init__(self, run: RunDir, machine: Machine) -> None:
+        self.run = run
+        self.machine = machine
+        self.progress = Progress()
+        self.beat: BeatFile | None = None
+        self.points = PointReader(run.metrics)
+        self.foreign: ForeignPoints | None = None
+        self._attempt = 0
+        self._older: BeatFile | None = None
+        self._watched_beat: BeatFile | None = None
+        self._output_changed: float | None = None
+        self._by_epoch = False
+        self._ended = False
+
+    def follow_attempt(self, attempt: int) -> None:
+        """Turn to the files of this attempt and read its heartbeat."""
+        if attempt != self._attempt:
+            self._older = self.beat if self.beat and self.beat.beat else self._last_beat_before(attempt)
+            self._attempt = attempt
+            self.beat = BeatFile(self.run.attempt(max(1, attempt)).heartbeat(), self.machine)
+            self.progress.cut()
+        if self.beat is not None:
+            self._take_beat(self.beat)
+
+    def follow(self, witnesses: WitnessReader) -> None:
+        """Turn to the files that the profile names."""
+        spec, launch = witnesses.spec.value, witnesses.launch.value
+        self._ended = witnesses.exit.value is not None
+        if spec is None or not spec.watch:
+            return
+        folder = Path(launch.cwd if launch else spec.launch.cwd)
+        self._watch(spec.watch, folder)
+
+    def own_phase(self) -> str | None:
+        """The phase in the attempt's newest heartbeat of our schema; None when it wrote none."""
+        beat = self.beat.beat if self.beat and self.beat.ours else None
+        return beat.phase if beat else None
+
+    def read(self, *, full: bool, budget: Budget) -> None:
+        """Take in what was added since the last look."""
+        self._stat_output()
+        self._feed(self.points.read_newest())
+        if full:
+            self.points.sketch()
+            self.points.read_history(budget)
+        else:
+            self.points.sketch(LIST_NAMES)
+        if self._needs_foreign():
+            self._read_foreign(budget)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the curves hold every point."""
+        return self.foreign.complete if self.foreign else self.points.complete
+
+    def exhausted(self, full: bool) -> bool:
+        """Whether, in a run that has ended, there is nothing more to read for this view."""
+        return self.complete if full or self.foreign else True
+
+    def drop_history(self) -> None:
+        """Give back what only the full view needs."""
+        self.points.drop_history()
+
+    def numbers(self) -> Numbers:
+        """The newest numbers."""
+        shown = self._shown_beat()
+        older = self._older.beat if self._older else None
+        beat = shown.beat if shown else None
+        values: Mapping[str, Any] = self.points.newest
+        if self.foreign is not None and not values:
+            values = self.foreign.newest
+        return combine(beat, older, values)
+
+    def views(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, SeriesView]:
+        """Curves by metric name."""
+        found = self.points.views(names, **options)
+        return found if found or self.foreign is None else self.foreign.views(names, **options)
+
+    def silence(self) -> Silence | None:
+        """How old the newest heartbeat is."""
+        shown = self._shown_beat()
+        return shown.silence() if shown else None
+
+    def shown_beat_file(self) -> BeatFile | None:
+        """The heartbeat file that is relied upon, when it has been read."""
+        return self._shown_beat()
+
+    def output_path(self) -> Path | None:
+        """The newest attempt's output, when it exists."""
+        return self.run.attempt(self._attempt).output if self._output_changed is not None else None
+
+    @property
+    def output_changed(self) -> float | None:
+        """When the output or the metrics last grew, Unix seconds."""
+        moments = (self._output_changed, self.points.changed_at, self.foreign.changed_at if self.foreign else None)
+        return max((moment for moment in moments if moment is not None), default=None)
+
+    def updated(self) -> float | None:
+        """The run's last sign of life."""
+        shown = self._shown_beat()
+        beat = shown.beat.time if shown and shown.beat else None
+        return max((moment for moment in (beat, self.output_changed) if moment is not None), default=None)
+
+    def readers(self) -> str | None:
+        """The name of the file that the numbers come from."""
+        shown = self._shown_beat()
+        if shown is not None and shown.beat is not None:
+            return "heartbeat" if shown.ours else shown.path.name
+        if self.points.newest:
+            return self.run.metrics.name
+        return self.foreign.path.name if self.foreign and self.foreign.newest else None
+
+    def remaining_seconds(self, numbers: Numbers) -> float | None:
+        """Until the whole run is done; None until known."""
+        if self._by_epoch:
+            return self.progress.remaining_seconds(numbers.epochs)
+        return self.progress.remaining_seconds(_planned_steps(numbers))
+
+    def epoch_remaining_seconds(self, numbers: Numbers) -> float | None:
+        """Until the epoch being trained is done; None until known."""
+        if self._by_epoch or numbers.step is None or numbers.epoch_step is None or numbers.epoch_steps is None:
+            return None
+        return self.progress.remaining_seconds(numbers.step + numbers.epoch_steps - numbers.epoch_step)
+
+    def _shown_beat(self) -> BeatFile | None:
+        if self.beat is not None and self.beat.beat is not None:
+            return self.beat
+        return self._watched_beat if self._watched_beat and self._watched_beat.beat else None
+
+    def _take_beat(self, file: BeatFile) -> None:
+        slept = file.read()
+        if slept is not None and file.beat is not None and file.beat.step is not None:
+            self._advance(file.beat.time, float(file.beat.step), slept)
+
+    def _watch(self, watch: Mapping[str, str], folder: Path) -> None:
+        named = watch.get("heartbeat")
+        if named:
+            path = folder / named
+            if self._watched_beat is None or self._watched_beat.path != path:
+                self._watched_beat = BeatFile(path, self.machine)
+            self._take_beat(self._watched_beat)
+        other = watch.get("metrics") or watch.get("log")
+        if other and (self.foreign is None or self.foreign.path != folder / other):
+            self.foreign = ForeignPoints(folder / other, self.machine.clock)
+
+    def _needs_foreign(self) -> bool:
+        """Whether nothing of ours tells numbers, so that the output must."""
+        if self.foreign is not None:
+            return True
+        if self.points.newest or self._attempt == 0 or self._output_changed is None:
+            return False
+        shown = self._shown_beat()
+        if shown is not None and shown.beat is not None and shown.beat.loss is not None:
+            return False
+        self.foreign = ForeignPoints(self.run.attempt(self._attempt).output, self.machine.clock)
+        return True
+
+    def _read_foreign(self, budget: Budget) -> None:
+        assert self.foreign is not None
+        output = self.run.attempt(self._attempt).output
+        if self.foreign.path.name == output.name and self.foreign.path != output and self._is_own(self.foreign.path):
+            self.foreign = ForeignPoints(output, self.machine.clock)
+        if self.foreign.look():
+            self.foreign.preview()
+            self._feed(self.foreign.read(budget))
+
+    def _is_own(self, path: Path) -> bool:
+        return path.parent.parent.parent == self.run.path
+
+    def _feed(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Progress from points of the newest attempt."""
+        for record in records[-PROGRESS_RECORDS:]:
+            moment, step = record.get("time"), record.get("step")
+            if record.get("attempt", self._attempt) not in (self._attempt, 0) and self.foreign is None:
+                continue
+            if not isinstance(moment, (int, float)):
+                continue
+            if isinstance(step, (int, float)):
+                self._advance(float(moment), float(step), 0.0)
+            elif isinstance(record.get("epoch"), (int, float)) and not self._has_steps():
+                self._by_epoch = True
+                self.progress.add(float(moment), float(record["epoch"]))
+
+    def _has_steps(self) -> bool:
+        return self.progress.step is not None and not self._by_epoch
+
+    def _advance(self, moment: float, step: float, slept: float) -> None:
+        if self._by_epoch:
+            self.progress.cut()
+            self._by_epoch = False
+        self.progress.add(moment, step, idle_seconds=slept)
+
+    def _stat_output(self) -> None:
+        try:
+            self._output_changed = self.run.attempt(self._attempt).output.stat().st_mtime if self._attempt else None
+        except OSError:
+            self._output_changed = None
+
+    def _last_beat_before(self, attempt: int) -> BeatFile | None:
+        """Where the run stood when this attempt began."""
+        for number in range(attempt - 1, max(0, attempt - 4), -1):
+            file = BeatFile(self.run.attempt(number).heartbeat(), self.machine)
+            file.read()
+            if file.beat is not None:
+                return file
+        return None
+
+
+def _planned_steps(numbers: Numbers) -> float | None:
+    if numbers.steps is not None:
+        return float(numbers.steps)
+    if numbers.epochs is not None and numbers.epoch_steps is not None:
+        return numbers.epochs * numbers.epoch_steps
+    return None

@@ -1,0 +1,280 @@
+"""Where a run is, told from its witnesses: two kernel locks, the records, the process table. Pure.
+
+The table behind it, for the newest attempt (S: supervisor.lock, R: run.lock or a recorded process that is still alive):
+
+=========  ====  ====  ==========================================================================
+exit.json  S     R     meaning
+=========  ====  ====  ==========================================================================
+yes        free  free  ended: finished, stopped, killed or failed, as the record says
+yes        free  held  ended, and descendants outlived the trainer
+any        held  any   supervised: what the supervisor's own status says
+no         free  held  unsupervised: the supervisor died, the trainer lives
+no         free  free  lost: the machine restarted (other boot id), or both were killed
+=========  ====  ====  ==========================================================================
+
+Processes that drop the inherited lock (torchrun starts its ranks with closed descriptors) are found through the tree
+that the supervisor recorded; their identities mean nothing after a reboot.
+"""
+
+from __future__ import annotations
+
+import signal as signals
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ...wire.records import ExitRecord, Spec, Status
+from .snapshot import State
+
+SENT_SIGNALS = frozenset({signals.SIGHUP, signals.SIGINT, signals.SIGQUIT, signals.SIGKILL, signals.SIGTERM})
+"""Signals that somebody sends; any other (SIGSEGV, SIGABRT ...) is a program's own crash."""
+NEWCOMER_SECONDS = 10.0
+"""How long a run directory may lack what its launcher and supervisor are just writing."""
+
+
+class Verdict(NamedTuple):
+    """A state and the sentence that says which witness gave it."""
+
+    state: State
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witnesses:
+    """Everything a state is told from, gathered at one moment."""
+
+    spec: Spec | None = None
+    status: Status | None = None
+    exit: ExitRecord | None = None
+    """Of the newest attempt."""
+    attempt: int = 0
+    """The newest attempt; 0: none was begun."""
+    supervisor_held: bool = False
+    run_held: bool = False
+    alive: tuple[int, ...] = ()
+    """Recorded processes (the trainer and its tree) that live now, by pid *and* start time."""
+    same_boot: bool | None = None
+    """Whether this boot is the one the status was written in; None where the system tells none."""
+    age_seconds: float = 0.0
+    """Since the run directory last changed."""
+    phase: str | None = None
+    """Phase of the attempt's newest heartbeat; None: it never wrote one of ours."""
+    unreadable: tuple[str, ...] = ()
+    """Records that hold something else: ``"status.json: not JSON ..."``."""
+    newer: tuple[str, ...] = ()
+    """Records of a newer schema, which may be looked at but not acted upon."""
+
+    @property
+    def trainer_lives(self) -> bool:
+        """Whether a lock or a recorded process says that something of the run still runs."""
+        return self.run_held or (bool(self.alive) and self.same_boot is not False)
+
+    @property
+    def next_start(self) -> float | None:
+        """When a backing-off supervisor tries again, Unix seconds."""
+        return self.status.next_start if self.status else None
+
+
+def derive(seen: Witnesses) -> Verdict:
+    """The state of a run and the witness for it."""
+    if seen.newer:
+        return Verdict(
+            State.UNREADABLE, f"written by a newer mpstui ({seen.newer[0]}): {_life(seen)}; look, do not touch"
+        )
+    if seen.spec is None:
+        return _without_spec(seen)
+    if seen.supervisor_held:
+        return _supervised(seen)
+    if seen.exit is not None:
+        return _outlived(seen, ended(seen.exit, seen.phase))
+    if seen.trainer_lives:
+        return Verdict(State.UNSUPERVISED, "its supervisor has died, the training goes on" + _doubts(seen))
+    if any(name.startswith("exit.json") for name in seen.unreadable):
+        return Verdict(State.UNREADABLE, f"it has ended, but {seen.unreadable[0]}")
+    return _vanished(seen)
+
+
+def ended(record: ExitRecord, phase: str | None) -> Verdict:
+    """How an attempt ended.
+
+    Args:
+        phase: of its newest heartbeat, None when it wrote none.
+    """
+    if record.spawn_error:
+        return Verdict(State.FAILED, f"could not be started: {record.spawn_error}")
+    if record.cause == "dependency_failed":
+        return Verdict(State.DEPENDENCY_FAILED, "a run it waited for did not finish")
+    if record.action == "kill":
+        return Verdict(State.KILLED, f"{_how(record)}: killed as {_asker(record)} asked")
+    if record.action in ("stop", "restart"):
+        return Verdict(State.STOPPED, f"{_how(record)} after {_asker(record)} asked for a {record.action}")
+    if record.signal is not None:
+        return _signalled(record, record.signal)
+    if record.code is None:
+        done = "; its last heartbeat says done" if phase == "done" else ""
+        return Verdict(State.LOST, f"its end was seen, its exit code was not{done}")
+    return _exited(record, record.code, phase)
+
+
+def signal_name(number: int) -> str:
+    """``SIGKILL`` for 9; the number itself where this system has no such signal."""
+    try:
+        return signals.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _signalled(record: ExitRecord, number: int) -> Verdict:
+    cause = f" ({record.cause})" if record.cause else ""
+    if number in SENT_SIGNALS:
+        return Verdict(State.KILLED, f"ended by {signal_name(number)}, which mpstui did not send{cause}")
+    return Verdict(State.FAILED, f"crashed with {signal_name(number)}{cause}")
+
+
+def _exited(record: ExitRecord, code: int, phase: str | None) -> Verdict:
+    if code == 0 and phase in (None, "done"):
+        return Verdict(State.FINISHED, "exit code 0" + (", last heartbeat says done" if phase else ""))
+    if code == 0:
+        return Verdict(State.STOPPED, f"exit code 0, but its last heartbeat says {phase}: it ended early")
+    cause = f" ({record.cause})" if record.cause else ""
+    if code - 128 in SENT_SIGNALS:
+        name = signal_name(code - 128)
+        return Verdict(State.KILLED, f"exit code {code}, a shell's word for {name}, which mpstui did not send{cause}")
+    return Verdict(State.FAILED, f"exit code {code}{cause}")
+
+
+def _without_spec(seen: Witnesses) -> Verdict:
+    damaged = next((name for name in seen.unreadable if name.startswith("spec.json")), None)
+    if damaged is None and seen.age_seconds < NEWCOMER_SECONDS:
+        return Verdict(State.STARTING, "its spec.json is being written")
+    return Verdict(State.UNREADABLE, f"{damaged or 'spec.json is missing'}; {_life(seen)}")
+
+
+def _supervised(seen: Witnesses) -> Verdict:
+    status = seen.status
+    if status is None:
+        return _supervised_in_silence(seen)
+    told = _PHASES.get(status.phase)
+    if told is not None:
+        return told(seen, status)
+    if seen.exit is None:
+        return _running(seen)
+    if status.action == "restart":
+        return Verdict(State.STARTING, "the next attempt is being prepared")
+    return _outlived(seen, ended(seen.exit, seen.phase))
+
+
+def _supervised_in_silence(seen: Witnesses) -> Verdict:
+    if seen.unreadable and seen.exit is None:
+        state = State.RUNNING if seen.trainer_lives else State.STARTING
+        return Verdict(state, f"its supervisor lives, but {seen.unreadable[0]}")
+    if seen.exit is not None:
+        return ended(seen.exit, seen.phase)
+    return Verdict(State.STARTING, "its supervisor is coming up")
+
+
+def _queued(seen: Witnesses, status: Status) -> Verdict:
+    return Verdict(State.QUEUED, status.message or "waits for its turn")
+
+
+def _starting(seen: Witnesses, status: Status) -> Verdict:
+    return Verdict(State.STARTING, status.message or f"attempt {max(1, status.attempt)} is being started")
+
+
+def _stopping(seen: Witnesses, status: Status) -> Verdict:
+    if seen.exit is not None and status.action == "restart":
+        return Verdict(State.STARTING, "the next attempt is being prepared")
+    if seen.exit is not None:
+        return _outlived(seen, ended(seen.exit, seen.phase))
+    return Verdict(State.STOPPING, status.message or f"a {status.action or 'stop'} is being carried out")
+
+
+def _backing_off(seen: Witnesses, status: Status) -> Verdict:
+    after = f" after {seen.exit.cause}" if seen.exit and seen.exit.cause else ""
+    return Verdict(State.BACKING_OFF, status.message or f"waits before it starts again{after}")
+
+
+def _stop_failed(seen: Witnesses, status: Status) -> Verdict:
+    if seen.exit is not None and not (seen.trainer_lives or status.survivors):
+        return ended(seen.exit, seen.phase)
+    return Verdict(State.STOP_FAILED, f"could not be ended: {_processes(status.survivors or seen.alive)} still live")
+
+
+def _dependency_failed(seen: Witnesses, status: Status) -> Verdict:
+    return Verdict(State.DEPENDENCY_FAILED, status.message or "a run it waited for did not finish")
+
+
+_PHASES: dict[str, Callable[[Witnesses, Status], Verdict]] = {
+    "queued": _queued,
+    "starting": _starting,
+    "stopping": _stopping,
+    "backing_off": _backing_off,
+    "stop_failed": _stop_failed,
+    "dependency_failed": _dependency_failed,
+}
+
+
+def _running(seen: Witnesses) -> Verdict:
+    if seen.trainer_lives or seen.attempt == 0:
+        return Verdict(State.RUNNING, "its supervisor and its processes live" + _doubts(seen))
+    return Verdict(State.RUNNING, "its processes have just ended, the exit record is being written")
+
+
+def _outlived(seen: Witnesses, verdict: Verdict) -> Verdict:
+    """An ended run of which something still runs."""
+    if not seen.trainer_lives:
+        return verdict
+    if seen.status is not None and seen.status.phase == "stop_failed":
+        return _stop_failed(seen, seen.status)
+    left = _processes(seen.alive) if seen.alive else "a process that holds run.lock"
+    return verdict._replace(reason=f"{verdict.reason}; outlived by {left}")
+
+
+def _vanished(seen: Witnesses) -> Verdict:
+    """Nobody holds a lock and nobody wrote an end."""
+    status = seen.status
+    if status is not None and status.phase == "dependency_failed":
+        return _dependency_failed(seen, status)
+    if seen.attempt == 0:
+        return _never_began(seen)
+    wish = f" while a {status.action} was being carried out" if status and status.action else ""
+    if seen.same_boot is False:
+        return Verdict(State.LOST, f"the machine restarted{wish}: power loss or reboot, no exit record" + _doubts(seen))
+    if seen.same_boot is None:
+        return Verdict(State.LOST, f"training and supervisor are gone without an exit record{wish}" + _doubts(seen))
+    return Verdict(
+        State.LOST, f"training and supervisor were both killed{wish}: same boot, no exit record" + _doubts(seen)
+    )
+
+
+def _never_began(seen: Witnesses) -> Verdict:
+    if seen.status is None and seen.age_seconds < NEWCOMER_SECONDS:
+        return Verdict(State.STARTING, "its supervisor is coming up")
+    if seen.status is not None and seen.status.action in ("stop", "kill"):
+        return Verdict(State.STOPPED, "taken back before its first attempt")
+    return Verdict(State.LOST, "no attempt was ever begun and its supervisor is gone" + _doubts(seen))
+
+
+def _how(record: ExitRecord) -> str:
+    if record.signal is not None:
+        return f"ended by {signal_name(record.signal)}"
+    return "ended with an unknown code" if record.code is None else f"exit code {record.code}"
+
+
+def _asker(record: ExitRecord) -> str:
+    return record.requested_by or "somebody"
+
+
+def _life(seen: Witnesses) -> str:
+    if seen.supervisor_held:
+        return "it is supervised"
+    return "it still runs" if seen.trainer_lives else "nothing of it runs"
+
+
+def _doubts(seen: Witnesses) -> str:
+    return f" ({seen.unreadable[0]})" if seen.unreadable else ""
+
+
+def _processes(pids: tuple[int, ...] | list[int]) -> str:
+    shown = ", ".join(str(pid) for pid in list(pids)[:5])
+    return f"process {shown}" if len(pids) == 1 else f"{len(pids)} processes ({shown})" if pids else "some processes"

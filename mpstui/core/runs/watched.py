@@ -1,0 +1,154 @@
+"""What mpstui did not start: a log, a metric file, a heartbeat, or a folder that holds such files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..follow.budget import Budget
+from ..series.progress import Progress
+from .beats import BeatFile
+from .foreign import ForeignPoints
+from .health import Signs, assess, duration
+from .numbers import combine
+from .snapshot import RunSnapshot, State
+from .witness import Machine
+
+HEARTBEAT_NAMES = ("heartbeat.json", "*heartbeat*.json", "trainer_state.json", "status.json")
+METRIC_NAMES = ("metrics.jsonl", "*.jsonl", "*.csv")
+LOG_NAMES = ("output.log", "*.log", "*.out", "*.txt")
+LOOK_AGAIN_SECONDS = 2.0
+
+
+class WatchedReader:
+    """Follows files by what they say; nothing proves whether their program still runs, so nothing is claimed of it."""
+
+    def __init__(self, path: Path, machine: Machine) -> None:
+        self.path = path
+        self.machine = machine
+        self.snapshot: RunSnapshot | None = None
+        """The last picture that was made."""
+        self.progress = Progress()
+        self._beat: BeatFile | None = None
+        self._points: ForeignPoints | None = None
+        self._log: Path | None = None
+        self._looked: float | None = None
+
+    def refresh(self, *, full: bool, budget: Budget) -> RunSnapshot:
+        """A picture of now."""
+        self._look()
+        slept = self._beat.read() if self._beat else None
+        if slept is not None and self._beat and self._beat.beat and self._beat.beat.step is not None:
+            self.progress.add(self._beat.beat.time, self._beat.beat.step, idle_seconds=slept)
+        if self._points is not None and self._points.look():
+            self._points.preview()
+            for record in self._points.read(budget):
+                moment, step = record.get("time"), record.get("step")
+                if isinstance(moment, float) and isinstance(step, (int, float)):
+                    self.progress.add(moment, step)
+        self.snapshot = self._picture(full)
+        return self.snapshot
+
+    def rest(self) -> None:
+        """Its curves are kept: nobody else holds them."""
+
+    def _look(self) -> None:
+        """Find the files, again from time to time: a folder may fill up after we came."""
+        now = self.machine.monotonic()
+        if self._looked is not None and now - self._looked < LOOK_AGAIN_SECONDS:
+            return
+        self._looked = now
+        folder = self.path.is_dir()
+        beat = _newest(self.path, HEARTBEAT_NAMES) if folder else self.path if self.path.suffix == ".json" else None
+        log = _newest(self.path, LOG_NAMES) if folder else None if beat else self.path
+        points = (_newest(self.path, METRIC_NAMES) if folder else None) or log
+        self._log = log
+        if beat is not None and (self._beat is None or self._beat.path != beat):
+            self._beat = BeatFile(beat, self.machine)
+        if points is not None and (self._points is None or self._points.path != points):
+            self._points = ForeignPoints(points, self.machine.clock)
+
+    def _picture(self, full: bool) -> RunSnapshot:
+        beat = self._beat.beat if self._beat else None
+        numbers = combine(beat, None, self._points.newest if self._points else {})
+        updated = self._updated()
+        known = {"loss", "lr"} if not full else None
+        condition = assess(self._signs(numbers.step is not None or numbers.loss is not None))
+        return RunSnapshot(
+            run=str(self.path),
+            name=self.path.name,
+            dir=self.path if self.path.is_dir() else self.path.parent,
+            state=State.WATCHED,
+            reason=self._reason(updated),
+            seen=self.machine.clock(),
+            health=condition.health if updated is not None else None,
+            health_note=condition.note if updated is not None else "",
+            device=numbers.device,
+            data=numbers.data,
+            epoch=numbers.epoch,
+            epochs=numbers.epochs,
+            step=numbers.step,
+            steps=numbers.steps,
+            epoch_step=numbers.epoch_step,
+            epoch_steps=numbers.epoch_steps,
+            loss=numbers.loss,
+            loss_is_finite=numbers.loss_is_finite,
+            lr=numbers.lr,
+            metrics=numbers.metrics,
+            samples_per_second=numbers.samples_per_second,
+            steps_per_second=numbers.steps_per_second or self.progress.steps_per_second,
+            eta_seconds=self.progress.remaining_seconds(numbers.steps),
+            memory=numbers.memory,
+            checkpoint=numbers.checkpoint,
+            beat=beat,
+            updated=updated,
+            series=self._points.views(list(known) if known else None) if self._points else {},
+            output=self._log,
+            readers=self._readers(),
+            loading=self._points is not None and not self._points.complete,
+        )
+
+    def _signs(self, steps_done: bool) -> Signs:
+        beat, silence = (self._beat.beat, self._beat.silence()) if self._beat else (None, None)
+        changed = self._points.changed_at if self._points else None
+        return Signs(
+            phase=beat.phase if beat else None,
+            beat_age=silence.awake if silence else None,
+            promise=beat.expect_next_in if beat else None,
+            steps_done=steps_done,
+            output_age=max(0.0, self.machine.clock() - changed) if changed is not None else None,
+            slept_seconds=silence.slept if silence else 0.0,
+        )
+
+    def _updated(self) -> float | None:
+        beat = self._beat.beat.time if self._beat and self._beat.beat else None
+        changed = self._points.changed_at if self._points else None
+        return max((moment for moment in (beat, changed) if moment is not None), default=None)
+
+    def _reason(self, updated: float | None) -> str:
+        if not self.path.exists():
+            return f"there is no {self.path.name} (any more)"
+        if updated is None:
+            return "nothing that could be read is there yet"
+        return f"not started by mpstui; last written {duration(max(0.0, self.machine.clock() - updated))} ago"
+
+    def _readers(self) -> str | None:
+        if self._beat is not None and self._beat.beat is not None:
+            return self._beat.path.name
+        return self._points.path.name if self._points else None
+
+
+def _newest(folder: Path, patterns: tuple[str, ...]) -> Path | None:
+    """The newest file of the first pattern that matches any, at most two folders deep."""
+    for pattern in patterns:
+        found = [*folder.glob(pattern), *folder.glob(f"*/{pattern}")][:200]
+        dated = [(moment, path) for path in found if (moment := _modified(path)) is not None]
+        if dated:
+            return max(dated)[1]
+    return None
+
+
+def _modified(path: Path) -> float | None:
+    try:
+        return path.stat().st_mtime if path.is_file() else None
+    except OSError:
+        return None

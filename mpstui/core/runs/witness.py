@@ -1,0 +1,172 @@
+"""Gathers the witnesses of one run at the price of a few system calls, of one for a run that has settled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from ...wire import locks
+from ...wire.processes import Process, ProcessIdentity, ProcessTable
+from ...wire.records import ExitRecord, LaunchRecord, Spec, Status
+from ...wire.rundir import RunDir
+from .recordfile import RecordFile
+from .state import Verdict, Witnesses, derive
+
+TABLE_SECONDS = 2.0
+"""How long a look at the process table serves: on macOS each one starts ``ps``."""
+MANY_PROCESSES = 4
+
+
+@dataclass
+class Machine:
+    """This machine, as far as a verdict depends on it: clocks, boot id and process table are handed in."""
+
+    table: ProcessTable
+    boot_id: str
+    clock: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+    _states: dict[int, tuple[float, Process | None]] = field(default_factory=dict)
+
+    def process(self, identity: ProcessIdentity) -> Process | None:
+        """That very process if it lives, at most ``TABLE_SECONDS`` ago."""
+        now = self.monotonic()
+        asked, found = self._states.get(identity.pid, (-TABLE_SECONDS, None))
+        if now - asked >= TABLE_SECONDS:
+            found = self.table.find(identity.pid)
+            self._remember(identity.pid, now, found)
+        return found if found is not None and found.alive and found.start == identity.start else None
+
+    def alive(self, identities: Iterable[ProcessIdentity]) -> tuple[int, ...]:
+        """Pids of those that live now (asked afresh: a verdict hangs on it)."""
+        wanted = list(dict.fromkeys(identities))
+        if len(wanted) > MANY_PROCESSES:
+            rows = self.table.snapshot()
+            found = [rows.get(identity.pid) for identity in wanted]
+        else:
+            found = [self.table.find(identity.pid) for identity in wanted]
+        pairs = zip(wanted, found, strict=True)
+        return tuple(one.pid for one, row in pairs if row is not None and row.start == one.start and row.alive)
+
+    def _remember(self, pid: int, now: float, found: Process | None) -> None:
+        if len(self._states) > 1000:
+            self._states.clear()
+        self._states[pid] = (now, found)
+
+
+class WitnessReader:
+    """Looks at one run directory again and again."""
+
+    def __init__(self, run: RunDir, machine: Machine) -> None:
+        self.run = run
+        self.machine = machine
+        self.spec = RecordFile(run.spec, Spec.from_json)
+        self.status = RecordFile(run.status, Status.from_json)
+        self.exit = RecordFile(run.attempt(1).exit, ExitRecord.from_json)
+        self.launch = RecordFile(run.attempt(1).launch, LaunchRecord.from_json)
+        self.attempt = 0
+        self.attempts = 0
+        self.settled = False
+        """Nothing of the run lives and nothing is awaited: only a new attempt can change it."""
+        self.same_boot: bool | None = None
+        self._mark: int | None = None
+
+    def unchanged(self) -> bool:
+        """Whether a settled run is still as it was: one stat. A new attempt replaces ``status.json`` in its folder."""
+        return self.settled and self._folder_mark() == self._mark
+
+    def look(self, phase: Callable[[int], str | None]) -> tuple[Witnesses, Verdict]:
+        """The witnesses now and what they say together.
+
+        Args:
+            phase: gives the phase of an attempt's newest heartbeat; asked after the records were read.
+        """
+        mark = self._folder_mark()
+        seen = self._gather(phase)
+        if self._nothing_there(seen):
+            # Locks were looked at before the records: an attempt may have begun in between. Nothing is lost lightly.
+            seen = self._gather(phase)
+        verdict = derive(seen)
+        self.settled = not (verdict.state.active or seen.supervisor_held or seen.trainer_lives)
+        self._mark = mark
+        return seen, verdict
+
+    def trainer(self) -> Process | None:
+        """The trainer's row in the process table, while it lives."""
+        status = self.status.value
+        identity = status.trainer_identity() if status and self.same_boot is not False else None
+        return self.machine.process(identity) if identity else None
+
+    def _gather(self, phase: Callable[[int], str | None]) -> Witnesses:
+        supervisor_held, run_held = self._held()
+        self.spec.read()
+        self.status.read()
+        self._find_attempt()
+        status, ended = self.status.value, self.exit.value
+        self.same_boot = self._same_boot(status)
+        files = (self.spec, self.status, self.exit)
+        return Witnesses(
+            spec=self.spec.value,
+            status=status,
+            exit=ended,
+            attempt=self.attempt,
+            supervisor_held=supervisor_held,
+            run_held=run_held,
+            alive=self._alive(status, ended, supervisor_held and run_held),
+            same_boot=self.same_boot,
+            age_seconds=self._age(),
+            phase=phase(self.attempt),
+            unreadable=tuple(file.error for file in files if file.error and not file.newer),
+            newer=tuple(file.error for file in files if file.error and file.newer),
+        )
+
+    def _held(self) -> tuple[bool, bool]:
+        try:
+            return locks.is_held(self.run.supervisor_lock), locks.is_held(self.run.run_lock)
+        except OSError:
+            return False, False  # a directory that may not be read: the records say so with their own errors
+
+    def _find_attempt(self) -> None:
+        numbers = self.run.attempt_numbers()
+        told = self.status.value.attempt if self.status.value else 0
+        newest = max([told, *numbers])
+        self.attempts = max(newest, len(numbers))
+        if newest != self.attempt or newest == 0:
+            self.attempt = newest
+            folder = self.run.attempt(max(1, newest))
+            if self.exit.path != folder.exit:
+                self.exit = RecordFile(folder.exit, ExitRecord.from_json)
+                self.launch = RecordFile(folder.launch, LaunchRecord.from_json)
+        self.exit.read()
+        self.launch.read()
+
+    def _alive(self, status: Status | None, ended: ExitRecord | None, both_held: bool) -> tuple[int, ...]:
+        """Recorded processes that live; asked for only where the locks leave a question."""
+        if status is None or self.same_boot is False:
+            return ()
+        identities = status.tree_identities()
+        trainer = status.trainer_identity()
+        if ended is not None:
+            left = {*ended.survivors, *status.survivors}
+            return self.machine.alive(one for one in identities if one.pid in left) if left else ()
+        if both_held and status.phase != "stop_failed":
+            return ()
+        return self.machine.alive([trainer, *identities] if trainer else identities)
+
+    def _same_boot(self, status: Status | None) -> bool | None:
+        if status is None or not status.boot_id or not self.machine.boot_id:
+            return None
+        return status.boot_id == self.machine.boot_id
+
+    def _nothing_there(self, seen: Witnesses) -> bool:
+        return seen.exit is None and not seen.supervisor_held and not seen.trainer_lives
+
+    def _age(self) -> float:
+        mark = self._folder_mark()
+        return max(0.0, self.machine.clock() - mark / 1e9) if mark is not None else 0.0
+
+    def _folder_mark(self) -> int | None:
+        try:
+            return self.run.path.stat().st_mtime_ns
+        except OSError:
+            return None

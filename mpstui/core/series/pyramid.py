@@ -1,0 +1,180 @@
+"""One curve's whole history in bounded memory: buckets that hold as many points as they must.
+
+Each bucket keeps the extremes, the sum and the number of its finite points and the number of the others, so that a
+spike or a NaN among ten million points survives. When all buckets are full, neighbours are joined, the width doubles.
+Points come in columns, because slices of a list are reduced in C and single points are not.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from typing import NamedTuple
+
+CAPACITY = 2048
+NAN = math.nan
+
+
+class Columns(NamedTuple):
+    """Buckets as parallel columns. ``step``, ``epoch`` and ``time`` are those of a bucket's last point."""
+
+    step: Sequence[float]
+    epoch: Sequence[float]
+    time: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    total: Sequence[float]
+    good: Sequence[float]
+    """Finite points in the bucket."""
+    bad: Sequence[float]
+    """NaN and infinite points in the bucket."""
+
+
+class Pyramid:
+    """Min/max buckets of a constant number of points each, at most ``capacity`` of them."""
+
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        self._capacity = max(2, capacity - capacity % 2)
+        self._columns = tuple(array("d") for _ in Columns._fields)
+        self._open: tuple[list[float], ...] = ([], [], [], [])
+        self.width = 1
+        """Points in one full bucket."""
+
+    def __len__(self) -> int:
+        return len(self._columns[0]) + bool(self._open[0])
+
+    def extend(
+        self, steps: Sequence[float], epochs: Sequence[float], times: Sequence[float], values: Sequence[float]
+    ) -> None:
+        """Add points in their order of arrival, NaN for what is not known."""
+        position, count = self._fill_open(steps, epochs, times, values), len(values)
+        while count - position >= self.width:
+            if len(self._columns[0]) >= self._capacity:
+                self._double()
+                continue
+            room = self._capacity - len(self._columns[0])
+            take = min(room, (count - position) // self.width)
+            self._append_buckets(take, position, steps, epochs, times, values)
+            position += take * self.width
+        for pending, column in zip(self._open, (steps, epochs, times, values), strict=True):
+            pending.extend(column[position:])
+
+    def columns(self) -> Columns:
+        """All buckets, the unfinished one last. Copies: what was handed out never changes."""
+        copies = [column[:] for column in self._columns]
+        steps, epochs, times, values = self._open
+        if steps:
+            bucket = (steps[-1], epochs[-1], times[-1], *reduce_points(values))
+            for column, value in zip(copies, bucket, strict=True):
+                column.append(value)
+        return Columns(*copies)
+
+    def _fill_open(
+        self, steps: Sequence[float], epochs: Sequence[float], times: Sequence[float], values: Sequence[float]
+    ) -> int:
+        """Complete the unfinished bucket first; returns how many points that took."""
+        pending = len(self._open[0])
+        if not pending:
+            return 0
+        take = min(self.width - pending, len(values))
+        for waiting, column in zip(self._open, (steps, epochs, times, values), strict=True):
+            waiting.extend(column[:take])
+        if len(self._open[0]) == self.width:
+            full, self._open = self._open, ([], [], [], [])
+            if len(self._columns[0]) >= self._capacity:
+                self._double()
+                # The bucket is half a bucket of the new width: it stays open.
+                self._open = full
+                return take + self._fill_open(steps[take:], epochs[take:], times[take:], values[take:])
+            self._append_buckets(1, 0, *full)
+        return take
+
+    def _append_buckets(
+        self,
+        number: int,
+        start: int,
+        steps: Sequence[float],
+        epochs: Sequence[float],
+        times: Sequence[float],
+        values: Sequence[float],
+    ) -> None:
+        width, stop = self.width, start + number * self.width
+        ends = slice(start + width - 1, stop, width)
+        for column, source in zip(self._columns[:3], (steps, epochs, times), strict=True):
+            column.extend(source[ends])
+        if width == 1:
+            self._append_single(values[start:stop])
+            return
+        reduced = [reduce_points(values[at : at + width]) for at in range(start, stop, width)]
+        for column, made in zip(self._columns[3:], zip(*reduced, strict=True), strict=True):
+            column.extend(made)
+
+    def _append_single(self, values: Sequence[float]) -> None:
+        low, high, total, good, bad = self._columns[3:]
+        finite = [1.0 if math.isfinite(value) else 0.0 for value in values]
+        shown = [value if ok else NAN for value, ok in zip(values, finite, strict=True)]
+        low.extend(shown)
+        high.extend(shown)
+        total.extend(value if ok else 0.0 for value, ok in zip(values, finite, strict=True))
+        good.extend(finite)
+        bad.extend(1.0 - ok for ok in finite)
+
+    def _double(self) -> None:
+        self._columns = tuple(array("d", column) for column in join_pairs(Columns(*self._columns)))
+        self.width *= 2
+
+
+def reduce_points(values: Sequence[float]) -> tuple[float, float, float, float, float]:
+    """(low, high, total, good, bad) of some points; low and high are NaN when none is finite."""
+    total = sum(values)
+    if math.isfinite(total):
+        return min(values), max(values), total, float(len(values)), 0.0
+    finite = [value for value in values if math.isfinite(value)]
+    if not finite:
+        return NAN, NAN, 0.0, 0.0, float(len(values))
+    return min(finite), max(finite), _finite_sum(finite), float(len(finite)), float(len(values) - len(finite))
+
+
+def join_pairs(columns: Columns) -> Columns:
+    """Every two neighbouring buckets made one; an odd last one stays."""
+    step, epoch, time, low, high, total, good, bad = columns
+    return Columns(
+        _second(step),
+        _second(epoch),
+        _second(time),
+        _pairwise(_lower, low),
+        _pairwise(_higher, high),
+        _pairwise(_plus, total),
+        _pairwise(_plus, good),
+        _pairwise(_plus, bad),
+    )
+
+
+def _second(column: Sequence[float]) -> list[float]:
+    return [*column[1::2], *column[len(column) - len(column) % 2 :]]
+
+
+def _pairwise(join: object, column: Sequence[float]) -> list[float]:
+    assert callable(join)
+    return [*map(join, column[::2], column[1::2]), *column[len(column) - len(column) % 2 :]]
+
+
+def _lower(one: float, other: float) -> float:
+    """The lesser of two, where NaN stands for nothing."""
+    return one if one <= other or other != other else other
+
+
+def _higher(one: float, other: float) -> float:
+    """The greater of two, where NaN stands for nothing."""
+    return one if one >= other or other != other else other
+
+
+def _plus(one: float, other: float) -> float:
+    return one + other if math.isfinite(one + other) else max(one, other)
+
+
+def _finite_sum(values: Sequence[float]) -> float:
+    """A sum that stays finite: near the largest float the mean is off, and infinity would say there was no point."""
+    total = sum(values)
+    return total if math.isfinite(total) else max(values)
