@@ -1,0 +1,71 @@
+"""``python -P -m trainer TASK [options]``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from .control import Control
+from .errors import TrainingError, UsageError
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors are one sentence and a hint."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see `python -m {self.prog} --help`")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one task; 0: finished or stopped on request, 1: the training failed, 2: used wrongly."""
+    control = Control().install()
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(arguments, control)
+    except UsageError as error:
+        print(f"trainer: {error}", file=sys.stderr)
+        return 2
+    except TrainingError as error:
+        print(f"trainer: {error}", file=sys.stderr)
+        return 1
+
+
+def _dispatch(arguments: list[str], control: Control) -> int:
+    from .tasks import TASKS
+
+    if not arguments or arguments[0] in {"-h", "--help"}:
+        print(
+            f"usage: python -m trainer TASK [options]\n\ntasks: {', '.join(TASKS)}\n\n`TASK --help` lists its options."
+        )
+        return 0 if arguments else 2
+    name = arguments[0]
+    if name not in TASKS:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, TASKS, n=1)
+        raise UsageError(
+            f"there is no task {name!r}; " + (f"did you mean {near[0]}?" if near else f"tasks: {', '.join(TASKS)}")
+        )
+    return _train(name, arguments[1:], control)
+
+
+def _train(name: str, arguments: list[str], control: Control) -> int:
+    from . import options, tasks
+    from .run import run
+
+    task = tasks.find(name)
+    parser = _Parser(prog=f"trainer {name}", description=task.HELP)
+    task.add_arguments(parser.add_argument_group("task"))  # type: ignore[arg-type]
+    options.add_arguments(parser, task.DEFAULTS)
+    args = parser.parse_args(arguments)
+    if control.stop_requested:
+        return 0
+    run(name, args, os.environ, control)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+"""Checkpoint files: written whole or not at all, read without running code, the newest that loads is used."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .errors import UsageError
+
+FORMAT = "mpstui.trainer/1"
+BEST = "best.pt"
+_PATTERN = "step-*.pt"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A checkpoint that could be read."""
+
+    path: Path
+    state: Mapping[str, Any]
+
+
+class CheckpointFolder:
+    """The checkpoints of one training: ``step-00001234.pt``, the newest few, and ``best.pt``."""
+
+    def __init__(self, path: Path, keep: int) -> None:
+        self.path = path
+        self._keep = keep
+
+    def save(self, state: Mapping[str, Any], step: int, *, best: bool = False) -> Path:
+        """Write a checkpoint; a file with its name is always complete.
+
+        Raises:
+            OSError: it could not be written; what was there before still is.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        target = self.path / f"step-{step:08d}.pt"
+        _replace(target, lambda temporary: _write(temporary, {"format": FORMAT, **state}))
+        if best:
+            _replace(self.path / BEST, lambda temporary: _link_or_copy(target, temporary))
+        self._forget_old()
+        return target
+
+    def newest_first(self) -> list[Path]:
+        """Numbered checkpoints, the latest step first."""
+        return sorted(self.path.glob(_PATTERN), key=lambda path: (len(path.name), path.name), reverse=True)
+
+    def _forget_old(self) -> None:
+        for path in self.newest_first()[self._keep :]:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def load(path: Path, check: Callable[[Mapping[str, Any]], str | None]) -> Loaded:
+    """Read one checkpoint on the CPU, tensors and plain containers only.
+
+    Args:
+        check: says in a few words why a state does not fit, None when it does.
+
+    Raises:
+        UsageError: it is missing, truncated, not ours, or of another model; names the file and the remedy.
+    """
+    remedy = "name another checkpoint with --resume, or leave --resume out to start anew"
+    if not path.is_file():
+        raise UsageError(f"{path} does not exist; {remedy}")
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # zip, pickle and torch each raise their own kinds
+        reason = str(error).strip().partition("\n")[0][:160]
+        raise UsageError(
+            f"{path} cannot be read as a checkpoint ({reason}): it is truncated or not ours; {remedy}"
+        ) from error
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise UsageError(f"{path} was not written by this trainer; {remedy}")
+    misfit = check(state)
+    if misfit:
+        raise UsageError(f"{path} does not fit: {misfit}; use the options it was trained with, or leave --resume out")
+    return Loaded(path, state)
+
+
+def find(
+    asked: str, folder: Path, check: Callable[[Mapping[str, Any]], str | None], say: Callable[[str], None]
+) -> Loaded | None:
+    """The checkpoint that ``--resume`` means: a file, a folder, or ``latest`` in our own folder.
+
+    In a folder the newest that loads and fits is used, and ``say`` tells of every one that was passed over.
+
+    Returns:
+        None: ``latest`` was asked for and there is none yet.
+
+    Raises:
+        UsageError: a named file does not do, or none in a folder does.
+    """
+    if asked != "latest" and not Path(asked).is_dir():
+        return load(Path(asked), check)
+    where = folder if asked == "latest" else Path(asked)
+    candidates = CheckpointFolder(where, keep=1).newest_first() or sorted(where.glob("*.pt"))
+    if not candidates:
+        if asked == "latest":
+            return None
+        raise UsageError(f"--resume {asked}: no checkpoints (*.pt) in that folder; name one, or leave --resume out")
+    return _first_that_loads(candidates, check, say)
+
+
+def _first_that_loads(
+    candidates: list[Path], check: Callable[[Mapping[str, Any]], str | None], say: Callable[[str], None]
+) -> Loaded:
+    first: UsageError | None = None
+    for path in candidates:
+        try:
+            return load(path, check)
+        except UsageError as error:
+            first = first or error
+            say(f"passed over: {error}")
+    assert first is not None
+    raise first
+
+
+def _write(path: Path, state: Mapping[str, Any]) -> None:
+    with path.open("wb") as file:
+        try:
+            torch.save(dict(state), file)
+        except RuntimeError as error:  # torch's zip writer turns a full disk into this
+            raise OSError(str(error).partition("\n")[0]) from error
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    target.unlink(missing_ok=True)
+    try:
+        target.hardlink_to(source)
+    except OSError:  # a file system without hard links
+        shutil.copyfile(source, target)
+
+
+def _replace(target: Path, write: Callable[[Path], None]) -> None:
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        write(temporary)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)

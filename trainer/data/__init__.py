@@ -1,0 +1,1 @@
+"""Data sets: read from disk, or generated and said to be so."""

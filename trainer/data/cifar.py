@@ -1,0 +1,113 @@
+"""CIFAR-10 and CIFAR-100 in their published layout: pickled batches, read without letting a pickle run code."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..errors import UsageError
+from .images import ImageSet
+
+FOLDERS = {"cifar10": "cifar-10-batches-py", "cifar100": "cifar-100-python"}
+ARCHIVES = {
+    "cifar10": "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
+    "cifar100": "https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz",
+}
+_FILES = {
+    "cifar10": ([f"data_batch_{number}" for number in range(1, 6)], ["test_batch"]),
+    "cifar100": (["train"], ["test"]),
+}
+_LABELS = {"cifar10": b"labels", "cifar100": b"fine_labels"}
+_CLASSES = {"cifar10": 10, "cifar100": 100}
+_PIXELS = 3 * 32 * 32
+_ALLOWED = {
+    # What a pickled numpy array needs, under the names of numpy 1 and 2; _codecs.encode carries bytes in protocol 2.
+    ("numpy.core.multiarray", "_reconstruct"),
+    ("numpy._core.multiarray", "_reconstruct"),
+    ("numpy.core.multiarray", "scalar"),
+    ("numpy._core.multiarray", "scalar"),
+    ("numpy", "ndarray"),
+    ("numpy", "dtype"),
+    ("_codecs", "encode"),
+}
+
+
+class RestrictedUnpickler(pickle.Unpickler):
+    """Builds containers, bytes, numbers and numpy arrays; every other name is refused before it is looked up."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """The class behind a name in the pickle, if it is one of the few that arrays need."""
+        if (module, name) not in _ALLOWED:
+            raise pickle.UnpicklingError(f"{module}.{name} is not allowed in a data file")
+        return super().find_class(module.replace("numpy.core", "numpy._core") if _numpy_2() else module, name)
+
+
+def read(data: Path, dataset: str) -> ImageSet:
+    """Read ``dataset`` (cifar10 or cifar100) from ``data`` or the published folder inside it.
+
+    Raises:
+        UsageError: the folder is not CIFAR, or a file of it cannot be read; names it and the remedy.
+    """
+    folder = _folder(data, dataset)
+    train, validation = _FILES[dataset]
+    train_images, train_labels = _read_files(folder, train, dataset)
+    validation_images, validation_labels = _read_files(folder, validation, dataset)
+    name = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}[dataset]
+    return ImageSet(name, _CLASSES[dataset], train_images, train_labels, validation_images, validation_labels)
+
+
+def load_restricted(content: bytes) -> Any:
+    """Unpickle data that may come from anywhere.
+
+    Raises:
+        pickle.UnpicklingError: it names anything but containers and arrays.
+    """
+    return RestrictedUnpickler(io.BytesIO(content), encoding="bytes").load()
+
+
+def _folder(data: Path, dataset: str) -> Path:
+    needed = [name for names in _FILES[dataset] for name in names]
+    candidates = [data, data / FOLDERS[dataset]]
+    for folder in candidates:
+        if all((folder / name).is_file() for name in needed):
+            return folder
+    raise UsageError(
+        f"--data {data}: no {dataset} there (looked for {needed[0]} ... {needed[-1]} in it and in {FOLDERS[dataset]}/);"
+        f" unpack {ARCHIVES[dataset]} into that folder, or leave --data out to train on synthetic images"
+    )
+
+
+def _read_files(folder: Path, names: list[str], dataset: str) -> tuple[torch.Tensor, torch.Tensor]:
+    parts = [_read_file(folder / name, dataset) for name in names]
+    images = np.concatenate([pixels for pixels, _ in parts]).reshape(-1, 3, 32, 32)
+    labels = np.concatenate([values for _, values in parts])
+    return torch.from_numpy(images), torch.from_numpy(labels)
+
+
+def _read_file(path: Path, dataset: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    try:
+        record = load_restricted(path.read_bytes())
+        return _checked(record, _LABELS[dataset], _CLASSES[dataset])
+    except Exception as error:  # a hostile or broken pickle can raise anything
+        raise UsageError(f"{path} is not a {dataset} batch ({error}); unpack {ARCHIVES[dataset]} again") from error
+
+
+def _checked(
+    record: Mapping[bytes, Any], label_key: bytes, classes: int
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    pixels, labels = np.ascontiguousarray(record[b"data"]), np.asarray(record[label_key], dtype=np.int64)
+    if pixels.dtype != np.uint8 or pixels.shape != (len(labels), _PIXELS):
+        raise ValueError(f"pixels of type {pixels.dtype} and shape {pixels.shape} for {len(labels)} labels")
+    if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
+        raise ValueError(f"labels run from {labels.min()} to {labels.max()}")
+    return pixels, labels
+
+
+def _numpy_2() -> bool:
+    return int(np.__version__.partition(".")[0]) >= 2

@@ -1,0 +1,293 @@
+"""The device a training runs on. Every call that differs between MPS, CUDA and CPU is in this file.
+
+MPS rules that hold everywhere here: no ``non_blocking`` copies (they may silently deliver wrong data, pytorch#139550,
+pytorch#189690), no pinned memory, and no tensor operation outside the training thread (pytorch#197805).
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar
+
+import torch
+from torch import nn
+
+from mpstui.wire.heartbeat import DeviceReading, MemoryReading
+
+from .errors import UsageError
+
+NAMES = ("auto", "mps", "cuda", "cpu")
+_OUT_OF_MEMORY_TEXTS = ("out of memory", "Invalid buffer size")
+T = TypeVar("T")
+
+
+class Device:
+    """The CPU, and what the accelerators have in common with it."""
+
+    type: ClassVar[str] = "cpu"
+    shares_memory: ClassVar[bool] = True
+    """Whether tensors live in this process's ordinary memory, so that there is no cache to return."""
+
+    def __init__(self, index: int = 0) -> None:
+        self.torch = torch.device(self.type) if self.type != "cuda" else torch.device("cuda", index)
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        return platform.processor() or platform.machine() or "CPU"
+
+    def reading(self, precision: str) -> DeviceReading:
+        """The device as a heartbeat tells it."""
+        return DeviceReading(self.type, self.name, precision)
+
+    def put(self, batch: T) -> T:
+        """Tensors of a (nested) batch on this device."""
+        return _map_tensors(batch, self._copy)
+
+    def place(self, model: nn.Module) -> nn.Module:
+        """The model on this device. Convolutions run channels-last, which is faster on all three devices' CPUs and GPUs."""
+        if self.type != "mps" and any(isinstance(module, nn.Conv2d) for module in model.modules()):
+            return model.to(device=self.torch, memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+        return model.to(self.torch)
+
+    def memory(self) -> MemoryReading:
+        """The device's own counters in bytes; all unknown on the CPU, whose memory is the process's."""
+        return MemoryReading()
+
+    def empty_cache(self) -> None:
+        """Return cached memory to the system; waits for the device, so never once a step."""
+
+    def synchronize(self) -> None:
+        """Wait until everything queued is done."""
+
+    def limit_to(self, fraction: float) -> None:
+        """Hold this process to a fraction of the device's recommended maximum."""
+
+    def rng_state(self) -> dict[str, torch.Tensor]:
+        """States of the device's random generators, as CPU tensors."""
+        return {}
+
+    def set_rng_state(self, states: Mapping[str, Any]) -> None:
+        """Put back what :meth:`rng_state` gave; a state of another kind of device is left alone."""
+
+    def bf16_refusal(self) -> str | None:
+        """Why bfloat16 autocast cannot be had here; None when it can."""
+        return None
+
+    def fp16_refusal(self) -> str | None:
+        """Why float16 with loss scaling cannot be had here; None when it can."""
+        return "float16 training needs a GPU"
+
+    def compile_refusal(self) -> str | None:
+        """Why torch.compile is not to be tried here; None when it may be."""
+        return None
+
+    def fuses(self, optimizer: str) -> bool:
+        """Whether torch has a fused kernel of this optimizer for this device."""
+        return optimizer in {"sgd", "adam", "adamw"}
+
+    def distributed_backend(self) -> str:
+        """The process-group backend that carries this device's tensors."""
+        return "gloo"
+
+    def _copy(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.to(self.torch)
+
+
+class CudaDevice(Device):
+    """One NVIDIA (or ROCm) GPU."""
+
+    type = "cuda"
+    shares_memory = False
+
+    @property
+    def name(self) -> str:
+        """The GPU's model."""
+        return torch.cuda.get_device_name(self.torch)
+
+    def memory(self) -> MemoryReading:
+        """The caching allocator's counters and the size of the device."""
+        return MemoryReading(
+            allocated=torch.cuda.memory_allocated(self.torch),
+            driver=torch.cuda.memory_reserved(self.torch),
+            limit=torch.cuda.get_device_properties(self.torch).total_memory,
+        )
+
+    def empty_cache(self) -> None:
+        """Give cached blocks back to the driver."""
+        torch.cuda.empty_cache()
+
+    def synchronize(self) -> None:
+        """Wait for the GPU."""
+        torch.cuda.synchronize(self.torch)
+
+    def limit_to(self, fraction: float) -> None:
+        """Cap the caching allocator."""
+        torch.cuda.set_per_process_memory_fraction(fraction, self.torch)
+
+    def rng_state(self) -> dict[str, torch.Tensor]:
+        """The state of this GPU's generator."""
+        return {"cuda": torch.cuda.get_rng_state(self.torch)}
+
+    def set_rng_state(self, states: Mapping[str, Any]) -> None:
+        """Put back the state of a CUDA generator."""
+        if "cuda" in states:
+            torch.cuda.set_rng_state(states["cuda"], self.torch)
+
+    def bf16_refusal(self) -> str | None:
+        """Needs Ampere or newer to be worth it."""
+        if torch.cuda.get_device_capability(self.torch) >= (8, 0):
+            return None
+        return f"bfloat16 needs compute capability 8.0, {self.name} has less"
+
+    def fp16_refusal(self) -> str | None:
+        """Always there."""
+        return None
+
+    def distributed_backend(self) -> str:
+        """NCCL."""
+        return "nccl"
+
+    def _copy(self, tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.device.type == "cpu":
+            return tensor.pin_memory().to(self.torch, non_blocking=True)
+        return tensor.to(self.torch)
+
+
+class MpsDevice(Device):
+    """The GPU of an Apple silicon Mac."""
+
+    type = "mps"
+    shares_memory = False
+
+    @property
+    def name(self) -> str:
+        """The chip's name where torch (2.9+) tells it."""
+        get_name = getattr(torch.backends.mps, "get_name", None)
+        return str(get_name()) if get_name else "Apple GPU"
+
+    def memory(self) -> MemoryReading:
+        """Metal's counters of this process; they touch no tensor."""
+        recommended = getattr(torch.mps, "recommended_max_memory", None)  # torch 2.5+
+        return MemoryReading(
+            allocated=torch.mps.current_allocated_memory(),
+            driver=torch.mps.driver_allocated_memory(),
+            limit=recommended() if recommended else None,
+        )
+
+    def empty_cache(self) -> None:
+        """Give cached buffers back to Metal; commits and waits."""
+        torch.mps.empty_cache()
+
+    def synchronize(self) -> None:
+        """Wait for the command queue."""
+        torch.mps.synchronize()
+
+    def limit_to(self, fraction: float) -> None:
+        """Set the same hard cap as PYTORCH_MPS_HIGH_WATERMARK_RATIO."""
+        torch.mps.set_per_process_memory_fraction(fraction)
+
+    def rng_state(self) -> dict[str, torch.Tensor]:
+        """The state of the MPS generator."""
+        return {"mps": torch.mps.get_rng_state()}
+
+    def set_rng_state(self, states: Mapping[str, Any]) -> None:
+        """Put back the state of an MPS generator."""
+        if "mps" in states:
+            torch.mps.set_rng_state(states["mps"])
+
+    def bf16_refusal(self) -> str | None:
+        """autocast("mps") takes bfloat16 from torch 2.6 on macOS 14 on."""
+        newer = getattr(torch.backends.mps, "is_macos_or_newer", None)
+        return None if newer is None or newer(14, 0) else "bfloat16 on MPS needs macOS 14"
+
+    def fp16_refusal(self) -> str | None:
+        """GradScaler.unscale_ went through float64, which MPS lacks, until torch 2.8."""
+        return (
+            None
+            if torch_version() >= (2, 8)
+            else f"float16 loss scaling on MPS needs torch 2.8, this is {torch.__version__}"
+        )
+
+    def compile_refusal(self) -> str | None:
+        """Inductor has a usable Metal backend from torch 2.8 on."""
+        return (
+            None if torch_version() >= (2, 8) else f"torch.compile on MPS needs torch 2.8, this is {torch.__version__}"
+        )
+
+    def fuses(self, optimizer: str) -> bool:
+        """The fused MPS kernels take no ``found_inf``, which the guard against non-finite steps needs."""
+        return False
+
+
+def choose(name: str, *, local_rank: int = 0) -> tuple[Device, str | None]:
+    """The device asked for, and a sentence when ``auto`` had to pass one over.
+
+    Raises:
+        UsageError: this machine or this torch lacks the device; says how to go on.
+    """
+    if name == "auto":
+        return _best(local_rank)
+    refusal = _refusal(name)
+    if refusal:
+        raise UsageError(f"--device {name}: {refusal}; use --device cpu or --device auto")
+    return _make(name, local_rank), None
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether a device (or the system) had no memory left, told in an exception that can be survived."""
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in _OUT_OF_MEMORY_TEXTS)
+
+
+def torch_version() -> tuple[int, int]:
+    """Major and minor version of torch."""
+    major, minor = torch.__version__.split(".")[:2]
+    return int(major), int(minor)
+
+
+def _best(local_rank: int) -> tuple[Device, str | None]:
+    for name in ("cuda", "mps"):
+        if _refusal(name) is None:
+            failure = _try_out(_make(name, local_rank))
+            if failure is None:
+                return _make(name, local_rank), None
+            return Device(), f"{name} is there but failed a first tensor ({failure}); training on the CPU"
+    return Device(), None
+
+
+def _make(name: str, local_rank: int) -> Device:
+    if name == "cuda":
+        torch.cuda.set_device(local_rank)
+        return CudaDevice(local_rank)
+    return MpsDevice() if name == "mps" else Device()
+
+
+def _refusal(name: str) -> str | None:
+    if name == "cuda" and not torch.cuda.is_available():
+        return "torch sees no CUDA device here"
+    if name == "mps" and not torch.backends.mps.is_available():
+        system = "macOS" if sys.platform == "darwin" else sys.platform
+        return f"torch {torch.__version__} sees no MPS device on this machine ({system})"
+    return None
+
+
+def _try_out(device: Device) -> str | None:
+    try:
+        total = torch.ones(8, device=device.torch).sum().item()
+    except RuntimeError as error:
+        return str(error).partition("\n")[0]
+    return None if total == 8 else f"8 ones summed to {total}"
+
+
+def _map_tensors(value: Any, change: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: _map_tensors(item, change) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_map_tensors(item, change) for item in value)
+    return value

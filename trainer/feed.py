@@ -1,0 +1,76 @@
+"""Batches in the order of the epoch, made here or in worker processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from .distributed import Ranks
+from .order import SampleOrder, mixed
+from .tasks import Batch, Task
+
+Key = tuple[torch.Tensor, int]
+
+
+class Feed:
+    """The batches of this process: one for each optimizer step, the share of this rank."""
+
+    def __init__(self, task: Task, order: SampleOrder, ranks: Ranks, workers: int) -> None:
+        self.order = order
+        self._task = task
+        self._ranks = ranks
+        self._keys = _Keys()
+        self._loader = _loader(task, self._keys, workers) if workers else None
+
+    def epoch(self, epoch: int, first_step: int = 0) -> Iterator[tuple[Batch, int]]:
+        """Batches of an epoch from ``first_step`` on, each with the number of samples of the whole step."""
+        order = self.order.epoch(epoch)
+        sizes = [len(self.order.step(order, step)) for step in range(first_step, self.order.steps_per_epoch)]
+        keys = (self._key(order, epoch, step) for step in range(first_step, self.order.steps_per_epoch))
+        if self._loader is None:
+            yield from ((self._task.batch(*key), size) for key, size in zip(keys, sizes, strict=True))
+            return
+        self._keys.current = list(keys)
+        yield from zip(self._loader, sizes, strict=True)
+
+    def _key(self, order: torch.Tensor, epoch: int, step: int) -> Key:
+        share = self._ranks.share(self.order.step(order, step))
+        return share, mixed(self.order.seed, epoch, step, self._ranks.rank)
+
+
+class _Keys(Sampler[Key]):
+    """Hands workers what to make next; refilled every epoch, so that the workers persist."""
+
+    def __init__(self) -> None:
+        self.current: list[Key] = []
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self.current)
+
+    def __len__(self) -> int:
+        return len(self.current)
+
+
+class _Made(Dataset[Batch]):
+    """A data set whose index is the key of a whole batch."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    def __getitem__(self, key: Key) -> Batch:
+        return self._task.batch(*key)
+
+
+def _loader(task: Task, keys: _Keys, workers: int) -> DataLoader[Any]:
+    # Fork after Metal or CUDA has been touched can die or hang; every platform gets what macOS has anyway.
+    return DataLoader(
+        _Made(task),
+        batch_size=None,
+        sampler=keys,
+        num_workers=workers,
+        persistent_workers=True,
+        multiprocessing_context="spawn",
+    )

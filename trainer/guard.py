@@ -1,0 +1,51 @@
+"""Keeps a non-finite step from reaching the weights without asking the device anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch.optim import Optimizer
+
+_NEVER = -1
+
+
+class FiniteGuard:
+    """A flag on the device that a non-finite loss or gradient raises, once and for all.
+
+    Behind it the weights stand still: fused kernels skip their step (``found_inf``), other optimizers see gradients of
+    zero. The flag travels with the next report, so it costs no read-back of its own.
+    """
+
+    def __init__(self, device: torch.device, *, skips_by_kernel: bool) -> None:
+        self.first_bad_step = torch.full((), _NEVER, dtype=torch.int32, device=device)
+        """The step whose loss or gradient was not finite; below 0: none so far."""
+        self._skips_by_kernel = skips_by_kernel
+
+    def watch(self, value: torch.Tensor, step: int) -> None:
+        """Raise the flag if ``value`` (any shape) holds NaN or infinity."""
+        fresh = ~torch.isfinite(value).all() & (self.first_bad_step < 0)
+        self.first_bad_step.masked_fill_(fresh, step)
+
+    def protect(self, optimizer: Optimizer, parameters: Sequence[torch.Tensor]) -> None:
+        """Call between backward and the optimizer's step."""
+        bad = self.first_bad_step >= 0
+        if self._skips_by_kernel:
+            optimizer.grad_scale = None  # type: ignore[attr-defined]
+            optimizer.found_inf = bad.float()  # type: ignore[attr-defined]
+            return
+        for parameter in parameters:
+            if parameter.grad is not None:
+                parameter.grad.masked_fill_(bad, 0.0)
+
+
+def gradient_norm(parameters: Sequence[torch.Tensor]) -> torch.Tensor:
+    """2-norm over all gradients together, a scalar on their device."""
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    return torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+
+
+def clip_gradients(parameters: Sequence[torch.Tensor], norm: torch.Tensor, most: float) -> None:
+    """Scale all gradients so that their common norm is ``most`` at the highest; no read-back."""
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    torch._foreach_mul_(gradients, (most / (norm + 1e-6)).clamp(max=1.0))

@@ -1,0 +1,97 @@
+"""Everything one training consists of, put together once and handed to the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+from torch.optim import Optimizer
+
+from . import rng
+from .checkpoint import CheckpointFolder
+from .control import Control
+from .device import Device
+from .distributed import Group
+from .ema import WeightAverage
+from .feed import Feed
+from .network import Network
+from .optimizers import load_state
+from .options import Options
+from .precision import Precision
+from .progress import Progress
+from .reports import Reports
+from .schedule import Schedule
+from .step import Stepper
+from .tasks import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """The parts of a training."""
+
+    name: str
+    task: Task
+    options: Options
+    seed: int
+    device: Device
+    precision: Precision
+    model: nn.Module
+    network: Network
+    optimizer: Optimizer
+    schedule: Schedule
+    stepper: Stepper
+    feed: Feed
+    average: WeightAverage | None
+    folder: CheckpointFolder
+    progress: Progress
+    reports: Reports
+    control: Control
+    group: Group
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that a resumed run needs to go on as if it had never stopped."""
+        order = self.feed.order
+        return {
+            "task": self.name,
+            "signature": dict(self.task.signature),
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "optimizer_name": self.options.optimizer,
+            "scheduler": {"step": self.progress.step, "total_steps": self.schedule.total_steps},
+            "scaler": self.stepper.scaler.state_dict(),
+            "average": self.average.state_dict() if self.average else None,
+            "rng": rng.capture(self.device),
+            "progress": self.progress.state_dict(),
+            "order": {
+                "seed": self.seed,
+                "size": order.size,
+                "batch_size": self.stepper.micro_batch,
+                "step_size": order.step_size,
+            },
+            "device": self.device.type,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Put back :meth:`state_dict`, whichever device it was written on. ``progress`` is taken by whoever made us.
+
+        Raises:
+            ValueError: optimizer state or averages do not fit.
+            RuntimeError: model weights do not fit.
+        """
+        self.model.load_state_dict(state["model"])
+        if state["optimizer_name"] == self.options.optimizer:
+            load_state(self.optimizer, state["optimizer"])
+        else:
+            self.reports.notify(
+                "note", f"{self.options.optimizer} starts afresh: the checkpoint is {state['optimizer_name']}'s"
+            )
+        if state["scaler"] and self.stepper.scaler.is_enabled():
+            self.stepper.scaler.load_state_dict(state["scaler"])
+        if self.average and state["average"]:
+            self.average.load_state_dict(state["average"])
+        if self.group.ranks.leads:
+            rng.restore(state["rng"], self.device)
+        else:
+            rng.seed_everything(self.seed + self.group.ranks.rank + self.progress.step)

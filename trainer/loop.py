@@ -1,0 +1,199 @@
+"""The training loop that every task shares: steps, reports, validation, checkpoints, requests, a clean end."""
+
+from __future__ import annotations
+
+import gc
+import time
+
+import torch
+
+from mpstui.wire.records import Request
+
+from .errors import TrainingError
+from .job import Job
+from .optimizers import set_learning_rate
+
+_LONGEST_SAVE_SECONDS = 300.0
+_EVALUATION_SILENCE_SECONDS = 120.0
+
+
+class Loop:
+    """Drives a job from where its progress stands to the end, or to a request to stop."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._progress = job.progress
+        self._reports = job.reports
+        self._options = job.options
+        self._lr = 0.0
+        self._saved_step = job.progress.step if job.options.resume else -1
+
+    def run(self) -> None:
+        """Train.
+
+        Raises:
+            TrainingError: the loss became non-finite, or the last checkpoint could not be written.
+        """
+        self._reports.restart_clock()
+        while self._progress.epoch <= self._options.epochs:
+            if not self._train_epoch() or not self._end_epoch():
+                self._end_early()
+                return
+        self._reports.phase("done", self._progress, expect_next_in=0.0)
+        self._reports.say(f"done: {self._progress.step} steps")
+
+    def _train_epoch(self) -> bool:
+        """The rest of the current epoch; False when it was left early."""
+        progress = self._progress
+        if self._should_stop():
+            return False
+        self._job.model.train()
+        for batch, total in self._job.feed.epoch(progress.epoch, progress.epoch_step):
+            self._lr = set_learning_rate(self._job.optimizer, self._job.schedule.factor(progress.step))
+            self._job.stepper.step(batch, total, progress.step + 1)
+            self._after_step()
+            if self._should_stop():
+                return False
+        return True
+
+    def _after_step(self) -> None:
+        job, progress, options = self._job, self._progress, self._options
+        progress.step += 1
+        progress.epoch_step += 1
+        if job.average:
+            job.average.update()
+        self._reports.step_done(progress)
+        if progress.step == 1:
+            self._reports.notify("first_step", "the first step is done")
+        if self._report_due():
+            self._report()
+        for request in self._reports.reporter.requests():
+            self._answer(request)
+        if options.empty_cache_every and progress.step % options.empty_cache_every == 0:
+            job.device.empty_cache()
+        if options.save_steps and progress.step % options.save_steps == 0:
+            self._save()
+
+    def _report_due(self) -> bool:
+        every = self._options.report_every
+        if every:
+            return self._progress.step % every == 0
+        return self._progress.step == 1 or self._reports.due()
+
+    def _report(self) -> None:
+        """Read the device back, tell what it says, and end a training that has gone wrong.
+
+        Raises:
+            TrainingError: a step since the last report was not finite; its weights were never changed by it.
+        """
+        reading = self._job.stepper.read()
+        if not reading.samples:
+            return
+        if reading.first_bad_step >= 0:
+            self._reports.report(self._progress, reading, self._lr)
+            raise TrainingError(self._non_finite(reading.first_bad_step))
+        self._progress.add(reading)
+        self._reports.report(self._progress, reading, self._lr)
+
+    def _non_finite(self, step: int) -> str:
+        kept = self._job.folder.newest_first()
+        last = f"the last good checkpoint is {kept[0]}" if kept else "there is no checkpoint yet"
+        return (
+            f"the loss or its gradient became non-finite (NaN or infinity) at step {step}, the weights were kept from it;"
+            f" {last}; resume with a lower --lr, with --clip 1, or with --precision fp32"
+        )
+
+    def _should_stop(self) -> bool:
+        limit = self._options.stop_after
+        wanted = self._job.control.stop_requested or (limit > 0 and self._progress.step >= limit)
+        return self._job.group.any(wanted)
+
+    def _end_early(self) -> None:
+        """Save and leave with everything told."""
+        reason = self._job.control.signal_name or "--stop-after"
+        self._reports.notify("note", f"stopping at step {self._progress.step} ({reason})")
+        if not self._save():
+            raise TrainingError("stopped, but the checkpoint could not be written; the one before it is intact")
+        self._reports.say("stopped: the checkpoint is saved, --resume latest goes on from here")
+
+    def _end_epoch(self) -> bool:
+        """Validate and save what is due; False when asked to stop meanwhile."""
+        self._report()
+        epoch, options = self._progress.epoch, self._options
+        last = epoch == options.epochs
+        best = False
+        if last or epoch % options.eval_every == 0:
+            metrics = self._evaluate()
+            if metrics is None:
+                return False
+            best = self._is_best(metrics)
+        self._progress.next_epoch()
+        if best or last or (options.save_every and epoch % options.save_every == 0):
+            self._save(best=best)
+        self._reports.restart_clock()
+        return True
+
+    def _evaluate(self) -> dict[str, float] | None:
+        """Validation metrics; None when a stop was asked for before they were complete."""
+        job, started = self._job, time.monotonic()
+        if not job.group.ranks.leads:
+            return {} if not job.group.any(False) else None
+        metrics = self._validation_metrics()
+        if job.group.any(metrics is None) or metrics is None:
+            return None
+        self._reports.validated(self._progress, metrics, time.monotonic() - started)
+        return metrics
+
+    def _validation_metrics(self) -> dict[str, float] | None:
+        job = self._job
+        self._reports.phase("eval", self._progress, expect_next_in=_EVALUATION_SILENCE_SECONDS)
+        job.model.eval()
+        found: dict[str, float] | None = None
+        weights = job.average.swapped_in() if job.average else torch.no_grad()
+        with weights, torch.no_grad(), job.precision.autocast():
+            for found in job.task.evaluate(job.model, job.device):
+                self._reports.reporter.beat(expect_next_in=_EVALUATION_SILENCE_SECONDS)
+                if job.control.stop_requested and found is None:
+                    break
+        job.model.train()
+        return found
+
+    def _is_best(self, metrics: dict[str, float]) -> bool:
+        (name, direction) = next(iter(self._job.task.DEFAULTS.better.items()))
+        return name in metrics and self._progress.improves(metrics[name], higher_is_better=direction == "max")
+
+    def _save(self, *, best: bool = False) -> bool:
+        """Write a checkpoint; a failure is told and survived. False when it failed."""
+        progress = self._progress
+        self._report()
+        if not self._job.group.ranks.leads or (self._saved_step == progress.step and not best):
+            return True
+        self._reports.phase("save", progress, expect_next_in=_LONGEST_SAVE_SECONDS)
+        try:
+            path = self._job.folder.save(self._job.state_dict(), progress.step, best=best)
+        except OSError as error:
+            self._reports.notify("note", f"the checkpoint could not be written ({error}); the training goes on")
+            return False
+        self._saved_step = progress.step
+        self._reports.saved(str(path), progress.step)
+        self._reports.restart_clock()
+        return True
+
+    def _answer(self, request: Request) -> None:
+        if request.action == "save":
+            ok = self._save()
+            text = f"saved at step {self._progress.step}" if ok else "the checkpoint could not be written"
+            self._reports.reporter.answer(request, ok=ok, text=text)
+            return
+        before, after = self._clear_cache()
+        freed = max(0, before - after) if before is not None and after is not None else 0
+        text = f"freed {freed / 2**20:,.0f} MiB" if before is not None else "nothing to free"
+        self._reports.reporter.answer(request, ok=True, text=text, before=before, after=after, freed=freed)
+
+    def _clear_cache(self) -> tuple[int | None, int | None]:
+        """Return the device's cached memory; driver memory before and after, in bytes."""
+        device = self._job.device
+        before = device.memory().driver
+        gc.collect()
+        device.empty_cache()
+        return before, device.memory().driver

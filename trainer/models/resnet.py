@@ -1,0 +1,112 @@
+"""Residual networks for small images: ResNet-18 (He et al., 2016) with a 3x3 stem, and Wide ResNet (Zagoruyko, 2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class BasicBlock(nn.Module):
+    """Two 3x3 convolutions and a shortcut; batch norm after each convolution."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = _conv3x3(inputs, outputs, stride)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.conv2 = _conv3x3(outputs, outputs, 1)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False), nn.BatchNorm2d(outputs)
+            )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch, inputs, height, width) -> (batch, outputs, height / stride, width / stride)."""
+        out = F.relu(self.bn1(self.conv1(x)), inplace=True)
+        out = self.bn2(self.conv2(out))
+        return F.relu(out + self.shortcut(x), inplace=True)
+
+
+class ResNet(nn.Module):
+    """The CIFAR variant: 3x3 stem without max-pool, one stage a width, the first at full resolution."""
+
+    def __init__(self, blocks: Sequence[int], width: int, classes: int, channels: int = 3) -> None:
+        super().__init__()
+        self.conv1 = _conv3x3(channels, width, 1)
+        self.bn1 = nn.BatchNorm2d(width)
+        stages: list[nn.Module] = []
+        inputs = width
+        for stage, count in enumerate(blocks):
+            outputs = width << stage
+            strides = [1 if stage == 0 else 2] + [1] * (count - 1)
+            stages += [BasicBlock(inputs if i == 0 else outputs, outputs, stride) for i, stride in enumerate(strides)]
+            inputs = outputs
+        self.stages = nn.Sequential(*stages)
+        self.head = nn.Linear(inputs, classes)
+        _initialise(self)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch, channels, height, width) -> logits (batch, classes)."""
+        out = F.relu(self.bn1(self.conv1(x)), inplace=True)
+        out = self.stages(out)
+        return self.head(out.mean(dim=(2, 3)))  # type: ignore[no-any-return]
+
+
+class PreActivationBlock(nn.Module):
+    """Batch norm and ReLU before each convolution, as Wide ResNets have it."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.bn1 = nn.BatchNorm2d(inputs)
+        self.conv1 = _conv3x3(inputs, outputs, stride)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.conv2 = _conv3x3(outputs, outputs, 1)
+        self.shortcut: nn.Module | None = None
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch, inputs, height, width) -> (batch, outputs, height / stride, width / stride)."""
+        activated = F.relu(self.bn1(x), inplace=True)
+        kept = x if self.shortcut is None else self.shortcut(activated)
+        out = self.conv1(activated)
+        return kept + self.conv2(F.relu(self.bn2(out), inplace=True))  # type: ignore[no-any-return]
+
+
+class WideResNet(nn.Module):
+    """WRN-depth-factor: three stages of (depth - 4) / 6 blocks, widths 16, 32 and 64 times ``factor``."""
+
+    def __init__(self, depth: int, factor: int, classes: int, channels: int = 3) -> None:
+        super().__init__()
+        self.conv1 = _conv3x3(channels, 16, 1)
+        stages: list[nn.Module] = []
+        inputs = 16
+        for stage in range(3):
+            outputs = (16 << stage) * factor
+            for block in range((depth - 4) // 6):
+                stages.append(PreActivationBlock(inputs, outputs, 2 if stage and block == 0 else 1))
+                inputs = outputs
+        self.stages = nn.Sequential(*stages)
+        self.bn = nn.BatchNorm2d(inputs)
+        self.head = nn.Linear(inputs, classes)
+        _initialise(self)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch, channels, height, width) -> logits (batch, classes)."""
+        out = F.relu(self.bn(self.stages(self.conv1(x))), inplace=True)
+        return self.head(out.mean(dim=(2, 3)))  # type: ignore[no-any-return]
+
+
+def _conv3x3(inputs: int, outputs: int, stride: int) -> nn.Conv2d:
+    return nn.Conv2d(inputs, outputs, 3, stride=stride, padding=1, bias=False)
+
+
+def _initialise(model: nn.Module) -> None:
+    """He initialisation by fan-out for convolutions (He et al., 2015); torch's default elsewhere."""
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

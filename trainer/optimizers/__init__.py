@@ -1,0 +1,80 @@
+"""Optimizers by name. Those of torch are used where torch (2.6) has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.optim import SGD, Adam, AdamW, Optimizer, RAdam
+
+from .lion import Lion
+from .muon import Muon
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """An optimizer and the values it is known to work with."""
+
+    lr: float
+    weight_decay: float
+    make: Callable[..., Optimizer]
+    settings: Mapping[str, Any]
+
+
+RECIPES: dict[str, Recipe] = {
+    "sgd": Recipe(0.1, 5e-4, SGD, {"momentum": 0.9, "nesterov": True}),
+    "adam": Recipe(1e-3, 0.0, Adam, {}),
+    "adamw": Recipe(1e-3, 0.05, AdamW, {}),
+    "radam": Recipe(1e-3, 1e-4, RAdam, {"decoupled_weight_decay": True}),
+    "lion": Recipe(2e-4, 0.2, Lion, {}),
+    "muon": Recipe(0.02, 0.01, Muon, {}),
+}
+
+
+def build(
+    name: str, groups: Iterable[dict[str, Any]], *, lr: float | None, weight_decay: float | None, fused: bool
+) -> Optimizer:
+    """An optimizer over a task's parameter groups; ``lr_scale`` of a group multiplies its learning rate."""
+    recipe = RECIPES[name]
+    peak = recipe.lr if lr is None else lr
+    settings = {**recipe.settings, **({"fused": True} if fused else {})}
+    decay = recipe.weight_decay if weight_decay is None else weight_decay
+    ready = [_ready(group, peak) for group in groups]
+    return recipe.make(ready, lr=peak, weight_decay=decay, **settings)
+
+
+def set_learning_rate(optimizer: Optimizer, factor: float) -> float:
+    """Scale every group's peak learning rate; returns that of the first group."""
+    for group in optimizer.param_groups:
+        group["lr"] = group["peak_lr"] * factor
+    return float(optimizer.param_groups[0]["lr"])
+
+
+def load_state(optimizer: Optimizer, state: Mapping[str, Any]) -> None:
+    """Load moments from a checkpoint; hyperparameters and kernels stay those of this run and this device.
+
+    A checkpoint from a GPU says ``fused``; on another device that would fail, or put step counters where they hurt.
+
+    Raises:
+        ValueError: the checkpoint's groups have other sizes.
+    """
+    current = optimizer.state_dict()["param_groups"]
+    saved = state["param_groups"]
+    if [len(group["params"]) for group in saved] != [len(group["params"]) for group in current]:
+        raise ValueError("it was written by an optimizer with other parameter groups")
+    groups = [{**mine, "params": theirs["params"]} for mine, theirs in zip(current, saved, strict=True)]
+    optimizer.load_state_dict({"state": state["state"], "param_groups": groups})
+
+
+def with_weight_decay_on_matrices(model: torch.nn.Module) -> list[dict[str, Any]]:
+    """The usual two groups: weights of two or more dimensions decay and suit Muon, biases and norms do not."""
+    matrices = [weight for weight in model.parameters() if weight.requires_grad and weight.ndim >= 2]
+    others = [weight for weight in model.parameters() if weight.requires_grad and weight.ndim < 2]
+    return [{"params": matrices, "muon": True}, {"params": others, "weight_decay": 0.0}]
+
+
+def _ready(group: dict[str, Any], peak: float) -> dict[str, Any]:
+    own = peak * float(group.get("lr_scale", 1.0))
+    return {**group, "lr": own, "peak_lr": own}

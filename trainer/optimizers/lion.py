@@ -1,0 +1,53 @@
+"""Lion: the sign of an interpolated momentum (Chen et al., Symbolic Discovery of Optimization Algorithms, 2023)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+
+class Lion(Optimizer):
+    """Algorithm 2 of the paper, with decoupled weight decay; all tensors of a group in one call each."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 2e-4,
+        betas: tuple[float, float] = (0.9, 0.99),
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """One update; a closure is evaluated first, as torch's own optimizers do."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            self._update(group)
+        return loss
+
+    def _update(self, group: dict[str, Any]) -> None:
+        weights = [weight for weight in group["params"] if weight.grad is not None]
+        if not weights:
+            return
+        gradients = [weight.grad for weight in weights]
+        momenta = [self._momentum(weight) for weight in weights]
+        first, second = group["betas"]
+        directions = torch._foreach_lerp(momenta, gradients, 1 - first)
+        torch._foreach_sign_(directions)
+        torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
+        torch._foreach_add_(weights, directions, alpha=-group["lr"])
+        torch._foreach_lerp_(momenta, gradients, 1 - second)
+
+    def _momentum(self, weight: torch.Tensor) -> torch.Tensor:
+        state = self.state[weight]
+        if not state:
+            state["momentum"] = torch.zeros_like(weight)
+        momentum: torch.Tensor = state["momentum"]
+        return momentum

@@ -1,0 +1,129 @@
+"""What a training says: lines for people, points and heartbeats for the monitor, all on the training thread."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from mpstui.agent.reporter import Reporter
+from mpstui.wire.heartbeat import CheckpointNote
+
+from .progress import Progress
+from .step import Reading
+
+REPORT_SECONDS = 1.0
+LINE_SECONDS = 5.0
+_PATIENCE_STEPS = 20
+_LEAST_PATIENCE_SECONDS = 15.0
+
+
+class Reports:
+    """One voice for the loop; only the leading rank speaks."""
+
+    def __init__(
+        self,
+        reporter: Reporter,
+        *,
+        epochs: int,
+        steps_per_epoch: int,
+        leads: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.reporter = reporter
+        self._epochs = epochs
+        self._steps_per_epoch = steps_per_epoch
+        self._leads = leads
+        self._clock = clock
+        self._last_report = self._last_line = float("-inf")
+        self._speed_since = clock()
+        self._speed_steps = 0
+        self._step_seconds = 1.0
+        self._metrics: dict[str, float] = {}
+
+    def say(self, text: str) -> None:
+        """One line on standard output."""
+        if self._leads:
+            print(text, flush=True)
+
+    def notify(self, name: str, text: str, **details: Any) -> None:
+        """An event, and the same sentence as a line."""
+        self.say(f"{name}: {text}")
+        self.reporter.event(name, text, **details)
+
+    def restart_clock(self) -> None:
+        """Forget the time since the last report: it went into something else than steps."""
+        self._speed_since, self._speed_steps = self._clock(), 0
+
+    def step_done(self, progress: Progress) -> None:
+        """Count a step; writes a heartbeat when one is due."""
+        self._speed_steps += 1
+        patience = max(_LEAST_PATIENCE_SECONDS, _PATIENCE_STEPS * self._step_seconds)
+        self.reporter.beat("train", expect_next_in=patience, **self._position(progress))
+
+    def due(self) -> bool:
+        """Whether a second has passed since the last report."""
+        return self._clock() - self._last_report >= REPORT_SECONDS
+
+    def report(self, progress: Progress, reading: Reading, lr: float) -> None:
+        """A point of training: means since the last one."""
+        self._last_report = now = self._clock()
+        speeds = self._speeds(now, reading.samples)
+        means = dict(reading.means)
+        self.reporter.point(progress.step, progress.epoch, **means, lr=lr, **speeds)
+        loss = means.pop("loss", None)
+        known = self._metrics | means
+        self.reporter.beat(loss=loss, lr=lr, metrics=known, **speeds, **self._position(progress))
+        self._metrics = known
+        if now - self._last_line >= LINE_SECONDS and loss is not None:
+            self._last_line = now
+            self.say(self._line(progress, loss, lr, speeds.get("steps_per_second")))
+
+    def phase(self, name: str, progress: Progress, *, expect_next_in: float, **facts: Any) -> None:
+        """Announce a phase before it starts, with the seconds it may stay silent."""
+        self.reporter.beat(name, expect_next_in=expect_next_in, **facts, **self._position(progress))
+
+    def validated(self, progress: Progress, metrics: dict[str, float], seconds: float) -> None:
+        """The end of an epoch: training means and validation metrics as one point."""
+        means = {f"epoch_{name}": value for name, value in progress.epoch_means().items() if name != "grad_norm"}
+        self.reporter.point(progress.step, progress.epoch, **means, **metrics)
+        self._metrics = self._metrics | metrics
+        self.reporter.beat(metrics=self._metrics)
+        loss = progress.epoch_means().get("loss")
+        shown = " ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+        head = f"epoch {progress.epoch}/{self._epochs} done"
+        self.say(f"{head}: train_loss {loss:.4f} {shown} ({seconds:.1f} s)" if loss is not None else f"{head}: {shown}")
+
+    def saved(self, path: str, step: int) -> None:
+        """A checkpoint is on disk."""
+        note = CheckpointNote(path, step, time.time())
+        self.reporter.beat(checkpoint=note)
+        self.reporter.event("checkpoint", f"saved {path}", path=path, step=step)
+
+    def fail(self, text: str) -> None:
+        """One sentence on standard error."""
+        print(f"trainer: {text}", file=sys.stderr, flush=True)
+
+    def _position(self, progress: Progress) -> dict[str, Any]:
+        return {
+            "epoch": min(progress.epoch, self._epochs),
+            "epochs": self._epochs,
+            "step": progress.step,
+            "steps": self._epochs * self._steps_per_epoch,
+            "epoch_step": progress.epoch_step,
+            "epoch_steps": self._steps_per_epoch,
+        }
+
+    def _speeds(self, now: float, samples: int) -> dict[str, float]:
+        elapsed, steps = now - self._speed_since, self._speed_steps
+        self._speed_since, self._speed_steps = now, 0
+        if elapsed <= 0 or not steps:
+            return {}
+        self._step_seconds = elapsed / steps
+        return {"steps_per_second": steps / elapsed, "samples_per_second": samples / elapsed}
+
+    def _line(self, progress: Progress, loss: float, lr: float, speed: float | None) -> str:
+        total = self._epochs * self._steps_per_epoch
+        head = f"epoch {progress.epoch}/{self._epochs} step {progress.step}/{total} loss {loss:.4f} lr {lr:.3g}"
+        return head if speed is None else f"{head} {speed:.3g} steps/s"

@@ -1,0 +1,160 @@
+"""One optimizer step: micro-batches, loss scaling, clipping, and what to do when the device runs out of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch.optim import Optimizer
+
+from .device import Device, is_out_of_memory
+from .distributed import Ranks, unsynchronised
+from .guard import FiniteGuard, clip_gradients, gradient_norm
+from .network import Network
+from .precision import Precision
+from .tasks import Batch, Task
+
+Notify = Callable[[str, str], None]
+"""Takes an event's name and its sentence."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a read-back found: means over the samples since the last one."""
+
+    samples: int
+    means: dict[str, float] = field(default_factory=dict)
+    first_bad_step: int = -1
+
+
+class Stepper:
+    """Turns batches into weight updates; holds its sums on the device until somebody asks (:meth:`read`)."""
+
+    def __init__(
+        self,
+        task: Task,
+        network: Network,
+        optimizer: Optimizer,
+        device: Device,
+        precision: Precision,
+        *,
+        micro_batch: int,
+        clip: float,
+        ranks: Ranks,
+        notify: Notify,
+    ) -> None:
+        self.micro_batch = micro_batch
+        self.scaler = precision.scaler()
+        self._task = task
+        self._network = network
+        self._optimizer = optimizer
+        self._device = device
+        self._precision = precision
+        self._clip = clip
+        self._ranks = ranks
+        self._notify = notify
+        self._parameters = [weight for group in optimizer.param_groups for weight in group["params"]]
+        fused = bool(optimizer.defaults.get("fused")) and not self.scaler.is_enabled()
+        self._guard = FiniteGuard(device.torch, skips_by_kernel=fused)
+        self._sums: dict[str, torch.Tensor] = {}
+        self._samples = 0
+        self._norm: torch.Tensor | None = None
+
+    def step(self, batch: Batch, total: int, number: int) -> None:
+        """Update the weights once.
+
+        Args:
+            batch: this rank's samples of the step; every tensor has them in its first dimension.
+            total: samples of the step over all ranks.
+            number: of this step, from 1, for the guard.
+
+        Raises:
+            RuntimeError: out of memory with a single sample, or anything the model itself raises.
+        """
+        while (failure := self._try(batch, total, number)) is not None:
+            self._recover(failure)
+
+    def read(self) -> Reading:
+        """Wait for the device and return the means since the last call; the only read-back there is."""
+        names = list(self._sums)
+        if not names:
+            return Reading(0)
+        values = [self._sums[name] / self._samples for name in names]
+        norm = self._norm if self._norm is not None else torch.zeros_like(values[0])
+        found = torch.stack([*values, norm, self._guard.first_bad_step.to(norm.dtype)]).tolist()
+        reading = Reading(
+            self._samples, {**dict(zip(names, found, strict=False)), "grad_norm": found[-2]}, int(found[-1])
+        )
+        self._sums, self._samples = {}, 0
+        return reading
+
+    def _try(self, batch: Batch, total: int, number: int) -> str | None:
+        """One attempt; a failure that can be survived comes back as its text, free of the frames that hold memory."""
+        self._optimizer.zero_grad(set_to_none=True)
+        try:
+            sums, samples = self._backward(batch, total, number)
+            self._update(number)
+        except (RuntimeError, MemoryError) as error:
+            if not self._survivable(error):
+                raise
+            return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        for name, value in sums.items():
+            self._sums[name] = self._sums[name] + value if name in self._sums else value
+        self._samples += samples
+        return None
+
+    def _backward(self, batch: Batch, total: int, number: int) -> tuple[dict[str, torch.Tensor], int]:
+        samples = len(next(iter(batch.values())))
+        weight = self._ranks.weight(total)
+        sums: dict[str, torch.Tensor] = {}
+        for start in range(0, samples, self.micro_batch):
+            stop = min(start + self.micro_batch, samples)
+            part = self._device.put({name: tensor[start:stop] for name, tensor in batch.items()})
+            if stop < samples:
+                with unsynchronised(self._network):
+                    self._micro(part, stop - start, weight, sums, number)
+            else:
+                self._micro(part, stop - start, weight, sums, number)
+        return sums, samples
+
+    def _micro(self, part: Batch, count: int, weight: float, sums: dict[str, torch.Tensor], number: int) -> None:
+        with self._precision.autocast():
+            loss = self._task.loss(self._network, part)
+        self._guard.watch(loss.value.detach(), number)
+        self.scaler.scale(loss.value * (count * weight)).backward()  # type: ignore[no-untyped-call]
+        for name, value in {"loss": loss.value, **loss.metrics}.items():
+            addend = value.detach().float() * count
+            sums[name] = sums[name] + addend if name in sums else addend
+
+    def _update(self, number: int) -> None:
+        if self.scaler.is_enabled():
+            self.scaler.unscale_(self._optimizer)
+        self._norm = gradient_norm(self._parameters)
+        if not self.scaler.is_enabled():  # fp16 overflows now and then: the scaler skips that step and halves its scale
+            self._guard.watch(self._norm, number)
+        if self._clip:
+            clip_gradients(self._parameters, self._norm, self._clip)
+        self._guard.protect(self._optimizer, self._parameters)
+        self.scaler.step(self._optimizer)
+        self.scaler.update()
+
+    def _survivable(self, error: BaseException) -> bool:
+        if self._ranks.world_size > 1:
+            return False  # the other ranks already wait inside a collective for this one
+        return self._network.compiled or (is_out_of_memory(error) and self.micro_batch > 1)
+
+    def _recover(self, failure: str) -> None:
+        if self._network.compiled and "out of memory" not in failure:
+            self._network.run_eagerly()
+            self._notify("note", f"compiling failed ({failure}): training without it")
+            return
+        self._optimizer.zero_grad(set_to_none=True)
+        self._device.empty_cache()
+        halved = max(1, self.micro_batch // 2)
+        self._notify(
+            "note",
+            f"out of memory with micro-batches of {self.micro_batch} ({failure}):"
+            f" going on with {halved} and twice the accumulation, the optimizer step keeps its samples",
+        )
+        self.micro_batch = halved

@@ -1,0 +1,114 @@
+"""The training programs: what each one is called, and the small protocol by which the shared loop drives it.
+
+Adding a task is one file here, one line in ``TASKS``, one test. Nothing heavy is imported by this module.
+
+The loop asks a task for a batch by *sample numbers and a seed*. A batch is therefore a pure function of its arguments,
+which is what makes a resumed run see the same samples with the same augmentation as one that never stopped, on any
+number of workers, accumulation steps or ranks.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from ..device import Device
+
+TASKS: dict[str, str] = {
+    # name on the command line: "module:attribute" of a class that follows Task
+    "cifar": "trainer.tasks.cifar:Cifar",
+}
+
+Batch = dict[str, "torch.Tensor"]
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What a task sets for the shared options when nobody says otherwise."""
+
+    epochs: int = 30
+    batch_size: int = 128
+    optimizer: str = "adamw"
+    lr: float | None = None
+    """None: the optimizer's own default."""
+    warmup_epochs: float = 1.0
+    clip: float = 0.0
+    better: Mapping[str, str] = field(default_factory=lambda: {"val_loss": "min"})
+    """The metric of :meth:`Task.evaluate` that names the best checkpoint, and whether ``min`` or ``max`` is better."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What one micro-batch costs: a scalar mean over its samples, and further scalar means to report."""
+
+    value: torch.Tensor
+    metrics: Mapping[str, torch.Tensor] = field(default_factory=dict)
+
+
+class Task(Protocol):
+    """A training program as the loop sees it. It is made from the parsed command line: ``Task(args)``."""
+
+    HELP: ClassVar[str]
+    """One line for ``python -m trainer --help``."""
+    DEFAULTS: ClassVar[Defaults]
+
+    train_size: int
+    """Number of training samples."""
+    data: str
+    """What is trained on, in a few words; generated data says "synthetic"."""
+    signature: Mapping[str, Any]
+    """What must agree for a checkpoint to fit: model name, widths, classes (numbers and strings)."""
+
+    @staticmethod
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the task's own arguments (not those of ``trainer.options``)."""
+        ...
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        """Read the data. Raises UsageError with one sentence when that cannot be done."""
+        ...
+
+    def build_model(self) -> nn.Module:
+        """A fresh model on the CPU; torch's generators are seeded before this is called."""
+        ...
+
+    def parameter_groups(self, model: nn.Module) -> list[dict[str, Any]]:
+        """Parameters for the optimizer; a group may set ``weight_decay``, ``lr_scale`` or ``muon``."""
+        ...
+
+    def to_device(self, device: Device) -> None:
+        """Move what can stay on the device for the whole run (a data set that fits); may do nothing."""
+        ...
+
+    def batch(self, samples: torch.Tensor, seed: int) -> Batch:
+        """The training samples with these numbers, with randomness drawn from ``seed`` alone. Called in workers too."""
+        ...
+
+    def loss(self, model: nn.Module, batch: Batch) -> Loss:
+        """Forward pass of one micro-batch that is on the model's device, under autocast."""
+        ...
+
+    def evaluate(self, model: nn.Module, device: Device) -> Iterable[dict[str, float] | None]:
+        """Validate; yields None now and then while it works (so that the loop can beat), the metrics at the end.
+
+        Called with the model in eval mode, without gradients, under autocast. Metric names start with ``val_``.
+        """
+        ...
+
+
+def find(name: str) -> type[Task]:
+    """The class of a task.
+
+    Raises:
+        KeyError: there is no such task.
+    """
+    module, _, attribute = TASKS[name].partition(":")
+    found: type[Task] = getattr(import_module(module), attribute)
+    return found

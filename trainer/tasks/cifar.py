@@ -1,0 +1,125 @@
+"""Image classification on CIFAR-10 or CIFAR-100, or on synthetic images when no data is given."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from ..data import cifar, images
+from ..device import Device
+from ..models.resnet import ResNet, WideResNet
+from ..optimizers import with_weight_decay_on_matrices
+from ..options import fraction, positive
+from . import Batch, Defaults, Loss
+
+MODELS = ("resnet18", "wrn-16-4", "tiny")
+_DEFAULT_WIDTHS = {"resnet18": 64, "wrn-16-4": 4, "tiny": 16}
+_EVALUATION_BATCH = 500
+
+
+class Cifar:
+    """ResNet-18, WRN-16-4 or a tiny residual network on 32x32 images."""
+
+    HELP: ClassVar[str] = "classify small images: ResNet-18 or WRN-16-4 on CIFAR-10/100, or on synthetic images"
+    DEFAULTS: ClassVar[Defaults] = Defaults(epochs=30, batch_size=128, better={"val_accuracy": "max"})
+
+    @staticmethod
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        """Data, model and regularisation."""
+        parser.add_argument("--data", type=Path, metavar="DIR", help="folder with CIFAR; without it: synthetic images")
+        parser.add_argument("--dataset", choices=tuple(cifar.FOLDERS), default="cifar10")
+        parser.add_argument("--model", choices=MODELS, default="resnet18")
+        parser.add_argument("--width", type=positive, metavar="N", help="channels of the first stage (wrn: the factor)")
+        parser.add_argument("--limit", type=positive, metavar="N", help="train on the first N images only")
+        parser.add_argument("--label-smoothing", type=fraction, default=0.0, metavar="X")
+        parser.add_argument(
+            "--label-noise", type=fraction, default=0.0, metavar="SHARE", help="training labels made wrong"
+        )
+        parser.add_argument("--shuffle-labels", action="store_true", help="a control: nothing can be learnt from this")
+        parser.add_argument("--no-augment", action="store_true", help="neither random crops nor flips")
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        """Read or generate the images."""
+        self._args = args
+        found = _read(args)
+        self._width = args.width or _DEFAULT_WIDTHS[args.model]
+        self._classes = found.classes
+        self._smoothing = args.label_smoothing
+        # A mirrored grating is a grating of another class; a mirrored cat is a cat.
+        self._flips = args.data is not None
+        self._augment = not args.no_augment
+        self._mean, self._deviation = found.statistics()
+        self._images, self._labels = found.train_images, found.train_labels
+        self._validation = (found.validation_images, found.validation_labels)
+        self.train_size = len(self._labels)
+        self.data = f"{found.name}: {self.train_size:,} training, {len(self._validation[1]):,} validation images"
+        self.signature: Mapping[str, Any] = {"model": args.model, "width": self._width, "classes": found.classes}
+
+    def build_model(self) -> nn.Module:
+        """The network that was asked for."""
+        if self._args.model == "wrn-16-4":
+            return WideResNet(16, self._width, self._classes)
+        blocks = (2, 2, 2, 2) if self._args.model == "resnet18" else (1, 1, 1)
+        return ResNet(blocks, self._width, self._classes)
+
+    def parameter_groups(self, model: nn.Module) -> list[dict[str, Any]]:
+        """Convolutions and the head decay, norms and biases do not."""
+        return with_weight_decay_on_matrices(model)
+
+    def to_device(self, device: Device) -> None:
+        """The whole data set (150 MB for CIFAR) lives on an accelerator, so that a step copies a few indices only."""
+        self._mean, self._deviation = device.put((self._mean, self._deviation))
+        if device.type != "cpu" and self._args.workers == 0:
+            self._images, self._labels = device.put((self._images, self._labels))
+            self._validation = device.put(self._validation)
+
+    def batch(self, samples: torch.Tensor, seed: int) -> Batch:
+        """Images, labels, and where each image is cropped and whether it is mirrored."""
+        offsets, flips = images.drawn_crops(len(samples), seed)
+        index = samples.to(self._images.device)
+        return {"images": self._images[index], "labels": self._labels[index], "offsets": offsets, "flips": flips}
+
+    def loss(self, model: nn.Module, batch: Batch) -> Loss:
+        """Cross-entropy; reports the training accuracy too."""
+        pixels = self._normalised(batch["images"])
+        if self._augment:
+            flips = batch["flips"] if self._flips else torch.zeros_like(batch["flips"])
+            pixels = images.cropped_and_flipped(pixels, batch["offsets"], flips)
+        logits = model(pixels)
+        value = F.cross_entropy(logits.float(), batch["labels"], label_smoothing=self._smoothing)
+        hits = (logits.detach().argmax(dim=1) == batch["labels"]).float().mean()
+        return Loss(value, {"accuracy": hits})
+
+    def evaluate(self, model: nn.Module, device: Device) -> Iterator[dict[str, float] | None]:
+        """Loss and accuracy over every validation image."""
+        total = torch.zeros(2, device=device.torch)
+        pixels, labels = self._validation
+        for start in range(0, len(labels), _EVALUATION_BATCH):
+            chunk = slice(start, start + _EVALUATION_BATCH)
+            shown, wanted = device.put((pixels[chunk], labels[chunk]))
+            logits = model(self._normalised(shown)).float()
+            hits = (logits.argmax(dim=1) == wanted).sum()
+            total += torch.stack([F.cross_entropy(logits, wanted, reduction="sum"), hits])
+            yield None
+        loss, correct = (total / max(1, len(labels))).tolist()
+        yield {"val_loss": loss, "val_accuracy": correct}
+
+    def _normalised(self, pixels: torch.Tensor) -> torch.Tensor:
+        # Channels-last from the start: the convolutions keep the layout they are given.
+        return images.normalised(pixels.contiguous(memory_format=torch.channels_last), self._mean, self._deviation)
+
+
+def _read(args: argparse.Namespace) -> images.ImageSet:
+    seed = args.seed or 0
+    found = cifar.read(args.data, args.dataset) if args.data else images.synthetic(seed)
+    if args.limit:
+        found = found.limited(args.limit)
+    if args.label_noise:
+        found = found.with_label_noise(args.label_noise, seed)
+    return found.with_shuffled_labels(seed) if args.shuffle_labels else found
