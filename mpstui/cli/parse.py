@@ -35,7 +35,9 @@ def as_json(found: ParsedLog) -> dict[str, object]:
         "epochs": _number(found.epochs),
         "step": _number(found.step),
         "steps": _number(found.steps),
-        "train_loss": None if loss is None else {"first": _number(loss.first), "last": _number(loss.last), "count": loss.count},
+        "train_loss": None
+        if loss is None
+        else {"first": _number(loss.first), "last": _number(loss.last), "count": loss.count},
         "metrics": list(found.metrics),
         "learning_rate": _number(found.learning_rate),
     }

@@ -156,7 +156,17 @@ def _metrics(
     other: dict[str, float] = {}
     for key, value in flat.items():
         number = as_float(value)
-        if number is None or fields[key] in (EPOCH, EPOCHS, STEP, STEPS, EPOCH_STEP, EPOCH_STEPS, PHASE, IGNORED, DONE_OR_PLANNED):
+        if number is None or fields[key] in (
+            EPOCH,
+            EPOCHS,
+            STEP,
+            STEPS,
+            EPOCH_STEP,
+            EPOCH_STEPS,
+            PHASE,
+            IGNORED,
+            DONE_OR_PLANNED,
+        ):
             continue
         name: Name = classify(key)
         side = other if evaluation or name.scope is Scope.EVAL else train

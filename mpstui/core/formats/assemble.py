@@ -33,14 +33,20 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     loss = training_loss(pairs)
     if strict and (_is_sentence(line, pairs) or _is_note(line, loss)):
         return None
-    counters, is_plan = read_counters(pairs, has_loss=loss is not None)
-    named = [pair for pair in pairs if pair.key and pair.name.role in (Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT)]
+    counters, is_plan = read_counters(pairs, has_loss=loss is not None, length=len(line))
+    named = [
+        pair
+        for pair in pairs
+        if pair.key and pair.name.role in (Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT)
+    ]
     if loss is None and counters == Counters() and not _names_metrics(named):
         return None
     return _reading(grammar, line, loss, counters, named, is_plan and loss is None)
 
 
-def _reading(grammar: str, line: str, loss: Pair | None, counters: Counters, named: Sequence[Pair], is_plan: bool) -> Reading:
+def _reading(
+    grammar: str, line: str, loss: Pair | None, counters: Counters, named: Sequence[Pair], is_plan: bool
+) -> Reading:
     rate = None if loss is None and _in_call(named, line) else _first(named, Role.LEARNING_RATE)
     speed = _first(named, Role.THROUGHPUT)
     evaluation = bool(named) and all(pair.scope is Scope.EVAL for pair in named)
@@ -78,7 +84,9 @@ def series_name(loss_name: str, counters: Counters) -> str:
 
 def training_loss(pairs: Sequence[Pair]) -> Pair | None:
     """The pair that is the training loss: the first of the best rank; None when rivals of one kind leave no main one."""
-    losses = [p for p in pairs if p.name.role is Role.LOSS and p.scope is not Scope.EVAL and not p.total and p.unit != "%"]
+    losses = [
+        p for p in pairs if p.name.role is Role.LOSS and p.scope is not Scope.EVAL and not p.total and p.unit != "%"
+    ]
     if not losses:
         return None
     best = min(losses, key=lambda pair: pair.name.rank)
@@ -87,15 +95,15 @@ def training_loss(pairs: Sequence[Pair]) -> Pair | None:
     return best
 
 
-def read_counters(pairs: Sequence[Pair], *, has_loss: bool) -> tuple[Counters, bool]:
-    """The counters of a line, and whether the line only plans (totals without a position)."""
+def read_counters(pairs: Sequence[Pair], *, has_loss: bool, length: int) -> tuple[Counters, bool]:
+    """The counters of a line of that length, and whether it only plans (totals without a position)."""
     counters = Counters()
     plan = False
     for index, pair in enumerate(pairs):
         if pair.scope is Scope.EVAL and pair.name.role is not Role.EPOCH and not has_loss:
             continue  # batches of an evaluation
         before = counters
-        counters = _keyed(counters, pair, has_loss) if pair.key else _bare(counters, pairs, index)
+        counters = _keyed(counters, pair, has_loss) if pair.key else _bare(counters, pairs, index, length)
         plan = plan or (counters != before and counters.epoch is None and counters.shown_step is None)
     positioned = counters.epoch is not None or counters.shown_step is not None
     return counters, plan and not positioned
@@ -122,16 +130,28 @@ def _keyed(counters: Counters, pair: Pair, has_loss: bool) -> Counters:
     return counters
 
 
-def _bare(counters: Counters, pairs: Sequence[Pair], index: int) -> Counters:
+def _bare(counters: Counters, pairs: Sequence[Pair], index: int, length: int) -> Counters:
     """Numbers without a name: ``[50/930]`` behind an epoch, ``[1/25][10/1583]``, ``[1,  2000]``, ``128/128 - ...``."""
     pair = pairs[index]
     count, planned = pair.count, pair.planned
-    if count is None or count < 0 or not isinstance(count, int) or pair.unit:
+    if (
+        count is None
+        or count < 0
+        or not isinstance(count, int)
+        or pair.unit
+        or (planned is not None and count > planned)
+    ):
         return counters
     follows_epoch = index > 0 and counters.epoch is not None and pairs[index - 1].name.role is Role.EPOCH
-    if pair.bracketed and (follows_epoch or (index == 1 and counters.epoch is not None)) and counters.epoch_step is None:
+    if planned is not None and follows_epoch and counters.epoch_step is None:
         return replace(counters, epoch_step=count, epoch_steps=planned)
-    if index == 0 and pair.bracketed and len(pairs) == 1 and planned is not None:
+    if (
+        pair.bracketed
+        and (follows_epoch or (index == 1 and counters.epoch is not None))
+        and counters.epoch_step is None
+    ):
+        return replace(counters, epoch_step=count, epoch_steps=planned)
+    if index == 0 and pair.bracketed and planned is not None and length <= pair.end + 2 and pair.start <= 2:
         return replace(counters, epoch=count, epochs=planned)
     if index == 0 and pair.bracketed and _opens_pair(pairs):
         return replace(counters, epoch=count, epochs=planned)
@@ -149,7 +169,12 @@ def _opens_pair(pairs: Sequence[Pair]) -> bool:
     first, second = pairs[0], pairs[1]
     if not any(pair.name.role is Role.LOSS for pair in pairs):
         return False
-    return bool(first.start <= 3 and second.start - first.end <= 6 and bool(first.total) == bool(second.total) and second.unit == "")
+    return bool(
+        first.start <= 3
+        and second.start - first.end <= 6
+        and bool(first.total) == bool(second.total)
+        and second.unit == ""
+    )
 
 
 def _names_metrics(named: Sequence[Pair]) -> bool:

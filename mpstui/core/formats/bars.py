@@ -27,7 +27,9 @@ _OTHER_WORK = re.compile(
 _EVALUATION = re.compile(
     r"(?i)(?<![^\W\d_])(?:val|valid|validation|validating|validate|eval|evals|evaluation|evaluating|evaluate|test|testing|dev|holdout)(?![^\W\d_])|验证|検証|测试|評価|评估|검증|평가"
 )
-_TRAINING = re.compile(r"(?i)(?<![a-z])(?:train\w{0,4}|epochs?|steps?|iters?|iterations?|ep|update\w{0,2}|sft|fit|fine.?tun\w{0,4})(?![a-z])|训练|学習|훈련|エポック|轮")
+_TRAINING = re.compile(
+    r"(?i)(?<![a-z])(?:train\w{0,4}|epochs?|steps?|iters?|iterations?|ep|update\w{0,2}|sft|fit|fine.?tun\w{0,4})(?![a-z])|训练|学習|훈련|エポック|轮"
+)
 _EPOCH_NUMBER = re.compile(r"(?i)(?:epoch|エポック|轮)\W{0,3}\d")
 _BYTES = re.compile(r"(?i)^(?:[kmgt]i?b|b|bytes|examples?|files?|docs?|rows?)(?:/s)?$")
 

@@ -37,14 +37,21 @@ class Declared(LineGrammar):
         try:
             self._pattern = re.compile(pattern)
         except re.error as error:
-            raise UsageError(f"the log pattern {pattern[:60]!r} is no regular expression: {error}", "test it with `mpstui parse`") from error
+            raise UsageError(
+                f"the log pattern {pattern[:60]!r} is no regular expression: {error}", "test it with `mpstui parse`"
+            ) from error
         if not self._pattern.groupindex:
-            raise UsageError(f"the log pattern {pattern[:60]!r} names no group", "name them, for example (?P<step>\\d+) and (?P<loss>[\\d.]+)")
+            raise UsageError(
+                f"the log pattern {pattern[:60]!r} names no group",
+                "name them, for example (?P<step>\\d+) and (?P<loss>[\\d.]+)",
+            )
 
     def read(self, line: str) -> Sequence[Reading] | None:
         """The reading of a line that matches."""
         match = self._pattern.search(line[:MAX_LINE])
         if match is None:
             return None
-        reading = read_record({name: value for name, value in match.groupdict().items() if value is not None}, self.name)
+        reading = read_record(
+            {name: value for name, value in match.groupdict().items() if value is not None}, self.name
+        )
         return None if reading is None else (reading,)

@@ -78,7 +78,9 @@ def _best_of(folder: Path) -> MetricFile:
         if second is None and found != ParsedLog():
             second = path
     if second is None:
-        raise UsageError(f"{folder} holds nothing that reads like a training log or metric file", "name the file itself")
+        raise UsageError(
+            f"{folder} holds nothing that reads like a training log or metric file", "name the file itself"
+        )
     return detect(second)
 
 
@@ -87,7 +89,9 @@ def _candidates(folder: Path) -> Iterator[tuple[Path, int, float]]:
     base = len(folder.parts)
     for root, folders, files in os.walk(folder):
         depth = len(Path(root).parts) - base
-        folders[:] = [] if depth >= _MAX_DEPTH else sorted(f for f in folders if not f.startswith(".") and f not in _HIDDEN)
+        folders[:] = (
+            [] if depth >= _MAX_DEPTH else sorted(f for f in folders if not f.startswith(".") and f not in _HIDDEN)
+        )
         for name in files:
             visited += 1
             if visited > _MAX_VISITED:

@@ -13,7 +13,9 @@ ESCAPE_LIMIT = 4096
 """Characters after which an unterminated string sequence (OSC, DCS ...) is taken for text again."""
 
 _CSI = r"(?:\x1b\[|\x9b)[0-?]{0,256}[ -/]{0,16}[@-~]"
-_STRING = rf"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x90\x98\x9b-\x9f\n\r]{{0,{ESCAPE_LIMIT}}}(?:\x07|\x1b\\|\x9c)"
+_STRING = (
+    rf"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x90\x98\x9b-\x9f\n\r]{{0,{ESCAPE_LIMIT}}}(?:\x07|\x1b\\|\x9c)"
+)
 _SHORT = r"\x1b[ -/]{0,8}[0-~]"
 _SEQUENCE = re.compile(rf"{_CSI}|{_STRING}|{_SHORT}|\x1b")
 _SGR = re.compile(r"\x1b\[([0-9;:]{0,64})m")

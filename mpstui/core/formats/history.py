@@ -14,7 +14,21 @@ HISTORY_POINTS = 8192
 class Series:
     """One loss series of one run."""
 
-    __slots__ = ("_steps", "_stride", "_values", "bar", "count", "counters", "first", "format", "last", "name", "run", "start", "whole")
+    __slots__ = (
+        "_steps",
+        "_stride",
+        "_values",
+        "bar",
+        "count",
+        "counters",
+        "first",
+        "format",
+        "last",
+        "name",
+        "run",
+        "start",
+        "whole",
+    )
 
     def __init__(self, name: str, source: str, *, bar: bool) -> None:
         self.name = name

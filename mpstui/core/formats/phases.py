@@ -8,7 +8,9 @@ from .names import EVAL_WORDS, TRAIN_WORDS, words_of
 from .points import Phase
 
 _HINT = re.compile(r"(?i)val|eval|test|train|验证|検証|测试|評価|评估|训练|学習|검증|평가|훈련|valid|тест|обуч|entra")
-_DONE = re.compile(r"(?i)\b(?:done|finish\w{0,3}|complet\w{0,4}|end(?:ed|s)? of|took|took:|saved|set|size|samples|dataset|data|loader|images?)\b")
+_DONE = re.compile(
+    r"(?i)\b(?:done|finish\w{0,3}|complet\w{0,4}|end(?:ed|s)? of|took|took:|saved|set|size|samples|dataset|data|loader|images?)\b"
+)
 _MAX_LENGTH = 90
 
 

@@ -72,7 +72,6 @@ class Reading:
     """True when the record can only be the first of a new run (a repeated table header, a banner)."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class MetricPoint:
     """One reading placed in its run: what a live monitor follows."""

@@ -6,7 +6,6 @@ values, bars that are redrawn, the banner of an evaluation, rival series.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from .history import Series
@@ -177,12 +176,19 @@ class Tracker:
         if series is None or series.run != self.run or not series.count:
             return False
         now, before = reading.counters.shown_step, series.counters.shown_step
-        return now is not None and before is not None and now > before and reading.counters.shown_steps == series.counters.shown_steps
+        return (
+            now is not None
+            and before is not None
+            and now > before
+            and reading.counters.shown_steps == series.counters.shown_steps
+        )
 
     def _take_plan(self, reading: Reading) -> None:
         counters = reading.counters
         self._plan = replace(
-            self._plan, epochs=_first(counters.epochs, self._plan.epochs), steps=_first(counters.steps, self._plan.steps)
+            self._plan,
+            epochs=_first(counters.epochs, self._plan.epochs),
+            steps=_first(counters.steps, self._plan.steps),
         )
         if reading.learning_rate is not None and not self._trained:
             self._planned_rate = reading.learning_rate

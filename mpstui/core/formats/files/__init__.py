@@ -46,5 +46,7 @@ class MetricFile(Protocol):
 @lru_cache(maxsize=1)
 def metric_files() -> tuple[type[MetricFile], ...]:
     """Every metric-file reader, in the order in which they are asked."""
-    modules = [import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")]
+    modules = [
+        import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")
+    ]
     return tuple(sorted((module.FILE for module in modules), key=lambda file: (file.priority, file.name)))

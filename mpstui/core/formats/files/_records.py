@@ -74,7 +74,11 @@ class GrowingLines(Records):
     def _lines(self) -> Iterator[bytes]:
         with self._path.open("rb") as file:
             status = os.fstat(file.fileno())
-            if status.st_size < self._offset or (self._inode != -1 and status.st_ino != self._inode) or self._rewritten(file.readline(MAX_LINE)):
+            if (
+                status.st_size < self._offset
+                or (self._inode != -1 and status.st_ino != self._inode)
+                or self._rewritten(file.readline(MAX_LINE))
+            ):
                 self._start_over()
             self._inode = status.st_ino
             file.seek(self._offset)

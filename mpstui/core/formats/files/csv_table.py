@@ -68,7 +68,9 @@ def _header(line: bytes) -> tuple[str, list[str]]:
     for delimiter in _DELIMITERS:
         columns = _cells(line.removeprefix(b"\xef\xbb\xbf"), delimiter)
         if 2 <= len(columns) <= _MAX_COLUMNS and any(_means_something(name) for name in columns):
-            return delimiter, columns if all(as_float(name) is None and "=" not in name and ": " not in name for name in columns) else []
+            return delimiter, columns if all(
+                as_float(name) is None and "=" not in name and ": " not in name for name in columns
+            ) else []
     return ",", []
 
 

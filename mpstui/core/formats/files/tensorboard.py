@@ -94,7 +94,9 @@ def _event(data: bytes) -> tuple[int, dict[str, float]]:
             if number == 2 and isinstance(value, int):
                 step = value - (1 << 64) if value >> 63 else value
             elif number == 5 and isinstance(value, bytes):
-                values.update(_scalar(v) for n, v in _fields(value) if n == 1 and isinstance(v, bytes) and _scalar(v)[0])
+                values.update(
+                    _scalar(v) for n, v in _fields(value) if n == 1 and isinstance(v, bytes) and _scalar(v)[0]
+                )
     except (IndexError, struct.error, UnicodeDecodeError):
         return 0, {}
     return step, values

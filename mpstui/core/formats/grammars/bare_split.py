@@ -10,7 +10,9 @@ from ..numbers import as_float, as_number
 from ..points import Counters, Phase, Reading
 from . import LineGrammar
 
-_LINE = re.compile(r"(\d{1,12})[ \t,]{1,4}(train|val|valid|eval|test|hella)[ \t,]{1,4}(-?\d+\.\d+(?:[eE][-+]?\d+)?|nan|inf)\Z")
+_LINE = re.compile(
+    r"(\d{1,12})[ \t,]{1,4}(train|val|valid|eval|test|hella)[ \t,]{1,4}(-?\d+\.\d+(?:[eE][-+]?\d+)?|nan|inf)\Z"
+)
 _OTHERS = re.compile(r"(\d{1,12})((?: [a-z]\w{0,20}(?:_loss|_ppl|_acc) -?\d+(?:\.\d+)?){1,8})\Z")
 
 
@@ -28,7 +30,17 @@ class BareSplit(LineGrammar):
         counters = Counters(step=as_number(match[1]))
         value = as_float(match[3])
         if match[2] == "train":
-            return (Reading(self.name, counters, loss=value, loss_name="train", series="train@s", metrics={"train": value or 0.0}, certain=True),)
+            return (
+                Reading(
+                    self.name,
+                    counters,
+                    loss=value,
+                    loss_name="train",
+                    series="train@s",
+                    metrics={"train": value or 0.0},
+                    certain=True,
+                ),
+            )
         return (Reading(self.name, phase=Phase.EVAL, eval_metrics={match[2]: value or 0.0}),)
 
     def _evaluation(self, line: str) -> Sequence[Reading] | None:

@@ -54,7 +54,14 @@ def _says_something(record: dict[str, object]) -> bool:
     keys = {key.lower() for key in record}
     if "epoch" in keys or "step" in keys or "global_step" in keys or "iteration" in keys or "iter" in keys:
         return len(keys) >= 2
-    return any("loss" in key for key in keys) and not keys & {"loss_fn", "loss_type", "optimizer", "batch_size", "num_epochs", "seed"}
+    return any("loss" in key for key in keys) and not keys & {
+        "loss_fn",
+        "loss_type",
+        "optimizer",
+        "batch_size",
+        "num_epochs",
+        "seed",
+    }
 
 
 def _program(record: dict[str, object], text: str) -> str:

@@ -54,7 +54,16 @@ class Keras(LineGrammar):
             values = {**reading.metrics, **reading.eval_metrics}
             return (Reading(self.name, phase=Phase.EVAL, eval_metrics=values),)
         counters = Counters(epoch=self._epoch, epochs=self._epochs, epoch_step=n, epoch_steps=total)
-        return (replace(reading, counters=counters, bar=True, rank=3, certain=True, series=series_name(f"bar {reading.loss_name}", Counters())),)
+        return (
+            replace(
+                reading,
+                counters=counters,
+                bar=True,
+                rank=3,
+                certain=True,
+                series=series_name(f"bar {reading.loss_name}", Counters()),
+            ),
+        )
 
     def _belongs(self, n: Number | None, total: Number | None) -> bool:
         """Whether the row is of the open epoch: the same total as before, and not further back."""

@@ -14,8 +14,12 @@ _PLANNED = re.compile(
     r"(?i)(?:\bfor|×|\bx|\*|=|:|\bmax|\btotal(?: of)?|\bto|->|\()\s{0,4}(?P<n>\d[\d,]{0,15})\s{1,4}"
     r"(?:(?:training|train|total|optimi[sz]ation|optimizer) )?(?P<what>epochs|epochen|époques|épocas|épochs|steps|iterations|iters|updates|轮|エポック|에폭)(?![\w/])"
 )
-_UNTIL = re.compile(r"(?i)(?:->|→|\bto|\buntil|\btill)\s{1,4}(?P<what>steps?|iterations?|iters?|epochs?)\s{1,4}(?P<n>\d[\d,]{0,15})(?![\w.])")
-_NOT_A_PLAN = re.compile(r"(?i)\b(?:every|after|patience|warm.?up|last|sav(?:e|ed|ing)|log|eval\w{0,8}|remain\w{0,3}|accum\w{0,10}|took|best|resum\w{0,3}|skip\w{0,4})\b|loss")
+_UNTIL = re.compile(
+    r"(?i)(?:->|→|\bto|\buntil|\btill)\s{1,4}(?P<what>steps?|iterations?|iters?|epochs?)\s{1,4}(?P<n>\d[\d,]{0,15})(?![\w.])"
+)
+_NOT_A_PLAN = re.compile(
+    r"(?i)\b(?:every|after|patience|warm.?up|last|sav(?:e|ed|ing)|log|eval\w{0,8}|remain\w{0,3}|accum\w{0,10}|took|best|resum\w{0,3}|skip\w{0,4})\b|loss"
+)
 _MAX_LENGTH = 240
 
 
@@ -24,7 +28,19 @@ class Plan(LineGrammar):
 
     name: ClassVar[str] = "plan"
     priority: ClassVar[int] = 85
-    needles: ClassVar[tuple[str, ...]] = ("pochs", "pocas", "poques", "pochen", "poch ", "step", "iter", "updates", "轮", "エポック", "에폭")
+    needles: ClassVar[tuple[str, ...]] = (
+        "pochs",
+        "pocas",
+        "poques",
+        "pochen",
+        "poch ",
+        "step",
+        "iter",
+        "updates",
+        "轮",
+        "エポック",
+        "에폭",
+    )
 
     def read(self, line: str) -> Sequence[Reading] | None:
         """One plan; lines with a loss are records, not plans."""

@@ -56,7 +56,11 @@ def _header(line: str) -> list[str]:
     if len(line) > 600 or "oss" not in line or ":" in line or "=" in line:
         return []
     for columns in (_split(line), line.split()):
-        if 3 <= len(columns) <= _MAX_COLUMNS and _counts(columns[0]) and any(classify(c).role is Role.LOSS for c in columns):
+        if (
+            3 <= len(columns) <= _MAX_COLUMNS
+            and _counts(columns[0])
+            and any(classify(c).role is Role.LOSS for c in columns)
+        ):
             return columns if not any(as_float(column) is not None for column in columns) else []
     return []
 
@@ -74,7 +78,12 @@ def _cells(line: str, expected: int) -> list[str] | None:
     for cells in (_split(line), line.replace("|", " ").split()):
         cells = [cell for cell in cells if cell != "+"]
         numeric = sum(as_float(cell.rstrip("%s")) is not None or bool(_CLOCK.match(cell)) for cell in cells)
-        if expected - 2 <= len(cells) <= expected and len(cells) >= 2 and numeric >= len(cells) - 1 and as_float(cells[0]) is not None:
+        if (
+            expected - 2 <= len(cells) <= expected
+            and len(cells) >= 2
+            and numeric >= len(cells) - 1
+            and as_float(cells[0]) is not None
+        ):
             return [cell.rstrip("%s") for cell in cells]
     return None
 

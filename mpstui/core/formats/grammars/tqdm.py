@@ -13,7 +13,9 @@ from ..names import Scope
 from ..pairs import read_pairs
 from ..points import Counters, Reading
 
-_EPOCH_LOOP = re.compile(r"(?i)^(?:training |train |overall |total )?(?:epochs?|エポック|轮次?|epochs? progress)(?: loop)?:?$")
+_EPOCH_LOOP = re.compile(
+    r"(?i)^(?:training |train |overall |total )?(?:epochs?|エポック|轮次?|epochs? progress)(?: loop)?:?$"
+)
 _MAX_EPOCHS = 2000
 
 

@@ -15,7 +15,9 @@ from ..numbers import as_float, parse_count
 from ..points import Counters, Number, Reading
 
 _HEADER = re.compile(r"Epoch\s{1,12}(?:GPU_mem|gpu_mem)\s{1,12}\S.*", re.IGNORECASE)
-_ROW = re.compile(r"(\d{1,6})/(\d{1,6})\s{1,24}([\d.]{1,8}[GMK]?)((?:\s{1,24}(?:-?[\d.]{1,16}(?:e[-+]\d{1,3})?|nan|inf)){1,16})")
+_ROW = re.compile(
+    r"(\d{1,6})/(\d{1,6})\s{1,24}([\d.]{1,8}[GMK]?)((?:\s{1,24}(?:-?[\d.]{1,16}(?:e[-+]\d{1,3})?|nan|inf)){1,16})"
+)
 _OWN_BAR = re.compile(r":\s{1,4}(\d{1,3})%\s.{0,80}?(\d{1,9})/(\d{1,9})\s")
 
 
@@ -55,7 +57,11 @@ class Ultralytics:
         if match is None:
             return None
         values = dict(zip(self._columns[2:], (as_float(v) for v in match[4].split()), strict=False))
-        losses = {k: v for k, v in values.items() if v is not None and k.lower() not in ("instances", "size", "labels", "img_size", "targets")}
+        losses = {
+            k: v
+            for k, v in values.items()
+            if v is not None and k.lower() not in ("instances", "size", "labels", "img_size", "targets")
+        }
         if not losses:
             return None
         name = next((n for n in ("total", "loss", "box_loss", "box") if n in losses), next(iter(losses)))
