@@ -31,6 +31,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except TrainingError as error:
         print(f"trainer: {error}", file=sys.stderr)
         return 1
+    except ModuleNotFoundError as error:
+        if error.name not in {"torch", "numpy", "safetensors"}:
+            raise
+        print(f"trainer: {error.name} is missing in {sys.executable}; pip install 'mpstui[train]'", file=sys.stderr)
+        return 2
 
 
 def _dispatch(arguments: list[str], control: Control) -> int:

@@ -44,10 +44,11 @@ class Device:
 
     def put(self, batch: T) -> T:
         """Tensors of a (nested) batch on this device."""
-        return _map_tensors(batch, self._copy)
+        moved: T = _map_tensors(batch, self._copy)
+        return moved
 
     def place(self, model: nn.Module) -> nn.Module:
-        """The model on this device. Convolutions run channels-last, which is faster on all three devices' CPUs and GPUs."""
+        """The model on this device; convolutions channels-last, which CPU and CUDA kernels prefer."""
         if self.type != "mps" and any(isinstance(module, nn.Conv2d) for module in model.modules()):
             return model.to(device=self.torch, memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
         return model.to(self.torch)

@@ -15,7 +15,7 @@ class WeightAverage:
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self._decay = decay
-        self._live = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self._live: list[torch.Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self._average = [parameter.detach().clone() for parameter in self._live]
         self._updates = 0
 

@@ -42,7 +42,8 @@ class FiniteGuard:
 def gradient_norm(parameters: Sequence[torch.Tensor]) -> torch.Tensor:
     """2-norm over all gradients together, a scalar on their device."""
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    return torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+    norm: torch.Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+    return norm
 
 
 def clip_gradients(parameters: Sequence[torch.Tensor], norm: torch.Tensor, most: float) -> None:

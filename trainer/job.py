@@ -36,7 +36,6 @@ class Job:
     options: Options
     seed: int
     device: Device
-    precision: Precision
     model: nn.Module
     network: Network
     optimizer: Optimizer
@@ -49,6 +48,11 @@ class Job:
     reports: Reports
     control: Control
     group: Group
+
+    @property
+    def precision(self) -> Precision:
+        """The precision it runs in."""
+        return self.stepper.precision
 
     def state_dict(self) -> dict[str, Any]:
         """All that a resumed run needs to go on as if it had never stopped."""

@@ -9,6 +9,7 @@ import torch
 
 from mpstui.wire.records import Request
 
+from .device import is_out_of_memory
 from .errors import TrainingError
 from .job import Job
 from .optimizers import set_learning_rate
@@ -26,7 +27,7 @@ class Loop:
         self._reports = job.reports
         self._options = job.options
         self._lr = 0.0
-        self._saved_step = job.progress.step if job.options.resume else -1
+        self._saved_step = -1
 
     def run(self) -> None:
         """Train.
@@ -81,7 +82,7 @@ class Loop:
         return self._progress.step == 1 or self._reports.due()
 
     def _report(self) -> None:
-        """Read the device back, tell what it says, and end a training that has gone wrong.
+        """Read the device back, tell what it says, end a training that has gone wrong.
 
         Raises:
             TrainingError: a step since the last report was not finite; its weights were never changed by it.
@@ -91,7 +92,9 @@ class Loop:
             return
         if reading.first_bad_step >= 0:
             self._reports.report(self._progress, reading, self._lr)
-            raise TrainingError(self._non_finite(reading.first_bad_step))
+            sentence = self._non_finite(reading.first_bad_step)
+            self._reports.reporter.event("crash", sentence)
+            raise TrainingError(sentence)
         self._progress.add(reading)
         self._reports.report(self._progress, reading, self._lr)
 
@@ -99,8 +102,8 @@ class Loop:
         kept = self._job.folder.newest_first()
         last = f"the last good checkpoint is {kept[0]}" if kept else "there is no checkpoint yet"
         return (
-            f"the loss or its gradient became non-finite (NaN or infinity) at step {step}, the weights were kept from it;"
-            f" {last}; resume with a lower --lr, with --clip 1, or with --precision fp32"
+            f"the loss or its gradient became non-finite (NaN or infinity) at step {step}, the weights were kept from"
+            f" it; {last}; resume with a lower --lr, with --clip 1, or with --precision fp32"
         )
 
     def _should_stop(self) -> bool:
@@ -138,11 +141,23 @@ class Loop:
         job, started = self._job, time.monotonic()
         if not job.group.ranks.leads:
             return {} if not job.group.any(False) else None
-        metrics = self._validation_metrics()
+        metrics = self._validated_if_it_fits()
         if job.group.any(metrics is None) or metrics is None:
             return None
         self._reports.validated(self._progress, metrics, time.monotonic() - started)
         return metrics
+
+    def _validated_if_it_fits(self) -> dict[str, float] | None:
+        """Validation metrics; none of them when the device has no memory for it, which costs the metrics alone."""
+        try:
+            return self._validation_metrics()
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+        self._job.device.empty_cache()
+        self._job.model.train()
+        self._reports.notify("note", "validation ran out of memory and is left out; the training goes on")
+        return {}
 
     def _validation_metrics(self) -> dict[str, float] | None:
         job = self._job

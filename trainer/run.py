@@ -7,29 +7,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from mpstui.agent.reporter import Reporter
 
-from . import checkpoint, device, optimizers, options, precision, rng, tasks
+from . import assemble, checkpoint, device, optimizers, options, tasks
 from .checkpoint import CheckpointFolder, Loaded
 from .control import Control
 from .distributed import Group, Ranks
-from .ema import WeightAverage
 from .errors import UsageError
-from .feed import Feed
 from .job import Job
 from .loop import Loop
-from .network import Network, wants_compiling
 from .options import Options
-from .order import SampleOrder
-from .progress import Progress
-from .reports import Reports
-from .schedule import Schedule
-from .step import Stepper
 from .tasks import Task
 
 _SETUP_SECONDS = 180.0
+_RESUME_REMEDY = "use the options it was trained with, or leave --resume out"
 
 
 def run(name: str, args: argparse.Namespace, environ: Mapping[str, str], control: Control) -> None:
@@ -39,90 +30,35 @@ def run(name: str, args: argparse.Namespace, environ: Mapping[str, str], control
         UsageError: something asked for cannot be had.
         TrainingError: the training could not go on.
     """
+    asked = options.from_namespace(args)
     reporter = Reporter.from_environment(environ)
     reporter.beat("setup", expect_next_in=_SETUP_SECONDS)
+    folder = CheckpointFolder(_out(asked, name, environ), asked.keep)
     ranks = Ranks.from_environment(environ)
-    asked = options.from_namespace(args)
-    where = CheckpointFolder(_out(asked, name, environ), asked.keep)
-    loaded = _resumed(name, asked, where)
-    args.seed = _first(asked.seed, loaded and loaded.state["order"]["seed"], options.DEFAULT_SEED)
+    chosen, passed_over = device.choose(asked.device, local_rank=ranks.local_rank)
+    loaded = _resumed(name, asked, folder)
+    # The seed makes data and order: a resumed run must have the one it began with before it reads anything.
+    args.seed = assemble.first_known(asked.seed, _saved_seed(loaded), options.DEFAULT_SEED)
     task = tasks.find(name)(args)
     _check_signature(task, loaded)
-    chosen, passed_over = device.choose(asked.device, local_rank=ranks.local_rank)
     group = Group(ranks, chosen)
+    wish = assemble.Request(
+        name=name, task=task, options=asked, seed=args.seed, device=chosen, group=group, folder=folder,
+        reporter=reporter, control=control, loaded=loaded,
+    )  # fmt: skip
     try:
-        job = assemble(name, task, asked, args.seed, chosen, group, where, reporter, control, loaded)
-        if passed_over:
-            job.reports.notify("note", passed_over)
-        _introduce(job)
-        if loaded:
-            _resume(job, loaded)
-        Loop(job).run()
+        _train(assemble.assemble(wish), loaded, passed_over)
     finally:
         group.close()
 
 
-def assemble(
-    name: str,
-    task: Task,
-    asked: Options,
-    seed: int,
-    chosen: device.Device,
-    group: Group,
-    folder: CheckpointFolder,
-    reporter: Reporter,
-    control: Control,
-    loaded: Loaded | None = None,
-) -> Job:
-    """Build every part of a training; ``loaded`` decides the sizes that the command line leaves open."""
-    ranks = group.ranks
-    micro_batch, step_size = _sizes(asked, task, ranks, loaded)
-    order = SampleOrder(task.train_size, step_size, seed)
-    reports = Reports(reporter, epochs=asked.epochs, steps_per_epoch=order.steps_per_epoch, leads=ranks.leads)
-    numeric = precision.resolve(asked.precision, chosen)
-    torch.set_float32_matmul_precision(asked.matmul_precision)
-    if asked.memory_fraction:
-        chosen.limit_to(asked.memory_fraction)
-    rng.seed_everything(seed)
-    model = chosen.place(task.build_model())
-    task.to_device(chosen)
-    fused = chosen.fuses(asked.optimizer)
-    optimizer = optimizers.build(
-        asked.optimizer, task.parameter_groups(model), lr=asked.lr, weight_decay=asked.weight_decay, fused=fused
-    )
-    compiled, refusal = wants_compiling(asked.compile, chosen, asked.epochs * order.steps_per_epoch)
-    network = Network(group.wrap(model), compiled=compiled)
-    for note in filter(None, (numeric.note, refusal)):
-        reports.notify("note", note)
-    stepper = Stepper(
-        task, network, optimizer, chosen, numeric,
-        micro_batch=micro_batch, clip=asked.clip, ranks=ranks, notify=reports.notify,
-    )  # fmt: skip
-    reporter.memory = chosen.memory
-    return Job(
-        name=name, task=task, options=asked, seed=seed, device=chosen, precision=numeric, model=model,
-        network=network, optimizer=optimizer, stepper=stepper, feed=Feed(task, order, ranks, asked.workers),
-        schedule=Schedule.of(
-            asked.schedule, epochs=asked.epochs, steps_per_epoch=order.steps_per_epoch, warmup_epochs=asked.warmup_epochs
-        ),
-        average=WeightAverage(model, asked.ema) if asked.ema else None, folder=folder,
-        progress=Progress.from_state(loaded.state["progress"]) if loaded else Progress(),
-        reports=reports, control=control, group=group,
-    )  # fmt: skip
-
-
-def _sizes(asked: Options, task: Task, ranks: Ranks, loaded: Loaded | None) -> tuple[int, int]:
-    """Samples of a micro-batch, and of an optimizer step over all ranks.
-
-    What a step holds comes from the checkpoint unless it is given: on another device or another number of processes the
-    effective batch stays what it was.
-    """
-    saved = loaded.state["order"] if loaded else None
-    if saved and asked.batch_size is None and asked.accumulate is None:
-        return int(saved["batch_size"]), int(saved["step_size"])
-    micro = _first(asked.batch_size, saved and saved["batch_size"], task.DEFAULTS.batch_size)
-    accumulate = asked.accumulate or (1 if not saved else max(1, saved["step_size"] // (micro * ranks.world_size)))
-    return micro, micro * accumulate * ranks.world_size
+def _train(job: Job, loaded: Loaded | None, passed_over: str | None) -> None:
+    if passed_over:
+        job.reports.notify("note", passed_over)
+    _introduce(job)
+    if loaded:
+        _resume(job, loaded)
+    Loop(job).run()
 
 
 def _resumed(name: str, asked: Options, folder: CheckpointFolder) -> Loaded | None:
@@ -138,15 +74,17 @@ def _resumed(name: str, asked: Options, folder: CheckpointFolder) -> Loaded | No
     return loaded
 
 
+def _saved_seed(loaded: Loaded | None) -> int | None:
+    return int(loaded.state["order"]["seed"]) if loaded else None
+
+
 def _check_signature(task: Task, loaded: Loaded | None) -> None:
     if loaded is None:
         return
     saved, mine = dict(loaded.state["signature"]), dict(task.signature)
     if saved != mine:
-        raise UsageError(
-            f"{loaded.path} is a checkpoint of another model ({_in_words(saved)}, asked for: {_in_words(mine)});"
-            " use the options it was trained with, or leave --resume out"
-        )
+        difference = f"{_in_words(saved)}, asked for: {_in_words(mine)}"
+        raise UsageError(f"{loaded.path} is a checkpoint of another model ({difference}); {_RESUME_REMEDY}")
 
 
 def _resume(job: Job, loaded: Loaded) -> None:
@@ -154,43 +92,56 @@ def _resume(job: Job, loaded: Loaded) -> None:
         job.load_state_dict(loaded.state)
     except (ValueError, RuntimeError, KeyError) as error:
         reason = str(error).strip().partition("\n")[0]
-        raise UsageError(
-            f"{loaded.path} does not fit this model ({reason}); use the options it was trained with, or leave --resume out"
-        ) from error
+        raise UsageError(f"{loaded.path} does not fit this model ({reason}); {_RESUME_REMEDY}") from error
     saved = loaded.state["order"]
-    if (saved["size"], saved["step_size"]) != (job.feed.order.size, job.feed.order.step_size):
+    if (saved["size"], saved["step_size"], saved["seed"]) != _identity(job):
         _restart_epoch(job, saved)
-    job.reports.notify(
-        "note", f"resumed from {loaded.path} (step {job.progress.step}, written on {loaded.state['device']})"
-    )
+    step, written_on = job.progress.step, loaded.state["device"]
+    job.reports.notify("note", f"resumed from {loaded.path} (step {step}, written on {written_on})")
+    if job.progress.epoch > job.options.epochs:
+        job.reports.say(
+            f"nothing left to do: that run had all its {job.options.epochs} epochs, give more with --epochs"
+        )
+
+
+def _identity(job: Job) -> tuple[int, int, int]:
+    order = job.feed.order
+    return order.size, order.step_size, order.seed
 
 
 def _restart_epoch(job: Job, saved: Mapping[str, Any]) -> None:
-    """Another data or step size makes another order: the place inside the epoch means nothing any more."""
+    """Another data, step size or seed makes another order: the place inside the epoch means nothing any more."""
+    size, step_size, seed = _identity(job)
     job.progress.epoch_step, job.progress.samples, job.progress.sums = 0, 0, {}
     job.reports.notify(
         "note",
         f"epoch {job.progress.epoch} starts again: the checkpoint has {saved['size']:,} samples in steps of"
-        f" {saved['step_size']}, this run {job.feed.order.size:,} in steps of {job.feed.order.step_size}",
+        f" {saved['step_size']} with seed {saved['seed']}, this run {size:,} in steps of {step_size} with seed {seed}",
     )
 
 
 def _introduce(job: Job) -> None:
     """The first lines: what runs on what, with what."""
-    count = sum(weight.numel() for weight in job.model.parameters())
-    order, asked = job.feed.order, job.options
-    say = job.reports.say
-    say(f"device: {job.device.type} ({job.device.name}) · precision {job.precision.name}"
-        + (" · compiled" if job.network.compiled else ""))  # fmt: skip
-    say(f"data: {job.task.data}")
-    say(f"model: {_in_words(job.task.signature)} · {count:,} parameters")
-    recipe = optimizers.RECIPES[asked.optimizer]
-    say(f"optimizer: {asked.optimizer} · lr {asked.lr or recipe.lr:g} · {order.step_size} samples a step"
-        f" (micro-batch {job.stepper.micro_batch}) · {asked.epochs} epochs of {order.steps_per_epoch} steps"
-        f" · seed {job.seed}")  # fmt: skip
+    for line in _introduction(job):
+        job.reports.say(line)
     facts = {"device": job.device.reading(job.precision.name), "data": job.task.data}
     job.reports.phase("setup", job.progress, expect_next_in=_SETUP_SECONDS, **facts)
     job.reports.reporter.beat(now=True)
+
+
+def _introduction(job: Job) -> list[str]:
+    order, asked = job.feed.order, job.options
+    parameters = sum(weight.numel() for weight in job.model.parameters())
+    compiled = " · compiled" if job.network.compiled else ""
+    lr = asked.lr or optimizers.RECIPES[asked.optimizer].lr
+    batch = f"{order.step_size} samples a step (micro-batch {job.stepper.micro_batch})"
+    return [
+        f"device: {job.device.type} ({job.device.name}) · precision {job.precision.name}{compiled}",
+        f"data: {job.task.data}",
+        f"model: {_in_words(job.task.signature)} · {parameters:,} parameters",
+        f"optimizer: {asked.optimizer} · lr {lr:g} · {batch}",
+        f"plan: {asked.epochs} epochs of {order.steps_per_epoch} steps · seed {job.seed}",
+    ]
 
 
 def _out(asked: Options, name: str, environ: Mapping[str, str]) -> Path:
@@ -198,10 +149,6 @@ def _out(asked: Options, name: str, environ: Mapping[str, str]) -> Path:
         return asked.out
     folder = environ.get("MPSTUI_RUN_DIR")
     return Path(folder) / "checkpoints" if folder else Path("checkpoints") / name
-
-
-def _first(*values: int | None) -> int:
-    return next(value for value in values if value is not None)
 
 
 def _in_words(signature: Mapping[str, Any]) -> str:

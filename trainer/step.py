@@ -15,6 +15,7 @@ from .network import Network
 from .precision import Precision
 from .tasks import Batch, Task
 
+_LONGEST_FAILURE = 160
 Notify = Callable[[str, str], None]
 """Takes an event's name and its sentence."""
 
@@ -50,7 +51,7 @@ class Stepper:
         self._network = network
         self._optimizer = optimizer
         self._device = device
-        self._precision = precision
+        self.precision = precision
         self._clip = clip
         self._ranks = ranks
         self._notify = notify
@@ -98,7 +99,7 @@ class Stepper:
         except (RuntimeError, MemoryError) as error:
             if not self._survivable(error):
                 raise
-            return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+            return _in_short(error)
         for name, value in sums.items():
             self._sums[name] = self._sums[name] + value if name in self._sums else value
         self._samples += samples
@@ -119,7 +120,7 @@ class Stepper:
         return sums, samples
 
     def _micro(self, part: Batch, count: int, weight: float, sums: dict[str, torch.Tensor], number: int) -> None:
-        with self._precision.autocast():
+        with self.precision.autocast():
             loss = self._task.loss(self._network, part)
         self._guard.watch(loss.value.detach(), number)
         self.scaler.scale(loss.value * (count * weight)).backward()  # type: ignore[no-untyped-call]
@@ -154,7 +155,11 @@ class Stepper:
         halved = max(1, self.micro_batch // 2)
         self._notify(
             "note",
-            f"out of memory with micro-batches of {self.micro_batch} ({failure}):"
-            f" going on with {halved} and twice the accumulation, the optimizer step keeps its samples",
+            f"out of memory: micro-batches of {halved} instead of {self.micro_batch} from here on, with twice the"
+            f" accumulation, so that a step keeps its samples",
         )
         self.micro_batch = halved
+
+
+def _in_short(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"[:_LONGEST_FAILURE]

@@ -1,7 +1,8 @@
-"""What a trainer says of itself: heartbeats, points, events, answers. It fails open: a training never ends because of it."""
+"""What a trainer says of itself: heartbeats, points, events, answers. No training ever ends because of it."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
@@ -23,6 +24,7 @@ BEAT_SECONDS = 1.0
 RETRY_SECONDS = 10.0
 """After a write failed (disk full), how long to wait before the next try."""
 MOST_WAITING_LINES = 10_000
+_NO_REQUESTS: list[Request] = []
 R = TypeVar("R")
 
 
@@ -121,7 +123,7 @@ class Reporter:
         """Append one event to ``events.jsonl``. Rank 0 alone does."""
         self._append(self._run.events, records.event(self._clock(), self._attempt, name, text, **details))
 
-    @_fail_open(list)
+    @_fail_open(lambda: _NO_REQUESTS.copy())
     def requests(self) -> list[Request]:
         """Requests that came since the last call, for this attempt; cheap enough to call every step."""
         if self._rank != 0 or self._monotonic() < self._retry_at:
@@ -191,7 +193,5 @@ class Reporter:
 
     @staticmethod
     def _say(text: str) -> None:
-        try:
+        with contextlib.suppress(OSError, ValueError):  # stderr may be gone too
             print(text, file=sys.stderr, flush=True)
-        except (OSError, ValueError):
-            pass  # stderr is gone too

@@ -1,4 +1,4 @@
-"""Residual networks for small images: ResNet-18 (He et al., 2016) with a 3x3 stem, and Wide ResNet (Zagoruyko, 2016)."""
+"""Residual networks for small images: ResNet (He et al., 2016) with a 3x3 stem, Wide ResNet (Zagoruyko, 2016)."""
 
 from __future__ import annotations
 

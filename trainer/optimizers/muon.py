@@ -70,7 +70,7 @@ class Muon(Optimizer):
 def orthogonalised(matrix: torch.Tensor) -> torch.Tensor:
     """Push the singular values of a matrix towards 1 by a Newton-Schulz iteration; same shape, bfloat16 on GPUs."""
     tall = matrix.shape[0] > matrix.shape[1]
-    x = matrix.T if tall else matrix
+    x: torch.Tensor = matrix.T if tall else matrix
     if matrix.device.type == "cuda":
         x = x.bfloat16()
     x = x / (x.norm() + 1e-7)

@@ -1,0 +1,141 @@
+"""Puts the parts of a training together in the one order that works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from mpstui.agent.reporter import Reporter
+
+from . import optimizers, precision, rng
+from .checkpoint import CheckpointFolder, Loaded
+from .control import Control
+from .device import Device
+from .distributed import Group, Ranks
+from .ema import WeightAverage
+from .feed import Feed
+from .job import Job
+from .network import Network, wants_compiling
+from .options import Options
+from .order import SampleOrder
+from .progress import Progress
+from .reports import Reports
+from .schedule import Schedule
+from .step import Stepper
+from .tasks import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a training is made from."""
+
+    name: str
+    task: Task
+    options: Options
+    seed: int
+    device: Device
+    group: Group
+    folder: CheckpointFolder
+    reporter: Reporter
+    control: Control
+    loaded: Loaded | None = None
+    """The checkpoint to go on from; it decides the sizes that the command line leaves open."""
+
+
+def assemble(wish: Request) -> Job:
+    """Build every part of a training, seeded, on its device; weights of a checkpoint are not loaded yet."""
+    asked, device, task = wish.options, wish.device, wish.task
+    micro_batch, step_size = _sizes(asked, task, wish.group.ranks, wish.loaded)
+    order = SampleOrder(task.train_size, step_size, wish.seed)
+    steps = order.steps_per_epoch
+    reports = Reports(wish.reporter, epochs=asked.epochs, steps_per_epoch=steps, leads=wish.group.ranks.leads)
+    _prepare_torch(wish)
+    model = device.place(task.build_model())
+    task.to_device(device)
+    optimizer = _optimizer(asked, task, model, device)
+    network = _network(wish, model, asked.epochs * steps, reports)
+    return Job(
+        name=wish.name,
+        task=task,
+        options=asked,
+        seed=wish.seed,
+        device=device,
+        model=model,
+        network=network,
+        optimizer=optimizer,
+        stepper=_stepper(wish, network, optimizer, micro_batch, reports),
+        feed=Feed(task, order, wish.group.ranks, asked.workers),
+        schedule=Schedule.of(
+            asked.schedule, epochs=asked.epochs, steps_per_epoch=steps, warmup_epochs=asked.warmup_epochs
+        ),
+        average=WeightAverage(model, asked.ema) if asked.ema else None,
+        folder=wish.folder,
+        progress=Progress.from_state(wish.loaded.state["progress"]) if wish.loaded else Progress(),
+        reports=reports,
+        control=wish.control,
+        group=wish.group,
+    )
+
+
+def first_known(*values: int | None) -> int:
+    """The first value that is not None."""
+    return next(value for value in values if value is not None)
+
+
+def _prepare_torch(wish: Request) -> None:
+    torch.set_float32_matmul_precision(wish.options.matmul_precision)
+    if wish.options.memory_fraction:
+        wish.device.limit_to(wish.options.memory_fraction)
+    wish.reporter.memory = wish.device.memory
+    rng.seed_everything(wish.seed)
+
+
+def _optimizer(asked: Options, task: Task, model: nn.Module, device: Device) -> Optimizer:
+    return optimizers.build(
+        asked.optimizer,
+        task.parameter_groups(model),
+        lr=asked.lr,
+        weight_decay=asked.weight_decay,
+        fused=device.fuses(asked.optimizer),
+    )
+
+
+def _network(wish: Request, model: nn.Module, total_steps: int, reports: Reports) -> Network:
+    compiled, refusal = wants_compiling(wish.options.compile, wish.device, total_steps)
+    if refusal:
+        reports.notify("note", refusal)
+    return Network(wish.group.wrap(model), compiled=compiled)
+
+
+def _stepper(wish: Request, network: Network, optimizer: Optimizer, micro_batch: int, reports: Reports) -> Stepper:
+    numeric = precision.resolve(wish.options.precision, wish.device)
+    if numeric.note:
+        reports.notify("note", numeric.note)
+    return Stepper(
+        wish.task,
+        network,
+        optimizer,
+        wish.device,
+        numeric,
+        micro_batch=micro_batch,
+        clip=wish.options.clip,
+        ranks=wish.group.ranks,
+        notify=reports.notify,
+    )
+
+
+def _sizes(asked: Options, task: Task, ranks: Ranks, loaded: Loaded | None) -> tuple[int, int]:
+    """Samples of a micro-batch, and of an optimizer step over all ranks.
+
+    What a step holds comes from the checkpoint unless it is given: on another device or another number of processes the
+    effective batch stays what it was.
+    """
+    saved = loaded.state["order"] if loaded else None
+    if saved and asked.batch_size is None and asked.accumulate is None:
+        return int(saved["batch_size"]), int(saved["step_size"])
+    micro = first_known(asked.batch_size, saved and saved["batch_size"], task.DEFAULTS.batch_size)
+    accumulate = asked.accumulate or (1 if not saved else max(1, saved["step_size"] // (micro * ranks.world_size)))
+    return micro, micro * accumulate * ranks.world_size
