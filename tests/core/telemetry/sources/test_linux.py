@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mpstui.core.telemetry.model import ProcessFacts
 from mpstui.core.telemetry.source import Request, SourceError
 from mpstui.core.telemetry.sources import cgroup, host, pressure, smaps
-from mpstui.core.telemetry.sources.process_table import ProcessTable, descendants
+from mpstui.core.telemetry.sources.process_table import ParentCache, ProcessTable, descendants
 from tests.core.telemetry import recordings
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc of the running kernel")
@@ -172,6 +172,36 @@ def test_tree_expands_through_generations_and_survives_a_cycle() -> None:
 def test_table_leaves_out_processes_that_ended_meanwhile() -> None:
     table = ProcessTable(lambda: {5: 1, 6: 5}, lambda pid: ProcessFacts(parent=1) if pid == 5 else None)
     assert set(table.read(Request({"run": (5,)})).processes) == {5}
+
+
+def test_parents_are_asked_of_new_and_orphaned_processes_alone() -> None:
+    parents = {1: 0, 5: 1, 6: 5}
+    asked: list[int] = []
+
+    def read_parent(pid: int) -> int | None:
+        asked.append(pid)
+        return parents.get(pid)
+
+    cache = ParentCache(lambda: tuple(parents), read_parent)
+    assert cache() == parents
+    asked.clear()
+    parents[7] = 6
+    assert cache() == parents
+    assert set(asked) == {1, 7}, "the parent of process 1 is no process that could be seen alive"
+    asked.clear()
+    del parents[5]
+    parents[6] = 1
+    assert cache() == {1: 0, 6: 1, 7: 6}
+    assert 7 not in asked
+
+
+def test_a_process_id_used_again_is_found_by_asking_all_now_and_then() -> None:
+    parents = {1: 0, 5: 1, 6: 5}
+    cache = ParentCache(lambda: tuple(parents), parents.get)
+    cache()
+    parents[6] = 1
+    assert cache()[6] == 5
+    assert [cache() for _ in range(ParentCache.FULL_EVERY)][-1][6] == 1
 
 
 def test_cpu_share_ignores_guest_time_and_falling_counters() -> None:
