@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -29,10 +28,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from ..core.diagnosis import diagnose, findings_as_json
+    from .session import print_json
 
     findings = diagnose(_evidence(args))
     if args.json:
-        print(json.dumps({"findings": findings_as_json(findings)}, ensure_ascii=False, indent=2))
+        print_json({"findings": findings_as_json(findings)})
     else:
         print(_card(findings))
     return 0
@@ -63,11 +63,17 @@ def _evidence_of_run(name: str) -> Evidence:
 
 def _directory_of_run(name: str) -> Path:
     """Return the directory of the run that ``name`` means; raises ``UsageError`` when none or several do."""
+    from ..core.runs.find import find_run
+    from .session import Session
+
     try:
-        from ..core.runs import find_run
-    except ImportError as error:
-        raise UsageError(f"there is no file {name!r}", "give the path of a log file or of a run directory") from error
-    return Path(find_run(name).directory)
+        return find_run(Session().home, name).path
+    except UsageError as error:
+        if Path(name).name == name:
+            raise
+        raise UsageError(
+            f"there is no file {name}", "give a log file, a run directory, or a run's id or name"
+        ) from error
 
 
 def _card(findings: tuple[Finding, ...]) -> str:

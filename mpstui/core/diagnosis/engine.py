@@ -16,7 +16,8 @@ MOST_EVIDENCE_LINES = 4
 
 WEAK = 0.6  # what a weak pattern is worth of its rule's confidence
 AGREES = 0.05  # the process ended the way this cause ends processes
-DISAGREES = 0.2  # it ended in a way this cause does not explain
+OTHER_SIGNAL = 0.6  # it ended by a signal that this cause does not send
+OTHER_CODE = 0.85  # it ended with a code that is unusual for this cause
 ANOTHER_PATTERN = 0.02  # each further pattern of the same rule
 LAST_FAILURE = 0.03  # the text belongs to the last chain of exceptions, or to what was printed after it
 BEFORE_FAILURE = 0.85  # it was printed before the last failure, which came of something else
@@ -114,18 +115,18 @@ def _confidence_from_text(rule: Rule, hits: list[_Hit], case: _Case) -> float:
     confidence = rule.confidence if strong else rule.confidence * WEAK
     confidence += min(len(hits) - 1, 3) * ANOTHER_PATTERN
     if rule.kind is not Kind.SYMPTOM:
-        confidence += _agreement(rule, case)
+        confidence = _agreeing(confidence, rule, case)
         confidence = _placed(confidence, max(hit.last[0] for hit in hits), case.course)
     return confidence * _survival(rule, hits, case)
 
 
-def _agreement(rule: Rule, case: _Case) -> float:
-    """How well the ending fits: a Python exception exits with 1, an assertion in Metal with SIGABRT."""
+def _agreeing(confidence: float, rule: Rule, case: _Case) -> float:
+    """Weigh how well the ending fits: a Python exception exits with 1, an assertion in Metal with SIGABRT."""
     if case.signal is not None and "requested" not in case.clues:
-        return AGREES if case.signal in rule.signals else -DISAGREES
+        return confidence + AGREES if case.signal in rule.signals else confidence * OTHER_SIGNAL
     if case.code is not None and case.code != 0:
-        return AGREES if case.code in rule.codes else -DISAGREES / 2
-    return 0.0
+        return confidence + AGREES if case.code in rule.codes else confidence * OTHER_CODE
+    return confidence
 
 
 def _placed(confidence: float, last_index: int, course: Course) -> float:

@@ -8,6 +8,7 @@ from .rules import rule
 from .text import portable
 
 # Causes a restart may be tied to, the more telling before the more general: the first that holds is the cause.
+# NaN is not among them: programs mention it and train on, and the same checkpoint would lead to it again.
 RESTART_CAUSES = (
     "disk_full",
     "mps_watermark_invalid",
@@ -27,7 +28,6 @@ RESTART_CAUSES = (
     "dl_worker_signal",
     "mps_op_missing",
     "compile_mps",
-    "nan_loss",
     "bus_error",
     "segfault",
     "killed_os",

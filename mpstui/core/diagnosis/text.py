@@ -8,20 +8,16 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import accumulate
 
+from ..formats.escapes import strip_controls
 from .model import LogLine
 
 EVIDENCE_WIDTH = 300  # characters of a line that are worth showing
-# One alternative a kind of sequence, each linear: CSI, OSC and its relatives, two-character escapes.
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|[\]PX^_][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|[ -~])")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
 _FRAME = "│┃|╭╰╮╯─━ "  # what rich draws around a traceback
 
 
 def clean(text: str) -> str:
     """Return one line without escape sequences, control characters, table frames and repeated whitespace."""
-    if "\x1b" in text:
-        text = _ESCAPES.sub("", text)
-    return " ".join(_CONTROLS.sub("", text).split()).strip(_FRAME)
+    return " ".join(strip_controls(text).split()).strip(_FRAME)
 
 
 def screen_lines(raw_lines: Iterable[str], first_number: int = 1) -> Iterator[LogLine]:

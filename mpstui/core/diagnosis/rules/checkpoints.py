@@ -76,7 +76,7 @@ RULES = (
         patterns=(
             r"don't know how to restore data location",
             r"Storage device not recognized",
-            r"Attempting to deserialize object on an? \w+ device",
+            r"Attempting to deserialize object on (?:an? )?\w+ device",
             r"with map_location=torch\.device\(",
             r"to map your storages to the CPU",
         ),

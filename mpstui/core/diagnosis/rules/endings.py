@@ -41,7 +41,7 @@ RULES = (
             r"\boom[-_\s]kill(?:er|ed)?\b",
             r"your system has run out of application memory",
             r"JetsamEvent",
-            r"\d Killed +python",
+            r"\[\d+\][+-]? Killed\b",
             r"line \d+: +\d+ Killed",
         ),
         confidence=0.82,

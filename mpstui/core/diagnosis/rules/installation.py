@@ -59,6 +59,7 @@ RULES = (
             r"incompatible architecture \(?have",
             r"mach-o,? (?:file,? )?but (?:is )?(?:an )?(?:wrong|incompatible) architecture",
             r"wrong architecture",
+            r"missing compatible arch",
             r"have \W?(?:x86_64|arm64e?)\W?,? need \W?(?:arm64|x86_64)",
             r"illegal hardware instruction",
             r"Illegal instruction: 4",

@@ -66,6 +66,7 @@ RULES = (
             r"ProcessGroup\w+::\w+: invalid tensor type",
             r"No backend type associated with device type mps",
             r"c10d::\w+\W? with arguments from the \W?MPS",
+            r"operator \W?c10d::\w+\W? is not current(?:ly)? implemented for the MPS",
             r"Distributed package doesn't have NCCL built in",
             r"ProcessGroupNCCL is only supported with GPUs",
             r"doesn't have (?:NCCL|built-in NCCL)",

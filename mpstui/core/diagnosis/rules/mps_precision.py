@@ -21,6 +21,7 @@ RULES = (
         sources=("thu-ml/tianshou#1237",),
         patterns=(
             r"Cannot convert an? MPS Tensor to (?:float64|complex128|double)",
+            r"Cannot convert MPS Tensor to (?:float64|complex128|double)",
             r"Cannot convert an? (?:float64|complex128|double) Tensor to MPS",
             r"MPS (?:\w+ )?(?:does not|doesn't) (?:have )?support (?:for )?(?:float64|double|complex128)",
             r"Trying to convert (?:Complex)?Double to the MPS backend",

@@ -32,6 +32,7 @@ RULES = (
             r"(?:not enough|insufficient|out of|low on|no) (?:free )?disk space",
             r"There is not enough space on the disk",
             r"StorageFull",
+            r"failed writing (?:file|central directory)",
             r"disk (?:is )?full",
             r"Errno 5\] Input/output error",
         ),

@@ -1,0 +1,139 @@
+"""Warnings about a training that still runs, told from its series. Pure functions: series and limits are passed in.
+
+A series is a sequence of ``(x, y)`` pairs in ascending ``x``; thresholds are named below with their reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+Points = Sequence[tuple[float, float]]
+
+PLATEAU_POINTS = 200  # two halves of a hundred: noise averages out to a tenth of a standard deviation
+PLATEAU_GAIN = 0.002  # less than 0.2 % better than the half before
+GRADIENT_POINTS = 50
+GRADIENT_FACTOR = 20.0  # clipping and warm-up move a norm by a few times, not by twenty
+MEMORY_POINTS = 60
+MEMORY_HORIZON_SECONDS = 3600.0
+MEMORY_LEAST_GAIN = 0.02  # of the limit, within the window: caches breathe by less
+SLOW_POINTS = 20  # newest steps, against the median of all before them
+SLOW_FACTOR = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class LiveWarning:
+    """Something that goes wrong right now. ``since`` is the ``x`` (step or time) where it was first seen."""
+
+    id: str
+    sentence: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveSeries:
+    """The series of one run; ``loss`` and ``gradient_norm`` over steps, ``memory_bytes`` and ``step_seconds`` over
+    Unix time. ``memory_limit_bytes`` is where the device or the system ends the training; ``None`` is unknown."""
+
+    loss: Points = ()
+    gradient_norm: Points = ()
+    memory_bytes: Points = ()
+    memory_limit_bytes: int | None = None
+    step_seconds: Points = ()
+
+
+def live_warnings(series: LiveSeries) -> tuple[LiveWarning, ...]:
+    """Return every warning that holds, the gravest first."""
+    found = (
+        nonfinite(series.loss),
+        memory_running_out(series.memory_bytes, series.memory_limit_bytes),
+        exploding_gradient(series.gradient_norm),
+        slowing(series.step_seconds),
+        plateau(series.loss),
+    )
+    return tuple(warning for warning in found if warning)
+
+
+def nonfinite(loss: Points) -> LiveWarning | None:
+    """Warn when the newest loss is NaN or infinite, since the first of this unbroken stretch."""
+    since = None
+    for x, value in reversed(loss):
+        if math.isfinite(value):
+            break
+        since = x
+    if since is None:
+        return None
+    return LiveWarning("nan_loss", f"The loss is not a number since step {since:,.0f}.", since)
+
+
+def plateau(loss: Points, *, points: int = PLATEAU_POINTS, gain: float = PLATEAU_GAIN) -> LiveWarning | None:
+    """Warn when the mean of the newest half of a window is hardly below that of the half before."""
+    recent = [(x, value) for x, value in loss[-points:] if math.isfinite(value)]
+    if len(recent) < points:
+        return None
+    half = points // 2
+    before = fmean(value for _, value in recent[:half])
+    after = fmean(value for _, value in recent[half:])
+    if before - after > gain * abs(before):
+        return None
+    return LiveWarning("plateau", f"The loss stays at {after:.4g} since step {recent[half][0]:,.0f}.", recent[half][0])
+
+
+def exploding_gradient(norm: Points, *, factor: float = GRADIENT_FACTOR) -> LiveWarning | None:
+    """Warn when the newest gradient norm is infinite or ``factor`` times the median of those before it."""
+    if not norm:
+        return None
+    x, newest = norm[-1]
+    if not math.isfinite(newest):
+        return LiveWarning("exploding_gradient", f"The gradient norm is not finite at step {x:,.0f}.", x)
+    before = [value for _, value in norm[-GRADIENT_POINTS - 1 : -1] if math.isfinite(value)]
+    if len(before) < GRADIENT_POINTS // 2 or newest <= factor * median(before):
+        return None
+    usual = median(before)
+    return LiveWarning("exploding_gradient", f"The gradient norm is {newest:.3g}, usually {usual:.3g}.", x)
+
+
+def memory_running_out(
+    memory: Points, limit_bytes: int | None, *, horizon_seconds: float = MEMORY_HORIZON_SECONDS
+) -> LiveWarning | None:
+    """Warn when memory, growing as it does, reaches its limit within ``horizon_seconds``."""
+    recent = memory[-MEMORY_POINTS:]
+    if not limit_bytes or len(recent) < MEMORY_POINTS // 3:
+        return None
+    slope = slope_per_second(recent)
+    gained = slope * (recent[-1][0] - recent[0][0])
+    if slope <= 0 or gained < MEMORY_LEAST_GAIN * limit_bytes:
+        return None
+    seconds = max(0.0, (limit_bytes - recent[-1][1]) / slope)
+    if seconds > horizon_seconds:
+        return None
+    sentence = ".0f"
+    return LiveWarning("memory_growing", sentence, recent[0][0])
+
+
+def slope_per_second(points: Points) -> float:
+    """Return the median slope between all pairs of points (Theil and Sen): single peaks do not bend it.
+
+    Takes time in the square of the number of points; 0.0 for fewer than two.
+    """
+    slopes = [
+        (later - earlier) / (end - start)
+        for index, (start, earlier) in enumerate(points)
+        for end, later in points[index + 1 :]
+        if end > start
+    ]
+    return median(slopes) if slopes else 0.0
+
+
+def slowing(step_seconds: Points, *, factor: float = SLOW_FACTOR) -> LiveWarning | None:
+    """Warn when the newest steps take ``factor`` times what steps took before (thermal limits, swapping)."""
+    if len(step_seconds) < 3 * SLOW_POINTS:
+        return None
+    newest = median(seconds for _, seconds in step_seconds[-SLOW_POINTS:])
+    usual = median(seconds for _, seconds in step_seconds[:-SLOW_POINTS])
+    if usual <= 0 or newest <= factor * usual:
+        return None
+    since = step_seconds[-SLOW_POINTS][0]
+    return LiveWarning("slowing", f"Steps take {newest:.3g} s, {newest / usual:.1f} times as long as before.", since)

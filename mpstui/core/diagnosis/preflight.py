@@ -1,0 +1,242 @@
+"""What would go wrong, said before the launch. Pure checks: all that is known about the machine is passed in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from .guard import starts_work_on_import
+from .remedy import ArgumentChange, Remedy
+
+HIGH = "PYTORCH_MPS_HIGH_WATERMARK_RATIO"
+LOW = "PYTORCH_MPS_LOW_WATERMARK_RATIO"
+FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
+# Defaults of aten/src/ATen/mps/MPSAllocator.h on unified memory.
+DEFAULT_HIGH, DEFAULT_LOW, GREATEST_RATIO = 1.7, 1.4, 2.0
+_TRUE = ("1", "true", "yes", "on")
+# From this torch on, MPS needs at least that macOS; printed by the wheels themselves (2.5.1: pytorch#139425).
+_MACOS_NEEDED = (((2, 15), (15, 0)), ((2, 9), (14, 0)), ((2, 6), (13, 0)), ((1, 12), (12, 3)))
+
+Version = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightWarning:
+    """Something about a launch that is doubtful: one sentence, and what to do about it."""
+
+    id: str
+    sentence: str
+    remedy: Remedy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchPlan:
+    """A launch about to happen and the machine it happens on; ``None`` is unknown and never warned about.
+
+    ``arguments`` are the program's own, ``roles`` says which of them is the batch size, the workers, the precision, ...
+    (role to argument name). ``script`` is the source text of the training script. ``expected_memory_bytes`` is what an
+    earlier run needed at its peak, ``checkpoint_bytes`` the size of one checkpoint.
+    """
+
+    environment: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    roles: Mapping[str, str] = field(default_factory=dict)
+    device: str | None = None
+    script: str | None = None
+    torch_version: Version | None = None
+    lightning_version: Version | None = None
+    macos_version: Version | None = None
+    free_disk_bytes: int | None = None
+    checkpoint_bytes: int | None = None
+    available_memory_bytes: int | None = None
+    expected_memory_bytes: int | None = None
+
+    def argument(self, role: str) -> object | None:
+        """Return the value of the argument that plays ``role``; ``None`` when it is not given."""
+        name = self.roles.get(role)
+        return self.arguments.get(name) if name is not None else None
+
+
+def version(text: str | None) -> Version | None:
+    """Return the numbers a version begins with, ``(2, 6, 0)`` for ``2.6.0+cu124``; ``None`` when there are none."""
+    match = re.match(r"\d+(?:\.\d+)*", text or "")
+    return tuple(int(part) for part in match[0].split(".")) if match else None
+
+
+def preflight(plan: LaunchPlan) -> tuple[PreflightWarning, ...]:
+    """Return every warning about ``plan``, what would fail at once before what may fail later."""
+    return tuple(warning for check in _CHECKS for warning in check(plan))
+
+
+def _fallback_value(plan: LaunchPlan) -> Iterator[PreflightWarning]:
+    value = plan.environment.get(FALLBACK)
+    if value is not None and not re.match(r"\s*[+-]?\d", value):
+        yield PreflightWarning(
+            "fallback_not_a_number",
+            f"{FALLBACK}={value} ends `import torch` with an error: torch reads it as a whole number.",
+            Remedy(text=f"Write {FALLBACK}=1.", env={FALLBACK: "1"}),
+        )
+
+
+def _watermarks(plan: LaunchPlan) -> Iterator[PreflightWarning]:
+    high, low = _ratio(plan, HIGH, DEFAULT_HIGH), _ratio(plan, LOW, DEFAULT_LOW)
+    unset = Remedy(text="Unset both variables, or set both with LOW not above HIGH.", env={HIGH: None, LOW: None})
+    if high is None or low is None or not 0 <= high <= GREATEST_RATIO or low < 0:
+        yield PreflightWarning("watermark_invalid", f"{HIGH} and {LOW} must be numbers from 0 to 2.", unset)
+    elif low > (high or GREATEST_RATIO):
+        yield PreflightWarning(
+            "watermark_pair",
+            f"The MPS soft limit ({low:g}) lies above the cap ({high:g}): the first use of MPS will fail.",
+            unset,
+        )
+    elif high == 0:
+        yield PreflightWarning(
+            "watermark_off",
+            f"{HIGH}=0.0 removes the cap on MPS memory: instead of an error that can be caught, macOS will swap and "
+            "kill the training.",
+            Remedy(text="Unset it; the allocator returns cached memory by itself.", env={HIGH: None}),
+        )
+
+
+def _ratio(plan: LaunchPlan, name: str, default: float) -> float | None:
+    try:
+        return float(plan.environment[name]) if name in plan.environment else default
+    except ValueError:
+        return None
+
+
+def _duplicate_openmp(plan: LaunchPlan) -> Iterator[PreflightWarning]:
+    if plan.environment.get("KMP_DUPLICATE_LIB_OK", "").lower() in _TRUE:
+        yield PreflightWarning(
+            "duplicate_omp_allowed",
+            "KMP_DUPLICATE_LIB_OK lets two OpenMP runtimes share the process; their vendor warns of crashes and "
+            "silently wrong results.",
+            Remedy(
+                text="Unset it. If OMP Error #15 then appears, remove the second runtime or set OMP_NUM_THREADS=1.",
+                env={"KMP_DUPLICATE_LIB_OK": None},
+            ),
+        )
+
+
+def _worker_settings(plan: LaunchPlan) -> Iterator[PreflightWarning]:
+    workers = _whole(plan.argument("workers"))
+    if workers == 0 and _is_on(plan.argument("persistent_workers")):
+        yield PreflightWarning(
+            "persistent_without_workers",
+            "persistent_workers needs num_workers above 0: the DataLoader will refuse the pair.",
+            Remedy(text="Drop persistent_workers.", args=(ArgumentChange("persistent_workers", "remove"),)),
+        )
+    if workers and plan.macos_version and plan.script is not None and starts_work_on_import(plan.script):
+        yield PreflightWarning(
+            "no_main_guard",
+            f"{workers} DataLoader workers, but the script has no `if __name__ == '__main__':`; on macOS every worker "
+            "would run it again.",
+            Remedy(text="Add the guard, or load data without workers.", args=(ArgumentChange("workers", "set", 0),)),
+        )
+
+
+def _precision(plan: LaunchPlan) -> Iterator[PreflightWarning]:
+    precision = str(plan.argument("precision") or "").lower()
+    if precision.endswith("-mixed") and plan.lightning_version and plan.lightning_version < (2,):
+        plain = precision.removesuffix("-mixed")
+        yield PreflightWarning(
+            "lightning_precision",
+            f"Lightning {plan.lightning_version[0]}.x does not know precision '{precision}' (known since 2.0).",
+            Remedy(text=f"Use precision={plain}.", args=(ArgumentChange("precision", "set", plain),)),
+        )
+    if plan.device == "mps" and precision.startswith(("bf16", "bfloat16")) and (missing := _bf16_needs(plan)):
+        yield PreflightWarning(
+            "bf16_on_mps",
+            f"bfloat16 autocast on MPS needs torch 2.6 and macOS 14; here is {missing}.",
+            Remedy(text="Train in fp32, or upgrade.", args=(ArgumentChange("precision", "set", "fp32"),)),
+        )
+
+
+def _bf16_needs(plan: LaunchPlan) -> str:
+    short = []
+    if plan.torch_version and plan.torch_version < (2, 6):
+        short.append(f"torch {_dotted(plan.torch_version)}")
+    if plan.macos_version and plan.macos_version < (14,):
+        short.append(f"macOS {_dotted(plan.macos_version)}")
+    return " and ".join(short)
+
+
+def _compiling(plan: LaunchPlan) -> Iterator[PreflightWarning]:
+    if plan.device == "mps" and _is_on(plan.argument("compile")) and plan.torch_version and plan.torch_version < (2, 7):
+        yield PreflightWarning(
+            "compile_on_mps",
+            f"torch {_dotted(plan.torch_version)} cannot compile for MPS: its compiler has a Metal backend since 2.7.",
+            Remedy(text="Run eager, or upgrade torch to 2.8.", env={"TORCH_COMPILE_DISABLE": "1"}),
+        )
+
+
+def _operating_system(plan: LaunchPlan) -> Iterator[PreflightWarning]:
+    if plan.device != "mps" or plan.torch_version is None or plan.macos_version is None:
+        return
+    needed = next((macos for torch, macos in _MACOS_NEEDED if plan.torch_version >= torch), None)
+    if needed and plan.macos_version < needed:
+        yield PreflightWarning(
+            "macos_too_old",
+            f"torch {_dotted(plan.torch_version)} offers MPS from macOS {_dotted(needed)} on; here is macOS "
+            f"{_dotted(plan.macos_version)}.",
+            Remedy(text="Upgrade macOS, install an older torch, or run on CPU.", device="cpu"),
+        )
+
+
+def _disk(plan: LaunchPlan) -> Iterator[PreflightWarning]:
+    if plan.free_disk_bytes is None or not plan.checkpoint_bytes:
+        return
+    # A save writes the new file beside the old one before it replaces it.
+    if plan.free_disk_bytes < 2 * plan.checkpoint_bytes:
+        yield PreflightWarning(
+            "disk_space",
+            f"{_gigabytes(plan.free_disk_bytes)} are free and a checkpoint takes {_gigabytes(plan.checkpoint_bytes)}: "
+            "the second save may fail.",
+            Remedy(text="Free space, or keep fewer checkpoints."),
+        )
+
+
+def _memory(plan: LaunchPlan) -> Iterator[PreflightWarning]:
+    available, expected = plan.available_memory_bytes, plan.expected_memory_bytes
+    if available is not None and expected is not None and available < expected:
+        yield PreflightWarning(
+            "memory",
+            f"{_gigabytes(available)} of memory are available and this training took {_gigabytes(expected)} before.",
+            Remedy(
+                text="Close other programs, or halve the batch size and double gradient accumulation.",
+                args=(
+                    ArgumentChange("batch_size", "scale", 0.5),
+                    ArgumentChange("gradient_accumulation", "scale", 2, default=1),
+                ),
+            ),
+        )
+
+
+_CHECKS: tuple[Callable[[LaunchPlan], Iterator[PreflightWarning]], ...] = (
+    _fallback_value,
+    _watermarks,
+    _operating_system,
+    _precision,
+    _compiling,
+    _worker_settings,
+    _duplicate_openmp,
+    _disk,
+    _memory,
+)
+
+
+def _is_on(value: object) -> bool:
+    return value is True or str(value).lower() in _TRUE
+
+
+def _whole(value: object) -> int | None:
+    return int(str(value)) if str(value).strip().isdecimal() and not isinstance(value, bool) else None
+
+
+def _dotted(numbers: Version) -> str:
+    return ".".join(str(number) for number in numbers)
+
+
+def _gigabytes(count: int) -> str:
+    return f"{count / 1e9:.1f} GB"
