@@ -21,6 +21,7 @@ _NOTE = re.compile(
 _CALL = re.compile(r"\w\([^()\n]{0,120}\b(?:lr|learning_rate)=")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MAX_STRAY_WORDS = 9
+_WORDS_BESIDE_A_COUNTER = 4
 _PLURALS = ("steps", "iters", "iterations", "updates", "batches", "timesteps")
 
 
@@ -39,7 +40,11 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         for pair in pairs
         if pair.key and pair.name.role in (Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT)
     ]
-    if loss is None and counters == Counters() and not _names_metrics(named):
+    if (
+        loss is None
+        and not _names_metrics(named)
+        and (counters == Counters() or (strict and _stray_words(line, pairs) > _WORDS_BESIDE_A_COUNTER))
+    ):
         return None
     return _reading(grammar, line, loss, counters, named, is_plan and loss is None)
 
@@ -103,7 +108,7 @@ def read_counters(pairs: Sequence[Pair], *, has_loss: bool, length: int) -> tupl
         if pair.scope is Scope.EVAL and pair.name.role is not Role.EPOCH and not has_loss:
             continue  # batches of an evaluation
         before = counters
-        counters = _keyed(counters, pair, has_loss) if pair.key else _bare(counters, pairs, index, length)
+        counters = _keyed(counters, pair, has_loss) if pair.key else _bare(counters, pairs, index, has_loss, length)
         plan = plan or (counters != before and counters.epoch is None and counters.shown_step is None)
     positioned = counters.epoch is not None or counters.shown_step is not None
     return counters, plan and not positioned
@@ -130,7 +135,7 @@ def _keyed(counters: Counters, pair: Pair, has_loss: bool) -> Counters:
     return counters
 
 
-def _bare(counters: Counters, pairs: Sequence[Pair], index: int, length: int) -> Counters:
+def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool, length: int) -> Counters:
     """Numbers without a name: ``[50/930]`` behind an epoch, ``[1/25][10/1583]``, ``[1,  2000]``, ``128/128 - ...``."""
     pair = pairs[index]
     count, planned = pair.count, pair.planned
@@ -157,6 +162,10 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, length: int) ->
         return replace(counters, epoch=count, epochs=planned)
     if index == 1 and counters.epoch is not None and not pairs[0].key and counters.epoch_step is None:
         return replace(counters, epoch_step=count, epoch_steps=planned)
+    if pair.bracketed and planned is not None and has_loss and counters.shown_step is None and index > 0:
+        return replace(counters, epoch_step=count, epoch_steps=planned)
+    if index == 0 and planned is None and has_loss and pair.start <= (1 if pair.bracketed else 0):
+        return replace(counters, step=count)
     if index == 0 and planned is not None and count <= planned and pair.start <= 3:
         return replace(counters, step=count, steps=planned)
     return counters
@@ -185,8 +194,12 @@ def _is_sentence(line: str, pairs: Sequence[Pair]) -> bool:
     """Prose: many more words than the names of its numbers account for."""
     if len(line) < 40:
         return False
-    named = sum(len(_WORD.findall(pair.key)) for pair in pairs)
-    return len(_WORD.findall(line[:2000])) - named > _MAX_STRAY_WORDS + 2 * len(pairs)
+    return _stray_words(line, pairs) > _MAX_STRAY_WORDS + 2 * len(pairs)
+
+
+def _stray_words(line: str, pairs: Sequence[Pair]) -> int:
+    """Words of the line that name none of its numbers."""
+    return len(_WORD.findall(line[:2000])) - sum(len(_WORD.findall(pair.key)) for pair in pairs)
 
 
 def _is_note(line: str, loss: Pair | None) -> bool:

@@ -48,36 +48,285 @@ class Name:
 
 
 TRAIN_WORDS = frozenset(
-    ["train", "training", "trained", "trn", "tr", "entrainement", "entraînement", "entrenamiento", "treino", "allenamento", "训练", "訓練", "学習", "学习", "학습", "훈련", "обучение", "обучения"]
+    [
+        "train",
+        "training",
+        "trained",
+        "trn",
+        "tr",
+        "entrainement",
+        "entraînement",
+        "entrenamiento",
+        "treino",
+        "allenamento",
+        "训练",
+        "訓練",
+        "学習",
+        "学习",
+        "학습",
+        "훈련",
+        "обучение",
+        "обучения",
+    ]
 )
 EVAL_WORDS = frozenset(
-    ["val", "valid", "validation", "validating", "validate", "vloss", "eval", "evaluation", "evaluating", "evaluate", "test", "testing", "tst", "dev", "holdout", "heldout", "vl", "验证", "驗證", "検証", "测试", "測試", "评估", "評価", "テスト", "검증", "평가", "테스트", "валидация", "валидации", "тест", "prueba", "validación", "validação", "teste"]
+    [
+        "val",
+        "valid",
+        "validation",
+        "validating",
+        "validate",
+        "vloss",
+        "eval",
+        "evaluation",
+        "evaluating",
+        "evaluate",
+        "test",
+        "testing",
+        "tst",
+        "dev",
+        "holdout",
+        "heldout",
+        "vl",
+        "验证",
+        "驗證",
+        "検証",
+        "测试",
+        "測試",
+        "评估",
+        "評価",
+        "テスト",
+        "검증",
+        "평가",
+        "테스트",
+        "валидация",
+        "валидации",
+        "тест",
+        "prueba",
+        "validación",
+        "validação",
+        "teste",
+    ]
 )
-_EPOCH = frozenset(["epoch", "epoche", "epoca", "época", "époque", "epochs", "ep", "epo", "epch", "エポック", "轮", "轮次", "輪", "에폭", "에포크", "эпоха"])
+_EPOCH = frozenset(
+    [
+        "epoch",
+        "epoche",
+        "epoca",
+        "época",
+        "époque",
+        "epochs",
+        "ep",
+        "epo",
+        "epch",
+        "エポック",
+        "轮",
+        "轮次",
+        "輪",
+        "에폭",
+        "에포크",
+        "эпоха",
+    ]
+)
 _STEP = frozenset(
-    ["step", "steps", "iter", "iters", "iteration", "iterations", "it", "itr", "update", "updates", "timestep", "timesteps", "num_updates", "шаг", "ステップ", "步", "步数", "스텝", "단계", "étape", "etape", "paso", "passo", "schritt", "イテレーション", "迭代"]
+    [
+        "step",
+        "steps",
+        "iter",
+        "iters",
+        "iteration",
+        "iterations",
+        "it",
+        "itr",
+        "update",
+        "updates",
+        "timestep",
+        "timesteps",
+        "num_updates",
+        "шаг",
+        "ステップ",
+        "步",
+        "步数",
+        "스텝",
+        "단계",
+        "étape",
+        "etape",
+        "paso",
+        "passo",
+        "schritt",
+        "イテレーション",
+        "迭代",
+    ]
 )
-_BATCH = frozenset(["batch", "minibatch", "batches", "minibatches", "mb", "バッチ", "批次", "batchs", "배치", "батч", "lote"])
+_BATCH = frozenset(
+    ["batch", "minibatch", "batches", "minibatches", "mb", "バッチ", "批次", "batchs", "배치", "батч", "lote"]
+)
 _PLAN = frozenset(["num", "number", "total", "max", "n", "planned", "of", "nb", "count", "総", "总", "合計", "totales"])
 _LOSS = frozenset(
-    ["loss", "losses", "lss", "损失", "損失", "ロス", "손실", "로스", "perte", "pérdida", "perdida", "perda", "verlust", "cost", "costs", "лосс", "потери", "ошибка", "trl"]
+    [
+        "loss",
+        "losses",
+        "lss",
+        "损失",
+        "損失",
+        "ロス",
+        "손실",
+        "로스",
+        "perte",
+        "pérdida",
+        "perdida",
+        "perda",
+        "verlust",
+        "cost",
+        "costs",
+        "лосс",
+        "потери",
+        "ошибка",
+        "trl",
+    ]
 )
 _AVERAGE = frozenset(
-    ["avg", "average", "averaged", "avr", "mean", "running", "smooth", "smoothed", "ema", "moving", "epoch", "moyenne", "平均", "평균", "средний", "средняя"]
+    [
+        "avg",
+        "average",
+        "averaged",
+        "avr",
+        "mean",
+        "running",
+        "smooth",
+        "smoothed",
+        "ema",
+        "moving",
+        "epoch",
+        "moyenne",
+        "平均",
+        "평균",
+        "средний",
+        "средняя",
+    ]
 )
 _PRIMARY_FILLERS = frozenset(["total", "overall", "sum", "full", "final"])
 _FILLERS = frozenset(
-    ["step", "batch", "iter", "iteration", "current", "cur", "curr", "this", "now", "minibatch", "mini", "per", "sample", "token", "raw", "当前", "现在", "value", "값", "値", "值", "main"]
+    [
+        "step",
+        "batch",
+        "iter",
+        "iteration",
+        "current",
+        "cur",
+        "curr",
+        "this",
+        "now",
+        "minibatch",
+        "mini",
+        "per",
+        "sample",
+        "token",
+        "raw",
+        "当前",
+        "现在",
+        "value",
+        "값",
+        "値",
+        "值",
+        "main",
+    ]
 )
 _CRITERIA = frozenset(
-    ["lm", "ce", "crossentropy", "cross", "entropy", "nll", "mse", "l1", "l2", "ntp", "mlm", "ar", "objective", "model", "g2p", "ctc", "diffusion", "denoising", "sft"]
+    [
+        "lm",
+        "ce",
+        "crossentropy",
+        "cross",
+        "entropy",
+        "nll",
+        "mse",
+        "l1",
+        "l2",
+        "ntp",
+        "mlm",
+        "ar",
+        "objective",
+        "model",
+        "g2p",
+        "ctc",
+        "diffusion",
+        "denoising",
+        "sft",
+    ]
 )
 _NEVER = frozenset(
-    ["scale", "weight", "weights", "fn", "func", "function", "type", "name", "smoothing", "best", "min", "minimum", "lowest", "max", "previous", "prev", "last", "delta", "change", "ratio", "lambda", "coef", "coefficient", "factor", "scaler", "scaling", "improved", "target", "threshold", "patience", "explored", "best_loss", "old", "diff", "initial", "gap", "decrease", "reduction", "std", "var", "norm", "grad", "perplexity", "最小", "最佳", "最低", "ベスト", "最良"]
+    [
+        "scale",
+        "weight",
+        "weights",
+        "fn",
+        "func",
+        "function",
+        "type",
+        "name",
+        "smoothing",
+        "best",
+        "min",
+        "minimum",
+        "lowest",
+        "max",
+        "previous",
+        "prev",
+        "last",
+        "delta",
+        "change",
+        "ratio",
+        "lambda",
+        "coef",
+        "coefficient",
+        "factor",
+        "scaler",
+        "scaling",
+        "improved",
+        "target",
+        "threshold",
+        "patience",
+        "explored",
+        "best_loss",
+        "old",
+        "diff",
+        "initial",
+        "gap",
+        "decrease",
+        "reduction",
+        "std",
+        "var",
+        "norm",
+        "grad",
+        "perplexity",
+        "最小",
+        "最佳",
+        "最低",
+        "ベスト",
+        "最良",
+    ]
 )
 _RATE = frozenset(["lr", "学习率", "学習率", "학습률", "lrate"])
 _NOT_RATE = frozenset(
-    ["mult", "multiplier", "scale", "decay", "factor", "min", "max", "final", "warmup", "scheduler", "schedule", "end", "scaling", "patience", "gamma", "lrm"]
+    [
+        "mult",
+        "multiplier",
+        "scale",
+        "decay",
+        "factor",
+        "min",
+        "max",
+        "final",
+        "warmup",
+        "scheduler",
+        "schedule",
+        "end",
+        "scaling",
+        "patience",
+        "gamma",
+        "lrm",
+    ]
 )
 _THROUGHPUT = re.compile(
     r"(?i)^(?:(?:train[_/ ]?)?(?:tok|tokens?|samples?|it|its|iters?|steps?|img|imgs|images?|examples?|words?|frames?|batch(?:es)?)"
@@ -171,6 +420,8 @@ def _loss(words: list[str], scope: Scope) -> Name | None:
         return None
     rest = [word for word in words if word not in _LOSS]
     summary = any(word in _AVERAGE for word in rest)
+    if rest and rest[0] == "value" and words[0] == "value":
+        return Name(Role.LOSS, scope, 5, summary)  # the value function's, of actor-critic methods
     unknown = [w for w in rest if w not in _AVERAGE and w not in _FILLERS and w not in _PRIMARY_FILLERS]
     if not unknown:
         rank = 0 if not rest or any(w in _PRIMARY_FILLERS for w in rest) else 1

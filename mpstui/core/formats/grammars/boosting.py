@@ -1,0 +1,71 @@
+"""XGBoost, LightGBM and CatBoost: ``[10]\ttrain-rmse:0.5\teval-rmse:0.6``, ``[10]\ttraining's l2: 0.2``, ``10:\tlearn: 0.5``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import ClassVar
+
+from ..names import Scope, scope_of, words_of
+from ..numbers import as_float, parse_count
+from ..points import Counters, Reading
+from . import LineGrammar
+
+_HEAD = re.compile(r"(?:\[(\d{1,9})\]|(\d{1,9}):)\s{1,8}(?=[A-Za-z])")
+_VALUE = re.compile(r"([A-Za-z][\w' @.:-]{0,60}?)\s?:\s?(-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?|nan|inf)(?=[\s(]|\Z)")
+_KNOWN = re.compile(
+    r"(?i)(?:^|[\s_'-])(?:rmse|rmsle|mae|mape|l1|l2|logloss|mlogloss|binary_logloss|multi_logloss|error|merror|auc|aucpr|binary_error|"
+    r"multi_error|quantile|poisson|gamma|tweedie|huber|fair|ndcg|map|learn|test|cross_entropy)(?:@\d+)?$"
+)
+_RISING = re.compile(r"(?i)(?:auc|aucpr|ndcg|map)(?:@\d+)?$")
+
+
+class Boosting(LineGrammar):
+    """Rounds of gradient boosting; the first training metric that falls is what is minimised."""
+
+    name: ClassVar[str] = "boosting"
+    priority: ClassVar[int] = 45
+    needles: ClassVar[tuple[str, ...]] = ("]\t", "] ", ":\t", ": ")
+
+    def __init__(self) -> None:
+        self._round = -1
+
+    def read(self, line: str) -> Sequence[Reading] | None:
+        """One reading per round."""
+        head = _HEAD.match(line)
+        if head is None:
+            return None
+        values = [(match[1].strip(), as_float(match[2])) for match in _VALUE.finditer(line, head.end())]
+        if not values or not all(
+            _KNOWN.search(name) for name, _ in values if name not in ("best", "total", "remaining")
+        ):
+            return None
+        if self._repeats(int(head[1] or head[2])):
+            return ()
+        train = {name: value for name, value in values if value is not None and _is_train(name)}
+        other = {name: value for name, value in values if value is not None and not _is_train(name) and name != "best"}
+        name = next((n for n in train if not _RISING.search(n)), "")
+        return (
+            Reading(
+                self.name,
+                Counters(step=parse_count(head[1] or head[2])),
+                loss=train.get(name),
+                loss_name=name,
+                metrics=train,
+                eval_metrics=other,
+                series=f"{name}@s" if name else "",
+                certain=True,
+            ),
+        )
+
+    def _repeats(self, number: int) -> bool:
+        """Early stopping prints the best round once more; only a first round starts another fit."""
+        before, self._round = self._round, max(number, self._round) if number > 1 else number
+        return 1 < number <= before
+
+
+def _is_train(name: str) -> bool:
+    return name == "learn" or scope_of(words_of(name.replace("'s", ""))) is Scope.TRAIN
+
+
+GRAMMAR = Boosting

@@ -1,0 +1,43 @@
+"""ESPnet: ``1epoch:train:91-180batch: loss_ctc=80.1, loss=70.8, optim0_lr0=1.2e-06``; the step is the range's upper end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from ..assemble import assemble, series_name
+from ..numbers import parse_count
+from ..pairs import read_pairs
+from ..points import Counters, Phase, Reading
+from . import LineGrammar
+
+_HEAD = re.compile(r"(\d{1,6})epoch:(train|valid):\d{1,9}-(\d{1,9})batch: ")
+_RESULTS = re.compile(r"(\d{1,6})(?:/(\d{1,6}))?epoch (?:results|started)")
+
+
+class Espnet(LineGrammar):
+    """Batches by range, results by epoch."""
+
+    name: ClassVar[str] = "espnet"
+    needles: ClassVar[tuple[str, ...]] = ("epoch:", "epoch results", "epoch started")
+
+    def read(self, line: str) -> Sequence[Reading] | None:
+        """A range of batches, or the epoch's number where one starts or ends."""
+        head = _HEAD.search(line, 0, 200)
+        if head is None:
+            results = _RESULTS.search(line, 0, 200)
+            if results is None:
+                return None
+            return (Reading(self.name, Counters(epoch=parse_count(results[1]), epochs=parse_count(results[2] or ""))),)
+        reading = assemble(self.name, line, read_pairs(line[head.end() :]), strict=False)
+        if reading is None:
+            return ()
+        if head[2] == "valid":
+            return (Reading(self.name, phase=Phase.EVAL, eval_metrics=reading.metrics),)
+        counters = Counters(epoch=parse_count(head[1]), epoch_step=parse_count(head[3]))
+        return (replace(reading, counters=counters, series=series_name(reading.loss_name, counters), certain=True),)
+
+
+GRAMMAR = Espnet
