@@ -7,11 +7,11 @@ freeze where the allocator's counters do not: a Mac has rebooted with 46 GB repo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from mpstui.core.telemetry.model import PressureLevel
+from mpstui.core.telemetry.model import GpuSample, PressureLevel, SystemSample, TreeSample
 from mpstui.core.telemetry.robust import Point, is_growing, slope
 
 Limit = Literal["device", "footprint", "system"]
@@ -28,9 +28,15 @@ TREND_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPoint:
-    """What was known at ``time`` (seconds). ``system_limit`` is the machine's memory, or a tighter control group's."""
+    """What was known at ``time`` (seconds), in bytes.
+
+    ``allocated`` and ``driver`` are the trainer's own allocator's. ``device_used`` is what counts against ``limit``
+    where that is more: on a card of its own the memory that all processes use. ``system_limit`` is the machine's
+    memory, or a tighter control group's.
+    """
 
     time: float
+    device_used: int | None = None
     allocated: int | None = None
     driver: int | None = None
     limit: int | None = None
@@ -67,10 +73,37 @@ class Headroom:
 
 
 _LIMITS: dict[Limit, Callable[[MemoryPoint], Amounts]] = {
-    "device": lambda point: (point.driver if point.driver is not None else point.allocated, point.limit),
+    "device": lambda point: (_first(point.device_used, point.driver, point.allocated), point.limit),
     "footprint": lambda point: (point.footprint, point.limit),
     "system": lambda point: (point.system_used, point.system_limit),
 }
+
+
+def memory_point(
+    system: SystemSample,
+    tree: TreeSample | None = None,
+    heartbeat_memory: Mapping[str, int | None] | None = None,
+    card: GpuSample | None = None,
+) -> MemoryPoint:
+    """One point from what the machine, the trainer's processes and its heartbeat's ``memory`` say.
+
+    ``card`` is the trainer's card where that has memory of its own: then all that is used of it counts.
+    """
+    reported = heartbeat_memory or {}
+    own_memory = card is not None and card.memory_total_bytes is not None
+    used = system.cgroup_used_bytes if _is_tighter(system) else system.memory_used_bytes
+    return MemoryPoint(
+        time=system.time,
+        device_used=card.memory_used_bytes if card and own_memory else None,
+        allocated=reported.get("allocated"),
+        driver=reported.get("driver"),
+        limit=card.memory_total_bytes if card and own_memory else reported.get("limit"),
+        footprint=_first(tree.footprint_bytes if tree else None, reported.get("footprint")),
+        system_used=used,
+        system_limit=system.usable_memory_bytes,
+        swap_used=system.swap_used_bytes,
+        pressure=system.pressure,
+    )
 
 
 def headroom(points: Sequence[MemoryPoint], unified: bool = True) -> Headroom | None:
@@ -115,6 +148,16 @@ def leaks_outside_allocator(points: Sequence[MemoryPoint]) -> bool:
     footprint = _known((point.time, point.footprint) for point in points)
     driver = _known((point.time, point.driver) for point in points)
     return bool(driver) and is_growing(footprint) and not is_growing(driver)
+
+
+def _first(*values: int | None) -> int | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _is_tighter(system: SystemSample) -> bool:
+    """Whether the control group limits memory to less than the machine has."""
+    limit = system.cgroup_limit_bytes
+    return limit is not None and limit == system.usable_memory_bytes
 
 
 def _known(points: Iterable[tuple[float, int | None]]) -> list[Point]:

@@ -67,7 +67,8 @@ class HostFacts:
 
     ``memory_used_bytes`` on macOS is what Activity Monitor calls Memory Used, on Linux total minus available.
     ``wired_limit_bytes`` is the ``iogpu.wired_limit_mb`` that a person has set; at its default it is unknown.
-    ``power_watts`` is the whole machine's. ``cgroup_*`` hold where the monitor's own control group has a limit.
+    ``cpu_count`` counts what the system schedules on. ``power_watts`` is the whole machine's. ``cgroup_*`` hold where
+    the monitor's own control group has a limit.
     """
 
     chip: str | None = None

@@ -14,6 +14,7 @@ from mpstui.core.telemetry.reading import Clock
 from mpstui.core.telemetry.sampler import Sampler
 from mpstui.core.telemetry.source import Source
 from mpstui.core.telemetry.sources.cgroup import ControlGroup
+from mpstui.core.telemetry.sources.cpuinfo import CpuInfo
 from mpstui.core.telemetry.sources.host import HostCpu, HostMemory
 from mpstui.core.telemetry.sources.ioreg_accelerator import IoregAccelerator
 from mpstui.core.telemetry.sources.ioreg_clients import IoregClients
@@ -48,6 +49,7 @@ def apple_sources(commands: Commands, which: Callable[[str], str | None] = shuti
 def linux_sources(root: Path = Path("/")) -> list[Source]:
     """Linux below ``root``, with NVIDIA cards where the binding and the driver are there."""
     return [
+        CpuInfo(root),
         HostCpu(),
         HostMemory(),
         MemoryPressure(root),

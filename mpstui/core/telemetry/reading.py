@@ -94,14 +94,14 @@ class Reader:
 
     def _take(self, call: _Call) -> None:
         self._seconds = self._clock.monotonic() - call.started
-        if call.late:
+        if call.late and call.error is None:
             call.error = SourceError(f"the answer came after {self._seconds:.1f} s, too late to be shown as current")
         if call.error is not None:
             self._fail(call.error)
             return
         self._failures, self.reason = 0, ""
         self._next_at = call.started + self.source.period_seconds
-        self.previous, self.latest = self.latest, Reading(call.started, call.request, checked(call.facts))
+        self.previous, self.latest = self.latest, Reading(call.started, call.request, call.facts)
 
     def _fail(self, error: Exception) -> None:
         waits_for_more = isinstance(error, NotYet)
@@ -129,7 +129,7 @@ class _Call:
 
     def _run(self, source: Source) -> None:
         try:
-            self.facts = source.read(self.request)
+            self.facts = checked(source.read(self.request))
         except Exception as error:  # noqa: BLE001 - a source may raise anything; it becomes the reason shown to the user
             self.error = error
         finally:

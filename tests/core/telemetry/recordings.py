@@ -81,7 +81,7 @@ iogpu.wired_limit_mb: 20480
 SYSCTL_IDENTITY = """\
 machdep.cpu.brand_string: Apple M3
 hw.model: Mac15,12
-hw.physicalcpu: 8
+hw.logicalcpu: 8
 hw.perflevel0.physicalcpu: 4
 hw.perflevel1.physicalcpu: 4
 """

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpstui.core.telemetry.headroom import MemoryPoint, freeable, headroom, leaks_outside_allocator
+from mpstui.core.telemetry.headroom import MemoryPoint, freeable, headroom, leaks_outside_allocator, memory_point
+from mpstui.core.telemetry.model import GpuSample, SystemSample, TreeSample
 from mpstui.core.telemetry.robust import is_growing, slope, thinned
 
 GIB = 2**30
@@ -141,3 +142,30 @@ def test_thinning_keeps_both_ends() -> None:
     points = [(float(index), 0.0) for index in range(1000)]
     kept = thinned(points, 60)
     assert (len(kept), kept[0], kept[-1]) == (60, points[0], points[-1])
+
+
+def test_a_point_from_the_machine_the_tree_and_the_heartbeat() -> None:
+    system = SystemSample(time=1.0, memory_total_bytes=100, memory_used_bytes=60, swap_used_bytes=2, pressure="warn")
+    reported = {"allocated": 10, "driver": 20, "limit": 70, "footprint": 33, "rss": 5}
+    found = memory_point(system, TreeSample(time=1.0, footprint_bytes=30), reported)
+    assert (found.footprint, found.limit, found.driver, found.device_used) == (30, 70, 20, None)
+    assert (found.system_used, found.system_limit, found.swap_used) == (60, 100, 2)
+    assert memory_point(system, None, reported).footprint == 33
+    assert memory_point(system).limit is None
+
+
+def test_on_a_card_of_its_own_everybodys_memory_counts() -> None:
+    card = GpuSample(memory_used_bytes=90, memory_total_bytes=100)
+    found = memory_point(SystemSample(time=1.0), None, {"driver": 20, "allocated": 10, "limit": 70}, card)
+    assert (found.device_used, found.limit) == (90, 100)
+    judged = headroom([found], unified=False)
+    assert judged is not None
+    assert (judged.used_fraction, judged.freeable_bytes) == (0.9, 10)
+
+
+def test_inside_a_control_group_its_own_use_counts() -> None:
+    system = SystemSample(
+        time=1.0, memory_total_bytes=100, memory_used_bytes=60, cgroup_limit_bytes=10, cgroup_used_bytes=9
+    )
+    found = memory_point(system)
+    assert (found.system_used, found.system_limit) == (9, 10)

@@ -129,6 +129,13 @@ def test_a_share_beyond_sense_is_refused(busy: object) -> None:
     assert "refused" in system.why_unknown("gpu0.busy_percent")
 
 
+def test_a_source_that_answers_with_rubbish_is_named_and_harms_nobody() -> None:
+    rubbish = ScriptedSource(lambda request: Facts(gpus=(None,)), name="rubbish")  # type: ignore[arg-type]
+    sampler = Sampler([rubbish, ScriptedSource(lambda request: cpu(3.0))], FakeClock())
+    assert sampler.sample().system.cpu_percent == 3.0
+    assert sampler.reasons()["rubbish"]
+
+
 def test_the_last_rounding_error_is_no_reason_to_refuse() -> None:
     system = Sampler([ScriptedSource(lambda request: cpu(100.00001))], FakeClock()).sample().system
     assert system.cpu_percent == 100

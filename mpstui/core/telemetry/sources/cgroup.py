@@ -30,6 +30,8 @@ class Layout:
 _V2 = Layout("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file")
 _V1 = Layout("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 
+_V1_CPU_MOUNT = "sys/fs/cgroup/cpu"
+
 
 def parse_membership(text: str) -> dict[str, str]:
     """Path of the group by controller from ``/proc/PID/cgroup``; version 2 is under the empty name."""
@@ -50,7 +52,7 @@ def parse_limit(text: str) -> int | None:
 
 
 def parse_cpu_max(text: str) -> float | None:
-    """Cores from version 2's ``cpu.max`` (quota and period in microseconds); None for no limit."""
+    """Cores from a quota and a period in microseconds, as in version 2's ``cpu.max``; None for no limit."""
     words = text.split()
     if len(words) != 2 or not all(word.isascii() and word.isdigit() for word in words):
         return None
@@ -73,7 +75,7 @@ class ControlGroup(PlainSource):
         if not membership:
             raise SourceError("this process is in no control group")
         tightest = min(self._limited_groups(membership), default=None, key=lambda found: found[0])
-        quotas = [parse_cpu_max(_text(group / "cpu.max")) for group in self._groups(_V2, membership.get("", "/"))]
+        quotas = self._cpu_quotas(membership)
         host = HostFacts(
             cgroup_limit_bytes=tightest[0] if tightest else None,
             cgroup_used_bytes=tightest[1] if tightest else None,
@@ -82,17 +84,23 @@ class ControlGroup(PlainSource):
         unlimited = {} if tightest else {"cgroup_limit_bytes": "the control group sets no memory limit"}
         return Facts(host=host, reasons=unlimited)
 
+    def _cpu_quotas(self, membership: dict[str, str]) -> Iterator[float | None]:
+        for group in self._groups(_V2.mount, membership.get("", "/")):
+            yield parse_cpu_max(_text(group / "cpu.max"))
+        for group in self._groups(_V1_CPU_MOUNT, membership.get("cpu", "/")):
+            yield parse_cpu_max(f"{_text(group / 'cpu.cfs_quota_us')} {_text(group / 'cpu.cfs_period_us')}")
+
     def _limited_groups(self, membership: dict[str, str]) -> Iterator[tuple[int, int | None]]:
         for layout, controller in ((_V2, ""), (_V1, "memory")):
             if controller not in membership:
                 continue
-            for group in self._groups(layout, membership[controller]):
+            for group in self._groups(layout.mount, membership[controller]):
                 limit = parse_limit(_text(group / layout.memory_limit))
                 if limit is not None:
                     yield limit, _used(group, layout)
 
-    def _groups(self, layout: Layout, path: str) -> Iterator[Path]:
-        top = self._root / layout.mount
+    def _groups(self, mount: str, path: str) -> Iterator[Path]:
+        top = self._root / mount
         group = top / path.lstrip("/")
         if ".." in path.split("/") or not group.is_dir():
             group = top

@@ -38,7 +38,7 @@ class HostCpu(PlainSource):
     """
 
     name = "psutil cpu"
-    gives = ("cpu_percent",)
+    gives = ("cpu_percent", "cpu_count")
 
     def __init__(self, read_times: Callable[[], CpuTimes] = _read_cpu_times) -> None:
         self._read_times = read_times

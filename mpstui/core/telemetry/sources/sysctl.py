@@ -24,7 +24,7 @@ IDENTITY_COMMAND = (
     "-i",
     "machdep.cpu.brand_string",
     "hw.model",
-    "hw.physicalcpu",
+    "hw.logicalcpu",
     "hw.perflevel0.physicalcpu",
     "hw.perflevel1.physicalcpu",
 )
@@ -59,7 +59,7 @@ def parse_identity(text: str) -> HostFacts:
     return HostFacts(
         chip=values.get("machdep.cpu.brand_string") or None,
         machine_model=values.get("hw.model") or None,
-        cpu_count=_integer(values, "hw.physicalcpu"),
+        cpu_count=_integer(values, "hw.logicalcpu"),
         cpu_performance_cores=_integer(values, "hw.perflevel0.physicalcpu"),
         cpu_efficiency_cores=_integer(values, "hw.perflevel1.physicalcpu"),
     )

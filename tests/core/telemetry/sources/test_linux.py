@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mpstui.core.telemetry.model import ProcessFacts
 from mpstui.core.telemetry.source import Request, SourceError
-from mpstui.core.telemetry.sources import cgroup, host, pressure, smaps
+from mpstui.core.telemetry.sources import cgroup, cpuinfo, host, pressure, smaps
 from mpstui.core.telemetry.sources.process_table import ParentCache, ProcessTable, descendants
 from tests.core.telemetry import recordings
 
@@ -95,6 +95,23 @@ def test_cgroup_without_limit_says_so(tmp_path: Path) -> None:
     facts = cgroup.ControlGroup(write(tmp_path, proc__self__cgroup="4:memory:/\n", **limit)).read(Request())
     assert facts.host.cgroup_limit_bytes is None
     assert "no memory limit" in facts.reasons["cgroup_limit_bytes"]
+
+
+def test_cgroup_v1_cpu_limit(tmp_path: Path) -> None:
+    top = "sys__fs__cgroup__cpu__cpu_dot_cfs_"
+    files = {"proc__self__cgroup": "5:cpu:/\n", f"{top}quota_us": "250000\n", f"{top}period_us": "100000\n"}
+    assert cgroup.ControlGroup(write(tmp_path, **files)).read(Request()).host.cgroup_cpu_limit == 2.5
+
+
+def test_the_processor_is_named_or_the_reason_is(tmp_path: Path) -> None:
+    source = cpuinfo.CpuInfo(tmp_path)
+    with pytest.raises(SourceError, match="cannot be read"):
+        source.read(Request())
+    write(tmp_path, proc__cpuinfo="processor\t: 0\nmodel name\t: Example CPU 3000 @ 2GHz \nprocessor\t: 1\n")
+    assert source.read(Request()).host.chip == "Example CPU 3000 @ 2GHz"
+    write(tmp_path, proc__cpuinfo="processor\t: 0\nBogoMIPS\t: 1\n")
+    with pytest.raises(SourceError, match="names no processor"):
+        source.read(Request())
 
 
 def test_cgroup_path_that_leaves_the_mount_is_not_followed(tmp_path: Path) -> None:

@@ -1,0 +1,37 @@
+"""The name of a Linux machine's processor, from ``/proc/cpuinfo``. ARM kernels give none."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mpstui.core.telemetry.model import HostFacts
+from mpstui.core.telemetry.source import Facts, PlainSource, Request, SourceError
+
+_NAME = re.compile(r"^model name\s*:\s*(\S.*?)\s*\n", re.MULTILINE)
+
+
+def parse(text: str) -> str | None:
+    """The first processor's name, or None."""
+    found = _NAME.search(text)
+    return found[1] if found else None
+
+
+class CpuInfo(PlainSource):
+    """Read once a day, below the given filesystem root."""
+
+    name = "/proc/cpuinfo"
+    gives = ("chip",)
+    period_seconds = 24 * 3600.0
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._path = root / "proc/cpuinfo"
+
+    def read(self, request: Request) -> Facts:
+        try:
+            chip = parse(self._path.read_text("utf-8", "replace"))
+        except OSError as error:
+            raise SourceError(f"{self._path} cannot be read: {error.strerror}") from error
+        if chip is None:
+            raise SourceError(f"{self._path} names no processor")
+        return Facts(host=HostFacts(chip=chip))
