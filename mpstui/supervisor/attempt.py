@@ -94,16 +94,22 @@ class Attempt:
         self.look()
         return True
 
-    def press(self, rule: StopRule, *, force: bool) -> None:
-        """Start the ladder, or climb it faster; a second press never starts a second one."""
+    def press(self, rule: StopRule, *, force: bool, asked_seconds_ago: float | None = None) -> None:
+        """Start the ladder, or climb it faster; a second press never starts a second one.
+
+        Args:
+            asked_seconds_ago: the trainer was asked by a supervisor before this one and is not asked again: many
+                programs save at the first signal and drop everything at the second.
+        """
         now = self._machine.clock.monotonic()
         self.look(thorough=True)
-        if self.ladder is None:
+        moves: tuple[Move, ...] = ()
+        if self.ladder is None and asked_seconds_ago is not None and not force:
+            self.ladder = Ladder(rule, Rung.ASKED, now - asked_seconds_ago, now)
+        elif self.ladder is None:
             self.ladder, moves = ladder.begin(rule, now, force=force, paused=self.paused)
         elif force:
             self.ladder, moves = ladder.escalate(self.ladder, now)
-        else:
-            moves = ()
         self._carry_out(moves)
 
     def climb(self, is_saving: Callable[[], bool]) -> Rung | None:

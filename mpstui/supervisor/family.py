@@ -64,6 +64,19 @@ def _session_mates(
     return {process.pid for process in snapshot.values() if process.session == leader.pid and process.pid > 1}
 
 
+def infer_leader(family: Family, snapshot: Mapping[int, Process]) -> Family:
+    """The family with its leader told from the others: the one session leader whose parent is no member.
+
+    For a trainer whose identity could not be written down; without a single candidate nothing is guessed.
+    """
+    pids = {member.pid for member in family.others}
+    heads = [pid for pid in pids if snapshot[pid].session == pid and snapshot[pid].parent not in pids]
+    if family.leader is not None or len(heads) != 1:
+        return family
+    leader = snapshot[heads[0]].identity
+    return Family(leader, tuple(member for member in family.others if member != leader))
+
+
 def leader_is_alive(family: Family, table: ProcessTable) -> bool:
     """Whether the trainer itself runs; a zombie does not."""
     if family.leader is None:

@@ -30,6 +30,10 @@ class Inbox:
         self._seen.update(item.id for item in mine)
         return mine
 
+    def mark_seen(self, request: Request) -> None:
+        """Somebody carries it out already."""
+        self._seen.add(request.id)
+
     def waiting(self) -> bool:
         """Whether a request lies there that was not handed out."""
         return any(item.id not in self._seen for item in requests.unanswered(self._run))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,9 +36,10 @@ class Plan:
     """latest, best, scratch or a path; None: the first start, from whatever the command says."""
     template: Mapping[str, Any] | None = None
     """A launch template that replaces the run's from here on."""
-    handed_over: str | None = None
     request: Request | None = None
     automatic: bool = False
+    queued: bool = False
+    """Nothing of this run ever ran: its dependencies have to be met first."""
 
 
 def template_of(spec: Spec, status: Status, plan: Plan | None = None) -> LaunchTemplate:
@@ -64,10 +66,39 @@ def prepare(run: RunDir, spec: Spec, status: Status, plan: Plan, machine: Machin
     template = template_of(spec, status, plan)
     device = plan.device or (None if plan.template else _last_device(run, status.attempt))
     checkpoint, note = _pick_checkpoint(run, spec, template, plan, machine)
-    command = spawn.compose(
-        template, run, plan.number, device=device, checkpoint=checkpoint, handed_over=plan.handed_over
-    )
+    handed_over = _handed_over(run, spec, template, machine)
+    command = spawn.compose(template, run, plan.number, device=device, checkpoint=checkpoint, handed_over=handed_over)
     return command, note
+
+
+def _handed_over(run: RunDir, spec: Spec, template: LaunchTemplate, machine: Machine) -> str | None:
+    """``{after.checkpoint}``: the newest complete checkpoint of the first run this one waits for."""
+    words = [word for variant in template.variants.values() for word in (*variant.argv, *variant.env.values())]
+    if not any(spawn.AFTER_CHECKPOINT in word for word in words):
+        return None
+    name = next((after["run"] for after in spec.queue.after if after.get("run")), None)
+    if name is None:
+        raise CannotCompose(f"{spawn.AFTER_CHECKPOINT} needs a run to wait for (queue after)")
+    other = RunDir(run.path.parent / name)
+    try:
+        other_spec, other_status = records.read(Spec, other.spec), records.read(Status, other.status)
+    except (OSError, UnreadableRecord) as error:
+        raise CannotCompose(f"the record of run {name} cannot be read: {error}") from error
+    if other_spec is None or other_status is None:
+        raise CannotCompose(f"run {name} left no record")
+    found = newest_checkpoint(other, other_spec, template_of(other_spec, other_status), machine)
+    if found is None:
+        raise CannotCompose(f"run {name} left no complete checkpoint")
+    return found
+
+
+def stack_signal(run: RunDir, attempt: int) -> int | None:
+    """The signal at which the trainer said it dumps its stacks."""
+    try:
+        number = int(run.attempt(attempt).stack_signal.read_text())
+        return signal.Signals(number).value
+    except (OSError, ValueError):
+        return None
 
 
 def newest_checkpoint(
@@ -118,9 +149,12 @@ class SpawnFailed:
 
 
 def launch(
-    run: RunDir, spec: Spec, plan: Plan, command: Command, journal: Journal, machine: Machine
+    run: RunDir, spec: Spec, plan: Plan, command: Command, journal: Journal, machine: Machine, slot: int | None = None
 ) -> Attempt | SpawnFailed:
     """Write down what is about to be started, then start it.
+
+    Args:
+        slot: descriptor of the queue slot; the trainer keeps it taken even when this supervisor dies.
 
     The status says "starting" before there is a process, and the process itself writes its identity down before it
     becomes the program: there is no moment in which a trainer runs that no record names.
@@ -130,8 +164,9 @@ def launch(
     lock = locks.acquire(run.run_lock, inheritable=True)
     if lock is None:
         return SpawnFailed("processes of an earlier attempt still hold run.lock")
+    kept = (lock,) if slot is None else (lock, slot)
     try:
-        pid = spawn.start(command, paths.output, lock, lambda: _announce(run, journal, machine))
+        pid = spawn.start(command, paths.output, kept, lambda: _announce(run, journal, machine))
     except OSError as error:
         return SpawnFailed(spawn.describe_failure(error, command))
     finally:

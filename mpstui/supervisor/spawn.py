@@ -12,6 +12,8 @@ from pathlib import Path
 from ..wire.records import LaunchTemplate
 from ..wire.rundir import RunDir
 
+AFTER_CHECKPOINT = "{after.checkpoint}"
+
 
 class CannotCompose(Exception):
     """The template does not say how this is done; the text says what is missing."""
@@ -43,7 +45,7 @@ def compose(
     Args:
         device: a device other than the one asked for at launch.
         checkpoint: what to continue from.
-        handed_over: ``{after.checkpoint}``: the newest checkpoint of the run this one waited for.
+        handed_over: what :data:`AFTER_CHECKPOINT` stands for: the newest checkpoint of the run this one waited for.
 
     Raises:
         CannotCompose: no variant for the device, or no way to resume.
@@ -62,7 +64,7 @@ def compose(
         "{run_dir}": str(run.path),
         "{attempt}": str(attempt),
         "{checkpoint}": checkpoint or "",
-        "{after.checkpoint}": handed_over or "",
+        AFTER_CHECKPOINT: handed_over or "",
     }
     env = {name: _fill(value, values) for name, value in variant.env.items()}
     env |= _own_environment(run, attempt)
@@ -74,8 +76,8 @@ def mark(run: RunDir) -> bytes:
     return b"MPSTUI_RUN_DIR=" + os.fsencode(run.path)
 
 
-def start(command: Command, output: Path, run_lock: int, announce: Callable[[], None]) -> int:
-    """Start the trainer in a session of its own and return its pid.
+def start(command: Command, output: Path, kept: tuple[int, ...], announce: Callable[[], None]) -> int:
+    """Start the trainer in a session of its own, with the descriptors ``kept`` open in it, and return its pid.
 
     The output is an append-only descriptor of its own, never a pipe: nothing that happens to the supervisor can reach
     the trainer's writes. ``announce`` runs in the new process just before the program: what it records is true even
@@ -94,7 +96,7 @@ def start(command: Command, output: Path, run_lock: int, announce: Callable[[], 
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            pass_fds=(run_lock,),
+            pass_fds=kept,
             preexec_fn=_quietly(announce),
         )
     finally:

@@ -185,6 +185,10 @@ class Status(Record):
     request: str | None = None
     """Id of the request being carried out."""
     action: str | None = None
+    asker: str | None = None
+    """Who made that request."""
+    asked_at: float | None = None
+    """When the trainer was asked to end, Unix seconds."""
     adopted: bool = False
     """This supervisor did not start the trainer: its exit code cannot be known."""
     next_start: float | None = None

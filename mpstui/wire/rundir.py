@@ -34,6 +34,11 @@ class AttemptDir:
         """Written once, when the attempt has ended. No exit record never means success."""
         return self.path / "exit.json"
 
+    @property
+    def stack_signal(self) -> Path:
+        """Number of the signal at which the trainer dumps its stacks, written by whoever installed the handler."""
+        return self.path / "stack_signal"
+
     def heartbeat(self, rank: int = 0) -> Path:
         """The newest heartbeat of one rank."""
         return self.path / ("heartbeat.json" if rank == 0 else f"heartbeat.rank{rank}.json")

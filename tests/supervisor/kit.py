@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mpstui.wire import atomic, locks, records, requests
+from mpstui.wire.jsontext import UnreadableRecord
 from mpstui.wire.processes import ProcessIdentity, system_process_table
 from mpstui.wire.records import Ack, ExitRecord, LaunchTemplate, Request, Spec, Status, StopRule, Variant
 from mpstui.wire.rundir import RunDir, create_run_dir
@@ -145,7 +146,7 @@ class Run:
         if self.dir.status.exists():
             try:
                 supervisor = self.status.supervisor
-            except records.UnreadableRecord:
+            except UnreadableRecord:
                 supervisor = None
             if supervisor and alive(ProcessIdentity(*supervisor)):
                 os.kill(supervisor[0], signal.SIGKILL)

@@ -1,0 +1,95 @@
+"""The machine's memory as far as a restart needs it: did the last attempt give its share back, was it killed for it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+GIVEN_BACK = 0.9
+"""Share of the memory that was free before the attempt at which the machine counts as recovered."""
+LONGEST_WAIT_SECONDS = 30.0
+WIRED_LEAK_BYTES = 4 << 30
+"""Wired memory that a killed training left behind on macOS: starting the next one on top ends in a panic."""
+
+
+@dataclass(frozen=True)
+class MachineMemory:
+    """Bytes; None where the system does not say."""
+
+    available: int | None = None
+    wired: int | None = None
+    """macOS: memory that can be neither paged out nor compressed."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """Whether the next attempt may start: yes, not yet, or better not."""
+
+    ready: bool
+    warning: str = ""
+    leaked: bool = False
+
+
+def judge_release(before: MachineMemory, now: MachineMemory, waited_seconds: float) -> Release:
+    """Compare with what was free before the last attempt; after half a minute the rest is somebody else's."""
+    if before.available is None or now.available is None or now.available >= GIVEN_BACK * before.available:
+        return Release(True)
+    if waited_seconds < LONGEST_WAIT_SECONDS:
+        return Release(False)
+    missing = (before.available - now.available) / (1 << 30)
+    text = f"{missing:.1f} GiB that were free before the last attempt are still taken"
+    leaked = before.wired is not None and now.wired is not None and now.wired - before.wired > WIRED_LEAK_BYTES
+    return Release(True, text + (" (wired: they stay so until a reboot)" if leaked else ""), leaked)
+
+
+def read_memory() -> MachineMemory:
+    """The machine's memory now; on macOS through ``vm_stat``, which only a real Mac can prove right."""
+    if sys.platform == "darwin":
+        return parse_vm_stat(_output_of("vm_stat"))
+    return parse_meminfo(_text_of(Path("/proc/meminfo")))
+
+
+def parse_meminfo(text: str) -> MachineMemory:
+    """Read ``/proc/meminfo``."""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE)
+    return MachineMemory(int(found[1]) * 1024 if found else None)
+
+
+def parse_vm_stat(text: str) -> MachineMemory:
+    """Read macOS ``vm_stat``: free, inactive, speculative and purgeable pages can be had without paging out."""
+    size = re.search(r"page size of (\d+) bytes", text)
+    pages = {name.strip('"'): int(count) for name, count in re.findall(r"^(.+?):\s+(\d+)\.$", text, re.MULTILINE)}
+    if not size or "Pages free" not in pages:
+        return MachineMemory()
+    names = ("Pages free", "Pages inactive", "Pages speculative", "Pages purgeable")
+    wired = pages.get("Pages wired down")
+    unit = int(size[1])
+    return MachineMemory(sum(pages.get(name, 0) for name in names) * unit, None if wired is None else wired * unit)
+
+
+def oom_kills() -> int | None:
+    """How often Linux killed for memory so far, on the whole machine; None where it does not count."""
+    return parse_oom_kills(_text_of(Path("/proc/vmstat")))
+
+
+def parse_oom_kills(text: str) -> int | None:
+    """Read ``oom_kill`` of ``/proc/vmstat`` (Linux 4.13 and later)."""
+    found = re.search(r"^oom_kill (\d+)$", text, re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def _output_of(*command: str) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""

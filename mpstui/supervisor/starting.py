@@ -1,0 +1,125 @@
+"""An attempt that is due waits for its turn and for memory, then starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..wire.records import ExitRecord
+from . import arrival, launches, macos, memory
+from .launches import Plan, SpawnFailed
+from .spawn import CannotCompose, Command
+from .state import Supervision
+
+
+def start_when_due(boss: Supervision) -> None:
+    """Start what is due, unless something still has to be waited for."""
+    upcoming = boss.upcoming
+    if upcoming is None or boss.now < upcoming.due:
+        return
+    if _is_its_turn(boss, upcoming.plan) and _memory_is_back(boss, upcoming.plan):
+        boss.upcoming = None
+        start(boss, upcoming.plan)
+
+
+def start(boss: Supervision, plan: Plan) -> None:
+    """Start an attempt now and answer whoever wished for it."""
+    status = boss.journal.status
+    try:
+        command, note = launches.prepare(boss.run, boss.spec, status, plan, boss.machine)
+    except CannotCompose as error:
+        _could_not_start(boss, plan, str(error))
+        return
+    if plan.number > status.attempt:
+        arrival.close_lost(boss)
+    boss.measure_memory()
+    boss.journal.update(
+        phase="starting",
+        attempt=plan.number,
+        template=dict(plan.template) if plan.template else status.template,
+        started=boss.machine.clock.wall(),
+        **_BLANK,
+        **boss.own(),
+    )
+    slot = boss.turnstile.slot
+    begun = launches.launch(boss.run, boss.spec, plan, command, boss.journal, boss.machine, slot)
+    if isinstance(begun, SpawnFailed):
+        _could_not_start(boss, plan, begun.text)
+        return
+    boss.attempt, boss.drained_by, boss.saving = begun, None, None
+    leader = begun.family.leader
+    boss.journal.update(phase="running", trainer=list(leader) if leader else None)
+    if leader:
+        macos.stay_awake(leader.pid)
+    _tell(boss, plan, command, note)
+
+
+_BLANK: dict[str, Any] = {
+    "trainer": None,
+    "tree": [],
+    "survivors": [],
+    "paused": False,
+    "adopted": False,
+    "request": None,
+    "action": None,
+    "asker": None,
+    "asked_at": None,
+    "next_start": None,
+    "waiting_for": None,
+    "message": None,
+}
+
+
+def _tell(boss: Supervision, plan: Plan, command: Command, note: str) -> None:
+    origin = f"from {command.checkpoint}" if command.checkpoint else note or "from scratch"
+    text = f"attempt {plan.number} started on {command.device}" + (f", {origin}" if plan.source else "")
+    kind = "launched" if plan.number == 1 else "restart"
+    boss.journal.event(kind, text, reason=plan.reason, checkpoint=command.checkpoint)
+    if plan.request:
+        boss.journal.answer(plan.request, ok=True, text=text)
+
+
+def _could_not_start(boss: Supervision, plan: Plan, text: str) -> None:
+    now = boss.machine.clock.wall()
+    boss.journal.exit(ExitRecord(plan.number, now, spawn_error=text, started=now))
+    boss.journal.update(**{**_BLANK, "phase": "ended", "attempt": plan.number, "message": text})
+    boss.journal.event("crash", f"could not be started: {text}", attempt=plan.number)
+    if plan.request:
+        boss.journal.answer(plan.request, ok=False, text=f"could not be started: {text}")
+
+
+def _is_its_turn(boss: Supervision, plan: Plan) -> bool:
+    if not boss.turnstile.needed:
+        return True
+    turn = boss.turnstile.ask(dependencies_matter=plan.queued, status=boss.journal.status)
+    if turn.go:
+        return True
+    if turn.never:
+        _give_up(boss, plan, turn.message)
+    elif boss.journal.status.waiting_for != turn.waiting_for or boss.journal.status.phase != "queued":
+        boss.journal.update(phase="queued", waiting_for=turn.waiting_for, message=turn.message, next_start=None)
+        boss.journal.event("phase", turn.message, attempt=plan.number)
+    return False
+
+
+def _give_up(boss: Supervision, plan: Plan, text: str) -> None:
+    boss.end_unbegun(plan, cause="dependency_failed", evidence={"dependency": text})
+    boss.call_off(text)
+    boss.journal.event("exit", f"dependency failed: {text}", attempt=plan.number)
+    if plan.request:
+        boss.journal.answer(plan.request, ok=False, text=text)
+
+
+def _memory_is_back(boss: Supervision, plan: Plan) -> bool:
+    """Whether the attempt before this one gave its memory back; asked of nobody before the first."""
+    if boss.memory_before.available is None:
+        return True
+    boss.waiting_since = boss.now if boss.waiting_since is None else boss.waiting_since
+    release = memory.judge_release(boss.memory_before, memory.read_memory(), boss.now - boss.waiting_since)
+    if not release.ready:
+        return False
+    if release.warning:
+        boss.journal.event("note", release.warning, attempt=plan.number)
+    if release.leaked and plan.automatic:
+        boss.call_off(f"not restarted: {release.warning}")
+        return False
+    return True

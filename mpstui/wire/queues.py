@@ -1,0 +1,96 @@
+"""Queue groups: who is next and how many may run at once. There is no daemon: each queued run waits for itself.
+
+``queue/<group>.json`` says what people decided (slots, pause, order) and is edited under ``<group>.lock``. Who *has* a
+slot is never written: ``<group>.slot<k>`` is a kernel lock, inherited by the trainer, so that the slot of a dead run
+frees itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import atomic, locks, records
+from .records import Record
+from .rundir import RunDir, slug
+
+
+class QueueBusy(OSError):
+    """Somebody else edits the group right now; ask again."""
+
+
+@dataclass(frozen=True)
+class Queue(Record):
+    """``queue/<group>.json``."""
+
+    group: str
+    schema: int = 1
+    slots: int = 1
+    paused: bool = False
+    """Nothing of this group starts, and no failure is passed on to what waits for it."""
+    order: list[str] = field(default_factory=list)
+    """Run ids, the next one first. A run adds itself when it starts to wait and leaves when it starts or gives up."""
+
+
+@dataclass(frozen=True)
+class QueueFiles:
+    """The files of one group."""
+
+    folder: Path
+    group: str
+
+    @property
+    def state(self) -> Path:
+        """The group's decisions."""
+        return self.folder / f"{slug(self.group)}.json"
+
+    @property
+    def lock(self) -> Path:
+        """Held for the moment of an edit or a claim."""
+        return self.folder / f"{slug(self.group)}.lock"
+
+    def slot(self, number: int) -> Path:
+        """The kernel lock of slot ``number`` (from 0)."""
+        return self.folder / f"{slug(self.group)}.slot{number}"
+
+
+def files_of(run: RunDir, group: str) -> QueueFiles:
+    """The group's files beside the runs folder that holds ``run``: ``<state>/runs/<id>`` and ``<state>/queue``."""
+    return QueueFiles(run.path.parent.parent / "queue", group)
+
+
+def read(files: QueueFiles) -> Queue:
+    """The group as decided; one slot, not paused, nobody waiting where nothing was decided.
+
+    Raises:
+        UnreadableRecord: the file holds something else.
+    """
+    return records.read(Queue, files.state) or Queue(files.group)
+
+
+def edit(files: QueueFiles, change: Callable[[Queue], Queue]) -> Queue:
+    """Change a group; editors take turns.
+
+    Raises:
+        QueueBusy: somebody else holds the lock for longer than a moment.
+        UnreadableRecord: the file holds something else; nothing was changed.
+        OSError: it could not be written.
+    """
+    atomic.make_private_folder(files.folder)
+    lock = locks.acquire(files.lock)
+    if lock is None:
+        raise QueueBusy(f"queue group {files.group} is being edited")
+    try:
+        before = read(files)
+        after = change(before)
+        if after != before or not files.state.exists():
+            atomic.write_json(files.state, after.to_json())
+        return after
+    finally:
+        locks.release(lock)
+
+
+def free_slots(files: QueueFiles, queue: Queue) -> list[int]:
+    """Numbers of the slots nobody holds now."""
+    return [number for number in range(max(queue.slots, 0)) if not locks.is_held(files.slot(number))]
