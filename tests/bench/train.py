@@ -25,7 +25,7 @@ def bare(args: argparse.Namespace) -> float:
     command = [sys.executable, "-m", "tests.bench.bare_cifar", *_shared(args)]
     command += ["--precision", args.precision, *(["--compile"] if args.compile else [])]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-    return statistics.median(json.loads(done.stdout.splitlines()[-1])["images_per_second"])
+    return float(statistics.median(json.loads(done.stdout.splitlines()[-1])["images_per_second"]))
 
 
 def shared_loop(args: argparse.Namespace) -> float:
