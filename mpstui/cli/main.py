@@ -35,7 +35,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "diagnose": ("diagnose", "explain a crash: causes, evidence, remedies"),
     "profiles": ("profiles", "list, show, check and save launch profiles"),
     "doctor": ("doctor", "check this machine: devices, torch, memory, limits"),
-    "bench": ("bench", "measure CPU, device, bf16 and compile on this machine"),
     "demo": ("demo", "launch the quick-start profile and open its screen"),
 }
 USAGE_EXIT = 2
@@ -103,6 +102,10 @@ def _nearest(command: str) -> str:
 
 
 def _complain(sentence: str, hint: str) -> None:
+    """Sentences quote names that a run, a file or a person chose: nothing in them may steer the terminal."""
+    from ..core.formats.escapes import strip_controls
+
+    sentence, hint = strip_controls(sentence), strip_controls(hint)
     print(f"mpstui: {sentence}" if not sentence.startswith("mpstui") else sentence, file=sys.stderr)
     if hint:
         print(f"hint: {hint}", file=sys.stderr)

@@ -8,8 +8,9 @@ from .actions import Actions
 from .availability import availability
 from .choice import LaunchChoice, parse_sets
 from .environment import EnvLine
-from .launch import launch
-from .plan import LaunchPlan, plan
+from .launches import launch
+from .planning import LaunchPlan, plan
+from .saving import save_profile
 
 __all__ = [
     "Actions",
@@ -21,6 +22,7 @@ __all__ = [
     "launch",
     "parse_sets",
     "plan",
+    "save_profile",
 ]
 
 

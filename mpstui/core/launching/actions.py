@@ -17,8 +17,8 @@ from ..profiles.lookup import read_profile
 from ..runs.snapshot import RunSnapshot
 from .availability import availability, device_refusal, resume_refusal
 from .choice import LaunchChoice
-from .launch import choice_json
-from .plan import LaunchPlan, plan
+from .launches import choice_json
+from .planning import LaunchPlan, plan
 from .recorded import RecordedRun, read_run
 from .requirements import require_device
 from .start import start_supervisor
@@ -114,7 +114,7 @@ class Actions:
 
     def _available(self, snapshot: RunSnapshot, action: str) -> RecordedRun:
         found = availability(snapshot, action)
-        _refuse(found.why, f"{action.replace('_', ' ')} {snapshot.name}: ")
+        _refuse("" if found.ok else found.why, f"{action.replace('_', ' ')} {snapshot.name}: ")
         recorded = read_run(RunDir(snapshot.dir))
         if recorded is None:
             raise OperationError(f"the record of run {snapshot.run} cannot be read")

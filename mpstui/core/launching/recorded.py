@@ -20,22 +20,26 @@ from .frozen_profile import thaw
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """``spec.json`` and the newest change to it."""
+    """``spec.json``, and the edit of a restart that replaced its launch."""
 
     spec: Spec
     choice: Mapping[str, Any]
-    """As written by :func:`~mpstui.core.launching.launch.choice_json`; empty in records of other programs."""
+    """As written by :func:`~mpstui.core.launching.launches.choice_json`; empty in records of other programs."""
     template: LaunchTemplate
-    """What the next attempt starts from: the newest edit's, else the spec's."""
+    """What the next attempt starts from."""
 
 
 def read_run(run: RunDir) -> RecordedRun | None:
     """The record of a run; None when it cannot be read (then nothing may be done to the run but look)."""
     try:
-        stamp = run.spec.stat().st_mtime_ns, run.requests.stat().st_mtime_ns
+        spec_stamp = run.spec.stat().st_mtime_ns
     except OSError:
         return None
-    return _read_run(run.path, stamp)
+    try:
+        status_stamp = run.status.stat().st_mtime_ns
+    except OSError:
+        status_stamp = 0
+    return _read_run(run.path, (spec_stamp, status_stamp))
 
 
 def recorded_choice(run: RunDir) -> LaunchChoice:
@@ -76,26 +80,25 @@ def _read_run(path: Path, stamp: tuple[int, int]) -> RecordedRun | None:
     run = RunDir(path)
     try:
         record = atomic.read_json(run.spec)
+        status = atomic.read_json(run.status) or {}
         if record is None:
             return None
         spec = Spec.from_json(record)
-        edit = _newest_edit(run)
-        template = LaunchTemplate.from_json(edit["launch"]) if edit else spec.launch
+        edited = status.get("template")
+        template = LaunchTemplate.from_json(edited) if edited else spec.launch
     except (UnreadableRecord, OSError):
         return None
-    return RecordedRun(spec, (edit or record).get("choice") or {}, template)
+    choice = _choice_of(run, edited) if edited else record.get("choice")
+    return RecordedRun(spec, choice or {}, template)
 
 
-def _newest_edit(run: RunDir) -> Mapping[str, Any] | None:
-    """The options of the newest restart that replaced the launch; request ids sort by time."""
-    names = sorted((entry.name for entry in run.requests.glob("*.json")), reverse=True)
-    for name in names:
-        if name.endswith(".ack.json") or name.startswith("."):
-            continue
+def _choice_of(run: RunDir, template: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The choice that came with the restart whose template is in force; request ids sort by time."""
+    for path in sorted(run.requests.glob("[!.]*.json"), reverse=True):
         try:
-            options = (atomic.read_json(run.requests / name) or {}).get("options") or {}
+            options = (atomic.read_json(path) or {}).get("options") or {}
         except (UnreadableRecord, OSError):
             continue
-        if options.get("launch"):
-            return dict(options)
+        if options.get("launch") == template:
+            return dict(options.get("choice") or {})
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from ..errors import OperationError
 
 ALREADY_SUPERVISED = 100
 READY_SECONDS = 10.0
+POLL_SECONDS = 0.003
 _PROGRAM = Path(__file__).resolve().parents[2] / "supervisor" / "__main__.py"
 
 
@@ -41,12 +43,20 @@ def start_supervisor(run: RunDir, environ: Mapping[str, str], *, program: Path =
         raise OperationError(f"the supervisor of {run.run} could not be started: {error.strerror}") from error
     finally:
         os.close(log)
-    try:
-        code = child.wait(READY_SECONDS)
-    except subprocess.TimeoutExpired:
-        return  # a machine this slow: the run's own record says how it goes on
-    if code not in (0, ALREADY_SUPERVISED):
+    code = _exit_code(child)
+    if code not in (0, ALREADY_SUPERVISED, None):
         raise OperationError(f"the supervisor of {run.run} gave up: {_last_words(run)}", f"see {run.supervisor_log}")
+
+
+def _exit_code(child: subprocess.Popen[bytes]) -> int | None:
+    """Its exit code; None on a machine so slow that the run's own record must say how it goes on.
+
+    ``Popen.wait`` with a time limit looks only every 50 ms, which would be half of a launch.
+    """
+    deadline = time.monotonic() + READY_SECONDS
+    while (code := child.poll()) is None and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    return code
 
 
 def _last_words(run: RunDir) -> str:

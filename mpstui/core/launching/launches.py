@@ -14,7 +14,7 @@ from ..errors import OperationError
 from ..home import Home
 from .choice import LaunchChoice
 from .frozen_profile import frozen_text
-from .plan import LaunchPlan
+from .planning import LaunchPlan
 from .requirements import require_disk_space
 from .start import start_supervisor
 

@@ -56,16 +56,14 @@ class LaunchPlan:
         return shell_script(self.name, self.argv, self.env, Path(self.template.cwd))
 
 
-def plan(
-    choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, check_device: bool = True
-) -> LaunchPlan:
+def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, check: bool = True) -> LaunchPlan:
     """Work out a launch without doing anything.
 
     Args:
         choice: profile and differences.
         environ: the caller's environment.
         machine: what the run would find.
-        check_device: False plans for a device this machine may lack (to print a script for another one).
+        check: False skips what must exist here (device, program, modules): to show or print what would be done.
 
     Raises:
         UsageError: a device, recipe, argument, program or folder that does not exist or cannot be used.
@@ -86,11 +84,11 @@ def plan(
         raise UsageError(
             variants.missing[device], "add to the profile: [device_args] " + device + ' = ["--device", ...]'
         )
-    run_env = {**environ, **environment.recorded, **environment.secrets}
-    require_program(profile, command, run_env)
-    if check_device:
+    if check:
+        run_env = {**environ, **environment.recorded, **environment.secrets}
+        require_program(profile, command, run_env)
         require_device(device, command[0], run_env, machine)
-    require_modules(command, run_env, machine)
+        require_modules(command, run_env, machine)
     template = _template(choice, device, variants, environment)
     return LaunchPlan(
         choice=choice,

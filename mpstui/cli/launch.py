@@ -1,0 +1,152 @@
+"""`mpstui launch`: start a saved profile, detached."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+from collections.abc import Iterable, Iterator
+
+from ..core.errors import UsageError
+from ..core.launching import LaunchChoice, LaunchPlan, launch, parse_sets, plan
+from ..core.machine import this_machine
+from ..core.profiles import load_profile
+from ..wire.records import QueueRule
+from .session import Session, print_json, warn
+
+HELP = "Start a saved profile in the background; the run goes on when this terminal closes. Prints the run's id."
+SWEEP_QUEUE = "sweep"
+MOST_RUNS = 200
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("profile", metavar="PROFILE", help="a profile's name, or the path of its file")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="sets",
+        help="override one of the profile's arguments; may be given again",
+    )
+    parser.add_argument(
+        "--sweep",
+        action="append",
+        default=[],
+        metavar="KEY=V1,V2",
+        help="one run for each value, and for each combination when given again; they run one after the other",
+    )
+    add_launch_options(parser)
+
+
+def add_launch_options(parser: argparse.ArgumentParser) -> None:
+    """The options that `launch` and `run` share."""
+    parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="where to train; auto takes what is there")
+    parser.add_argument("--recipe", metavar="NAME", help="environment variables: safe, classic or fast")
+    parser.add_argument("--name", help="what the run is called")
+    parser.add_argument(
+        "--env", action="append", default=[], metavar="NAME=VALUE", help="one more environment variable for this run"
+    )
+    parser.add_argument(
+        "--after",
+        action="append",
+        default=[],
+        metavar="RUN[:ok|any|fail]",
+        help="wait until that run has finished (ok, the default), ended in any way, or failed",
+    )
+    parser.add_argument("--queue", metavar="NAME", help="wait until no other run of that queue is running")
+    parser.add_argument("--json", action="store_true", help='print {"run": ID}')
+
+
+def run(args: argparse.Namespace) -> int:
+    session = Session()
+    profile = load_profile(args.profile, session.home, session.cwd)
+    combinations = list(sweep(args.sweep))
+    queue = args.queue or (SWEEP_QUEUE if len(combinations) > 1 else None)
+    choices = [
+        LaunchChoice(
+            profile=profile,
+            device=args.device,
+            sets={**parse_sets(args.sets), **swept},
+            recipe=args.recipe,
+            name=args.name or _swept_name(profile.name, swept),
+            env=parse_environment(args.env),
+            queue=QueueRule(queue, queue_conditions(session, args.after)),
+        )
+        for swept in combinations
+    ]
+    return launch_all(session, choices, as_json=args.json)
+
+
+def launch_all(session: Session, choices: Iterable[LaunchChoice], *, as_json: bool) -> int:
+    """Plan all, then launch all: a mistake in the last one starts none. Prints the ids."""
+    machine = this_machine()
+    plans = [plan(choice, environ=session.environ, machine=machine) for choice in choices]
+    for warning in dict.fromkeys(warning for made in plans for warning in made.warnings):
+        warn(warning)
+    runs = [_start(session, made) for made in plans]
+    if as_json:
+        print_json({"run": runs[0]} if len(runs) == 1 else {"runs": runs})
+    else:
+        print("\n".join(runs))
+    return 0
+
+
+def parse_environment(items: Iterable[str]) -> dict[str, str]:
+    """Read ``NAME=VALUE`` texts.
+
+    Raises:
+        UsageError: one has no ``=``, or a name that is none.
+    """
+    from ..core.profiles.checks import environment_name
+
+    found = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or environment_name(name) or "\0" in value:
+            raise UsageError(f"--env {item!r} is not NAME=VALUE", "write it as `--env OMP_NUM_THREADS=4`")
+        found[name] = value
+    return found
+
+
+def queue_conditions(session: Session, items: Iterable[str]) -> list[dict[str, str]]:
+    """Read ``RUN[:ok|any|fail]`` texts.
+
+    Raises:
+        UsageError: no such run, or another word after the colon.
+    """
+    from ..core.runs.find import find_run
+
+    found = []
+    for item in items:
+        name, colon, when = item.rpartition(":")
+        if not colon:
+            name, when = item, "ok"
+        if when not in ("ok", "any", "fail"):
+            raise UsageError(f"--after {item!r}: {when!r} is not ok, any or fail", "such as `--after RUN:any`")
+        found.append({"run": find_run(session.home, name).run, "when": when})
+    return found
+
+
+def sweep(items: Iterable[str]) -> Iterator[dict[str, str]]:
+    """Every combination of ``KEY=V1,V2`` texts; one empty one when there are none.
+
+    Raises:
+        UsageError: an item that is not KEY=VALUE, or more runs than anybody means.
+    """
+    keys = {key: values.split(",") for key, values in parse_sets(items).items()}
+    count = 1
+    for values in keys.values():
+        count *= len(values)
+    if count > MOST_RUNS:
+        raise UsageError(f"--sweep asks for {count} runs; {MOST_RUNS} is the most")
+    for combination in itertools.product(*keys.values()):
+        yield dict(zip(keys, combination, strict=True))
+
+
+def _swept_name(name: str, swept: dict[str, str]) -> str | None:
+    return f"{name} {' '.join(f'{key}={value}' for key, value in swept.items())}" if swept else None
+
+
+def _start(session: Session, made: LaunchPlan) -> str:
+    return launch(made, session.home, session.environ, time.time())

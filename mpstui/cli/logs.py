@@ -1,0 +1,151 @@
+"""`mpstui logs`: a run's output, as it was written; on a terminal without anything that could steer the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import codecs
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..core.errors import OperationError, UsageError
+from ..core.formats.escapes import colour_only
+from .session import POLL_SECONDS, OneRun, Session, warn
+from .wait import has_ended
+
+HELP = "Print a run's output. -f follows it, into new attempts too, until the run has ended."
+_CHUNK = 1 << 16
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="an id, a unique beginning of one, or a name")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on until the run has ended")
+    parser.add_argument("--attempt", type=int, metavar="N", help="the output of this attempt (the newest)")
+    parser.add_argument("-n", "--lines", type=int, metavar="N", help="begin N lines before the end")
+
+
+def run(args: argparse.Namespace) -> int:
+    one = Session().run(args.run)
+    printer = Printer(on_terminal=sys.stdout.isatty())
+    number = args.attempt or one.look().attempt
+    if args.attempt and args.attempt not in one.dir.attempt_numbers():
+        raise UsageError(f"{one.dir.run} has no attempt {args.attempt}", f"it has {one.look().attempts}")
+    if not number and not args.follow:
+        raise OperationError(f"{one.dir.run} has not been started yet", "`mpstui logs -f` waits for its output")
+    if not args.follow:
+        for data in OutputFile(one.dir.attempt(number).output, args.lines).new():
+            printer.write(data)
+        printer.finish()
+        return 0
+    _follow(one, number, printer, args)
+    return 0
+
+
+class OutputFile:
+    """An output file that is read on and on, also when it is cut off or replaced on the way."""
+
+    def __init__(self, path: Path, last_lines: int | None = None) -> None:
+        self.path = path
+        self.cut = 0
+        """How often the file was found shorter than what had been read of it."""
+        self._offset = 0 if last_lines is None else _offset_of_last(path, last_lines)
+        self._inode: int | None = None
+
+    def new(self) -> Iterator[bytes]:
+        """What was written since the last call; nothing while there is no file."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            self._notice_cut(os.fstat(descriptor))
+            while data := os.pread(descriptor, _CHUNK, self._offset):
+                self._offset += len(data)
+                yield data
+        finally:
+            os.close(descriptor)
+
+    def _notice_cut(self, status: os.stat_result) -> None:
+        if status.st_size < self._offset or self._inode not in (None, status.st_ino):
+            self._offset = 0
+            self.cut += 1
+        self._inode = status.st_ino
+
+
+class Printer:
+    """Bytes as they are into a file or pipe; onto a terminal as text with colours and no other control sequence."""
+
+    def __init__(self, *, on_terminal: bool) -> None:
+        self._on_terminal = on_terminal
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest = ""
+
+    def write(self, data: bytes) -> None:
+        """Print what can be printed now; an unfinished line waits, since an escape sequence may be cut in two."""
+        if not self._on_terminal:
+            sys.stdout.buffer.write(data)
+            return
+        whole, separator, self._rest = (self._rest + self._decoder.decode(data)).rpartition("\n")
+        sys.stdout.write(_shown(whole + separator))
+
+    def flush(self) -> None:
+        """Bring it onto the screen now."""
+        (sys.stdout if self._on_terminal else sys.stdout.buffer).flush()
+
+    def finish(self) -> None:
+        """Print the unfinished last line too."""
+        sys.stdout.write(_shown(self._rest))
+        self._rest = ""
+        self.flush()
+
+
+def _shown(text: str) -> str:
+    """A progress bar's carriage returns are kept: they stay on their line."""
+    return "\r".join(colour_only(part) for part in text.replace("\r\n", "\n").split("\r"))
+
+
+def _follow(one: OneRun, number: int, printer: Printer, args: argparse.Namespace) -> None:
+    """Until the run has ended; into the next attempt unless one was named."""
+    file = OutputFile(one.dir.attempt(number or 1).output, args.lines)
+    number = number or 1
+    while True:
+        snapshot = one.look()  # before the last read: what was written before the end is then read for certain
+        cuts = file.cut
+        for data in file.new():
+            printer.write(data)
+        printer.flush()
+        if file.cut > cuts:
+            warn("the output file was cut off; going on with what it holds now")
+        if not args.attempt and snapshot.attempt > number:
+            number += 1
+            file = OutputFile(one.dir.attempt(number).output)
+            continue
+        if has_ended(snapshot) or (args.attempt and one.dir.attempt(number).exit.exists()):
+            printer.finish()
+            return
+        time.sleep(POLL_SECONDS)
+
+
+def _offset_of_last(path: Path, lines: int) -> int:
+    """Where the last ``lines`` lines begin; reads from the end only what it must."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return 0
+    with file:
+        end = file.seek(0, os.SEEK_END)
+        position, found = end, 0
+        while position > 0 and lines > 0:
+            start = max(0, position - _CHUNK)
+            file.seek(start)
+            block = file.read(position - start)
+            while (at := block.rfind(b"\n")) >= 0:
+                block = block[:at]
+                if start + at != end - 1:  # the newline that ends the file separates nothing
+                    found += 1
+                if found == lines:
+                    return start + at + 1
+            position = start
+    return 0 if lines > 0 else end

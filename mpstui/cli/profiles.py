@@ -1,0 +1,142 @@
+"""`mpstui profiles`: list, show, print as a shell script, check, save."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ..core.errors import UsageError
+from ..core.launching import LaunchChoice, LaunchPlan, edit_choice, parse_sets, plan, save_profile
+from ..core.launching.requirements import world_problems
+from ..core.machine import this_machine
+from ..core.profiles import ProfileEntry, ProfileError, list_profiles, load_profile
+from ..wire.secrets import masked
+from .session import Session, one_line, print_json, say
+
+HELP = """List the profiles; show one (NAME), also as a shell script (NAME --shell);
+check one for mistakes (check PATH); save a run's launch as one (save RUN NAME)."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("words", nargs="*", metavar="NAME | check PATH | save RUN NAME")
+    parser.add_argument("--shell", action="store_true", help="print the launch as a shell script")
+    parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="show the launch on this device")
+    parser.add_argument("--recipe", metavar="NAME", help="show the launch with this recipe")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="sets")
+    parser.add_argument("--replace", action="store_true", help="with save: overwrite the profile of that name")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    session = Session()
+    match args.words:
+        case []:
+            return _list(list_profiles(session.home, session.cwd), as_json=args.json)
+        case ["check", path]:
+            return _check(session, path, as_json=args.json)
+        case ["save", run_name, name]:
+            return _save(session, run_name, name, args)
+        case ["check" | "save", *_]:
+            raise UsageError(f"mpstui profiles {args.words[0]}: wrong number of words", "see `mpstui profiles --help`")
+        case [name]:
+            return _show(session, name, args)
+    raise UsageError("mpstui profiles: one name at a time", "see `mpstui profiles --help`")
+
+
+def _list(entries: Sequence[ProfileEntry], *, as_json: bool) -> int:
+    if as_json:
+        print_json([{**asdict(entry), "path": str(entry.path)} for entry in entries])
+        return 0
+    width = max((len(entry.name) for entry in entries), default=0)
+    for entry in entries:
+        text = f"cannot be launched: {entry.error.splitlines()[0]}" if entry.error else entry.title
+        say(f"{entry.name:<{width}}  {entry.origin:<7}  {text}")
+        if entry.description:
+            say(f"{'':<{width}}           {entry.description}")
+    return 0
+
+
+def _check(session: Session, path: str, *, as_json: bool) -> int:
+    """Every mistake, also what the profile names and this machine lacks; exits with 2 when there is one."""
+    try:
+        profile = load_profile(path, session.home, session.cwd)
+        program = _plan(session, LaunchChoice(profile)).argv[0]
+        file, problems = profile.path, tuple(world_problems(profile, program, session.environ))
+    except ProfileError as error:
+        file, problems = error.path, error.problems
+    if as_json:
+        print_json({"path": str(file), "ok": not problems, "problems": [asdict(one) for one in problems]})
+        return 2 if problems else 0
+    if problems:
+        raise UsageError(ProfileError(file, problems).sentence)
+    say(f"{file}: nothing is wrong with it")
+    return 0
+
+
+def _save(session: Session, run_name: str, name: str, args: argparse.Namespace) -> int:
+    choice = edit_choice(session.run(run_name).look(), session.home)
+    path = save_profile(choice, name, session.home, replace=args.replace)
+    if args.json:
+        print_json({"path": str(path)})
+    else:
+        say(str(path))
+    return 0
+
+
+def _show(session: Session, name: str, args: argparse.Namespace) -> int:
+    profile = load_profile(name, session.home, session.cwd)
+    choice = LaunchChoice(profile, device=args.device, recipe=args.recipe, sets=parse_sets(args.sets))
+    made = _plan(session, choice)
+    if args.shell:
+        print(made.shell(), end="")
+    elif args.json:
+        print_json(_as_json(made))
+    else:
+        for line in _lines(made):
+            say(line)
+    return 0
+
+
+def _plan(session: Session, choice: LaunchChoice) -> LaunchPlan:
+    return plan(choice, environ=session.environ, machine=this_machine(), check=False)
+
+
+def _as_json(made: LaunchPlan) -> dict[str, Any]:
+    profile = made.choice.profile
+    return {
+        "name": profile.slug,
+        "title": profile.name,
+        "description": profile.description,
+        "path": str(profile.path),
+        "device": made.device,
+        "recipe": made.recipe,
+        "argv": list(made.argv),
+        "cwd": made.template.cwd,
+        "env": [asdict(line) for line in made.env],
+        "args": dict(profile.args),
+        "devices": sorted(made.template.variants),
+        "resume": made.template.resume_args,
+        "checkpoints": made.template.checkpoints,
+        "warnings": list(made.warnings),
+    }
+
+
+def _lines(made: LaunchPlan) -> Iterator[str]:
+    import shlex
+
+    profile = made.choice.profile
+    yield f"{profile.name}  ({profile.slug})"
+    if profile.description:
+        yield f"  {profile.description}"
+    yield f"  file     {profile.path}"
+    yield f"  folder   {made.template.cwd}"
+    yield f"  command  {shlex.join(made.argv)}"
+    yield f"  device   {made.device} (can be told: {', '.join(sorted(made.template.variants))})"
+    yield "  resume   " + (" ".join(made.template.resume_args) if made.template.resume_args else "from scratch only")
+    yield f"  recipe   {made.recipe}"
+    for line in made.env:
+        yield f"    {line.name}={masked({line.name: line.value})[line.name]}  # {one_line(line.reason)}"
+    for warning in made.warnings:
+        yield f"  doubtful: {warning}"

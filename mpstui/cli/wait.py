@@ -1,0 +1,34 @@
+"""`mpstui wait`: until a run has ended; the exit code says whether it finished."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..core.errors import OperationError
+from ..core.runs.snapshot import RunSnapshot, State
+from .session import OneRun, Session, say, wait_for
+
+HELP = "Wait until a run has ended. Exits with 0 only if it finished, else with 1."
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="an id, a unique beginning of one, or a name")
+    parser.add_argument("--timeout", type=float, metavar="S", help="give up after so many seconds (exits with 1)")
+
+
+def run(args: argparse.Namespace) -> int:
+    one = Session().run(args.run)
+    if not wait_for(lambda: has_ended(one.look()), args.timeout):
+        raise OperationError(f"{one.dir.run} has not ended within {args.timeout:g} s: it is {one.look().state}")
+    return _report(one)
+
+
+def has_ended(snapshot: RunSnapshot) -> bool:
+    """Whether nothing of it will go on by itself; a run that cannot be stopped may never end and is not waited for."""
+    return not snapshot.state.active or snapshot.state is State.STOP_FAILED
+
+
+def _report(one: OneRun) -> int:
+    end = one.look()
+    say(f"{end.run}: {end.state}" + (f" ({end.exit.sentence()})" if end.exit else f" ({end.reason})"))
+    return 0 if end.state is State.FINISHED else 1

@@ -1,0 +1,47 @@
+"""A run's launch as a profile of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..home import Home
+from ..profiles.save import save_profile_text
+from .choice import LaunchChoice, effective_arguments
+from .frozen_profile import frozen_text, profile_toml
+from .launches import choice_json
+
+
+def save_profile(choice: LaunchChoice, name: str, home: Home, *, replace: bool = False) -> Path:
+    """Save a launch as a profile of the user's and return its path. Secrets are left out; folders become absolute.
+
+    Raises:
+        UsageError: the name cannot be a file's, or is taken and ``replace`` was not said.
+        OperationError: the file cannot be written.
+    """
+    profile = choice.profile
+    arguments, _ = effective_arguments(profile, choice.sets)
+    changed = {key: _typed(value) for key, value in arguments.items() if profile.args.get(key) != value}
+    changes: dict[str, Any] = {
+        "name": name,
+        "cwd": str(profile.cwd),
+        **({"python": profile.python} if profile.python else {}),
+        **({"device": choice.device} if choice.device else {}),
+        **({"recipe": choice.recipe} if choice.recipe else {}),
+        "args": changed,
+        "env": choice_json(choice)["env"],
+    }
+    return save_profile_text(frozen_text(profile) or profile_toml(profile), name, home, changes, replace=replace)
+
+
+def _typed(value: Any) -> Any:
+    """What was set as a text, as the number it is, so that the profile reads as a person would write it."""
+    if not isinstance(value, str):
+        return value
+    for kind in (int, float):
+        try:
+            number = kind(value)
+        except ValueError:
+            continue
+        return number if number == number and abs(number) != float("inf") else value
+    return value
