@@ -96,10 +96,14 @@ class HostFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessFacts:
-    """One process. ``cpu_seconds`` and ``gpu_seconds`` are counters since its start; ``created`` is in Unix seconds."""
+    """One process. ``cpu_seconds`` and ``gpu_seconds`` are counters since its start.
+
+    ``identity`` stays the same while the process lives and differs where its id is used again. The time of creation
+    does not serve: it moves when the system's clock is set.
+    """
 
     parent: int | None = None
-    created: float | None = None
+    identity: int | None = None
     rss_bytes: int | None = field(default=None, metadata=BYTES)
     footprint_bytes: int | None = field(default=None, metadata=BYTES)
     gpu_memory_bytes: int | None = field(default=None, metadata=BYTES)

@@ -47,7 +47,7 @@ class Sampler:
         self._clock = clock
         self._readers = [Reader(source, clock) for source in sources]
         self._processes = Reader(processes, clock) if processes is not None else None
-        self._born: dict[str, dict[int, float | None]] = {}
+        self._identities: dict[str, dict[int, int]] = {}
         self._on_close = on_close
 
     def sample(self, trees: Trees | None = None) -> Snapshot:
@@ -84,14 +84,14 @@ class Sampler:
     def _living_roots(self, trees: Trees) -> dict[str, tuple[int, ...]]:
         """Roots whose process id has not been given to another process since it was first seen."""
         known = self._processes.latest.facts.processes if self._processes and self._processes.latest else {}
-        self._born = {key: self._born.get(key, {}) for key in trees}
+        self._identities = {key: self._identities.get(key, {}) for key in trees}
         living: dict[str, tuple[int, ...]] = {}
         for key, roots in trees.items():
-            births = self._born[key]
-            for pid in roots:
-                if pid in known and known[pid].created is not None:
-                    births.setdefault(pid, known[pid].created)
-            living[key] = tuple(p for p in roots if p not in known or births.get(p) in (None, known[p].created))
+            first = self._identities[key]
+            present = {pid: facts.identity for pid in roots if (facts := known.get(pid)) and facts.identity is not None}
+            for pid, identity in present.items():
+                first.setdefault(pid, identity)
+            living[key] = tuple(pid for pid in roots if pid not in present or first[pid] == present[pid])
         return living
 
     def _expand(self, request: Request) -> dict[str, tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""What a telemetry source is. Adding one is a file in ``sources/``, a test, and a line in ``platforms.py``."""
+"""What a telemetry source is. Adding one is a file in ``sources/``, a test, a line in ``apple.py`` or ``linux.py``."""
 
 from __future__ import annotations
 

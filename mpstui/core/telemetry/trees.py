@@ -95,6 +95,6 @@ def _measure(readings: TreeReadings, name: str) -> Measured:
 
 def _value_before(before: Processes, pid: int, after: ProcessFacts, counter: str) -> float:
     earlier = before.get(pid)
-    if earlier is None or earlier.created != after.created:
+    if earlier is None or earlier.identity != after.identity:
         return 0.0
     return getattr(earlier, counter) or 0.0

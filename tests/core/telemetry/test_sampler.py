@@ -11,9 +11,10 @@ from collections.abc import Iterator
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from mpstui.core.telemetry.apple import apple_sources
 from mpstui.core.telemetry.command import Commands
 from mpstui.core.telemetry.model import GpuSample, HostFacts, ProcessFacts
-from mpstui.core.telemetry.platforms import apple_sources, default_sampler
+from mpstui.core.telemetry.platforms import default_sampler
 from mpstui.core.telemetry.sampler import Sampler
 from mpstui.core.telemetry.source import Facts, NotYet, Request, SourceError
 from tests.core.telemetry.stand_ins import FakeClock, ScriptedSource, children, wait_for
@@ -170,14 +171,14 @@ def table_of(*states: dict[int, ProcessFacts]) -> ScriptedSource:
     return ScriptedSource(lambda request: Facts(processes=next(waiting)), "table", gives, per_process=True)
 
 
-def process(parent: int, created: float = 1.0, cpu_seconds: float = 0.0, rss: int = 10) -> ProcessFacts:
-    return ProcessFacts(parent=parent, created=created, rss_bytes=rss, cpu_seconds=cpu_seconds)
+def process(parent: int, identity: int = 1, cpu_seconds: float = 0.0, rss: int = 10) -> ProcessFacts:
+    return ProcessFacts(parent=parent, identity=identity, rss_bytes=rss, cpu_seconds=cpu_seconds)
 
 
 def test_a_tree_is_summed_over_generations() -> None:
     clock = FakeClock()
     before = {5: process(1), 6: process(5), 9: process(1, rss=1000)}
-    after = {5: process(1, cpu_seconds=1.0), 6: process(5, cpu_seconds=2.0), 7: process(6, 2.0, cpu_seconds=1.0)}
+    after = {5: process(1, cpu_seconds=1.0), 6: process(5, cpu_seconds=2.0), 7: process(6, cpu_seconds=1.0)}
     sampler = Sampler([], clock, table_of(before, after))
     first = sampler.sample({"run": (5,)}).trees["run"]
     assert (first.process_count, first.rss_bytes) == (2, 20)
@@ -190,12 +191,22 @@ def test_a_tree_is_summed_over_generations() -> None:
 
 def test_a_process_id_that_was_given_away_is_not_the_run_any_more() -> None:
     clock = FakeClock()
-    sampler = Sampler([], clock, table_of({5: process(1, created=1.0)}, *[{5: process(1, created=99.0)}] * 2))
+    sampler = Sampler([], clock, table_of({5: process(1, identity=1)}, *[{5: process(1, identity=99)}] * 2))
     assert sampler.sample({"run": (5,)}).trees["run"].process_count == 1
     clock.advance(2)
     sampler.sample({"run": (5,)})
     clock.advance(2)
     assert sampler.sample({"run": (5,)}).trees["run"].process_count == 0
+
+
+def test_a_worker_whose_id_is_used_again_counts_from_its_own_start() -> None:
+    clock = FakeClock()
+    before = {5: process(1), 6: process(5, identity=1, cpu_seconds=500.0)}
+    after = {5: process(1), 6: process(5, identity=2, cpu_seconds=1.0)}
+    sampler = Sampler([], clock, table_of(before, after))
+    sampler.sample({"run": (5,)})
+    clock.advance(2)
+    assert sampler.sample({"run": (5,)}).trees["run"].cpu_percent == 50.0
 
 
 def test_a_new_tree_is_read_at_once_and_gets_no_share_from_its_past() -> None:

@@ -71,13 +71,12 @@ def _read_process(pid: int) -> ProcessFacts | None:
     try:
         process = psutil.Process(pid)
         with process.oneshot():
-            created = process.create_time()
             if process.status() == psutil.STATUS_ZOMBIE:
-                return ProcessFacts(parent=process.ppid(), created=created, rss_bytes=0)
+                return ProcessFacts(parent=process.ppid(), identity=hash(process), rss_bytes=0)
             times = process.cpu_times()
             return ProcessFacts(
                 parent=process.ppid(),
-                created=created,
+                identity=hash(process),
                 rss_bytes=process.memory_info().rss,
                 cpu_seconds=times.user + times.system,
             )

@@ -16,6 +16,7 @@ from mpstui.core.telemetry.source import Facts, PlainSource, Request
 # Roughly 0.1 s of page table walk at 4 KiB pages: longer would be felt by an allocation in the training.
 MAX_RESIDENT_BYTES = 64 * 2**30
 _PAGE_BYTES_FALLBACK = 4096
+_STATM = re.compile(r"\d+ (\d+) ")
 _LINE = re.compile(r"^(Rss|Pss|SwapPss):\s+(\d+) kB$", re.MULTILINE)
 
 
@@ -29,8 +30,8 @@ def parse(text: str) -> int | None:
 
 def parse_resident(text: str, page_bytes: int) -> int | None:
     """Resident bytes from ``/proc/PID/statm``, whose second figure is in pages."""
-    words = text.split()
-    return int(words[1]) * page_bytes if len(words) > 1 and words[1].isdigit() else None
+    found = _STATM.match(text)
+    return int(found[1]) * page_bytes if found else None
 
 
 class ProportionalMemory(PlainSource):
