@@ -1,0 +1,165 @@
+"""The program on the screen: starts the pumps, hands pictures to the screen in view, changes screens. No logic."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.app import App
+from textual.message import Message
+from textual.screen import Screen
+
+from ..core.runs.snapshot import RunSnapshot
+from . import messages
+from .bindings import Scope
+from .board import Board
+from .news import TOAST_SECONDS, Severity, news
+from .ports import Services
+from .pumps import Courier, RunPump, SystemPump, TerminalWatch
+from .screens.acting import ActingScreen
+from .screens.keys import bindings
+from .screens.run import RunScreen
+from .screens.runs import RunsScreen
+from .terminal import Terminal
+from .theme import ANSI_THEME, THEME
+
+
+class MpstuiApp(App[None]):
+    """See ``screens/`` for what it shows and ``pumps.py`` for what it runs."""
+
+    CSS_PATH = ["styles/app.tcss", "styles/runs.tcss"]  # noqa: RUF012 - a default screen is not asked for its own
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS = bindings(Scope.EVERYWHERE)
+
+    def __init__(
+        self,
+        services: Services,
+        *,
+        opening: str | None = None,
+        theme: str = ANSI_THEME,
+        terminal: Terminal | None = None,
+        blocks: bool = False,
+    ) -> None:
+        super().__init__()
+        self.services = services
+        self.courier = Courier(services, self.post_message)
+        self.board = Board(self.courier.explain)
+        self._runs = RunPump(services, self.post_message)
+        self._system = SystemPump(services, self.post_message)
+        self._terminal = terminal
+        self._opening = opening
+        self._blocks = blocks
+        self.register_theme(THEME)
+        self.theme = theme
+
+    def get_default_screen(self) -> Screen[None]:
+        """The list of runs is the first screen; no empty one is drawn before it."""
+        return RunsScreen()
+
+    def on_mount(self) -> None:
+        """Start reading."""
+        if self._opening is not None:
+            self.open_run(self._opening)
+        if self._terminal is not None:
+            watched = self._terminal
+            watched.end_on_signals(self.exit)
+            TerminalWatch(self.post_message, watched.gone, watched.overdue, watched.die).start()
+        for pump in (self._runs, self._system, self.courier):
+            pump.start()
+
+    def on_unmount(self) -> None:
+        """Stop reading; the runs do not notice."""
+        for pump in (self._runs, self._system, self.courier):
+            pump.stop()
+
+    # -- what the pumps bring
+
+    @on(messages.SnapshotsReady)
+    def _draw_runs(self, message: messages.SnapshotsReady) -> None:
+        self.board.snapshots = message.snapshots
+        self.redraw()
+        self.call_after_refresh(self._runs.drawn)
+
+    @on(messages.SystemReady)
+    def _draw_system(self, message: messages.SystemReady) -> None:
+        shown = self.acting_screen
+        if isinstance(shown, RunScreen) and shown.run_id == message.run:
+            shown.show_system(message.system, message.tree)
+
+    @on(messages.LogGrew)
+    def _draw_log(self, message: messages.LogGrew) -> None:
+        shown = self.acting_screen
+        if isinstance(shown, RunScreen) and shown.run_id == message.run:
+            shown.log_pane.grew()
+        self.call_after_refresh(self._runs.log_drawn)
+
+    @on(messages.DiagnosisReady)
+    def _draw_diagnosis(self, message: messages.DiagnosisReady) -> None:
+        self.board.note_diagnosis(message)
+        self.redraw()
+
+    @on(messages.RequestSent)
+    @on(messages.RequestAnswered)
+    @on(messages.JobFailed)
+    @on(messages.PumpFailed)
+    @on(messages.ProfileSaved)
+    def _tell(self, message: Message) -> None:
+        if isinstance(message, messages.RequestAnswered):
+            self.board.note_answer(message)
+            self.redraw()
+        self.say(*news(message))
+
+    @on(messages.Launched)
+    def _show_launched(self, message: messages.Launched) -> None:
+        self.close_run()
+        self.open_run(message.run)
+
+    # -- what the screens ask for
+
+    @property
+    def acting_screen(self) -> ActingScreen | None:
+        """The topmost screen with runs, under whatever dialog is open."""
+        return next((item for item in reversed(self.screen_stack) if isinstance(item, ActingScreen)), None)
+
+    def redraw(self) -> None:
+        """Hand the newest pictures to the screen in view."""
+        shown = self.acting_screen
+        if shown is not None and shown.is_mounted and self.board.snapshots is not None:
+            shown.show_runs(self.board.snapshots)
+
+    def look(self) -> None:
+        """Have the pumps look at what the screen in view shows."""
+        shown = self.acting_screen
+        if shown is None or not shown.is_mounted:
+            return
+        self._runs.look_at(shown.focus_of_reading)
+        snapshot = shown.acting_on
+        watched = snapshot if isinstance(shown, RunScreen) else None
+        self._system.want(watched.run if watched else None, watched.pid if watched else None)
+
+    def say(self, text: str, severity: Severity = "information") -> None:
+        """Tell the person something in passing."""
+        self.notify(text, severity=severity, timeout=TOAST_SECONDS[severity], markup=False)
+
+    def open_run(self, run: str) -> None:
+        """Show one run."""
+        self.push_screen(RunScreen(run, blocks=self._blocks))
+
+    def close_run(self) -> None:
+        """Back to the list of runs."""
+        while len(self.screen_stack) > 1:
+            self.pop_screen()
+
+    def launch(self, snapshot: RunSnapshot | None = None) -> None:
+        """Choose a profile and launch it; with a snapshot, change that run's launch and restart it."""
+        from .screens.launch import launch_screen
+
+        self.push_screen(launch_screen(self.services, snapshot))
+
+    def action_help(self) -> None:
+        """Show every key."""
+        from .screens.dialogs import Help
+
+        self.push_screen(Help())
+
+    def action_leave(self) -> None:
+        """End the screen."""
+        self.exit()

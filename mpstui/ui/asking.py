@@ -1,0 +1,107 @@
+"""The keys that act on a run: what each is called, what it will do in words, when it asks first. No widgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..core.present import format as shown
+from ..core.runs.snapshot import RunSnapshot
+from ..wire.records import Ack, Request
+from .ports import ActionsPort
+from .rows import clean
+
+LABELS = {
+    "restart_cpu": "restart on CPU",
+    "clear_cache": "clear cache",
+    "stop": "stop",
+    "kill": "kill",
+    "restart": "restart",
+    "pause": "pause",
+    "continue": "continue",
+    "edit_restart": "edit and restart",
+}
+NO_RUN = "no run is selected: press n to launch one"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a dialog asks: the consequences in sentences, and what the two keys do."""
+
+    title: str
+    lines: tuple[str, ...]
+    yes: str
+    dangerous: bool = True
+
+
+def meant(snapshot: RunSnapshot, action: str) -> str:
+    """One key pauses and continues: which of the two it is now."""
+    return "continue" if action == "pause" and snapshot.paused else action
+
+
+def question(snapshot: RunSnapshot, action: str) -> Question | None:
+    """What must be asked before ``action``; None: it goes ahead."""
+    name = clean(snapshot.name, 60)
+    if action == "kill":
+        return Question(f"Kill {name}?", (_killing(snapshot), *_loss(snapshot)), "kill it")
+    if action in ("restart", "restart_cpu") and not has_checkpoint(snapshot):
+        where = " on CPU" if action == "restart_cpu" else ""
+        lines = (*_ending_first(snapshot), f"There is no checkpoint: the new attempt starts from scratch{where}.")
+        return Question(f"Restart {name}{where}?", lines, "start from scratch")
+    return None
+
+
+def has_checkpoint(snapshot: RunSnapshot) -> bool:
+    """Whether a new attempt has something to go on from."""
+    return snapshot.checkpoint is not None or any(item.complete for item in snapshot.checkpoints)
+
+
+def _killing(snapshot: RunSnapshot) -> str:
+    return f"Process {snapshot.pid or '?'} and all it started end at once. Nothing is saved."
+
+
+def _loss(snapshot: RunSnapshot) -> tuple[str, ...]:
+    newest = snapshot.checkpoint
+    if newest is None and not snapshot.checkpoints:
+        return ("There is no checkpoint: everything since the start is lost.", "s (stop) would save one first.")
+    step = newest.step if newest is not None else max((item.step or 0 for item in snapshot.checkpoints), default=None)
+    if step is None or snapshot.step is None:
+        return ("What was trained since the newest checkpoint is lost.", "s (stop) would save first.")
+    lost = max(0, snapshot.step - step)
+    return (f"{shown.whole(lost)} steps since the newest checkpoint are lost.", "s (stop) would save first.")
+
+
+def _ending_first(snapshot: RunSnapshot) -> tuple[str, ...]:
+    return ("The attempt that runs now is stopped first.",) if snapshot.state.active else ()
+
+
+def send(actions: ActionsPort, snapshot: RunSnapshot, action: str) -> Request:
+    """Write the request of a key.
+
+    Raises:
+        OperationError: it could not be written.
+    """
+    doing: dict[str, Callable[[], Request]] = {
+        "stop": lambda: actions.stop(snapshot),
+        "kill": lambda: actions.kill(snapshot),
+        "pause": lambda: actions.pause(snapshot),
+        "continue": lambda: actions.resume(snapshot),
+        "clear_cache": lambda: actions.clear_cache(snapshot),
+        "restart": lambda: actions.restart(snapshot),
+        "restart_cpu": lambda: actions.restart(snapshot, device="cpu"),
+    }
+    return doing[action]()
+
+
+def answer_text(label: str, ack: Ack | None) -> tuple[str, bool]:
+    """The answer in one sentence that names who gave it, and whether it is good news."""
+    if ack is None:
+        return f"{label}: no answer yet; the request stays and is carried out when somebody reads it", False
+    text = clean(ack.text, 300)
+    freed = ""
+    if ack.before is not None and ack.after is not None:
+        freed = f" ({shown.size(ack.before)} → {shown.size(ack.after)})"
+        if ack.freed is not None:
+            freed = f": freed {shown.size(ack.freed)}" + freed
+    verdict = "done" if ack.ok else "refused"
+    return f"{label}: {verdict} by the {clean(ack.by, 20)}{freed}" + (f" · {text}" if text else ""), ack.ok

@@ -1,0 +1,142 @@
+"""The one table of keys: bindings, footer and help screen are all made from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Scope(StrEnum):
+    """Where a key works."""
+
+    EVERYWHERE = "everywhere"
+    ACTIONS = "acting on a run"
+    RUNS = "list of runs"
+    RUN = "one run"
+    CHART = "chart"
+    LOG = "log"
+    LAUNCH = "launch form"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key: what is pressed, what it does, how it is named in the footer and explained in the help."""
+
+    keys: str
+    """Textual key names, separated by commas."""
+    action: str
+    shown: str
+    """The key as a person reads it."""
+    label: str
+    help: str
+    scope: Scope
+    footer: int = 0
+    """Rank in the footer, 1 is the last to be dropped where there is no room; 0 is not shown there."""
+    needs: str = ""
+    """The name that :func:`mpstui.core.launching.actions.availability` knows this action by."""
+
+
+KEYS: tuple[Key, ...] = (
+    Key("question_mark,f1", "help", "?", "help", "show this page", Scope.EVERYWHERE, 2),
+    Key("q,ctrl+q,ctrl+c", "leave", "q", "quit", "leave the screen; every training goes on", Scope.EVERYWHERE, 3),
+    Key("enter,right", "open", "⏎", "open", "open the selected run", Scope.RUNS, 4),
+    Key("n", "launch", "n", "launch", "launch a profile", Scope.RUNS, 1),
+    Key("up,k", "move(-1)", "↑ ↓", "select", "select a run (also k j, page up, page down, home, end)", Scope.RUNS),
+    Key("down,j", "move(1)", "", "", "", Scope.RUNS),
+    Key("pageup", "page(-1)", "", "", "", Scope.RUNS),
+    Key("pagedown", "page(1)", "", "", "", Scope.RUNS),
+    Key("home,g", "edge(-1)", "", "", "", Scope.RUNS),
+    Key("end,G", "edge(1)", "", "", "", Scope.RUNS),
+    Key("a", "next_attention", "a", "attention", "select the next run that needs you", Scope.RUNS),
+    Key("escape,backspace", "back", "esc", "back", "back to the list of runs", Scope.RUN, 4),
+    Key("1", "panel(1)", "1…6", "panels", "show chart, log, metrics, memory, checkpoints, events", Scope.RUN, 12),
+    Key("2", "panel(2)", "", "", "", Scope.RUN),
+    Key("3", "panel(3)", "", "", "", Scope.RUN),
+    Key("4", "panel(4)", "", "", "", Scope.RUN),
+    Key("5", "panel(5)", "", "", "", Scope.RUN),
+    Key("6", "panel(6)", "", "", "", Scope.RUN),
+    Key("tab", "next_panel(1)", "tab", "next", "go to the next panel (shift+tab: the one before)", Scope.RUN),
+    Key("shift+tab", "next_panel(-1)", "", "", "", Scope.RUN),
+    Key("z", "zoom_panel", "z", "full size", "give the current panel the whole screen, and back", Scope.RUN, 13),
+    Key("left_square_bracket", "neighbour(-1)", "[ ]", "other run", "open the newer or the older run", Scope.RUN),
+    Key("right_square_bracket", "neighbour(1)", "", "", "", Scope.RUN),
+    Key(
+        "c",
+        "act('restart_cpu')",
+        "c",
+        "on CPU",
+        "restart on CPU from the newest checkpoint",
+        Scope.ACTIONS,
+        5,
+        "restart_cpu",
+    ),
+    Key(
+        "x",
+        "act('clear_cache')",
+        "x",
+        "clear cache",
+        "give the device's cached memory back",
+        Scope.ACTIONS,
+        6,
+        "clear_cache",
+    ),
+    Key("s", "act('stop')", "s", "stop", "save a checkpoint, then end", Scope.ACTIONS, 7, "stop"),
+    Key("K", "act('kill')", "K", "kill", "end at once, nothing is saved (asks once)", Scope.ACTIONS, 10, "kill"),
+    Key(
+        "r",
+        "act('restart')",
+        "r",
+        "restart",
+        "start a new attempt from the newest checkpoint",
+        Scope.ACTIONS,
+        8,
+        "restart",
+    ),
+    Key(
+        "R", "act('edit_restart')", "R", "edit", "change the arguments, then restart", Scope.ACTIONS, 11, "edit_restart"
+    ),
+    Key("p", "act('pause')", "p", "pause", "freeze the processes, or let them go on", Scope.ACTIONS, 9, "pause"),
+    Key("y", "chart('scale')", "y", "log/linear", "switch the value axis between log and linear", Scope.CHART),
+    Key("t", "chart('axis')", "t", "step/epoch", "switch the time axis between steps and epochs", Scope.CHART),
+    Key("m", "chart('metric')", "m", "metric", "draw the next metric", Scope.CHART),
+    Key("plus,equals_sign", "chart('in')", "+ -", "zoom", "zoom in and out around the cursor", Scope.CHART),
+    Key("minus", "chart('out')", "", "", "", Scope.CHART),
+    Key("left", "chart('left')", "← →", "cursor", "move the read-out; with shift, move the window", Scope.CHART),
+    Key("right", "chart('right')", "", "", "", Scope.CHART),
+    Key("shift+left", "chart('earlier')", "", "", "", Scope.CHART),
+    Key("shift+right", "chart('later')", "", "", "", Scope.CHART),
+    Key("0", "chart('reset')", "0", "reset", "see the whole curve, without cursor", Scope.CHART),
+    Key("b", "chart('blocks')", "b", "blocks", "draw with blocks, for fonts without braille", Scope.CHART),
+    Key(
+        "up,k",
+        "scroll(-1)",
+        "↑ ↓",
+        "scroll",
+        "scroll the current panel (also page up, page down, home, end)",
+        Scope.LOG,
+    ),
+    Key("down,j", "scroll(1)", "", "", "", Scope.LOG),
+    Key("pageup", "scroll_page(-1)", "", "", "", Scope.LOG),
+    Key("pagedown,space", "scroll_page(1)", "", "", "", Scope.LOG),
+    Key("home,g", "scroll_edge(-1)", "", "", "", Scope.LOG),
+    Key("end,G", "scroll_edge(1)", "G", "follow", "go to the newest line and follow", Scope.LOG),
+    Key("slash", "log('search')", "/", "search", "search the log", Scope.LOG, 14),
+    Key("n", "log('next')", "n N", "next", "the next match, the one before", Scope.LOG),
+    Key("N", "log('previous')", "", "", "", Scope.LOG),
+    Key("e", "log('error')", "e E", "error", "the next error, the one before", Scope.LOG, 15),
+    Key("E", "log('previous_error')", "", "", "", Scope.LOG),
+    Key("v", "log('level')", "v", "level", "show all lines, warnings and errors, errors", Scope.LOG),
+    Key("ctrl+s", "start", "^s", "start", "start the training as shown", Scope.LAUNCH, 1),
+    Key("ctrl+o", "save_profile", "^o", "save as", "save the choice as a profile of your own", Scope.LAUNCH, 3),
+    Key("escape", "back", "esc", "back", "leave without starting anything", Scope.LAUNCH, 2),
+)
+
+
+def keys_for(*scopes: Scope) -> tuple[Key, ...]:
+    """The keys of some scopes, in the order of the table."""
+    return tuple(key for key in KEYS if key.scope in scopes)
+
+
+def footer_keys(*scopes: Scope) -> list[Key]:
+    """The keys a footer shows, the most important first."""
+    return sorted((key for key in keys_for(*scopes) if key.footer), key=lambda key: key.footer)

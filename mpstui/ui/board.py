@@ -1,0 +1,48 @@
+"""What the screen knows besides its panels: the newest pictures, why runs ended, what was cleared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from .messages import DiagnosisReady, RequestAnswered
+
+if TYPE_CHECKING:
+    from ..core.diagnosis.model import Finding
+    from ..core.runs.snapshot import RunSnapshot
+    from ..wire.records import Ack
+
+
+class Board:
+    """State that outlives the screen that shows it."""
+
+    def __init__(self, explain: Callable[[RunSnapshot], None]) -> None:
+        self.snapshots: tuple[RunSnapshot, ...] | None = None
+        """None until the first picture."""
+        self.cleared: dict[str, Ack] = {}
+        """The newest answer to "clear cache", by run."""
+        self._explain = explain
+        self._findings: dict[tuple[str, int], Sequence[Finding] | None] = {}
+
+    def findings(self, snapshot: RunSnapshot) -> Sequence[Finding] | None:
+        """Why its newest attempt ended; None while that is being found out, which the first call begins."""
+        key = snapshot.run, snapshot.attempt
+        if key not in self._findings:
+            self._findings[key] = None
+            self._explain(snapshot)
+        return self._findings[key]
+
+    def note_diagnosis(self, message: DiagnosisReady) -> None:
+        """Keep what was found out."""
+        self._findings[message.run, message.attempt] = message.findings
+
+    def note_answer(self, message: RequestAnswered) -> None:
+        """Keep what a cleared cache gave back."""
+        if message.request.action == "clear_cache" and message.ack is not None and message.ack.ok:
+            self.cleared[message.run] = message.ack
+
+    def neighbour(self, run: str, by: int) -> str | None:
+        """The run ``by`` places further down the list."""
+        order = [item.run for item in self.snapshots or ()]
+        place = order.index(run) + by if run in order else -1
+        return order[place] if 0 <= place < len(order) else None

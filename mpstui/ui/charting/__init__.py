@@ -1,0 +1,1 @@
+"""Lines drawn with characters: scales, ticks, a dot canvas. Pure, no Textual."""

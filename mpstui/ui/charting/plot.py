@@ -1,0 +1,239 @@
+"""The loss chart as rows of characters: raw values dim, their moving average bright, validation on top.
+
+Every pixel column shows the minimum and the maximum of what falls into it, so a spike of one step survives any width.
+A value that is not finite is a gap, never bridged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ...core.present.format import number, whole
+from ...core.runs.snapshot import SeriesView
+from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread
+from .canvas import Canvas
+from .scale import Scale, nice_step, tick_label, value_scale
+
+GUTTER = 7
+"""Cells of the value axis, its line included."""
+SMALLEST_WIDTH, SMALLEST_HEIGHT = GUTTER + 8, 4
+_CELLS_PER_X_TICK, _LINES_PER_Y_TICK = 14, 2.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartView:
+    """How a person looks at a chart. Positions are in units of the data's own axis."""
+
+    log: bool | None = None
+    """None: whatever tells the curve better."""
+    by_epoch: bool = False
+    left: float | None = None
+    """None: from the beginning."""
+    right: float | None = None
+    """None: follow the newest point."""
+    cursor: float | None = None
+    blocks: bool = False
+    """Draw with block characters, for fonts without braille."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartData:
+    """What is drawn. ``steps_per_epoch`` turns a step axis into epochs, where it is known."""
+
+    name: str
+    train: SeriesView | None = None
+    evaluation: SeriesView | None = None
+    steps_per_epoch: float | None = None
+
+    @property
+    def curves(self) -> tuple[SeriesView, ...]:
+        """The series that there are."""
+        return tuple(view for view in (self.train, self.evaluation) if view is not None and len(view.x))
+
+    @property
+    def axis(self) -> str:
+        """What x counts: ``step``, ``epoch``, ``time`` ..."""
+        return self.curves[0].axis if self.curves else "step"
+
+    def extent(self) -> tuple[float, float] | None:
+        """The first and the last x of all curves."""
+        positions = [x for view in self.curves for x in (view.x[0], view.x[-1]) if math.isfinite(x)]
+        return (min(positions), max(positions)) if positions else None
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where things are: the axes, and the size of the drawing area in cells."""
+
+    x: Scale
+    y: Scale
+    columns: int
+    lines: int
+
+    def column_of(self, x: float) -> int | None:
+        """The cell column of ``x``, None outside."""
+        position = self.x.position(x)
+        return round(position * (self.columns - 1)) if position is not None and -1e-9 <= position <= 1 + 1e-9 else None
+
+    def x_at(self, column: int) -> float:
+        """The x in the middle of a cell column."""
+        return self.x.value(column / max(1, self.columns - 1))
+
+
+def frame(data: ChartData, view: ChartView, width: int, height: int) -> Frame | None:
+    """The axes for this size; None where there is nothing to draw or no room for it."""
+    extent = data.extent()
+    if extent is None or width < SMALLEST_WIDTH or height < SMALLEST_HEIGHT:
+        return None
+    x = _x_scale(extent, view)
+    values = (value for curve in data.curves for value in _visible_values(curve, x))
+    return Frame(x, value_scale(values, view.log), width - GUTTER, height - 2)
+
+
+def _x_scale(extent: tuple[float, float], view: ChartView) -> Scale:
+    left = extent[0] if view.left is None else view.left
+    right = extent[1] if view.right is None else view.right
+    if right <= left:
+        right = left + 1
+    if view.right is None:
+        # The edge moves on in steps of a few columns: most new points then repaint one column, not the whole chart.
+        step = nice_step((right - left) / 40)
+        right = math.ceil(right / step) * step
+    return Scale(left, right)
+
+
+def _visible_values(curve: SeriesView, x: Scale) -> Iterable[float]:
+    for position, low, high in zip(curve.x, curve.low, curve.high, strict=True):
+        if x.low <= position <= x.high:
+            yield low
+            yield high
+
+
+def draw(data: ChartData, view: ChartView, width: int, height: int) -> list[Row]:
+    """The whole chart: a legend that is also the read-out, the curves with their axis, the ticks of x."""
+    space = frame(data, view, width, height)
+    if space is None:
+        return _nothing(data, width, height)
+    canvas = Canvas(space.columns, space.lines, view.blocks)
+    if data.train is not None:
+        _draw_raw(canvas, data.train, space)
+        _draw_curve(canvas, data.train, data.train.smooth, space, "train")
+    if data.evaluation is not None:
+        _draw_curve(canvas, data.evaluation, data.evaluation.mean, space, "val")
+    under = _under(data, view, space)
+    labels = _y_labels(space)
+    body = [row(*labels[line], *canvas.spans(line, under)) for line in range(space.lines)]
+    return [legend(data, view, space, width), *body, _x_axis(data, view, space)]
+
+
+def _nothing(data: ChartData, width: int, height: int) -> list[Row]:
+    text = "too small for a chart" if data.curves else f"no {clean(data.name, 40)} reported yet"
+    return [EMPTY] * max(0, (height - 1) // 2) + [row((fit(text, min(width, len(text))).center(width), "dim"))]
+
+
+def _pixel(canvas: Canvas, space: Frame, x: float, y: float) -> tuple[int, int] | None:
+    across, up = space.x.position(x), space.y.position(y)
+    if across is None or up is None:
+        return None
+    return round(across * (canvas.width - 1)), round((1 - up) * (canvas.height - 1))
+
+
+def _draw_raw(canvas: Canvas, curve: SeriesView, space: Frame) -> None:
+    previous: tuple[int, int] | None = None
+    for x, low, high, mean in zip(curve.x, curve.low, curve.high, curve.mean, strict=True):
+        if not space.x.low <= x <= space.x.high:
+            previous = None
+            continue
+        here = _pixel(canvas, space, x, mean)
+        top, bottom = _pixel(canvas, space, x, high), _pixel(canvas, space, x, low)
+        if top and bottom:
+            canvas.column(top[0], top[1], bottom[1], "raw")
+        if here and previous:
+            canvas.line(*previous, *here, "raw")
+        previous = here
+
+
+def _draw_curve(canvas: Canvas, curve: SeriesView, values: Sequence[float], space: Frame, layer: str) -> None:
+    previous: tuple[int, int] | None = None
+    for x, value in zip(curve.x, values, strict=False):
+        inside = space.x.low <= x <= space.x.high
+        here = _pixel(canvas, space, x, value) if inside else None
+        if here:
+            canvas.line(*(previous or here), *here, layer)
+        previous = here
+
+
+def _under(data: ChartData, view: ChartView, space: Frame) -> dict[int, Span]:
+    under: dict[int, Span] = {}
+    for mark in (mark for curve in data.curves for mark in curve.attempt_marks):
+        column = space.column_of(mark)
+        if column is not None:
+            under[column] = Span("┊", "mark")
+    column = space.column_of(view.cursor) if view.cursor is not None else None
+    if column is not None:
+        under[column] = Span("│", "cursor")
+    return under
+
+
+def _y_labels(space: Frame) -> list[tuple[Span, Span]]:
+    blank = Span(" " * (GUTTER - 1), "dim"), Span("│", "faint")
+    labels = [blank] * space.lines
+    most = max(2, int(space.lines / _LINES_PER_Y_TICK))
+    for tick in space.y.ticks(most):
+        position = space.y.position(tick)
+        if position is None or not -1e-6 <= position <= 1 + 1e-6:
+            continue
+        line = min(space.lines - 1, int((1 - position) * (space.lines - 1) + 0.5))
+        labels[line] = Span(fit(tick_label(tick), GUTTER - 1, "right"), "dim"), Span("┤", "faint")
+    return labels
+
+
+def _x_axis(data: ChartData, view: ChartView, space: Frame) -> Row:
+    unit = _epoch_unit(data, view)
+    shown = Scale(space.x.low / unit, space.x.high / unit)
+    cells = [" "] * (space.columns + GUTTER)
+    taken_to = -1
+    for tick in shown.ticks(max(2, space.columns // _CELLS_PER_X_TICK)):
+        column = space.column_of(tick * unit)
+        label = tick_label(tick)
+        if column is None:
+            continue
+        start = max(0, min(GUTTER + column - len(label) // 2, len(cells) - len(label)))
+        if start > taken_to:
+            cells[start : start + len(label)] = label
+            taken_to = start + len(label) + 1
+    return row(("".join(cells), "dim"))
+
+
+def _epoch_unit(data: ChartData, view: ChartView) -> float:
+    known = data.steps_per_epoch
+    return known if view.by_epoch and data.axis == "step" and known and known > 0 else 1.0
+
+
+def legend(data: ChartData, view: ChartView, space: Frame, width: int) -> Row:
+    """Which line is which and what it is worth: at the cursor, else now."""
+    parts = [Span(f" {clean(data.name, 30)} ", "strong")]
+    if data.train is not None and len(data.train.x):
+        raw, smooth = _reading(data.train, view.cursor)
+        parts += [Span(" ━ ", "train"), Span("train "), Span(raw), Span(f" ~{smooth}", "dim")]
+    if data.evaluation is not None and len(data.evaluation.x):
+        parts += [Span("  ━ ", "val"), Span("val "), Span(_reading(data.evaluation, view.cursor)[0])]
+    unit = _epoch_unit(data, view)
+    axis = "epoch" if unit != 1.0 else clean(data.axis, 12)
+    at = view.cursor if view.cursor is not None else space.x.high if view.right is not None else None
+    where = f"{axis} {whole(round(at / unit, 2))}" if at is not None else axis
+    zoom = "zoom · " if view.left is not None or view.right is not None else ""
+    scale = "log" if space.y.log else "linear"
+    return spread(clip(tuple(parts), width), (Span(f"{zoom}{scale} · {where} ", "dim"),), width)
+
+
+def _reading(curve: SeriesView, cursor: float | None) -> tuple[str, str]:
+    """The value and its average at the cursor, or the newest; a gap reads ``nan``."""
+    if cursor is None:
+        smooth = curve.smooth[-1] if len(curve.smooth) else math.nan
+        return number(curve.last) if curve.last is not None else "nan", number(smooth)
+    index = min(range(len(curve.x)), key=lambda i: abs(curve.x[i] - cursor))
+    smooth = curve.smooth[index] if index < len(curve.smooth) else math.nan
+    return number(curve.mean[index]), number(smooth)

@@ -1,0 +1,109 @@
+"""Every message between the pumps, the screens and the panels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+if TYPE_CHECKING:
+    from ..core.diagnosis.model import Finding
+    from ..core.runs.snapshot import RunSnapshot
+    from ..core.telemetry.model import SystemSample, TreeSample
+    from ..wire.records import Ack, Request
+
+
+@dataclass
+class SnapshotsReady(Message):
+    """All runs, newest first, something about them being new. A whole state: a newer one may replace it."""
+
+    snapshots: tuple[RunSnapshot, ...]
+
+    def can_replace(self, message: Message) -> bool:
+        """Only the newest picture matters."""
+        return isinstance(message, SnapshotsReady)
+
+
+@dataclass
+class SystemReady(Message):
+    """The machine, and the processes of the run in focus where it has any."""
+
+    system: SystemSample | None
+    tree: TreeSample | None
+    run: str | None
+
+    def can_replace(self, message: Message) -> bool:
+        """Only the newest sample matters."""
+        return isinstance(message, SystemReady)
+
+
+@dataclass
+class LogGrew(Message):
+    """The output of the run in focus has changed on disk."""
+
+    run: str
+
+    def can_replace(self, message: Message) -> bool:
+        """The panel reads whatever is there."""
+        return isinstance(message, LogGrew)
+
+
+@dataclass
+class PumpFailed(Message):
+    """Something that runs in the background could not do its work; it goes on trying."""
+
+    what: str
+    sentence: str
+
+
+@dataclass
+class DiagnosisReady(Message):
+    """Why an attempt ended, the most probable first; empty when nothing is known."""
+
+    run: str
+    attempt: int
+    findings: Sequence[Finding]
+
+
+@dataclass
+class RequestSent(Message):
+    """A wish was written down for whoever carries it out."""
+
+    run: str
+    label: str
+    request: Request
+
+
+@dataclass
+class RequestAnswered(Message):
+    """The answer of whoever carried it out; ``ack`` is None when nobody answered in time."""
+
+    run: str
+    label: str
+    request: Request
+    ack: Ack | None
+
+
+@dataclass
+class JobFailed(Message):
+    """Something the person asked for could not be done."""
+
+    what: str
+    sentence: str
+    hint: str = ""
+
+
+@dataclass
+class Launched(Message):
+    """A new run exists."""
+
+    run: str
+
+
+@dataclass
+class ProfileSaved(Message):
+    """A choice became a profile of one's own."""
+
+    path: str

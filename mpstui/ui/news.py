@@ -1,0 +1,49 @@
+"""What the screen tells in a toast, and how loudly. No widgets."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Literal
+
+from textual.message import Message
+
+from .asking import answer_text
+from .messages import JobFailed, ProfileSaved, PumpFailed, RequestAnswered, RequestSent
+from .rows import clean
+
+Severity = Literal["information", "warning", "error"]
+TOAST_SECONDS = {"information": 5.0, "warning": 7.0, "error": 10.0}
+_LONGEST = 300
+
+
+@singledispatch
+def news(message: Message) -> tuple[str, Severity]:
+    """One sentence for a message, and its severity."""
+    return clean(str(message), _LONGEST), "information"
+
+
+@news.register
+def _(message: RequestSent) -> tuple[str, Severity]:
+    return f"{message.label}: asked for", "information"
+
+
+@news.register
+def _(message: RequestAnswered) -> tuple[str, Severity]:
+    text, good = answer_text(message.label, message.ack)
+    return text, "information" if good else "warning"
+
+
+@news.register
+def _(message: JobFailed) -> tuple[str, Severity]:
+    hint = f" · {clean(message.hint, _LONGEST)}" if message.hint else ""
+    return f"{message.what}: {clean(message.sentence, _LONGEST)}{hint}", "error"
+
+
+@news.register
+def _(message: PumpFailed) -> tuple[str, Severity]:
+    return f"reading {message.what} failed, trying again: {clean(message.sentence, _LONGEST)}", "error"
+
+
+@news.register
+def _(message: ProfileSaved) -> tuple[str, Severity]:
+    return f"saved as {clean(message.path, _LONGEST)}", "information"

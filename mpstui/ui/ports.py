@@ -1,0 +1,255 @@
+"""What the screen needs from the core, as protocols: the real parts fit them, and so do the fakes of the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from ..core.diagnosis.model import Finding
+    from ..core.runs.snapshot import Availability, RunSnapshot
+    from ..core.telemetry.model import SystemSample, TreeSample
+    from ..wire.records import Ack, Request
+
+
+class MonitorPort(Protocol):
+    """Where the snapshots come from."""
+
+    def refresh(self, focus: str | None = None) -> tuple[RunSnapshot, ...]:
+        """All runs, newest first; the one in focus in full."""
+        ...
+
+
+class ActionsPort(Protocol):
+    """What can be asked of a run. Every method writes a request and returns it; the answer comes later."""
+
+    def stop(self, snapshot: RunSnapshot) -> Request:
+        """Save a checkpoint, then end."""
+        ...
+
+    def kill(self, snapshot: RunSnapshot) -> Request:
+        """End at once."""
+        ...
+
+    def pause(self, snapshot: RunSnapshot) -> Request:
+        """Freeze the processes."""
+        ...
+
+    def resume(self, snapshot: RunSnapshot) -> Request:
+        """Let them go on."""
+        ...
+
+    def clear_cache(self, snapshot: RunSnapshot) -> Request:
+        """Give the device's cached memory back."""
+        ...
+
+    def restart(
+        self, snapshot: RunSnapshot, device: str | None = None, source: str = "latest", choice: Any = None
+    ) -> Request:
+        """A new attempt."""
+        ...
+
+    def answer(self, run_dir: Path, request_id: str) -> Ack | None:
+        """The answer to a request, None while there is none."""
+        ...
+
+
+class SamplePort(Protocol):
+    """The machine and the watched trainers at one moment."""
+
+    @property
+    def system(self) -> SystemSample: ...
+    @property
+    def trees(self) -> Mapping[str, TreeSample]: ...
+
+
+class SamplerPort(Protocol):
+    """The machine, read on demand; may block for a while."""
+
+    def sample(self, trees: Mapping[str, Sequence[int]] | None = None) -> SamplePort:
+        """The machine, and each trainer given by its root processes."""
+        ...
+
+    def close(self) -> None:
+        """End what it started."""
+        ...
+
+
+class StyleSpanPort(Protocol):
+    """Characters that SGR parameters colour."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def codes(self) -> str: ...
+
+
+class LogLinePort(Protocol):
+    """One line of output as a person sees it."""
+
+    @property
+    def number(self) -> int | None: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def spans(self) -> Sequence[StyleSpanPort]: ...
+    @property
+    def level(self) -> str | None: ...
+
+
+class LogPort(Protocol):
+    """A log file by lines; the file is the store."""
+
+    @property
+    def line_count(self) -> int | None:
+        """Lines, None until that is known."""
+        ...
+
+    def refresh(self) -> bool:
+        """Look at the file again; True when something changed."""
+        ...
+
+    def tail(self, rows: int) -> Sequence[LogLinePort]:
+        """The newest lines."""
+        ...
+
+    def window(self, first_offset: int, rows: int) -> Sequence[LogLinePort]:
+        """Lines from an offset on."""
+        ...
+
+    def before(self, offset: int, rows: int) -> Sequence[LogLinePort]:
+        """The lines that end where ``offset`` begins, in the order of the file."""
+        ...
+
+    def search(self, pattern: str, start_offset: int, backwards: bool = False) -> LogLinePort | None:
+        """The next line that holds ``pattern``."""
+        ...
+
+    def next_error(self, offset: int, backwards: bool = False) -> LogLinePort | None:
+        """The next line that is an error."""
+        ...
+
+
+class ProfileEntryPort(Protocol):
+    """One profile in the list."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def path(self) -> Path: ...
+    @property
+    def origin(self) -> str: ...
+    @property
+    def error(self) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentLine:
+    """One variable that a launch sets, with its reason, and the doubt about it where there is one."""
+
+    name: str
+    value: str
+    reason: str = ""
+    doubtful: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One line of the launch form. ``choices`` make it a choice, else it is text."""
+
+    key: str
+    label: str
+    value: str
+    choices: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Exactly what would be started."""
+
+    command: str
+    environment: tuple[EnvironmentLine, ...] = ()
+    warnings: tuple[str, ...] = ()
+    cwd: str = ""
+
+
+class DraftPort(Protocol):
+    """A launch that is being filled in."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def fields(self) -> tuple[Field, ...]: ...
+
+    def preview(self, values: Mapping[str, str]) -> Preview:
+        """What these values would start.
+
+        Raises:
+            FieldError: one of them is wrong.
+        """
+        ...
+
+    def launch(self, values: Mapping[str, str]) -> str:
+        """Start it; the new run's id."""
+        ...
+
+    def restart(self, snapshot: RunSnapshot, values: Mapping[str, str]) -> Request:
+        """Ask for a new attempt of ``snapshot`` with these values."""
+        ...
+
+    def save(self, values: Mapping[str, str], name: str) -> Path:
+        """Keep the values as a profile of one's own."""
+        ...
+
+
+class LauncherPort(Protocol):
+    """Saved profiles and the forms made of them."""
+
+    def entries(self) -> Sequence[ProfileEntryPort]:
+        """Every profile that can be found."""
+        ...
+
+    def draft(self, name: str) -> DraftPort:
+        """A form for a profile."""
+        ...
+
+    def draft_of(self, snapshot: RunSnapshot) -> DraftPort:
+        """A form filled in with what a run was started with."""
+        ...
+
+
+class FieldError(Exception):
+    """A value of the form is wrong; ``key`` names the field, None where it is the whole."""
+
+    def __init__(self, key: str | None, sentence: str, hint: str = "") -> None:
+        super().__init__(sentence)
+        self.key = key
+        self.sentence = sentence
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """Everything the screen is given. The heavy ones are factories, called when first needed."""
+
+    monitor: MonitorPort
+    actions: ActionsPort
+    availability: Callable[[RunSnapshot, str], Availability]
+    sampler: Callable[[], SamplerPort]
+    open_log: Callable[[Path], LogPort]
+    diagnose: Callable[[RunSnapshot], Sequence[Finding]]
+    launcher: Callable[[], LauncherPort]
+    clock: Callable[[], float]
+    remote: bool = False
+    """Over SSH: draw once a second."""

@@ -1,0 +1,364 @@
+"""The only threads of the screen: they read, compare and post messages; none of them knows a widget.
+
+Each is driven by demand: it posts a picture and then waits until that was drawn, so a slow terminal slows the reading
+and never piles up messages. Each reports its own trouble as a message and goes on.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..core.errors import OperationError, UsageError
+from .messages import (
+    DiagnosisReady,
+    JobFailed,
+    LogGrew,
+    PumpFailed,
+    RequestAnswered,
+    RequestSent,
+    SnapshotsReady,
+    SystemReady,
+)
+from .ports import FieldError, SamplerPort, Services
+
+if TYPE_CHECKING:
+    from textual.message import Message
+
+    from ..core.runs.snapshot import RunSnapshot
+    from ..wire.records import Ack, Request
+
+Post = Callable[["Message"], object]
+
+_TICK_SECONDS = 0.025
+_READ_SECONDS = 0.1
+_READING_SHARE = 0.05
+"""Reading may take this share of one core at most; many runs are then read less often."""
+_FLOOD_BYTES = 4096
+_SAMPLE_SECONDS, _SAMPLE_SECONDS_REMOTE = 1.0, 2.0
+_ANSWER_POLL_SECONDS = 0.1
+_ANSWER_PATIENCE_SECONDS = 120.0
+_RETRY_SECONDS = 1.0
+_JOIN_SECONDS = 1.0
+
+
+class _Pump:
+    """A daemon thread that works until it is told to stop, and says so when its work fails."""
+
+    name = "pump"
+
+    def __init__(self, post: Post) -> None:
+        self._post = post
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"mpstui-{self.name}", daemon=True)
+        self._trouble = ""
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End soon; waits a moment, not for a read that hangs."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join(_JOIN_SECONDS)
+
+    def _run(self) -> None:
+        pause = 0.0
+        while not self._stopped.wait(pause):
+            try:
+                pause = self._work()
+                self._trouble = ""
+            except Exception as error:  # noqa: BLE001 - a pump must survive whatever it reads, and must not be silent
+                pause = _RETRY_SECONDS
+                self._report(error)
+
+    def _work(self) -> float:
+        """One round; the seconds until the next."""
+        raise NotImplementedError
+
+    def _report(self, error: Exception) -> None:
+        sentence = f"{type(error).__name__}: {error}"
+        if sentence != self._trouble:
+            self._trouble = sentence
+            self._post(PumpFailed(self.name, sentence))
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """What is looked at closely: a run, and its output file where it has one."""
+
+    run: str | None = None
+    output: Path | None = None
+
+
+class RunPump(_Pump):
+    """Reads the runs ten times a second and posts a picture when it differs, at most at the drawing rate."""
+
+    name = "runs"
+
+    def __init__(self, services: Services, post: Post) -> None:
+        super().__init__(post)
+        self._monitor = services.monitor
+        self._draw_seconds = 1.0 if services.remote else 0.25
+        self._log = _LogWatch(slow=services.remote)
+        self._focus = Focus()
+        self._last: tuple[RunSnapshot, ...] | None = None
+        self._pending: tuple[RunSnapshot, ...] | None = None
+        self._drawn = threading.Event()
+        self._drawn.set()
+        self._next_read = self._next_draw = 0.0
+
+    def look_at(self, focus: Focus) -> None:
+        """Look at another run; the next picture has it in full, at once."""
+        if focus.run != self._focus.run:
+            self._next_read = self._next_draw = 0.0
+        self._focus = focus
+
+    def drawn(self) -> None:
+        """The last picture is on the screen."""
+        self._drawn.set()
+
+    def log_drawn(self) -> None:
+        """The log's newest lines are on the screen."""
+        self._log.drawn()
+
+    def _work(self) -> float:
+        now = time.monotonic()
+        focus = self._focus
+        if self._log.grew(focus.output, now) and focus.run is not None:
+            self._post(LogGrew(focus.run))
+        if now >= self._next_read:
+            self._read(focus)
+        if self._pending is not None and now >= self._next_draw and self._drawn.is_set():
+            self._drawn.clear()
+            pending, self._pending = self._pending, None
+            self._next_draw = now + self._draw_seconds
+            self._post(SnapshotsReady(pending))
+        return _TICK_SECONDS if focus.output is not None else _READ_SECONDS / 2
+
+    def _read(self, focus: Focus) -> None:
+        began = time.monotonic()
+        fresh = self._monitor.refresh(focus.run)
+        took = time.monotonic() - began
+        self._next_read = began + max(_READ_SECONDS, took / _READING_SHARE)
+        if self._last is None or differ(self._last, fresh):
+            self._pending = fresh
+        self._last = fresh
+
+
+def differ(before: Sequence[RunSnapshot], after: Sequence[RunSnapshot]) -> bool:
+    """Whether two pictures show something different; the moment they were taken does not count."""
+    if len(before) != len(after):
+        return True
+    return any(old is not new and _face(old) != _face(new) for old, new in zip(before, after, strict=True))
+
+
+def _face(snapshot: RunSnapshot) -> tuple[object, ...]:
+    """What of a snapshot can be seen, as plain values."""
+    plain = [value for name in _PLAIN_FIELDS for value in [getattr(snapshot, name)]]
+    ending = snapshot.exit.sentence() if snapshot.exit else None
+    curves = [(name, view.count, view.last, len(view.x)) for name, view in snapshot.series.items()]
+    return (*plain, ending, curves, len(snapshot.events), [item.path for item in snapshot.checkpoints])
+
+
+_PLAIN_FIELDS = (
+    "run",
+    "name",
+    "state",
+    "reason",
+    "health",
+    "health_note",
+    "device",
+    "epoch",
+    "epochs",
+    "step",
+    "steps",
+    "epoch_step",
+    "loss",
+    "loss_is_finite",
+    "lr",
+    "metrics",
+    "samples_per_second",
+    "steps_per_second",
+    "eta_seconds",
+    "memory",
+    "attempt",
+    "pid",
+    "ended",
+    "checkpoint",
+    "paused",
+    "output",
+    "tree_memory_bytes",
+)
+
+
+class _LogWatch:
+    """Notices that a file changed by asking for its size; FSEvents says nothing about a file that is kept open."""
+
+    def __init__(self, slow: bool) -> None:
+        self._path: Path | None = None
+        self._seen: tuple[int, int] | None = None
+        self._next = 0.0
+        self._quick, self._flood = (0.25, 1.0) if slow else (0.03, 0.25)
+        self._drawn = threading.Event()
+        self._drawn.set()
+
+    def drawn(self) -> None:
+        self._drawn.set()
+
+    def grew(self, path: Path | None, now: float) -> bool:
+        """Whether there is something new to draw and it is time: a trickle at once, a flood four times a second."""
+        if path != self._path:
+            self._path, self._seen = path, None
+        if path is None or now < self._next or not self._drawn.is_set():
+            return False
+        try:
+            found = path.stat()
+        except OSError:
+            return False
+        state = (found.st_size, found.st_mtime_ns)
+        if state == self._seen:
+            return False
+        grown = state[0] - self._seen[0] if self._seen else 0
+        self._seen = state
+        self._next = now + (self._flood if grown > _FLOOD_BYTES else self._quick)
+        self._drawn.clear()
+        return True
+
+
+class SystemPump(_Pump):
+    """Samples the machine while somebody looks at it."""
+
+    name = "system"
+
+    def __init__(self, services: Services, post: Post) -> None:
+        super().__init__(post)
+        self._make = services.sampler
+        self._sampler: SamplerPort | None = None
+        self._seconds = _SAMPLE_SECONDS_REMOTE if services.remote else _SAMPLE_SECONDS
+        self._wanted: tuple[str, int | None] | None = None
+        self._awake = threading.Event()
+
+    def want(self, run: str | None, pid: int | None = None) -> None:
+        """Sample for this run from now on; None: nobody looks."""
+        self._wanted = (run, pid) if run is not None else None
+        (self._awake.set if run is not None else self._awake.clear)()
+
+    def stop(self) -> None:
+        """End, and what the sampler started too."""
+        self._awake.set()
+        super().stop()
+        if self._sampler is not None and not self._thread.is_alive():
+            self._sampler.close()
+
+    def _work(self) -> float:
+        self._awake.wait()
+        wanted = self._wanted
+        if wanted is None or self._stopped.is_set():
+            return _READ_SECONDS
+        self._sampler = self._sampler or self._make()
+        run, pid = wanted
+        sample = self._sampler.sample({run: (pid,)} if pid is not None else {})
+        self._post(SystemReady(sample.system, sample.trees.get(run), run))
+        return self._seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Awaited:
+    """A request whose answer is still to come."""
+
+    run: str
+    label: str
+    folder: Path
+    request: Request
+    until: float
+
+
+class Courier(_Pump):
+    """Carries out what a person asked for, one thing after another, and waits for the answers of others."""
+
+    name = "requests"
+
+    def __init__(self, services: Services, post: Post, patience_seconds: float = _ANSWER_PATIENCE_SECONDS) -> None:
+        super().__init__(post)
+        self._actions = services.actions
+        self._diagnose = services.diagnose
+        self._patience_seconds = patience_seconds
+        self._jobs: queue.SimpleQueue[tuple[str, Callable[[], object]]] = queue.SimpleQueue()
+        self._awaited: list[_Awaited] = []
+
+    def ask(self, snapshot: RunSnapshot, label: str, write: Callable[[], Request]) -> None:
+        """Write a request, say so, and report its answer when there is one."""
+
+        def job() -> None:
+            request = write()
+            until = time.monotonic() + self._patience_seconds
+            self._awaited.append(_Awaited(snapshot.run, label, snapshot.dir, request, until))
+            self._post(RequestSent(snapshot.run, label, request))
+
+        self._jobs.put((label, job))
+
+    def explain(self, snapshot: RunSnapshot) -> None:
+        """Find out why an attempt ended."""
+
+        def job() -> None:
+            self._post(DiagnosisReady(snapshot.run, snapshot.attempt, tuple(self._diagnose(snapshot))))
+
+        self._jobs.put(("diagnosis", job))
+
+    def do(self, what: str, work: Callable[[], Message]) -> None:
+        """Do something that takes a while and post what came of it."""
+        self._jobs.put((what, lambda: self._post(work())))
+
+    def _work(self) -> float:
+        try:
+            what, job = self._jobs.get(timeout=_ANSWER_POLL_SECONDS if self._awaited else _RETRY_SECONDS / 2)
+        except queue.Empty:
+            pass
+        else:
+            self._carry_out(what, job)
+        self._collect()
+        return 0.0
+
+    def _carry_out(self, what: str, job: Callable[[], object]) -> None:
+        try:
+            job()
+        except (UsageError, OperationError, FieldError) as error:
+            self._post(JobFailed(what, error.sentence, error.hint))
+        except Exception as error:  # noqa: BLE001 - whatever went wrong, the person who asked is told
+            self._post(JobFailed(what, f"{type(error).__name__}: {error}"))
+
+    def _collect(self) -> None:
+        for awaited in tuple(self._awaited):
+            ack: Ack | None = self._actions.answer(awaited.folder, awaited.request.id)
+            if ack is None and time.monotonic() < awaited.until:
+                continue
+            self._awaited.remove(awaited)
+            self._post(RequestAnswered(awaited.run, awaited.label, awaited.request, ack))
+
+
+class TerminalWatch(_Pump):
+    """Ends the program when its terminal is gone, or when it was told to end and cannot.
+
+    Textual's reader spins on a terminal that hung up, and its writer blocks for ever on one that stopped reading; with
+    SIGHUP ignored (nohup) nothing else would end either.
+    """
+
+    name = "terminal"
+
+    def __init__(
+        self, post: Post, gone: Callable[[], bool], overdue: Callable[[], bool], die: Callable[[], None]
+    ) -> None:
+        super().__init__(post)
+        self._gone, self._overdue, self._die = gone, overdue, die
+
+    def _work(self) -> float:
+        if self._gone() or self._overdue():
+            self._die()
+        return _RETRY_SECONDS / 2

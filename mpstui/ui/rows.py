@@ -1,0 +1,135 @@
+"""Lines of text with roles: what a panel is made of before it becomes colours. Pure, and readable in a test.
+
+A role (``dim``, ``good``, ``title`` ...) is a name that the style sheet gives a colour. Everything that comes from
+outside the program passes :func:`clean` on its way into a row, so nothing in a row can move the cursor or hide text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+
+from ..core.formats.escapes import strip_controls
+
+LONGEST = 2000
+"""Characters of any one text that are looked at; the rest of a megabyte name would never be seen."""
+
+
+class Span(NamedTuple):
+    """A piece of text in one role; the empty role is plain text. Two roles are joined by a space."""
+
+    text: str
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the screen; ``base`` is the role under all of it, to the panel's right edge."""
+
+    spans: tuple[Span, ...] = ()
+    base: str = ""
+
+    @property
+    def text(self) -> str:
+        """What is written, without roles."""
+        return "".join(span.text for span in self.spans)
+
+    @property
+    def width(self) -> int:
+        """Cells taken."""
+        return sum(width_of(span.text) for span in self.spans)
+
+
+def clean(text: str, longest: int = LONGEST) -> str:
+    """Foreign text as one harmless line: cut first, then without control sequences, tabs or line ends."""
+    cut = strip_controls(text[: longest + 1].translate(_SPACES))
+    return cut if len(cut) <= longest else cut[: longest - 1] + "…"
+
+
+_SPACES = str.maketrans("\t\n\r\v\f", "     ")
+
+
+def row(*parts: str | Span | tuple[str, str], base: str = "") -> Row:
+    """A row of parts; empty ones vanish."""
+    spans = (part if isinstance(part, Span) else Span(part) if isinstance(part, str) else Span(*part) for part in parts)
+    return Row(tuple(span for span in spans if span.text), base)
+
+
+EMPTY = Row()
+
+
+@lru_cache(4096)
+def width_of(text: str) -> int:
+    """Cells that ``text`` takes; wide characters take two."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def fit(text: str, width: int, align: str = "left") -> str:
+    """``text`` in exactly ``width`` cells: padded, or cut with an ellipsis."""
+    if width <= 0:
+        return ""
+    taken = width_of(text)
+    if taken > width:
+        return set_cell_size(text, width - 1) + "…" if width > 1 else "…"
+    padding = " " * (width - taken)
+    return padding + text if align == "right" else text + padding
+
+
+def cut(text: str, width: int) -> str:
+    """``text`` in at most ``width`` cells, cut with an ellipsis."""
+    return text if width_of(text) <= width else fit(text, width)
+
+
+def spread(left: Iterable[Span], right: Iterable[Span], width: int) -> Row:
+    """``left`` at the left edge and ``right`` at the right one; where they meet, the left is cut."""
+    right_spans = tuple(right)
+    room = width - sum(width_of(span.text) for span in right_spans)
+    kept = clip(tuple(left), room - 1 if right_spans else room)
+    filler = room - sum(width_of(span.text) for span in kept)
+    return row(*kept, Span(" " * max(0, filler)), *right_spans)
+
+
+def clip(spans: tuple[Span, ...], width: int) -> tuple[Span, ...]:
+    """The spans in at most ``width`` cells; what does not fit ends in an ellipsis."""
+    kept: list[Span] = []
+    room = width
+    for span in spans:
+        taken = width_of(span.text)
+        if taken > room:
+            if room > 0:
+                kept.append(Span(fit(span.text, room), span.role))
+            break
+        kept.append(span)
+        room -= taken
+    return tuple(kept)
+
+
+def bar(fraction: float | None, width: int, role: str = "bar") -> tuple[Span, ...]:
+    """A progress bar of thin lines; heavy for what is done. An unknown share is a dotted track."""
+    if width <= 0:
+        return ()
+    if fraction is None:
+        return (Span("┄" * width, "track"),)
+    halves = round(max(0.0, min(1.0, fraction)) * width * 2)
+    done = "━" * (halves // 2) + ("╸" if halves % 2 else "")
+    return tuple(span for span in (Span(done, role), Span("─" * (width - len(done)), "track")) if span.text)
+
+
+def wrap(text: str, width: int, most: int) -> list[str]:
+    """``text`` broken at spaces into at most ``most`` lines of ``width`` cells; the last may end in an ellipsis."""
+    if width < 1 or most < 1:
+        return []
+    lines: list[str] = []
+    rest = text.strip()
+    while rest and len(lines) < most - 1 and width_of(rest) > width:
+        head = set_cell_size(rest, width).rstrip()
+        at = head.rfind(" ")
+        if at > 0 and len(rest) > len(head) and rest[len(head)] != " ":
+            head = head[:at]
+        lines.append(head)
+        rest = rest[len(head) :].lstrip()
+    return [*lines, cut(rest, width)] if rest else lines

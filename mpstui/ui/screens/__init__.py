@@ -1,0 +1,1 @@
+"""Whole screens: which panels, where, and what each key does."""

@@ -1,0 +1,85 @@
+"""What every screen with a run in view can do: the action keys, their questions and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from textual.screen import Screen
+
+from ...core.runs.snapshot import RunSnapshot
+from ..asking import LABELS, NO_RUN, meant, question, send
+from ..bindings import Key
+from ..pumps import Focus
+
+if TYPE_CHECKING:
+    from ..app import MpstuiApp
+
+
+class ActingScreen(Screen[None]):
+    """A screen that shows runs and acts on one of them."""
+
+    @property
+    def mpstui(self) -> MpstuiApp:
+        """The program, by its own type."""
+        return cast("MpstuiApp", cast(Any, self.app))
+
+    @property
+    def acting_on(self) -> RunSnapshot | None:
+        """The run that the action keys mean."""
+        raise NotImplementedError
+
+    @property
+    def focus_of_reading(self) -> Focus:
+        """What the pumps should look at closely while this screen is in view."""
+        raise NotImplementedError
+
+    def on_screen_resume(self) -> None:
+        """In view again: catch up."""
+        self.mpstui.redraw()
+        self.mpstui.look()
+
+    def show_runs(self, snapshots: Sequence[RunSnapshot]) -> None:
+        """Draw new pictures."""
+        raise NotImplementedError
+
+    def usable(self, key: Key) -> bool:
+        """Whether a key of the footer can work now."""
+        if not key.needs:
+            return True
+        snapshot = self.acting_on
+        return snapshot is not None and self._available(snapshot, meant(snapshot, key.needs)).ok
+
+    def key_labels(self) -> dict[str, str]:
+        """Names in the footer that depend on the run."""
+        snapshot = self.acting_on
+        return {"act('pause')": "continue"} if snapshot is not None and snapshot.paused else {}
+
+    def action_act(self, action: str) -> None:
+        """One of the action keys: refuse with the reason, ask, or do it."""
+        snapshot = self.acting_on
+        if snapshot is None:
+            self.mpstui.say(NO_RUN, "warning")
+            return
+        action = meant(snapshot, action)
+        found = self._available(snapshot, action)
+        if not found.ok:
+            self.mpstui.say(f"{LABELS[action]}: {found.why}", "warning")
+            return
+        asked = question(snapshot, action)
+        if asked is None:
+            self._go(snapshot, action)
+            return
+        from .dialogs import Confirm
+
+        self.app.push_screen(Confirm(asked), lambda yes: self._go(snapshot, action) if yes else None)
+
+    def _available(self, snapshot: RunSnapshot, action: str) -> Any:
+        return self.mpstui.services.availability(snapshot, action)
+
+    def _go(self, snapshot: RunSnapshot, action: str) -> None:
+        if action == "edit_restart":
+            self.mpstui.launch(snapshot)
+            return
+        actions = self.mpstui.services.actions
+        self.mpstui.courier.ask(snapshot, LABELS[action], lambda: send(actions, snapshot, action))

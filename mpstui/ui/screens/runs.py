@@ -1,0 +1,116 @@
+"""The list of runs, and a look at the selected one where there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import on
+from textual.app import ComposeResult
+from textual.events import Resize
+
+from ...core.present.states import needs_attention
+from ...core.runs.snapshot import RunSnapshot
+from ..bindings import Scope, footer_keys
+from ..pumps import Focus
+from ..widgets.failure_card import wants_card
+from ..widgets.footer import KeyLine
+from ..widgets.peek import Peek
+from ..widgets.run_table import RunTable
+from ..widgets.top_line import TopLine
+from .acting import ActingScreen
+from .keys import bindings
+from .sizes import peek_height
+
+_SCOPES = (Scope.RUNS, Scope.ACTIONS)
+
+
+class RunsScreen(ActingScreen):
+    """The first screen."""
+
+    BINDINGS = bindings(*_SCOPES)
+    AUTO_FOCUS = None
+
+    def compose(self) -> ComposeResult:
+        """Top line, table, peek, keys."""
+        yield TopLine()
+        yield RunTable()
+        yield Peek()
+        yield KeyLine(footer_keys(*_SCOPES, Scope.EVERYWHERE), self.usable)
+
+    @property
+    def table(self) -> RunTable:
+        """The list."""
+        return self.query_one(RunTable)
+
+    @property
+    def acting_on(self) -> RunSnapshot | None:
+        """The selected run."""
+        table = self.table
+        return table.snapshots[table.index] if table.index is not None else None
+
+    @property
+    def focus_of_reading(self) -> Focus:
+        """The selected run, without its log."""
+        return Focus(self.table.selected)
+
+    def show_runs(self, snapshots: Sequence[RunSnapshot]) -> None:
+        """Draw new pictures."""
+        self.query_one(TopLine).show(snapshots)
+        self.table.show(snapshots)
+        self._show_selected()
+
+    def _show_selected(self) -> None:
+        selected = self.acting_on
+        peek = self.query_one(Peek)
+        peek.show(selected)
+        if selected is not None and peek.display and wants_card(selected):
+            peek.explain(self.mpstui.board.findings(selected))
+        keys = self.query_one(KeyLine)
+        keys.labels = self.key_labels()
+        keys.repaint()
+
+    def on_resize(self, event: Resize) -> None:
+        """Give the peek its lines, or none."""
+        lines = peek_height(event.size.width, event.size.height)
+        peek = self.query_one(Peek)
+        peek.display = lines > 0
+        peek.styles.height = lines
+
+    @on(RunTable.Selected)
+    def _selected(self) -> None:
+        self.mpstui.look()
+        self._show_selected()
+
+    @on(RunTable.Opened)
+    def action_open(self) -> None:
+        """Open the selected run."""
+        snapshot = self.acting_on
+        if snapshot is not None:
+            self.mpstui.open_run(snapshot.run)
+
+    def action_launch(self) -> None:
+        """Choose a profile to launch."""
+        self.mpstui.launch()
+
+    def action_move(self, by: int) -> None:
+        """Select another run."""
+        self.table.move(by)
+
+    def action_page(self, direction: int) -> None:
+        """Select a run one window further."""
+        self.table.move(direction * self.table.page)
+
+    def action_edge(self, direction: int) -> None:
+        """Select the newest or the oldest run."""
+        self.table.move(direction * len(self.table.snapshots))
+
+    def action_next_attention(self) -> None:
+        """Select the next run that needs a person."""
+        table = self.table
+        start = (table.index or 0) + 1
+        around = [*table.snapshots[start:], *table.snapshots[:start]]
+        found = next((item.run for item in around if needs_attention(item)), None)
+        if found is None:
+            self.mpstui.say("no run needs you now")
+        else:
+            table.select(found)

@@ -1,0 +1,76 @@
+"""The terminal's own business: is it still there, and how is it given back when everything else has failed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import termios
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+_GRACE_SECONDS = 3.0
+_RESTORE = (
+    "\x1b[<u"  # the keyboard protocol back to plain
+    "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?1016l"  # no mouse
+    "\x1b[?2004l\x1b[?1004l\x1b[?2048l\x1b[?2026l"  # no paste brackets, focus or size reports, no held-back output
+    "\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[0m"  # wrapping, the main screen, the cursor, no colours
+)
+
+
+class Terminal:
+    """One terminal, as it was before the screen took it."""
+
+    def __init__(self, descriptor: int | None = None) -> None:
+        self._descriptor = sys.__stdin__.fileno() if descriptor is None and sys.__stdin__ else descriptor or 0
+        self._before: list[Any] | None = None
+        self._ordered: float | None = None
+        self._signal = signal.SIGTERM
+        with contextlib.suppress(termios.error):
+            self._before = termios.tcgetattr(self._descriptor)
+
+    def gone(self) -> bool:
+        """Whether it hung up: asking for its settings then fails."""
+        if self._before is None:
+            return False
+        try:
+            termios.tcgetattr(self._descriptor)
+        except termios.error:
+            return True
+        return False
+
+    def overdue(self) -> bool:
+        """Whether a signal told us to end some seconds ago, and we are still here: the terminal must have stalled."""
+        return self._ordered is not None and time.monotonic() - self._ordered > _GRACE_SECONDS
+
+    def end_on_signals(self, leave: Callable[[], object]) -> None:
+        """SIGTERM and SIGHUP leave in good order, also where SIGHUP was being ignored. Needs the running loop."""
+        loop = asyncio.get_running_loop()
+
+        def ordered(number: int, frame: FrameType | None) -> None:
+            self._signal = signal.Signals(number)
+            if self._ordered is None:
+                self._ordered = time.monotonic()
+                loop.call_soon_threadsafe(leave)
+
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            # Not the loop's own handler: that one waits for a loop that a stalled terminal has blocked.
+            signal.signal(number, ordered)
+
+    def exit_code(self) -> int:
+        """128 plus the signal that ended us, the shell's way; 0 when none did."""
+        return 128 + self._signal if self._ordered is not None else 0
+
+    def die(self) -> None:
+        """Give the terminal back as far as it lets us, and end at once: nothing here needs saving."""
+        with contextlib.suppress(OSError, termios.error, ValueError):
+            os.set_blocking(2, False)
+            os.write(2, _RESTORE.encode())
+        if self._before is not None:
+            with contextlib.suppress(termios.error):
+                termios.tcsetattr(self._descriptor, termios.TCSANOW, self._before)
+        os._exit(self.exit_code() or 128 + signal.SIGHUP)

@@ -1,0 +1,1 @@
+"""One panel a file: a pure function from a snapshot to rows, and a thin widget that paints them."""

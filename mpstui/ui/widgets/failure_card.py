@@ -1,0 +1,115 @@
+"""What happened to a run that failed: how it ended, why, the line that shows it, what helps, and the keys for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...core.present import format as shown
+from ...core.present.states import face, needs_attention
+from ...core.runs.snapshot import RunSnapshot
+from ..rows import Row, Span, clean, clip, row, wrap
+from .lines import LinePanel
+
+if TYPE_CHECKING:
+    from ...core.diagnosis.model import Finding
+
+SMALLEST, TALLEST = 3, 9
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Failure:
+    """What the card tells; ``findings`` is None while they are being looked for."""
+
+    snapshot: RunSnapshot
+    findings: Sequence[Finding] | None = None
+
+
+def wants_card(snapshot: RunSnapshot) -> bool:
+    """Whether a run's end needs explaining."""
+    return not snapshot.state.active and needs_attention(snapshot)
+
+
+def card(failure: Failure, width: int, height: int) -> list[Row]:
+    """The card in at most ``height`` lines; where it is tight, causes go before evidence goes before remedies."""
+    finding = failure.findings[0] if failure.findings else None
+    lines = [_ending(failure, width)]
+    body = _explained(finding, width, height - 2) if finding else _unexplained(failure, width)
+    keys = _keys(finding)
+    return [_edged(line) for line in [*lines, *body[: height - 2], keys]]
+
+
+def _edged(line: Row) -> Row:
+    return row(("▌", "bad"), *line.spans, base="raised")
+
+
+def _ending(failure: Failure, width: int) -> Row:
+    snapshot = failure.snapshot
+    look = face(snapshot)
+    parts = [Span(f" {look.glyph} {look.word}", "bad strong")]
+    if snapshot.exit is not None:
+        parts += [Span(" · ", "faint"), Span(clean(snapshot.exit.sentence(), 200))]
+        if snapshot.exit.ended is not None:
+            parts += [Span(" · ", "faint"), Span(shown.moment_of_day(snapshot.exit.ended, snapshot.seen), "dim")]
+    return row(*clip(tuple(parts), width - 1))
+
+
+def _explained(finding: Finding, width: int, room: int) -> list[Row]:
+    inner = width - 3
+    title = [row((f" {line}", "strong")) for line in wrap(clean(finding.title), inner, 1)]
+    remedy = _block("helps", clean(finding.remedy.text), width, max(1, min(2, room - 2)), "good")
+    evidence = _evidence(finding, width)
+    cause_room = room - len(title) - len(remedy) - len(evidence)
+    cause = [row((f" {line}", "")) for line in wrap(clean(finding.cause), inner, min(2, cause_room))]
+    return [*title, *cause, *evidence, *remedy][:room] if room >= 3 else [*title, *remedy][:room]
+
+
+def _evidence(finding: Finding, width: int) -> list[Row]:
+    if not finding.evidence:
+        return []
+    line = finding.evidence[0]
+    where = f"line {line.line}" if line.line is not None else "seen"
+    return _block(where, clean(line.text), width, 1, "dim")
+
+
+def _block(label: str, text: str, width: int, most: int, tone: str) -> list[Row]:
+    indent = max(7, len(label) + 2)
+    lines = wrap(text, width - indent - 2, most)
+    return [
+        row((f" {label}".ljust(indent) if place == 0 else " " * indent, "faint"), (line, tone))
+        for place, line in enumerate(lines)
+    ]
+
+
+def _unexplained(failure: Failure, width: int) -> list[Row]:
+    reason = clean(failure.snapshot.reason, 400)
+    evidence = failure.snapshot.exit.evidence.values() if failure.snapshot.exit else ()
+    lines = [row((f" {line}", "")) for line in wrap(reason, width - 3, 2)]
+    lines += [row((f" {line}", "dim")) for text in evidence for line in wrap(clean(str(text)), width - 3, 1)]
+    if failure.findings is None:
+        return [*lines, row((" looking for the cause…", "dim"))]
+    return [*lines, row((" no known cause; the log below has the last words (e: last error)", "dim"))]
+
+
+def _keys(finding: Finding | None) -> Row:
+    on_cpu = [
+        Span(" c", "key"),
+        Span(" restart on CPU ", "strong" if finding and finding.restart_on_cpu_helps else "dim"),
+    ]
+    return row(*on_cpu, (" r", "key"), (" restart ", "dim"), (" R", "key"), (" edit and restart", "dim"))
+
+
+class FailureCard(LinePanel):
+    """The card as a panel."""
+
+    failure: Failure | None = None
+
+    def show(self, failure: Failure) -> None:
+        """A new picture."""
+        self.failure = failure
+        self.repaint()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """See :func:`card`."""
+        return card(self.failure, width, height) if self.failure else []

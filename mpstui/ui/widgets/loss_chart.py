@@ -1,0 +1,146 @@
+"""The chart of one metric, with the person's view of it: scale, axis, window, cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from textual.events import Leave, MouseMove
+
+from ...core.runs.snapshot import RunSnapshot, SeriesView
+from ..charting.plot import GUTTER, ChartData, ChartView, Frame, draw, frame
+from ..charting.viewport import move_cursor, pan, zoom
+from ..rows import Row
+from .lines import LinePanel
+
+_VALIDATION_PREFIXES = ("val_", "valid_", "validation_", "eval_", "test_", "val/", "valid/", "eval/", "test/")
+
+
+def metric_names(snapshot: RunSnapshot) -> list[str]:
+    """What can be drawn: the loss first; a validation series is drawn over its training series, not by itself."""
+    names = [name for name in snapshot.series if base_name(name) not in snapshot.series or base_name(name) == name]
+    return sorted(names, key=lambda name: (name != "loss", name))
+
+
+def base_name(name: str) -> str:
+    """``val_loss`` and ``eval/loss`` measure the same as ``loss``."""
+    for prefix in _VALIDATION_PREFIXES:
+        if name.startswith(prefix) and len(name) > len(prefix):
+            return name[len(prefix) :]
+    return name
+
+
+def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
+    """The curves of one metric."""
+    shown: SeriesView | None = snapshot.series.get(name)
+    others = (view for other, view in snapshot.series.items() if other != name and base_name(other) == name)
+    evaluation = next(others, None)
+    if shown is not None and shown.evaluation:
+        shown, evaluation = None, shown
+    return ChartData(name=name, train=shown, evaluation=evaluation, steps_per_epoch=_steps_per_epoch(snapshot))
+
+
+def _steps_per_epoch(snapshot: RunSnapshot) -> float | None:
+    if snapshot.epoch_steps:
+        return float(snapshot.epoch_steps)
+    if snapshot.steps and snapshot.epochs:
+        return snapshot.steps / snapshot.epochs
+    return None
+
+
+class LossChart(LinePanel):
+    """The panel; its keys are methods that say what could not be done, if anything."""
+
+    TITLE = "chart"
+
+    def __init__(self, *, id: str | None = None, blocks: bool = False) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id)
+        self.view = ChartView(blocks=blocks)
+        self.data = ChartData(name="loss")
+        self._name = "loss"
+        self._names: list[str] = []
+
+    def show(self, snapshot: RunSnapshot) -> None:
+        """A new picture of the same run keeps the view."""
+        self._names = metric_names(snapshot)
+        if self._name not in self._names:
+            self._name = self._names[0] if self._names else "loss"
+        self.data = chart_data(snapshot, self._name)
+        self.repaint()
+
+    def press(self, what: str) -> str | None:
+        """One of the chart's keys; a sentence when it cannot work."""
+        doing: dict[str, Callable[[], str | None]] = {
+            "scale": self._toggle_scale,
+            "axis": self._toggle_axis,
+            "metric": self._next_metric,
+            "blocks": self._toggle_blocks,
+            "reset": self._reset,
+        }
+        why_not = doing[what]() if what in doing else self._navigate(what)
+        self.repaint()
+        return why_not
+
+    def _toggle_blocks(self) -> None:
+        self.view = replace(self.view, blocks=not self.view.blocks)
+
+    def _reset(self) -> None:
+        self.view = replace(self.view, left=None, right=None, cursor=None)
+
+    def _toggle_scale(self) -> str | None:
+        space = self._frame()
+        self.view = replace(self.view, log=not (space.y.log if space else self.view.log))
+        after = self._frame()
+        if self.view.log and after is not None and not after.y.log:
+            self.view = replace(self.view, log=False)
+            return f"{self._name} has no value above 0: a log axis cannot show it"
+        return None
+
+    def _toggle_axis(self) -> str | None:
+        if not self.data.steps_per_epoch or self.data.axis != "step":
+            return "steps per epoch are not known, so the axis stays as it is"
+        self.view = replace(self.view, by_epoch=not self.view.by_epoch)
+        return None
+
+    def _next_metric(self) -> str | None:
+        if len(self._names) < 2:
+            return "there is no other metric to draw"
+        place = self._names.index(self._name) if self._name in self._names else -1
+        self._name = self._names[(place + 1) % len(self._names)]
+        self.view = ChartView(blocks=self.view.blocks, by_epoch=self.view.by_epoch)
+        return None
+
+    def _navigate(self, what: str) -> str | None:
+        space = self._frame()
+        if space is None:
+            return "there is nothing drawn yet"
+        view, data = self.view, self.data
+        moves = {
+            "in": lambda: zoom(view, space, data, 0.5),
+            "out": lambda: zoom(view, space, data, 2.0),
+            "left": lambda: move_cursor(view, space, data, -1),
+            "right": lambda: move_cursor(view, space, data, 1),
+            "earlier": lambda: pan(view, space, data, -0.25),
+            "later": lambda: pan(view, space, data, 0.25),
+        }
+        self.view = moves[what]()
+        return None
+
+    def _frame(self) -> Frame | None:
+        return frame(self.data, self.view, *self.room)
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """See :func:`mpstui.ui.charting.plot.draw`."""
+        return draw(self.data, self.view, width, height)
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        """Hovering reads the curve."""
+        space = self._frame()
+        if space is not None and event.x >= GUTTER and not event.button:
+            self.view = replace(self.view, cursor=space.x_at(min(space.columns - 1, event.x - GUTTER)))
+            self.repaint()
+
+    def on_leave(self, event: Leave) -> None:
+        """The read-out goes with the mouse."""
+        self.view = replace(self.view, cursor=None)
+        self.repaint()

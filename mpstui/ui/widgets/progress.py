@@ -1,0 +1,65 @@
+"""How far: this epoch and all of it, how fast, and how long still."""
+
+from __future__ import annotations
+
+from ...core.present import format as shown
+from ...core.runs.snapshot import RunSnapshot
+from ..rows import Row, Span, bar, fit, row
+from .lines import LinePanel
+from .run_table import epoch_text, total_progress
+
+_LABEL, _COUNT, _SHARE = 7, 15, 8
+
+
+def progress(snapshot: RunSnapshot, width: int) -> list[Row]:
+    """Two bars with the same columns: the epoch, and everything."""
+    return [_epoch_row(snapshot, width), _total_row(snapshot, width)]
+
+
+def _epoch_row(snapshot: RunSnapshot, width: int) -> Row:
+    within = shown.ratio(snapshot.epoch_step, snapshot.epoch_steps)
+    ahead = f"left {shown.duration(snapshot.epoch_eta_seconds)}" if snapshot.state.active else ""
+    counted = epoch_text(snapshot) if snapshot.epoch is not None else shown.UNKNOWN
+    speed = f"{shown.rate(snapshot.steps_per_second)} step/s" if snapshot.state.active else ""
+    return _line("epoch", counted, within, [ahead, speed], width)
+
+
+def _total_row(snapshot: RunSnapshot, width: int) -> Row:
+    done = total_progress(snapshot)
+    counted = f"{shown.short_count(snapshot.step)}/{shown.short_count(snapshot.steps)}"
+    if snapshot.step is None and snapshot.steps is None:
+        counted = shown.UNKNOWN
+    ahead = f"left {shown.duration(snapshot.eta_seconds)}" if snapshot.state.active else ""
+    samples = f"{shown.rate(snapshot.samples_per_second)} smp/s" if snapshot.state.active else ""
+    return _line("steps", counted, done, [ahead, samples], width)
+
+
+def _line(label: str, counted: str, share: float | None, notes: list[str], width: int) -> Row:
+    shown_notes = notes if width >= 70 else notes[:1]
+    tail = "".join(fit(note, 14) for note in shown_notes) if any(notes) else ""
+    room = max(4, width - 2 - _LABEL - _COUNT - _SHARE - (len(tail) + 2 if tail else 0))
+    return row(
+        " ",
+        (fit(label, _LABEL), "dim"),
+        (fit(counted, _COUNT - 2), "" if counted != shown.UNKNOWN else "faint"),
+        "  ",
+        *bar(share, room),
+        (fit(shown.percent(share), _SHARE, "right"), "" if share is not None else "faint"),
+        "  ",
+        Span(tail, "dim"),
+    )
+
+
+class Progress(LinePanel):
+    """The two bars as a panel."""
+
+    snapshot: RunSnapshot | None = None
+
+    def show(self, snapshot: RunSnapshot) -> None:
+        """A new picture."""
+        self.snapshot = snapshot
+        self.repaint()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """See :func:`progress`."""
+        return progress(self.snapshot, width) if self.snapshot else []

@@ -1,0 +1,78 @@
+"""Who this run is and how it is: name, state, device, precision, attempt, age."""
+
+from __future__ import annotations
+
+from ...core.present import format as shown
+from ...core.present.states import face
+from ...core.runs.snapshot import RunSnapshot
+from ..rows import Row, Span, clean, clip, row, spread
+from .lines import LinePanel
+
+
+def header(snapshot: RunSnapshot, width: int, now: float) -> list[Row]:
+    """Two lines: the name and the state; then the facts."""
+    return [_title(snapshot, width), _facts(snapshot, width, now)]
+
+
+def _title(snapshot: RunSnapshot, width: int) -> Row:
+    look = face(snapshot)
+    state = f"{look.glyph} {look.word}"
+    note = clean(snapshot.health_note, 40) or _ending(snapshot)
+    right = [Span(f"{state} ", f"{look.tone} strong")]
+    room = width - len(state) - 8
+    if note and len(note) < room // 2:
+        right = [Span(f"{note}  ", "dim"), *right]
+    return spread([Span(" "), Span(clean(snapshot.name), "title")], right, width)
+
+
+def _ending(snapshot: RunSnapshot) -> str:
+    return clean(snapshot.exit.sentence(), 60) if snapshot.exit is not None and not snapshot.state.active else ""
+
+
+def device_text(snapshot: RunSnapshot) -> str:
+    """``mps · Apple M2 Max · bf16``; what is not known is left out, an unknown device is n/a."""
+    device = snapshot.device
+    parts = [device.type or "device n/a", device.name, device.precision]
+    return " · ".join(clean(part, 40) for part in parts if part)
+
+
+def _facts(snapshot: RunSnapshot, width: int, now: float) -> Row:
+    parts = [Span(" "), Span(device_text(snapshot))]
+    attempt = f"attempt {snapshot.attempt}" if snapshot.attempt else ""
+    if snapshot.device_asked == "auto" or snapshot.device_asked == snapshot.device.type:
+        asked = ""
+    else:
+        asked = f"asked for {clean(snapshot.device_asked, 10)}" if snapshot.device_asked else ""
+    data = f"data {clean(snapshot.data, 40)}" if snapshot.data else ""
+    recipe = f"recipe {clean(snapshot.recipe, 20)}" if snapshot.recipe else ""
+    for fact in (attempt, asked, _age(snapshot, now), data, recipe):
+        parts += [Span("  ·  ", "faint"), Span(fact, "dim")] if fact else []
+    return row(*clip(tuple(parts), width))
+
+
+def _age(snapshot: RunSnapshot, now: float) -> str:
+    if snapshot.started is None:
+        return ""
+    if snapshot.ended is not None:
+        return f"ran {shown.duration(snapshot.ended - snapshot.started)}"
+    return f"up {shown.duration(_settled(now - snapshot.started))}"
+
+
+def _settled(seconds: float) -> float:
+    """Whole tens of seconds after the first minute: a line that changes every second is no information."""
+    return seconds if seconds < 60 else seconds // 10 * 10
+
+
+class RunHeader(LinePanel):
+    """The two lines as a panel."""
+
+    snapshot: RunSnapshot | None = None
+
+    def show(self, snapshot: RunSnapshot) -> None:
+        """A new picture."""
+        self.snapshot = snapshot
+        self.repaint()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """See :func:`header`."""
+        return header(self.snapshot, width, self.snapshot.seen) if self.snapshot else []

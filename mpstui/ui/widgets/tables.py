@@ -1,0 +1,138 @@
+"""Metrics, checkpoints and events of a run, each a list with fixed columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...core.present import format as shown
+from ...core.runs.snapshot import Checkpoint, RunEvent, RunSnapshot, SeriesView
+from ..charting.sparkline import sparkline
+from ..rows import Row, Span, clean, clip, fit, row
+from .lines import LinePanel
+
+_NUMBER = 10
+EVENT_TONES = {
+    "crash": "bad",
+    "exit": "strong",
+    "checkpoint": "good",
+    "request": "key",
+    "ack": "key",
+    "restart": "warn",
+    "launched": "strong",
+}
+
+
+def metric_rows(snapshot: RunSnapshot, width: int) -> list[Row]:
+    """Every reported value: newest, least, greatest, how often, and its course."""
+    named = {**_loose_values(snapshot), **dict(snapshot.series)}
+    if not named:
+        return [row((" no metrics reported yet", "dim"))]
+    name_width = max(10, min(28, max(len(name) for name in named) + 1, width // 3))
+    room = width - 3 - name_width
+    numbers = max(1, min(4, room // (_NUMBER + 1)))
+    trend = room - numbers * (_NUMBER + 1) - 1
+    titles = ("last", "min", "max", "count")[:numbers]
+    heads = [Span(fit(title, _NUMBER, "right") + " ", "heading") for title in titles]
+    lines = [row(" ", (fit("metric", name_width), "heading"), *heads)]
+    for name, value in named.items():
+        lines.append(_metric_row(name, value, name_width, numbers, trend))
+    return lines
+
+
+def _loose_values(snapshot: RunSnapshot) -> dict[str, SeriesView | float | None]:
+    """Values without a history of their own."""
+    loose: dict[str, SeriesView | float | None] = {"loss": snapshot.loss} if snapshot.loss is not None else {}
+    loose.update({"lr": snapshot.lr} if snapshot.lr is not None else {})
+    loose.update(snapshot.metrics)
+    return loose
+
+
+def _metric_row(name: str, value: SeriesView | float | None, name_width: int, numbers: int, trend: int) -> Row:
+    if isinstance(value, SeriesView):
+        texts = [shown.number(value.last), shown.number(value.minimum), shown.number(value.maximum)]
+        texts.append(shown.short_count(value.count))
+        tone = "val" if value.evaluation else "train"
+        curve = sparkline(value.mean, min(40, trend)) if trend >= 6 else ""
+    else:
+        texts, tone, curve = [shown.number(value), "", "", ""], "", ""
+    cells = [Span(fit(text, _NUMBER, "right") + " ", "" if place == 0 else "dim") for place, text in enumerate(texts)]
+    return row(" ", fit(clean(name, 60), name_width), *cells[:numbers], (" " + curve, tone))
+
+
+def checkpoint_rows(snapshot: RunSnapshot, width: int) -> list[Row]:
+    """Checkpoints, newest first; the best and the incomplete are named."""
+    if not snapshot.checkpoints:
+        note = snapshot.checkpoint
+        if note is None:
+            return [row((" no checkpoint yet", "dim"))]
+        return [row(*clip((Span(" reported: ", "dim"), Span(clean(note.path, 300))), width))]
+    newest_first = sorted(snapshot.checkpoints, key=lambda item: item.time, reverse=True)
+    return [_checkpoint_row(item, snapshot.seen, width) for item in newest_first]
+
+
+def _checkpoint_row(item: Checkpoint, now: float, width: int) -> Row:
+    parts = [
+        Span(" "),
+        Span(fit(shown.moment_of_day(item.time, now), 13), "dim"),
+        Span(fit(f"step {shown.whole(item.step)}" if item.step is not None else "", 14)),
+        Span(fit(shown.size(item.size_bytes), 9, "right") + "  "),
+        Span("★ best  " if item.best else "", "good"),
+        Span("" if item.complete else "! incomplete  ", "warn"),
+        Span(clean(item.path.name, 200), "dim"),
+    ]
+    return row(*clip(tuple(part for part in parts if part.text), width))
+
+
+def event_rows(snapshot: RunSnapshot, width: int) -> list[Row]:
+    """What happened, newest first."""
+    if not snapshot.events:
+        return [row((" nothing has happened yet", "dim"))]
+    return [_event_row(item, snapshot.seen, width) for item in reversed(snapshot.events)]
+
+
+def _event_row(item: RunEvent, now: float, width: int) -> Row:
+    parts = (
+        Span(" "),
+        Span(fit(shown.moment_of_day(item.time, now), 13), "dim"),
+        Span(fit(clean(item.event, 20), 11), EVENT_TONES.get(item.event, "")),
+        Span(clean(item.text, 400)),
+    )
+    return row(*clip(parts, width))
+
+
+Rows = Callable[[RunSnapshot, int], list[Row]]
+
+
+class TablePanel(LinePanel):
+    """A list of a run that can be scrolled."""
+
+    def __init__(self, table: Rows, *, id: str, heading_rows: int = 0) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id)
+        self._table = table
+        self._heading_rows = heading_rows
+        self._top = 0
+        self.snapshot: RunSnapshot | None = None
+
+    def show(self, snapshot: RunSnapshot) -> None:
+        """A new picture."""
+        if self.snapshot is not None and self.snapshot.run != snapshot.run:
+            self._top = 0
+        self.snapshot = snapshot
+        self.repaint()
+
+    def scroll_rows(self, by: int) -> None:
+        """Move the view down (or up)."""
+        self._top += by
+        self.repaint()
+
+    def to_edge(self, direction: int) -> None:
+        """To the first or the last line."""
+        self._top = 0 if direction < 0 else len(self._table(self.snapshot, self.size.width)) if self.snapshot else 0
+        self.repaint()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """The part of the table that fits; its titles stay."""
+        lines = self._table(self.snapshot, width) if self.snapshot else []
+        fixed, body = lines[: self._heading_rows], lines[self._heading_rows :]
+        self._top = max(0, min(self._top, len(body) - (height - len(fixed))))
+        return fixed + body[self._top :]

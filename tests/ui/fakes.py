@@ -1,0 +1,508 @@
+"""Stand-ins for the core, fitting the protocols of :mod:`mpstui.ui.ports`: canned runs, a fixed clock, no files."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from mpstui.core.diagnosis.model import EvidenceLine, Finding, Kind
+from mpstui.core.diagnosis.remedy import Remedy
+from mpstui.core.runs.snapshot import (
+    Availability,
+    Checkpoint,
+    ExitSummary,
+    Health,
+    RunEvent,
+    RunSnapshot,
+    SeriesView,
+    State,
+)
+from mpstui.core.telemetry.model import GpuSample, SystemSample, TreeSample
+from mpstui.ui.ports import EnvironmentLine, Field, FieldError, Preview, Services
+from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
+from mpstui.wire.records import Ack, Request
+
+NOW = 1_795_262_400.0  # 2026-11-21 12:00:00 UTC
+GIB = 1 << 30
+MPS = DeviceReading("mps", "Apple M2 Max", "bf16")
+CPU = DeviceReading("cpu", "Apple M2 Max", "fp32")
+
+
+def curve(
+    name: str = "loss",
+    *,
+    points: int = 400,
+    stride: int = 55,
+    start: float = 2.3,
+    floor: float = 0.3,
+    noise: float = 0.12,
+    gap: range = range(0),
+    marks: tuple[float, ...] = (),
+    evaluation: bool = False,
+    seed: int = 1,
+) -> SeriesView:
+    """A falling, noisy curve with a debiased average; ``gap`` names points that are not finite."""
+    chance = random.Random(seed)
+    x = [float(index * stride) for index in range(points)]
+    mean = [
+        floor + (start - floor) * math.exp(-4 * i / points) * (1 + noise * chance.gauss(0, 1)) for i in range(points)
+    ]
+    mean = [math.nan if i in gap else value for i, value in enumerate(mean)]
+    finite = [value for value in mean if math.isfinite(value)]
+    return SeriesView(
+        name=name,
+        axis="step",
+        x=x,
+        low=[value * (1 - noise / 2) for value in mean],
+        high=[value * (1 + noise / 2) for value in mean],
+        mean=mean,
+        smooth=_average(mean),
+        count=points * 10,
+        first=mean[0],
+        last=None if math.isnan(mean[-1]) else mean[-1],
+        minimum=min(finite, default=None),
+        maximum=max(finite, default=None),
+        attempt_marks=marks,
+        evaluation=evaluation,
+    )
+
+
+def _average(values: Sequence[float], keep: float = 0.95) -> list[float]:
+    total, weight, out = 0.0, 0.0, []
+    for value in values:
+        if math.isfinite(value):
+            total, weight = keep * total + (1 - keep) * value, keep * weight + (1 - keep)
+        out.append(total / weight if math.isfinite(value) else math.nan)
+    return out
+
+
+def running(run: str = "20261121-104512-cifar", **changes: Any) -> RunSnapshot:
+    """A healthy run in the middle of its training."""
+    train = curve(marks=(9000.0,))
+    validation = curve("val_loss", points=40, stride=550, floor=0.42, noise=0.03, evaluation=True, seed=2)
+    accuracy = curve("val_accuracy", points=40, stride=550, start=0.1, floor=0.9, noise=0.02, evaluation=True, seed=3)
+    made = RunSnapshot(
+        run=run,
+        name="CIFAR-10 · ResNet-18 · Adam",
+        dir=Path("/runs") / run,
+        state=State.RUNNING,
+        seen=NOW,
+        health=Health.TRAINING,
+        profile="cifar",
+        recipe="safe",
+        device=MPS,
+        device_asked="auto",
+        data="CIFAR-10",
+        epoch=57,
+        epochs=200,
+        step=22_301,
+        steps=78_200,
+        epoch_step=405 - 391 + 61,
+        epoch_steps=391,
+        loss=train.last,
+        lr=0.001,
+        metrics={"val_loss": validation.last, "val_accuracy": accuracy.last},
+        samples_per_second=3994.0,
+        steps_per_second=31.2,
+        eta_seconds=1791.0,
+        epoch_eta_seconds=10.0,
+        memory=MemoryReading(int(5.9 * GIB), int(7.2 * GIB), int(21.3 * GIB), int(2.1 * GIB)),
+        attempt=2,
+        attempts=2,
+        pid=4242,
+        started=NOW - 4488,
+        updated=NOW - 1,
+        checkpoint=CheckpointNote("checkpoints/epoch-056.pt", 21_896, NOW - 20),
+        checkpoints=(
+            Checkpoint(Path("checkpoints/epoch-056.pt"), 89_600_000, NOW - 20, 21_896),
+            Checkpoint(Path("checkpoints/best.pt"), 89_600_000, NOW - 300, 19_550, best=True),
+            Checkpoint(Path("checkpoints/epoch-055.pt"), 12_000, NOW - 40, None, complete=False),
+        ),
+        events=(
+            RunEvent(NOW - 4488, 1, "launched", "attempt 1 on mps"),
+            RunEvent(NOW - 2600, 1, "crash", "ended by SIGABRT: Metal command buffer failed"),
+            RunEvent(NOW - 2590, 2, "restart", "attempt 2 from epoch-022.pt, asked for by me@mac:77"),
+            RunEvent(NOW - 300, 2, "checkpoint", "best.pt at step 19,550"),
+            RunEvent(NOW - 20, 2, "checkpoint", "epoch-056.pt at step 21,896"),
+        ),
+        series={"loss": train, "val_loss": validation, "val_accuracy": accuracy},
+        argv=("python", "-m", "trainer", "cifar"),
+        output=Path("/runs") / run / "attempts/2/output.log",
+        tree_memory_bytes=int(4.3 * GIB),
+        readers="heartbeat",
+    )
+    return replace(made, **changes)
+
+
+def failed(run: str = "20261121-093000-bigger-batch", **changes: Any) -> RunSnapshot:
+    """A run that the device's memory ended."""
+    made = running(
+        run,
+        name="CIFAR-10 · batch 4096",
+        state=State.FAILED,
+        health=None,
+        epoch=2,
+        epochs=90,
+        step=118,
+        steps=9000,
+        steps_per_second=None,
+        samples_per_second=None,
+        eta_seconds=None,
+        attempt=1,
+        attempts=1,
+        pid=None,
+        started=NOW - 9000,
+        ended=NOW - 8100,
+        exit=ExitSummary(1, None, "mps_oom", None, ended=NOW - 8100),
+        reason="the exit record says code 1",
+        series={"loss": curve(points=60, stride=2, floor=1.6, seed=5)},
+        checkpoints=(),
+        checkpoint=None,
+    )
+    return replace(made, **changes)
+
+
+def bare(run: str = "20261121-115959-new", **changes: Any) -> RunSnapshot:
+    """A run of which nothing is known yet."""
+    made = RunSnapshot(run=run, name="just launched", dir=Path("/runs") / run, state=State.STARTING, seen=NOW)
+    return replace(made, **changes)
+
+
+def stalled(run: str = "20261121-080000-llama", **changes: Any) -> RunSnapshot:
+    """A run that lives and does not move."""
+    made = running(
+        run,
+        name="LLaMA 1B · LoRA · alpaca",
+        health=Health.STALLED,
+        health_note="no beat for 90 s",
+        epoch=1,
+        epochs=3,
+        step=4120,
+        steps=14_600,
+        steps_per_second=1.31,
+        samples_per_second=5.2,
+        eta_seconds=8000.0,
+        attempt=1,
+        series={"loss": curve(points=200, stride=20, start=3.1, floor=0.9, seed=7)},
+    )
+    return replace(made, **changes)
+
+
+def finished(run: str = "20261120-220000-mnist", **changes: Any) -> RunSnapshot:
+    """A run that is done."""
+    made = running(
+        run,
+        name="MNIST · two layers",
+        state=State.FINISHED,
+        health=None,
+        device=CPU,
+        epoch=10,
+        epochs=10,
+        step=9380,
+        steps=9380,
+        epoch_step=938,
+        epoch_steps=938,
+        started=NOW - 50_000,
+        ended=NOW - 49_000,
+        exit=ExitSummary(0, None, None, None, ended=NOW - 49_000),
+        series={"loss": curve(points=100, stride=94, start=2.3, floor=0.03, seed=9)},
+    )
+    return replace(made, **changes)
+
+
+def several() -> tuple[RunSnapshot, ...]:
+    """One of each kind that matters, newest first."""
+    return (bare(), running(), failed(), stalled(), finished())
+
+
+FINDING = Finding(
+    id="mps_oom",
+    title="The device ran out of memory",
+    kind=Kind.CAUSE,
+    confidence=0.95,
+    evidence=(EvidenceLine(118, "RuntimeError: MPS backend out of memory (MPS allocated: 17.9 GB, max: 18.1 GB)"),),
+    cause="Activations of a batch of 4096 do not fit beside the model; the allocator asked for more than the limit.",
+    remedy=Remedy(text="Halve the batch size and accumulate two steps, or restart on CPU.", device="cpu"),
+    restart_on_cpu_helps=True,
+)
+
+
+@dataclass
+class FakeMonitor:
+    """Gives what a test put there."""
+
+    snapshots: tuple[RunSnapshot, ...] = ()
+    focus: str | None = None
+    failure: Exception | None = None
+
+    def refresh(self, focus: str | None = None) -> tuple[RunSnapshot, ...]:
+        self.focus = focus
+        if self.failure is not None:
+            raise self.failure
+        return self.snapshots
+
+
+@dataclass
+class FakeActions:
+    """Writes down what was asked; answers when told to."""
+
+    asked: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
+    answers: dict[str, Ack] = field(default_factory=dict)
+    automatic: Ack | None = None
+    failure: Exception | None = None
+
+    def _note(self, snapshot: RunSnapshot, action: str, **options: Any) -> Request:
+        if self.failure is not None:
+            raise self.failure
+        self.asked.append((action, snapshot.run, options))
+        return Request(f"r{len(self.asked)}", action, snapshot.attempt, "me@here:1", NOW, options)
+
+    def stop(self, snapshot: RunSnapshot) -> Request:
+        return self._note(snapshot, "stop")
+
+    def kill(self, snapshot: RunSnapshot) -> Request:
+        return self._note(snapshot, "kill")
+
+    def pause(self, snapshot: RunSnapshot) -> Request:
+        return self._note(snapshot, "pause")
+
+    def resume(self, snapshot: RunSnapshot) -> Request:
+        return self._note(snapshot, "continue")
+
+    def clear_cache(self, snapshot: RunSnapshot) -> Request:
+        return self._note(snapshot, "clear_cache")
+
+    def restart(
+        self, snapshot: RunSnapshot, device: str | None = None, source: str = "latest", choice: Any = None
+    ) -> Request:
+        return self._note(snapshot, "restart", device=device, source=source, choice=choice)
+
+    def answer(self, run_dir: Path, request_id: str) -> Ack | None:
+        return self.answers.get(request_id, self.automatic)
+
+
+def available(snapshot: RunSnapshot, action: str) -> Availability:
+    """Restarts always, everything else while it runs."""
+    if action in ("restart", "restart_cpu", "edit_restart") or snapshot.state.active:
+        return Availability(True)
+    return Availability(False, "this run has ended")
+
+
+@dataclass(frozen=True)
+class FakeSample:
+    system: SystemSample
+    trees: Mapping[str, TreeSample]
+
+
+class FakeSampler:
+    """The same machine every time."""
+
+    closed = False
+
+    def sample(self, trees: Mapping[str, Sequence[int]] | None = None) -> FakeSample:
+        system = SystemSample(
+            time=NOW,
+            memory_total_bytes=32 * GIB,
+            memory_used_bytes=int(24.1 * GIB),
+            swap_used_bytes=GIB // 5,
+            cpu_percent=42.0,
+            pressure="normal",
+            thermal="nominal",
+            gpus=(
+                GpuSample(name="Apple M2 Max", busy_percent=83.0, memory_used_bytes=int(7.4 * GIB), power_watts=18.0),
+            ),
+        )
+        tree = TreeSample(time=NOW, process_count=5, footprint_bytes=int(9.1 * GIB), cpu_percent=312.0)
+        return FakeSample(system, dict.fromkeys(trees or {}, tree))
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@dataclass(frozen=True)
+class FakeSpan:
+    start: int
+    end: int
+    codes: str
+
+
+@dataclass(frozen=True)
+class FakeLine:
+    number: int | None
+    offset: int
+    text: str
+    spans: tuple[FakeSpan, ...] = ()
+    level: str | None = None
+
+
+class FakeLog:
+    """A log in memory; an offset is the line's place times ten."""
+
+    def __init__(self, lines: Sequence[str] = (), *, levels: Mapping[int, str] | None = None) -> None:
+        self.texts = list(lines)
+        self.levels = dict(levels or {})
+
+    @property
+    def line_count(self) -> int | None:
+        return len(self.texts)
+
+    def refresh(self) -> bool:
+        return True
+
+    def _line(self, place: int) -> FakeLine:
+        return FakeLine(place + 1, place * 10, self.texts[place], (), self.levels.get(place))
+
+    def _lines(self, start: int, end: int) -> list[FakeLine]:
+        return [self._line(place) for place in range(max(0, start), min(len(self.texts), end))]
+
+    def tail(self, rows: int) -> list[FakeLine]:
+        return self._lines(len(self.texts) - rows, len(self.texts))
+
+    def window(self, first_offset: int, rows: int) -> list[FakeLine]:
+        start = -(-first_offset // 10)
+        return self._lines(start, start + rows)
+
+    def before(self, offset: int, rows: int) -> list[FakeLine]:
+        end = -(-offset // 10)
+        return self._lines(end - rows, end)
+
+    def _scan(self, offset: int, backwards: bool) -> list[FakeLine]:
+        return self.before(offset, len(self.texts))[::-1] if backwards else self.window(offset, len(self.texts))
+
+    def search(self, pattern: str, start_offset: int, backwards: bool = False) -> FakeLine | None:
+        return next((line for line in self._scan(start_offset, backwards) if pattern in line.text), None)
+
+    def next_error(self, offset: int, backwards: bool = False) -> FakeLine | None:
+        return next((line for line in self._scan(offset, backwards) if line.level == "error"), None)
+
+
+def training_log(lines: int = 300) -> FakeLog:
+    """What the runs above would have printed."""
+    texts = [
+        f"epoch {57 - (lines - i) // 60:>3}  step {22301 - (lines - i) * 6}  loss {0.3 + 1 / (i + 3):.4f}  31.2 it/s"
+        for i in range(lines)
+    ]
+    texts[-40] = "UserWarning: lr_scheduler.step() was called before optimizer.step()"
+    texts[-12] = "saved checkpoints/epoch-056.pt"
+    texts[-25] = "RuntimeError: could not read sample 4711, skipped"
+    return FakeLog(texts, levels={lines - 40: "warning", lines - 25: "error"})
+
+
+@dataclass(frozen=True)
+class FakeEntry:
+    name: str
+    title: str
+    path: Path
+    origin: str
+    error: str | None = None
+    description: str = ""
+
+
+@dataclass
+class FakeDraft:
+    """A form whose command is made of its values."""
+
+    title: str = "CIFAR-10 · ResNet-18 · Adam"
+    description: str = "The quick-start training."
+    launched: list[Mapping[str, str]] = field(default_factory=list)
+    saved: list[str] = field(default_factory=list)
+    restarted: list[str] = field(default_factory=list)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return (
+            Field("name", "name", "cifar"),
+            Field("device", "device", "auto", ("auto", "mps", "cuda", "cpu")),
+            Field("recipe", "recipe", "safe", ("safe", "classic", "fast")),
+            Field("arg:epochs", "epochs", "200"),
+            Field("arg:lr", "lr", "0.001"),
+            Field("arg:batch-size", "batch-size", "128"),
+        )
+
+    def preview(self, values: Mapping[str, str]) -> Preview:
+        if not values["arg:epochs"].isdigit():
+            raise FieldError("arg:epochs", f"epochs: {values['arg:epochs']!r} is not a number", "write a whole number")
+        arguments = " ".join(f"--{key[4:]} {value}" for key, value in values.items() if key.startswith("arg:"))
+        warnings = ("bf16 is slower than fp32 on this chip",) if values["recipe"] == "fast" else ()
+        return Preview(
+            f"python -P -m trainer cifar {arguments} --device {values['device']}",
+            (
+                EnvironmentLine("PYTORCH_ENABLE_MPS_FALLBACK", "1", "an operator the device lacks runs on CPU"),
+                EnvironmentLine(
+                    "PYTORCH_MPS_HIGH_WATERMARK_RATIO",
+                    "0.0",
+                    "lets the allocator use all memory",
+                    "can freeze the whole machine",
+                ),
+            ),
+            warnings,
+            "/home/me/project",
+        )
+
+    def launch(self, values: Mapping[str, str]) -> str:
+        self.launched.append(dict(values))
+        return "20261121-115959-new"
+
+    def restart(self, snapshot: RunSnapshot, values: Mapping[str, str]) -> Request:
+        self.restarted.append(snapshot.run)
+        return Request("r9", "restart", snapshot.attempt, "me@here:1", NOW, {})
+
+    def save(self, values: Mapping[str, str], name: str) -> Path:
+        self.saved.append(name)
+        return Path("/home/me/.config/mpstui/profiles") / f"{name}.toml"
+
+
+@dataclass
+class FakeLauncher:
+    """Three profiles, one of them broken."""
+
+    form: FakeDraft = field(default_factory=FakeDraft)
+
+    def entries(self) -> Sequence[FakeEntry]:
+        return (
+            FakeEntry(
+                "cifar", "CIFAR-10 · ResNet-18 · Adam", Path("profiles/cifar.toml"), "shipped", None, "Quick start."
+            ),
+            FakeEntry("mine", "My own fine-tuning", Path("/me/mine.toml"), "yours"),
+            FakeEntry("broken", "broken", Path("/me/broken.toml"), "yours", "/me/broken.toml:3: unknown key `epoch`"),
+        )
+
+    def draft(self, name: str) -> FakeDraft:
+        return self.form
+
+    def draft_of(self, snapshot: RunSnapshot) -> FakeDraft:
+        return self.form
+
+
+@dataclass
+class World:
+    """Everything a test holds on to."""
+
+    monitor: FakeMonitor
+    actions: FakeActions
+    sampler: FakeSampler
+    launcher: FakeLauncher
+    log: FakeLog
+    services: Services
+
+
+def world(snapshots: tuple[RunSnapshot, ...] = (), *, log: FakeLog | None = None, remote: bool = False) -> World:
+    """A core that holds these runs."""
+    monitor, actions, sampler, launcher = FakeMonitor(snapshots), FakeActions(), FakeSampler(), FakeLauncher()
+    document = log if log is not None else training_log()
+    services = Services(
+        monitor=monitor,
+        actions=actions,
+        availability=available,
+        sampler=lambda: sampler,
+        open_log=lambda path: document,
+        diagnose=lambda snapshot: (FINDING,),
+        launcher=lambda: launcher,
+        clock=lambda: NOW,
+        remote=remote,
+    )
+    return World(monitor, actions, sampler, launcher, document, services)
