@@ -16,7 +16,8 @@ from .model import Evidence, HeartbeatEvidence
 NEAR_LIMIT = 0.9
 GROWING_BYTES_PER_SECOND = 1 << 20  # a leak worth the name: 3.6 GB in an hour
 _MEMORY_EVENT = re.compile(
-    r"memorystatus: killing|JetsamEvent|largest ?process|low swap|Out of memory: Kill|oom[-_ ]kill|killed by \w+ for memory",
+    r"memorystatus: killing|JetsamEvent|largest ?process|low swap|Out of memory: Kill|oom[-_ ]kill"
+    r"|killed by \w+ for memory",
     re.IGNORECASE,
 )
 _MACOS_NAMES = {10: "SIGBUS", 7: "SIGEMT"}

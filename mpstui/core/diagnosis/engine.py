@@ -9,7 +9,7 @@ from .clues import clues_of, ending
 from .course import Course, course_of
 from .model import Evidence, EvidenceLine, Finding, Kind, Rule
 from .rules import all_rules
-from .text import SearchText, compiled, literal_hint
+from .text import SearchText, compiled, literal_hints
 
 THRESHOLD = 0.3  # below it, silence is more honest
 MOST_EVIDENCE_LINES = 4
@@ -99,7 +99,7 @@ def _search(rule: Rule, text: SearchText) -> list[_Hit]:
 
 
 def _hit(pattern: str, text: SearchText, *, weak: bool) -> _Hit | None:
-    if literal_hint(pattern) not in text.lowered:
+    if not all(hint in text.lowered for hint in literal_hints(pattern)):
         return None
     offsets: list[int] = []
     for match in compiled(pattern).finditer(text.text):

@@ -102,7 +102,7 @@ RULES = (
             r"cannot import name \W\w+\W from \W?torch\b",
             r"PyTorch >= [\d.]+ is required but found",
             r"No module named \W?torch\.(?:mps|amp|compiler|accelerator|backends\.mps)",
-            r"(?:requires?|needs?) (?:at least )?(?:torch|PyTorch) ?(?:>=|version|v)? ?[12]\.\d+",
+            r"requires? (?:at least )?(?:torch|PyTorch) ?(?:>=|version|v)? ?[12]\.\d+",
         ),
         confidence=0.88,
     ),

@@ -1,0 +1,186 @@
+"""How the evidence beside the text is weighed: endings, heartbeats, the course of the log."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from mpstui.core.diagnosis import Evidence, HeartbeatEvidence, diagnose
+from mpstui.core.diagnosis.model import Finding, LogLine
+from mpstui.core.diagnosis.rules import all_rules
+from mpstui.core.diagnosis.text import SearchText, compiled, screen_lines
+
+OOM = "RuntimeError: MPS backend out of memory (MPS allocated: 5.50 GB, max allowed: 20.40 GB)."
+LEAK = "resource_tracker.py:254: UserWarning: resource_tracker: There appear to be 1 leaked semaphore objects"
+TRAINING = [f"epoch 2 step {step} loss 0.4{step} 3.1 it/s" for step in range(20)]
+
+
+def lines(*texts: str) -> tuple[LogLine, ...]:
+    return tuple(screen_lines(texts))
+
+
+def ids(findings: tuple[Finding, ...]) -> list[str]:
+    return [finding.id for finding in findings]
+
+
+@pytest.mark.parametrize(("signal", "code"), [(9, None), (None, 137), (None, -9)])
+def test_a_sigkill_explains_itself_without_any_text(signal: int | None, code: int | None) -> None:
+    findings = diagnose(Evidence(lines=lines(*TRAINING), signal=signal, exit_code=code))
+    assert ids(findings) == ["killed_os"]
+    assert findings[0].evidence[0].line is None
+    assert findings[0].evidence[0].text == "ended by signal 9 (SIGKILL)"
+
+
+@pytest.mark.parametrize(
+    ("code", "rule_id"),
+    [(139, "segfault"), (-11, "segfault"), (134, "segfault"), (138, "bus_error"), (135, "bus_error")],
+)
+def test_other_signals_are_read_from_exit_codes(code: int, rule_id: str) -> None:
+    assert ids(diagnose(Evidence(exit_code=code)))[0] == rule_id
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 255, None])
+def test_nothing_is_made_up(code: int | None) -> None:
+    assert diagnose(Evidence(lines=lines(*TRAINING), exit_code=code)) == ()
+
+
+def test_a_requested_end_needs_no_explanation() -> None:
+    assert diagnose(Evidence(lines=lines(*TRAINING), signal=9, requested_by="me@mac:1")) == ()
+    assert diagnose(Evidence(lines=lines(*TRAINING), signal=15, requested_by="me@mac:1")) == ()
+
+
+def test_memory_evidence_makes_a_kill_nearly_certain() -> None:
+    plain = diagnose(Evidence(signal=9))[0]
+    event = "memorystatus: killing largest compressed process python3.11 [4711] 43350 MB"
+    sure = diagnose(
+        Evidence(
+            signal=9,
+            memory_events=(event,),
+            heartbeat=HeartbeatEvidence(memory_ratio=0.97, memory_slope_bytes_per_second=5e6),
+            environment={"PYTORCH_MPS_HIGH_WATERMARK_RATIO": "0.0"},
+        )
+    )[0]
+    assert plain.confidence < 0.7 < 0.9 < sure.confidence
+    texts = [line.text for line in sure.evidence]
+    assert event in texts
+    assert any("no cap" in text for text in texts)
+    assert any("97%" in text for text in texts)
+
+
+def test_a_symptom_never_outranks_a_cause() -> None:
+    assert ids(diagnose(Evidence(lines=lines(LEAK), signal=9))) == ["killed_os", "leaked_semaphore_only"]
+    assert ids(diagnose(Evidence(lines=lines(OOM, LEAK, LEAK, LEAK))))[0] == "mps_oom"
+
+
+def test_training_that_went_on_acquits_what_came_before() -> None:
+    assert ids(diagnose(Evidence(lines=lines(OOM, *TRAINING)))) == []
+    assert ids(diagnose(Evidence(lines=lines(*TRAINING, OOM)))) == ["mps_oom"]
+
+
+def test_the_metrics_a_logger_prints_after_a_crash_do_not_acquit_it() -> None:
+    summary = [f"wandb: train/loss step {n} 0.4" for n in range(20)]
+    assert ids(diagnose(Evidence(lines=lines(*TRAINING, OOM, *summary)))) == ["mps_oom"]
+
+
+def test_a_failed_gpu_command_is_reported_although_training_went_on() -> None:
+    text = "Error: command buffer exited with error status."
+    assert ids(diagnose(Evidence(lines=lines(text, *TRAINING)))) == ["metal_cmdbuf"]
+
+
+def test_exit_code_zero_acquits_too() -> None:
+    assert diagnose(Evidence(lines=lines(OOM), exit_code=0)) == ()
+    assert ids(diagnose(Evidence(lines=lines(LEAK), exit_code=0))) == ["leaked_semaphore_only"]
+
+
+def test_the_last_exception_weighs_more_than_a_handled_one() -> None:
+    handled = (
+        "Traceback (most recent call last):",
+        "OSError: [Errno 28] No space left on device",
+        "skipping this save",
+    )
+    last = ("Traceback (most recent call last):", "IndexError: Target 10 is out of bounds.")
+    assert ids(diagnose(Evidence(lines=lines(*handled, *last))))[:2] == ["label_bug", "disk_full"]
+
+
+def test_the_first_of_a_chain_counts_as_the_last_failure() -> None:
+    chain = (
+        "OSError: [Errno 28] No space left on device",
+        "During handling of the above exception, another exception occurred:",
+        "RuntimeError: mat1 and mat2 shapes cannot be multiplied (1x2 and 3x4)",
+    )
+    assert ids(diagnose(Evidence(lines=lines(*chain))))[0] == "disk_full"
+
+
+def test_an_ending_that_does_not_fit_speaks_against_a_cause() -> None:
+    assert ids(diagnose(Evidence(lines=lines("No CUDA GPUs are available"), signal=9)))[0] == "killed_os"
+    fitting, unfitting = (
+        diagnose(Evidence(lines=lines("LLVM ERROR: Failed to infer result type(s)."), signal=signal))[0].confidence
+        for signal in (6, 9)
+    )
+    assert fitting > unfitting
+
+
+def test_heartbeats_raise_and_lower() -> None:
+    save = HeartbeatEvidence(phase="save")
+    text = lines("OSError: write failed")
+    assert diagnose(Evidence(lines=text, heartbeat=save))[0].confidence > diagnose(Evidence(lines=text))[0].confidence
+    nan = HeartbeatEvidence(nonfinite=("loss",))
+    metric = lines("loss nan")
+    assert (
+        diagnose(Evidence(lines=metric, heartbeat=nan))[0].confidence > diagnose(Evidence(lines=metric))[0].confidence
+    )
+
+
+def test_evidence_names_line_and_cleaned_text() -> None:
+    raw = f"ok\n\x1b[31mbar 12%|#\rbar 13%|#\x1b[0m{OOM}\x07\n"
+    finding = diagnose(Evidence(lines=tuple(screen_lines(raw.split("\n")))))[0]
+    assert finding.evidence[0].line == 2
+    assert finding.evidence[0].text == f"bar 13%|#{OOM}"
+
+
+def test_a_very_long_line_is_cut_around_what_matters() -> None:
+    finding = diagnose(Evidence(lines=lines("x" * 5000 + " " + OOM + " " + "y" * 5000)))[0]
+    text = finding.evidence[0].text
+    assert OOM in text
+    assert len(text) < 320
+
+
+def test_confidence_lies_between_zero_and_one() -> None:
+    everything = tuple(screen_lines(["MPS backend out of memory", OOM, "Tried to allocate 1 GB on private pool"]))
+    for finding in diagnose(Evidence(lines=everything, exit_code=1, heartbeat=HeartbeatEvidence(memory_ratio=1.5))):
+        assert 0 < finding.confidence < 1
+
+
+HOSTILE = (
+    "a" * 60_000,
+    " loss" * 12_000,
+    "(" * 30_000 + ")" * 30_000,
+    "nan " * 15_000,
+    "Error: " * 9_000,
+    "exit code " * 6_000,
+    "\x1b[" * 30_000,
+    "MPS " * 15_000,
+    "DataLoader worker (pid(s) " + "1, " * 20_000,
+    "not supported on " * 4_000,
+    "/mps/" * 12_000 + "INTERNAL ASSERT FAILED at " + "x/" * 20_000,
+    "- " * 30_000,
+    "failed assertion `" + "MPSNDArray[" * 5_000,
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: str(text[:12]))
+def test_hostile_lines_cost_little(text: str) -> None:
+    started = time.perf_counter()
+    diagnose(Evidence(lines=lines(text, OOM)))
+    assert time.perf_counter() - started < 3.0
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: str(text[:12]))
+def test_no_single_pattern_backtracks_without_end(text: str) -> None:
+    search = SearchText(lines(text))
+    for rule in all_rules():
+        for pattern in (*rule.patterns, *rule.weak_patterns):
+            started = time.perf_counter()
+            compiled(pattern).search(search.text)
+            assert time.perf_counter() - started < 1.0, (rule.id, pattern)

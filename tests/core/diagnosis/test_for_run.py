@@ -1,0 +1,83 @@
+"""Evidence from a run directory: the newest attempt's exit record, output, heartbeat and launch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mpstui.core.diagnosis import Evidence, diagnose
+from mpstui.core.diagnosis.for_run import evidence_from_run_dir
+
+OOM = "RuntimeError: MPS backend out of memory (MPS allocated: 5.50 GB)\n"
+
+
+def write_attempt(run: Path, number: int, output: str = "", **records: dict[str, Any]) -> Path:
+    folder = run / "attempts" / str(number)
+    folder.mkdir(parents=True)
+    (folder / "output.log").write_text(output)
+    for name, record in records.items():
+        (folder / f"{name}.json").write_text(json.dumps(record))
+    return folder
+
+
+def test_the_newest_attempt_is_explained(tmp_path: Path) -> None:
+    for number in (1, 2, 9):
+        write_attempt(tmp_path, number, OOM, exit={"attempt": number, "ended": 2.0, "code": 1})
+    write_attempt(tmp_path, 10, "step 1\n", exit={"attempt": 10, "ended": 2.0, "signal": 9, "code": None})
+    evidence = evidence_from_run_dir(tmp_path)
+    assert evidence.signal == 9
+    assert [finding.id for finding in diagnose(evidence)] == ["killed_os"]
+    assert [finding.id for finding in diagnose(evidence_from_run_dir(tmp_path, attempt=2))] == ["mps_oom"]
+
+
+def test_heartbeat_launch_and_memory_evidence_are_read(tmp_path: Path) -> None:
+    write_attempt(
+        tmp_path,
+        1,
+        exit={"attempt": 1, "ended": 2.0, "signal": 9, "evidence": {"memory": "killed by macOS for memory (vm)"}},
+        heartbeat={
+            "schema": 1,
+            "time": 1.0,
+            "seq": 4,
+            "phase": "save",
+            "step": 12,
+            "device": {"type": "mps", "precision": "bf16"},
+            "memory": {"driver": 95, "limit": 100},
+        },
+        launch={
+            "attempt": 1,
+            "time": 1.0,
+            "argv": ["python"],
+            "cwd": "/",
+            "device": "mps",
+            "env": {"PYTORCH_MPS_HIGH_WATERMARK_RATIO": "0.0"},
+        },
+    )
+    evidence = evidence_from_run_dir(tmp_path)
+    assert evidence.heartbeat is not None
+    assert (evidence.heartbeat.phase, evidence.heartbeat.step, evidence.heartbeat.memory_ratio) == ("save", 12, 0.95)
+    assert evidence.environment == {"PYTORCH_MPS_HIGH_WATERMARK_RATIO": "0.0"}
+    finding = diagnose(evidence)[0]
+    assert finding.id == "killed_os"
+    assert finding.confidence > 0.9
+
+
+def test_a_stop_that_was_asked_for_needs_no_explanation(tmp_path: Path) -> None:
+    write_attempt(tmp_path, 1, exit={"attempt": 1, "ended": 2.0, "signal": 9, "requested_by": "me@mac:1"})
+    assert diagnose(evidence_from_run_dir(tmp_path)) == ()
+
+
+def test_torn_and_missing_files_are_unknown(tmp_path: Path) -> None:
+    folder = write_attempt(tmp_path, 1, OOM)
+    for name in ("exit", "heartbeat", "launch"):
+        (folder / f"{name}.json").write_text('{"attempt": 1, "en')
+    evidence = evidence_from_run_dir(tmp_path)
+    assert (evidence.signal, evidence.exit_code) == (None, None)
+    assert [finding.id for finding in diagnose(evidence)] == ["mps_oom"]
+    (folder / "output.log").unlink()
+    assert evidence_from_run_dir(tmp_path).lines == ()
+
+
+def test_a_run_without_attempts_has_no_evidence(tmp_path: Path) -> None:
+    assert evidence_from_run_dir(tmp_path) == Evidence()
