@@ -109,8 +109,8 @@ def memory_running_out(
     seconds = max(0.0, (limit_bytes - recent[-1][1]) / slope)
     if seconds > horizon_seconds:
         return None
-    sentence = ".0f"
-    return LiveWarning("memory_growing", sentence, recent[0][0])
+    growth = f"Memory grows by {slope * 60 / 1e6:,.0f} MB a minute"
+    return LiveWarning("memory_growing", f"{growth} and reaches its limit in {seconds / 60:.0f} minutes.", recent[0][0])
 
 
 def slope_per_second(points: Points) -> float:

@@ -1,0 +1,122 @@
+"""`mpstui diagnose`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpstui.cli.main import main
+
+OOM = "RuntimeError: MPS backend out of memory (MPS allocated: 5.50 GB)"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "train.log"
+    path.write_text(f"step 1 loss 0.5\n{OOM}\n")
+    return path
+
+
+def test_json_has_the_promised_form(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", str(log), "--json"]) == 0
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert set(finding) == {"id", "title", "confidence", "evidence", "cause", "remedy", "restart_on_cpu_helps"}
+    assert set(finding["remedy"]) == {"text", "env", "args", "device"}
+    assert finding["id"] == "mps_oom"
+    assert finding["evidence"] == [{"line": 2, "text": OOM}]
+    assert finding["remedy"]["args"][0] == {"role": "batch_size", "operation": "scale", "value": 0.5}
+    assert finding["restart_on_cpu_helps"] is True
+    assert 0 < finding["confidence"] <= 1
+
+
+def test_signal_and_exit_code_are_evidence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    quiet = tmp_path / "quiet.log"
+    quiet.write_text("step 1 loss 0.5\n")
+    for option in (["--signal", "9"], ["--exit-code", "137"], ["--exit-code", "-9"]):
+        assert main(["diagnose", str(quiet), *option, "--json"]) == 0
+        assert [found["id"] for found in json.loads(capsys.readouterr().out)["findings"]] == ["killed_os"]
+
+
+def test_no_crash_is_an_empty_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    quiet = tmp_path / "quiet.log"
+    quiet.write_text("all is well\n")
+    assert main(["diagnose", str(quiet), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"findings": []}
+    assert main(["diagnose", str(quiet)]) == 0
+    assert "no known cause" in capsys.readouterr().out
+
+
+def test_the_card_says_what_was_seen_and_what_helps(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", str(log)]) == 0
+    card = capsys.readouterr().out
+    assert card.startswith("1. MPS ran out of memory  [mps_oom, confidence ")
+    assert "line 2: RuntimeError" in card
+    assert "apply:   batch size × 0.5, gradient accumulation × 2" in card
+    assert max(len(line) for line in card.splitlines()) <= 100
+
+
+def test_the_card_shows_the_risk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "load.log"
+    path.write_text("_pickle.UnpicklingError: Weights only load failed.\n")
+    assert main(["diagnose", str(path)]) == 0
+    assert "risk:" in capsys.readouterr().out
+
+
+def test_a_run_directory_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    attempt = tmp_path / "20260101-000000-toy" / "attempts" / "1"
+    attempt.mkdir(parents=True)
+    (attempt / "output.log").write_text("step 1\n")
+    (attempt / "exit.json").write_text(json.dumps({"attempt": 1, "ended": 2.0, "signal": 11}))
+    assert main(["diagnose", str(attempt.parent.parent), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["findings"][0]["id"] == "segfault"
+
+
+def test_a_run_is_found_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPSTUI_HOME", str(tmp_path))
+    run = tmp_path / "runs" / "20260101-000000-toy"
+    attempt = run / "attempts" / "1"
+    attempt.mkdir(parents=True)
+    (attempt / "output.log").write_text(OOM + "\n")
+    (run / "spec.json").write_text(json.dumps({"name": "toy"}))
+    assert main(["diagnose", "toy", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["findings"][0]["id"] == "mps_oom"
+
+
+def test_what_does_not_exist_is_wrong_use(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPSTUI_HOME", str(tmp_path))
+    missing = tmp_path / "none.log"
+    assert main(["diagnose", str(missing)]) == 2
+    assert f"there is no file {missing}" in capsys.readouterr().err
+    assert main(["diagnose", "nobody"]) == 2
+
+
+def test_an_unreadable_file_is_a_failure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    loop = tmp_path / "loop.log"
+    loop.symlink_to(loop)
+    assert main(["diagnose", str(loop)]) in (1, 2)
+    assert capsys.readouterr().err.startswith("mpstui: ")
+
+
+def test_listing_runs_loads_no_rule(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom mpstui.cli.main import main\nmain(['ps'])\n"
+        "import mpstui.core.diagnosis\n"
+        "print([name for name in sys.modules if name.startswith('mpstui.core.diagnosis.rules.')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"MPSTUI_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        check=True,
+    )
+    assert done.stdout.strip().splitlines()[-1] == "[]"
