@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import signal
-import traceback
 from collections.abc import Callable
 
 from ..wire.records import Spec, Status
 from ..wire.rundir import RunDir
 from . import arrival, commands, ending, starting
 from .chores import Chores
-from .journal import complain
+from .journal import complain_of
 from .machine import Machine
 from .state import Supervision
 
@@ -60,11 +59,10 @@ class Supervisor:
         """A supervisor that died of its own mistake would take an exit code with it: say it once, and look again."""
         try:
             self.tick()
-        except Exception:  # noqa: BLE001  see above
-            text = traceback.format_exc()
-            if text != self._last_failure:
-                complain(text)
-            self._last_failure = text
+        except Exception as error:  # noqa: BLE001  see above
+            if repr(error) != self._last_failure:
+                complain_of(error)
+            self._last_failure = repr(error)
 
     def has_work(self) -> bool:
         """Whether something lives, is due, or is written nowhere yet."""

@@ -6,7 +6,6 @@ import contextlib
 import os
 import select
 import signal
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from ..wire import locks, records
 from ..wire.jsontext import UnreadableRecord
 from ..wire.records import Spec, Status
 from ..wire.rundir import RunDir
-from .journal import complain
+from .journal import complain, complain_of
 from .loop import Supervisor
 from .machine import Machine, this_machine
 
@@ -43,8 +42,8 @@ def main(arguments: Sequence[str], build: Build = Supervisor) -> int:
     try:
         code = supervise(RunDir(Path(arguments[0]).resolve()), lambda: caller.tell(READY), build)
         caller.tell(code)
-    except BaseException:  # noqa: BLE001  whatever it is, supervisor.log is the only place left to say it
-        complain(traceback.format_exc())
+    except BaseException as error:  # noqa: BLE001  whatever it is, supervisor.log is the only place left to say it
+        complain_of(error)
     os._exit(code)
 
 

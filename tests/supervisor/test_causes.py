@@ -1,0 +1,49 @@
+"""Causes, conclusions and the wait status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mpstui.supervisor.causes import LONGEST_LINE, TAIL_BYTES, find_cause, read_tail
+from mpstui.supervisor.exits import Ending, ending_of
+from mpstui.wire.records import CauseRule
+
+RULES = [
+    CauseRule("mps_oom", patterns=[r"MPS backend out of memory"]),
+    CauseRule("killed_os", signals=[9]),
+    CauseRule("usage", codes=[2]),
+    CauseRule("torn", patterns=["("]),
+]
+
+
+def test_words_before_signals_before_codes() -> None:
+    output = "step 1\nRuntimeError: MPS backend out of memory (MPS allocated: 1 GB)\nmore\n"
+    found = find_cause(RULES, Ending(signal=9), output)
+    assert found == ("mps_oom", "RuntimeError: MPS backend out of memory (MPS allocated: 1 GB)")
+    assert find_cause(RULES, Ending(signal=9), "") == ("killed_os", "signal 9")
+    assert find_cause(RULES, Ending(code=2), "") == ("usage", "exit code 2")
+    assert find_cause(RULES, Ending(code=3), "") is None
+    assert find_cause(RULES, Ending(code=0), "") is None
+
+
+def test_a_carriage_return_ends_a_line_and_a_long_line_is_searched_at_its_end() -> None:
+    line = "x" * 1_000_000 + "MPS backend out of memory"
+    assert find_cause(RULES, Ending(code=1), f"10%\r20%\r{line}\r30%") == ("mps_oom", line[-LONGEST_LINE:])
+    assert find_cause(RULES, Ending(code=1), "MPS backend out of memory" + "x" * LONGEST_LINE) is None
+
+
+def test_only_the_tail_is_read_and_bytes_that_are_no_text_do_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "output.log"
+    path.write_bytes(b"early MPS\n" + b"\xff\xfe\x1b]0;" * TAIL_BYTES)
+    tail = read_tail(path)
+    assert "early" not in tail
+    assert "�" in tail
+    assert read_tail(tmp_path / "none") == ""
+
+
+def test_a_wait_status_is_a_code_or_a_signal() -> None:
+    assert ending_of(3 << 8) == Ending(code=3)
+    assert ending_of(9) == Ending(signal=9)
+    assert ending_of(0x80 | 6) == Ending(signal=6, core=True)
+    assert Ending().unknown
+    assert not Ending(code=0).unknown

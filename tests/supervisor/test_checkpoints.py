@@ -1,0 +1,139 @@
+"""The newest complete checkpoint, without torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from mpstui.supervisor import checkpoints
+from mpstui.supervisor.checkpoints import Found, candidates, choose, is_complete, is_temporary, measure
+from mpstui.wire.records import LaunchTemplate
+from mpstui.wire.rundir import RunDir
+
+
+def nothing(_: float) -> None:
+    """Sleeps not at all."""
+
+
+def archive(path: Path, age: float = 100.0, comment: bytes = b"") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("data.pkl", b"x" * 1000)
+        file.comment = comment
+    return aged(path, age)
+
+
+def aged(path: Path, age: float) -> Path:
+    moment = time.time() - age
+    os.utime(path, (moment, moment))
+    return path
+
+
+def template(cwd: Path, pattern: str = "checkpoints/*.pt") -> LaunchTemplate:
+    return LaunchTemplate("cpu", {}, str(cwd), checkpoints=pattern)
+
+
+def chosen(run: RunDir, cwd: Path, *, best: bool = False, created: float = 0.0) -> Path | None:
+    found = choose(candidates(template(cwd), run, created), best=best, sleep=nothing, now=time.time())
+    return found.path if found else None
+
+
+def test_the_newest_whole_one_wins_over_newer_torn_ones(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "run")
+    archive(run.checkpoints / "epoch-1.pt", 300)
+    whole = archive(run.checkpoints / "epoch-2.pt", 200, comment=b"c" * 5000)
+    torn = archive(run.checkpoints / "epoch-3.pt")
+    torn.write_bytes(torn.read_bytes()[:-30])
+    aged(torn, 100)
+    aged(archive(run.checkpoints / "epoch-4.pt"), 50).write_bytes(b"")
+    assert chosen(run, tmp_path) == whole
+    assert [item.path.name for item in candidates(template(tmp_path), run, 0.0)][-2:] == ["epoch-2.pt", "epoch-1.pt"]
+
+
+def test_best_is_by_name_and_latest_by_time(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "run")
+    best = archive(run.checkpoints / "best.pt", 300)
+    last = archive(run.checkpoints / "epoch-9.pt", 100)
+    assert chosen(run, tmp_path) == last
+    assert chosen(run, tmp_path, best=True) == best
+
+
+@pytest.mark.parametrize(
+    "name", [".hidden.pt", "a.pt.tmp", "a.tmp.pt", "a.part", "tmp_a.pt", "a.pt~", "a-incomplete.pt"]
+)
+def test_names_that_writers_use_before_the_rename(name: str) -> None:
+    assert is_temporary(name)
+
+
+@pytest.mark.parametrize("name", ["epoch-2.pt", "template.pt", "attempt.pt", "partly.pt", "best.safetensors"])
+def test_names_that_only_look_like_it(name: str) -> None:
+    assert not is_temporary(name)
+
+
+def test_in_the_working_folder_only_what_this_run_can_have_written_counts(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "run")
+    old = archive(tmp_path / "checkpoints" / "old.pt", 1000)
+    assert chosen(run, tmp_path) == old
+    assert chosen(run, tmp_path, created=time.time() - 500) is None
+
+
+def test_a_file_that_still_grows_is_not_complete(tmp_path: Path) -> None:
+    path = tmp_path / "fresh.bin"
+    path.write_bytes(b"abc")
+    found = measure(path)
+    assert found is not None
+
+    def grow(_: float) -> None:
+        path.write_bytes(b"abcdef")
+
+    assert not is_complete(found, sleep=grow, now=time.time())
+    again = measure(path)
+    assert again is not None
+    assert is_complete(again, sleep=nothing, now=time.time())
+
+
+def test_safetensors_are_measured_against_their_own_header(tmp_path: Path) -> None:
+    header = json.dumps({"__metadata__": {}, "w": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}).encode()
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + b"\0" * 16)
+    aged(path, 100)
+    assert is_complete(Found(path, path.stat().st_size, path.stat().st_mtime), sleep=nothing, now=time.time())
+    path.write_bytes(path.read_bytes()[:-1])
+    aged(path, 100)
+    assert not is_complete(Found(path, path.stat().st_size, path.stat().st_mtime), sleep=nothing, now=time.time())
+    path.write_bytes(b"\xff" * 40)
+    aged(path, 100)
+    assert not is_complete(Found(path, 40, path.stat().st_mtime), sleep=nothing, now=time.time())
+
+
+def test_a_folder_is_one_checkpoint(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "run")
+    archive(run.path / "out" / "checkpoint-5" / "model.pt", 50)
+    found = candidates(template(tmp_path, "out/checkpoint-*"), run, 0.0)
+    assert [item.path.name for item in found] == ["checkpoint-5"]
+    assert choose(found, best=False, sleep=nothing, now=time.time()) == found[0]
+    (run.path / "out" / "checkpoint-6").mkdir()
+    assert len(candidates(template(tmp_path, "out/checkpoint-*"), run, 0.0)) == 1
+
+
+def test_an_absolute_pattern_and_one_that_finds_nothing(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "run")
+    path = archive(tmp_path / "far" / "a.pt")
+    assert [item.path for item in candidates(template(tmp_path, f"{tmp_path}/far/*.pt"), run, 0.0)] == [path]
+    assert candidates(template(tmp_path, "nowhere/*.pt"), run, 0.0) == []
+
+
+def test_activity_sees_a_temporary_file_grow(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "run")
+    run.checkpoints.mkdir(parents=True)
+    before = checkpoints.activity(template(tmp_path), run)
+    (run.checkpoints / ".a.pt.tmp").write_bytes(b"x")
+    begun = checkpoints.activity(template(tmp_path), run)
+    with (run.checkpoints / ".a.pt.tmp").open("ab") as file:
+        file.write(b"y")
+    assert before != begun != checkpoints.activity(template(tmp_path), run)

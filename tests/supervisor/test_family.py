@@ -1,0 +1,111 @@
+"""Whom signals reach, with a process table that is a dictionary."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+
+import pytest
+
+from mpstui.supervisor.family import Family, grow, infer_leader
+from mpstui.supervisor.signals import SystemSignaller
+from mpstui.wire.processes import Process, ProcessIdentity, system_process_table
+
+from .kit import alive, identity, wait_for
+
+
+class Table(dict[int, Process]):
+    """A process table to order."""
+
+    def snapshot(self) -> Mapping[int, Process]:
+        return self
+
+    def find(self, pid: int) -> Process | None:
+        return self.get(pid)
+
+    def add(
+        self, pid: int, parent: int = 1, session: int = 0, group: int = 0, start: int = 7, state: str = "S"
+    ) -> None:
+        self[pid] = Process(pid, parent, group or session or pid, session or pid, start, state)
+
+
+LEADER = ProcessIdentity(100, 7)
+
+
+def test_children_of_children_and_session_mates_belong() -> None:
+    table = Table()
+    table.add(100)
+    table.add(101, parent=100, session=100)
+    table.add(102, parent=101)
+    table.add(103, parent=1, session=100)
+    table.add(200)
+    assert [pid for pid, _ in grow(Family(LEADER), table).others] == [101, 102, 103]
+
+
+def test_members_are_remembered_when_their_parents_are_gone() -> None:
+    table = Table()
+    table.add(100)
+    table.add(102, parent=100)
+    family = grow(Family(LEADER), table)
+    del table[100]
+    table[102] = Process(102, 1, 102, 102, 7, "S")
+    table.add(105, parent=102)
+    assert [pid for pid, _ in grow(family, table).others] == [102, 105]
+
+
+def test_a_recycled_pid_is_nobody_of_ours_nor_are_its_children_and_session() -> None:
+    table = Table()
+    table.add(100, start=9)
+    table.add(101, parent=100, session=100)
+    table.add(102, start=9)
+    assert grow(Family(LEADER, (ProcessIdentity(102, 7),)), table).others == ()
+
+
+def test_the_dead_init_and_ourselves_never_belong() -> None:
+    table = Table()
+    table.add(100)
+    table.add(101, parent=100, state="Z")
+    table.add(os.getpid(), parent=100)
+    table.add(1, parent=0)
+    assert grow(Family(LEADER), table, heirs=[1, os.getpid()]).others == ()
+
+
+def test_a_leader_is_inferred_only_when_there_is_one_candidate() -> None:
+    table = Table()
+    table.add(100)
+    table.add(101, parent=100)
+    others = (ProcessIdentity(100, 7), ProcessIdentity(101, 7))
+    assert infer_leader(Family(None, others), table) == Family(LEADER, (ProcessIdentity(101, 7),))
+    table.add(101, parent=1)
+    assert infer_leader(Family(None, others), table).leader is None
+
+
+@pytest.fixture
+def sleeper() -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+
+
+def test_a_signal_reaches_the_process_it_is_meant_for_and_no_later_one(sleeper: subprocess.Popen[bytes]) -> None:
+    signaller = SystemSignaller(system_process_table())
+    me = identity(sleeper.pid)
+    stranger = ProcessIdentity(me.pid, me.start - 1)
+    assert not signaller.send(stranger, signal.SIGKILL)
+    assert not signaller.send_group(me.pid, [stranger], signal.SIGKILL)
+    assert not signaller.send_group(me.pid, [], signal.SIGKILL)
+    assert alive(me)
+    assert signaller.send_group(me.pid, [me], signal.SIGKILL)
+    wait_for(lambda: not alive(me))
+    assert signaller.send_group(me.pid, [me], signal.SIGKILL)  # a zombie still holds its group's number
+    sleeper.wait()
+    assert not signaller.send_group(me.pid, [me], signal.SIGKILL)
+
+
+def test_init_everybody_and_ourselves_are_out_of_bounds() -> None:
+    signaller = SystemSignaller(system_process_table())
+    for pid in (-1, 0, 1, os.getpid()):
+        assert not signaller.send(ProcessIdentity(pid, 0), 0)
+    for group in (-1, 0, 1, os.getpgrp()):
+        assert not signaller.send_group(group, [identity(os.getpid())], 0)

@@ -1,0 +1,77 @@
+"""The restart rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mpstui.supervisor.policy import Crash, Decision, decide
+from mpstui.wire.records import ExitRecord, RestartRule
+
+RULE = RestartRule(on=["mps_oom"])
+NOW = 10_000.0
+
+
+def crash(step: int | None = 50, *, saved: bool = False, **record: Any) -> Crash:
+    return Crash(ExitRecord(attempt=1, ended=NOW, **{"code": 1, "cause": "mps_oom", **record}), step, saved)
+
+
+def past(*steps: int | None, age: float = 60.0) -> list[dict[str, Any]]:
+    return [{"time": NOW - age, "attempt": 1, "cause": "mps_oom", "step": step} for step in steps]
+
+
+def decided(found: Crash, history: list[dict[str, Any]] | None = None, rule: RestartRule = RULE) -> Decision:
+    decision = decide(rule, found, history or [], NOW)
+    assert decision is not None
+    return decision
+
+
+def test_off_by_default_and_never_after_success_or_a_wish() -> None:
+    assert decide(RestartRule(), crash(), [], NOW) is None
+    assert decide(RULE, crash(code=0), [], NOW) is None
+    assert decide(RULE, crash(requested_by="ada"), [], NOW) is None
+
+
+def test_an_allowed_cause_starts_again_later_and_later() -> None:
+    assert decided(crash(50)).delay_seconds == 10.0
+    assert decided(crash(50), past(10)).delay_seconds == 60.0
+    assert decided(crash(50), past(10, 20)).delay_seconds == 300.0
+
+
+def test_three_an_hour_are_enough() -> None:
+    assert not decided(crash(50), past(10, 20, 30)).again
+    assert decided(crash(50), past(10, 20, 30, age=3700.0)).delay_seconds == 10.0
+
+
+def test_a_clock_set_back_does_not_forget_restarts() -> None:
+    assert not decided(crash(50), past(10, 20, 30, age=-7200.0)).again
+
+
+@pytest.mark.parametrize("step", [50, 49])
+def test_the_progress_gate(step: int) -> None:
+    found = decided(crash(step), past(50, age=4000.0))
+    assert not found.again
+    assert str(step) in found.reason
+    assert decided(crash(51), past(50)).again
+
+
+def test_not_before_the_first_step_unless_a_checkpoint_proves_progress() -> None:
+    assert not decided(crash(None)).again
+    assert not decided(crash(0)).again
+    assert decided(crash(None, saved=True)).again
+
+
+@pytest.mark.parametrize(
+    ("record", "word"),
+    [
+        ({"cause": "shape_bug"}, "shape_bug is not in the profile's list"),
+        ({"cause": None}, "no known cause"),
+        ({"spawn_error": "No such file"}, "could not be started"),
+        ({"unknown": True, "code": None}, "nobody saw"),
+    ],
+)
+def test_everything_else_is_left_alone_with_the_reason(record: dict[str, Any], word: str) -> None:
+    found = decided(crash(50, **record))
+    assert not found.again
+    assert word in found.reason
