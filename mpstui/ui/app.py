@@ -7,6 +7,7 @@ from textual.app import App
 from textual.message import Message
 from textual.screen import Screen
 
+from ..core.errors import OperationError, UsageError
 from ..core.runs.snapshot import RunSnapshot
 from . import messages
 from .bindings import Scope
@@ -152,7 +153,10 @@ class MpstuiApp(App[None]):
         """Choose a profile and launch it; with a snapshot, change that run's launch and restart it."""
         from .screens.launch import launch_screen
 
-        self.push_screen(launch_screen(self.services, snapshot))
+        try:
+            self.push_screen(launch_screen(self.services.launcher(), snapshot))
+        except (UsageError, OperationError) as error:
+            self.say(f"{error.sentence} {error.hint}", "error")
 
     def action_help(self) -> None:
         """Show every key."""

@@ -15,6 +15,7 @@ class Scope(StrEnum):
     RUN = "one run"
     CHART = "chart"
     LOG = "log"
+    PROFILES = "choosing a profile"
     LAUNCH = "launch form"
 
 
@@ -126,9 +127,18 @@ KEYS: tuple[Key, ...] = (
     Key("e", "log('error')", "e E", "error", "the next error, the one before", Scope.LOG, 15),
     Key("E", "log('previous_error')", "", "", "", Scope.LOG),
     Key("v", "log('level')", "v", "level", "show all lines, warnings and errors, errors", Scope.LOG),
+    Key("enter,right", "choose", "⏎", "choose", "open the form of the selected profile", Scope.PROFILES, 1),
+    Key("up,k", "move(-1)", "↑ ↓", "select", "select a profile", Scope.PROFILES, 3),
+    Key("down,j", "move(1)", "", "", "", Scope.PROFILES),
+    Key("escape,q", "back", "esc", "back", "leave without starting anything", Scope.PROFILES, 2),
     Key("ctrl+s", "start", "^s", "start", "start the training as shown", Scope.LAUNCH, 1),
     Key("ctrl+o", "save_profile", "^o", "save as", "save the choice as a profile of your own", Scope.LAUNCH, 3),
     Key("escape", "back", "esc", "back", "leave without starting anything", Scope.LAUNCH, 2),
+    Key("down", "app.focus_next", "↑ ↓", "field", "go to another field (also tab, enter)", Scope.LAUNCH, 4),
+    Key("up", "app.focus_previous", "", "", "", Scope.LAUNCH),
+    Key("left", "", "← →", "value", "change a value that is chosen", Scope.LAUNCH, 5),
+    Key("pagedown", "scroll_preview(8)", "⇟ ⇞", "preview", "move the preview", Scope.LAUNCH),
+    Key("pageup", "scroll_preview(-8)", "", "", "", Scope.LAUNCH),
 )
 
 

@@ -93,6 +93,8 @@ class JobFailed(Message):
     what: str
     sentence: str
     hint: str = ""
+    field: str | None = None
+    """The field of the form that is to blame."""
 
 
 @dataclass

@@ -330,7 +330,7 @@ class Courier(_Pump):
         try:
             job()
         except (UsageError, OperationError, FieldError) as error:
-            self._post(JobFailed(what, error.sentence, error.hint))
+            self._post(JobFailed(what, error.sentence, error.hint, getattr(error, "key", None)))
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the person who asked is told
             self._post(JobFailed(what, f"{type(error).__name__}: {error}"))
 

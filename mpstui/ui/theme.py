@@ -12,8 +12,6 @@ from rich.style import Style
 from textual.theme import Theme
 
 OWN_THEME, ANSI_THEME = "mpstui", "ansi-dark"
-COLOUR_CHOICES = ("auto", "16", "256", "truecolor")
-_TEXTUAL_NAMES = {"16": "standard", "256": "256", "truecolor": "truecolor"}
 
 _INK, _DIM, _FAINT, _EDGE = "#c9cfda", "#7d8798", "#4a5263", "#2a303c"
 _GROUND, _RAISED, _LIT = "#10131a", "#161a23", "#232b3b"
@@ -105,25 +103,6 @@ ROLES = frozenset(_TRUE_COLOUR)
 def palette(theme_name: str) -> Mapping[str, Style]:
     """The look of every role under a theme."""
     return _TRUE_COLOUR if theme_name == OWN_THEME else _TERMINAL_COLOURS
-
-
-def colour_system(environ: Mapping[str, str], choice: str = "auto") -> str:
-    """``16``, ``256`` or ``truecolor``: what was asked for, else what the terminal says of itself.
-
-    Terminals that know true colour set COLORTERM; ssh does not forward it, so a remote session gets its terminal's
-    sixteen colours or 256 by the ending of TERM.
-    """
-    if choice != "auto":
-        return choice
-    if environ.get("COLORTERM", "").strip().lower() in {"truecolor", "24bit"}:
-        return "truecolor"
-    term = environ.get("TERM", "")
-    return "256" if term.endswith(("-256color", "-kitty", "-direct")) else "16"
-
-
-def textual_colour_system(colours: str) -> str:
-    """The name that Textual reads from TEXTUAL_COLOR_SYSTEM when it is imported."""
-    return _TEXTUAL_NAMES[colours]
 
 
 def theme_for(environ: Mapping[str, str], colours: str) -> str:

@@ -9,4 +9,6 @@ from ..bindings import Scope, keys_for
 
 def bindings(*scopes: Scope) -> list[BindingType]:
     """The bindings of some scopes."""
-    return [Binding(key.keys, key.action, key.label or key.action, show=False) for key in keys_for(*scopes)]
+    return [
+        Binding(key.keys, key.action, key.label or key.action, show=False) for key in keys_for(*scopes) if key.action
+    ]

@@ -1,0 +1,33 @@
+"""`mpstui demo`: launch the quick-start profile and look at it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+from .screen import add_screen_options, open_monitor, require_terminal, show_screen
+
+HELP = "launch the quick-start profile and open its screen"
+PROFILE = "quickstart"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The options of the screen, and another device."""
+    parser.add_argument("--device", choices=("auto", "mps", "cuda", "cpu"), default=None, help="where to train")
+    add_screen_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Launch, then open the screen on the new run."""
+    require_terminal()
+    from ..core.launching import LaunchChoice, launch, plan
+    from ..core.machine import this_machine
+    from ..core.profiles import load_profile
+
+    home, monitor = open_monitor()
+    choice = LaunchChoice(load_profile(PROFILE, home, Path.cwd()), device=arguments.device)
+    planned = plan(choice, environ=os.environ, machine=this_machine())
+    started = launch(planned, home, os.environ, time.time())
+    return show_screen(home, monitor, arguments, started)

@@ -1,0 +1,89 @@
+"""`mpstui`: the screen on all runs, or on one of them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..core.errors import OperationError
+
+if TYPE_CHECKING:
+    from ..core.home import Home
+    from ..core.runs.monitor import Monitor
+
+HELP = "the screen"
+COLOUR_CHOICES = ("auto", "16", "256", "truecolor")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Options of the screen, and the run to open."""
+    add_screen_options(parser)
+    parser.add_argument("run_name", nargs="?", metavar="RUN", help="open this run: an id, its beginning, or a name")
+
+
+def add_screen_options(parser: argparse.ArgumentParser) -> None:
+    """The options that every command with a screen has."""
+    parser.add_argument(
+        "--color", choices=COLOUR_CHOICES, default="auto", help="colours of the terminal (default: what it says it has)"
+    )
+    parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Open the screen."""
+    require_terminal()
+    home, monitor = open_monitor()
+    opening = None
+    if arguments.run_name:
+        from ..core.runs.find import find_run
+
+        opening = find_run(home, arguments.run_name).run
+    return show_screen(home, monitor, arguments, opening)
+
+
+def require_terminal() -> None:
+    """Refuse where there is nothing to draw on.
+
+    Raises:
+        OperationError: input or output is no terminal.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
+        raise OperationError("the screen needs a terminal", "`mpstui ps` lists the runs, `mpstui show RUN` prints one")
+
+
+def open_monitor() -> tuple[Home, Monitor]:
+    """This user's home and a monitor on it."""
+    from ..core.home import resolve_home
+    from ..core.runs.monitor import Monitor
+
+    home = resolve_home(os.environ)
+    return home, Monitor(home)
+
+
+def show_screen(home: Home, monitor: Monitor, arguments: argparse.Namespace, opening: str | None = None) -> int:
+    """Take the terminal until the person leaves; 128 plus the signal when one ended it."""
+    # Colours, keyboard protocol and animations are read by Textual when it is imported.
+    from ..core.present.colours import colour_system, textual_colour_system
+
+    colours = colour_system(os.environ, arguments.color)
+    os.environ["TEXTUAL_COLOR_SYSTEM"] = textual_colour_system(colours)
+    os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
+    from ..ui.app import MpstuiApp
+    from ..ui.services import core_services
+    from ..ui.terminal import Terminal
+    from ..ui.theme import theme_for
+
+    terminal = Terminal()
+    app = MpstuiApp(
+        core_services(home, monitor, os.environ, Path.cwd(), time.time),
+        opening=opening,
+        theme=theme_for(os.environ, colours),
+        terminal=terminal,
+        blocks=os.environ.get("TERM") == "linux",
+    )
+    app.run(mouse=not arguments.no_mouse)
+    return terminal.exit_code() or app.return_code or 0

@@ -1,0 +1,26 @@
+"""How many colours a terminal has, by its own account."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_TEXTUAL_NAMES = {"16": "standard", "256": "256", "truecolor": "truecolor"}
+
+
+def colour_system(environ: Mapping[str, str], choice: str = "auto") -> str:
+    """``16``, ``256`` or ``truecolor``: what was asked for, else what the terminal says of itself.
+
+    Terminals that know true colour set COLORTERM; ssh does not forward it, so a remote session gets its terminal's
+    sixteen colours or 256 by the ending of TERM.
+    """
+    if choice != "auto":
+        return choice
+    if environ.get("COLORTERM", "").strip().lower() in {"truecolor", "24bit"}:
+        return "truecolor"
+    term = environ.get("TERM", "")
+    return "256" if term.endswith(("-256color", "-kitty", "-direct")) else "16"
+
+
+def textual_colour_system(colours: str) -> str:
+    """The name that Textual reads from TEXTUAL_COLOR_SYSTEM when it is imported."""
+    return _TEXTUAL_NAMES[colours]

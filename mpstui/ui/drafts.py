@@ -1,0 +1,159 @@
+"""The launch form on the real core: fields made of a profile, and what their values would start."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..core.errors import UsageError
+from ..core.launching import Actions, LaunchChoice, LaunchPlan, edit_choice, launch, plan
+from ..core.launching.saving import save_profile
+from ..core.machine import DEVICES, Machine, this_machine
+from ..core.profiles import RECIPES, ArgumentValue, ProfileEntry, list_profiles, load_profile
+from .ports import EnvironmentLine, Field, FieldError, Preview
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..core.home import Home
+    from ..core.runs.snapshot import RunSnapshot
+    from ..wire.records import Request
+
+ARGUMENT = "arg:"
+"""Before the key of a field that is one of the program's own arguments."""
+
+
+class CoreLauncher:
+    """Profiles of a home, as forms."""
+
+    def __init__(
+        self, home: Home, environ: Mapping[str, str], cwd: Path, actions: Actions, clock: Callable[[], float]
+    ) -> None:
+        self.home = home
+        self.environ = environ
+        self.actions = actions
+        self.clock = clock
+        self.machine: Machine = this_machine()
+        self._cwd = cwd
+
+    def entries(self) -> Sequence[ProfileEntry]:
+        """Every profile that can be found from here."""
+        return list_profiles(self.home, self._cwd)
+
+    def draft(self, name: str) -> Draft:
+        """A form for a profile.
+
+        Raises:
+            UsageError: there is no such profile, or it has mistakes.
+        """
+        return Draft(self, LaunchChoice(load_profile(name, self.home, self._cwd)))
+
+    def draft_of(self, snapshot: RunSnapshot) -> Draft:
+        """A form filled in with what a run was started with.
+
+        Raises:
+            OperationError: the run's record cannot be read.
+        """
+        return Draft(self, edit_choice(snapshot, self.home))
+
+
+class Draft:
+    """One launch that is being filled in. What differs from the profile becomes the choice."""
+
+    def __init__(self, launcher: CoreLauncher, choice: LaunchChoice) -> None:
+        self._launcher = launcher
+        self._choice = choice
+        self._arguments = {**_texts(choice.profile.args), **choice.sets}
+
+    @property
+    def title(self) -> str:
+        """The profile's title."""
+        return self._choice.profile.name
+
+    @property
+    def description(self) -> str:
+        """What the profile says of itself."""
+        return self._choice.profile.description
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """Name, device and recipe, then the program's own arguments."""
+        choice, profile = self._choice, self._choice.profile
+        arguments = (
+            Field(ARGUMENT + key, key, text, _choices(profile.args.get(key))) for key, text in self._arguments.items()
+        )
+        return (
+            Field("name", "name", choice.name or profile.name),
+            Field("device", "device", choice.device or profile.device, tuple(DEVICES)),
+            Field("recipe", "recipe", choice.recipe or profile.recipe, tuple(RECIPES)),
+            *arguments,
+        )
+
+    def preview(self, values: Mapping[str, str]) -> Preview:
+        """What these values would start; whether the device is there is asked when it is started."""
+        planned = self._plan(values, check=False)
+        return Preview(
+            command=shlex.join(planned.argv),
+            environment=tuple(EnvironmentLine(v.name, v.value, v.reason, v.doubtful) for v in planned.env),
+            warnings=planned.warnings,
+            cwd=planned.template.cwd,
+        )
+
+    def launch(self, values: Mapping[str, str]) -> str:
+        """Start it, detached."""
+        launcher = self._launcher
+        return launch(self._plan(values, check=True), launcher.home, launcher.environ, launcher.clock())
+
+    def restart(self, snapshot: RunSnapshot, values: Mapping[str, str]) -> Request:
+        """Ask for a new attempt with these values."""
+        self._plan(values, check=True)
+        return self._launcher.actions.restart(snapshot, choice=self._chosen(values))
+
+    def save(self, values: Mapping[str, str], name: str) -> Path:
+        """Keep the values as a profile of one's own; one that is there already is left alone."""
+        return save_profile(self._chosen(values), name, self._launcher.home)
+
+    def _chosen(self, values: Mapping[str, str]) -> LaunchChoice:
+        given = {key[len(ARGUMENT) :]: text for key, text in values.items() if key.startswith(ARGUMENT)}
+        before = _texts(self._choice.profile.args)
+        return replace(
+            self._choice,
+            name=values["name"].strip() or None,
+            device=values["device"],
+            recipe=values["recipe"],
+            sets={key: text for key, text in given.items() if before.get(key) != text},
+        )
+
+    def _plan(self, values: Mapping[str, str], *, check: bool) -> LaunchPlan:
+        launcher = self._launcher
+        try:
+            return plan(self._chosen(values), environ=launcher.environ, machine=launcher.machine, check=check)
+        except UsageError as error:
+            raise FieldError(_field_of(error, values), error.sentence, error.hint) from error
+
+
+def _texts(arguments: Mapping[str, ArgumentValue]) -> dict[str, str]:
+    return {key: _text(value) for key, value in arguments.items()}
+
+
+def _text(value: ArgumentValue) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(_text(part) for part in value) if isinstance(value, tuple) else str(value)
+
+
+def _choices(example: ArgumentValue | None) -> tuple[str, ...]:
+    return ("true", "false") if isinstance(example, bool) else ()
+
+
+def _field_of(error: UsageError, values: Mapping[str, str]) -> str | None:
+    """The field that a sentence of the core names."""
+    sentence = error.sentence
+    for key in values:
+        name = key.removeprefix(ARGUMENT)
+        if key.startswith(ARGUMENT) and (f"--set {name}=" in sentence or f"argument {name!r}" in sentence):
+            return key
+    return next((key for key in ("device", "recipe") if key in sentence), None)

@@ -1,0 +1,260 @@
+"""Choose a profile, change what it is started with, see the exact command, start it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, VerticalScroll
+from textual.events import Resize
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input
+
+from ...core.errors import OperationError, UsageError
+from ...core.runs.snapshot import RunSnapshot
+from ..bindings import Scope, footer_keys
+from ..messages import Launched, ProfileSaved
+from ..ports import DraftPort, Field, FieldError, LauncherPort
+from ..rows import Row, clean, cut, fit, row, wrap
+from ..widgets.choice import Choice
+from ..widgets.footer import KeyLine
+from ..widgets.launch_preview import LaunchPreview
+from ..widgets.lines import LinePanel
+from ..widgets.profile_list import ProfileList
+from .keys import bindings
+
+if TYPE_CHECKING:
+    from ..app import MpstuiApp
+
+_SIDE_BY_SIDE = 100
+_LABEL_CELLS = 18
+_PREVIEW_DELAY_SECONDS = 0.15
+
+
+class _LaunchingScreen(Screen[None]):
+    """What both screens share."""
+
+    CSS_PATH = "../styles/launch.tcss"
+
+    @property
+    def mpstui(self) -> MpstuiApp:
+        """The program, by its own type."""
+        return cast("MpstuiApp", cast(Any, self.app))
+
+    def action_back(self) -> None:
+        """Leave."""
+        self.app.pop_screen()
+
+
+class TitleLine(LinePanel):
+    """One line: what this screen is about."""
+
+    def __init__(self, title: str, note: str = "") -> None:
+        super().__init__()
+        self._title, self._note = title, note
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """The title, and a note where there is room."""
+        title = cut(clean(self._title, 100), width - 2)
+        return [row(" ", (title, "title"), ("   " + cut(clean(self._note, 200), width - len(title) - 5), "dim"))]
+
+
+class ProfilesScreen(_LaunchingScreen):
+    """The list of profiles."""
+
+    BINDINGS = bindings(Scope.PROFILES)
+    AUTO_FOCUS = None
+
+    def __init__(self, launcher: LauncherPort) -> None:
+        super().__init__()
+        self._launcher = launcher
+
+    def compose(self) -> ComposeResult:
+        """Title, list, keys."""
+        yield TitleLine("launch", "choose a profile")
+        yield ProfileList(self._launcher.entries())
+        yield KeyLine(footer_keys(Scope.PROFILES))
+
+    def action_move(self, by: int) -> None:
+        """Select another profile."""
+        self.query_one(ProfileList).move(by)
+
+    def action_choose(self) -> None:
+        """Open the form of the selected one."""
+        entry = self.query_one(ProfileList).selected
+        if entry is None:
+            return
+        if entry.error:
+            self.mpstui.say(f"{clean(entry.name, 40)} cannot be launched: its file has mistakes", "warning")
+            return
+        try:
+            draft = self._launcher.draft(entry.name)
+        except (UsageError, OperationError) as error:
+            self.mpstui.say(clean(error.sentence, 300), "error")
+        else:
+            self.app.push_screen(LaunchForm(draft))
+
+
+class FieldNote(LinePanel):
+    """The line below a field that says what is wrong with it."""
+
+    text = ""
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """The mistake, in as many lines as there are."""
+        lines = wrap(clean(self.text), width - _LABEL_CELLS - 2, 2)
+        return [
+            row(" " * (_LABEL_CELLS + 1), ("✗ " if place == 0 else "  ", "bad"), (text, "bad"))
+            for place, text in enumerate(lines)
+        ]
+
+    def tell(self, text: str) -> None:
+        """Show a mistake, or none."""
+        self.text = text
+        self.display = bool(text)
+        self.styles.height = max(1, len(wrap(clean(text), max(10, self.app.size.width // 2 - _LABEL_CELLS), 2)))
+        self.repaint()
+
+
+class FieldLabel(LinePanel):
+    """The name of a field."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = clean(text, 100)
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """The name, at the right, beside its value."""
+        return [row((fit(self._text, width - 1, "right"), "dim"))]
+
+
+class LaunchForm(_LaunchingScreen):
+    """One launch; with a snapshot, a new attempt of that run."""
+
+    BINDINGS = bindings(Scope.LAUNCH)
+
+    def __init__(self, draft: DraftPort, restarting: RunSnapshot | None = None) -> None:
+        super().__init__()
+        self._draft = draft
+        self._restarting = restarting
+        self._fields = draft.fields
+        self._timer: Any = None
+
+    def compose(self) -> ComposeResult:
+        """Title, form and preview, keys."""
+        verb = "edit and restart" if self._restarting else "launch"
+        yield TitleLine(f"{verb} · {self._draft.title}", self._draft.description.strip().partition("\n")[0])
+        with Horizontal(id="form"):
+            with VerticalScroll(id="fields", can_focus=False):
+                for place, field in enumerate(self._fields):
+                    yield from self._field(place, field)
+            yield LaunchPreview()
+        yield KeyLine(footer_keys(Scope.LAUNCH))
+
+    def _field(self, place: int, field: Field) -> Iterator[Widget]:
+        with Horizontal(classes="field"):
+            yield FieldLabel(field.label)
+            if field.choices:
+                yield Choice(field.value, field.choices, id=f"value-{place}")
+            else:
+                yield Input(field.value, compact=True, id=f"value-{place}")
+        note = FieldNote(id=f"note-{place}")
+        note.display = False
+        yield note
+
+    def on_mount(self) -> None:
+        """Show what would be started."""
+        self._preview()
+
+    def on_resize(self, event: Resize) -> None:
+        """Side by side where there is room."""
+        self.set_class(event.size.width >= _SIDE_BY_SIDE, "-wide")
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The form, by the fields' keys."""
+        return {field.key: self._value(place) for place, field in enumerate(self._fields)}
+
+    def _value(self, place: int) -> str:
+        found = self.query_one(f"#value-{place}")
+        return found.value if isinstance(found, (Input, Choice)) else ""
+
+    @on(Input.Changed)
+    @on(Choice.Changed)
+    def _changed(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_timer(_PREVIEW_DELAY_SECONDS, self._preview)
+
+    def _preview(self) -> bool:
+        """Show what the values would start; False when one of them is wrong."""
+        try:
+            preview = self._draft.preview(self.values)
+        except FieldError as error:
+            self.show_mistake(error)
+            return False
+        except (UsageError, OperationError) as error:
+            self.show_mistake(FieldError(None, error.sentence, error.hint))
+            return False
+        self._mark(None, "")
+        self.query_one(LaunchPreview).show(preview)
+        return True
+
+    def show_mistake(self, error: FieldError) -> None:
+        """A mistake at its field, or above the preview where it is nobody's."""
+        self._mark(error.key, " · ".join(part for part in (error.sentence, error.hint) if part))
+        self.query_one(LaunchPreview).show(None, error)
+
+    def _mark(self, key: str | None, text: str) -> None:
+        for place, field in enumerate(self._fields):
+            note = self.query_one(f"#note-{place}", FieldNote)
+            wrong = field.key == key
+            if wrong or note.display:
+                note.tell(text if wrong else "")
+
+    @on(Input.Submitted)
+    def _next_field(self) -> None:
+        self.focus_next()
+
+    def action_scroll_preview(self, by: int) -> None:
+        """Move the preview."""
+        self.query_one(LaunchPreview).scroll_rows(by)
+
+    def action_start(self) -> None:
+        """Start what is shown."""
+        if not self._preview():
+            self.mpstui.say("not started: correct the field that is marked", "warning")
+            return
+        values, draft, restarting = self.values, self._draft, self._restarting
+        if restarting is None:
+            self.mpstui.say("starting…")
+            self.mpstui.courier.do("launch", lambda: Launched(draft.launch(values)))
+            return
+        self.mpstui.courier.ask(restarting, "edit and restart", lambda: draft.restart(restarting, values))
+        self.action_back()
+
+    def action_save_profile(self) -> None:
+        """Ask for a name and keep the values under it."""
+        if not self._preview():
+            self.mpstui.say("not saved: correct the field that is marked", "warning")
+            return
+        from .dialogs import Prompt
+
+        self.app.push_screen(Prompt("save as a profile of your own, named"), self._save)
+
+    def _save(self, name: str | None) -> None:
+        if name and name.strip():
+            values, draft, chosen = self.values, self._draft, name.strip()
+            self.mpstui.courier.do("save profile", lambda: ProfileSaved(str(draft.save(values, chosen))))
+
+
+def launch_screen(launcher: LauncherPort, snapshot: RunSnapshot | None) -> Screen[None]:
+    """The list of profiles; with a snapshot, the form of its launch.
+
+    Raises:
+        OperationError: that run's record cannot be read.
+    """
+    return ProfilesScreen(launcher) if snapshot is None else LaunchForm(launcher.draft_of(snapshot), snapshot)

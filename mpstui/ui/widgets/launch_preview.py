@@ -1,0 +1,82 @@
+"""Exactly what a launch would start: command, environment with its reasons, doubts and warnings."""
+
+from __future__ import annotations
+
+from ..ports import FieldError, Preview
+from ..rows import EMPTY, Row, clean, cut, row, wrap
+from .lines import LinePanel
+
+_LONGEST_COMMAND_LINES = 12
+
+
+def preview_rows(preview: Preview | None, error: FieldError | None, width: int) -> list[Row]:
+    """The preview; a mistake in the form stands before it, in place of what cannot be known."""
+    lines = _mistake(error, width) if error else []
+    if preview is None:
+        return lines
+    lines += _warnings(preview, width)
+    lines.append(row(("will run", "heading"), ("  in ", "faint"), (cut(clean(preview.cwd, 300), width - 14), "dim")))
+    command = wrap(clean(preview.command, 4000), width - 3, _LONGEST_COMMAND_LINES)
+    lines += [row(("$ " if place == 0 else "  ", "faint"), line) for place, line in enumerate(command)]
+    lines += [EMPTY, row(("with environment", "heading"))]
+    if not preview.environment:
+        lines.append(row(("  nothing added", "dim")))
+    for line in preview.environment:
+        lines.append(row("  ", (cut(f"{clean(line.name, 80)}={clean(line.value, 300)}", width - 2), "strong")))
+        lines += [row("    ", (text, "dim")) for text in wrap(clean(line.reason), width - 5, 3)]
+        if line.doubtful:
+            doubt = wrap(clean(line.doubtful), width - 15, 4)
+            lines += [
+                row("    ", ("! doubtful " if place == 0 else " " * 11, "warn"), text)
+                for place, text in enumerate(doubt)
+            ]
+    return lines
+
+
+def _mistake(error: FieldError, width: int) -> list[Row]:
+    told = [
+        row(("✗ " if place == 0 else "  ", "bad"), (text, "bad"))
+        for place, text in enumerate(wrap(clean(error.sentence), width - 3, 4))
+    ]
+    hint = [row("  ", (text, "dim")) for text in wrap(clean(error.hint), width - 3, 2)]
+    return [*told, *hint, EMPTY]
+
+
+def _warnings(preview: Preview, width: int) -> list[Row]:
+    lines = []
+    for warning in preview.warnings:
+        told = wrap(clean(warning), width - 3, 3)
+        lines += [row(("! " if place == 0 else "  ", "warn"), (text, "warn")) for place, text in enumerate(told)]
+    return [*lines, EMPTY] if lines else []
+
+
+class LaunchPreview(LinePanel):
+    """The preview as a panel that can be scrolled."""
+
+    TITLE = "preview"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.titled = True
+        self.preview: Preview | None = None
+        self.error: FieldError | None = None
+        self._top = 0
+
+    def show(self, preview: Preview | None, error: FieldError | None = None) -> None:
+        """A new preview; with an error the last good one stays below it."""
+        self.preview = preview or self.preview
+        self.error = error
+        self.repaint()
+
+    def scroll_rows(self, by: int) -> None:
+        """Move the view."""
+        self._top += by
+        self.repaint()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """The part in view."""
+        lines = [row(" ", *line.spans) for line in preview_rows(self.preview, self.error, width - 2)]
+        self._top = max(0, min(self._top, len(lines) - height))
+        more = len(lines) - self._top > height
+        shown = lines[self._top : self._top + height]
+        return [*shown[:-1], row((" … page down for more", "faint"))] if more else shown
