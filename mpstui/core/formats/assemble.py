@@ -22,6 +22,7 @@ _CALL = re.compile(r"\w\([^()\n]{0,120}\b(?:lr|learning_rate)=")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MAX_STRAY_WORDS = 9
 _WORDS_BESIDE_A_COUNTER = 4
+_COUNTING = frozenset((Role.EPOCH, Role.EPOCHS, Role.STEP, Role.STEPS, Role.BATCH))
 _PLURALS = ("steps", "iters", "iterations", "updates", "batches", "timesteps")
 
 
@@ -115,7 +116,10 @@ def read_counters(pairs: Sequence[Pair], *, has_loss: bool, length: int) -> tupl
 
 
 def _keyed(counters: Counters, pair: Pair, has_loss: bool) -> Counters:
-    role, count, planned = pair.name.role, pair.count, pair.planned
+    role = pair.name.role
+    if role not in _COUNTING:
+        return counters
+    count, planned = pair.count, pair.planned
     if count is None or count < 0 or pair.unit == "%":
         return counters
     if role is Role.EPOCH and (counters.epoch is None or not _short(pair.key)):

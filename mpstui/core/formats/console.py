@@ -19,6 +19,7 @@ PENDING_LIMIT = 65536
 """Bytes of an unfinished line that are kept; a longer one is cut there and goes on as another line."""
 
 _BREAK = re.compile(rb"\r{0,8}\n|\r|\x1b\[[0-9]{0,4}[AFH]|\x1b\[[01]?G|\x1b\[[0-9]{0,4};[0-9]{0,4}[Hf]|\x08+")
+_NEEDS_FOLDING = (b"\r", b"\x1b", b"\x08", b"\0")
 _HELD_BACK = re.compile(rb"(?:\r+|\x1b(?:\[[0-9;]{0,9})?|\x08+)\Z")
 
 
@@ -64,18 +65,21 @@ class FrameSplitter:
             frames.append(Frame(decode_line(rest), ends_line=False, cut=self._cut))
         return frames
 
-    def take_whole_lines(self, data: bytes) -> bytes | None:
-        """The complete lines at the front of ``data`` if they need no folding at all, else None.
+    def take_whole_lines(self, data: bytes) -> tuple[bytes, bytes] | None:
+        """The complete lines that ``data`` brings, if they need no folding at all, and what is left to feed; else None.
 
-        The caller must then feed the rest of ``data``. It is what lets a reader work on megabytes at once.
+        It is what lets a reader work on megabytes at once. Nothing has changed when the answer is None.
         """
-        if self._pending or not self._sniffed or self._decoder is not None or self._cut:
+        if not self._sniffed and not self._start and len(data) >= SNIFF_BYTES:
+            self._sniffed = sniff_utf16(data[:SNIFF_BYTES]) is None and not data.startswith(codecs.BOM_UTF8)
+        if not self._sniffed or self._decoder is not None or self._cut:
             return None
         end = data.rfind(b"\n") + 1
-        whole = data[:end]
-        if not end or b"\r" in whole or b"\x1b" in whole or b"\x08" in whole or b"\0" in whole:
+        whole = self._pending + data[:end]
+        if not end or any(control in whole for control in _NEEDS_FOLDING):
             return None
-        return whole
+        self._pending, self._scanned = b"", 0
+        return whole, data[end:]
 
     def _force_sniff(self) -> list[Frame]:
         start, self._start, self._sniffed = self._start, b"", True

@@ -376,6 +376,8 @@ def _counter(words: list[str], text: str, scope: Scope) -> Name | None:
     """Epoch, step or batch, or the planned number of them (``num_epochs``, ``max steps``, ``Total optimization steps``)."""
     if not words or len(words) > 4:
         return None
+    if words == ["num", "updates"]:
+        return Name(Role.STEP, scope)  # fairseq's count of what is done
     head, last = words[:-1], words[-1]
     if last in ("num",):
         head, last = ["num"], words[0]

@@ -38,8 +38,8 @@ _ORDINAL = re.compile(
     r"第 ?(\d{1,9}(?: ?/ ?\d{1,9})?) ?(?:个|個)?(轮次?|輪|步|エポック|周期|epoch)目?[:：]?"
     r"|(?<![\w.])(\d{1,9}(?: ?/ ?\d{1,9})?) ?(エポック|에폭|에포크|ステップ|스텝)(?:目|째)?[:：]?"
 )
-_SCOPE_WORDS = "|".join(sorted((re.escape(w) for w in TRAIN_WORDS | EVAL_WORDS), key=len, reverse=True))
-_SCOPE = re.compile(rf"(?i)(?<![^\W\d_])(?:{_SCOPE_WORDS})(?![^\W\d_])")
+_SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
+_WORD = re.compile(r"[^\W\d_]{2,14}")
 _CJK_SCOPE = re.compile("训练|訓練|学習|학습|훈련|验证|驗證|検証|测试|測試|评估|評価|テスト|검증|평가|테스트")
 
 
@@ -136,7 +136,9 @@ def _scope(name: Name, scopes: list[tuple[int, Scope]], start: int, previous: in
 def _scopes(line: str) -> list[tuple[int, Scope]]:
     """Where words such as "train" and "val" stand alone; joined ones (``val_loss``) speak for themselves only."""
     found: list[tuple[int, Scope]] = []
-    for match in _SCOPE.finditer(line):
+    for match in _WORD.finditer(line):
+        if match.group().lower() not in _SCOPE_WORDS:
+            continue
         before, after = line[match.start() - 1 : match.start()], line[match.end() : match.end() + 1]
         if before not in ("_", "/", ".", "-", "=") and after not in ("_", "/", ".", "-", "="):
             found.append((match.start(), _scope_word(match.group())))

@@ -65,10 +65,10 @@ class BarBook:
             bar.loss = reading.loss
         self._latest = bar
 
-    def vote(self) -> None:
+    def vote(self, count: int = 1) -> None:
         """A record of training was printed: the bar drawn last is the loop that it belongs to."""
         if self._latest is not None:
-            self._latest.votes += 1
+            self._latest.votes += count
 
     def leads(self, reading: Reading) -> bool:
         """Whether a frame belongs to the bar that counts as the training loop's."""

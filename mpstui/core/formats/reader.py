@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 
 from .bars import find_bars
-from .console import Frame, FrameSplitter
+from .bulk import BulkReader
+from .console import PENDING_LIMIT, Frame, FrameSplitter
+from .encodings import decode_line
 from .escapes import strip_controls
 from .grammars import Grammar, all_grammars
 from .phases import announced
@@ -18,6 +21,7 @@ _OTHER_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?([1-9]\d{0,4})\]:?|ra
 _FIRST_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?0\]:?|rank 0:)")
 _FOREIGN = ("wandb:",)
 _TRAILING_NUMBER = re.compile(r"(\d)(\.\d+)?\Z")
+_WORTH_BULK = 1 << 15
 MAX_LINE = 16384
 """Characters of a frame that are read; what real programs print on one line is far shorter."""
 
@@ -29,13 +33,16 @@ class LogReader:
     not depend on how the bytes were cut. Not thread-safe.
     """
 
-    def __init__(self, grammars: list[Grammar] | None = None) -> None:
+    def __init__(self, grammars: Callable[[], list[Grammar]] = all_grammars) -> None:
+        """``grammars`` makes a fresh set: with a declared one in front, ``lambda: [Declared(pattern), *all_grammars()]``."""
         self._splitter = FrameSplitter()
-        self._grammars = all_grammars() if grammars is None else grammars
+        self._grammars = grammars()
+        self._probes = grammars()
+        self._latest = ""
         self._tracker = Tracker()
         self._rank0 = False
         self._decimals = -1
-        self._cut = False
+        self._bulk = BulkReader(self._tracker, self._raw_line, self._pure)
 
     def feed(self, data: bytes) -> list[MetricPoint]:
         """The points that ``data`` completes, in order."""
@@ -45,8 +52,14 @@ class LogReader:
         return points
 
     def skim(self, data: bytes) -> None:
-        """Like ``feed`` for someone who wants the summary only."""
-        self.feed(data)
+        """Like ``feed`` for who wants the summary and the loss history alone: many times as fast on large pieces."""
+        taken = self._splitter.take_whole_lines(data) if len(data) >= _WORTH_BULK else None
+        if taken is None:
+            self.feed(data)
+            return
+        whole, rest = taken
+        self._bulk.feed(whole)
+        self.feed(rest)
 
     def close(self) -> list[MetricPoint]:
         """The points of an unfinished last line, if it cannot be the half of one."""
@@ -65,6 +78,20 @@ class LogReader:
     def summary(self) -> ParsedLog:
         """What the log says so far, of its newest run."""
         return self._tracker.summary()
+
+    def _raw_line(self, line: bytes) -> None:
+        """A whole line without control characters, read for its effect on the state."""
+        self._frame(Frame(decode_line(line), ends_line=True, cut=len(line) > PENDING_LIMIT), [])
+
+    def _pure(self, line: str) -> Sequence[Reading] | None:
+        """What a line says by itself, asked of grammars that have seen nothing else; None when it may depend."""
+        if "%|" in line or not line.isascii() or self._is_foreign(line):
+            return None
+        stripped = strip_prefix(strip_controls(line))
+        readings = _first_reading(self._probes, stripped) if stripped else None
+        if readings is None or any(reading.grammar != self._latest for reading in readings):
+            return None
+        return readings
 
     def _frame(self, frame: Frame, points: list[MetricPoint]) -> None:
         if frame.cut:
@@ -97,7 +124,7 @@ class LogReader:
         line = strip_prefix(text)
         if not line:
             return
-        readings = self._read(line) if _WORTH_A_LOOK.search(line) else None
+        readings = _first_reading(self._grammars, line) if _WORTH_A_LOOK.search(line) else None
         if readings is None:
             phase = announced(line)
             if phase is not None:
@@ -106,17 +133,8 @@ class LogReader:
         for reading in readings:
             self._place(reading, points)
             if reading.loss is not None:
+                self._latest = reading.grammar
                 self._decimals = _decimals(line)
-
-    def _read(self, line: str) -> tuple[Reading, ...] | None:
-        for grammar in self._grammars:
-            needles = grammar.needles
-            if needles and not any(needle in line for needle in needles):
-                continue
-            readings = grammar.read(line)
-            if readings is not None:
-                return tuple(readings)
-        return None
 
     def _place(self, reading: Reading, points: list[MetricPoint]) -> None:
         point = self._tracker.place(reading)
@@ -140,6 +158,18 @@ class LogReader:
         if not _TRAILING_NUMBER.search(text):
             return False
         return self._decimals > 0 and _decimals(text) >= self._decimals
+
+
+def _first_reading(grammars: Sequence[Grammar], line: str) -> Sequence[Reading] | None:
+    """The answer of the first grammar that claims the line."""
+    for grammar in grammars:
+        needles = grammar.needles
+        if needles and not any(needle in line for needle in needles):
+            continue
+        readings = grammar.read(line)
+        if readings is not None:
+            return readings
+    return None
 
 
 def _decimals(line: str) -> int:

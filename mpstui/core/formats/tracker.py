@@ -6,6 +6,7 @@ values, bars that are redrawn, the banner of an evaluation, rival series.
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import replace
 
 from .history import Series
@@ -51,6 +52,25 @@ class Tracker:
         if reading.loss is not None and not self._count(reading):
             return None
         return self._point(reading)
+
+    def place_run(self, first: Reading, last: Reading, losses: array[float], steps: array[float] | None) -> bool:
+        """Place many readings of one series at once: the same as placing each, or False when that is not certain.
+
+        ``losses`` and ``steps`` are in order and start and end with the values of ``first`` and ``last``; steps rise.
+        """
+        series = self._series.get(first.series)
+        if series is None or series.run != self.run or not series.count or self.phase is Phase.EVAL:
+            return False
+        if self._starts_run(first) or not _follows(first.counters, series.counters):
+            return False
+        if steps is None:
+            steps = array("d", map(float, range(series.count, series.count + len(losses))))
+        self._remember(last)
+        series.extend(losses, steps)
+        series.counters = self._placed(last)
+        self._banner_since_loss = False
+        self._bars.vote(len(losses))
+        return True
 
     def banner(self, phase: Phase) -> None:
         """A line of its own has announced an evaluation, or training again."""
@@ -250,7 +270,7 @@ class Tracker:
             return True
         elif counters.shown_step is not None and counters == series.counters and _same(loss, series.last):
             return False
-        series.append(loss, float(_first(counters.shown_step, counters.epoch, series.count)))
+        series.append(loss, float(_or_zero(_first(counters.shown_step, counters.epoch, series.count))))
         series.counters = counters
         self._banner_since_loss = False
         self._trained = True
@@ -299,6 +319,15 @@ def _same_place(reading: Reading, before: Counters) -> bool:
     """Whether a bar was only drawn again where it stood (an average that runs through an epoch stands still in it)."""
     now = reading.counters
     return now.epoch == before.epoch and (reading.running or now == before)
+
+
+def _follows(now: Counters, before: Counters) -> bool:
+    """Whether a reading is plainly the next one: a later epoch, or a later step."""
+    if now.epoch is not None and before.epoch is not None and now.epoch != before.epoch:
+        return now.epoch > before.epoch
+    if now.shown_step is None or before.shown_step is None:
+        return now.shown_step is None and before.shown_step is None
+    return now.shown_step > before.shown_step
 
 
 def _or_zero(value: Number | None) -> Number:

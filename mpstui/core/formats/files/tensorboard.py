@@ -45,7 +45,7 @@ class TensorBoard(Records):
         if len(start) < _HEADER.size:
             return "tfevents" in path.name
         length, checksum = _HEADER.unpack_from(start)
-        return length < _SUSPICIOUS and masked_crc32c(start[:8]) == checksum
+        return bool(length < _SUSPICIOUS and masked_crc32c(start[:8]) == checksum)
 
     def poll(self) -> list[MetricPoint]:
         """The points of whole records since the last call; the newest step is held until another begins."""

@@ -37,6 +37,7 @@ class Grammar(Protocol):
 class LineGrammar:
     """A grammar without progress bars."""
 
+    name: ClassVar[str]
     priority: ClassVar[int] = 50
     needles: ClassVar[tuple[str, ...]] = ()
 
@@ -53,6 +54,8 @@ class LineGrammar:
 def _classes() -> tuple[type[Grammar], ...]:
     found: list[type[Grammar]] = []
     for module in pkgutil.iter_modules(__path__):
+        if module.name.startswith("_"):
+            continue
         found.append(import_module(f"{__name__}.{module.name}").GRAMMAR)
     return tuple(sorted(found, key=lambda grammar: (grammar.priority, grammar.name)))
 

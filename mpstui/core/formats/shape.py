@@ -1,0 +1,181 @@
+"""Reading at the speed of a regular expression: the shape of a log's own lines, learned and then matched in bulk.
+
+A log of a gigabyte is ten million lines of one shape. The shape is learned from one line that a stateless grammar has
+read: every number in it is changed in turn, and what changes in the reading tells what the number is. The numbers then
+become groups of one expression, which is run over megabytes at once. Nothing is trusted that was not checked: a slot
+whose value does not arrive unchanged in the reading spoils the shape, the first lines are read both ways, and whatever
+the expression does not match goes the ordinary way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from .numbers import parse_number
+from .points import Counters, Number, Reading
+
+Read = Callable[[str], Sequence[Reading] | None]
+_SLOT = re.compile(r"(?<![\w.])[-+]?\d+(?:,\d{3}(?!\d))*(?:\.\d+)?(?:[eE][-+]?\d+)?|\d+")
+_COUNTERS = ("epoch", "step", "epoch_step")
+_PLANNED = ("epochs", "steps", "epoch_steps")
+_MAX_SLOTS = 60
+_MAX_LENGTH = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A learned line: the expression for it and what its groups mean."""
+
+    pattern: re.Pattern[bytes]
+    template: Reading
+    targets: tuple[tuple[str, ...], ...]
+    """For every group of ``pattern`` the fields of the reading it sets: ``epoch``, ``loss``, ``metrics.NAME`` ..."""
+    lean: re.Pattern[bytes]
+    """The same lines, with groups for the loss and the counters alone: half the work."""
+    lean_targets: tuple[tuple[str, ...], ...]
+
+    def reading(self, line: bytes) -> Reading | None:
+        """The reading of one line; None when it does not fit."""
+        match = self.pattern.match(line)
+        return None if match is None else _filled(self.template, self.targets, match.groups())
+
+    def lean_reading(self, row: Sequence[bytes]) -> Reading | None:
+        """The reading of one row of ``lean``; its metrics beside the loss are not that line's."""
+        return _filled(self.template, self.lean_targets, row)
+
+    def column(self, field: str) -> int | None:
+        """The group of ``lean`` that sets ``field``."""
+        return next((i for i, fields in enumerate(self.lean_targets) if field in fields), None)
+
+
+def learn(line: bytes, read: Read) -> Shape | None:
+    """The shape of ``line``, or None when it cannot be trusted to mean the same with other numbers."""
+    if len(line) > _MAX_LENGTH or not line.isascii():
+        return None
+    text = line.decode()
+    template = _single(read(text))
+    slots = list(_SLOT.finditer(text))
+    if template is None or template.loss is None or not 0 < len(slots) <= _MAX_SLOTS:
+        return None
+    meanings = [_meaning(text, slot, template, read) for slot in slots]
+    targets = [fields for fields in meanings if fields]
+    known = {field for fields in targets for field in fields}
+    if "loss" not in known or any(getattr(template.counters, f) is not None and f not in known for f in _COUNTERS):
+        return None
+    essential = [None if fields is None else fields if _is_essential(fields) else set[str]() for fields in meanings]
+    return Shape(
+        _expression(text, slots, meanings, meanings),
+        template,
+        tuple(tuple(sorted(fields)) for fields in targets),
+        _expression(text, slots, meanings, essential),
+        tuple(tuple(sorted(fields)) for fields in essential if fields),
+    )
+
+
+def _is_essential(fields: set[str]) -> bool:
+    return "loss" in fields or any(name in fields for name in _COUNTERS)
+
+
+def _meaning(text: str, slot: re.Match[str], template: Reading, read: Read) -> set[str] | None:
+    """The fields that a number sets; an empty set when it sets none, None when it must stay as it is."""
+    fields = set[str]()
+    for other in _variations(slot.group()):
+        changed = _single(read(text[: slot.start()] + other + text[slot.end() :]))
+        if changed is None or not _same_kind(changed, template):
+            return None
+        moved = _differences(changed, template)
+        if any(value != parse_number(other) for value in moved.values()):
+            return None
+        fields |= moved.keys()
+    return None if fields & set(_PLANNED) else fields
+
+
+def _variations(number: str) -> list[str]:
+    """The number with its last digit before an exponent changed, and with its first."""
+    mantissa = re.split("[eE]", number)[0]
+    last = max(i for i, c in enumerate(mantissa) if c.isdigit())
+    first = min(i for i, c in enumerate(mantissa) if c.isdigit())
+    return [number[:i] + ("1" if number[i] != "1" else "2") + number[i + 1 :] for i in {first, last}]
+
+
+def _single(readings: Sequence[Reading] | None) -> Reading | None:
+    return readings[0] if readings is not None and len(readings) == 1 else None
+
+
+def _same_kind(a: Reading, b: Reading) -> bool:
+    names = (a.grammar, a.series, a.phase, a.loss_name, a.metrics.keys(), a.eval_metrics.keys())
+    return names == (b.grammar, b.series, b.phase, b.loss_name, b.metrics.keys(), b.eval_metrics.keys())
+
+
+def _differences(a: Reading, b: Reading) -> dict[str, Number | None]:
+    found: dict[str, Number | None] = {}
+    for name in (*_COUNTERS, *_PLANNED):
+        if getattr(a.counters, name) != getattr(b.counters, name):
+            found[name] = getattr(a.counters, name)
+    for name in ("loss", "learning_rate", "throughput"):
+        if getattr(a, name) != getattr(b, name):
+            found[name] = getattr(a, name)
+    for prefix, one, two in (("metrics.", a.metrics, b.metrics), ("eval_metrics.", a.eval_metrics, b.eval_metrics)):
+        found.update({prefix + name: value for name, value in one.items() if value != two[name]})
+    return found
+
+
+def _expression(
+    text: str,
+    slots: Sequence[re.Match[str]],
+    meanings: Sequence[set[str] | None],
+    captured: Sequence[set[str] | None],
+) -> re.Pattern[bytes]:
+    """Literal text with a group for every captured number; the others may be any number, or must stay (None)."""
+    parts: list[str] = []
+    position = 0
+    for slot, fields, wanted in zip(slots, meanings, captured, strict=True):
+        literal = text[position : slot.start()]
+        spaces = len(literal) - len(literal.rstrip(" "))
+        parts.append(re.escape(literal[: len(literal) - spaces]) + (" {1,16}" if spaces else ""))
+        parts.append(_slot_expression(slot.group(), fields, bool(wanted)))
+        position = slot.end()
+    parts.append(re.escape(text[position:]))
+    return re.compile(("^" + "".join(parts) + "$").encode(), re.MULTILINE)
+
+
+def _slot_expression(number: str, fields: set[str] | None, wanted: bool) -> str:
+    if fields is None:
+        return re.escape(number)
+    body = (
+        "[0-9]{1,20}"
+        if number.isdigit()
+        else "[-+0-9.eE]{1,30}"
+        if "," not in number
+        else "[0-9,]{1,24}(?:[.][0-9]{1,12})?"
+    )
+    return f"({body})" if wanted else body
+
+
+def _filled(template: Reading, targets: Sequence[Sequence[str]], row: Sequence[bytes]) -> Reading | None:
+    values: dict[str, Number] = {}
+    for fields, text in zip(targets, row, strict=True):
+        number = parse_number(text.decode())
+        if number is None:
+            return None
+        values.update(dict.fromkeys(fields, number))
+    return _with_values(template, values)
+
+
+def _with_values(template: Reading, values: dict[str, Number]) -> Reading:
+    counters = {name: values[name] for name in _COUNTERS if name in values}
+    metrics = {name: float(values.get(f"metrics.{name}", old)) for name, old in template.metrics.items()}
+    other = {name: float(values.get(f"eval_metrics.{name}", old)) for name, old in template.eval_metrics.items()}
+    single = {name: float(values[name]) for name in ("loss", "learning_rate", "throughput") if name in values}
+    held: Counters = replace(template.counters, **counters)
+    return replace(
+        template,
+        counters=held,
+        metrics=metrics,
+        eval_metrics=other,
+        loss=single.get("loss", template.loss),
+        learning_rate=single.get("learning_rate", template.learning_rate),
+        throughput=single.get("throughput", template.throughput),
+    )
