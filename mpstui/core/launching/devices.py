@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ..profiles.model import Profile
 
 NAMED_DEVICES = ("mps", "cuda", "cpu")
-AGENT_DEVICE_VARIABLE = "MPSTUI_DEVICE"
+AGENT_DEVICE_VARIABLE = "MPSTUI_AGENT_DEVICE"
 """Read by the agent before torch is asked for its devices."""
 _VALUE = r"(?P<value>mps|cuda(?::\d+)?|cpu|gpu|auto)"
 _KEY = r"(?P<key>[-+]{0,2}(?:[\w-]+\.)*(?:[\w-]*[_-])?(?:device|accelerator))"

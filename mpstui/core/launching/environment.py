@@ -20,6 +20,7 @@ _SHAPING = re.compile(
     r"|HF_\w+|TRANSFORMERS_\w+|TOKENIZERS_\w+|ACCELERATE_\w+|DISABLE_MPS|WANDB_\w+|XDG_\w+_HOME|MPLBACKEND"
 )
 """Variables that change what a training does: kept, so that a restart from another shell is the same run."""
+AGENT_VARIABLE = "MPSTUI_AGENT"
 _NOT_A_SECRET_OF_THE_RUN = re.compile(r"SSH_\w+|XDG_\w+|DBUS_\w+|GPG_\w+|WINDOWID|\w*_AUTH_SOCK|XAUTHORITY")
 
 
@@ -100,6 +101,7 @@ def _layers(
         before = extra.get("PYTHONPATH", profile.env.get("PYTHONPATH", environ.get("PYTHONPATH", "")))
         path = os.pathsep.join(part for part in (str(agent_boot_folder()), before) if part)
         yield "PYTHONPATH", path, "puts the agent into the program: heartbeat, cache clearing, CPU override", None
+        yield AGENT_VARIABLE, "1", "switches the agent on; without it the folder on PYTHONPATH does nothing", None
 
 
 def _hides(name: str, value: str) -> bool:

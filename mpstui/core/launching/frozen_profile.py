@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...wire.secrets import HIDDEN, is_secret, masked
 from ..profiles.build import parse_profile
-from ..profiles.model import ArgumentValue, Profile, Scalar
+from ..profiles.model import ROLES, ArgumentValue, Profile, Scalar
 from ..profiles.problems import LineIndex
 
 _LONG_ENOUGH_TO_BE_UNIQUE = 6
@@ -57,7 +57,8 @@ def profile_toml(profile: Profile) -> str:
     restart: dict[str, ArgumentValue] = {"on": tuple(profile.restart.on)}
     if profile.restart.device:
         restart["device"] = profile.restart.device
-    lines += _table("resume", resume) + _table("restart", restart) + _table("roles", profile.roles)
+    roles = {role: name for role, name in profile.roles.items() if role in ROLES}
+    lines += _table("resume", resume) + _table("restart", restart) + _table("roles", roles)
     lines += _table("watch", profile.watch)
     lines += _table("stop", {"signal": profile.stop.signal, "grace_seconds": profile.stop.grace_seconds})
     return "\n".join(lines) + "\n"

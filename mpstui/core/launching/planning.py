@@ -16,6 +16,7 @@ from .argument_words import argument_words
 from .choice import LaunchChoice, effective_arguments, split_device
 from .devices import DeviceVariants, asked_device, compile_variants
 from .environment import EnvLine, RunEnvironment, run_environment
+from .preflight import preflight_warnings
 from .requirements import require_device, require_modules, require_program
 from .shell_script import shell_script
 from .torchrun import wrapped
@@ -96,7 +97,12 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
         template=template,
         argv=tuple(template.variants[device].argv),
         env=_device_lines(environment, variants, device),
-        warnings=tuple(notes + doubts + _warnings(choice, arguments, variants, environment)),
+        warnings=tuple(
+            notes
+            + doubts
+            + _warnings(choice, arguments, variants, environment)
+            + preflight_warnings(profile, arguments, device, {**environ, **environment.recorded})
+        ),
         recipe=recipe,
         secret_names=environment.secret_names,
         missing_devices=variants.missing,
@@ -121,7 +127,8 @@ def _with_recipe_arguments(
     for role, value in RECIPES[recipe].arguments.items():
         key = choice.profile.roles.get(role)
         if key and key not in choice.sets:
-            arguments = {**arguments, key: value}
+            # Programs switch a thing on by a bare flag or by a word; the profile's own value tells which.
+            arguments = {**arguments, key: "on" if value is True and isinstance(arguments.get(key), str) else value}
             notes.append(f"recipe {recipe} sets {key}: {ARGUMENT_DOUBTS[role]}")
     return arguments, notes
 

@@ -26,7 +26,7 @@ def world_problems(profile: Profile, program: str, environ: Mapping[str, str]) -
         found.append(Problem("python", sentence, lines.line_of(("python",))))
     elif not _is_program(program, profile.cwd, environ):
         found.append(Problem("command", _no_program(program, environ), lines.line_of(("command",))))
-    script = _script(profile)
+    script = script_of(profile)
     if not found and script and not (profile.cwd / script).is_file():
         sentence = f"`command`: there is no file {script} in {profile.cwd}{_meant(script, profile.cwd)}"
         found.append(Problem("command", sentence, lines.line_of(("command",))))
@@ -113,7 +113,7 @@ def _no_program(program: str, environ: Mapping[str, str]) -> str:
     return f"`command`: there is no program {program!r} on the PATH"
 
 
-def _script(profile: Profile) -> str | None:
+def script_of(profile: Profile) -> str | None:
     """The script that a Python command runs, when it is the first thing after the interpreter's bare options."""
     words = profile.command
     if len(words) < 2 or not (words[0] == "{python}" or is_python(words[0])):

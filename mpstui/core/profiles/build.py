@@ -11,7 +11,7 @@ from typing import Any
 from ...wire.records import RestartRule, StopRule
 from ...wire.rundir import slug
 from .checks import size_in_bytes
-from .model import DEFAULT_MAX_LOG_BYTES, DEFAULT_MIN_FREE_BYTES, ArgumentValue, Profile
+from .model import DEFAULT_MAX_LOG_BYTES, DEFAULT_MIN_FREE_BYTES, DIAGNOSIS_ROLES, ArgumentValue, Profile
 from .problems import LineIndex, Problem, ProfileError
 from .recipes import DEFAULT_RECIPE
 from .schema import flattened, problems_in
@@ -69,7 +69,7 @@ def _profile(data: Mapping[str, Any], text: str, path: Path | None, default_cwd:
         stop=StopRule(**data.get("stop", {})),
         watch=dict(data.get("watch", {})),
         restart=RestartRule(**data.get("restart", {})),
-        roles=dict(data.get("roles", {})),
+        roles=_roles(data.get("roles", {})),
         pid_file=data.get("pid_file"),
         max_log_bytes=size_in_bytes(data.get("max_log", DEFAULT_MAX_LOG_BYTES)) or 0,
         min_free_bytes=size_in_bytes(data.get("min_free_disk", DEFAULT_MIN_FREE_BYTES)) or 0,
@@ -81,6 +81,12 @@ def _profile(data: Mapping[str, Any], text: str, path: Path | None, default_cwd:
 
 def _arguments(table: Mapping[str, Any]) -> dict[str, ArgumentValue]:
     return {".".join(keys): tuple(value) if isinstance(value, list) else value for keys, value in flattened(table)}
+
+
+def _roles(table: Mapping[str, str]) -> dict[str, str]:
+    """With the names that remedies use beside those that people write."""
+    also = {DIAGNOSIS_ROLES[role]: name for role, name in table.items() if role in DIAGNOSIS_ROLES}
+    return {**table, **also}
 
 
 def _cwd(named: str | None, path: Path | None, default_cwd: Path) -> Path:

@@ -14,8 +14,13 @@ Scalar = str | int | float | bool
 ArgumentValue = Scalar | tuple[Scalar, ...]
 DEFAULT_MAX_LOG_BYTES = 2 << 30
 DEFAULT_MIN_FREE_BYTES = 1 << 30
-ROLES = ("batch_size", "accumulate", "workers", "precision", "compile")
+ROLES = (
+    *("batch_size", "accumulate", "workers", "precision", "compile"),
+    *("persistent_workers", "prefetch_factor", "pin_memory", "devices", "processes", "strategy", "backend"),
+)
 """What an argument can mean to mpstui, so that a remedy or a recipe can change it by name."""
+DIAGNOSIS_ROLES = {"accumulate": "gradient_accumulation"}
+"""Roles that the remedies of diagnosis call otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +66,10 @@ class Profile:
     """The file's text, secret values included: never written anywhere as it is."""
 
 
-def profile_of_command(command: tuple[str, ...], *, cwd: Path, name: str | None = None) -> Profile:
+def profile_of_command(command: tuple[str, ...], *, cwd: Path, name: str | None = None, agent: bool = False) -> Profile:
     """A profile for a bare command; it is named after its script or module."""
     title = name or _name_of(command)
-    return Profile(name=title, slug=slug(title), command=command, cwd=cwd)
+    return Profile(name=title, slug=slug(title), command=command, cwd=cwd, agent=agent)
 
 
 def _name_of(command: tuple[str, ...]) -> str:

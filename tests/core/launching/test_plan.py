@@ -154,9 +154,9 @@ def test_the_agent_can_put_any_program_on_the_cpu(profile_of: Build) -> None:
     made = planned(profile_of("agent = true\n" + SCRIPT), environ={"PYTHONPATH": "/mine"})
     cpu = made.template.variants["cpu"]
     assert cpu.argv == [PY, "train.py"]
-    assert cpu.env["MPSTUI_DEVICE"] == "cpu"
+    assert (cpu.env["MPSTUI_AGENT"], cpu.env["MPSTUI_AGENT_DEVICE"]) == ("1", "cpu")
     assert cpu.env["PYTHONPATH"].endswith("/agent/boot:/mine")
-    assert "MPSTUI_DEVICE" not in made.template.variants["auto"].env
+    assert "MPSTUI_AGENT_DEVICE" not in made.template.variants["auto"].env
 
 
 def test_auto_takes_what_is_there_where_the_command_names_a_device(tmp_path: Path) -> None:
