@@ -1,0 +1,104 @@
+"""The main job with real processes: launch a training, watch it, act on it, leave, come back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.conftest import CommandLine
+from tests.terminal import Terminal
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.end_to_end, pytest.mark.torch]
+
+TINY = """
+name = "tiny"
+command = ["{python}", "-P", "-m", "trainer", "cifar"]
+device = "cpu"
+[args]
+model = "tiny"
+epochs = 200
+batch-size = 32
+save-every = 20
+seed = 1
+[resume]
+args = ["--resume", "{checkpoint}"]
+checkpoints = "checkpoints/*.pt"
+[device_args]
+cpu = ["--device", "cpu"]
+mps = ["--device", "mps"]
+[stop]
+grace_seconds = 20
+"""
+
+
+@pytest.fixture
+def tiny(mpstui: CommandLine) -> Path:
+    path = mpstui.cwd / "tiny.toml"
+    path.write_text(TINY)
+    return path
+
+
+def screen(mpstui: CommandLine, *arguments: str, columns: int = 120, rows: int = 40) -> Terminal:
+    """The real screen on a pseudo-terminal."""
+    argv = [sys.executable, "-m", "mpstui", *arguments]
+    return Terminal(argv, columns=columns, rows=rows, env=mpstui.environment(), cwd=mpstui.cwd)
+
+
+def test_stop_saves_and_restart_continues_the_curve(mpstui: CommandLine, tiny: Path) -> None:
+    run = mpstui.launch(str(tiny))
+    mpstui.wait_step(run, 10)
+    stopped = mpstui.call("stop", run)
+    assert stopped.returncode == 0, stopped.stderr
+    ended = mpstui.wait_state(run, "stopped")
+    assert ended["exit"]["code"] == 0
+    assert ended["checkpoints"]
+
+    restarted = mpstui.call("restart", run, "--device", "cpu")
+    assert restarted.returncode == 0, restarted.stderr
+    again = mpstui.wait_step(run, ended["step"] + 5)
+    assert again["attempt"] == 2
+    assert again["metrics"]["loss"]["count"] > ended["metrics"]["loss"]["count"]
+
+
+def test_a_killed_trainer_is_killed_and_nothing_else(mpstui: CommandLine, tiny: Path) -> None:
+    run = mpstui.launch(str(tiny))
+    shown = mpstui.wait_step(run, 5)
+    os.kill(shown["pid"], signal.SIGKILL)
+    ended = mpstui.wait_state(run, "killed", timeout=10)
+    assert ended["exit"]["signal"] == 9
+    assert ended["exit"]["requested_by"] is None
+    assert mpstui.call("wait", run).returncode == 1
+
+
+def test_the_screen_may_die_and_the_run_goes_on(mpstui: CommandLine, tiny: Path) -> None:
+    run = mpstui.launch(str(tiny))
+    mpstui.wait_step(run, 5)
+    with screen(mpstui) as first:
+        first.wait_text("tiny")
+        os.kill(first.pid, signal.SIGKILL)
+        assert first.wait_exit(10) == -signal.SIGKILL
+    before = mpstui.show(run)
+    assert before["state"] == "running"
+    mpstui.wait_step(run, before["step"] + 5)
+    with screen(mpstui) as second:
+        second.wait_text("tiny", "running")
+
+
+def test_the_screen_acts_on_a_real_training(mpstui: CommandLine, tiny: Path) -> None:
+    run = mpstui.launch(str(tiny))
+    mpstui.wait_step(run, 5)
+    with screen(mpstui) as terminal:
+        terminal.wait_text("tiny", "running")
+        terminal.press("enter")
+        terminal.wait_text("cpu")
+        terminal.press("c")
+        terminal.wait_text("nothing to free")
+        terminal.press("s")
+        wait_until(lambda: mpstui.show(run)["state"] in {"stopping", "stopped"}, what="the stop")
+        terminal.wait_text("stopped", timeout=40)
+    assert mpstui.show(run)["exit"]["code"] == 0
