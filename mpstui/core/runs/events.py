@@ -19,10 +19,12 @@ class EventReader:
 
     def __init__(self, path: Path) -> None:
         self.events: deque[RunEvent] = deque(maxlen=MOST_EVENTS)
-        self._tail = LineTail(path)
+        self._path = path
+        self._tail: LineTail | None = None
 
     def read(self) -> bool:
         """Take in what was added; True when something was."""
+        self._tail = self._tail or LineTail(self._path)
         growth = self._tail.read()
         while growth.data or growth.restarted:
             if growth.restarted:

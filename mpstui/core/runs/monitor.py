@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ...wire import processes
 from ...wire.processes import ProcessTable
 from ...wire.rundir import RunDir
 from ..follow.budget import Budget
+from ..follow.poll import PollSchedule
 from ..home import Home
 from .find import find_run, run_dirs
 from .run_reader import RunReader
@@ -17,8 +18,11 @@ from .snapshot import RunSnapshot
 from .watched import WatchedReader
 from .witness import Machine
 
-REFRESH_SECONDS = 0.08
+REFRESH_SECONDS = 0.05
 """What one refresh may spend on reading backlogs; looking at what changed comes on top."""
+NO_TIME = Budget(0.0)
+SETTLED_SECONDS = 1.0
+"""How often a run that has ended is looked at: somebody may restart it from elsewhere."""
 FOCUS_SECONDS = 0.05
 SNAPSHOT_SECONDS = 30.0
 """A snapshot that was asked for by name is read to its end."""
@@ -48,6 +52,7 @@ class Monitor:
         self._runs: dict[str, RunReader] = {}
         self._watched: dict[str, WatchedReader | RunReader] = {}
         self._looked_at: list[str] = []
+        self._schedule = PollSchedule(monotonic)
 
     def refresh(self, focus: str | None = None) -> tuple[RunSnapshot, ...]:
         """Every run, newest first, the watched ones before them.
@@ -56,15 +61,17 @@ class Monitor:
         that has settled gives the very same object as before. Long files are read in slices over several refreshes,
         their newest part first.
         """
+        budget = Budget(REFRESH_SECONDS)
         self._find_new()
         self._turn_to(focus)
-        budget = Budget(REFRESH_SECONDS)
         focused = self._reader(focus)
         if focused is not None:
-            focused.refresh(full=True, budget=budget.part(FOCUS_SECONDS))
-        for key, reader in self._in_order_of_need():
-            if key != focus:
-                reader.refresh(full=False, budget=budget)
+            focused.refresh(full=True, budget=Budget(FOCUS_SECONDS))
+        others = [(key, reader) for key, reader in self._in_order_of_need() if key != focus]
+        for key, reader in others:
+            if not reader.settled or self._schedule.due(key, SETTLED_SECONDS):
+                reader.refresh(full=False, budget=NO_TIME)
+        self._read_on([reader for _, reader in others], budget)
         readers = [*self._watched.values(), *(self._runs[name] for name in sorted(self._runs, reverse=True))]
         return tuple(reader.snapshot for reader in readers if reader.snapshot is not None)
 
@@ -92,10 +99,31 @@ class Monitor:
             self._watched[key] = RunReader(RunDir(path), self._machine) if ours else WatchedReader(path, self._machine)
         return key
 
+    def refresh_whole(self, seconds: float = 2.0) -> tuple[RunSnapshot, ...]:
+        """Every run with its numbers, for a command that looks once: refreshes until nothing is left to be read."""
+        budget = Budget(seconds)
+        snapshots = self.refresh()
+        while not budget.spent and any(not reader.caught_up for _, reader in self._in_order_of_need()):
+            snapshots = self.refresh()
+        return snapshots
+
+    def hint(self, runs: Iterable[str]) -> None:
+        """Something happened to these: the next refresh looks at them, however settled they are."""
+        self._schedule.hurry(runs)
+
+    def _read_on(self, readers: Sequence[RunReader | WatchedReader], budget: Budget) -> None:
+        """Give those that owe numbers what time is left."""
+        for reader in readers:
+            if budget.spent:
+                return
+            if not reader.caught_up:
+                reader.refresh(full=False, budget=budget)
+
     def _find_new(self) -> None:
         found = {run.run: run for run in run_dirs(self.home.runs)}
         for name in self._runs.keys() - found.keys():
             del self._runs[name]
+            self._schedule.forget(name)
         for name in found.keys() - self._runs.keys():
             self._runs[name] = RunReader(found[name], self._machine)
 
@@ -107,7 +135,7 @@ class Monitor:
     def _in_order_of_need(self) -> list[tuple[str, RunReader | WatchedReader]]:
         """Active runs first, then newest first: a budget that ends early ends on what matters least."""
         runs = sorted(self._runs.items(), reverse=True)
-        runs.sort(key=lambda item: item[1].witnesses.settled)
+        runs.sort(key=lambda item: item[1].settled)
         return [*self._watched.items(), *runs]
 
     def _turn_to(self, focus: str | None) -> None:

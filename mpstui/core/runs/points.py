@@ -14,8 +14,13 @@ from ..series.store import NOT_METRICS, SeriesStore
 from .snapshot import SeriesView
 
 NEWEST_BYTES = 1 << 16
-SAMPLES = 160
-SAMPLE_BYTES = 4096
+SMALL_BYTES = 1 << 17
+"""A file up to this size is read whole where another one is sampled."""
+SAMPLES = 120
+SAMPLE_BYTES = 2048
+NEWEST_LINES = 4
+LONG_LINES = 8
+"""Where lines are so long that samples miss them, fewer samples this many times longer are taken."""
 SKETCH_CAPACITY = 256
 SKETCH_GROWTH = 1.05
 """A sketch is drawn again when the file has grown by this factor."""
@@ -66,12 +71,16 @@ class PointReader:
 
     def sketch(self, names: frozenset[str] | None = None) -> None:
         """Bring the sketch up to date if the file has outgrown it."""
-        size = self._tail.size
-        if not size or (self._sketch.count and size < self._sketched_bytes * SKETCH_GROWTH):
+        size = self._size()
+        if not size or (self._sketch.count and self._sketched_bytes <= size < self._sketched_bytes * SKETCH_GROWTH):
             return
+        records = sample_records(self.path, size)
         self._sketch = SeriesStore(capacity=SKETCH_CAPACITY, only=names)
-        self._sketch.add(sample_records(self.path, size))
+        self._sketch.add(records)
         self._sketched_bytes = size
+        if not self.newest:
+            for record in records:
+                self.newest.update(record)
 
     def read_history(self, budget: Budget) -> bool:
         """Go on reading from the beginning; True when something was added."""
@@ -102,12 +111,15 @@ class PointReader:
         return {name: _sampled(view) for name, view in self._sketch.views(names, **options).items()}
 
     def _skip_backlog(self) -> None:
-        try:
-            size = self.path.stat().st_size
-        except OSError:
-            return
+        size = self._size()
         if size - self._tail.offset > NEWEST_BYTES * 4:
             self._tail = LineTail(self.path, start=_line_start(self.path, size - NEWEST_BYTES))
+
+    def _size(self) -> int:
+        try:
+            return self.path.stat().st_size
+        except OSError:
+            return 0
 
     def _forget(self) -> None:
         self.newest.clear()
@@ -128,16 +140,28 @@ def parse_lines(data: bytes) -> list[Mapping[str, Any]]:
 
 def sample_records(path: Path, size: int) -> list[Mapping[str, Any]]:
     """Some hundred records spread evenly over a file of ``size`` bytes, the first and the newest among them."""
-    if size <= SAMPLES * SAMPLE_BYTES // 2:
-        return parse_lines(last_lines(path, size))
+    if size <= SMALL_BYTES:
+        all_lines = last_lines(path, size).splitlines(keepends=True)
+        return parse_lines(b"".join([*all_lines[:: 1 + len(all_lines) // SAMPLES], *all_lines[-NEWEST_LINES:]]))
+    lines = _spread_lines(path, size, SAMPLES, SAMPLE_BYTES)
+    if len(lines) < SAMPLES // 2:
+        lines = _spread_lines(path, size, SAMPLES // LONG_LINES, SAMPLE_BYTES * LONG_LINES)
+    return parse_lines(b"".join(lines) + last_lines(path, SAMPLE_BYTES * 2))
+
+
+def _spread_lines(path: Path, size: int, count: int, length: int) -> list[bytes]:
+    """The first complete line in each of ``count`` stretches of ``length`` bytes."""
     lines = []
-    with path.open("rb") as file:
-        for i in range(SAMPLES):
-            at = i * (size - SAMPLE_BYTES) // SAMPLES
-            data = os.pread(file.fileno(), SAMPLE_BYTES, at)
-            start = data.find(b"\n") + 1 if at else 0
-            lines.append(data[start : data.find(b"\n", start) + 1])
-    return parse_lines(b"".join(lines) + last_lines(path, SAMPLE_BYTES))
+    try:
+        with path.open("rb") as file:
+            for i in range(count):
+                at = i * (size - length) // count
+                data = os.pread(file.fileno(), length, at)
+                start = data.find(b"\n") + 1 if at else 0
+                lines.append(data[start : data.find(b"\n", start) + 1])
+    except OSError:
+        return []
+    return [line for line in lines if line]
 
 
 def reported_metrics(newest: Mapping[str, Any]) -> dict[str, float | None]:

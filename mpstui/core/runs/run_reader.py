@@ -40,7 +40,7 @@ class RunReader:
         """The last picture that was made."""
         self._checkpoints = CheckpointScanner()
         self._vitals = Vitals(machine)
-        self._first_launch = RecordFile(run.attempt(1).launch, LaunchRecord.from_json)
+        self._started: float | None = None
         self._full = False
 
     def refresh(self, *, full: bool, budget: Budget) -> RunSnapshot:
@@ -50,7 +50,7 @@ class RunReader:
             full: with all curves, events and checkpoints.
         """
         done = self.snapshot
-        if done is not None and self._full >= full and self.witnesses.unchanged() and self.sources.exhausted(full):
+        if done is not None and self._full >= full and self.witnesses.unchanged() and self._rests(full, budget):
             return done
         seen, verdict = self.witnesses.look(self._phase)
         self.sources.follow(self.witnesses)
@@ -61,13 +61,27 @@ class RunReader:
         self.snapshot = self._picture(seen, verdict, full)
         return self.snapshot
 
+    @property
+    def settled(self) -> bool:
+        """Whether it has ended for good, unless somebody starts it again."""
+        return self.witnesses.settled and self.snapshot is not None
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether the last picture shows all that the list needs."""
+        return self.sources.caught_up
+
+    def _rests(self, full: bool, budget: Budget) -> bool:
+        """Whether there is nothing more to read, or no time to."""
+        return self.sources.exhausted(full) or (budget.spent and not full)
+
     def rest(self) -> None:
         """Nobody looks at it in full any more: give the memory of its whole history back."""
         self.sources.drop_history()
         self._full = False
 
-    def _phase(self, attempt: int) -> str | None:
-        self.sources.follow_attempt(attempt)
+    def _phase(self) -> str | None:
+        self.sources.follow_attempt(self.witnesses.attempt, self.witnesses.folder)
         return self.sources.own_phase()
 
     def _picture(self, seen: Witnesses, verdict: Verdict, full: bool) -> RunSnapshot:
@@ -76,8 +90,6 @@ class RunReader:
         condition = self._condition(seen, verdict, numbers)
         launch, status, spec = self.witnesses.launch.value, seen.status, seen.spec
         live = verdict.state.active
-        self._first_launch.read()
-        first = self._first_launch.value
         return RunSnapshot(
             run=self.run.run,
             name=spec.name if spec else str(self.witnesses.spec.raw.get("name") or self.run.run),
@@ -94,7 +106,7 @@ class RunReader:
             attempt=self.witnesses.attempt,
             attempts=self.witnesses.attempts,
             pid=status.trainer[0] if status and status.trainer and live and seen.trainer_lives else None,
-            started=first.time if first else (launch.time if launch else None),
+            started=self._first_start(launch),
             ended=seen.exit.ended if seen.exit and not live else None,
             updated=self.sources.updated(),
             exit=exit_summary(seen.exit) if seen.exit and not live else None,
@@ -140,6 +152,17 @@ class RunReader:
             return None
         paused = bool(seen.status and seen.status.paused)
         return assess(self._vitals.signs(self.sources, numbers, self.witnesses.trainer(), paused=paused))
+
+    def _first_start(self, launch: LaunchRecord | None) -> float | None:
+        """When the first attempt was started; it never changes."""
+        if self._started is None and launch is not None:
+            first = launch
+            if launch.attempt > 1:
+                file = RecordFile(self.run.attempt(1).launch, LaunchRecord.from_json)
+                file.read()
+                first = file.value or launch
+            self._started = first.time
+        return self._started
 
     def _device(self, numbers: Numbers, launch: LaunchRecord | None) -> DeviceReading:
         """What the trainer reports; what was asked for stands in only where it names a device."""

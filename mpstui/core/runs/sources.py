@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...wire.rundir import RunDir
+from ...wire.rundir import AttemptDir, RunDir
 from ..follow.budget import Budget
 from ..series.progress import Progress
 from .beats import BeatFile, Silence
@@ -31,18 +31,22 @@ class Sources:
         self.points = PointReader(run.metrics)
         self.foreign: ForeignPoints | None = None
         self._attempt = 0
+        self._output: Path | None = None
         self._older: BeatFile | None = None
         self._watched_beat: BeatFile | None = None
         self._output_changed: float | None = None
         self._by_epoch = False
         self._ended = False
+        self._owed = False
+        self._known = False
 
-    def follow_attempt(self, attempt: int) -> None:
-        """Turn to the files of this attempt and read its heartbeat."""
+    def follow_attempt(self, attempt: int, folder: AttemptDir) -> None:
+        """Turn to the files of the newest attempt (0: there is none yet) and read its heartbeat."""
         if attempt != self._attempt:
             self._older = self.beat if self.beat and self.beat.beat else self._last_beat_before(attempt)
             self._attempt = attempt
-            self.beat = BeatFile(self.run.attempt(max(1, attempt)).heartbeat(), self.machine)
+            self._output = folder.output
+            self.beat = BeatFile(folder.heartbeat(), self.machine)
             self.progress.cut()
         if self.beat is not None:
             self._take_beat(self.beat)
@@ -62,9 +66,17 @@ class Sources:
         return beat.phase if beat else None
 
     def read(self, *, full: bool, budget: Budget) -> None:
-        """Take in what was added since the last look."""
+        """Take in what was added since the last look.
+
+        Of a run that has ended, the list shows its records first and its numbers when there is time.
+        """
         self._stat_output()
-        self._feed(self.points.read_newest())
+        self._owed = self._ended and not full and budget.spent and not self._known
+        if self._owed:
+            return
+        self._known = True
+        if full or not self._ended:
+            self._feed(self.points.read_newest())
         if full:
             self.points.sketch()
             self.points.read_history(budget)
@@ -78,9 +90,14 @@ class Sources:
         """Whether the curves hold every point."""
         return self.foreign.complete if self.foreign else self.points.complete
 
+    @property
+    def caught_up(self) -> bool:
+        """Whether the numbers of the list have been read."""
+        return not self._owed and (self.foreign is None or self.foreign.complete)
+
     def exhausted(self, full: bool) -> bool:
         """Whether, in a run that has ended, there is nothing more to read for this view."""
-        return self.complete if full or self.foreign else True
+        return self.complete if full else self.caught_up
 
     def drop_history(self) -> None:
         """Give back what only the full view needs."""
@@ -112,7 +129,7 @@ class Sources:
 
     def output_path(self) -> Path | None:
         """The newest attempt's output, when it exists."""
-        return self.run.attempt(self._attempt).output if self._output_changed is not None else None
+        return self._output if self._output_changed is not None else None
 
     @property
     def output_changed(self) -> float | None:
@@ -172,25 +189,24 @@ class Sources:
         """Whether nothing of ours tells numbers, so that the output must."""
         if self.foreign is not None:
             return True
-        if self.points.newest or self._attempt == 0 or self._output_changed is None:
+        if self.points.newest or self._output is None or self._output_changed is None:
             return False
         shown = self._shown_beat()
         if shown is not None and shown.beat is not None and shown.beat.loss is not None:
             return False
-        self.foreign = ForeignPoints(self.run.attempt(self._attempt).output, self.machine.clock)
+        self.foreign = ForeignPoints(self._output, self.machine.clock)
         return True
 
     def _read_foreign(self, budget: Budget) -> None:
         assert self.foreign is not None
-        output = self.run.attempt(self._attempt).output
-        if self.foreign.path.name == output.name and self.foreign.path != output and self._is_own(self.foreign.path):
-            self.foreign = ForeignPoints(output, self.machine.clock)
+        if self._output is not None and self.foreign.path != self._output and self._is_own(self.foreign.path):
+            self.foreign = ForeignPoints(self._output, self.machine.clock)
         if self.foreign.look():
             self.foreign.preview()
             self._feed(self.foreign.read(budget))
 
     def _is_own(self, path: Path) -> bool:
-        return path.parent.parent.parent == self.run.path
+        return self.run.path in path.parents
 
     def _feed(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Progress from points of the newest attempt."""
@@ -217,7 +233,7 @@ class Sources:
 
     def _stat_output(self) -> None:
         try:
-            self._output_changed = self.run.attempt(self._attempt).output.stat().st_mtime if self._attempt else None
+            self._output_changed = self._output.stat().st_mtime if self._output else None
         except OSError:
             self._output_changed = None
 

@@ -48,7 +48,9 @@ class Witnesses:
     exit: ExitRecord | None = None
     """Of the newest attempt."""
     attempt: int = 0
-    """The newest attempt; 0: none was begun."""
+    """The newest attempt; 0: there is none."""
+    begun: bool = False
+    """Its program was started: there is a launch record, a pid or an end."""
     supervisor_held: bool = False
     run_held: bool = False
     alive: tuple[int, ...] = ()
@@ -215,7 +217,7 @@ _PHASES: dict[str, Callable[[Witnesses, Status], Verdict]] = {
 
 
 def _running(seen: Witnesses) -> Verdict:
-    if seen.trainer_lives or seen.attempt == 0:
+    if seen.trainer_lives or not seen.begun:
         return Verdict(State.RUNNING, "its supervisor and its processes live" + _doubts(seen))
     return Verdict(State.RUNNING, "its processes have just ended, the exit record is being written")
 
@@ -235,7 +237,7 @@ def _vanished(seen: Witnesses) -> Verdict:
     status = seen.status
     if status is not None and status.phase == "dependency_failed":
         return _dependency_failed(seen, status)
-    if seen.attempt == 0:
+    if not seen.begun:
         return _never_began(seen)
     wish = f" while a {status.action} was being carried out" if status and status.action else ""
     if seen.same_boot is False:
@@ -252,7 +254,9 @@ def _never_began(seen: Witnesses) -> Verdict:
         return Verdict(State.STARTING, "its supervisor is coming up")
     if seen.status is not None and seen.status.action in ("stop", "kill"):
         return Verdict(State.STOPPED, "taken back before its first attempt")
-    return Verdict(State.LOST, "no attempt was ever begun and its supervisor is gone" + _doubts(seen))
+    waiting = seen.status is not None and seen.status.phase == "queued"
+    when = "while it waited for its turn" if waiting else "before it started the program"
+    return Verdict(State.LOST, f"its supervisor died {when}" + _doubts(seen))
 
 
 def _how(record: ExitRecord) -> str:

@@ -48,6 +48,16 @@ class WatchedReader:
         self.snapshot = self._picture(full)
         return self.snapshot
 
+    @property
+    def settled(self) -> bool:
+        """Nothing tells that a program which mpstui did not start has ended."""
+        return False
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether all of its file has been read."""
+        return self._points is None or self._points.complete
+
     def rest(self) -> None:
         """Its curves are kept: nobody else holds them."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -62,24 +63,28 @@ class WitnessReader:
         self.machine = machine
         self.spec = RecordFile(run.spec, Spec.from_json)
         self.status = RecordFile(run.status, Status.from_json)
-        self.exit = RecordFile(run.attempt(1).exit, ExitRecord.from_json)
-        self.launch = RecordFile(run.attempt(1).launch, LaunchRecord.from_json)
+        self.folder = run.attempt(1)
+        """The newest attempt's."""
+        self.exit = RecordFile(self.folder.exit, ExitRecord.from_json)
+        self.launch = RecordFile(self.folder.launch, LaunchRecord.from_json)
         self.attempt = 0
         self.attempts = 0
         self.settled = False
         """Nothing of the run lives and nothing is awaited: only a new attempt can change it."""
         self.same_boot: bool | None = None
         self._mark: int | None = None
+        self._attempts_folder = self.folder.path.parent
+        self._locks = (run.supervisor_lock, run.run_lock)
 
     def unchanged(self) -> bool:
         """Whether a settled run is still as it was: one stat. A new attempt replaces ``status.json`` in its folder."""
         return self.settled and self._folder_mark() == self._mark
 
-    def look(self, phase: Callable[[int], str | None]) -> tuple[Witnesses, Verdict]:
+    def look(self, phase: Callable[[], str | None]) -> tuple[Witnesses, Verdict]:
         """The witnesses now and what they say together.
 
         Args:
-            phase: gives the phase of an attempt's newest heartbeat; asked after the records were read.
+            phase: gives the phase of the newest attempt's last heartbeat; asked after its exit record was read.
         """
         mark = self._folder_mark()
         seen = self._gather(phase)
@@ -97,7 +102,7 @@ class WitnessReader:
         identity = status.trainer_identity() if status and self.same_boot is not False else None
         return self.machine.process(identity) if identity else None
 
-    def _gather(self, phase: Callable[[int], str | None]) -> Witnesses:
+    def _gather(self, phase: Callable[[], str | None]) -> Witnesses:
         supervisor_held, run_held = self._held()
         self.spec.read()
         self.status.read()
@@ -115,30 +120,39 @@ class WitnessReader:
             alive=self._alive(status, ended, supervisor_held and run_held),
             same_boot=self.same_boot,
             age_seconds=self._age(),
-            phase=phase(self.attempt),
+            phase=phase(),
+            begun=self._begun(status, ended),
             unreadable=tuple(file.error for file in files if file.error and not file.newer),
             newer=tuple(file.error for file in files if file.error and file.newer),
         )
 
     def _held(self) -> tuple[bool, bool]:
         try:
-            return locks.is_held(self.run.supervisor_lock), locks.is_held(self.run.run_lock)
+            return locks.is_held(self._locks[0]), locks.is_held(self._locks[1])
         except OSError:
             return False, False  # a directory that may not be read: the records say so with their own errors
 
     def _find_attempt(self) -> None:
-        numbers = self.run.attempt_numbers()
+        """The newest attempt is the one with the highest number, in the status or as a folder."""
         told = self.status.value.attempt if self.status.value else 0
-        newest = max([told, *numbers])
-        self.attempts = max(newest, len(numbers))
-        if newest != self.attempt or newest == 0:
-            self.attempt = newest
-            folder = self.run.attempt(max(1, newest))
-            if self.exit.path != folder.exit:
-                self.exit = RecordFile(folder.exit, ExitRecord.from_json)
-                self.launch = RecordFile(folder.launch, LaunchRecord.from_json)
+        self.attempt = self.attempts = max([told, *self._numbers()])
+        if self.attempt > 0 and self.attempt != self.folder.number:
+            self.folder = self.run.attempt(self.attempt)
+            self.exit = RecordFile(self.folder.exit, ExitRecord.from_json)
+            self.launch = RecordFile(self.folder.launch, LaunchRecord.from_json)
         self.exit.read()
         self.launch.read()
+
+    def _numbers(self) -> list[int]:
+        try:
+            names = os.listdir(self._attempts_folder)  # noqa: PTH208 - a path object an entry is what costs
+            return [int(name) for name in names if name.isascii() and name.isdigit()]
+        except OSError:
+            return []
+
+    def _begun(self, status: Status | None, ended: ExitRecord | None) -> bool:
+        """Whether the newest attempt's program was ever started."""
+        return bool(ended or self.launch.value or (status and status.trainer) or self.launch.error)
 
     def _alive(self, status: Status | None, ended: ExitRecord | None, both_held: bool) -> tuple[int, ...]:
         """Recorded processes that live; asked for only where the locks leave a question."""

@@ -1,0 +1,110 @@
+"""One line of output as a person sees it: redraws folded, controls gone, colours as spans, its level told."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from ..formats.encodings import decode_line
+from ..formats.escapes import StyleSpan, colour_only, style_spans
+
+Level = Literal["error", "warning", "info"]
+LONGEST_SHOWN = 4096
+"""Characters of a line that are given out; the rest is counted, and still searched."""
+LONGEST_FRAME_BYTES = 1 << 16
+MOST_REDRAWS = 64
+
+_ERROR = re.compile(
+    r"\b(?:ERROR|CRITICAL|FATAL)\b|^\s*(?:\[rank\d+\]:\s*)?(?:Traceback \(most recent call last\)|"
+    r"(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|Interrupt)(?::|$))|^\s*[Ee]rror:|\b[Ff]atal(?: Python)? error\b|"
+    r"[Aa]ssertion .{0,200}failed|failed assertion|Segmentation fault|Bus error|^Abort(?:ed| trap)|\bKilled(?::| ?9|$)|"
+    r"terminate called|core dumped|out of memory|No space left on device"
+)
+_FRAME_OF_TRACEBACK = re.compile(r'^\s*(?:\[rank\d+\]:\s*)?File ".{1,500}", line \d+')
+_WARNING = re.compile(r"\bWARN(?:ING)?\b|\b\w*Warning:|\b[Ww]arning:")
+_INFO = re.compile(r"\b(?:INFO|DEBUG|NOTICE)\b")
+_LETTERS = re.compile(r"[A-Za-z]")
+_DRAWN_OVER = re.compile(rb"\r|\x08+|\x1b\[[0-9;]{0,9}[AFGHf]")
+_BLANK = re.compile(rb"(?:\s|\x1b\[[0-9;?]{0,16}[A-Za-z])*")
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line, safe for any terminal."""
+
+    number: int | None
+    """From 1; None until the lines before it have been counted."""
+    offset: int
+    """Of its first byte in the file."""
+    end: int
+    """Of the byte behind it: where the next line begins."""
+    text: str
+    spans: tuple[StyleSpan, ...] = ()
+    level: Level | None = None
+    hidden_characters: int = 0
+    """How much longer the line is than what is shown of it."""
+
+
+def make_line(raw: bytes, offset: int, end: int, *, number: int | None = None, missing: int = 0) -> LogLine:
+    """Make a line of its bytes.
+
+    Args:
+        missing: bytes of the line that are not in ``raw``.
+    """
+    marked = visible(raw)
+    text, spans = style_spans(marked) if "\x1b" in marked else (marked, ())
+    hidden = max(0, len(text) - LONGEST_SHOWN) + missing
+    if hidden:
+        text = f"{text[:LONGEST_SHOWN]} … {hidden:,} more characters"
+        spans = tuple(StyleSpan(s.start, min(s.end, LONGEST_SHOWN), s.codes) for s in spans if s.start < LONGEST_SHOWN)
+    return LogLine(number, offset, end, text, spans, level_of(text), hidden)
+
+
+def visible(raw: bytes) -> str:
+    """What is left on the screen of a line: of the frames drawn over each other the last that shows something.
+
+    Colour (SGR) sequences are kept, every other control goes.
+    """
+    raw = raw.rstrip(b"\r\n")
+    if raw.isascii() and (text := raw.decode()).isprintable():
+        return text[:LONGEST_FRAME_BYTES]
+    raw = raw.replace(b"\0", b"")
+    if b"\r" in raw or b"\x08" in raw or b"\x1b" in raw:
+        raw = last_frame(raw)
+    return colour_only(decode_line(raw[:LONGEST_FRAME_BYTES]))
+
+
+def last_frame(raw: bytes) -> bytes:
+    """The last frame of a redrawn line that is not blank."""
+    borders = [0]
+    ends = []
+    for match in _DRAWN_OVER.finditer(raw):
+        ends.append(match.start())
+        borders.append(match.end())
+    ends.append(len(raw))
+    for start, end in list(zip(borders, ends, strict=True))[: -MOST_REDRAWS - 1 : -1]:
+        if not _is_blank(raw[start:end]):
+            return raw[start:end]
+    return raw[borders[-1] :]
+
+
+def level_of(text: str) -> Level | None:
+    """Whether a line tells of an error (a traceback and its frames included) or a warning, or labels itself as news."""
+    if not _LETTERS.search(text):
+        return None
+    if _ERROR.search(text) or _FRAME_OF_TRACEBACK.match(text):
+        return "error"
+    if _WARNING.search(text):
+        return "warning"
+    return "info" if _INFO.search(text) else None
+
+
+def begins_error(text: str) -> bool:
+    """Whether to stop at this line on the way from error to error: not at every frame of a traceback."""
+    return _ERROR.search(text) is not None
+
+
+def _is_blank(frame: bytes) -> bool:
+    match = _BLANK.match(frame)
+    return match is not None and match.end() == len(frame)

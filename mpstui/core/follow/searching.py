@@ -1,0 +1,185 @@
+"""Searching a file of any size for a pattern or for errors, forwards and backwards, block by block."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from .budget import Budget
+from .line import LogLine, begins_error
+from .pieces import Piece, PieceFinder
+
+BLOCK_BYTES = 1 << 20
+Maker = Callable[[Piece], LogLine]
+
+_ESCAPE = b"\x1b"
+_SIGNS_OF_ERROR = (
+    *(
+        b"rror",
+        b"RROR",
+        b"xception",
+        b"Interrupt",
+        b"Traceback",
+        b"FATAL",
+        b"CRITICAL",
+        b"ssertion",
+        b"fault",
+        b"illed",
+    ),
+    *(b"bort", b"terminate called", b"core dumped", b"out of memory", b"No space left"),
+)
+
+
+class Hint(Protocol):
+    """Finds in raw bytes every line worth a look, and some that are not: most of a file is never made into lines."""
+
+    def serves(self, data: bytes) -> bool:
+        """Whether a line of ``data`` can only match if its bytes do.
+
+        Escapes may cut a word in two, redraws move where a line begins, and beyond ASCII a byte is no character.
+        """
+        ...
+
+    def positions(self, data: bytes) -> Iterable[int]:
+        """Where to look, in any order; one position a line is enough."""
+        ...
+
+
+class LiteralHint:
+    """Plain words, any of them: many times faster than a regular expression."""
+
+    def __init__(self, words: Sequence[bytes], *, ignore_case: bool = False) -> None:
+        self._words = [word.lower() for word in words] if ignore_case else words
+        self._ignore_case = ignore_case
+
+    def serves(self, data: bytes) -> bool:
+        """See :class:`Hint`."""
+        return _ESCAPE not in data
+
+    def positions(self, data: bytes) -> Iterator[int]:
+        """See :class:`Hint`."""
+        where = data.lower() if self._ignore_case else data
+        for word in self._words:
+            at = where.find(word)
+            while at >= 0:
+                yield at
+                line_end = where.find(b"\n", at)
+                at = where.find(word, line_end) if line_end >= 0 else -1
+
+
+class PatternHint:
+    """A regular expression, matched over bytes."""
+
+    def __init__(self, pattern: str) -> None:
+        self._anchored = re.search(r"[\^$]|\\[AZbB]", pattern) is not None
+        self._raw = re.compile(pattern.encode(errors="replace"), re.IGNORECASE | re.MULTILINE)
+
+    def serves(self, data: bytes) -> bool:
+        """See :class:`Hint`."""
+        return data.isascii() and _ESCAPE not in data and not (self._anchored and b"\r" in data)
+
+    def positions(self, data: bytes) -> Iterator[int]:
+        """See :class:`Hint`."""
+        at = 0
+        while (match := self._raw.search(data, at)) is not None:
+            yield match.start()
+            at = data.find(b"\n", match.start()) + 1
+            if not at:
+                return
+
+
+def hint_for(pattern: str) -> Hint:
+    """The fastest hint that misses no line."""
+    literal = re.escape(pattern).replace("\\ ", " ").replace("\\-", "-") == pattern
+    if literal and pattern.isascii():
+        return LiteralHint([pattern.encode()], ignore_case=True)
+    return PatternHint(pattern)
+
+
+class Search:
+    """One search. ``stopped_at`` tells where a budget ended it: the place to go on from; None: it was finished."""
+
+    def __init__(self, finder: PieceFinder, make: Maker, budget: Budget) -> None:
+        self._finder = finder
+        self._make = make
+        self._budget = budget
+        self.stopped_at: int | None = None
+
+    def pattern(self, pattern: str, start: int, *, backwards: bool) -> LogLine | None:
+        """The next line that shows ``pattern``: a regular expression, else taken literally; case does not matter."""
+        if not pattern:
+            return None
+        text = compiled(pattern)
+        return self._run(hint_for(text.pattern), lambda line: text.search(line.text) is not None, start, backwards)
+
+    def error(self, start: int, *, backwards: bool) -> LogLine | None:
+        """The next line that begins to tell of an error."""
+        return self._run(LiteralHint(_SIGNS_OF_ERROR), lambda line: begins_error(line.text), start, backwards)
+
+    def _run(self, hint: Hint, wanted: Callable[[LogLine], bool], start: int, backwards: bool) -> LogLine | None:
+        for piece in self._backwards(hint, start) if backwards else self._forwards(hint, start):
+            line = self._make(piece)
+            if wanted(line) or (line.hidden_characters and self._hides(hint, piece)):
+                return line
+        return None
+
+    def _hides(self, hint: Hint, piece: Piece) -> bool:
+        """Whether the part of a long line that is not shown matches."""
+        return next(iter(hint.positions(self._finder.read(*piece))), None) is not None
+
+    def _forwards(self, hint: Hint, start: int) -> Iterator[Piece]:
+        """Pieces from ``start`` on that may hold a match."""
+        begin = self._finder.next_start(start)
+        while begin < self._finder.size:
+            end = self._block_end(begin)
+            yield from self._candidates(hint, begin, end)
+            begin = end
+            if self._budget.spent and begin < self._finder.size:
+                self.stopped_at = begin
+                return
+
+    def _backwards(self, hint: Hint, start: int) -> Iterator[Piece]:
+        """Pieces that begin before ``start`` and may hold a match, last first."""
+        end = self._finder.next_start(start)
+        while end > self._finder.begin:
+            begin = self._finder.next_start(max(self._finder.begin, end - BLOCK_BYTES))
+            if begin >= end:
+                begin = self._finder.start_before(end)
+            yield from reversed(list(self._candidates(hint, begin, end)))
+            end = begin
+            if self._budget.spent and end > self._finder.begin:
+                self.stopped_at = end
+                return
+
+    def _block_end(self, begin: int) -> int:
+        reach = begin + BLOCK_BYTES
+        if reach >= self._finder.size:
+            return self._finder.size
+        end = self._finder.next_start(reach)
+        return end if end > begin else self._finder.end_after(begin)
+
+    def _candidates(self, hint: Hint, begin: int, end: int) -> Iterator[Piece]:
+        data = self._finder.read(begin, end)
+        if not hint.serves(data):
+            yield from _split(data, begin)
+            return
+        starts = {data.rfind(b"\n", 0, at) + 1 for at in hint.positions(data)}
+        for start in sorted(starts):
+            yield Piece(begin + start, begin + (data.find(b"\n", start) + 1 or len(data)))
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """The pattern as a regular expression; what is none is taken literally."""
+    try:
+        return re.compile(pattern, re.IGNORECASE)
+    except re.error:
+        return re.compile(re.escape(pattern), re.IGNORECASE)
+
+
+def _split(data: bytes, begin: int) -> Iterator[Piece]:
+    position = 0
+    while position < len(data):
+        stop = data.find(b"\n", position) + 1 or len(data)
+        yield Piece(begin + position, begin + stop)
+        position = stop
