@@ -1,0 +1,57 @@
+"""Small programs for the commands to start, and the commands as a person starts them: in a process of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.waiting import wait_until
+
+STEPS = """\
+import sys, time
+print("arguments:", sys.argv[1:], flush=True)
+for step in range(int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 600):
+    print("epoch 1 step", step, "loss", 1 / (step + 1), flush=True)
+    time.sleep(0.05)
+"""
+
+
+def mpstui(*words: str, env: dict[str, str] | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run one command to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "mpstui", *words],
+        env={**os.environ, **(env or {})},
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def ok(*words: str, env: dict[str, str] | None = None, cwd: Path | None = None) -> str:
+    """The output of a command that must exit with 0."""
+    done = mpstui(*words, env=env, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def as_json(*words: str, env: dict[str, str] | None = None, cwd: Path | None = None) -> Any:
+    """The JSON of a command that must exit with 0."""
+    return json.loads(ok(*words, "--json", env=env, cwd=cwd))
+
+
+def state_of(run: str) -> str:
+    return str(as_json("show", run)["state"])
+
+
+def wait_for_state(run: str, state: str) -> None:
+    wait_until(lambda: state_of(run) == state, what=f"{run} to be {state}")
+
+
+def run_folder(run: str) -> Path:
+    return Path(os.environ["MPSTUI_HOME"]) / "runs" / run

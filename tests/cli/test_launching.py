@@ -1,0 +1,167 @@
+"""Launching from the command line: what is started is what was asked, and mistakes start nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.programs import STEPS, as_json, mpstui, ok, run_folder
+
+PROFILE = 'name = "Steps"\ncommand = ["{python}", "steps.py", "3"]\n[args]\nepochs = 2\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "steps.py").write_text(STEPS)
+    (tmp_path / "steps.toml").write_text(PROFILE)
+    return tmp_path
+
+
+def runs_started() -> list[str]:
+    runs = Path(os.environ["MPSTUI_HOME"]) / "runs"
+    return sorted(entry.name for entry in runs.iterdir()) if runs.exists() else []
+
+
+def test_launch_wait_logs(folder: Path) -> None:
+    run = as_json("launch", "./steps.toml", "--set", "epochs=7", cwd=folder)["run"]
+    assert ok("wait", run, "--timeout", "30").startswith(f"{run}: finished")
+    assert ok("logs", run).splitlines()[0] == "arguments: ['3', '--epochs', '7']"
+    row = as_json("ps")[0]
+    assert (row["run"], row["name"], row["profile"], row["state"]) == (run, "Steps", "steps", "finished")
+    assert row["exit"] == {"code": 0, "signal": None, "cause": None, "requested_by": None}
+    assert row["epochs"] is None
+
+
+def test_any_command_keeps_its_words(folder: Path) -> None:
+    words = ["a b", "$HOME", "`id`", "it's", "--device", "--", '"', "*", "--json"]
+    script = "import json, sys; print(json.dumps(sys.argv[1:]))"
+    run = ok("run", "--name", "quoting", "--", sys.executable, "-c", script, *words, cwd=folder).strip()
+    ok("wait", run, "--timeout", "30")
+    assert json.loads(ok("logs", run)) == words
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (
+            ["launch", "./bad.toml"],
+            ["bad.toml:1:", "`comand`", "did you mean `command`?", "bad.toml:3:", "`grace_seconds`?"],
+        ),
+        (["launch", "stps"], ["there is no profile 'stps'"]),
+        (["launch", "./steps.toml", "--set", "epochs"], ["KEY=VALUE"]),
+        (["launch", "./steps.toml", "--set", "epoch=1"], ["did you mean 'epochs'"]),
+        (["launch", "./steps.toml", "--set", "epochs=x"], ["is a number"]),
+        (["launch", "./steps.toml", "--device", "msp"], ["there is no device 'msp'", "did you mean 'mps'"]),
+        (["launch", "./steps.toml", "--recipe", "sfe"], ["did you mean 'safe'"]),
+        (["launch", "./gone.toml"], ["gone.toml"]),
+        (["launch", "./nothing.toml"], ["nothing.toml:1: ", "no-such-program"]),
+        (
+            ["run", "--device", "mps", "--", sys.executable, "steps.py", "--device", "mps"],
+            ["no mps device", "--device cpu"],
+        ),
+        (["run", "--", "no-such-program"], ["no-such-program"]),
+        (["run"], ["no command"]),
+        (["launch", "./steps.toml", "--after", "nobody"], ["there is no run 'nobody'"]),
+        (["launch", "./steps.toml", "--env", "A-B=1"], ["NAME=VALUE"]),
+        (["lanch"], ["did you mean `mpstui launch`?"]),
+    ],
+    ids=lambda value: " ".join(value[:2])[:40] if value and isinstance(value, list) else None,
+)
+@pytest.mark.skipif(sys.platform == "darwin", reason="a Mac has MPS")
+def test_wrong_use_exits_with_2_and_starts_nothing(folder: Path, words: list[str], parts: list[str]) -> None:
+    (folder / "bad.toml").write_text('comand = ["x"]\n[stop]\ngrace = 3\n')
+    (folder / "nothing.toml").write_text('command = ["no-such-program"]\n')
+    done = mpstui(*words, cwd=folder)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    for part in parts:
+        assert part in done.stderr
+    assert runs_started() == []
+
+
+def test_an_ambiguous_run_lists_the_candidates(folder: Path) -> None:
+    ids = [ok("run", "--name", name, "--", "true", cwd=folder).strip() for name in ("one", "two")]
+    done = mpstui("show", ids[0][:4])
+    assert done.returncode == 2
+    assert all(run in done.stderr for run in ids)
+
+
+def test_secrets_never_touch_the_disk(folder: Path) -> None:
+    (folder / "steps.py").write_text("import os; print(len(os.environ['HF_TOKEN'] + os.environ['MY_API_KEY']))\n")
+    (folder / "steps.toml").write_text(
+        'command = ["{python}", "steps.py"]  # hf_profile_secret\n[env]\nHF_TOKEN = "hf_profile_secret"\n'
+        'DATABASE = "postgres://me:urlpassw0rd@host/db"\n'
+    )
+    run = as_json("launch", "./steps.toml", cwd=folder, env={"MY_API_KEY": "caller_secret_1"})["run"]
+    ok("wait", run, "--timeout", "30")
+    assert ok("logs", run).strip() == str(len("hf_profile_secret") + len("caller_secret_1"))
+    everything = b"".join(path.read_bytes() for path in run_folder(run).rglob("*") if path.is_file())
+    for secret in (b"hf_profile_secret", b"caller_secret_1", b"urlpassw0rd"):
+        assert secret not in everything
+    assert {"HF_TOKEN", "MY_API_KEY", "DATABASE"} <= set(
+        json.loads((run_folder(run) / "spec.json").read_text())["secret_env"]
+    )
+
+
+def test_a_foreign_script_in_another_virtual_environment(folder: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
+    (folder / "foreign.py").write_text(
+        "import importlib.util, sys\n"
+        "assert importlib.util.find_spec('mpstui') is None and importlib.util.find_spec('trainer') is None\n"
+        "print('prefix', sys.prefix)\nprint('Epoch 1/2 loss: 0.5')\nprint('Epoch 2/2 loss: 0.25')\n"
+    )
+    (folder / "foreign.toml").write_text(
+        'command = ["{python}", "foreign.py"]\npython = "venv/bin/python"\nagent = true\n[args]\nlr = 0.1\n'
+    )
+    run = as_json("launch", "./foreign.toml", cwd=folder)["run"]
+    ok("wait", run, "--timeout", "30")
+    assert f"prefix {folder / 'venv'}" in ok("logs", run)
+    shown = as_json("show", run)
+    assert (shown["epoch"], shown["epochs"], shown["loss"]) == (2, 2, 0.25)
+
+
+def test_a_sweep_is_every_combination_one_after_the_other(folder: Path) -> None:
+    found = as_json("launch", "./steps.toml", "--sweep", "epochs=1,2", "--sweep", "seed=5,6", cwd=folder)
+    assert len(found["runs"]) == 4
+    specs = [json.loads((run_folder(run) / "spec.json").read_text()) for run in found["runs"]]
+    assert [spec["launch"]["variants"]["auto"]["argv"][-4:] for spec in specs] == [
+        ["--epochs", epochs, "--seed", seed] for epochs in "12" for seed in "56"
+    ]
+    assert {spec["queue"]["group"] for spec in specs} == {"sweep"}
+    for run in found["runs"]:
+        ok("wait", run, "--timeout", "60")
+
+
+def test_after_waits_for_the_other_run(folder: Path) -> None:
+    first = ok("run", "--name", "first", "--", sys.executable, "steps.py", "10", cwd=folder).strip()
+    second = ok("run", "--name", "second", "--after", "first:any", "--", "true", cwd=folder).strip()
+    ok("wait", second, "--timeout", "60")
+    assert as_json("show", first)["ended"] <= as_json("show", second)["started"]
+
+
+def test_profiles_are_listed_shown_checked_and_saved(folder: Path) -> None:
+    assert any(entry["name"] == "quickstart" for entry in as_json("profiles", cwd=folder))
+    script = ok("profiles", "./steps.toml", "--shell", cwd=folder)
+    done = subprocess.run(["sh"], input=script, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("arguments: ['3', '--epochs', '2']")
+    assert "nothing is wrong" in ok("profiles", "check", "./steps.toml", cwd=folder)
+    run = as_json("launch", "./steps.toml", "--set", "epochs=9", cwd=folder)["run"]
+    path = Path(as_json("profiles", "save", run, "mine")["path"])
+    again = mpstui("profiles", "save", run, "mine")
+    assert (again.returncode, "already" in again.stderr) == (2, True)
+    assert "epochs = 9" in path.read_text()
+    other = as_json("launch", "mine", cwd=folder.parent)["run"]
+    ok("wait", other, "--timeout", "30")
+    assert ok("logs", other).startswith("arguments: ['3', '--epochs', '9']")
+
+
+def test_check_lists_every_mistake(folder: Path) -> None:
+    (folder / "bad.toml").write_text('command = ["{python}", "stps.py"]\ncwd = "nowhere"\n')
+    done = mpstui("profiles", "check", "./bad.toml", "--json", cwd=folder)
+    assert done.returncode == 2
+    assert [(one["line"], one["key"]) for one in json.loads(done.stdout)["problems"]] == [(2, "cwd")]
