@@ -17,6 +17,11 @@ from mpstui.core.telemetry.robust import Point, is_growing, slope
 Limit = Literal["device", "footprint", "system"]
 Amounts: TypeAlias = tuple[int | None, int | None]
 
+_WORDS: dict[Limit, str] = {
+    "device": "Device memory",
+    "footprint": "The footprint of the training",
+    "system": "System memory",
+}
 SWAP_ALARM_BYTES = 2**30
 SWAP_ALARM_SECONDS = 60.0
 TIGHT_FRACTION = 0.9
@@ -184,7 +189,7 @@ def _warnings(recent: Sequence[MemoryPoint], nearest: Limit, fraction: float) ->
     elif now.pressure == "warn":
         yield "The system is short of memory."
     if fraction >= TIGHT_FRACTION:
-        yield f"The {nearest} memory is {fraction:.0%} of its limit."
+        yield f"{_WORDS[nearest]} is at {fraction:.0%} of its limit."
     grown = _swap_growth(recent)
     if grown is not None and grown >= SWAP_ALARM_BYTES:
         yield f"Swap grew by {grown / 2**30:.1f} GiB within {SWAP_ALARM_SECONDS:.0f} s: the machine may freeze."

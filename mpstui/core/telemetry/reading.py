@@ -56,8 +56,12 @@ class Reader:
 
     def start(self, request: Request) -> None:
         """Begin a reading if one is due; never a second one beside one that still hangs."""
-        if self._call is None and self._due(request):
+        if self._call is not None or not self._due(request):
+            return
+        try:
             self._call = _Call(self.source, request, self._clock.monotonic())
+        except RuntimeError as error:  # the system gives us no more threads
+            self._fail(error)
 
     def finish(self) -> None:
         """Take the reading that was started, waiting for it until the source's deadline at most."""
@@ -122,14 +126,14 @@ class _Call:
         self.request = request
         self.started = started
         self.facts = Facts()
-        self.error: Exception | None = None
+        self.error: Exception | None = SourceError("the reading was given up")
         self.late = False
         self.ended = threading.Event()
         threading.Thread(target=self._run, args=(source,), name=f"telemetry {source.name}", daemon=True).start()
 
     def _run(self, source: Source) -> None:
         try:
-            self.facts = checked(source.read(self.request))
+            self.facts, self.error = checked(source.read(self.request)), None
         except Exception as error:  # noqa: BLE001 - a source may raise anything; it becomes the reason shown to the user
             self.error = error
         finally:

@@ -22,8 +22,9 @@ def test_steady_power() -> None:
 
 
 def test_rising_power_is_cut_at_the_span() -> None:
-    found = energy([PowerPoint(0.0, 0.0), PowerPoint(20.0, 200.0)], 5.0, 15.0)
-    assert found.watt_hours == pytest.approx(100.0 * 10 / 3600)
+    found = energy([PowerPoint(1000.0, 0.0), PowerPoint(1020.0, 200.0)], 1005.0, 1010.0)
+    assert found.watt_hours == pytest.approx(75.0 * 5 / 3600)
+    assert found.measured_fraction == 1.0
 
 
 def test_a_gap_is_not_filled_in() -> None:

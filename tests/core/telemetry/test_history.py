@@ -131,6 +131,16 @@ def test_decimation_keeps_extremes_count_and_mean(values: list[float], capacity:
     assert [bucket.time for bucket in buckets] == sorted(bucket.time for bucket in buckets)
 
 
+def test_the_mean_of_merged_buckets_weighs_every_point_alike() -> None:
+    series = DecimatedSeries(8)
+    values = [float(at * at % 97) for at in range(300)]
+    for at, value in enumerate(values):
+        series.append(float(at), value)
+    total = sum(bucket.mean * bucket.count for bucket in series.buckets())
+    assert total == pytest.approx(sum(values))
+    assert series.buckets()[0].mean == pytest.approx(sum(values[:64]) / 64)
+
+
 def test_unknown_values_leave_a_gap() -> None:
     series = DecimatedSeries()
     for value in (1.0, None, math.nan, 3.0):

@@ -109,6 +109,16 @@ def test_a_hanging_source_costs_its_timeout_once_and_does_not_pile_up() -> None:
     assert sampler.sample().system.cpu_percent == 50.0
 
 
+def test_a_system_out_of_threads_is_a_reason_and_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    sampler = Sampler([ScriptedSource(lambda request: cpu(1.0))], FakeClock())
+    assert sampler.sample().system.cpu_percent is None
+    assert "can't start new thread" in sampler.reasons()["scripted"]
+
+
 def test_the_first_source_that_knows_a_field_wins_and_is_named() -> None:
     first = ScriptedSource(lambda request: Facts(gpus=(GpuSample(busy_percent=40.0),)), name="ioreg")
     second_gpu = GpuSample(busy_percent=99.0, power_watts=12.0)
@@ -211,13 +221,26 @@ def test_a_worker_whose_id_is_used_again_counts_from_its_own_start() -> None:
 
 def test_a_new_tree_is_read_at_once_and_gets_no_share_from_its_past() -> None:
     clock = FakeClock()
-    table = table_of({5: process(1), 8: process(1, cpu_seconds=5000.0)}, {8: process(1, cpu_seconds=5000.0)})
+    table = table_of({5: process(1)}, {5: process(1), 8: process(1, cpu_seconds=5000.0)})
     sampler = Sampler([], clock, table)
     sampler.sample({"old": (5,)})
     clock.advance(0.1)
     tree = sampler.sample({"new": (8,)}).trees["new"]
     assert tree.process_count == 1
     assert tree.cpu_percent is None
+
+
+def test_a_failing_per_process_source_is_not_asked_at_every_sample() -> None:
+    def read(request: Request) -> Facts:
+        raise SourceError("denied")
+
+    clock = FakeClock()
+    source = ScriptedSource(read, "denied", ("footprint_bytes",), per_process=True)
+    sampler = Sampler([source], clock, table_of(*[{5: process(1)}] * 10))
+    for _ in range(10):
+        sampler.sample({"run": (5,)})
+        clock.advance(0.1)
+    assert source.calls == 1
 
 
 def footprints(known: dict[int, int | None]) -> ScriptedSource:

@@ -201,7 +201,15 @@ def test_macmon_line_that_is_no_object(line: str) -> None:
     assert macmon.parse_line(line) is None
 
 
-@pytest.mark.parametrize("line", ["{}", '{"temp":3,"memory":[],"gpu_usage":"x","gpu_power":"1"}', '{"gpu_usage":[]}'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{}",
+        '{"sys_power":true,"gpu_power":true}',
+        '{"temp":3,"memory":[],"gpu_usage":"x","gpu_power":"1"}',
+        '{"gpu_usage":[]}',
+    ],
+)
 def test_macmon_line_without_known_fields_is_all_unknown(line: str) -> None:
     facts = macmon.parse_line(line)
     assert facts is not None
