@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -9,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from mpstui.cli.main import main
 from tests.waiting import wait_until
 
 STEPS = """\
@@ -45,8 +48,17 @@ def as_json(*words: str, env: dict[str, str] | None = None, cwd: Path | None = N
     return json.loads(ok(*words, "--json", env=env, cwd=cwd))
 
 
+def told(*words: str) -> Any:
+    """The JSON of a reading command, asked inside this process: for asking again and again."""
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        assert main([*words, "--json"]) == 0
+    return json.loads(output.getvalue())
+
+
 def state_of(run: str) -> str:
-    return str(as_json("show", run)["state"])
+    """Where a run is now."""
+    return str(told("show", run)["state"])
 
 
 def wait_for_state(run: str, state: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.programs import STEPS, as_json, mpstui, ok, run_folder
+from tests.cli.programs import STEPS, as_json, mpstui, ok, run_folder, told
 
 PROFILE = 'name = "Steps"\ncommand = ["{python}", "steps.py", "3"]\n[args]\nepochs = 2\n'
 
@@ -121,7 +121,7 @@ def test_a_foreign_script_in_another_virtual_environment(folder: Path) -> None:
     run = as_json("launch", "./foreign.toml", cwd=folder)["run"]
     ok("wait", run, "--timeout", "30")
     assert f"prefix {folder / 'venv'}" in ok("logs", run)
-    shown = as_json("show", run)
+    shown = told("show", run)
     assert (shown["epoch"], shown["epochs"], shown["loss"]) == (2, 2, 0.25)
 
 
@@ -141,7 +141,7 @@ def test_after_waits_for_the_other_run(folder: Path) -> None:
     first = ok("run", "--name", "first", "--", sys.executable, "steps.py", "10", cwd=folder).strip()
     second = ok("run", "--name", "second", "--after", "first:any", "--", "true", cwd=folder).strip()
     ok("wait", second, "--timeout", "60")
-    assert as_json("show", first)["ended"] <= as_json("show", second)["started"]
+    assert told("show", first)["ended"] <= told("show", second)["started"]
 
 
 def test_profiles_are_listed_shown_checked_and_saved(folder: Path) -> None:

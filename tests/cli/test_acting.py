@@ -1,0 +1,170 @@
+"""Acting from the command line: each command waits for the answer, prints it, and exits with what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpstui.wire import locks
+from mpstui.wire.rundir import RunDir
+from tests.cli.programs import STEPS, as_json, mpstui, ok, run_folder, state_of, told, wait_for_state
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "steps.py").write_text(STEPS)
+    return tmp_path
+
+
+def start(folder: Path, *words: str, name: str = "steps", env: dict[str, str] | None = None) -> str:
+    """A run that prints a step each 50 ms and has printed its first one."""
+    command = ("run", "--name", name, "--no-agent", "--", sys.executable, "steps.py", *words)
+    run = ok(*command, cwd=folder, env=env).strip()
+    output = run_folder(run) / "attempts/1/output.log"
+    wait_until(lambda: output.exists() and b"step 0" in output.read_bytes(), what="the first step")
+    return run
+
+
+def test_pause_continue_stop(folder: Path) -> None:
+    run = start(folder)
+    ok("pause", run)
+    assert told("show", run)["health"] == "paused"
+    assert mpstui("pause", run).returncode == 1
+    ok("continue", run)
+    ok("stop", run)
+    shown = told("show", run)
+    assert (shown["state"], shown["exit"]["signal"]) == ("stopped", signal.SIGTERM)
+    again = mpstui("stop", run)
+    assert again.returncode == 1
+    assert "it is not running (stopped)" in again.stderr
+    assert mpstui("wait", run).returncode == 1
+
+
+def test_kill_and_restart(folder: Path) -> None:
+    run = start(folder, "--device", "cpu")
+    ok("kill", run)
+    assert state_of(run) == "killed"
+    ok("restart", run)
+    wait_for_state(run, "running")
+    assert told("show", run)["attempt"] == 2
+    ok("kill", run)
+
+
+def test_restart_of_a_running_run_with_other_arguments(folder: Path) -> None:
+    (folder / "p.toml").write_text('command = ["{python}", "steps.py"]\n[args]\nlr = 1\nkeep = "a"\n')
+    run = as_json("launch", "./p.toml", cwd=folder)["run"]
+    wait_for_state(run, "running")
+    ok("restart", run, "--set", "lr=2")
+    wait_until(lambda: told("show", run)["attempt"] == 2, what="attempt 2")
+    ok("restart", run, "--set", "keep=b")
+    wait_until(lambda: told("show", run)["attempt"] == 3, what="attempt 3")
+    assert told("show", run)["argv"][-4:] == ["--lr", "2", "--keep", "b"]
+    ok("kill", run)
+
+
+def test_a_restart_from_another_shell_says_which_secret_it_lacks(folder: Path) -> None:
+    run = start(folder, "1", env={"MY_API_KEY": "x" * 9, "OMP_NUM_THREADS": "3"})
+    ok("wait", run, "--timeout", "30")
+    ok("restart", run)
+    wait_until(lambda: told("show", run)["attempt"] == 2, what="attempt 2")
+    assert any("MY_API_KEY" in event["text"] for event in told("show", run)["events"])
+    launched = json.loads((run_folder(run) / "attempts/2/launch.json").read_text())
+    assert launched["env"]["OMP_NUM_THREADS"] == "3"
+    ok("wait", run, "--timeout", "30")
+
+
+def test_refusals_name_the_reason(folder: Path) -> None:
+    run = start(folder)
+    assert "does not answer requests" in mpstui("clear-cache", run).stderr
+    answer = mpstui("clear-cache", run, "--json")
+    assert (answer.returncode, json.loads(answer.stdout)["ok"]) == (1, False)
+    assert "cannot be told to use cpu" in mpstui("restart", run, "--device", "cpu").stderr
+    assert "there is no checkpoint" in mpstui("restart", run, "--from", "gone.pt").stderr
+    assert mpstui("restart", run, "--device", "gpu").returncode == 2
+    assert state_of(run) == "running"
+    ok("kill", run)
+
+
+def test_an_action_revives_a_supervisor_that_was_killed(folder: Path) -> None:
+    run = start(folder)
+    status = json.loads((run_folder(run) / "status.json").read_text())
+    os.kill(status["supervisor"][0], signal.SIGKILL)
+    lock = RunDir(run_folder(run)).supervisor_lock
+    wait_until(lambda: not locks.is_held(lock), what="the supervisor to be gone")
+    assert state_of(run) == "unsupervised"
+    ok("stop", run, "--timeout", "40")
+    assert state_of(run) == "stopped"
+
+
+def test_two_clients_at_once_stop_one_run(folder: Path) -> None:
+    run = start(folder)
+    words = [sys.executable, "-m", "mpstui", "stop", run, "--json"]
+    both = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+    codes = {client.wait(60) for client in both}
+    for client in both:
+        client.communicate()
+    assert 0 in codes
+    assert state_of(run) == "stopped"
+
+
+def test_wait_gives_up_in_time(folder: Path) -> None:
+    run = start(folder)
+    done = mpstui("wait", run, "--timeout", "0.2")
+    assert (done.returncode, "has not ended within" in done.stderr) == (1, True)
+    ok("kill", run)
+
+
+def test_logs_follow_to_the_end_and_through_a_truncation(folder: Path) -> None:
+    (folder / "cut.py").write_text(
+        "import os, time\nprint('before ' * 2000, flush=True)\n"
+        "while not os.path.exists('go'): time.sleep(0.02)\nprint('the last words', end='', flush=True)\n"
+    )
+    run = ok("run", "--no-agent", "--", sys.executable, "cut.py", cwd=folder).strip()
+    words = [sys.executable, "-m", "mpstui", "logs", "-f", run]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as follower:
+        assert follower.stdout is not None
+        assert follower.stdout.readline().startswith("before")
+        os.truncate(run_folder(run) / "attempts/1/output.log", 0)
+        (folder / "go").touch()
+        rest, complaints = follower.communicate(timeout=30)
+    assert rest == "the last words"
+    assert follower.returncode == 0
+    assert "Traceback" not in complaints
+
+
+def test_logs_of_one_attempt_and_its_last_lines(folder: Path) -> None:
+    run = start(folder, "3")
+    ok("wait", run, "--timeout", "30")
+    assert ok("logs", run, "-n", "2").count("\n") == 2
+    assert ok("logs", run, "-n", "99").startswith("arguments")
+    assert mpstui("logs", run, "--attempt", "7").returncode == 2
+
+
+def test_names_cannot_steer_the_terminal(folder: Path) -> None:
+    run = start(folder, "1", name="evil\x1b[2J\x1b]0;title\x07\nsecond line")
+    ok("wait", run, "--timeout", "30")
+    for words in (["ps"], ["show", run], ["stop", run], ["wait", run], ["profiles", "check", "no\x1b[2Jname"]):
+        done = mpstui(*words)
+        assert "\x1b" not in done.stdout + done.stderr
+        assert "\x07" not in done.stdout + done.stderr
+
+
+def test_ps_never_tells_a_settled_run_from_a_stale_cache(folder: Path) -> None:
+    run = start(folder, "2")
+    ok("wait", run, "--timeout", "30")
+    assert as_json("ps")[0]["state"] == told("ps")[0]["state"] == "finished"
+    assert (Path(os.environ["MPSTUI_HOME"]) / "cache" / "ps.json").exists()
+    ok("restart", run)
+    wait_until(lambda: told("ps")[0]["attempt"] == 2, what="attempt 2 in ps")
+    ok("wait", run, "--timeout", "30")
+    row = told("ps")[0]
+    assert (row["state"], row["attempts"]) == ("finished", 2)
+    (Path(os.environ["MPSTUI_HOME"]) / "cache" / "ps.json").write_text("{torn")
+    assert told("ps")[0] == row

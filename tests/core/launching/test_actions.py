@@ -1,0 +1,194 @@
+"""Actions are requests; what cannot work is refused with one honest sentence; nobody is left without a supervisor."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpstui.core.errors import OperationError, UsageError
+from mpstui.core.home import Home
+from mpstui.core.launching import Actions, LaunchChoice, availability, edit_choice, plan
+from mpstui.core.launching.launches import spec_json
+from mpstui.core.profiles import Profile
+from mpstui.core.runs.snapshot import Health, RunSnapshot, State
+from mpstui.wire import atomic, locks, requests
+from mpstui.wire.records import Ack, Request
+from mpstui.wire.rundir import RunDir, create_run_dir
+
+from .conftest import linux
+
+Build = Callable[[str], Profile]
+TEXT = 'command = ["{python}", "train.py"]\n[args]\nlr = 1\n[env]\nHF_TOKEN = "hf_fromprofile"\n'
+RESUME = (
+    '[resume]\nargs = ["--resume", "{checkpoint}"]\ncheckpoints = "*.pt"\n[device_args]\ncpu = ["--device", "cpu"]\n'
+)
+
+
+class Starts:
+    """Stands in for the supervisor's start and remembers each one."""
+
+    def __init__(self) -> None:
+        self.environs: list[Mapping[str, str]] = []
+
+    def __call__(self, run: RunDir, environ: Mapping[str, str]) -> None:
+        self.environs.append(environ)
+
+
+class Bench:
+    """One run on disk, and actions on it with a clock of our own."""
+
+    def __init__(self, home: Home, choice: LaunchChoice, environ: Mapping[str, str]) -> None:
+        self.home = home
+        self.now = 1000.0
+        made = plan(choice, environ={**environ, "PATH": "/usr/bin:/bin"}, machine=linux())
+        self.run = create_run_dir(home.runs, made.name, self.now)
+        atomic.write_json(self.run.spec, spec_json(made, self.run, self.now))
+        self.starts = Starts()
+        self.actions = self.acting({"PATH": "/usr/bin:/bin"})
+
+    def acting(self, environ: Mapping[str, str]) -> Actions:
+        return Actions(self.home, environ, lambda: self.now, machine=linux(), start=self.starts)
+
+    def snapshot(self, state: State = State.RUNNING, **known: Any) -> RunSnapshot:
+        return RunSnapshot(
+            run=self.run.run, name="net", dir=self.run.path, state=state, seen=self.now, attempt=1, **known
+        )
+
+    def written(self, request: Request) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.run.request(request.id).read_text())
+        return found
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "state", tmp_path / "config")
+
+
+@pytest.fixture
+def bench(home: Home, profile_of: Build) -> Bench:
+    return Bench(home, LaunchChoice(profile_of(TEXT + RESUME), sets={"lr": "2"}), {"WANDB_API_KEY": "w" * 8})
+
+
+def test_a_request_names_its_attempt_and_wakes_a_supervisor(bench: Bench) -> None:
+    request = bench.actions.stop(bench.snapshot(), force=True)
+    written = bench.written(request)
+    assert (written["action"], written["attempt"], written["options"]) == ("stop", 1, {"force": True})
+    assert len(bench.starts.environs) == 1
+
+
+def test_a_living_supervisor_is_left_alone(bench: Bench) -> None:
+    held = locks.acquire(bench.run.supervisor_lock)
+    assert held is not None
+    bench.actions.kill(bench.snapshot())
+    assert bench.starts.environs == []
+    locks.release(held)
+
+
+def test_an_unanswered_request_wakes_a_supervisor_again_but_not_all_the_time(bench: Bench) -> None:
+    request = bench.actions.pause(bench.snapshot())
+    for bench.now in (1000.1, 1000.5, 1001.5, 1001.6):
+        assert bench.actions.answer(bench.run.path, request.id) is None
+    assert len(bench.starts.environs) == 2
+    requests.answer(bench.run, Ack(request.id, True, "supervisor", bench.now, "paused"))
+    found = bench.actions.answer(bench.run.path, request.id)
+    assert found is not None
+    assert found.text == "paused"
+
+
+def test_a_restart_takes_secrets_from_the_profile_and_names_the_rest(bench: Bench) -> None:
+    bench.actions.restart(bench.snapshot(State.FAILED))
+    assert bench.starts.environs[0]["HF_TOKEN"] == "hf_fromprofile"
+    assert "WANDB_API_KEY" in bench.run.events.read_text()
+    bench.acting({"WANDB_API_KEY": "again"}).restart(bench.snapshot(State.FAILED))
+    assert bench.run.events.read_text().count("WANDB_API_KEY") == 1
+
+
+def test_restart_options(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "a.pt").touch()
+    request = bench.actions.restart(bench.snapshot(), device="cpu", source=str(tmp_path / "a.pt"))
+    assert bench.written(request)["options"] == {"device": "cpu", "from": str(tmp_path / "a.pt")}
+    with pytest.raises(UsageError, match="no checkpoint"):
+        bench.actions.restart(bench.snapshot(), source="gone.pt")
+    with pytest.raises(OperationError, match="cannot be told to use mps"):
+        bench.actions.restart(bench.snapshot(), device="mps")
+
+
+def test_an_edited_restart_carries_its_template_and_can_be_edited_again(bench: Bench) -> None:
+    before = edit_choice(bench.snapshot(), bench.home)
+    assert (dict(before.sets), before.profile.args) == ({"lr": "2"}, {"lr": 1})
+    assert before.profile.env == {}
+    edited = LaunchChoice(before.profile, sets={"lr": "3"}, recipe="classic")
+    request = bench.actions.restart(bench.snapshot(), choice=edited)
+    options = bench.written(request)["options"]
+    assert options["launch"]["variants"]["auto"]["argv"][-2:] == ["--lr", "3"]
+    assert edit_choice(bench.snapshot(), bench.home).sets == {"lr": "2"}
+    atomic.write_json(bench.run.status, {"run": bench.run.run, "template": options["launch"]})
+    after = edit_choice(bench.snapshot(), bench.home)
+    assert (after.sets, after.recipe) == ({"lr": "3"}, "classic")
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "part"),
+    [
+        ("stop", State.FINISHED, "not running (finished)"),
+        ("kill", State.LOST, "not running (lost)"),
+        ("stop", State.WATCHED, "only watches it"),
+        ("stop", State.UNREADABLE, "cannot be read"),
+        ("pause", State.QUEUED, "has not been started yet"),
+        ("continue", State.RUNNING, "not paused"),
+        ("restart", State.QUEUED, "waits to be started"),
+        ("clear_cache", State.RUNNING, "does not answer requests"),
+        ("clear_cache", State.FINISHED, "not running"),
+    ],
+)
+def test_refusals(bench: Bench, action: str, state: State, part: str) -> None:
+    found = availability(bench.snapshot(state), action)
+    assert not found.ok
+    assert part in found.why
+
+
+@pytest.mark.parametrize(
+    ("action", "state"),
+    [
+        *[(action, State.RUNNING) for action in ("stop", "kill", "pause", "restart", "restart_cpu", "edit_restart")],
+        *[(action, State.FAILED) for action in ("restart", "restart_cpu", "edit_restart")],
+        ("stop", State.QUEUED),
+        ("stop", State.BACKING_OFF),
+        ("kill", State.STOP_FAILED),
+        ("stop", State.UNSUPERVISED),
+    ],
+)
+def test_what_can_work(bench: Bench, action: str, state: State) -> None:
+    assert availability(bench.snapshot(state), action).ok
+
+
+def test_clear_cache_needs_a_trainer_that_beats(bench: Bench) -> None:
+    beat = bench.run.attempt(1).heartbeat()
+    beat.parent.mkdir(parents=True)
+    beat.write_text("{}")
+    assert availability(bench.snapshot(), "clear_cache").ok
+    paused = bench.snapshot(health=Health.PAUSED)
+    assert "paused" in availability(paused, "clear_cache").why
+    assert availability(paused, "continue").ok
+    assert not availability(paused, "pause").ok
+
+
+def test_a_program_without_contracts_says_so(home: Home, profile_of: Build) -> None:
+    bare = Bench(home, LaunchChoice(profile_of('command = ["{python}", "train.py"]\n')), {})
+    assert "cannot be told to use cpu" in availability(bare.snapshot(), "restart_cpu").why
+    caution = availability(bare.snapshot(), "restart")
+    assert caution.ok
+    assert "from scratch" in caution.why
+    with pytest.raises(OperationError, match="no \\[resume\\]"):
+        bare.actions.restart(bare.snapshot(), source="best")
+
+
+def test_a_damaged_record_is_only_looked_at(bench: Bench) -> None:
+    bench.run.spec.write_text("{torn")
+    with pytest.raises(OperationError, match="cannot be read"):
+        bench.actions.stop(bench.snapshot())
+    assert list(bench.run.requests.iterdir()) == []
