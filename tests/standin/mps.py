@@ -15,11 +15,11 @@ what goes wrong, and when:
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 import time
-import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -39,30 +39,33 @@ METAL_ASSERTION = (
 )
 RECOMMENDED_BYTES = 21_474_836_480
 _LAYERS = {torch.nn.functional.linear, torch.nn.functional.conv1d, torch.nn.functional.conv2d}
-_CACHE_FACTOR = 2
+_CACHE_BYTES_A_STEP = 1 << 20
+_LARGEST_CACHE_BYTES = 256 << 20
 
 
 class Counters:
     """Metal's memory of this process, in bytes: what live tensors hold, and what the driver keeps besides."""
 
     def __init__(self) -> None:
-        self.allocated = 0
-        self.driver = 0
+        self._cached = 0
 
-    def track(self, tensor: torch.Tensor) -> None:
-        """Count a tensor's storage until it dies."""
-        storage = tensor.untyped_storage()
-        size = storage.nbytes()
-        self.allocated += size
-        self.driver = max(self.driver, self.allocated * _CACHE_FACTOR)
-        weakref.finalize(storage, self._release, size)
+    def allocated(self) -> int:
+        """What live tensors hold, each storage counted once."""
+        tensors = [item for item in gc.get_objects() if issubclass(type(item), torch.Tensor)]
+        storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}
+        return sum(storages.values())
+
+    def driver(self) -> int:
+        """What Metal holds for the process: live tensors and the cache."""
+        return self.allocated() + self._cached
+
+    def work(self) -> None:
+        """A backward pass leaves buffers in the cache."""
+        self._cached = min(_LARGEST_CACHE_BYTES, self._cached + _CACHE_BYTES_A_STEP)
 
     def empty_cache(self) -> None:
         """Keep only what live tensors hold."""
-        self.driver = self.allocated
-
-    def _release(self, size: int) -> None:
-        self.allocated -= size
+        self._cached = 0
 
 
 class Fault:
@@ -104,9 +107,8 @@ class Fault:
 class MpsOnCpu(TorchFunctionMode):
     """Every torch call that names the device "mps" gets the CPU."""
 
-    def __init__(self, counters: Counters, fault: Fault) -> None:
+    def __init__(self, fault: Fault) -> None:
         super().__init__()
-        self._counters = counters
         self._fault = fault
 
     def __torch_function__(
@@ -114,15 +116,10 @@ class MpsOnCpu(TorchFunctionMode):
     ) -> Any:
         """Run one torch function with its devices replaced."""
         given = dict(kwargs or {})
-        named = any(_is_mps(value) for value in (*args, *given.values()))
-        if named:
+        if any(_is_mps(value) for value in (*args, *given.values())):
             args = tuple(_on_cpu(value) for value in args)
             given = {name: _on_cpu(value) for name, value in given.items()}
         result = func(*args, **given)
-        if named and isinstance(result, torch.Tensor):
-            # A copy, so that the tensor "on the device" is not the one on the host.
-            result = result.clone() if any(result is value for value in args) else result
-            self._counters.track(result)
         return self._fault.after_layer(result, args) if func in _LAYERS else result
 
 
@@ -134,16 +131,16 @@ def install(environ: Mapping[str, str] = os.environ) -> Counters:
     torch.backends.mps.is_macos_or_newer = lambda major, minor: True  # type: ignore[assignment]
     torch.backends.mps.get_name = lambda: "Stand-in for MPS"  # type: ignore[assignment]
     _patch_counters(counters)
-    _patch_backward(fault)
+    _patch_backward(fault, counters)
     register_optimizer_step_post_hook(fault.count_step)
-    MpsOnCpu(counters, fault).__enter__()  # type: ignore[no-untyped-call]
+    MpsOnCpu(fault).__enter__()  # type: ignore[no-untyped-call]
     return counters
 
 
 def _patch_counters(counters: Counters) -> None:
     replacements: dict[str, Callable[..., Any]] = {
-        "current_allocated_memory": lambda: counters.allocated,
-        "driver_allocated_memory": lambda: counters.driver,
+        "current_allocated_memory": counters.allocated,
+        "driver_allocated_memory": counters.driver,
         "recommended_max_memory": lambda: RECOMMENDED_BYTES,
         "empty_cache": counters.empty_cache,
         "synchronize": lambda: None,
@@ -158,11 +155,12 @@ def _patch_counters(counters: Counters) -> None:
         setattr(torch.mps, name, replacement)
 
 
-def _patch_backward(fault: Fault) -> None:
+def _patch_backward(fault: Fault, counters: Counters) -> None:
     original = torch.autograd.backward
 
     def backward(*args: Any, **kwargs: Any) -> None:
         fault.before_backward()
+        counters.work()
         original(*args, **kwargs)
 
     torch.autograd.backward = backward

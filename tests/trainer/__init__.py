@@ -1,0 +1,1 @@
+"""Tests of the training programs: tiny models, few steps."""

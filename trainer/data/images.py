@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -91,11 +92,12 @@ def drawn_crops(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     return offsets, torch.rand(count, generator=generator) < 0.5
 
 
+@functools.lru_cache(maxsize=2)
 def synthetic(seed: int, *, train: int = 4000, validation: int = 1000, classes: int = 10) -> ImageSet:
     """Gratings: a class is an angle and a spacing; phase, colours, contrast and noise are each image's own.
 
     Learnable by any small convolutional network and by no single pixel; training and validation images are drawn
-    independently, so that validation accuracy means what it says. Equal seeds give equal bytes.
+    independently, so that validation accuracy means what it says. Equal seeds give equal images.
     """
     train_images, train_labels = _gratings(np.random.default_rng([seed, 1]), train, classes)
     validation_images, validation_labels = _gratings(np.random.default_rng([seed, 2]), validation, classes)
@@ -105,15 +107,15 @@ def synthetic(seed: int, *, train: int = 4000, validation: int = 1000, classes: 
 
 def _gratings(random: np.random.Generator, count: int, classes: int) -> tuple[torch.Tensor, torch.Tensor]:
     labels = random.integers(0, classes, count)
-    angles = (labels % 5) * (np.pi / 5) + random.normal(0, 0.08, count)
-    cycles = np.where(labels % 10 < 5, 3.0, 6.0) * random.uniform(0.9, 1.1, count)
+    angles = (labels % 5) * (np.pi / 5) + random.normal(0, 0.12, count)
+    cycles = np.where(labels % 10 < 5, 3.0, 5.0) * random.uniform(0.85, 1.15, count)
     axis = np.linspace(-0.5, 0.5, 32, endpoint=False)
     down, across = np.meshgrid(axis, axis, indexing="ij")
     along = np.cos(angles)[:, None, None] * across + np.sin(angles)[:, None, None] * down
     phase = random.uniform(0, 2 * np.pi, count)[:, None, None]
-    waves = np.sin(2 * np.pi * cycles[:, None, None] * along + phase)
-    colours = random.normal(0, 0.35, (count, 3, 1, 1))
-    brightness = random.uniform(0.35, 0.65, (count, 3, 1, 1))
-    pixels = brightness + colours * waves[:, None] + random.normal(0, 0.12, (count, 3, 32, 32))
+    waves = np.sin(2 * np.pi * cycles[:, None, None] * along + phase).astype(np.float32)
+    colours = 0.25 * random.standard_normal((count, 3, 1, 1), dtype=np.float32)
+    pixels = random.uniform(0.35, 0.65, (count, 3, 1, 1)).astype(np.float32) + colours * waves[:, None]
+    pixels += 0.2 * random.standard_normal(pixels.shape, dtype=np.float32)
     images = torch.from_numpy((np.clip(pixels, 0, 1) * 255).astype(np.uint8))
     return images, torch.from_numpy(labels.astype(np.int64))

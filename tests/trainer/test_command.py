@@ -1,0 +1,64 @@
+"""The command line: wrong use is one sentence and code 2."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.building import TINY
+from trainer.__main__ import main
+
+
+@pytest.fixture(autouse=True)
+def _signals_stay() -> Iterator[None]:
+    """``main`` takes over two signals; the test runner wants them back."""
+    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--data", "elsewhere"], "trainer: --data elsewhere: no cifar10 there"),
+        (["--device", "mps"], "trainer: --device mps: torch"),
+        (["--optimizer", "sdg"], "trainer: argument --optimizer: invalid choice: 'sdg'"),
+        (["--resume", "gone.pt"], "trainer: gone.pt does not exist"),
+        (["--batch-size", "0"], "trainer: argument --batch-size: 0 is not at least 1"),
+        (["--lr", "nan"], "trainer: argument --lr: nan is not a number"),
+        (["--ema", "1"], "trainer: argument --ema: 1 is not below 1"),
+        (["--keep", "0"], "trainer: --keep must be at least 1"),
+    ],
+)
+def test_wrong_use_is_one_sentence_and_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+) -> None:
+    assert main(["cifar", *TINY, "--out", str(tmp_path), *arguments]) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith(sentence)
+    assert len(printed.splitlines()) == 1
+
+
+def test_an_unknown_task_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cifra"]) == 2
+    assert capsys.readouterr().err == "trainer: there is no task 'cifra'; did you mean cifar?\n"
+
+
+def test_help_names_the_tasks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert "cifar" in capsys.readouterr().out
+
+
+def test_the_first_lines_say_device_data_parameters_and_precision(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cifar", *TINY, "--limit", "16", "--epochs", "1", "--out", str(tmp_path)]) == 0
+    first = capsys.readouterr().out.splitlines()[:3]
+    assert first[0].startswith("device: cpu (")
+    assert first[0].endswith("precision fp32")
+    assert first[1].startswith("data: synthetic gratings, seed 0, first 16: 16 training")
+    assert first[2] == "model: tiny · width 4 · classes 10 · 5,214 parameters"

@@ -1,0 +1,142 @@
+"""Images: read without running code, generated honestly, changed as whole batches."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.trainer.building import train
+from trainer.data import cifar, images
+from trainer.errors import UsageError
+
+
+def _write_cifar10(folder: Path, per_file: int = 4) -> None:
+    folder.mkdir(parents=True)
+    random = np.random.default_rng(0)
+    for name in [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]:
+        pixels = random.integers(0, 256, (per_file, 3072), dtype=np.uint8)
+        record = {b"data": pixels, b"labels": random.integers(0, 10, per_file).tolist(), b"batch_label": name.encode()}
+        (folder / name).write_bytes(pickle.dumps(record, protocol=2))
+
+
+def test_reads_the_published_layout_from_the_folder_or_its_parent(tmp_path: Path) -> None:
+    _write_cifar10(tmp_path / "cifar-10-batches-py")
+    found = cifar.read(tmp_path, "cifar10")
+    again = cifar.read(tmp_path / "cifar-10-batches-py", "cifar10")
+    assert found.train_images.shape == (20, 3, 32, 32)
+    assert found.validation_images.shape == (4, 3, 32, 32)
+    assert found.train_images.dtype == torch.uint8
+    assert torch.equal(found.train_images, again.train_images)
+    assert found.classes == 10
+
+
+def test_reads_cifar_100_by_its_fine_labels(tmp_path: Path) -> None:
+    for name, count in (("train", 6), ("test", 2)):
+        record = {
+            b"data": np.zeros((count, 3072), np.uint8),
+            b"fine_labels": [99] * count,
+            b"coarse_labels": [3] * count,
+        }
+        (tmp_path / name).write_bytes(pickle.dumps(record, protocol=2))
+    found = cifar.read(tmp_path, "cifar100")
+    assert found.classes == 100
+    assert found.train_labels.tolist() == [99] * 6
+
+
+@pytest.mark.parametrize("action", [os.system, eval, print])
+def test_a_pickle_that_names_code_is_refused_before_it_runs(tmp_path: Path, action: Any) -> None:
+    class Hostile:
+        def __reduce__(self) -> tuple[Any, tuple[str]]:
+            return action, (f"open({str(tmp_path / 'touched')!r}, 'w')",)
+
+    with pytest.raises(pickle.UnpicklingError, match="not allowed in a data file"):
+        cifar.load_restricted(pickle.dumps({b"data": Hostile()}, protocol=2))
+    assert not (tmp_path / "touched").exists()
+
+
+def test_a_hostile_batch_becomes_one_sentence(tmp_path: Path) -> None:
+    class Hostile:
+        def __reduce__(self) -> tuple[Any, tuple[str]]:
+            return os.system, (f"touch {tmp_path}/touched",)
+
+    _write_cifar10(tmp_path / "cifar-10-batches-py")
+    bad = tmp_path / "cifar-10-batches-py" / "data_batch_3"
+    bad.write_bytes(pickle.dumps(Hostile(), protocol=2))
+    with pytest.raises(UsageError, match=r"data_batch_3 is not a cifar10 batch \(posix\.system is not allowed"):
+        cifar.read(tmp_path, "cifar10")
+    assert not (tmp_path / "touched").exists()
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {b"data": np.zeros((2, 3071), np.uint8), b"labels": [0, 1]},
+        {b"data": np.zeros((2, 3072), np.float32), b"labels": [0, 1]},
+        {b"data": np.zeros((2, 3072), np.uint8), b"labels": [0, 10]},
+        {b"data": np.zeros((2, 3072), np.uint8)},
+    ],
+)
+def test_batches_of_another_shape_are_refused(tmp_path: Path, record: dict[bytes, Any]) -> None:
+    _write_cifar10(tmp_path / "cifar-10-batches-py")
+    (tmp_path / "cifar-10-batches-py" / "test_batch").write_bytes(pickle.dumps(record, protocol=2))
+    with pytest.raises(UsageError, match="test_batch is not a cifar10 batch"):
+        cifar.read(tmp_path, "cifar10")
+
+
+def test_a_folder_that_is_not_cifar_is_named_with_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=rf"--data {tmp_path}: no cifar10 there .* unpack https://"):
+        cifar.read(tmp_path, "cifar10")
+
+
+def test_synthetic_images_are_the_same_for_a_seed_and_differ_between_sets() -> None:
+    images.synthetic.cache_clear()
+    one = images.synthetic(3, train=40, validation=20)
+    images.synthetic.cache_clear()
+    same, other = images.synthetic(3, train=40, validation=20), images.synthetic(4, train=40, validation=20)
+    assert torch.equal(one.train_images, same.train_images)
+    assert not torch.equal(one.train_images, other.train_images)
+    assert not torch.equal(one.train_images[:20], one.validation_images)
+    assert one.name.startswith("synthetic")
+
+
+def _accuracy(folder: Path, *arguments: str) -> float:
+    train("--limit", "800", "--epochs", "4", "--width", "8", "--out", str(folder), "--lr", "0.005", *arguments)
+    best: float = torch.load(folder / "best.pt", weights_only=True)["progress"]["best"]
+    return best
+
+
+def test_synthetic_images_can_be_learnt_and_shuffled_labels_cannot(tmp_path: Path) -> None:
+    assert _accuracy(tmp_path / "true") > 0.5
+    assert _accuracy(tmp_path / "shuffled", "--shuffle-labels") < 0.17
+
+
+def test_label_noise_changes_exactly_its_share_of_the_training_labels() -> None:
+    clean = images.synthetic(0, train=200, validation=50)
+    noisy = clean.with_label_noise(0.25, seed=1)
+    assert int((clean.train_labels != noisy.train_labels).sum()) == 50
+    assert torch.equal(clean.validation_labels, noisy.validation_labels)
+    assert torch.equal(noisy.train_labels, clean.with_label_noise(0.25, seed=1).train_labels)
+    assert "25% of the labels wrong" in noisy.name
+
+
+def test_crops_and_flips_move_every_image_by_its_own_amount() -> None:
+    pictures = torch.rand(6, 3, 32, 32)
+    offsets, flips = images.drawn_crops(6, seed=5)
+    found = images.cropped_and_flipped(pictures, offsets, flips)
+    for picture, (top, left), flip, result in zip(pictures, offsets.tolist(), flips.tolist(), found, strict=True):
+        padded = torch.nn.functional.pad(picture, (4, 4, 4, 4))
+        expected = padded[:, top : top + 32, left : left + 32]
+        torch.testing.assert_close(result, expected.flip(-1) if flip else expected)
+
+
+def test_normalised_images_have_mean_0_and_deviation_1() -> None:
+    found = images.synthetic(0, train=300, validation=10)
+    pixels = images.normalised(found.train_images, *found.statistics())
+    torch.testing.assert_close(pixels.mean(dim=(0, 2, 3)), torch.zeros(3), atol=1e-3, rtol=0)
+    torch.testing.assert_close(pixels.std(dim=(0, 2, 3)), torch.ones(3), atol=1e-3, rtol=0)

@@ -1,0 +1,145 @@
+"""Real trainings as real processes: signals, requests, exit codes, several ranks, a device that misbehaves."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from mpstui.wire import requests
+from mpstui.wire.records import Ack
+from mpstui.wire.rundir import RunDir
+from tests.trainer.building import TINY, command, completed, environment, points, train
+from tests.waiting import wait_until
+
+ENDLESS = ("--limit", "64", "--epochs", "100000", "--save-every", "0")
+STARTUP_SECONDS = 60.0
+
+
+def _beat(run: RunDir, rank: int = 0) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(run.attempt(1).heartbeat(rank).read_text())
+    except FileNotFoundError:
+        return {}
+    return found
+
+
+def _started(tmp_path: Path, *arguments: str, fault: str | None = None) -> tuple[subprocess.Popen[str], RunDir]:
+    run = RunDir(tmp_path)
+    run.requests.mkdir()
+    child = subprocess.Popen(
+        command(*arguments), env=environment(tmp_path, fault=fault), cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    wait_until(lambda: _beat(run).get("step", 0) > 2, timeout=STARTUP_SECONDS, what="the third step")
+    return child, run
+
+
+def _asked(run: RunDir, action: str) -> Ack:
+    request = requests.submit(run, requests.new_request(action, 1, time.time()))
+    return wait_until(lambda: requests.answer_to(run, request.id), what=f"the answer to {action}")
+
+
+def test_a_training_beats_answers_saves_and_ends_with_0_when_asked(tmp_path: Path) -> None:
+    child, run = _started(tmp_path, *ENDLESS)
+    beat = _beat(run)
+    assert beat["phase"] in {"train", "eval", "save"}
+    assert beat["device"]["type"] == "cpu"
+    assert beat["data"].startswith("synthetic")
+    assert beat["steps"] == 400_000
+    assert beat["memory"]["rss"] > 10_000_000
+    cleared = _asked(run, "clear_cache")
+    assert (cleared.ok, cleared.by, cleared.freed, cleared.text) == (True, "trainer", 0, "nothing to free")
+    assert _asked(run, "save").ok
+    saved = list(run.checkpoints.glob("step-*.pt"))
+    child.send_signal(signal.SIGTERM)
+    printed, _ = child.communicate(timeout=30)
+    assert child.returncode == 0
+    assert "stopped: the checkpoint is saved" in printed
+    assert printed.startswith("device: cpu")
+    assert max(run.checkpoints.glob("step-*.pt")) > max(saved)
+    assert _beat(run)["phase"] != "done"
+
+
+def test_two_ranks_beat_each_for_itself_and_stop_together(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    port = "--rdzv-endpoint=localhost:0"
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d", port]
+    inner = ["-m", "trainer", "cifar", *TINY, "--limit", "64", "--epochs", "2", "--stop-after", "5"]
+    done = completed([*launcher, *inner], environment(tmp_path), tmp_path)
+    assert done.returncode == 0, done.stderr
+    beats = [_beat(run, rank) for rank in (0, 1)]
+    assert [(beat["rank"], beat["world_size"]) for beat in beats] == [(0, 2), (1, 2)]
+    assert beats[0]["pid"] != beats[1]["pid"]
+    assert "32 samples a step (micro-batch 16)" in done.stdout
+    assert [path.name for path in run.checkpoints.glob("step-*.pt")]
+
+
+def test_a_stand_in_for_mps_is_trained_on_and_its_cache_cleared(tmp_path: Path) -> None:
+    child, run = _started(tmp_path, *ENDLESS, "--device", "mps", fault="")
+    beat = _beat(run)
+    assert beat["device"] == {"type": "mps", "name": "Stand-in for MPS", "precision": "fp32"}
+    assert beat["memory"]["driver"] > beat["memory"]["allocated"] > 0
+    cleared = _asked(run, "clear_cache")
+    assert cleared.ok
+    assert cleared.before is not None
+    assert cleared.after is not None
+    assert cleared.freed == cleared.before - cleared.after > 0
+    child.send_signal(signal.SIGTERM)
+    child.communicate(timeout=30)
+    assert child.returncode == 0
+
+
+def _failing(tmp_path: Path, fault: str) -> subprocess.Popen[str]:
+    folder = tmp_path / fault
+    arguments = command("--limit", "64", "--epochs", "3", "--device", "mps")
+    folder.mkdir()
+    return subprocess.Popen(
+        arguments, env=environment(folder, fault=fault), cwd=folder, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_out_of_memory_metal_aborts_and_nan_end_as_they_do_on_a_mac(tmp_path: Path) -> None:
+    children = {fault: _failing(tmp_path, fault) for fault in ("oom@3", "abort@2", "nan@6")}
+    ended = {fault: child.communicate(timeout=60)[1] for fault, child in children.items()}
+    codes = {fault: child.returncode for fault, child in children.items()}
+    assert codes == {"oom@3": 1, "abort@2": -signal.SIGABRT, "nan@6": 1}
+    assert "RuntimeError: MPS backend out of memory (MPS allocated: 17.92 GiB" in ended["oom@3"]
+    assert "failed assertion" in ended["abort@2"]
+    assert "non-finite (NaN or infinity) at step 6" in ended["nan@6"]
+    assert "step-00000004.pt" in ended["nan@6"]
+
+
+def _hangs(run: RunDir, child: subprocess.Popen[str]) -> bool:
+    """Two steps are told and the process sleeps."""
+    if not run.metrics.exists() or not any(step == 2 for step, _ in points(run.path)):
+        return False
+    return psutil.Process(child.pid).status() == psutil.STATUS_SLEEPING
+
+
+def test_a_training_that_hangs_can_only_be_killed(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "hang@3")
+    child = _failing(tmp_path, "hang@3")
+    wait_until(lambda: _hangs(run, child), timeout=STARTUP_SECONDS, what="the third step")
+    child.send_signal(signal.SIGTERM)
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.wait(1)
+    child.send_signal(signal.SIGTERM)
+    assert child.wait(10) == 128 + signal.SIGTERM
+
+
+def test_a_checkpoint_from_mps_goes_on_on_the_cpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--limit", "64", "--epochs", "2")
+    on_mps = command(*arguments, "--device", "mps", "--stop-after", "3")
+    began = completed(on_mps, environment(tmp_path, fault=""), tmp_path)
+    assert began.returncode == 0, began.stderr
+    train(*arguments, "--resume", "latest", run_dir=tmp_path)
+    assert "(step 3, written on mps)" in capsys.readouterr().out
+    assert [step for step, _ in points(tmp_path)] == list(range(1, 9))
+    assert _beat(RunDir(tmp_path))["phase"] == "done"
