@@ -316,6 +316,12 @@ class Courier(_Pump):
         """Do something that takes a while and post what came of it."""
         self._jobs.put((what, lambda: self._post(work())))
 
+    def stop(self) -> None:
+        """End; what was asked for and not yet written is dropped."""
+        self._stopped.set()
+        self._jobs.put(("nothing", lambda: None))
+        super().stop()
+
     def _work(self) -> float:
         try:
             what, job = self._jobs.get(timeout=_ANSWER_POLL_SECONDS if self._awaited else _RETRY_SECONDS / 2)

@@ -97,7 +97,8 @@ def _linear_ticks(low: float, high: float, most: int) -> list[float]:
     step = nice_step((high - low) / max(1, most - 1))
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
-    return [0.0 if index == 0 else index * step for index in range(first, last + 1)][: most + 1]
+    ticks = [0.0 if index == 0 else index * step for index in range(first, last + 1)]
+    return ticks if 2 <= len(ticks) <= most + 1 else [low, high]
 
 
 def _log_ticks(low: float, high: float, most: int) -> list[float]:

@@ -31,7 +31,9 @@ class Sheet(LinePanel):
 
     def rows(self, width: int, height: int) -> list[Row]:
         """The lines in view."""
-        return self._lines[self._top :]
+        shown = self._lines[self._top : self._top + height]
+        more = len(self._lines) - self._top > height
+        return [*shown[:-1], row(("↓ more", "key"))] if more else shown
 
 
 class Confirm(ModalScreen[bool]):

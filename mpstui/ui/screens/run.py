@@ -156,13 +156,20 @@ class RunScreen(ActingScreen):
         visible = self._visible(plan.shape)
         self.query_one("#left").display = bool(visible & _LEFT)
         self.query_one("#right").display = bool(visible - _LEFT)
-        tabs = () if plan.shape is Shape.WIDE and not self.zoomed else tuple(enumerate(PANELS, start=1))
+        tabs = self._tabs(visible)
         for name in PANELS:
             panel = self._panel(name)
             panel.display = name in visible
             panel.current = name == self.panel
             panel.tabs = tabs if name == self.panel else ()
             panel.repaint()
+
+    def _tabs(self, visible: set[str]) -> tuple[tuple[int, str], ...]:
+        """The panels that take turns in the place of the current one."""
+        if len(visible) == len(PANELS):
+            return ()
+        numbered = enumerate(PANELS, start=1)
+        return tuple((number, name) for number, name in numbered if name == self.panel or name not in visible)
 
     def _lines(self, panel: LinePanel, lines: int) -> None:
         panel.display = lines > 0

@@ -15,7 +15,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ..rows import EMPTY, Row, Span, clip, row, width_of
+from ..rows import EMPTY, Row, Span, cut, row, width_of
 from ..sgr import sgr_style
 from ..theme import palette
 
@@ -78,17 +78,25 @@ class LinePanel(Widget):
             self.refresh(*regions)
 
     def _title_row(self, width: int) -> Row:
-        left = [Span("─ ", "track")]
-        for number, name in self.tabs or ((self.number, self.TITLE),):
-            here = number == self.number
-            tone = ("key strong" if here else "dim") if self.tabs else ("key" if self.current else "dim")
-            left += [Span(f"{number} {name}" if number else name, tone), Span("  " if self.tabs else " ")]
-        left = list(clip(tuple(left), width))
+        left = [Span("─ ", "track"), *self._panel_names(width - 4)]
         taken = sum(width_of(span.text) for span in left)
-        status = clip(self.status(), width - taken - 4) if width - taken > 12 else ()
-        right = [Span(" ", ""), *status, Span(" ─", "track")] if status else []
-        rule = width - sum(width_of(span.text) for span in (*left, *right))
+        status = _as_many_as_fit(self.status(), width - taken - 4)
+        right = [Span(" "), *status, Span(" ─", "track")] if status else []
+        rule = width - taken - sum(width_of(span.text) for span in right)
         return row(*left, Span("─" * max(0, rule), "track"), *right)
+
+    def _panel_names(self, width: int) -> list[Span]:
+        """The panel's own name, or those of all that share its place; where it is tight, the others' numbers alone."""
+        if not self.tabs:
+            name = f"{self.number} {self.TITLE}" if self.number else self.TITLE
+            return [Span(cut(name, width), "key" if self.current else "dim"), Span(" ")]
+        full = sum(width_of(name) + 4 for _, name in self.tabs) <= width
+        names: list[Span] = []
+        for number, name in self.tabs:
+            here = number == self.number
+            shown = f"{number} {name}" if full or here else str(number)
+            names += [Span(shown, "key strong" if here else "dim"), Span("  " if full else " ")]
+        return names
 
     def on_resize(self, event: Resize) -> None:
         """A new size is a new picture."""
@@ -117,6 +125,16 @@ class LinePanel(Widget):
     def _role_style(self, role: str) -> Style:
         known = palette(self.app.theme)
         return Style.combine([sgr_style(part[4:]) if part.startswith("sgr:") else known[part] for part in role.split()])
+
+
+def _as_many_as_fit(spans: tuple[Span, ...], width: int) -> list[Span]:
+    kept: list[Span] = []
+    for span in spans:
+        width -= width_of(span.text)
+        if width < 0:
+            break
+        kept.append(span)
+    return kept
 
 
 def changed_cells(before: Row, after: Row, width: int) -> Iterator[tuple[int, int]]:

@@ -108,7 +108,7 @@ class LogPane(LinePanel):
         parts += [f"{shown.whole(count)} lines"] if count is not None else []
         parts += [LEVELS[self.reading.level][0]] if self.reading.level else []
         parts += [f"/{clean(self.reading.pattern, 20)}"] if self.reading.pattern else []
-        return (Span(" · ".join(parts), "dim"),)
+        return tuple(Span(part if place == 0 else f" · {part}", "dim") for place, part in enumerate(parts))
 
     def rows(self, width: int, height: int) -> list[Row]:
         """The lines in view."""

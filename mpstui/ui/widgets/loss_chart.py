@@ -57,15 +57,15 @@ class LossChart(LinePanel):
         super().__init__(id=id)
         self.view = ChartView(blocks=blocks)
         self.data = ChartData(name="loss")
-        self._name = "loss"
-        self._names: list[str] = []
+        self._metric = "loss"
+        self._metrics: list[str] = []
 
     def show(self, snapshot: RunSnapshot) -> None:
         """A new picture of the same run keeps the view."""
-        self._names = metric_names(snapshot)
-        if self._name not in self._names:
-            self._name = self._names[0] if self._names else "loss"
-        self.data = chart_data(snapshot, self._name)
+        self._metrics = metric_names(snapshot)
+        if self._metric not in self._metrics:
+            self._metric = self._metrics[0] if self._metrics else "loss"
+        self.data = chart_data(snapshot, self._metric)
         self.repaint()
 
     def press(self, what: str) -> str | None:
@@ -93,7 +93,7 @@ class LossChart(LinePanel):
         after = self._frame()
         if self.view.log and after is not None and not after.y.log:
             self.view = replace(self.view, log=False)
-            return f"{self._name} has no value above 0: a log axis cannot show it"
+            return f"{self._metric} has no value above 0: a log axis cannot show it"
         return None
 
     def _toggle_axis(self) -> str | None:
@@ -103,10 +103,10 @@ class LossChart(LinePanel):
         return None
 
     def _next_metric(self) -> str | None:
-        if len(self._names) < 2:
+        if len(self._metrics) < 2:
             return "there is no other metric to draw"
-        place = self._names.index(self._name) if self._name in self._names else -1
-        self._name = self._names[(place + 1) % len(self._names)]
+        place = self._metrics.index(self._metric) if self._metric in self._metrics else -1
+        self._metric = self._metrics[(place + 1) % len(self._metrics)]
         self.view = ChartView(blocks=self.view.blocks, by_epoch=self.view.by_epoch)
         return None
 

@@ -111,6 +111,8 @@ def _processes(facts: MemoryFacts, width: int) -> Row:
         notes.append(f"{tree.process_count} proc")
     if tree and tree.cpu_percent is not None:
         notes.append(f"cpu {tree.cpu_percent:.0f} %")
+    if used is not None and not snapshot.state.active:
+        notes = ["when last seen"]
     return _line("processes", shown.size(used), " · ".join(notes), width)
 
 

@@ -18,6 +18,8 @@ def progress(snapshot: RunSnapshot, width: int) -> list[Row]:
 
 def _epoch_row(snapshot: RunSnapshot, width: int) -> Row:
     within = shown.ratio(snapshot.epoch_step, snapshot.epoch_steps)
+    if total_progress(snapshot) == 1.0:
+        within = 1.0  # the count within the epoch has begun anew, for an epoch that will not come
     ahead = f"left {shown.duration(snapshot.epoch_eta_seconds)}" if snapshot.state.active else ""
     counted = epoch_text(snapshot) if snapshot.epoch is not None else shown.UNKNOWN
     speed = f"{shown.rate(snapshot.steps_per_second)} step/s" if snapshot.state.active else ""

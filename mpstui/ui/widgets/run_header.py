@@ -46,7 +46,9 @@ def _facts(snapshot: RunSnapshot, width: int, now: float) -> Row:
     data = f"data {clean(snapshot.data, 40)}" if snapshot.data else ""
     recipe = f"recipe {clean(snapshot.recipe, 20)}" if snapshot.recipe else ""
     for fact in (attempt, asked, _age(snapshot, now), data, recipe):
-        parts += [Span("  ·  ", "faint"), Span(fact, "dim")] if fact else []
+        more = [*parts, Span("  ·  ", "faint"), Span(fact, "dim")]
+        if fact and row(*more).width < width:
+            parts = more
     return row(*clip(tuple(parts), width))
 
 

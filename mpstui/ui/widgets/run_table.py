@@ -15,6 +15,9 @@ from ..charting.sparkline import sparkline
 from ..rows import EMPTY, Row, Span, bar, clean, fit, row
 from .lines import LinePanel
 
+_ROOMY = 100
+"""From this width on the columns stand two blanks apart."""
+
 Cell = Callable[[RunSnapshot, int], tuple[Span, ...]]
 
 
@@ -107,7 +110,7 @@ def _number(text: str, width: int) -> tuple[Span, ...]:
 COLUMNS: tuple[Column, ...] = (
     Column("state", WIDEST_WORD + 2, _state),
     Column("name", 12, _name, grows=3, widest=60),
-    Column("device", 6, _device, needs=44),
+    Column("dev", 4, _device, needs=44),
     Column("epoch", 9 + 5, _epoch, needs=50, grows=2, widest=40),
     Column("loss", 9, _loss, needs=32, align="right"),
     Column("trend", 8, _trend, needs=92, grows=2, widest=40),
@@ -120,7 +123,7 @@ def layout(width: int) -> list[tuple[Column, int]]:
     """The columns that fit and their widths; what is left over goes to those that can use it."""
     chosen = [column for column in COLUMNS if width >= column.needs]
     widths = {column.title: column.width for column in chosen}
-    left = width - 2 - sum(widths.values()) - 2 * (len(chosen) - 1)
+    left = width - 2 - sum(widths.values()) - len(gap(width)) * (len(chosen) - 1)
     growing = [column for column in chosen if column.grows]
     total = sum(column.grows for column in growing)
     for column in growing:
@@ -128,11 +131,16 @@ def layout(width: int) -> list[tuple[Column, int]]:
     return [(column, widths[column.title]) for column in chosen]
 
 
+def gap(width: int) -> str:
+    """Blanks between columns."""
+    return "  " if width >= _ROOMY else " "
+
+
 def heading(width: int) -> Row:
     """The titles of the columns."""
     parts = [Span(" ")]
     for column, cells in layout(width):
-        parts += [Span(fit(column.title, cells, column.align), "heading"), Span("  ")]
+        parts += [Span(fit(column.title, cells, column.align), "heading"), Span(gap(width))]
     return row(*parts)
 
 
@@ -140,7 +148,7 @@ def run_row(snapshot: RunSnapshot, width: int, *, selected: bool = False) -> Row
     """One run."""
     parts = [Span("▌" if selected else " ", "key")]
     for column, cells in layout(width):
-        parts += [*column.cell(snapshot, cells), Span("  ")]
+        parts += [*column.cell(snapshot, cells), Span(gap(width))]
     return row(*parts, base="selected" if selected else "")
 
 

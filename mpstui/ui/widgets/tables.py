@@ -27,7 +27,7 @@ def metric_rows(snapshot: RunSnapshot, width: int) -> list[Row]:
     named = {**_loose_values(snapshot), **dict(snapshot.series)}
     if not named:
         return [row((" no metrics reported yet", "dim"))]
-    name_width = max(10, min(28, max(len(name) for name in named) + 1, width // 3))
+    name_width = max(10, min(28, max(len(name) for name in named) + 1, max(18, width // 3)))
     room = width - 3 - name_width
     numbers = max(1, min(4, room // (_NUMBER + 1)))
     trend = room - numbers * (_NUMBER + 1) - 1
@@ -67,14 +67,22 @@ def checkpoint_rows(snapshot: RunSnapshot, width: int) -> list[Row]:
             return [row((" no checkpoint yet", "dim"))]
         return [row(*clip((Span(" reported: ", "dim"), Span(clean(note.path, 300))), width))]
     newest_first = sorted(snapshot.checkpoints, key=lambda item: item.time, reverse=True)
-    return [_checkpoint_row(item, snapshot.seen, width) for item in newest_first]
+    moments = _moments([item.time for item in newest_first], snapshot.seen)
+    return [_checkpoint_row(item, moment, width) for item, moment in zip(newest_first, moments, strict=True)]
 
 
-def _checkpoint_row(item: Checkpoint, now: float, width: int) -> Row:
+def _moments(times: list[float], now: float) -> list[str]:
+    """The moments as texts of one width."""
+    texts = [shown.moment_of_day(time, now) for time in times]
+    longest = max(len(text) for text in texts)
+    return [text.ljust(longest + 2) for text in texts]
+
+
+def _checkpoint_row(item: Checkpoint, moment: str, width: int) -> Row:
     parts = [
         Span(" "),
-        Span(fit(shown.moment_of_day(item.time, now), 13), "dim"),
-        Span(fit(f"step {shown.whole(item.step)}" if item.step is not None else "", 14)),
+        Span(moment, "dim"),
+        Span(fit(f"step {shown.whole(item.step)}" if item.step is not None else "", 12)),
         Span(fit(shown.size(item.size_bytes), 9, "right") + "  "),
         Span("★ best  " if item.best else "", "good"),
         Span("" if item.complete else "! incomplete  ", "warn"),
@@ -87,15 +95,19 @@ def event_rows(snapshot: RunSnapshot, width: int) -> list[Row]:
     """What happened, newest first."""
     if not snapshot.events:
         return [row((" nothing has happened yet", "dim"))]
-    return [_event_row(item, snapshot.seen, width) for item in reversed(snapshot.events)]
+    newest_first = snapshot.events[::-1]
+    moments = _moments([item.time for item in newest_first], snapshot.seen)
+    own = f"{snapshot.dir}/"
+    return [_event_row(item, moment, own, width) for item, moment in zip(newest_first, moments, strict=True)]
 
 
-def _event_row(item: RunEvent, now: float, width: int) -> Row:
+def _event_row(item: RunEvent, moment: str, own: str, width: int) -> Row:
+    """One event; files of the run are named from its folder."""
     parts = (
         Span(" "),
-        Span(fit(shown.moment_of_day(item.time, now), 13), "dim"),
+        Span(moment, "dim"),
         Span(fit(clean(item.event, 20), 11), EVENT_TONES.get(item.event, "")),
-        Span(clean(item.text, 400)),
+        Span(clean(item.text.replace(own, ""), 400)),
     )
     return row(*clip(parts, width))
 
