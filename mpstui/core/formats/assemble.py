@@ -15,12 +15,14 @@ from .pairs import Pair
 from .points import Counters, Number, Phase, Reading
 
 _NOTE = re.compile(
-    r"(?i)\b(?:checkpoint|ckpt|sav(?:ed|ing|e)|resum\w{0,4}|restor\w{0,4}|load(?:ed|ing)|best|improv\w{0,5}|early.?stop\w{0,4}|patience|lowest|"
+    r"(?i)\b(?:(?-i:[A-Z]\w{2,20}Warning)|deprecat\w{2,4}|checkpoint|ckpt|sav(?:ed|ing|e)|resum\w{0,4}|restor\w{0,4}|load(?:ed|ing)|best|improv\w{0,5}|early.?stop\w{0,4}|patience|lowest|"
     r"minimum|previous|expected|target|theoretical|baseline|random)\b|保存|最佳|最良|ベスト|恢复|再開"
 )
 _CALL = re.compile(r"\w\([^()\n]{0,120}\b(?:lr|learning_rate)=")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MAX_STRAY_WORDS = 9
+_COMPONENT = 5
+"""From this rank on a loss is one of several parts, or a word of a sentence."""
 _WORDS_BESIDE_A_COUNTER = 4
 _COUNTING = frozenset((Role.EPOCH, Role.EPOCHS, Role.STEP, Role.STEPS, Role.BATCH))
 _PLURALS = ("steps", "iters", "iterations", "updates", "batches", "timesteps")
@@ -65,12 +67,17 @@ def _reading(
         learning_rate=_float(rate) if rate else None,
         throughput=_float(speed) if speed else None,
         throughput_unit=speed.key if speed else "",
-        metrics={p.key: _float(p) for p in named if p.scope is not Scope.EVAL},
-        eval_metrics={p.key: _float(p) for p in named if p.scope is Scope.EVAL},
+        metrics={p.key: _float(p) for p in named if not _of_evaluation(p)},
+        eval_metrics={p.key: _float(p) for p in named if _of_evaluation(p)},
         series=series_name(loss.key, counters) if loss else "",
         plan=is_plan,
         certain=loss is not None and loss.scope is Scope.TRAIN,
     )
+
+
+def _of_evaluation(pair: Pair) -> bool:
+    """Whether a value belongs to an evaluation; a rate behind "val loss" does not, unless its own name says so."""
+    return pair.scope is Scope.EVAL and (pair.name.scope is Scope.EVAL or pair.name.role in (Role.OTHER, Role.LOSS))
 
 
 def _in_call(named: Sequence[Pair], line: str) -> bool:
@@ -90,15 +97,19 @@ def series_name(loss_name: str, counters: Counters) -> str:
 
 def training_loss(pairs: Sequence[Pair]) -> Pair | None:
     """The pair that is the training loss: the first of the best rank; None when rivals of one kind leave no main one."""
-    losses = [
-        p for p in pairs if p.name.role is Role.LOSS and p.scope is not Scope.EVAL and not p.total and p.unit != "%"
-    ]
+    losses = [pair for pair in pairs if _may_be_training_loss(pair)]
     if not losses:
         return None
     best = min(losses, key=lambda pair: pair.name.rank)
-    if best.name.rank >= 5 and len({pair.key for pair in losses}) > 1:
+    if best.name.rank >= _COMPONENT and len({pair.key for pair in losses}) > 1:
         return None
     return best
+
+
+def _may_be_training_loss(pair: Pair) -> bool:
+    if pair.name.role is not Role.LOSS or pair.scope is Scope.EVAL or pair.total or pair.unit == "%":
+        return False
+    return pair.marked or pair.name.rank < _COMPONENT
 
 
 def read_counters(pairs: Sequence[Pair], *, has_loss: bool, length: int) -> tuple[Counters, bool]:

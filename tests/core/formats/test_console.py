@@ -101,7 +101,9 @@ def test_spans_lie_within_the_plain_text(text: str, code: str) -> None:
     assert all(0 <= span.start < span.end <= len(plain) for span in spans)
 
 
-@pytest.mark.parametrize("unit", [b"\x1b]", b"\x1b[", b"\x9d", b"\r", b"\x08", b"\x1b[31", b"\x1bP", b"\xc2\x9b", b"\xc2\x9d"])
+@pytest.mark.parametrize(
+    "unit", [b"\x1b]", b"\x1b[", b"\x9d", b"\r", b"\x08", b"\x1b[31", b"\x1bP", b"\xc2\x9b", b"\xc2\x9d"]
+)
 def test_hostile_bytes_take_linear_time(unit: bytes) -> None:
     data = (unit * (300_000 // len(unit))) + b"\n"
     started = time.perf_counter()

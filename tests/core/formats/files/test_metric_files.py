@@ -1,0 +1,213 @@
+"""Metric files as programs write them, followed while they grow, torn, rewritten and replaced."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.formats import detect, read_log, read_metrics
+from mpstui.core.formats.files.tensorboard import masked_crc32c
+
+
+def test_json_lines_grow_and_a_torn_line_waits(tmp_path: Path) -> None:
+    path = tmp_path / "trainer_log.jsonl"
+    path.write_text(
+        '{"current_steps": 10, "total_steps": 40, "loss": 2.5, "lr": 1e-5, "epoch": 0.5}\n{"current_steps": 20, "total'
+    )
+    reader = detect(path)
+    (point,) = reader.poll()
+    assert (point.loss, point.counters.step, point.counters.steps, point.learning_rate) == (2.5, 10, 40, 1e-5)
+    with path.open("a") as file:
+        file.write('_steps": 40, "loss": 2.0, "epoch": 1.0}\n{"current_steps": 20, "eval_loss": 2.2, "epoch": 1.0}\n')
+    train, evaluation = reader.poll()
+    assert (train.loss, evaluation.loss) == (2.0, None)
+    assert evaluation.eval_metrics == {"eval_loss": 2.2}
+    assert reader.poll() == []
+
+
+def test_a_replaced_file_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1, "loss": 2.5}\n{"step": 2, "loss": 2.4}\n')
+    reader = detect(path)
+    assert len(reader.poll()) == 2
+    other = tmp_path / "new"
+    other.write_text('{"step": 1, "loss": 9.5}\n')
+    other.replace(path)
+    assert [point.loss for point in reader.poll()] == [9.5]
+
+
+def test_validation_batches_do_not_move_the_step(tmp_path: Path) -> None:
+    path = tmp_path / "20240101.log.json"
+    lines = [
+        {"mode": "train", "epoch": 1, "iter": 50, "lr": 0.1, "loss": 4.5},
+        {"mode": "val", "epoch": 1, "iter": 9, "lr": 0.1, "loss": 9.5},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in [{"env_info": "x"}, *lines]))
+    found = read_log(path)
+    assert (found.step, found.train_loss and found.train_loss.count) == (50, 1)
+
+
+def test_lightning_csv_keeps_step_and_epoch_values_apart(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.csv"
+    path.write_text(
+        "epoch,step,train_loss_epoch,train_loss_step,val_loss\n0,9,,0.9,\n0,19,,0.8,\n0,19,,,0.85\n0,19,0.84,,\n1,29,,0.7,\n"
+    )
+    found = read_log(path)
+    assert found.train_loss is not None
+    assert (found.train_loss.first, found.train_loss.last, found.train_loss.count) == (0.9, 0.7, 3)
+    assert (found.epoch, found.step) == (1, 29)
+    assert "val_loss" in found.metrics
+
+
+def test_csv_rewritten_with_a_new_column_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "progress.csv"
+    path.write_text("time/total_timesteps,train/loss\n10,2.5\n20,")
+    reader = detect(path)
+    assert [point.loss for point in reader.poll()] == [2.5]
+    path.write_text("time/total_timesteps,train/loss,rollout/ep_rew_mean\n10,2.5,\n20,2.25,1.0\n")
+    assert [point.loss for point in reader.poll()] == [2.5, 2.25]
+
+
+def test_ultralytics_results_of_several_runs(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    head = "                  epoch,         train/box_loss,         train/cls_loss,           val/box_loss,                 lr/pg0\n"
+    path.write_text(head + "1,1.5,2.5,inf,0.01\n2,1.4,2.4,1.5,0.02\n1,1.25,2.0,1.0,0.03\n")
+    found = read_log(path)
+    assert found.train_loss is not None
+    assert (found.train_loss.first, found.train_loss.count, found.runs, found.learning_rate) == (1.25, 1, 2, 0.03)
+
+
+def test_keras_csv_and_other_delimiters(tmp_path: Path) -> None:
+    path = tmp_path / "training.csv"
+    path.write_text("epoch;accuracy;loss;val_loss\r\n0;0.5;0.9;1.0\r\n1;0.6;0.8;nan\r\n")
+    found = read_log(path)
+    assert found.train_loss is not None
+    assert (found.epoch, found.train_loss.last) == (1, 0.8)
+
+
+def test_a_csv_of_something_else_is_no_metric_file(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("name,age,time\nAda,36,1\n")
+    assert read_log(path).train_loss is None
+
+
+@pytest.mark.parametrize(
+    ("record", "step", "steps", "loss"),
+    [
+        ({"step": 5, "steps_total": 100, "avg_loss": 0.5}, 5, 100, 0.5),
+        ({"global_step": 5, "total_steps": 100, "loss": "0.5"}, 5, 100, 0.5),
+        ({"total_steps": 500, "train_loss": 0.5, "epoch": 2}, 500, None, 0.5),
+        (
+            {"schema": 1, "time": 1.0, "seq": 3, "step": 5, "steps": 9, "loss": 0.5, "metrics": {"val_loss": 0.7}},
+            5,
+            9,
+            0.5,
+        ),
+        ({"epoch": 3, "val_loss": 0.7}, None, None, None),
+    ],
+)
+def test_heartbeats_of_other_programs(
+    tmp_path: Path, record: dict[str, object], step: int | None, steps: int | None, loss: float | None
+) -> None:
+    path = tmp_path / "train_heartbeat.json"
+    path.write_text(json.dumps(record, indent=2))
+    (point,) = read_metrics(path)
+    assert (point.counters.step, point.counters.steps, point.loss) == (step, steps, loss)
+
+
+def test_a_heartbeat_names_what_is_not_finite_and_is_followed(tmp_path: Path) -> None:
+    path = tmp_path / "heartbeat.json"
+    path.write_text(json.dumps({"step": 1, "loss": None, "nonfinite": ["loss"]}))
+    reader = detect(path)
+    (point,) = reader.poll()
+    assert point.loss is not None
+    assert math.isnan(point.loss)
+    assert reader.poll() == []
+    path.write_text('{"step": 2, "lo')
+    assert reader.poll() == []
+    path.write_text(json.dumps({"step": 2, "loss": 0.25, "epoch": 1}))
+    assert [p.loss for p in reader.poll()] == [0.25]
+
+
+def test_trainer_state_appends_by_rewriting(tmp_path: Path) -> None:
+    path = tmp_path / "trainer_state.json"
+    history: list[dict[str, float]] = [{"step": 10, "epoch": 0.5, "loss": 2.5, "learning_rate": 1e-5}]
+    state = {"global_step": 10, "max_steps": 40, "num_train_epochs": 2, "epoch": 0.5, "log_history": history}
+    path.write_text(json.dumps(state, indent=2))
+    reader = detect(path)
+    assert [point.loss for point in reader.poll()] == [2.5]
+    history += [{"step": 20, "epoch": 1.0, "loss": 2.0}, {"step": 20, "epoch": 1.0, "eval_loss": 2.1}]
+    path.write_text(json.dumps({**state, "global_step": 20, "epoch": 1.0}, indent=2))
+    assert [point.loss for point in reader.poll()] == [2.0, None]
+    found = reader.summary()
+    assert (found.step, found.steps, found.epochs, found.epoch) == (20, 40, 2, 1.0)
+
+
+def test_event_files_grow_and_a_torn_record_waits(tmp_path: Path) -> None:
+    path = tmp_path / "events.out.tfevents.1700000000.host.1.0"
+    records = [record(event(0, version="brain.Event:2"))] + [
+        record(event(step, scalars={"Loss/train": 2.0 - step / 10, "Loss/val": 3.0, "lr": 0.5})) for step in (1, 2, 3)
+    ]
+    data = b"".join(records)
+    path.write_bytes(data[:-5])
+    reader = detect(path)
+    assert [point.loss for point in reader.poll()] == [pytest.approx(1.9)]
+    path.write_bytes(data)
+    assert [point.loss for point in reader.poll()] == [pytest.approx(1.8)]
+    (last,) = reader.close()
+    assert (last.counters.step, last.loss, last.learning_rate) == (3, pytest.approx(1.7), 0.5)  # type: ignore[comparison-overlap]
+    assert last.eval_metrics == {"Loss/val": 3.0}
+
+
+def test_event_files_with_tensors_and_damage(tmp_path: Path) -> None:
+    folder = tmp_path / "validation"
+    folder.mkdir()
+    path = folder / "events.out.tfevents.1"
+    tensor = field(1, 0, varint(1)) + field(4, 2, sized(struct.pack("<f", 0.25)))
+    value = field(1, 2, sized(b"epoch_loss")) + field(8, 2, sized(tensor))
+    good = record(field(2, 0, varint(7)) + field(5, 2, sized(field(1, 2, sized(value)))))
+    path.write_bytes(record(event(0, version="brain.Event:2")) + good + record(b"\x12\xff\xff") + b"\xff" * 64)
+    (point,) = read_metrics(path)
+    assert point.loss is None, "Keras writes its validation loss under the name of the training loss"
+    assert point.eval_metrics == {"epoch_loss": 0.25}
+
+
+def varint(value: int) -> bytes:
+    out = b""
+    while value > 0x7F:
+        out += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def field(number: int, kind: int, payload: bytes) -> bytes:
+    return varint(number << 3 | kind) + payload
+
+
+def sized(data: bytes) -> bytes:
+    return varint(len(data)) + data
+
+
+def event(step: int, *, scalars: dict[str, float] | None = None, version: str = "") -> bytes:
+    data = field(1, 1, struct.pack("<d", 1.7e9)) + (field(2, 0, varint(step)) if step else b"")
+    if version:
+        data += field(3, 2, sized(version.encode()))
+    values = [
+        field(1, 2, sized(tag.encode())) + field(2, 5, struct.pack("<f", value))
+        for tag, value in (scalars or {}).items()
+    ]
+    return data + (field(5, 2, sized(b"".join(field(1, 2, sized(value)) for value in values))) if values else b"")
+
+
+def record(data: bytes) -> bytes:
+    length = struct.pack("<Q", len(data))
+    return length + struct.pack("<I", masked_crc32c(length)) + data + struct.pack("<I", masked_crc32c(data))
+
+
+def test_the_checksum_is_the_published_one() -> None:
+    unmasked = (masked_crc32c(b"123456789") - 0xA282EAD8) & 0xFFFFFFFF
+    assert ((unmasked >> 17) | (unmasked << 15)) & 0xFFFFFFFF == 0xE3069283

@@ -1,0 +1,93 @@
+"""The bulk reader gives what the ordinary one gives, and is worth having."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+
+import pytest
+
+from mpstui.core.formats import LogReader, ParsedLog
+
+LINES = 3000
+
+
+def steps(i: int) -> str:
+    return f"[{i:09d}@1763000000.123456] INFO step={i} loss={9 / (1 + i):.4f} lr=3.00e-04 tok/s={41000 + i % 900} mem=11.2GB"
+
+
+def epochs(i: int) -> str:
+    return f"2025-01-01 10:00:00,{i % 1000:03d} - app - INFO - Epoch [{i // 500}][{i % 500:3d}/500]  lr: 1.0e-03, loss: {3 - i / 5000:.4f}"
+
+
+def dictionaries(i: int) -> str:
+    return f"{{'loss': {3 - i / 5000:.4f}, 'grad_norm': 1.{i % 10}, 'learning_rate': {1e-5 * (i + 1):.3e}, 'epoch': {i / 1000:.2f}}}"
+
+
+def thousands(i: int) -> str:
+    return (
+        f"step: {i:5d}  loss: {8 - i / 1000:8.4f}  grad_norm:  1.23  memory:  8.44GiB(13.20%)  tps: {6000 + i % 999:,}"
+    )
+
+
+def bare(i: int) -> str:
+    return f"batch loss: {3 - i / 5000:.4f}"
+
+
+def restarting(i: int) -> str:
+    return f"step={i % 1000} loss={3 - i / 5000:.4f}"
+
+
+def with_nan(i: int) -> str:
+    return f"step={i} loss={'nan' if i % 97 == 0 else 3 - i / 5000}"
+
+
+def with_others(i: int) -> str:
+    return (
+        f"eval_loss: {i}.5"
+        if i % 50 == 7
+        else "a warning, loss of 3 packets"
+        if i % 11 == 0
+        else f"step {i}/9000 | loss {3 - i / 5000:.5f}"
+    )
+
+
+KINDS: list[Callable[[int], str]] = [steps, epochs, dictionaries, thousands, bare, restarting, with_nan, with_others]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("chunk", [40_000, 1_000_000])
+def test_bulk_gives_what_line_by_line_gives(kind: Callable[[int], str], chunk: int) -> None:
+    data = "".join(kind(i) + "\n" for i in range(LINES)).encode()
+    slow = LogReader()
+    slow.feed(data)
+    assert repr(_skim(data, chunk)) == repr(slow.summary())
+    assert slow.summary().train_loss is not None
+
+
+def test_shuffled_shapes_are_read_right() -> None:
+    source = random.Random(3)
+    data = "".join(source.choice((steps, thousands, with_others))(i) + "\n" for i in range(LINES)).encode()
+    slow = LogReader()
+    slow.feed(data)
+    assert repr(_skim(data, 50_000)) == repr(slow.summary())
+
+
+def test_bulk_is_many_times_as_fast() -> None:
+    data = "".join(steps(i) + "\n" for i in range(60_000)).encode()
+    sample = data[: data.index(b"\n", 200_000) + 1]
+    started = time.perf_counter()
+    LogReader().feed(sample)
+    ordinary = (time.perf_counter() - started) / len(sample)
+    started = time.perf_counter()
+    _skim(data, 1 << 20)
+    assert (time.perf_counter() - started) / len(data) < ordinary / 5
+
+
+def _skim(data: bytes, chunk: int) -> ParsedLog:
+    reader = LogReader()
+    for start in range(0, len(data), chunk):
+        reader.skim(data[start : start + chunk])
+    reader.close()
+    return reader.summary()
