@@ -72,42 +72,59 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
     """
     choice = split_device(choice)
     profile = choice.profile
-    _known("device", choice.device, DEVICES)
-    _known("recipe", choice.recipe, tuple(RECIPES))
-    recipe = choice.recipe or profile.recipe
-    arguments, notes = effective_arguments(profile, choice.sets)
-    arguments, doubts = _with_recipe_arguments(choice, recipe, arguments)
+    recipe = _recipe(choice)
+    arguments, notes = _arguments(choice, recipe)
     environment = run_environment(profile, recipe, choice.env, environ=environ, machine=machine)
     command = _command(choice, arguments, machine)
     variants = compile_variants(profile, command, machine.usable_devices())
-    device = asked_device(profile, command, choice.device)
-    if device not in variants.found:
-        raise UsageError(
-            variants.missing[device], "add to the profile: [device_args] " + device + ' = ["--device", ...]'
-        )
+    device = _device(choice, command, variants)
     if check:
-        run_env = {**environ, **environment.recorded, **environment.secrets}
-        require_program(profile, command, run_env)
-        require_device(device, command[0], run_env, machine)
-        require_modules(command, run_env, machine)
+        _require(choice, command, device, {**environ, **environment.recorded, **environment.secrets}, machine)
     template = _template(choice, device, variants, environment)
+    warnings = notes + _warnings(choice, arguments, variants, environment)
+    warnings += preflight_warnings(profile, arguments, device, {**environ, **environment.recorded})
     return LaunchPlan(
         choice=choice,
         device=device,
         template=template,
         argv=tuple(template.variants[device].argv),
         env=_device_lines(environment, variants, device),
-        warnings=tuple(
-            notes
-            + doubts
-            + _warnings(choice, arguments, variants, environment)
-            + preflight_warnings(profile, arguments, device, {**environ, **environment.recorded})
-        ),
+        warnings=tuple(warnings),
         recipe=recipe,
         secret_names=environment.secret_names,
         missing_devices=variants.missing,
         secrets=environment.secrets,
     )
+
+
+def _recipe(choice: LaunchChoice) -> str:
+    _known("recipe", choice.recipe, tuple(RECIPES))
+    return choice.recipe or choice.profile.recipe
+
+
+def _device(choice: LaunchChoice, command: list[str], variants: DeviceVariants) -> str:
+    _known("device", choice.device, DEVICES)
+    device = asked_device(choice.profile, command, choice.device)
+    if device not in variants.found:
+        example = f'[device_args] {device} = ["--device", "{device}"]'
+        raise UsageError(variants.missing[device], f"add to the profile, in the words of the program: {example}")
+    return device
+
+
+def _require(
+    choice: LaunchChoice, command: list[str], device: str, environ: Mapping[str, str], machine: Machine
+) -> None:
+    """What must be there, cheapest first."""
+    require_program(choice.profile, command, environ)
+    require_device(device, command[0], environ, machine)
+    require_modules(command, environ, machine)
+
+
+def _arguments(choice: LaunchChoice, recipe: str) -> tuple[dict[str, ArgumentValue], list[str]]:
+    """The profile's arguments, the choice's and the recipe's, and what is to be said about them."""
+    arguments, notes = effective_arguments(choice.profile, choice.sets)
+    arguments, doubts = _with_recipe_arguments(choice, recipe, arguments)
+    return arguments, notes + doubts
 
 
 def _known(what: str, value: str | None, known: tuple[str, ...]) -> None:

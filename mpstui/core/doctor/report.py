@@ -1,0 +1,48 @@
+"""What an examination of the machine found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Status(StrEnum):
+    """How a finding is to be taken."""
+
+    OK = "ok"
+    NOTE = "note"
+    """Not as it could be, and nothing fails because of it."""
+    WARNING = "warning"
+    """Something will go wrong under some load or with some programs."""
+    PROBLEM = "problem"
+    """Something does not work now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at: a sentence, and what to do about it."""
+
+    id: str
+    status: Status
+    text: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All findings, and the facts they were drawn from."""
+
+    findings: tuple[Finding, ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """``os python torch devices memory disk limits home versions``; unknown is None."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything works now."""
+        return not any(finding.status is Status.PROBLEM for finding in self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        """``{"ok", facts ..., "checks": [{"id", "status", "text", "advice"}]}``."""
+        return {"ok": self.ok, **self.facts, "checks": [asdict(finding) for finding in self.findings]}
