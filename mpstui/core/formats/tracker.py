@@ -233,7 +233,7 @@ class Tracker:
     def _advance(self, reading: Reading) -> None:
         """The counters that hold from here on; those of a bar that is not the training loop's are kept out."""
         now = reading.counters
-        if reading.bar and not self._bars.leads(reading):
+        if reading.bar and now.shown_step is not None and not self._bars.leads(reading):
             return
         if now == Counters():
             return

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from ..aliases import read_record
-from ..points import Reading
+from ..assemble import read_counters
+from ..pairs import read_pairs
+from ..points import Counters, Reading
 from . import LineGrammar
 
 _MEMBER = re.compile(
@@ -33,20 +36,24 @@ class Dictionary(LineGrammar):
             end = line.find("}", start)
             if end < 0:
                 break
-            reading = self._one(line[start : end + 1])
+            reading = self._one(line[start : end + 1], line[:start] if not readings else "")
             if reading is not None:
                 readings.append(reading)
             start = line.find("{", end)
         return readings or None
 
-    def _one(self, text: str) -> Reading | None:
+    def _one(self, text: str, before: str) -> Reading | None:
         record: dict[str, object] = {}
         for match in _MEMBER.finditer(text):
             value = match["quoted"] if match["quoted"] is not None else match["tensor"] or match["bare"]
             record[match["key"]] = _PYTHON.get(value, value)
         if not _says_something(record):
             return None
-        return read_record(record, _program(record, text))
+        reading = read_record(record, _program(record, text))
+        if reading is None or reading.counters != Counters() or not before:
+            return reading
+        counters, _ = read_counters(read_pairs(before), has_loss=reading.loss is not None, length=len(before))
+        return replace(reading, counters=counters)
 
 
 def _says_something(record: dict[str, object]) -> bool:

@@ -15,6 +15,7 @@ from . import LineGrammar
 
 _COLUMNS = re.compile(r"\s{2,}|\t|\s{0,40}[|│┃]\s{0,40}")
 _CLOCK = re.compile(r"\d{1,3}:\d{2}(?::\d{2})?\Z")
+_BORDERS = " |│┃"
 _MAX_COLUMNS = 40
 
 
@@ -31,7 +32,7 @@ class Table(LineGrammar):
 
     def read(self, line: str) -> Sequence[Reading] | None:
         """A row's reading, or nothing for the header itself."""
-        if self._columns and line[0].isdigit():
+        if self._columns and line.lstrip(_BORDERS)[:1].isdigit():
             return self._row(line)
         columns = _header(line)
         if columns:
@@ -70,7 +71,7 @@ def _counts(name: str) -> bool:
 
 
 def _split(line: str) -> list[str]:
-    return [cell.strip() for cell in _COLUMNS.split(line.strip(" |│┃")) if cell.strip()]
+    return [cell.strip() for cell in _COLUMNS.split(line.strip(_BORDERS)) if cell.strip()]
 
 
 def _cells(line: str, expected: int) -> list[str] | None:
