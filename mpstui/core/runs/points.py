@@ -141,8 +141,9 @@ def parse_lines(data: bytes) -> list[Mapping[str, Any]]:
 def sample_records(path: Path, size: int) -> list[Mapping[str, Any]]:
     """Some hundred records spread evenly over a file of ``size`` bytes, the first and the newest among them."""
     if size <= SMALL_BYTES:
-        all_lines = last_lines(path, size).splitlines(keepends=True)
-        return parse_lines(b"".join([*all_lines[:: 1 + len(all_lines) // SAMPLES], *all_lines[-NEWEST_LINES:]]))
+        found = last_lines(path, size).splitlines(keepends=True)
+        every = 1 + len(found) // SAMPLES
+        return parse_lines(b"".join(found if every == 1 else [*found[:-NEWEST_LINES:every], *found[-NEWEST_LINES:]]))
     lines = _spread_lines(path, size, SAMPLES, SAMPLE_BYTES)
     if len(lines) < SAMPLES // 2:
         lines = _spread_lines(path, size, SAMPLES // LONG_LINES, SAMPLE_BYTES * LONG_LINES)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...wire import secrets
 from ...wire.heartbeat import DeviceReading
+from ...wire.jsontext import UnreadableRecord
 from ...wire.records import ExitRecord, LaunchRecord, LaunchTemplate
 from ...wire.rundir import RunDir
 from ..follow.budget import Budget
@@ -15,6 +16,7 @@ from .events import EventReader
 from .health import Condition, assess
 from .numbers import Numbers
 from .recordfile import RecordFile
+from .shapes import reader_of
 from .snapshot import ExitSummary, RunSnapshot, State
 from .sources import Sources
 from .state import Verdict, Witnesses
@@ -87,7 +89,7 @@ class RunReader:
     def _picture(self, seen: Witnesses, verdict: Verdict, full: bool) -> RunSnapshot:
         now = self.machine.clock()
         numbers = self.sources.numbers()
-        condition = self._condition(seen, verdict, numbers)
+        condition = self._condition(seen, verdict)
         launch, status, spec = self.witnesses.launch.value, seen.status, seen.spec
         live = verdict.state.active
         return RunSnapshot(
@@ -147,18 +149,18 @@ class RunReader:
             "epoch_eta_seconds": self.sources.epoch_remaining_seconds(numbers) if running else None,
         }
 
-    def _condition(self, seen: Witnesses, verdict: Verdict, numbers: Numbers) -> Condition | None:
+    def _condition(self, seen: Witnesses, verdict: Verdict) -> Condition | None:
         if verdict.state not in HEALTHY:
             return None
         paused = bool(seen.status and seen.status.paused)
-        return assess(self._vitals.signs(self.sources, numbers, self.witnesses.trainer(), paused=paused))
+        return assess(self._vitals.signs(self.sources, self.witnesses.trainer(), paused=paused))
 
     def _first_start(self, launch: LaunchRecord | None) -> float | None:
         """When the first attempt was started; it never changes."""
         if self._started is None and launch is not None:
             first = launch
             if launch.attempt > 1:
-                file = RecordFile(self.run.attempt(1).launch, LaunchRecord.from_json)
+                file = RecordFile(self.run.attempt(1).launch, reader_of(LaunchRecord))
                 file.read()
                 first = file.value or launch
             self._started = first.time
@@ -174,8 +176,8 @@ class RunReader:
         status, spec = self.witnesses.status.value, self.witnesses.spec.value
         if status is not None and status.template:
             try:
-                return LaunchTemplate.from_json(status.template)
-            except (TypeError, ValueError, AttributeError):
+                return reader_of(LaunchTemplate)(status.template)
+            except (UnreadableRecord, TypeError, AttributeError):
                 pass  # a template of another program: what the spec says still holds
         return spec.launch if spec else None
 

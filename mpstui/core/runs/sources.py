@@ -39,6 +39,8 @@ class Sources:
         self._ended = False
         self._owed = False
         self._known = False
+        self._launched = 0.0
+        self._beaten: list[tuple[float, float, float]] = []
 
     def follow_attempt(self, attempt: int, folder: AttemptDir) -> None:
         """Turn to the files of the newest attempt (0: there is none yet) and read its heartbeat."""
@@ -48,6 +50,7 @@ class Sources:
             self._output = folder.output
             self.beat = BeatFile(folder.heartbeat(), self.machine)
             self.progress.cut()
+            self._beaten.clear()
         if self.beat is not None:
             self._take_beat(self.beat)
 
@@ -55,9 +58,10 @@ class Sources:
         """Turn to the files that the profile names."""
         spec, launch = witnesses.spec.value, witnesses.launch.value
         self._ended = witnesses.exit.value is not None
+        self._launched = launch.time if launch else 0.0
         if spec is None or not spec.watch:
             return
-        folder = Path(launch.cwd if launch else spec.launch.cwd)
+        folder = Path(spec.launch.cwd)
         self._watch(spec.watch, folder)
 
     def own_phase(self) -> str | None:
@@ -77,6 +81,9 @@ class Sources:
         self._known = True
         if full or not self._ended:
             self._feed(self.points.read_newest())
+        for moment, step, slept in self._beaten:
+            self._advance(moment, step, slept)
+        self._beaten.clear()
         if full:
             self.points.sketch()
             self.points.read_history(budget)
@@ -133,15 +140,28 @@ class Sources:
 
     @property
     def output_changed(self) -> float | None:
-        """When the output or the metrics last grew, Unix seconds."""
-        moments = (self._output_changed, self.points.changed_at, self.foreign.changed_at if self.foreign else None)
-        return max((moment for moment in moments if moment is not None), default=None)
+        """When this attempt's output or metrics last grew, Unix seconds; None: it has written nothing."""
+        return max((moment for moment in self._moments() if moment >= self._launched), default=None)
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether this attempt has told of a step, an epoch or a loss."""
+        beat = self.beat.beat if self.beat else None
+        if self.progress.step is not None or (beat is not None and (bool(beat.step) or beat.loss is not None)):
+            return True
+        watched = self._shown_beat()
+        return bool(self.foreign and self.foreign.newest) or (watched is not None and not watched.ours)
 
     def updated(self) -> float | None:
         """The run's last sign of life."""
         shown = self._shown_beat()
-        beat = shown.beat.time if shown and shown.beat else None
-        return max((moment for moment in (beat, self.output_changed) if moment is not None), default=None)
+        beat = (shown.beat.time,) if shown and shown.beat else ()
+        return max((*beat, *self._moments()), default=None)
+
+    def _moments(self) -> list[float]:
+        """When what it prints was last written."""
+        files = (self._output_changed, self.points.changed_at, self.foreign.changed_at if self.foreign else None)
+        return [moment for moment in files if moment is not None]
 
     def readers(self) -> str | None:
         """The name of the file that the numbers come from."""
@@ -167,23 +187,28 @@ class Sources:
     def _shown_beat(self) -> BeatFile | None:
         if self.beat is not None and self.beat.beat is not None:
             return self.beat
-        return self._watched_beat if self._watched_beat and self._watched_beat.beat else None
+        watched = self._watched_beat
+        if watched is None or watched.beat is None or watched.beat.time < self._launched:
+            return None  # left behind by an earlier training
+        return watched
 
     def _take_beat(self, file: BeatFile) -> None:
+        """Note a new heartbeat; its step counts after those of the metrics, which are older when we have just come."""
         slept = file.read()
         if slept is not None and file.beat is not None and file.beat.step is not None:
-            self._advance(file.beat.time, float(file.beat.step), slept)
+            self._beaten.append((file.beat.time, float(file.beat.step), slept))
 
     def _watch(self, watch: Mapping[str, str], folder: Path) -> None:
         named = watch.get("heartbeat")
         if named:
-            path = folder / named
-            if self._watched_beat is None or self._watched_beat.path != path:
-                self._watched_beat = BeatFile(path, self.machine)
+            file = folder / Path(named).expanduser()
+            if self._watched_beat is None or self._watched_beat.path != file:
+                self._watched_beat = BeatFile(file, self.machine)
             self._take_beat(self._watched_beat)
         other = watch.get("metrics") or watch.get("log")
-        if other and (self.foreign is None or self.foreign.path != folder / other):
-            self.foreign = ForeignPoints(folder / other, self.machine.clock)
+        path = folder / Path(other).expanduser() if other else None
+        if path is not None and (self.foreign is None or self.foreign.path != path):
+            self.foreign = ForeignPoints(path, self.machine.clock)
 
     def _needs_foreign(self) -> bool:
         """Whether nothing of ours tells numbers, so that the output must."""

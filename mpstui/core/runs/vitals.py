@@ -7,7 +7,6 @@ from statistics import median
 
 from ...wire.processes import Process
 from .health import Signs
-from .numbers import Numbers
 from .sources import Sources
 from .witness import Machine
 
@@ -22,7 +21,7 @@ class Vitals:
         self._output: float | None = None
         self._pauses: deque[float] = deque(maxlen=PAUSES)
 
-    def signs(self, sources: Sources, numbers: Numbers, trainer: Process | None, *, paused: bool) -> Signs:
+    def signs(self, sources: Sources, trainer: Process | None, *, paused: bool) -> Signs:
         """The signs at this moment."""
         now = self._machine.clock()
         self._note_output(sources.output_changed)
@@ -30,12 +29,11 @@ class Vitals:
         beat = file.beat if file else None
         progress = sources.progress
         slept = silence.slept if silence else 0.0
-        ours = file is not None and file.ours
         return Signs(
             phase=beat.phase if beat else None,
             beat_age=silence.awake if silence else None,
             promise=beat.expect_next_in if beat else None,
-            steps_done=bool(numbers.step) or numbers.loss is not None or (not ours and numbers.epoch is not None),
+            steps_done=sources.has_steps,
             step_age=self._age(progress.advanced_at, slept),
             usual_step_seconds=progress.seconds_per_step,
             recent_step_seconds=progress.recent_seconds_per_step,

@@ -12,6 +12,7 @@ from ...wire.processes import Process, ProcessIdentity, ProcessTable
 from ...wire.records import ExitRecord, LaunchRecord, Spec, Status
 from ...wire.rundir import RunDir
 from .recordfile import RecordFile
+from .shapes import reader_of
 from .state import Verdict, Witnesses, derive
 
 TABLE_SECONDS = 2.0
@@ -61,12 +62,12 @@ class WitnessReader:
     def __init__(self, run: RunDir, machine: Machine) -> None:
         self.run = run
         self.machine = machine
-        self.spec = RecordFile(run.spec, Spec.from_json)
-        self.status = RecordFile(run.status, Status.from_json)
+        self.spec = RecordFile(run.spec, reader_of(Spec))
+        self.status = RecordFile(run.status, reader_of(Status))
         self.folder = run.attempt(1)
         """The newest attempt's."""
-        self.exit = RecordFile(self.folder.exit, ExitRecord.from_json)
-        self.launch = RecordFile(self.folder.launch, LaunchRecord.from_json)
+        self.exit = RecordFile(self.folder.exit, reader_of(ExitRecord))
+        self.launch = RecordFile(self.folder.launch, reader_of(LaunchRecord))
         self.attempt = 0
         self.attempts = 0
         self.settled = False
@@ -138,8 +139,8 @@ class WitnessReader:
         self.attempt = self.attempts = max([told, *self._numbers()])
         if self.attempt > 0 and self.attempt != self.folder.number:
             self.folder = self.run.attempt(self.attempt)
-            self.exit = RecordFile(self.folder.exit, ExitRecord.from_json)
-            self.launch = RecordFile(self.folder.launch, LaunchRecord.from_json)
+            self.exit = RecordFile(self.folder.exit, reader_of(ExitRecord))
+            self.launch = RecordFile(self.folder.launch, reader_of(LaunchRecord))
         self.exit.read()
         self.launch.read()
 

@@ -1,0 +1,400 @@
+"""The monitor over real run directories: real files and locks, a clock of its own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpstui.core.home import Home
+from mpstui.core.runs.snapshot import Health, RunSnapshot, State
+from mpstui.wire import atomic
+from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
+from tests.core.runs.build import BOOT, NOW, FakeClock, FakeTable, RunBuilder, make_home, make_monitor
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return make_home(tmp_path)
+
+
+def points(count: int, *, attempt: int = 1, start: int = 1, seconds: float = 1.0) -> list[dict[str, Any]]:
+    return [
+        {
+            "time": NOW - (count - i) * seconds,
+            "attempt": attempt,
+            "epoch": 1,
+            "step": start + i,
+            "loss": 1.0 / (start + i),
+        }
+        for i in range(count)
+    ]
+
+
+def running(home: Home, name: str = "CIFAR ten") -> RunBuilder:
+    return RunBuilder(home, name).status("running", trainer=[77, 5]).launch().hold()
+
+
+def only(snapshots: tuple[RunSnapshot, ...]) -> RunSnapshot:
+    assert len(snapshots) == 1
+    return snapshots[0]
+
+
+def test_a_running_run_shows_what_its_heartbeat_says(home: Home) -> None:
+    clock = FakeClock()
+    run = running(home).beat(
+        step=120,
+        steps=1000,
+        epoch=2,
+        epochs=10,
+        loss=0.5,
+        lr=0.1,
+        device=DeviceReading("mps", "Apple M3", "bf16"),
+        memory=MemoryReading(allocated=10, driver=20),
+        checkpoint=CheckpointNote("checkpoints/step_100.pt", 100),
+        metrics={"val_loss": 0.7},
+        data="synthetic",
+    )
+    shown = only(make_monitor(home, clock).refresh())
+    assert (shown.state, shown.health) == (State.RUNNING, Health.TRAINING)
+    assert (shown.step, shown.steps, shown.epoch, shown.epochs, shown.loss, shown.lr) == (120, 1000, 2, 10, 0.5, 0.1)
+    assert shown.device == DeviceReading("mps", "Apple M3", "bf16")
+    assert shown.memory.driver == 20
+    assert shown.pid == 77
+    assert shown.metrics == {"val_loss": 0.7}
+    assert shown.data == "synthetic"
+    assert shown.readers == "heartbeat"
+    assert shown.beat is not None
+    run.release()
+
+
+def test_unknown_is_none_and_never_zero(home: Home) -> None:
+    run = running(home)
+    shown = only(make_monitor(home, FakeClock()).refresh())
+    for name in ("step", "steps", "epoch", "epochs", "loss", "lr", "eta_seconds", "steps_per_second", "updated"):
+        assert getattr(shown, name) is None, name
+    assert shown.device.type == "cpu"  # asked for by name
+    assert shown.loss_is_finite
+    run.release()
+
+
+def test_auto_is_no_device(home: Home) -> None:
+    run = RunBuilder(home).status("running").launch(device="auto").hold()
+    assert only(make_monitor(home, FakeClock()).refresh()).device.type is None
+    run.release()
+
+
+def test_a_loss_that_is_nan_is_told_apart_from_none(home: Home) -> None:
+    run = running(home).beat(step=3, loss=float("nan"))
+    shown = only(make_monitor(home, FakeClock()).refresh())
+    assert shown.loss is None
+    assert not shown.loss_is_finite
+    run.release()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b'{"schema": 1, "ti', b"\xff\xfe", b"[1, 2]", b'{"schema": 9}', b"null"]
+)
+def test_a_damaged_heartbeat_keeps_the_last_good_one(home: Home, content: bytes) -> None:
+    monitor = make_monitor(home, FakeClock())
+    run = running(home).beat(step=5, loss=0.25)
+    assert only(monitor.refresh()).loss == 0.25
+    run.run.attempt(1).heartbeat().write_bytes(content)
+    assert only(monitor.refresh()).loss == 0.25
+    run.beat(step=6, loss=0.125, seq=2)
+    assert only(monitor.refresh()).loss == 0.125
+    run.run.attempt(1).heartbeat().unlink()
+    assert only(monitor.refresh()).loss == 0.125
+    run.release()
+
+
+def test_a_stalled_run_revives_when_it_beats_again(home: Home) -> None:
+    clock = FakeClock()
+    monitor = make_monitor(home, clock)
+    run = running(home).beat(step=5)
+    os.utime(run.run.status)
+    assert only(monitor.refresh()).health is Health.TRAINING
+    clock.advance(11)
+    assert only(monitor.refresh()).health is Health.STALLED
+    clock.advance(600)
+    assert only(monitor.refresh()).health is Health.HUNG
+    run.beat(time=clock.wall, seq=2, step=6)
+    assert only(monitor.refresh()).health is Health.TRAINING
+    run.release()
+
+
+def test_a_machine_that_slept_did_not_hang(home: Home) -> None:
+    clock = FakeClock()
+    monitor = make_monitor(home, clock)
+    run = running(home).beat(step=5, monotonic=clock.mono, boot_id=BOOT)
+    monitor.refresh()
+    clock.sleep(6 * 3600)
+    clock.advance(2)
+    shown = only(monitor.refresh())
+    assert (shown.health, shown.health_note) == (Health.SLEPT, "slept 6 h")
+    run.beat(time=clock.wall, monotonic=clock.mono, boot_id=BOOT, seq=2, step=6)
+    shown = only(monitor.refresh())
+    assert (shown.health, shown.health_note) == (Health.TRAINING, "slept 6 h")
+    run.release()
+
+
+def test_the_life_of_a_run_from_lock_to_lock(home: Home) -> None:
+    clock, table = FakeClock(), FakeTable()
+    monitor = make_monitor(home, clock, table)
+    run = running(home)
+    table.add(77, 5)
+    assert only(monitor.refresh()).state is State.RUNNING
+    run.release()
+    assert only(monitor.refresh()).state is State.UNSUPERVISED  # the process lives, its locks are gone
+    table.rows.clear()
+    assert only(monitor.refresh()).state is State.LOST
+    run.exit(code=0)
+    clock.advance(2)
+    run.status("ended")
+    shown = only(monitor.refresh())
+    assert shown.state is State.FINISHED
+    assert shown.ended == NOW + 100
+    assert shown.exit is not None
+    assert shown.pid is None
+
+
+def test_a_recycled_pid_is_somebody_else(home: Home) -> None:
+    table = FakeTable()
+    table.add(77, 999)
+    RunBuilder(home).status("running", trainer=[77, 5]).launch()
+    assert only(make_monitor(home, FakeClock(), table).refresh()).state is State.LOST
+
+
+def test_a_reboot_is_told_by_the_boot_id(home: Home) -> None:
+    RunBuilder(home).status("running", trainer=[77, 5], boot_id="another boot").launch()
+    shown = only(make_monitor(home, FakeClock(), FakeTable()).refresh())
+    assert shown.state is State.LOST
+    assert "reboot" in shown.reason
+
+
+def test_torchrun_ranks_that_hold_no_lock_are_found(home: Home) -> None:
+    table = FakeTable()
+    table.add(81, 6)
+    RunBuilder(home).status("running", trainer=[77, 5], tree=[[80, 6], [81, 6]]).launch()
+    assert only(make_monitor(home, FakeClock(), table).refresh()).state is State.UNSUPERVISED
+
+
+def test_survivors_of_an_ended_run_are_listed(home: Home) -> None:
+    table = FakeTable()
+    table.add(81, 6)
+    RunBuilder(home).status("ended", tree=[[80, 6], [81, 6]]).launch().exit(signal=9, survivors=[80, 81])
+    shown = only(make_monitor(home, FakeClock(), table).refresh())
+    assert shown.state is State.KILLED
+    assert shown.survivors == (81,)
+
+
+def test_a_second_attempt_continues_the_first(home: Home) -> None:
+    clock = FakeClock()
+    monitor = make_monitor(home, clock)
+    run = RunBuilder(home).status("ended", 1).launch(1).beat(1, step=100, loss=0.5).exit(1, signal=9)
+    run.points(*points(100))
+    assert only(monitor.refresh()).state is State.KILLED
+    run.status("running", 2, trainer=[78, 6]).launch(2, device="cpu").hold()
+    clock.advance(2)
+    shown = monitor.snapshot(run.run.run)
+    assert (shown.attempt, shown.attempts, shown.state) == (2, 2, State.RUNNING)
+    assert shown.step == 100  # until the new attempt says more
+    assert shown.health is Health.WARMING
+    assert shown.started == NOW + 1
+    run.beat(2, step=81, loss=0.6).points(*points(5, attempt=2, start=81))
+    shown = monitor.snapshot(run.run.run)
+    assert (shown.step, shown.loss) == (81, 0.6)
+    curve = shown.series["loss"]
+    assert list(curve.attempt_marks) == [81.0]
+    assert list(curve.x) == [*range(1, 81), *range(81, 86)]
+    assert [list(piece.x) for piece in curve.superseded] == [list(range(81, 101))]
+    run.release()
+
+
+def test_only_the_focused_run_comes_in_full(home: Home) -> None:
+    monitor = make_monitor(home, FakeClock())
+    first = running(home, "one").points(*({**p, "accuracy": 0.5} for p in points(1000))).event("note", "hello")
+    second = running(home, "two").points(*points(1000)).event("note", "hello")
+    shown = {s.name: s for s in monitor.refresh(first.run.run)}
+    assert set(shown["one"].series) == {"loss", "accuracy"}
+    assert shown["one"].series["loss"].count == 1000
+    assert [event.text for event in shown["one"].events] == ["hello"]
+    assert set(shown["two"].series) == {"loss"}
+    assert len(shown["two"].series["loss"].x) <= 120
+    assert not shown["two"].events
+    first.release()
+    second.release()
+
+
+def test_newest_first_and_a_deleted_run_is_gone(home: Home) -> None:
+    monitor = make_monitor(home, FakeClock())
+    runs = [RunBuilder(home, f"run {i}", NOW + i).status("ended").launch().exit(code=0) for i in range(3)]
+    assert [s.name for s in monitor.refresh()] == ["run 2", "run 1", "run 0"]
+    for path in sorted(runs[1].run.path.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    runs[1].run.path.rmdir()
+    assert [s.name for s in monitor.refresh()] == ["run 2", "run 0"]
+
+
+def test_a_settled_run_is_the_same_object_until_it_is_restarted(home: Home) -> None:
+    clock = FakeClock()
+    monitor = make_monitor(home, clock)
+    run = RunBuilder(home).status("ended").launch().exit(code=1).points(*points(10))
+    monitor.refresh()
+    before = only(monitor.refresh())
+    clock.advance(5)
+    assert only(monitor.refresh()) is before
+    run.status("running", 2).launch(2).hold()
+    monitor.hint([run.run.run])
+    after = only(monitor.refresh())
+    assert after.state is State.RUNNING
+    run.release()
+
+
+def test_without_a_hint_a_restart_is_seen_as_well(home: Home) -> None:
+    clock = FakeClock()
+    monitor = make_monitor(home, clock)
+    run = RunBuilder(home).status("ended").launch().exit(code=1)
+    monitor.refresh()
+    run.status("running", 2).launch(2).hold()
+    clock.advance(3)
+    assert only(monitor.refresh()).state is State.RUNNING
+    run.release()
+
+
+def test_a_torn_metrics_line_is_not_yet(home: Home) -> None:
+    monitor = make_monitor(home, FakeClock())
+    run = running(home).points(*points(3))
+    assert monitor.snapshot(run.run.run).series["loss"].count == 3
+    with run.run.metrics.open("a") as file:
+        file.write('{"time": 1, "attempt": 1, "step": 4, "lo')
+    assert monitor.snapshot(run.run.run).series["loss"].count == 3
+    with run.run.metrics.open("a") as file:
+        file.write('ss": 0.125}\n')
+    assert monitor.snapshot(run.run.run).series["loss"].last == 0.125
+    run.release()
+
+
+def test_metrics_that_were_truncated_or_replaced_start_over(home: Home) -> None:
+    monitor = make_monitor(home, FakeClock())
+    run = running(home).points(*points(50))
+    assert monitor.snapshot(run.run.run).series["loss"].count == 50
+    run.run.metrics.write_text("")
+    run.points(*points(2))
+    assert monitor.snapshot(run.run.run).series["loss"].count == 2
+    other = run.run.path / "other"
+    other.write_text('{"time": 1, "attempt": 1, "step": 1, "loss": 9.0}\n' * 500)
+    other.replace(run.run.metrics)
+    assert monitor.snapshot(run.run.run).series["loss"].count == 500
+    run.release()
+
+
+def test_the_heartbeat_is_not_needed_for_numbers(home: Home) -> None:
+    run = running(home).points({**points(1)[0], "lr": 0.01, "val_loss": None})
+    shown = only(make_monitor(home, FakeClock()).refresh())
+    assert (shown.step, shown.loss, shown.lr, shown.readers) == (1, 1.0, 0.01, "metrics.jsonl")
+    assert shown.metrics["val_loss"] is None
+    run.release()
+
+
+def test_a_program_that_knows_nothing_of_us_is_read_from_its_output(home: Home) -> None:
+    monitor = make_monitor(home, FakeClock())
+    run = running(home).output("".join(f"Epoch {i}/10 loss: {1 / i:.4f} lr: 0.01\n" for i in range(1, 5)))
+    shown = monitor.snapshot(run.run.run)
+    assert (shown.epoch, shown.epochs, shown.loss, shown.readers) == (4, 10, 0.25, "output.log")
+    assert shown.series["loss"].count == 4
+    run.output("Epoch 5/10 loss: 0.2000 lr: 0.01\n")
+    shown = monitor.snapshot(run.run.run)
+    assert (shown.epoch, shown.loss) == (5, 0.2)
+    run.release()
+
+
+def test_a_watched_heartbeat_of_another_program_counts_only_when_it_is_of_this_attempt(home: Home) -> None:
+    run = running(home).respec(watch={"heartbeat": "train_heartbeat.json"})
+    file = home.state / "train_heartbeat.json"
+    atomic.write_json(file, {"timestamp": NOW - 9000, "global_step": 7, "total_steps": 90, "avg_loss": 0.75})
+    monitor = make_monitor(home, FakeClock())
+    assert only(monitor.refresh()).step is None
+    atomic.write_json(file, {"timestamp": NOW + 5, "global_step": 8, "total_steps": 90, "avg_loss": 0.5})
+    shown = only(monitor.refresh())
+    assert (shown.step, shown.steps, shown.loss, shown.readers) == (8, 90, 0.5, "train_heartbeat.json")
+    run.release()
+
+
+def test_checkpoints_are_found_named_and_checked(home: Home) -> None:
+    run = running(home).beat(step=20, checkpoint=CheckpointNote("checkpoints/last.pt", 19))
+    folder = run.run.checkpoints
+    folder.mkdir()
+    whole = b"PK\x03\x04" + b"x" * 100 + b"PK\x05\x06" + b"\0" * 18
+    (folder / "step_10.pt").write_bytes(whole)
+    (folder / "last.pt").write_bytes(whole)
+    (folder / "best.pt").write_bytes(whole[:-22])
+    (folder / ".step_11.pt.tmp").write_bytes(b"x")
+    os.utime(folder / "step_10.pt", (NOW - 20, NOW - 20))
+    os.utime(folder / "best.pt", (NOW - 10, NOW - 10))
+    os.utime(folder / "last.pt", (NOW, NOW))
+    found = make_monitor(home, FakeClock()).snapshot(run.run.run).checkpoints
+    assert [(c.path.name, c.step, c.best, c.complete) for c in found] == [
+        ("last.pt", 19, False, True),
+        ("best.pt", None, True, False),
+        ("step_10.pt", 10, False, True),
+    ]
+    run.release()
+
+
+def test_eta_is_unknown_until_two_steps_are_and_goes_on_through_the_metrics(home: Home) -> None:
+    clock = FakeClock()
+    monitor = make_monitor(home, clock)
+    run = running(home).beat(step=1, steps=100)
+    assert only(monitor.refresh()).eta_seconds is None
+    later = [{**point, "time": NOW + 2 * i} for i, point in enumerate(points(10, start=2), 1)]
+    run.points(*later).beat(time=NOW + 20, step=11, steps=100, seq=2)
+    shown = only(monitor.refresh())
+    assert shown.eta_seconds == pytest.approx(89 * 2.0)
+    assert shown.steps_per_second == pytest.approx(0.5)
+    assert only(make_monitor(home, clock).refresh()).eta_seconds == pytest.approx(89 * 2.0)  # opened just now
+    run.release()
+
+
+def test_five_hundred_ended_runs_cost_a_stat_each(home: Home) -> None:
+    for i in range(60):
+        RunBuilder(home, f"run {i}", NOW + i).status("ended").launch().exit(code=0).points(*points(5))
+    clock = FakeClock()
+    monitor = make_monitor(home, clock)
+    first = monitor.refresh_whole()
+    assert all(s.series["loss"].count == 5 for s in first)
+    clock.advance(10)
+    assert all(a is b for a, b in zip(first, monitor.refresh(), strict=True))
+
+
+def test_damaged_directories_are_shown_and_harm_nobody(home: Home) -> None:
+    good = running(home, "good")
+    bad = RunBuilder(home, "bad")
+    bad.run.spec.write_bytes(b"\xff\xfe{")
+    newer = RunBuilder(home, "newer")
+    newer.run.spec.write_text('{"schema": 7, "name": "from tomorrow"}')
+    (home.runs / "not a run").mkdir()
+    (home.runs / "a file").write_text("x")
+    clock = FakeClock(good.run.path.stat().st_mtime + 1000)
+    shown = {s.run: s for s in make_monitor(home, clock).refresh()}
+    assert shown[good.run.run].state is State.RUNNING
+    assert shown[bad.run.run].state is State.UNREADABLE
+    assert shown[newer.run.run].name == "from tomorrow"
+    assert "newer" in shown[newer.run.run].reason
+    assert shown["not a run"].state is State.UNREADABLE
+    assert len(shown) == 4
+    good.release()
+
+
+@pytest.mark.parametrize(
+    "record", ["[]", "{}", '{"run": 3}', '{"launch": 5, "name": 1, "run": 2, "created": "x"}', "\0"]
+)
+@pytest.mark.parametrize("name", ["spec.json", "status.json", "attempts/1/exit.json", "attempts/1/launch.json"])
+def test_no_record_of_any_shape_raises(home: Home, name: str, record: str) -> None:
+    run = running(home).exit(code=0)
+    (run.run.path / name).write_text(record)
+    assert only(make_monitor(home, FakeClock()).refresh("nothing")).state in State
+    make_monitor(home, FakeClock()).snapshot(run.run.run)
+    run.release()
