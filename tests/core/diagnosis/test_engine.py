@@ -78,6 +78,26 @@ def test_training_that_went_on_acquits_what_came_before() -> None:
     assert ids(diagnose(Evidence(lines=lines(*TRAINING, OOM)))) == ["mps_oom"]
 
 
+NOTES = (
+    "UserWarning: 'pin_memory' argument is set as true but not supported on MPS now, device pinned memory won't be "
+    "used.",
+    "UserWarning: The operator 'aten::sgn.out' is not currently supported on the MPS backend and will fall back to run "
+    "on the CPU.",
+    "No CUDA GPUs are available, using MPS",
+)
+
+
+@pytest.mark.parametrize("progress", [0, 20])
+def test_notes_of_the_start_do_not_hide_the_crash_at_the_end(progress: int) -> None:
+    crash = ("Traceback (most recent call last):", '  File "train.py", line 3', OOM, LEAK)
+    findings = diagnose(Evidence(lines=lines(*NOTES, *TRAINING[:progress], *crash), exit_code=1))
+    assert ids(findings)[0] == "mps_oom"
+
+
+def test_notes_of_a_run_that_goes_on_are_no_findings() -> None:
+    assert diagnose(Evidence(lines=lines(*NOTES, *TRAINING))) == ()
+
+
 def test_the_metrics_a_logger_prints_after_a_crash_do_not_acquit_it() -> None:
     summary = [f"wandb: train/loss step {n} 0.4" for n in range(20)]
     assert ids(diagnose(Evidence(lines=lines(*TRAINING, OOM, *summary)))) == ["mps_oom"]
@@ -171,9 +191,9 @@ HOSTILE = (
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: str(text[:12]))
 def test_hostile_lines_cost_little(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     diagnose(Evidence(lines=lines(text, OOM)))
-    assert time.perf_counter() - started < 3.0
+    assert time.process_time() - started < 3.0
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: str(text[:12]))
@@ -181,6 +201,6 @@ def test_no_single_pattern_backtracks_without_end(text: str) -> None:
     search = SearchText(lines(text))
     for rule in all_rules():
         for pattern in (*rule.patterns, *rule.weak_patterns):
-            started = time.perf_counter()
+            started = time.process_time()
             compiled(pattern).search(search.text)
-            assert time.perf_counter() - started < 1.0, (rule.id, pattern)
+            assert time.process_time() - started < 1.0, (rule.id, pattern)

@@ -89,7 +89,7 @@ RULES = (
         "kernel in disguise.",
         remedy=Remedy(text=_RESUME + "Use a smaller batch or sequence, or run on CPU.", args=SMALLER_BATCH),
         restart_on_cpu_helps=True,
-        sources=("ml-explore/mlx#3267",),
+        sources=("tinygrad/tinygrad#7172", "Blaizzy/mlx-vlm#1064"),
         patterns=(
             r"Caused GPU Hang",
             r"GPU Hang Error",

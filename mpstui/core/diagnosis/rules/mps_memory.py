@@ -22,7 +22,7 @@ RULES = (
         sources=("pytorch/pytorch#130112", "gensyn-ai/rl-swarm#355", "gensyn-ai/rl-swarm#59"),
         patterns=(
             r"MPS backend out of memory",
-            r"\(MPS allocated: [\d.]+ \w+, other allocations",
+            r"\(MPS allocated: [\d.]+ \w+",
             r"MPS\w* (?:ran )?out of memory",
         ),
         weak_patterns=(r"Tried to allocate [\d.]+ \w+ on (?:private|shared) pool",),

@@ -43,7 +43,7 @@ RULES = (
             env={"OMP_NUM_THREADS": "1"},
         ),
         restart_on_cpu_helps=False,
-        sources=("pytorch/pytorch#136217",),
+        sources=("pytorch/pytorch#136217", "pytorch/pytorch#149201"),
         patterns=(
             r"\b_{0,2}kmp_[a-z]\w+",
             r"\blibi?omp5?\.(?:dylib|so).{0,80}(?:kmp|barrier|\+ ?\d+|0x)",
