@@ -126,7 +126,10 @@ class MpsOnCpu(TorchFunctionMode):
 def install(environ: Mapping[str, str] = os.environ) -> Counters:
     """Make this process believe that it has an MPS device; for good."""
     counters, fault = Counters(), Fault(environ.get("MPSTUI_STANDIN", ""))
-    torch.backends.mps.is_available = lambda: True  # type: ignore[assignment]
+    # What every public question goes back to; the answer given while torch was loading is forgotten.
+    torch._C._has_mps = True
+    torch._C._mps_is_available = lambda: True
+    torch.backends.mps.is_available.cache_clear()
     torch.backends.mps.is_built = lambda: True
     torch.backends.mps.is_macos_or_newer = lambda major, minor: True  # type: ignore[assignment]
     torch.backends.mps.get_name = lambda: "Stand-in for MPS"  # type: ignore[assignment]
@@ -148,8 +151,6 @@ def _patch_counters(counters: Counters) -> None:
         "set_rng_state": lambda state: torch.set_rng_state(state),
         "manual_seed": lambda seed: None,
         "set_per_process_memory_fraction": lambda fraction: None,
-        "is_available": lambda: True,
-        "device_count": lambda: 1,
     }
     for name, replacement in replacements.items():
         setattr(torch.mps, name, replacement)

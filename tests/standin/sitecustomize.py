@@ -50,8 +50,9 @@ def _load(path: Path, name: str) -> ModuleType:
 
 def _load_shadowed() -> None:
     """Another folder on the path may have a sitecustomize too."""
-    others = [entry for entry in sys.path if Path(entry or ".").resolve() != _HERE]
-    spec = PathFinder.find_spec("sitecustomize", others)
+    folders = [Path(entry or ".").resolve() for entry in sys.path]
+    behind = sys.path[folders.index(_HERE) + 1 :] if _HERE in folders else []
+    spec = PathFinder.find_spec("sitecustomize", behind)
     if spec is not None and spec.origin is not None:
         _load(Path(spec.origin), "_sitecustomize_behind_standin")
 

@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from mpstui.wire import requests
+from mpstui.wire.processes import system_process_table
 from mpstui.wire.records import Ack
 from mpstui.wire.rundir import RunDir
 from tests.trainer.building import TINY, command, completed, environment, points, train
@@ -43,7 +43,9 @@ def _started(tmp_path: Path, *arguments: str, fault: str | None = None) -> tuple
 
 def _asked(run: RunDir, action: str) -> Ack:
     request = requests.submit(run, requests.new_request(action, 1, time.time()))
-    return wait_until(lambda: requests.answer_to(run, request.id), what=f"the answer to {action}")
+    ack = wait_until(lambda: requests.answer_to(run, request.id), what=f"the answer to {action}")
+    assert ack is not None
+    return ack
 
 
 def test_a_training_beats_answers_saves_and_ends_with_0_when_asked(tmp_path: Path) -> None:
@@ -120,7 +122,8 @@ def _hangs(run: RunDir, child: subprocess.Popen[str]) -> bool:
     """Two steps are told and the process sleeps."""
     if not run.metrics.exists() or not any(step == 2 for step, _ in points(run.path)):
         return False
-    return psutil.Process(child.pid).status() == psutil.STATUS_SLEEPING
+    process = system_process_table().find(child.pid)
+    return process is not None and process.state == "S"
 
 
 def test_a_training_that_hangs_can_only_be_killed(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -157,13 +158,21 @@ def test_bf16_and_averaged_weights_train(tmp_path: Path) -> None:
 
 def test_the_loss_is_read_back_only_when_it_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = job("--limit", "64", folder=tmp_path)
-    reads = []
-    real = torch.Tensor.tolist
-    monkeypatch.setattr(torch.Tensor, "tolist", lambda tensor: reads.append(1) or real(tensor))  # type: ignore[func-returns-value, no-untyped-call]
-    monkeypatch.setattr(torch.Tensor, "item", lambda tensor: reads.append(1) or real(tensor))  # type: ignore[func-returns-value, no-untyped-call]
-    monkeypatch.setattr(torch.Tensor, "__bool__", lambda tensor: bool(reads.append(1) or real(tensor)))  # type: ignore[func-returns-value, no-untyped-call]
+    reads: list[str] = []
+
+    def counted(name: str) -> Callable[[torch.Tensor], object]:
+        real = getattr(torch.Tensor, name)
+
+        def read(tensor: torch.Tensor) -> object:
+            reads.append(name)
+            return real(tensor)
+
+        return read
+
+    for name in ("tolist", "item", "__bool__", "__float__"):
+        monkeypatch.setattr(torch.Tensor, name, counted(name))
     for number, (batch, total) in enumerate(made.feed.epoch(1)):
         made.stepper.step(batch, total, number + 1)
     assert reads == []
     made.stepper.read()
-    assert len(reads) == 1
+    assert reads == ["tolist"]

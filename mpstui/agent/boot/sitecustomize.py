@@ -75,11 +75,15 @@ def _load(name: str, path: str, *, package: bool = False) -> None:
 
 
 def _load_shadowed() -> None:
-    """Run the sitecustomize that this one hides: Homebrew's and Debian's Python have one of their own."""
+    """Run the sitecustomize that this one hides: Homebrew's and Debian's Python have one of their own.
+
+    Only folders behind ours are searched, so that two that do this for each other do not go in circles.
+    """
     from importlib.machinery import PathFinder
 
-    others = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
-    spec = PathFinder.find_spec("sitecustomize", others)
+    folders = [os.path.abspath(entry or ".") for entry in sys.path]
+    behind = sys.path[folders.index(_HERE) + 1 :] if _HERE in folders else []
+    spec = PathFinder.find_spec("sitecustomize", behind)
     if spec is not None and spec.origin:
         _load("_sitecustomize_behind_mpstui", spec.origin)
 
