@@ -69,7 +69,7 @@ def run_environment(
         values[name] = value
         lines[name] = EnvLine(name, _shown(name, value), reason + replaced, doubtful)
     hidden = {name for name, value in values.items() if _hides(name, value)}
-    shaping = {name: value for name, value in environ.items() if _SHAPING.fullmatch(name) and not _hides(name, value)}
+    shaping = {name: value for name, value in environ.items() if _is_kept(name, value)}
     return RunEnvironment(
         lines=tuple(lines.values()),
         recorded={**shaping, **{name: value for name, value in values.items() if name not in hidden}},
@@ -102,6 +102,20 @@ def _layers(
         path = os.pathsep.join(part for part in (str(agent_boot_folder()), before) if part)
         yield "PYTHONPATH", path, "puts the agent into the program: heartbeat, cache clearing, CPU override", None
         yield AGENT_VARIABLE, "1", "switches the agent on; without it the folder on PYTHONPATH does nothing", None
+
+
+def _is_kept(name: str, value: str) -> bool:
+    """Shapes the run, is no secret, and is text that a record can hold."""
+    return bool(_SHAPING.fullmatch(name)) and not _hides(name, value) and _is_utf8(value)
+
+
+def _is_utf8(value: str) -> bool:
+    """Bytes that were no UTF-8 reach us as lone surrogates (PEP 383)."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _hides(name: str, value: str) -> bool:

@@ -17,7 +17,7 @@ from .choice import LaunchChoice, effective_arguments, split_device
 from .devices import DeviceVariants, asked_device, compile_variants
 from .environment import EnvLine, RunEnvironment, run_environment
 from .preflight import preflight_warnings
-from .requirements import require_device, require_modules, require_program
+from .requirements import require_device, require_modules, require_program, require_text
 from .shell_script import shell_script
 from .torchrun import wrapped
 
@@ -115,6 +115,7 @@ def _require(
     choice: LaunchChoice, command: list[str], device: str, environ: Mapping[str, str], machine: Machine
 ) -> None:
     """What must be there, cheapest first."""
+    require_text([*command, *choice.env.values(), choice.name or ""])
     require_program(choice.profile, command, environ)
     require_device(device, command[0], environ, machine)
     require_modules(command, environ, machine)

@@ -47,6 +47,17 @@ def require_program(profile: Profile, argv: Sequence[str], environ: Mapping[str,
         raise UsageError("; ".join(sentences), "check the spelling, or give the full path")
 
 
+def require_text(argv: Sequence[str]) -> None:
+    """Refuse words that no record can hold.
+
+    Raises:
+        UsageError: a word holds bytes that are no UTF-8.
+    """
+    for word in argv:
+        if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise UsageError(f"{ascii(word)} is no UTF-8 text", "rename the file, or pass it in a variable")
+
+
 def require_device(device: str, program: str, environ: Mapping[str, str], machine: Machine) -> None:
     """Refuse a device that this machine lacks; the run's own interpreter has the last word.
 

@@ -246,3 +246,10 @@ def test_shell_script_knows_a_run_directory(profile_of: Build) -> None:
     made = planned(profile_of('command = ["{python}", "train.py", "--out", "{run_dir}/it\'s"]\n'))
     assert "--out \"$run_dir\"'/it'\"'\"'s'" in made.shell()
     assert subprocess.run(["sh", "-n"], input=made.shell(), text=True, check=False).returncode == 0
+
+
+def test_bytes_that_are_no_text_are_refused_or_left_out(profile_of: Build) -> None:
+    made = planned(profile_of(SCRIPT), environ={"HF_HOME": "/data/\udcff", "OMP_NUM_THREADS": "2"})
+    assert "HF_HOME" not in made.template.variants["auto"].env
+    with pytest.raises(UsageError, match="no UTF-8"):
+        planned(profile_of(SCRIPT), sets={"data": "/data/\udcff"})
