@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 def _evidence(args: argparse.Namespace) -> Evidence:
     path = Path(args.target).expanduser()
     try:
-        found = _evidence_at(path) if path.exists() else _evidence_of_run(args.target)
+        found = _evidence_at(path if path.exists() else _directory_of_run(args.target))
     except OSError as error:
         raise OperationError(f"{path} cannot be read: {error.strerror or error}") from error
     known = {"signal": args.signal, "exit_code": args.exit_code}
@@ -53,12 +53,6 @@ def _evidence_at(path: Path) -> Evidence:
     from ..core.diagnosis.for_run import evidence_from_run_dir
 
     return evidence_from_run_dir(path) if path.is_dir() else evidence_from_log(path)
-
-
-def _evidence_of_run(name: str) -> Evidence:
-    from ..core.diagnosis.for_run import evidence_for_run
-
-    return evidence_for_run(_directory_of_run(name))
 
 
 def _directory_of_run(name: str) -> Path:

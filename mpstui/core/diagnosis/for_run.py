@@ -14,13 +14,9 @@ from .model import Evidence, HeartbeatEvidence, LogLine
 R = TypeVar("R", bound=records.Record)
 
 
-def evidence_for_run(directory: Path, *, attempt: int | None = None) -> Evidence:
-    """Return the evidence of one attempt of a run, by default the newest."""
-    return evidence_from_run_dir(directory, attempt=attempt)
-
-
 def evidence_from_run_dir(directory: Path, *, attempt: int | None = None) -> Evidence:
-    """Return what a run directory says about the end of an attempt; files that are missing or torn are unknown.
+    """Return what a run directory says about the end of an attempt, by default the newest; missing and torn files are
+    unknown.
 
     A run without any attempt, or one that has not ended, gives evidence without signal and exit code.
     """

@@ -76,7 +76,7 @@ class Rule:
 
     ``patterns`` are regular expressions searched without regard to case in text whose whitespace is collapsed; a space
     also matches a line break, ``.`` does not. One of them found gives ``confidence``, one of ``weak_patterns`` only
-    half of it, less a little. ``fires_on`` maps a clue (see ``clues``) to the confidence it gives without any text;
+    0.6 of it. ``fires_on`` maps a clue (see ``clues``) to the confidence it gives without any text;
     ``clues`` maps a clue to what it adds to, or takes from, a confidence that the text gave.
 
     ``signals`` and ``codes`` are the ways a process ends when this is the cause: another ending speaks against it.

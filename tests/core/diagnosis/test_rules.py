@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mpstui.core.diagnosis import Evidence, Kind, diagnose
 from mpstui.core.diagnosis.rules import all_rules, rule
@@ -24,6 +28,36 @@ def evidence(text: str) -> Evidence:
 def test_the_message_is_explained_by_its_rule_first(rule_id: str, text: str) -> None:
     findings = diagnose(evidence(text))
     assert [finding.id for finding in findings][:1] == [rule_id], [(f.id, f.confidence) for f in findings]
+
+
+TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    main()\n'
+TRAINING = "".join(f"epoch 1 step {step} loss 0.{step} 3.2it/s\n" for step in range(30))
+DISGUISES: dict[str, Callable[[str], str]] = {
+    "coloured": lambda text: "\n".join(f"\x1b[31m{line}\x1b[0m" for line in text.split("\n")),
+    "wrapped": lambda text: "\n".join(piece for line in text.split("\n") for piece in textwrap.wrap(line, 60) or [""]),
+    "framed": lambda text: "\n".join(f"│ {line} │" for line in text.split("\n")),
+    "after training": lambda text: TRAINING + text,
+    "after a traceback": lambda text: TRACEBACK + text,
+    "before a metric summary": lambda text: text + "\n" + "\n".join(f"wandb: loss {n}" for n in range(9)),
+    "before the launcher's error": lambda text: text + "\nsubprocess.CalledProcessError: exit status 1.",
+}
+
+
+@pytest.mark.parametrize("disguise", DISGUISES.values(), ids=DISGUISES.keys())
+def test_what_surrounds_a_message_does_not_hide_it(disguise: Callable[[str], str]) -> None:
+    missed = [
+        (rule_id, text)
+        for rule_id, text in EXCERPTS
+        if [finding.id for finding in diagnose(evidence(disguise(text)))][:1] != [rule_id]
+    ]
+    assert missed == []
+
+
+@given(st.text(), st.integers(-70, 300) | st.none(), st.integers(1, 64) | st.none())
+def test_no_text_breaks_a_diagnosis(text: str, code: int | None, signal: int | None) -> None:
+    lines = tuple(screen_lines(text.split("\n")))
+    for finding in diagnose(Evidence(lines=lines, exit_code=code, signal=signal)):
+        assert 0 < finding.confidence < 1
 
 
 def test_every_rule_has_an_excerpt() -> None:
