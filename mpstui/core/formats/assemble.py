@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from .names import Role, Scope
 from .pairs import Pair
@@ -130,30 +129,30 @@ def _keyed(counters: Counters, pair: Pair, has_loss: bool) -> Counters:
     role = pair.name.role
     if role not in _COUNTING:
         return counters
-    count, planned = pair.count, pair.planned
+    count, planned = pair.counted, pair.planned
     if count is None or count < 0 or pair.unit == "%":
         return counters
     if role is Role.EPOCH and (counters.epoch is None or not _short(pair.key)):
-        return replace(counters, epoch=count, epochs=_or(planned, counters.epochs))
+        return counters._replace(epoch=count, epochs=_or(planned, counters.epochs))
     if role is Role.STEP and counters.step is None and not pair.unit.endswith("s"):
         if pair.key.lower().endswith(_PLURALS) and not has_loss and planned is None:
-            return replace(counters, steps=count)
-        return replace(counters, step=count, steps=_or(planned, counters.steps))
+            return counters._replace(steps=count)
+        return counters._replace(step=count, steps=_or(planned, counters.steps))
     if role is Role.BATCH and counters.epoch_step is None and "size" not in pair.key.lower():
-        return replace(counters, epoch_step=count, epoch_steps=planned)
+        return counters._replace(epoch_step=count, epoch_steps=planned)
     if role is Role.EPOCHS and not pair.unit:
         if planned is not None and counters.epoch is None:
-            return replace(counters, epoch=count, epochs=planned)
-        return replace(counters, epochs=_or(counters.epochs, count))
+            return counters._replace(epoch=count, epochs=planned)
+        return counters._replace(epochs=_or(counters.epochs, count))
     if role is Role.STEPS and not pair.unit:
-        return replace(counters, steps=_or(counters.steps, count))
+        return counters._replace(steps=_or(counters.steps, count))
     return counters
 
 
 def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool, length: int) -> Counters:
     """Numbers without a name: ``[50/930]`` behind an epoch, ``[1/25][10/1583]``, ``[1,  2000]``, ``128/128 - ...``."""
     pair = pairs[index]
-    count, planned = pair.count, pair.planned
+    count, planned = pair.counted, pair.planned
     if (
         count is None
         or count < 0
@@ -164,25 +163,25 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
         return counters
     follows_epoch = index > 0 and counters.epoch is not None and pairs[index - 1].name.role is Role.EPOCH
     if planned is not None and follows_epoch and counters.epoch_step is None:
-        return replace(counters, epoch_step=count, epoch_steps=planned)
+        return counters._replace(epoch_step=count, epoch_steps=planned)
     if (
         pair.bracketed
         and (follows_epoch or (index == 1 and counters.epoch is not None))
         and counters.epoch_step is None
     ):
-        return replace(counters, epoch_step=count, epoch_steps=planned)
+        return counters._replace(epoch_step=count, epoch_steps=planned)
     if index == 0 and pair.bracketed and planned is not None and length <= pair.end + 2 and pair.start <= 2:
-        return replace(counters, epoch=count, epochs=planned)
+        return counters._replace(epoch=count, epochs=planned)
     if index == 0 and pair.bracketed and _opens_pair(pairs):
-        return replace(counters, epoch=count, epochs=planned)
+        return counters._replace(epoch=count, epochs=planned)
     if index == 1 and counters.epoch is not None and not pairs[0].key and counters.epoch_step is None:
-        return replace(counters, epoch_step=count, epoch_steps=planned)
+        return counters._replace(epoch_step=count, epoch_steps=planned)
     if pair.bracketed and planned is not None and has_loss and counters.shown_step is None and index > 0:
-        return replace(counters, epoch_step=count, epoch_steps=planned)
+        return counters._replace(epoch_step=count, epoch_steps=planned)
     if index == 0 and planned is None and has_loss and pair.start <= (1 if pair.bracketed else 0):
-        return replace(counters, step=count)
+        return counters._replace(step=count)
     if index == 0 and planned is not None and count <= planned and pair.start <= 3:
-        return replace(counters, step=count, steps=planned)
+        return counters._replace(step=count, steps=planned)
     return counters
 
 

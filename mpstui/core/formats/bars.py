@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .numbers import parse_count
 from .points import Number
@@ -88,6 +89,7 @@ def _frame(text: str, match: re.Match[str], previous_end: int) -> BarFrame:
     )
 
 
+@lru_cache(maxsize=1024)
 def rank_of(description: str, unit: str) -> int:
     """How far a bar's description shows that it is the training loop's."""
     if _BYTES.match(unit):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from operator import lt
+from operator import lt, ne
+from typing import NamedTuple
 
-from .points import Reading
+from .points import Phase, Reading
 from .shape import Read, Shape, learn
 from .tracker import Tracker
 
@@ -21,12 +22,27 @@ _MIN_RUN = 16
 Row = tuple[bytes, ...]
 
 
+class Examined(NamedTuple):
+    """What one line says before it is placed."""
+
+    readings: Sequence[Reading]
+    phase: Phase | None
+    """The phase that the line announces."""
+    line: str
+
+
+NOTHING = Examined((), None, "")
+
+
 class BulkReader:
     """Reads blocks of whole lines for one tracker."""
 
-    def __init__(self, tracker: Tracker, read_line: Callable[[bytes], None], read: Read) -> None:
+    def __init__(
+        self, tracker: Tracker, examine: Callable[[bytes], Examined], apply: Callable[[Examined], None], read: Read
+    ) -> None:
         self._tracker = tracker
-        self._read_line = read_line
+        self._examine = examine
+        self._apply = apply
         self._read = read
         self._shape: Shape | None = None
         self._checked = 0
@@ -57,7 +73,7 @@ class BulkReader:
         """The ordinary way, until a line is read whose shape many others share."""
         lines = block.split(b"\n")[:-1] if block.endswith(b"\n") else block.split(b"\n")
         for number, line in enumerate(lines):
-            self._read_line(line)
+            self._apply(self._examine(line))
             if self._failures >= _MAX_FAILURES or number % 32 != 31:
                 continue
             shape = learn(line, self._read)
@@ -73,10 +89,10 @@ class BulkReader:
         line = b""
         position = fitted = 0
         for match in shape.lean.finditer(block):
-            if match.start() > position:
+            for other in self._telling(block[position : match.start()]):
                 self._place(shape, run, line)
                 run = []
-                self._each(block[position : match.start()])
+                self._apply(other)
             line = match.group()
             if self._checked < _CHECKED and not self._check(shape, line):
                 self._each(block[match.start() :])
@@ -99,10 +115,18 @@ class BulkReader:
         self._failures += 1
         return False
 
+    def _telling(self, text: bytes) -> Iterator[Examined]:
+        """Of the lines between those that fit, those that say anything: the others do not end a run."""
+        for line in text.split(b"\n"):
+            if line:
+                examined = self._examine(line)
+                if examined.readings or examined.phase is not None:
+                    yield examined
+
     def _each(self, text: bytes) -> None:
         for line in text.split(b"\n"):
             if line:
-                self._read_line(line)
+                self._apply(self._examine(line))
 
     def _place(self, shape: Shape, rows: Sequence[Row], last_line: bytes) -> None:
         """``last_line`` is that of the last row: it sets what holds on (the rate, the speed)."""
@@ -138,6 +162,8 @@ class BulkReader:
             return False
         if steps is not None and not _rises(steps, strictly=step is not None):
             return False
+        if shape.template.bar and not all(map(ne, values, values[1:])):
+            return False  # a value that stays may be one that was only drawn again
         return self._tracker.place_run(first, last, values, steps)
 
 

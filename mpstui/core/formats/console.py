@@ -19,7 +19,7 @@ PENDING_LIMIT = 65536
 """Bytes of an unfinished line that are kept; a longer one is cut there and goes on as another line."""
 
 _BREAK = re.compile(rb"\r{0,8}\n|\r|\x1b\[[0-9]{0,4}[AFH]|\x1b\[[01]?G|\x1b\[[0-9]{0,4};[0-9]{0,4}[Hf]|\x08+")
-_NEEDS_FOLDING = (b"\r", b"\x1b", b"\x08", b"\0")
+_NEEDS_FOLDING = (b"\x1b", b"\x08", b"\0")
 _HELD_BACK = re.compile(rb"(?:\r+|\x1b(?:\[[0-9;]{0,9})?|\x08+)\Z")
 
 
@@ -66,7 +66,7 @@ class FrameSplitter:
         return frames
 
     def take_whole_lines(self, data: bytes) -> tuple[bytes, bytes] | None:
-        """The complete lines that ``data`` brings, if they need no folding at all, and what is left to feed; else None.
+        """The complete frames that ``data`` brings, one a line, and what is left to feed; None if it is not that easy.
 
         It is what lets a reader work on megabytes at once. Nothing has changed when the answer is None.
         """
@@ -79,7 +79,7 @@ class FrameSplitter:
         if not end or any(control in whole for control in _NEEDS_FOLDING):
             return None
         self._pending, self._scanned = b"", 0
-        return whole, data[end:]
+        return whole.replace(b"\r", b"\n") if b"\r" in whole else whole, data[end:]
 
     def _force_sniff(self) -> list[Frame]:
         start, self._start, self._sniffed = self._start, b"", True

@@ -12,21 +12,30 @@ _SPECIAL = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
 
 def parse_number(text: str) -> Number | None:
     """``text`` as int if it is printed as one, else float; None when it is no number."""
-    text = text.strip()
-    bare = text.lstrip("+-").lower()
-    if bare in _SPECIAL:
-        return -_SPECIAL[bare] if text.startswith("-") else _SPECIAL[bare]
-    text = text.replace(",", "")
     if len(text) > 64 or "_" in text:
         return None
     try:
-        return int(text)
+        return int(text) if "." not in text else float(text)
     except ValueError:
-        pass
+        return _unusual(text)
+
+
+def _unusual(text: str) -> Number | None:
+    """Exponents, thousands separators, a typographic minus, NaN and infinity."""
     try:
-        return float(text)
+        return (
+            float(text.replace(",", "").replace("−", "-"))
+            if text[-1:].isdigit() or text[-1:] == "."
+            else _special(text)
+        )
     except ValueError:
         return None
+
+
+def _special(text: str) -> float | None:
+    bare = text.strip().lstrip("+-").lower()
+    value = _SPECIAL.get(bare)
+    return value if value is None or not text.lstrip().startswith("-") else -value
 
 
 def parse_count(text: str, suffix: str = "") -> Number | None:

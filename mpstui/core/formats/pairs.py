@@ -7,7 +7,7 @@ cost is linear in the line whatever it holds.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .names import EVAL_WORDS, TRAIN_WORDS, Name, Role, Scope, classify
 from .numbers import parse_count, parse_number
@@ -43,8 +43,7 @@ _WORD = re.compile(r"[^\W\d_]{2,14}")
 _CJK_SCOPE = re.compile("训练|訓練|学習|학습|훈련|验证|驗證|検証|测试|測試|评估|評価|テスト|검증|평가|테스트")
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """One number of a line with the name in front of it (empty when there is none)."""
 
     key: str
@@ -63,10 +62,10 @@ class Pair:
     @property
     def value(self) -> Number | None:
         """The value as printed; a percentage stays one (``81.2%`` is 81.2)."""
-        return parse_number(self.text.replace("−", "-"))
+        return parse_number(self.text)
 
     @property
-    def count(self) -> Number | None:
+    def counted(self) -> Number | None:
         """The value as a counter (``1K`` is 1000)."""
         return parse_count(self.text, self.unit if self.unit in "kKMBG" else "")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 Number = int | float
 
@@ -16,8 +17,7 @@ class Phase(StrEnum):
     EVAL = "eval"
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
+class Counters(NamedTuple):
     """Where the run stands, as printed: no shift between counting from 0 and from 1."""
 
     epoch: Number | None = None

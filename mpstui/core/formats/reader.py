@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Sequence
 
 from .bars import find_bars
-from .bulk import BulkReader
+from .bulk import NOTHING, BulkReader, Examined
 from .console import PENDING_LIMIT, Frame, FrameSplitter
 from .encodings import decode_line
 from .escapes import strip_controls
-from .grammars import Grammar, all_grammars
+from .grammars import Grammar, LineGrammar, all_grammars
 from .phases import announced
 from .points import MetricPoint, ParsedLog, Reading
 from .prefixes import strip_prefix
@@ -38,11 +38,13 @@ class LogReader:
         self._splitter = FrameSplitter()
         self._grammars = grammars()
         self._probes = grammars()
+        self._bar_grammars = [grammar for grammar in self._grammars if _reads_bars(grammar)]
+        self._bar_probes = [grammar for grammar in self._probes if _reads_bars(grammar)]
         self._latest = ""
         self._tracker = Tracker()
         self._rank0 = False
         self._decimals = -1
-        self._bulk = BulkReader(self._tracker, self._raw_line, self._pure)
+        self._bulk = BulkReader(self._tracker, self._examine_line, self._apply_quietly, self._pure)
 
     def feed(self, data: bytes) -> list[MetricPoint]:
         """The points that ``data`` completes, in order."""
@@ -79,67 +81,68 @@ class LogReader:
         """What the log says so far, of its newest run."""
         return self._tracker.summary()
 
-    def _raw_line(self, line: bytes) -> None:
-        """A whole line without control characters, read for its effect on the state."""
-        self._frame(Frame(decode_line(line), ends_line=True, cut=len(line) > PENDING_LIMIT), [])
+    def _examine_line(self, line: bytes) -> Examined:
+        """What a whole line without control characters says; nothing is placed yet."""
+        return NOTHING if len(line) > PENDING_LIMIT else self._examine(decode_line(line))
+
+    def _apply_quietly(self, examined: Examined) -> None:
+        self._apply(examined, [])
 
     def _pure(self, line: str) -> Sequence[Reading] | None:
         """What a line says by itself, asked of grammars that have seen nothing else; None when it may depend."""
-        if "%|" in line or not line.isascii() or self._is_foreign(line):
+        if self._is_foreign(line):
             return None
-        stripped = strip_prefix(strip_controls(line))
-        readings = _first_reading(self._probes, stripped) if stripped else None
+        readings: Sequence[Reading] | None
+        if "%|" in line:
+            drawn: list[Reading] = []
+            readings = None if self._bars(line, drawn, self._bar_probes).strip() else drawn
+        else:
+            stripped = strip_prefix(strip_controls(line))
+            readings = _first_reading(self._probes, stripped) if stripped else None
         if readings is None or any(reading.grammar != self._latest for reading in readings):
             return None
         return readings
 
     def _frame(self, frame: Frame, points: list[MetricPoint]) -> None:
-        if frame.cut:
-            return
-        text = frame.text if len(frame.text) <= MAX_LINE else frame.text[:MAX_LINE]
-        text = strip_controls(text)
-        if not text or text.isspace():
-            return
-        if "%|" in text:
-            text = self._bars(text, points)
-        self._line(text, points)
+        if not frame.cut:
+            self._apply(self._examine(frame.text), points)
 
-    def _bars(self, text: str, points: list[MetricPoint]) -> str:
-        """Read the bars of a frame and return the text between and behind them."""
-        rest: list[str] = []
+    def _examine(self, text: str) -> Examined:
+        text = strip_controls(text if len(text) <= MAX_LINE else text[:MAX_LINE])
+        if not text or text.isspace():
+            return NOTHING
+        readings: list[Reading] = []
+        if "%|" in text:
+            text = self._bars(text, readings, self._bar_grammars)
+        if self._is_foreign(text):
+            return NOTHING
+        line = strip_prefix(text)
+        found = _first_reading(self._grammars, line) if line and _WORTH_A_LOOK.search(line) else None
+        if found is None:
+            return Examined(readings, announced(line) if line else None, line)
+        return Examined([*readings, *found], None, line)
+
+    def _bars(self, text: str, readings: list[Reading], grammars: Sequence[Grammar]) -> str:
+        """Read the bars of a frame and return the text behind them."""
         position = 0
         for frame in find_bars(text):
             position = frame.end
-            for grammar in self._grammars:
-                reading = grammar.read_bar(frame)
-                if reading is not None:
-                    self._place(reading, points)
-                    break
-        rest.append(text[position:])
-        return " ".join(rest)
+            found = (grammar.read_bar(frame) for grammar in grammars)
+            reading = next((reading for reading in found if reading is not None), None)
+            if reading is not None:
+                readings.append(reading)
+        return text[position:]
 
-    def _line(self, text: str, points: list[MetricPoint]) -> None:
-        if self._is_foreign(text):
-            return
-        line = strip_prefix(text)
-        if not line:
-            return
-        readings = _first_reading(self._grammars, line) if _WORTH_A_LOOK.search(line) else None
-        if readings is None:
-            phase = announced(line)
-            if phase is not None:
-                self._tracker.banner(phase)
-            return
-        for reading in readings:
-            self._place(reading, points)
+    def _apply(self, examined: Examined, points: list[MetricPoint]) -> None:
+        if examined.phase is not None:
+            self._tracker.banner(examined.phase)
+        for reading in examined.readings:
+            point = self._tracker.place(reading)
+            if point is not None:
+                points.append(point)
             if reading.loss is not None:
                 self._latest = reading.grammar
-                self._decimals = _decimals(line)
-
-    def _place(self, reading: Reading, points: list[MetricPoint]) -> None:
-        point = self._tracker.place(reading)
-        if point is not None:
-            points.append(point)
+                self._decimals = self._decimals if reading.bar else _decimals(examined.line)
 
     def _is_foreign(self, text: str) -> bool:
         """Footers of other tools, and what ranks other than the first repeat."""
@@ -158,6 +161,10 @@ class LogReader:
         if not _TRAILING_NUMBER.search(text):
             return False
         return self._decimals > 0 and _decimals(text) >= self._decimals
+
+
+def _reads_bars(grammar: Grammar) -> bool:
+    return type(grammar).read_bar is not LineGrammar.read_bar
 
 
 def _first_reading(grammars: Sequence[Grammar], line: str) -> Sequence[Reading] | None:

@@ -18,6 +18,9 @@ from .points import Counters, Number, Reading
 
 Read = Callable[[str], Sequence[Reading] | None]
 _SLOT = re.compile(r"(?<![\w.])[-+]?\d+(?:,\d{3}(?!\d))*(?:\.\d+)?(?:[eE][-+]?\d+)?|\d+")
+_DRAWING = re.compile(r" {0,3}\d{1,3}%\|[^|\n]{0,200}\||\[[\d:]{1,12}<[\d:?]{1,12},")
+"""Parts of a progress bar that change with every frame and say nothing: percentage and blocks, the two clocks."""
+_DRAWN = (r" {0,3}[0-9]{1,3}%[|][^|\n]{0,600}[|]", r"\[[0-9:]{1,12}<[0-9:?]{1,12},")
 _COUNTERS = ("epoch", "step", "epoch_step")
 _PLANNED = ("epochs", "steps", "epoch_steps")
 _MAX_SLOTS = 60
@@ -52,11 +55,12 @@ class Shape:
 
 def learn(line: bytes, read: Read) -> Shape | None:
     """The shape of ``line``, or None when it cannot be trusted to mean the same with other numbers."""
-    if len(line) > _MAX_LENGTH or not line.isascii():
+    text = line.decode(errors="replace")
+    if len(line) > _MAX_LENGTH or not _DRAWING.sub("", text).isascii():
         return None
-    text = line.decode()
     template = _single(read(text))
-    slots = list(_SLOT.finditer(text))
+    drawn = [match.span() for match in _DRAWING.finditer(text)]
+    slots = [slot for slot in _SLOT.finditer(text) if not any(a <= slot.start() < b for a, b in drawn)]
     if template is None or template.loss is None or not 0 < len(slots) <= _MAX_SLOTS:
         return None
     meanings = [_meaning(text, slot, template, read) for slot in slots]
@@ -132,13 +136,23 @@ def _expression(
     parts: list[str] = []
     position = 0
     for slot, fields, wanted in zip(slots, meanings, captured, strict=True):
-        literal = text[position : slot.start()]
-        spaces = len(literal) - len(literal.rstrip(" "))
-        parts.append(re.escape(literal[: len(literal) - spaces]) + (" {1,16}" if spaces else ""))
+        parts.append(_literal_expression(text[position : slot.start()]))
         parts.append(_slot_expression(slot.group(), fields, bool(wanted)))
         position = slot.end()
-    parts.append(re.escape(text[position:]))
+    parts.append(_literal_expression(text[position:]))
     return re.compile(("^" + "".join(parts) + "$").encode(), re.MULTILINE)
+
+
+def _literal_expression(text: str) -> str:
+    """The text itself, with as many spaces in front of the next number as that needs, and any drawing of a bar."""
+    parts: list[str] = []
+    position = 0
+    for drawing in _DRAWING.finditer(text):
+        parts += [re.escape(text[position : drawing.start()]), _DRAWN[drawing.group().startswith("[")]]
+        position = drawing.end()
+    rest = text[position:]
+    bare = rest.rstrip(" ")
+    return "".join(parts) + re.escape(bare) + (" {1,16}" if len(bare) < len(rest) else "")
 
 
 def _slot_expression(number: str, fields: set[str] | None, wanted: bool) -> str:
@@ -169,7 +183,7 @@ def _with_values(template: Reading, values: dict[str, Number]) -> Reading:
     metrics = {name: float(values.get(f"metrics.{name}", old)) for name, old in template.metrics.items()}
     other = {name: float(values.get(f"eval_metrics.{name}", old)) for name, old in template.eval_metrics.items()}
     single = {name: float(values[name]) for name in ("loss", "learning_rate", "throughput") if name in values}
-    held: Counters = replace(template.counters, **counters)
+    held: Counters = template.counters._replace(**counters)
     return replace(
         template,
         counters=held,

@@ -63,13 +63,16 @@ class Tracker:
             return False
         if self._starts_run(first) or not _follows(first.counters, series.counters):
             return False
+        if first.bar and (first.running or steps is None or not self._bars.is_news(first)):
+            return False
         if steps is None:
             steps = array("d", map(float, range(series.count, series.count + len(losses))))
         self._remember(last)
         series.extend(losses, steps)
         series.counters = self._placed(last)
         self._banner_since_loss = False
-        self._bars.vote(len(losses))
+        if not first.bar:
+            self._bars.vote(len(losses))
         return True
 
     def banner(self, phase: Phase) -> None:
@@ -205,8 +208,7 @@ class Tracker:
 
     def _take_plan(self, reading: Reading) -> None:
         counters = reading.counters
-        self._plan = replace(
-            self._plan,
+        self._plan = self._plan._replace(
             epochs=_first(counters.epochs, self._plan.epochs),
             steps=_first(counters.steps, self._plan.steps),
         )
@@ -280,7 +282,7 @@ class Tracker:
 
     def _placed(self, reading: Reading) -> Counters:
         """The reading's own counters; where it has none at all, those that hold."""
-        return reading.counters if reading.counters != Counters() else replace(self.current, step=None, epoch_step=None)
+        return reading.counters if reading.counters != Counters() else self.current._replace(step=None, epoch_step=None)
 
     def _point(self, reading: Reading) -> MetricPoint:
         return MetricPoint(
@@ -300,7 +302,7 @@ class Tracker:
         own, held = reading.counters, self.current
         bar = None if own.shown_step is not None or reading.bar else self._bars.best()
         if bar is not None:
-            held = replace(held, step=bar.step, steps=bar.steps, epoch_step=bar.epoch_step, epoch_steps=bar.epoch_steps)
+            held = held._replace(step=bar.step, steps=bar.steps, epoch_step=bar.epoch_step, epoch_steps=bar.epoch_steps)
         return Counters(
             epoch=_first(own.epoch, held.epoch),
             epochs=_first(own.epochs, held.epochs, self._plan.epochs),

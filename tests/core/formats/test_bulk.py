@@ -53,7 +53,17 @@ def with_others(i: int) -> str:
     )
 
 
-KINDS: list[Callable[[int], str]] = [steps, epochs, dictionaries, thousands, bare, restarting, with_nan, with_others]
+def bars(i: int) -> str:
+    n, epoch = i % 500, i // 500
+    return f"\rEpoch {epoch}/9: {n // 5:3d}%|{'█' * (n // 50):<10}| {n}/500 [00:{n % 60:02d}<0:10:{n % 60:02d},  {n % 7 + 1}.50it/s, loss={3 - i / 5000:.4f}]"
+
+
+def repeating_bars(i: int) -> str:
+    n = i // 3
+    return f"\r{n // 10:3d}%|{'█' * (n // 100):<10}| {n}/1000 [00:01<00:02,  1.50it/s, loss {3 - i // 30 / 100:.2f}]"
+
+
+KINDS: list[Callable[[int], str]] = [steps, epochs, dictionaries, thousands, bare, restarting, with_nan, with_others, bars, repeating_bars]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -36,7 +36,7 @@ class Tqdm:
             return None
         values = read_pairs(f"{frame.description} , {frame.postfix}")
         if frame.rank < 0:
-            values = [replace(pair, scope=Scope.EVAL) for pair in values]
+            values = [pair._replace(scope=Scope.EVAL) for pair in values]
         shown = assemble(self.name, "", values, strict=False) or Reading(self.name)
         counters = _counters(frame, shown.counters)
         return replace(
@@ -57,8 +57,8 @@ def _counters(frame: BarFrame, shown: Counters) -> Counters:
     if _EPOCH_LOOP.match(frame.description) and (frame.total or 0) <= _MAX_EPOCHS:
         return Counters(epoch=frame.n, epochs=frame.total)
     if shown.epoch is not None:
-        return replace(shown, step=None, steps=None, epoch_step=frame.n, epoch_steps=frame.total)
-    return replace(shown, step=frame.n, steps=frame.total, epoch_step=None, epoch_steps=None)
+        return shown._replace(step=None, steps=None, epoch_step=frame.n, epoch_steps=frame.total)
+    return shown._replace(step=frame.n, steps=frame.total, epoch_step=None, epoch_steps=None)
 
 
 GRAMMAR = Tqdm

@@ -50,7 +50,7 @@ class Ultralytics:
         return None if reading is None else self._at(reading, frame.n, frame.total)
 
     def _at(self, reading: Reading, n: Number | None, total: Number | None) -> Reading:
-        return replace(reading, counters=replace(reading.counters, epoch_step=n, epoch_steps=total))
+        return replace(reading, counters=reading.counters._replace(epoch_step=n, epoch_steps=total))
 
     def _row(self, text: str) -> Reading | None:
         match = _ROW.match(text)
