@@ -55,7 +55,7 @@ def require_text(argv: Sequence[str]) -> None:
     """
     for word in argv:
         if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
-            raise UsageError(f"{ascii(word)} is no UTF-8 text", "rename the file, or pass it in a variable")
+            raise UsageError(f"{word!a} is no UTF-8 text", "rename the file, or pass it in a variable")
 
 
 def require_device(device: str, program: str, environ: Mapping[str, str], machine: Machine) -> None:
