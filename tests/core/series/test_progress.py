@@ -1,0 +1,104 @@
+"""Rate and remaining time through evaluations, pauses, sleeps and resumes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpstui.core.series.progress import Progress
+
+
+def run(progress: Progress, *, start: float, step: int, steps: int, pace: float, every: int = 1) -> tuple[float, int]:
+    """Steady training; returns the time and step it ends at."""
+    for done in range(0, steps, every):
+        progress.add(start + done * pace, step + done)
+    return start + steps * pace, step + steps
+
+
+def test_unknown_until_two_intervals_are_known() -> None:
+    progress = Progress()
+    for i in range(2):
+        progress.add(float(i), i)
+        assert progress.steps_per_second is None
+        assert progress.remaining_seconds(100) is None
+    progress.add(2.0, 2)
+    assert progress.remaining_seconds(100) == pytest.approx(98.0)
+
+
+def test_no_plan_no_eta_and_reached_is_zero() -> None:
+    progress = Progress()
+    run(progress, start=0, step=0, steps=20, pace=1.0)
+    assert progress.remaining_seconds(None) is None
+    assert progress.remaining_seconds(5) == 0.0
+
+
+def test_a_pause_changes_neither_rate_nor_eta() -> None:
+    progress = Progress()
+    now, step = run(progress, start=0.0, step=0, steps=100, pace=0.5)
+    run(progress, start=now + 7200, step=step, steps=100, pace=0.5)
+    assert progress.steps_per_second == pytest.approx(2.0, rel=0.01)
+    assert progress.remaining_seconds(1000) == pytest.approx((1000 - 199) * 0.5, rel=0.02)
+
+
+def test_a_known_sleep_is_no_time() -> None:
+    progress = Progress()
+    progress.add(0.0, 0)
+    progress.add(10.0, 10)
+    progress.add(3620.0, 20, idle_seconds=3600.0)
+    progress.add(3630.0, 30)
+    assert progress.steps_per_second == pytest.approx(1.0)
+
+
+def test_evaluations_count_towards_the_end_but_not_as_slowness() -> None:
+    progress = Progress()
+    now, step = 0.0, 0
+    for _ in range(4):
+        now, step = run(progress, start=now, step=step, steps=50, pace=0.2)
+        now += 10.0  # an evaluation after every 50 steps: it doubles the time
+    run(progress, start=now, step=step, steps=2, pace=0.2)
+    assert progress.steps_per_second == pytest.approx(5.0, rel=0.05)
+    assert progress.remaining_seconds(step + 1001) == pytest.approx(1000 * 0.4, rel=0.1)
+
+
+def test_a_new_attempt_starts_to_know_anew() -> None:
+    progress = Progress()
+    run(progress, start=0.0, step=0, steps=50, pace=0.1)
+    progress.cut()
+    assert progress.remaining_seconds(100) is None
+    run(progress, start=500.0, step=30, steps=30, pace=2.0)
+    assert progress.steps_per_second == pytest.approx(0.5)
+
+
+def test_a_step_back_is_no_progress_and_no_error() -> None:
+    progress = Progress()
+    run(progress, start=0.0, step=100, steps=20, pace=1.0)
+    run(progress, start=60.0, step=50, steps=20, pace=1.0)
+    assert progress.steps_per_second == pytest.approx(1.0)
+    assert progress.step == 69
+
+
+def test_it_adapts_when_the_pace_changes() -> None:
+    progress = Progress()
+    now, step = run(progress, start=0.0, step=0, steps=300, pace=0.1)
+    run(progress, start=now, step=step, steps=120, pace=0.4)
+    assert progress.steps_per_second == pytest.approx(2.5, rel=0.1)
+    assert progress.recent_seconds_per_step == pytest.approx(0.4, rel=0.05)
+
+
+def test_when_the_step_last_moved() -> None:
+    progress = Progress()
+    progress.add(1.0, 5)
+    progress.add(9.0, 5)
+    assert progress.advanced_at == 1.0
+
+
+@given(st.lists(st.tuples(st.floats(-10, 1e6), st.floats(0, 1e6)), max_size=50), st.floats(0, 1e7))
+def test_whatever_arrives_an_eta_is_unknown_or_not_negative(samples: list[tuple[float, float]], target: float) -> None:
+    progress = Progress()
+    for moment, step in samples:
+        progress.add(moment, step)
+    left = progress.remaining_seconds(target)
+    assert left is None or left >= 0
+    rate = progress.steps_per_second
+    assert rate is None or rate > 0
