@@ -66,10 +66,9 @@ def visible(raw: bytes) -> str:
 
     Colour (SGR) sequences are kept, every other control goes.
     """
-    raw = raw.rstrip(b"\r\n")
+    raw = raw.replace(b"\0", b"").rstrip(b"\r\n")
     if raw.isascii() and (text := raw.decode()).isprintable():
         return text[:LONGEST_FRAME_BYTES]
-    raw = raw.replace(b"\0", b"")
     if b"\r" in raw or b"\x08" in raw or b"\x1b" in raw:
         raw = last_frame(raw)
     return colour_only(decode_line(raw[:LONGEST_FRAME_BYTES]))

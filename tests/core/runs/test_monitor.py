@@ -358,7 +358,7 @@ def test_eta_is_unknown_until_two_steps_are_and_goes_on_through_the_metrics(home
     run.release()
 
 
-def test_five_hundred_ended_runs_cost_a_stat_each(home: Home) -> None:
+def test_many_ended_runs_stay_the_objects_they_were(home: Home) -> None:
     for i in range(60):
         RunBuilder(home, f"run {i}", NOW + i).status("ended").launch().exit(code=0).points(*points(5))
     clock = FakeClock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ def fed(values: list[float], *, capacity: int, cuts: list[int] | None = None) ->
     pyramid = Pyramid(capacity)
     borders = [0, *sorted(cut % (len(values) + 1) for cut in cuts or []), len(values)]
     steps = [float(i) for i in range(len(values))]
-    for low, high in zip(borders, borders[1:], strict=False):
+    for low, high in pairwise(borders):
         pyramid.extend(steps[low:high], steps[low:high], steps[low:high], values[low:high])
     return pyramid
 
