@@ -7,7 +7,8 @@ import os
 import time
 from pathlib import Path
 
-from .screen import add_screen_options, open_monitor, require_terminal, show_screen
+from ..core.home import resolve_home
+from .screen import add_screen_options, require_terminal, show_screen
 
 HELP = "launch the quick-start profile and open its screen"
 PROFILE = "quickstart"
@@ -26,8 +27,8 @@ def run(arguments: argparse.Namespace) -> int:
     from ..core.machine import this_machine
     from ..core.profiles import load_profile
 
-    home, monitor = open_monitor()
+    home = resolve_home(os.environ)
     choice = LaunchChoice(load_profile(PROFILE, home, Path.cwd()), device=arguments.device)
     planned = plan(choice, environ=os.environ, machine=this_machine())
     started = launch(planned, home, os.environ, time.time())
-    return show_screen(home, monitor, arguments, started)
+    return show_screen(home, arguments, opening=started)

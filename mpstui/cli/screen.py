@@ -7,13 +7,9 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..core.errors import OperationError
-
-if TYPE_CHECKING:
-    from ..core.home import Home
-    from ..core.runs.monitor import Monitor
+from ..core.home import Home, resolve_home
 
 HELP = "the screen"
 COLOUR_CHOICES = ("auto", "16", "256", "truecolor")
@@ -36,13 +32,13 @@ def add_screen_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Open the screen."""
     require_terminal()
-    home, monitor = open_monitor()
+    home = resolve_home(os.environ)
     opening = None
     if arguments.run_name:
         from ..core.runs.find import find_run
 
         opening = find_run(home, arguments.run_name).run
-    return show_screen(home, monitor, arguments, opening)
+    return show_screen(home, arguments, opening)
 
 
 def require_terminal() -> None:
@@ -55,17 +51,17 @@ def require_terminal() -> None:
         raise OperationError("the screen needs a terminal", "`mpstui ps` lists the runs, `mpstui show RUN` prints one")
 
 
-def open_monitor() -> tuple[Home, Monitor]:
-    """This user's home and a monitor on it."""
-    from ..core.home import resolve_home
-    from ..core.runs.monitor import Monitor
+def show_screen(
+    home: Home, arguments: argparse.Namespace, opening: str | None = None, watching: Path | None = None
+) -> int:
+    """Take the terminal until the person leaves; 128 plus the signal when one ended it.
 
-    home = resolve_home(os.environ)
-    return home, Monitor(home)
-
-
-def show_screen(home: Home, monitor: Monitor, arguments: argparse.Namespace, opening: str | None = None) -> int:
-    """Take the terminal until the person leaves; 128 plus the signal when one ended it."""
+    Args:
+        home: where the runs are.
+        arguments: the options of :func:`add_screen_options`.
+        opening: the run to open.
+        watching: a file or folder that mpstui did not start, shown beside the runs.
+    """
     # Colours, keyboard protocol and animations are read by Textual when it is imported.
     from ..core.present.colours import colour_system, textual_colour_system
 
@@ -79,7 +75,7 @@ def show_screen(home: Home, monitor: Monitor, arguments: argparse.Namespace, ope
 
     terminal = Terminal()
     app = MpstuiApp(
-        core_services(home, monitor, os.environ, Path.cwd(), time.time),
+        core_services(home, os.environ, Path.cwd(), time.time, watching),
         opening=opening,
         theme=theme_for(os.environ, colours),
         terminal=terminal,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from ..core.errors import UsageError
-from .screen import add_screen_options, open_monitor, require_terminal, show_screen
+from ..core.home import resolve_home
+from .screen import add_screen_options, require_terminal, show_screen
 
 HELP = "open the screen on a log, a heartbeat, a metric file or a run directory that mpstui did not start"
 
@@ -23,5 +25,5 @@ def run(arguments: argparse.Namespace) -> int:
     if not path.exists():
         raise UsageError(f"there is no {path}", "name a log, a heartbeat, a metric file or a folder")
     require_terminal()
-    home, monitor = open_monitor()
-    return show_screen(home, monitor, arguments, monitor.watch(path))
+    watching = path.absolute()
+    return show_screen(resolve_home(os.environ), arguments, opening=str(watching), watching=watching)

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual import on
 from textual.app import App
 from textual.message import Message
 from textual.screen import Screen
 
 from ..core.errors import OperationError, UsageError
-from ..core.runs.snapshot import RunSnapshot
 from . import messages
 from .bindings import Scope
 from .board import Board
 from .news import TOAST_SECONDS, Severity, news
-from .ports import Services
 from .pumps import Courier, RunPump, SystemPump, TerminalWatch
 from .screens.acting import ActingScreen
 from .screens.keys import bindings
-from .screens.run import RunScreen
 from .screens.runs import RunsScreen
 from .terminal import Terminal
 from .theme import ANSI_THEME, THEME
+
+if TYPE_CHECKING:
+    from ..core.runs.snapshot import RunSnapshot
+    from .services import Services
 
 
 class MpstuiApp(App[None]):
@@ -49,7 +52,8 @@ class MpstuiApp(App[None]):
         self._opening = opening
         self._blocks = blocks
         self.register_theme(THEME)
-        self.theme = theme
+        # Without its watcher, which would parse all styles once more before the first paint.
+        self.set_reactive(App.theme, theme)
 
     def get_default_screen(self) -> Screen[None]:
         """The list of runs is the first screen; no empty one is drawn before it."""
@@ -63,6 +67,10 @@ class MpstuiApp(App[None]):
             watched = self._terminal
             watched.end_on_signals(self.exit)
             TerminalWatch(self.post_message, watched.gone, watched.overdue, watched.die).start()
+        self.call_after_refresh(self._start_pumps)
+
+    def _start_pumps(self) -> None:
+        """After the first paint: reading must not hold it up."""
         for pump in (self._runs, self._system, self.courier):
             pump.start()
 
@@ -82,14 +90,14 @@ class MpstuiApp(App[None]):
     @on(messages.SystemReady)
     def _draw_system(self, message: messages.SystemReady) -> None:
         shown = self.acting_screen
-        if isinstance(shown, RunScreen) and shown.run_id == message.run:
-            shown.show_system(message.system, message.tree)
+        if shown is not None:
+            shown.show_system(message.run, message.system, message.tree)
 
     @on(messages.LogGrew)
     def _draw_log(self, message: messages.LogGrew) -> None:
         shown = self.acting_screen
-        if isinstance(shown, RunScreen) and shown.run_id == message.run:
-            shown.log_pane.grew()
+        if shown is not None:
+            shown.show_log(message.run)
         self.call_after_refresh(self._runs.log_drawn)
 
     @on(messages.DiagnosisReady)
@@ -132,8 +140,7 @@ class MpstuiApp(App[None]):
         if shown is None or not shown.is_mounted:
             return
         self._runs.look_at(shown.focus_of_reading)
-        snapshot = shown.acting_on
-        watched = snapshot if isinstance(shown, RunScreen) else None
+        watched = shown.watched_processes
         self._system.want(watched.run if watched else None, watched.pid if watched else None)
 
     def say(self, text: str, severity: Severity = "information") -> None:
@@ -142,6 +149,8 @@ class MpstuiApp(App[None]):
 
     def open_run(self, run: str) -> None:
         """Show one run."""
+        from .screens.run import RunScreen
+
         self.push_screen(RunScreen(run, blocks=self._blocks))
 
     def close_run(self) -> None:

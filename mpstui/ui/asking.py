@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.present import format as shown
-from ..core.runs.snapshot import RunSnapshot
-from ..wire.records import Ack, Request
-from .ports import ActionsPort
 from .rows import clean
+
+if TYPE_CHECKING:
+    from ..core.runs.snapshot import RunSnapshot
+    from ..wire.records import Ack, Request
+    from .ports import ActionsPort
 
 LABELS = {
     "restart_cpu": "restart on CPU",
@@ -24,8 +26,7 @@ LABELS = {
 NO_RUN = "no run is selected: press n to launch one"
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """What a dialog asks: the consequences in sentences, and what the two keys do."""
 
     title: str

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Scope(StrEnum):
@@ -19,8 +19,7 @@ class Scope(StrEnum):
     LAUNCH = "launch form"
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """One key: what is pressed, what it does, how it is named in the footer and explained in the help."""
 
     keys: str

@@ -13,7 +13,7 @@ from ..core.launching import Actions, LaunchChoice, LaunchPlan, edit_choice, lau
 from ..core.launching.saving import save_profile
 from ..core.machine import DEVICES, Machine, this_machine
 from ..core.profiles import RECIPES, ArgumentValue, ProfileEntry, list_profiles, load_profile
-from .ports import EnvironmentLine, Field, FieldError, Preview
+from .form import EnvironmentLine, Field, FieldError, Preview
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from ..core.diagnosis.model import Finding
-    from ..core.runs.snapshot import Availability, RunSnapshot
+    from ..core.runs.snapshot import RunSnapshot
     from ..core.telemetry.model import SystemSample, TreeSample
     from ..wire.records import Ack, Request
+    from .form import Field, Preview
 
 
 class MonitorPort(Protocol):
@@ -153,37 +152,6 @@ class ProfileEntryPort(Protocol):
     def description(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
-class EnvironmentLine:
-    """One variable that a launch sets, with its reason, and the doubt about it where there is one."""
-
-    name: str
-    value: str
-    reason: str = ""
-    doubtful: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One line of the launch form. ``choices`` make it a choice, else it is text."""
-
-    key: str
-    label: str
-    value: str
-    choices: tuple[str, ...] = ()
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """Exactly what would be started."""
-
-    command: str
-    environment: tuple[EnvironmentLine, ...] = ()
-    warnings: tuple[str, ...] = ()
-    cwd: str = ""
-
-
 class DraftPort(Protocol):
     """A launch that is being filled in."""
 
@@ -229,29 +197,3 @@ class LauncherPort(Protocol):
     def draft_of(self, snapshot: RunSnapshot) -> DraftPort:
         """A form filled in with what a run was started with."""
         ...
-
-
-class FieldError(Exception):
-    """A value of the form is wrong; ``key`` names the field, None where it is the whole."""
-
-    def __init__(self, key: str | None, sentence: str, hint: str = "") -> None:
-        super().__init__(sentence)
-        self.key = key
-        self.sentence = sentence
-        self.hint = hint
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
-    """Everything the screen is given. The heavy ones are factories, called when first needed."""
-
-    monitor: MonitorPort
-    actions: ActionsPort
-    availability: Callable[[RunSnapshot, str], Availability]
-    sampler: Callable[[], SamplerPort]
-    open_log: Callable[[Path], LogPort]
-    diagnose: Callable[[RunSnapshot], Sequence[Finding]]
-    launcher: Callable[[], LauncherPort]
-    clock: Callable[[], float]
-    remote: bool = False
-    """Over SSH: draw once a second."""

@@ -10,9 +10,8 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.errors import OperationError, UsageError
 from .messages import (
@@ -25,13 +24,14 @@ from .messages import (
     SnapshotsReady,
     SystemReady,
 )
-from .ports import FieldError, SamplerPort, Services
 
 if TYPE_CHECKING:
     from textual.message import Message
 
     from ..core.runs.snapshot import RunSnapshot
     from ..wire.records import Ack, Request
+    from .ports import SamplerPort
+    from .services import Services
 
 Post = Callable[["Message"], object]
 
@@ -89,8 +89,7 @@ class _Pump:
             self._post(PumpFailed(self.name, sentence))
 
 
-@dataclass(frozen=True, slots=True)
-class Focus:
+class Focus(NamedTuple):
     """What is looked at closely: a run, and its output file where it has one."""
 
     run: str | None = None
@@ -269,8 +268,7 @@ class SystemPump(_Pump):
         return self._seconds
 
 
-@dataclass(frozen=True, slots=True)
-class _Awaited:
+class _Awaited(NamedTuple):
     """A request whose answer is still to come."""
 
     run: str
@@ -335,7 +333,7 @@ class Courier(_Pump):
     def _carry_out(self, what: str, job: Callable[[], object]) -> None:
         try:
             job()
-        except (UsageError, OperationError, FieldError) as error:
+        except (UsageError, OperationError) as error:
             self._post(JobFailed(what, error.sentence, error.hint, getattr(error, "key", None)))
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the person who asked is told
             self._post(JobFailed(what, f"{type(error).__name__}: {error}"))

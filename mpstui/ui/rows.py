@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
-from ..core.formats.escapes import strip_controls
-
 LONGEST = 2000
 """Characters of any one text that are looked at; the rest of a megabyte name would never be seen."""
 
@@ -46,7 +44,11 @@ class Row:
 
 def clean(text: str, longest: int = LONGEST) -> str:
     """Foreign text as one harmless line: cut first, then without control sequences, tabs or line ends."""
-    cut = strip_controls(text[: longest + 1].translate(_SPACES))
+    cut = text[: longest + 1].translate(_SPACES)
+    if not cut.isprintable():
+        from ..core.formats.escapes import strip_controls  # rare, and its package is too dear for the first paint
+
+        cut = strip_controls(cut)
     return cut if len(cut) <= longest else cut[: longest - 1] + "…"
 
 

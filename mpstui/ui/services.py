@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.home import Home
-from ..core.runs.monitor import Monitor
-from ..core.runs.snapshot import Availability, RunSnapshot
-from .ports import LauncherPort, LogPort, SamplerPort, Services
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..core.diagnosis.model import Finding
+    from ..core.home import Home
     from ..core.launching.actions import Actions
+    from ..core.runs.monitor import Monitor
+    from ..core.runs.snapshot import Availability, RunSnapshot
     from ..wire.records import Ack, Request
+    from .ports import ActionsPort, LauncherPort, LogPort, MonitorPort, SamplerPort
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """Everything the screen is given. The heavy ones are factories, called when first needed."""
+
+    monitor: MonitorPort
+    actions: ActionsPort
+    availability: Callable[[RunSnapshot, str], Availability]
+    sampler: Callable[[], SamplerPort]
+    open_log: Callable[[Path], LogPort]
+    diagnose: Callable[[RunSnapshot], Sequence[Finding]]
+    launcher: Callable[[], LauncherPort]
+    clock: Callable[[], float]
+    remote: bool = False
+    """Over SSH: draw once a second."""
 
 
 def core_services(
-    home: Home, monitor: Monitor, environ: Mapping[str, str], cwd: Path, clock: Callable[[], float]
+    home: Home, environ: Mapping[str, str], cwd: Path, clock: Callable[[], float], watching: Path | None = None
 ) -> Services:
-    """The screen's view of this home."""
+    """The screen's view of this home, and of a file or folder that is only watched."""
     actions = LazyActions(home, environ, clock)
 
     def launcher() -> LauncherPort:
@@ -31,7 +45,7 @@ def core_services(
         return CoreLauncher(home, environ, cwd, actions.real, clock)
 
     return Services(
-        monitor=monitor,
+        monitor=LazyMonitor(home, watching),
         actions=actions,
         availability=_availability,
         sampler=_sampler,
@@ -41,6 +55,25 @@ def core_services(
         clock=clock,
         remote=bool(environ.get("SSH_CONNECTION")),
     )
+
+
+class LazyMonitor:
+    """The core's monitor, made by the thread that reads: the first paint waits for neither its import nor its files."""
+
+    def __init__(self, home: Home, watching: Path | None) -> None:
+        self._home = home
+        self._watching = watching
+        self._made: Monitor | None = None
+
+    def refresh(self, focus: str | None = None) -> tuple[RunSnapshot, ...]:
+        """See :class:`mpstui.core.runs.monitor.Monitor`."""
+        if self._made is None:
+            from ..core.runs.monitor import Monitor
+
+            self._made = Monitor(self._home)
+            if self._watching is not None:
+                self._made.watch(self._watching)
+        return self._made.refresh(focus)
 
 
 class LazyActions:

@@ -22,7 +22,8 @@ from mpstui.core.runs.snapshot import (
     State,
 )
 from mpstui.core.telemetry.model import GpuSample, SystemSample, TreeSample
-from mpstui.ui.ports import EnvironmentLine, Field, FieldError, Preview, Services
+from mpstui.ui.form import EnvironmentLine, Field, FieldError, Preview
+from mpstui.ui.services import Services
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
 from mpstui.wire.records import Ack, Request
 

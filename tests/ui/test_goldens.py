@@ -55,7 +55,9 @@ def test_screen_looks_as_it_did(scene: Scene, size: tuple[int, int]) -> None:
         if scene.opening is not None:
             await driver.until(lambda: getattr(driver.app.screen, "snapshot", None) is not None)
             if scene.opening == fakes.running().run:
-                await driver.until(lambda: driver.app.screen._facts[0] is not None, "the machine's sample")
+                await driver.until(
+                    lambda: getattr(driver.app.screen, "_facts", (None,))[0] is not None, "the machine's sample"
+                )
         await driver.press(*scene.keys)
         await driver.sees(scene.shows)
         await driver.pilot.pause(0.02)

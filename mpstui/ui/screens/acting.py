@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from textual.screen import Screen
 
-from ...core.runs.snapshot import RunSnapshot
 from ..asking import LABELS, NO_RUN, meant, question, send
 from ..bindings import Key
 from ..pumps import Focus
 
 if TYPE_CHECKING:
+    from ...core.runs.snapshot import RunSnapshot
+    from ...core.telemetry.model import SystemSample, TreeSample
     from ..app import MpstuiApp
 
 
@@ -42,6 +43,17 @@ class ActingScreen(Screen[None]):
     def show_runs(self, snapshots: Sequence[RunSnapshot]) -> None:
         """Draw new pictures."""
         raise NotImplementedError
+
+    @property
+    def watched_processes(self) -> RunSnapshot | None:
+        """The run whose processes and machine are shown here, None where nobody looks at them."""
+        return None
+
+    def show_system(self, run: str | None, system: SystemSample | None, tree: TreeSample | None) -> None:
+        """Draw the machine, where this screen shows it."""
+
+    def show_log(self, run: str) -> None:
+        """Draw the new end of a run's log, where this screen shows it."""
 
     def usable(self, key: Key) -> bool:
         """Whether a key of the footer can work now."""

@@ -16,8 +16,9 @@ from textual.widgets import Input
 from ...core.errors import OperationError, UsageError
 from ...core.runs.snapshot import RunSnapshot
 from ..bindings import Scope, footer_keys
+from ..form import Field, FieldError
 from ..messages import Launched, ProfileSaved
-from ..ports import DraftPort, Field, FieldError, LauncherPort
+from ..ports import DraftPort, LauncherPort
 from ..rows import Row, clean, cut, fit, row, wrap
 from ..widgets.choice import Choice
 from ..widgets.footer import KeyLine
@@ -193,20 +194,17 @@ class LaunchForm(_LaunchingScreen):
         """Show what the values would start; False when one of them is wrong."""
         try:
             preview = self._draft.preview(self.values)
-        except FieldError as error:
-            self.show_mistake(error)
-            return False
         except (UsageError, OperationError) as error:
-            self.show_mistake(FieldError(None, error.sentence, error.hint))
+            self.show_mistake(getattr(error, "key", None), error.sentence, error.hint)
             return False
         self._mark(None, "")
         self.query_one(LaunchPreview).show(preview)
         return True
 
-    def show_mistake(self, error: FieldError) -> None:
-        """A mistake at its field, or above the preview where it is nobody's."""
-        self._mark(error.key, " · ".join(part for part in (error.sentence, error.hint) if part))
-        self.query_one(LaunchPreview).show(None, error)
+    def show_mistake(self, key: str | None, sentence: str, hint: str) -> None:
+        """A mistake at its field, and above the preview."""
+        self._mark(key, " · ".join(part for part in (sentence, hint) if part))
+        self.query_one(LaunchPreview).show(None, FieldError(key, sentence, hint))
 
     def _mark(self, key: str | None, text: str) -> None:
         for place, field in enumerate(self._fields):

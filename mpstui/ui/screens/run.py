@@ -134,10 +134,21 @@ class RunScreen(ActingScreen):
             facts = MemoryFacts(snapshot=self.snapshot, system=system, tree=tree, cleared=cleared)
             self.query_one(MemoryPanel).show(facts)
 
-    def show_system(self, system: SystemSample | None, tree: TreeSample | None) -> None:
+    @property
+    def watched_processes(self) -> RunSnapshot | None:
+        """This run."""
+        return self.snapshot
+
+    def show_system(self, run: str | None, system: SystemSample | None, tree: TreeSample | None) -> None:
         """Draw the machine."""
-        self._facts = (system, tree)
-        self._draw_memory()
+        if run == self.run_id:
+            self._facts = (system, tree)
+            self._draw_memory()
+
+    def show_log(self, run: str) -> None:
+        """Draw the new end of the log."""
+        if run == self.run_id:
+            self.log_pane.grew()
 
     # -- arrangement
 

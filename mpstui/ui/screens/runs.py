@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
 from textual.events import Resize
 
-from ...core.present.states import needs_attention
-from ...core.runs.snapshot import RunSnapshot
 from ..bindings import Scope, footer_keys
 from ..pumps import Focus
-from ..widgets.failure_card import wants_card
 from ..widgets.footer import KeyLine
 from ..widgets.peek import Peek
 from ..widgets.run_table import RunTable
@@ -20,6 +18,10 @@ from ..widgets.top_line import TopLine
 from .acting import ActingScreen
 from .keys import bindings
 from .sizes import peek_height
+
+if TYPE_CHECKING:
+    from ...core.diagnosis.model import Finding
+    from ...core.runs.snapshot import RunSnapshot
 
 _SCOPES = (Scope.RUNS, Scope.ACTIONS)
 
@@ -34,7 +36,9 @@ class RunsScreen(ActingScreen):
         """Top line, table, peek, keys."""
         yield TopLine()
         yield RunTable()
-        yield Peek()
+        peek = Peek()
+        self._fit(peek, *self.app.size)
+        yield peek
         yield KeyLine(footer_keys(*_SCOPES, Scope.EVERYWHERE), self.usable)
 
     @property
@@ -63,16 +67,23 @@ class RunsScreen(ActingScreen):
         selected = self.acting_on
         peek = self.query_one(Peek)
         peek.show(selected)
-        if selected is not None and peek.display and wants_card(selected):
-            peek.explain(self.mpstui.board.findings(selected))
+        if selected is not None and peek.display:
+            peek.explain(self._findings(selected))
         keys = self.query_one(KeyLine)
         keys.labels = self.key_labels()
         keys.repaint()
 
+    def _findings(self, selected: RunSnapshot) -> Sequence[Finding] | None:
+        from ..widgets.failure_card import wants_card
+
+        return self.mpstui.board.findings(selected) if wants_card(selected) else None
+
     def on_resize(self, event: Resize) -> None:
         """Give the peek its lines, or none."""
-        lines = peek_height(event.size.width, event.size.height)
-        peek = self.query_one(Peek)
+        self._fit(self.query_one(Peek), *event.size)
+
+    def _fit(self, peek: Peek, width: int, height: int) -> None:
+        lines = peek_height(width, height)
         peek.display = lines > 0
         peek.styles.height = lines
 
@@ -106,6 +117,8 @@ class RunsScreen(ActingScreen):
 
     def action_next_attention(self) -> None:
         """Select the next run that needs a person."""
+        from ...core.present.states import needs_attention
+
         table = self.table
         start = (table.index or 0) + 1
         around = [*table.snapshots[start:], *table.snapshots[:start]]

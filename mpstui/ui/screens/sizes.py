@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
-from ..widgets.failure_card import SMALLEST, TALLEST
+_SMALLEST_CARD, _TALLEST_CARD = 3, 9
 
 
 class Shape(StrEnum):
@@ -19,8 +19,7 @@ class Shape(StrEnum):
     """Chart and log at the left, everything else at the right."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunLayout:
+class RunLayout(NamedTuple):
     """Lines for each part of a run's screen."""
 
     shape: Shape
@@ -34,9 +33,9 @@ def run_layout(width: int, height: int) -> RunLayout:
     """The arrangement of one run."""
     if height < 20:
         roomy = height >= 12
-        return RunLayout(Shape.TINY, 2 if roomy else 1, 2 if roomy else 0, max(SMALLEST, min(5, height - 6)))
+        return RunLayout(Shape.TINY, 2 if roomy else 1, 2 if roomy else 0, max(_SMALLEST_CARD, min(5, height - 6)))
     shape = Shape.WIDE if width >= 112 and height >= 30 else Shape.STACKED
-    return RunLayout(shape, 2, 2, TALLEST if height >= 36 else 7)
+    return RunLayout(shape, 2, 2, _TALLEST_CARD if height >= 36 else 7)
 
 
 def peek_height(width: int, height: int) -> int:

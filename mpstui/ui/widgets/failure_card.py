@@ -15,8 +15,6 @@ from .lines import LinePanel
 if TYPE_CHECKING:
     from ...core.diagnosis.model import Finding
 
-SMALLEST, TALLEST = 3, 9
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Failure:

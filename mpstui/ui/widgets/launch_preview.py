@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ports import FieldError, Preview
+from ..form import FieldError, Preview
 from ..rows import EMPTY, Row, clean, cut, row, wrap
 from .lines import LinePanel
 

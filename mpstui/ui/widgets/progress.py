@@ -6,7 +6,7 @@ from ...core.present import format as shown
 from ...core.runs.snapshot import RunSnapshot
 from ..rows import Row, Span, bar, fit, row
 from .lines import LinePanel
-from .run_table import epoch_text, total_progress
+from .run_rows import epoch_text, total_progress
 
 _LABEL, _COUNT, _SHARE = 7, 15, 8
 

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from ...core.present.states import attention
-from ...core.runs.snapshot import RunSnapshot, State
 from ..rows import Row, Span, spread
 from .lines import LinePanel
 
+if TYPE_CHECKING:
+    from ...core.runs.snapshot import RunSnapshot
 
-def top_line(snapshots: Sequence[RunSnapshot], width: int, loading: bool = False) -> Row:
+
+_BRAND = (Span(" mpstui", "brand"), Span("  "))
+
+
+def top_line(snapshots: Sequence[RunSnapshot], width: int) -> Row:
     """``mpstui   2 failed · 1 stalled      12 runs · 2 live``; trouble is named before anything else."""
-    left = [Span(" mpstui", "brand"), Span("  ")]
+    from ...core.present.states import attention  # with the first picture: the first paint does not wait for it
+
+    left = [*_BRAND]
     for place, (count, shown) in enumerate(attention(snapshots)):
         left += [Span(" · ", "faint")] if place else []
         left.append(Span(f"{shown.glyph} {count} {shown.word}", shown.tone))
-    if loading:
-        return spread(left, [Span("reading runs… ", "dim")], width)
-    live = sum(item.state.active and item.state is not State.QUEUED for item in snapshots)
+    live = sum(item.state.active and item.state != "queued" for item in snapshots)
     counted = f"{len(snapshots)} run{'' if len(snapshots) == 1 else 's'}"
     return spread(left, [Span(f"{counted} · {live} live " if snapshots else "", "dim")], width)
 
@@ -35,4 +40,6 @@ class TopLine(LinePanel):
 
     def rows(self, width: int, height: int) -> list[Row]:
         """One line; before the first picture it says so."""
-        return [top_line(self.snapshots or (), width, loading=self.snapshots is None)]
+        if self.snapshots is None:
+            return [spread(_BRAND, [Span("reading runs… ", "dim")], width)]
+        return [top_line(self.snapshots, width)]

@@ -1,0 +1,46 @@
+"""The launch form as values: its fields, what they would start, what is wrong with one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..core.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentLine:
+    """One variable that a launch sets, with its reason, and the doubt about it where there is one."""
+
+    name: str
+    value: str
+    reason: str = ""
+    doubtful: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One line of the launch form. ``choices`` make it a choice, else it is text."""
+
+    key: str
+    label: str
+    value: str
+    choices: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Exactly what would be started."""
+
+    command: str
+    environment: tuple[EnvironmentLine, ...] = ()
+    warnings: tuple[str, ...] = ()
+    cwd: str = ""
+
+
+class FieldError(UsageError):
+    """A value of the form is wrong; ``key`` names the field, None where it is the whole."""
+
+    def __init__(self, key: str | None, sentence: str, hint: str = "") -> None:
+        super().__init__(sentence, hint)
+        self.key = key

@@ -1,0 +1,148 @@
+"""One run as one row of the list: columns that give way as the window narrows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...core.present import format as shown
+from ...core.present.states import WIDEST_WORD, face, needs_attention
+from ...core.runs.snapshot import RunSnapshot
+from ..charting.sparkline import sparkline
+from ..rows import Row, Span, bar, clean, fit, row
+
+_ROOMY = 100
+"""From this width on the columns stand two blanks apart."""
+
+Cell = Callable[[RunSnapshot, int], tuple[Span, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column; ``needs`` is the width of the window from which on it is shown."""
+
+    title: str
+    width: int
+    cell: Cell
+    needs: int = 0
+    align: str = "left"
+    grows: int = 0
+    """Share of the cells that are left over."""
+    widest: int = 0
+
+
+def _state(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    shown_face = face(snapshot)
+    return (Span(fit(f"{shown_face.glyph} {shown_face.word}", width), shown_face.tone),)
+
+
+def _name(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    text = fit(clean(snapshot.name), width)
+    return (Span(text, "strong" if snapshot.state.active or needs_attention(snapshot) else ""),)
+
+
+def _device(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    known = snapshot.device.type
+    return (Span(fit(clean(known or shown.UNKNOWN, 20), width), "" if known else "faint"),)
+
+
+def _epoch(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    """The share of all steps that are done, else of epochs; beside it the epoch being trained."""
+    counted = epoch_text(snapshot)
+    room = width - 1 - 8
+    done = total_progress(snapshot)
+    tone = "bar" if snapshot.state.active else "dim"
+    return (*bar(done, room, tone), Span(" " + fit(counted, 8), "" if snapshot.epoch is not None else "faint"))
+
+
+def epoch_text(snapshot: RunSnapshot) -> str:
+    """``57/200``, or the steps where no epochs are counted."""
+    if snapshot.epoch is not None:
+        whole = shown.short_count(snapshot.epochs) if snapshot.epochs is not None else "?"
+        return f"{shown.short_count(snapshot.epoch)}/{whole}"
+    if snapshot.step is not None:
+        return shown.short_count(snapshot.step)
+    return shown.UNKNOWN
+
+
+def total_progress(snapshot: RunSnapshot) -> float | None:
+    """The share that is done of everything, None where the end is not known."""
+    by_steps = shown.ratio(snapshot.step, snapshot.steps)
+    if by_steps is not None:
+        return by_steps
+    if snapshot.epoch is None:
+        return None
+    within = shown.ratio(snapshot.epoch_step, snapshot.epoch_steps) or 0
+    return shown.ratio(snapshot.epoch - 1 + within, snapshot.epochs)
+
+
+def _loss(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    if not snapshot.loss_is_finite:
+        return (Span(fit("nan", width, "right"), "bad"),)
+    return (Span(fit(shown.number(snapshot.loss), width, "right"), "" if snapshot.loss is not None else "faint"),)
+
+
+def _trend(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    curve = snapshot.train_loss
+    tone = "train" if snapshot.state.active else "dim"
+    return (Span(sparkline(curve.mean if curve else (), width), tone),)
+
+
+def _speed(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    known = snapshot.steps_per_second if snapshot.state.active else None
+    return _number(shown.rate(known), width)
+
+
+def _eta(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    if not snapshot.state.active:
+        return (Span(fit("–", width, "right"), "faint"),)
+    return _number(shown.duration(snapshot.eta_seconds), width)
+
+
+def _number(text: str, width: int) -> tuple[Span, ...]:
+    return (Span(fit(text, width, "right"), "faint" if text == shown.UNKNOWN else ""),)
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("state", WIDEST_WORD + 2, _state),
+    Column("name", 12, _name, grows=3, widest=60),
+    Column("dev", 4, _device, needs=44),
+    Column("epoch", 9 + 5, _epoch, needs=50, grows=2, widest=40),
+    Column("loss", 9, _loss, needs=32, align="right"),
+    Column("trend", 8, _trend, needs=92, grows=2, widest=40),
+    Column("step/s", 6, _speed, needs=78, align="right"),
+    Column("eta", 7, _eta, needs=66, align="right"),
+)
+
+
+def layout(width: int) -> list[tuple[Column, int]]:
+    """The columns that fit and their widths; what is left over goes to those that can use it."""
+    chosen = [column for column in COLUMNS if width >= column.needs]
+    widths = {column.title: column.width for column in chosen}
+    left = width - 2 - sum(widths.values()) - len(gap(width)) * (len(chosen) - 1)
+    growing = [column for column in chosen if column.grows]
+    total = sum(column.grows for column in growing)
+    for column in growing:
+        widths[column.title] = max(4, min(column.widest, column.width + left * column.grows // max(1, total)))
+    return [(column, widths[column.title]) for column in chosen]
+
+
+def gap(width: int) -> str:
+    """Blanks between columns."""
+    return "  " if width >= _ROOMY else " "
+
+
+def heading(width: int) -> Row:
+    """The titles of the columns."""
+    parts = [Span(" ")]
+    for column, cells in layout(width):
+        parts += [Span(fit(column.title, cells, column.align), "heading"), Span(gap(width))]
+    return row(*parts)
+
+
+def run_row(snapshot: RunSnapshot, width: int, *, selected: bool = False) -> Row:
+    """One run."""
+    parts = [Span("▌" if selected else " ", "key")]
+    for column, cells in layout(width):
+        parts += [*column.cell(snapshot, cells), Span(gap(width))]
+    return row(*parts, base="selected" if selected else "")
