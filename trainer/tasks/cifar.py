@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -54,6 +54,8 @@ class Cifar:
         # A mirrored grating is a grating of another class; a mirrored cat is a cat.
         self._flips = args.data is not None
         self._augment = not args.no_augment
+        # A plain `.to(device)` would wait for everything queued there, once a step.
+        self._index_to: Callable[[torch.Tensor], torch.Tensor] = _unmoved
         self._mean, self._deviation = found.statistics()
         self._images, self._labels = found.train_images, found.train_labels
         self._validation = (found.validation_images, found.validation_labels)
@@ -76,13 +78,14 @@ class Cifar:
         """The whole data set (150 MB for CIFAR) lives on an accelerator, so that a step copies a few indices only."""
         self._mean, self._deviation = device.put((self._mean, self._deviation))
         if device.type != "cpu" and self._args.workers == 0:
+            self._index_to = device.put
             self._images, self._labels = device.put((self._images, self._labels))
             self._validation = device.put(self._validation)
 
     def batch(self, samples: torch.Tensor, seed: int) -> Batch:
         """Images, labels, and where each image is cropped and whether it is mirrored."""
         offsets, flips = images.drawn_crops(len(samples), seed)
-        index = samples.to(self._images.device)
+        index = self._index_to(samples)
         return {"images": self._images[index], "labels": self._labels[index], "offsets": offsets, "flips": flips}
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
@@ -113,6 +116,10 @@ class Cifar:
     def _normalised(self, pixels: torch.Tensor) -> torch.Tensor:
         # Channels-last from the start: the convolutions keep the layout they are given.
         return images.normalised(pixels.contiguous(memory_format=torch.channels_last), self._mean, self._deviation)
+
+
+def _unmoved(index: torch.Tensor) -> torch.Tensor:
+    return index
 
 
 def _read(args: argparse.Namespace) -> images.ImageSet:
