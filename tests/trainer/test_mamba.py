@@ -53,7 +53,7 @@ def test_scan_equals_the_loop(length: int, reverse: bool) -> None:
 def test_selective_scan_and_its_gradients_equal_the_recurrence(
     monkeypatch: pytest.MonkeyPatch, length: int, chunk: int
 ) -> None:
-    monkeypatch.setattr(module, "_CHUNK_ELEMENTS", chunk * 2 * 12)
+    monkeypatch.setitem(module._CHUNK_ELEMENTS, "cpu", chunk * 2 * 12)
     found_inputs, expected_inputs = _inputs(length), _inputs(length)
     found, expected = selective_scan(*found_inputs), _sequential(*expected_inputs)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
@@ -65,7 +65,7 @@ def test_selective_scan_and_its_gradients_equal_the_recurrence(
 
 
 def test_gradients_equal_finite_differences(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_CHUNK_ELEMENTS", 1)
+    monkeypatch.setitem(module._CHUNK_ELEMENTS, "cpu", 1)
     apply: Any = module._SelectiveScan.apply
     assert torch.autograd.gradcheck(apply, tuple(_inputs(19, dtype=torch.float64)))
 
