@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.cli.main import main
 from tests.cli.programs import STEPS, as_json, mpstui, ok, run_folder, told
 
 PROFILE = 'name = "Steps"\ncommand = ["{python}", "steps.py", "3"]\n[args]\nepochs = 2\n'
@@ -73,15 +74,28 @@ def test_any_command_keeps_its_words(folder: Path) -> None:
     ids=lambda value: " ".join(value[:2])[:40] if value and isinstance(value, list) else None,
 )
 @pytest.mark.skipif(sys.platform == "darwin", reason="a Mac has MPS")
-def test_wrong_use_exits_with_2_and_starts_nothing(folder: Path, words: list[str], parts: list[str]) -> None:
+def test_wrong_use_exits_with_2_and_starts_nothing(
+    folder: Path,
+    words: list[str],
+    parts: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     (folder / "bad.toml").write_text('comand = ["x"]\n[stop]\ngrace = 3\n')
     (folder / "nothing.toml").write_text('command = ["no-such-program"]\n')
-    done = mpstui(*words, cwd=folder)
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
+    monkeypatch.chdir(folder)
+    assert main(words) == 2
+    complaint = capsys.readouterr().err
     for part in parts:
-        assert part in done.stderr
+        assert part in complaint
     assert runs_started() == []
+
+
+def test_a_mistake_is_a_sentence_and_no_traceback(folder: Path) -> None:
+    done = mpstui("launch", "./gone.toml", cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("mpstui: ")
+    assert "Traceback" not in done.stderr
 
 
 def test_an_ambiguous_run_lists_the_candidates(folder: Path) -> None:
