@@ -40,6 +40,7 @@ class Sources:
         self._owed = False
         self._known = False
         self._launched = 0.0
+        self._pattern: str | None = None
         self._beaten: list[tuple[float, float, float]] = []
 
     def follow_attempt(self, attempt: int, folder: AttemptDir) -> None:
@@ -57,6 +58,7 @@ class Sources:
     def follow(self, witnesses: WitnessReader) -> None:
         """Turn to the files that the profile names."""
         spec, launch = witnesses.spec.value, witnesses.launch.value
+        self._pattern = spec.watch.get("pattern") if spec else None
         self._ended = witnesses.exit.value is not None
         self._launched = launch.time if launch else 0.0
         if spec is None or not spec.watch:
@@ -208,7 +210,7 @@ class Sources:
         other = watch.get("metrics") or watch.get("log")
         path = folder / Path(other).expanduser() if other else None
         if path is not None and (self.foreign is None or self.foreign.path != path):
-            self.foreign = ForeignPoints(path, self.machine.clock)
+            self.foreign = ForeignPoints(path, self.machine.clock, watch.get("pattern"))
 
     def _needs_foreign(self) -> bool:
         """Whether nothing of ours tells numbers, so that the output must."""
@@ -219,15 +221,14 @@ class Sources:
         shown = self._shown_beat()
         if shown is not None and shown.beat is not None and shown.beat.loss is not None:
             return False
-        self.foreign = ForeignPoints(self._output, self.machine.clock)
+        self.foreign = ForeignPoints(self._output, self.machine.clock, self._pattern)
         return True
 
     def _read_foreign(self, budget: Budget) -> None:
         assert self.foreign is not None
         if self._output is not None and self.foreign.path != self._output and self._is_own(self.foreign.path):
-            self.foreign = ForeignPoints(self._output, self.machine.clock)
-        if self.foreign.look():
-            self.foreign.preview()
+            self.foreign = ForeignPoints(self._output, self.machine.clock, self._pattern)
+        if self.foreign.look() and not budget.spent:
             self._feed(self.foreign.read(budget))
 
     def _is_own(self, path: Path) -> bool:

@@ -39,8 +39,7 @@ class WatchedReader:
         slept = self._beat.read() if self._beat else None
         if slept is not None and self._beat and self._beat.beat and self._beat.beat.step is not None:
             self.progress.add(self._beat.beat.time, self._beat.beat.step, idle_seconds=slept)
-        if self._points is not None and self._points.look():
-            self._points.preview()
+        if self._points is not None and self._points.look() and (full or not budget.spent):
             for record in self._points.read(budget):
                 moment, step = record.get("time"), record.get("step")
                 if isinstance(moment, float) and isinstance(step, (int, float)):

@@ -1,0 +1,122 @@
+"""Two ways of reading what other programs write: console output in slices, metric files by their own readers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ..errors import OperationError, UsageError
+
+if TYPE_CHECKING:
+    from ..formats import LogReader, MetricPoint
+    from ..formats.files import MetricFile
+
+SLICE_BYTES = 1 << 16
+PREVIEW_BYTES = 1 << 19
+"""A longer log is understood from its end first; the rest follows in slices."""
+
+
+class FileReader(Protocol):
+    """Reads on in one file."""
+
+    @property
+    def read_bytes(self) -> int:
+        """How far it has got."""
+        ...
+
+    @property
+    def primary(self) -> str | None:
+        """The name of the loss series to chart; None: there is but one."""
+        ...
+
+    def preview(self, size: int) -> Sequence[MetricPoint]:
+        """Points at the end of a file that is too long to be read at once; none otherwise."""
+        ...
+
+    def read(self, size: int) -> Sequence[MetricPoint]:
+        """The points of the next slice of a file that is ``size`` bytes long."""
+        ...
+
+
+class ConsoleFile:
+    """Console output."""
+
+    def __init__(self, path: Path, pattern: str | None) -> None:
+        self.read_bytes = 0
+        self._path = path
+        self._pattern = pattern
+        self._reader = self._new_reader()
+
+    @property
+    def primary(self) -> str | None:
+        """See :class:`FileReader`."""
+        return self._reader.primary
+
+    def preview(self, size: int) -> Sequence[MetricPoint]:
+        """See :class:`FileReader`."""
+        if size <= PREVIEW_BYTES:
+            return ()
+        reader = self._new_reader()
+        points = reader.feed(_pread(self._path, size - PREVIEW_BYTES, PREVIEW_BYTES))
+        return [point for point in points if reader.primary is None or point.series in ("", reader.primary)]
+
+    def read(self, size: int) -> Sequence[MetricPoint]:
+        """See :class:`FileReader`."""
+        data = _pread(self._path, self.read_bytes, SLICE_BYTES)
+        self.read_bytes = self.read_bytes + len(data) if data else size
+        return self._reader.feed(data)
+
+    def _new_reader(self) -> LogReader:
+        from ..formats import Declared, LogReader
+        from ..formats.grammars import all_grammars
+
+        pattern = self._pattern
+        if pattern is None:
+            return LogReader()
+        return LogReader(lambda: [Declared(pattern), *all_grammars()])
+
+
+class MetricsFile:
+    """A metric file, which its reader takes in one go."""
+
+    primary: str | None = None
+
+    def __init__(self, file: MetricFile) -> None:
+        self.read_bytes = 0
+        self._file = file
+
+    def preview(self, size: int) -> Sequence[MetricPoint]:
+        """Not needed: see :class:`FileReader`."""
+        return ()
+
+    def read(self, size: int) -> Sequence[MetricPoint]:
+        """See :class:`FileReader`."""
+        self.read_bytes = size
+        try:
+            return self._file.poll()
+        except OSError:
+            return ()
+
+
+def open_reader(path: Path, pattern: str | None) -> FileReader | None:
+    """The reader that the file's content asks for; None when it cannot be read now."""
+    from ..formats import detect
+    from ..formats.files.console_log import ConsoleLog
+
+    try:
+        if pattern is not None:
+            return ConsoleFile(path, pattern)
+        file = detect(path)
+    except (UsageError, OperationError, OSError):
+        return None
+    return ConsoleFile(path, None) if isinstance(file, ConsoleLog) else MetricsFile(file)
+
+
+def _pread(path: Path, offset: int, length: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return os.pread(file.fileno(), length, offset)
+    except OSError:
+        return b""
