@@ -6,10 +6,19 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
 from typing import NoReturn
 
 from .control import Control
 from .errors import TrainingError, UsageError
+
+_USAGE = """usage: python -P -m trainer TASK [options]
+       python -P -m trainer results DIR...
+
+tasks: {tasks}
+
+`TASK --help` lists its options; `results` tabulates finished and running trainings."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -42,19 +51,25 @@ def _dispatch(arguments: list[str], control: Control) -> int:
     from .tasks import TASKS
 
     if not arguments or arguments[0] in {"-h", "--help"}:
-        print(
-            f"usage: python -m trainer TASK [options]\n\ntasks: {', '.join(TASKS)}\n\n`TASK --help` lists its options."
-        )
+        print(_USAGE.format(tasks=", ".join(TASKS)))
         return 0 if arguments else 2
-    name = arguments[0]
-    if name not in TASKS:
-        from difflib import get_close_matches
+    name, *rest = arguments
+    if name == "results":
+        return _results(rest)
+    if name in TASKS:
+        return _train(name, rest, control)
+    near = get_close_matches(name, TASKS, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"tasks: {', '.join(TASKS)}"
+    raise UsageError(f"there is no task {name!r}; {hint}")
 
-        near = get_close_matches(name, TASKS, n=1)
-        raise UsageError(
-            f"there is no task {name!r}; " + (f"did you mean {near[0]}?" if near else f"tasks: {', '.join(TASKS)}")
-        )
-    return _train(name, arguments[1:], control)
+
+def _results(arguments: list[str]) -> int:
+    from .results import table
+
+    if not arguments or arguments[0].startswith("-"):
+        raise UsageError("results needs run directories, or folders of them: python -m trainer results DIR...")
+    print(table([Path(argument) for argument in arguments]))
+    return 0
 
 
 def _train(name: str, arguments: list[str], control: Control) -> int:

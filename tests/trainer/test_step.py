@@ -176,3 +176,25 @@ def test_the_loss_is_read_back_only_when_it_is_reported(tmp_path: Path, monkeypa
     assert reads == []
     made.stepper.read()
     assert reads == ["tolist"]
+
+
+def test_a_compiler_that_fails_is_given_up_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(model: nn.Module) -> Callable[..., torch.Tensor]:
+        def call(*inputs: torch.Tensor) -> torch.Tensor:
+            raise RuntimeError("InductorError: no C++ compiler\nlong explanation")
+
+        return call
+
+    monkeypatch.setattr(torch, "compile", broken)
+    train("--limit", "32", "--epochs", "1", "--compile", "on", run_dir=tmp_path)
+    assert [step for step, _ in points(tmp_path)] == [1, 2]
+    reason = "compiling failed (RuntimeError: InductorError: no C++ compiler): training without it"
+    assert reason in events(tmp_path)
+
+
+def test_worker_processes_make_the_same_batches(tmp_path: Path) -> None:
+    here = job("--limit", "40", folder=tmp_path)
+    there = job("--limit", "40", "--workers", "1", folder=tmp_path)
+    for epoch in (1, 2):
+        for (expected, _), (found, _) in zip(here.feed.epoch(epoch), there.feed.epoch(epoch), strict=True):
+            assert all(torch.equal(expected[name], found[name]) for name in expected)
