@@ -13,7 +13,8 @@ from mpstui.cli.main import main
 def test_the_json_has_exactly_the_promised_shape(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "train.log"
     path.write_text(
-        "Epoch 1/9 | train loss: 0.5 | val loss: 0.7 | lr: 1e-3\nEpoch 2/9 | train loss: nan | val loss: inf | lr: 1e-3\n"
+        "Epoch 1/9 | train loss: 0.5 | val loss: 0.7 | lr: 1e-3\n"
+        "Epoch 2/9 | train loss: nan | val loss: inf | lr: 1e-3\n"
     )
     assert main(["parse", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {

@@ -1,7 +1,7 @@
 """One table of what other programs call the fields of a record, and the reader of such records.
 
-A *record* is a flat mapping: a line of JSON, a row of CSV, a heartbeat file, the dictionary that a trainer prints. Names
-are compared in lower case. What the table does not hold is judged by `names.classify`, like a name in a log line.
+A *record* is a flat mapping: a line of JSON, a row of CSV, a heartbeat file, the dictionary that a trainer prints.
+Names are compared in lower case. What the table does not hold is judged by `names.classify`, like one in a log line.
 """
 
 from __future__ import annotations
@@ -20,35 +20,42 @@ DONE_OR_PLANNED = "done_or_planned"
 """Names that mean the plan beside a current step, and the count of what is done where they stand alone."""
 IGNORED = "ignored"
 
-ALIASES: dict[str, str] = {
-    "epoch": EPOCH, "current_epoch": EPOCH, "epoch_num": EPOCH, "epoch_idx": EPOCH, "epoch_index": EPOCH, "cur_epoch": EPOCH,
-    "trainer/epoch": EPOCH, "train/epoch": EPOCH, "epoch_id": EPOCH,
-    "epochs": EPOCHS, "num_epochs": EPOCHS, "max_epochs": EPOCHS, "total_epochs": EPOCHS, "n_epochs": EPOCHS,
-    "num_train_epochs": EPOCHS, "epochs_total": EPOCHS, "epoch_total": EPOCHS, "epoch_count": EPOCHS,
-    "step": STEP, "global_step": STEP, "current_step": STEP, "current_steps": STEP, "iteration": STEP, "iter": STEP,
-    "num_updates": STEP, "train_num_updates": STEP, "steps_done": STEP, "step_num": STEP, "optimizer_step": STEP, "train_step": STEP, "update_step": STEP,
-    "trainer/global_step": STEP, "train/global_step": STEP, "train/step": STEP, "_step": STEP, "iter_num": STEP, "it": STEP, "n_iter": STEP,
-    "steps_completed": STEP, "completed_steps": STEP, "cur_step": STEP, "cur_iter": STEP, "train/iteration": STEP, "iterations_done": STEP,
-    "time/total_timesteps": STEP, "total_timesteps": STEP, "timesteps": STEP, "timesteps_total": STEP, "num_timesteps": STEP,
-    "total_env_steps": STEP, "misc/total_timesteps": STEP, "timestepssofar": STEP, "num_env_steps_sampled": STEP,
-    "max_steps": STEPS, "max_iters": STEPS, "num_steps": STEPS, "num_training_steps": STEPS, "max_train_steps": STEPS, "max_iter": STEPS,
-    "num_iterations": STEPS, "total_iters": STEPS, "total_iterations": STEPS, "n_steps_total": STEPS, "step_total": STEPS, "max_step": STEPS,
-    "steps_total": DONE_OR_PLANNED, "total_steps": DONE_OR_PLANNED, "steps": DONE_OR_PLANNED, "total_step": DONE_OR_PLANNED,
-    "epoch_step": EPOCH_STEP, "batch": EPOCH_STEP, "batch_idx": EPOCH_STEP, "batch_num": EPOCH_STEP, "step_in_epoch": EPOCH_STEP,
-    "epoch_steps": EPOCH_STEPS, "steps_per_epoch": EPOCH_STEPS, "batches_per_epoch": EPOCH_STEPS, "num_batches": EPOCH_STEPS,
-    "batches": EPOCH_STEPS, "total_batches": EPOCH_STEPS,
-    "loss": LOSS, "train_loss": LOSS, "avg_loss": LOSS, "loss_avg": LOSS, "mean_loss": LOSS, "train/loss": LOSS, "training_loss": LOSS,
-    "total_loss": LOSS, "loss_total": LOSS, "last_loss": LOSS, "current_loss": LOSS, "train_loss_step": LOSS, "train/loss_step": LOSS, "loss/train": LOSS,
-    "running_loss": LOSS, "trl": LOSS, "losses/train": LOSS, "train.loss": LOSS, "train-loss": LOSS,
-    "lr": LEARNING_RATE, "learning_rate": LEARNING_RATE, "lr/pg0": LEARNING_RATE, "train/lr": LEARNING_RATE, "train/learning_rate": LEARNING_RATE,
-    "current_lr": LEARNING_RATE, "optim/learning_rate": LEARNING_RATE, "last_lr": LEARNING_RATE, "base_lr": LEARNING_RATE,
-    "samples_per_second": THROUGHPUT, "steps_per_second": THROUGHPUT, "tok_s": THROUGHPUT, "tokens_per_second": THROUGHPUT,
-    "throughput": THROUGHPUT, "images_per_second": THROUGHPUT, "it_s": THROUGHPUT, "tps": THROUGHPUT, "wps": THROUGHPUT,
-    "train_samples_per_second": THROUGHPUT, "time/fps": THROUGHPUT,
-    "phase": PHASE, "mode": PHASE, "split": PHASE, "stage": PHASE,
-    "update": IGNORED, "time": IGNORED, "timestamp": IGNORED, "pid": IGNORED, "rank": IGNORED, "world_size": IGNORED, "seq": IGNORED,
-    "schema": IGNORED, "_timestamp": IGNORED, "time/iterations": IGNORED,
-}  # fmt: skip
+_NAMES = {
+    EPOCH: "epoch current_epoch epoch_num epoch_idx epoch_index cur_epoch trainer/epoch train/epoch epoch_id",
+    EPOCHS: (
+        "epochs num_epochs max_epochs total_epochs n_epochs num_train_epochs epochs_total epoch_total epoch_count"
+    ),
+    STEP: (
+        "step global_step current_step current_steps iteration iter num_updates train_num_updates steps_done "
+        "step_num optimizer_step train_step update_step trainer/global_step train/global_step train/step "
+        "_step iter_num it n_iter steps_completed completed_steps cur_step cur_iter train/iteration "
+        "iterations_done time/total_timesteps total_timesteps timesteps timesteps_total num_timesteps "
+        "total_env_steps misc/total_timesteps timestepssofar num_env_steps_sampled"
+    ),
+    STEPS: (
+        "max_steps max_iters num_steps num_training_steps max_train_steps max_iter num_iterations total_iters "
+        "total_iterations n_steps_total step_total max_step"
+    ),
+    DONE_OR_PLANNED: "steps_total total_steps steps total_step",
+    EPOCH_STEP: "epoch_step batch batch_idx batch_num step_in_epoch",
+    EPOCH_STEPS: "epoch_steps steps_per_epoch batches_per_epoch num_batches batches total_batches",
+    LOSS: (
+        "loss train_loss avg_loss loss_avg mean_loss train/loss training_loss total_loss loss_total last_loss "
+        "current_loss train_loss_step train/loss_step loss/train running_loss trl losses/train train.loss "
+        "train-loss"
+    ),
+    LEARNING_RATE: (
+        "lr learning_rate lr/pg0 train/lr train/learning_rate current_lr optim/learning_rate last_lr base_lr"
+    ),
+    THROUGHPUT: (
+        "samples_per_second steps_per_second tok_s tokens_per_second throughput images_per_second it_s tps "
+        "wps train_samples_per_second time/fps"
+    ),
+    PHASE: "phase mode split stage",
+    IGNORED: "update time timestamp pid rank world_size seq schema _timestamp time/iterations",
+}
+ALIASES: dict[str, str] = {name: field for field, names in _NAMES.items() for name in names.split()}
+"""Lower-case name to field."""
 _PRECEDENCE = ("train_loss_step", "train/loss_step", "loss", "train/loss", "train_loss", "training_loss", "total_loss")
 _RUN_SUMMARY = ("train_runtime", "train_steps_per_second", "total_flos")
 _EVALUATION_PHASES = ("val", "valid", "validation", "eval", "test", "dev")
@@ -57,8 +64,8 @@ _EVALUATION_PHASES = ("val", "valid", "validation", "eval", "test", "dev")
 def read_record(record: Mapping[str, object], grammar: str) -> Reading | None:
     """The reading of a flat record; None when nothing in it is a counter, a loss or a rate.
 
-    Values may be numbers or quoted numbers. Nested mappings and lists are passed over, except ``metrics``, whose members
-    count as fields of the record.
+    Values may be numbers or quoted numbers. Nested mappings and lists are passed over, except ``metrics`` and its like,
+    whose members count as fields of the record.
     """
     flat = _flatten(record)
     fields = {key: ALIASES.get(key.strip().lower()) for key in flat}

@@ -80,7 +80,7 @@ def _of_evaluation(pair: Pair) -> bool:
 
 
 def _in_call(named: Sequence[Pair], line: str) -> bool:
-    """Whether a rate is an argument in the repr of an optimizer, ``AdamW(lr=0.001)``: its default, not the one in use."""
+    """Whether a rate is an argument in an optimizer's repr, ``AdamW(lr=0.001)``: its default, not the one in use."""
     return any(pair.name.role is Role.LEARNING_RATE for pair in named) and _CALL.search(line[:2000]) is not None
 
 
@@ -95,7 +95,7 @@ def series_name(loss_name: str, counters: Counters) -> str:
 
 
 def training_loss(pairs: Sequence[Pair]) -> Pair | None:
-    """The pair that is the training loss: the first of the best rank; None when rivals of one kind leave no main one."""
+    """The pair that is the training loss: the first of the best rank; None when rivals leave no main one."""
     losses = [pair for pair in pairs if _may_be_training_loss(pair)]
     if not losses:
         return None

@@ -74,7 +74,7 @@ class FrameSplitter:
             self._sniffed = sniff_utf16(data[:SNIFF_BYTES]) is None and not data.startswith(codecs.BOM_UTF8)
         if not self._sniffed or self._decoder is not None or self._cut:
             return None
-        end = data.rfind(b"\n") + 1
+        end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         whole = self._pending + data[:end]
         if not end or any(control in whole for control in _NEEDS_FOLDING):
             return None

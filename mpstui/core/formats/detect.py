@@ -15,8 +15,8 @@ _MAX_DEPTH = 4
 _MAX_VISITED = 5000
 _MAX_CANDIDATES = 12
 _METRIC_NAMES = (
-    "trainer_log.jsonl", "metrics.jsonl", "log.jsonl", "metrics.json", "scalars.json", "metrics.csv", "progress.csv", "results.csv", "history.csv",
-    "summary.csv", "training.csv", "log.csv", "trainer_state.json", "heartbeat.json",
+    "trainer_log.jsonl", "metrics.jsonl", "log.jsonl", "metrics.json", "scalars.json", "metrics.csv", "progress.csv",
+    "results.csv", "history.csv", "summary.csv", "training.csv", "log.csv", "trainer_state.json", "heartbeat.json",
 )  # fmt: skip
 _METRIC_SUFFIXES = (".jsonl", ".log.json", ".csv", ".tsv")
 _LOG_SUFFIXES = (".log", ".out", ".txt", ".err")
@@ -63,7 +63,7 @@ def read_metrics(path: Path) -> list[MetricPoint]:
 
 
 def find_sources(folder: Path) -> list[Path]:
-    """Files of a folder that may hold metrics, the most promising first: metric files, event files, logs; newest first."""
+    """Files of a folder that may hold metrics: metric files before event files before logs, the newest first."""
     found = [(rank, -modified, path) for path, rank, modified in _candidates(folder)]
     return [path for _, _, path in sorted(found)[:_MAX_CANDIDATES]]
 

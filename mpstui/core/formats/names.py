@@ -11,6 +11,24 @@ import re
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
+from itertools import pairwise
+
+from .vocabulary import (
+    AVERAGE_WORDS,
+    BATCH_WORDS,
+    CRITERION_WORDS,
+    EPOCH_WORDS,
+    EVAL_WORDS,
+    FILLER_WORDS,
+    LOSS_WORDS,
+    NEVER_A_LOSS,
+    NEVER_A_RATE,
+    PLAN_WORDS,
+    RATE_WORDS,
+    STEP_WORDS,
+    TRAIN_WORDS,
+    WHOLE_WORDS,
+)
 
 
 class Role(Enum):
@@ -47,294 +65,26 @@ class Name:
     """The name says that the value is an average over an epoch or the run."""
 
 
-TRAIN_WORDS = frozenset(
-    [
-        "train",
-        "training",
-        "trained",
-        "trn",
-        "tr",
-        "entrainement",
-        "entraînement",
-        "entrenamiento",
-        "treino",
-        "allenamento",
-        "训练",
-        "訓練",
-        "学習",
-        "学习",
-        "학습",
-        "훈련",
-        "обучение",
-        "обучения",
-    ]
-)
-EVAL_WORDS = frozenset(
-    [
-        "val",
-        "valid",
-        "validation",
-        "validating",
-        "validate",
-        "vloss",
-        "eval",
-        "evaluation",
-        "evaluating",
-        "evaluate",
-        "test",
-        "testing",
-        "tst",
-        "dev",
-        "holdout",
-        "heldout",
-        "vl",
-        "验证",
-        "驗證",
-        "検証",
-        "测试",
-        "測試",
-        "评估",
-        "評価",
-        "テスト",
-        "검증",
-        "평가",
-        "테스트",
-        "валидация",
-        "валидации",
-        "тест",
-        "prueba",
-        "validación",
-        "validação",
-        "teste",
-    ]
-)
-_EPOCH = frozenset(
-    [
-        "epoch",
-        "epoche",
-        "epoca",
-        "época",
-        "époque",
-        "epochs",
-        "ep",
-        "epo",
-        "epch",
-        "エポック",
-        "轮",
-        "轮次",
-        "輪",
-        "에폭",
-        "에포크",
-        "эпоха",
-    ]
-)
-_STEP = frozenset(
-    [
-        "step",
-        "steps",
-        "iter",
-        "iters",
-        "iteration",
-        "iterations",
-        "it",
-        "itr",
-        "update",
-        "updates",
-        "timestep",
-        "timesteps",
-        "num_updates",
-        "шаг",
-        "ステップ",
-        "步",
-        "步数",
-        "스텝",
-        "단계",
-        "étape",
-        "etape",
-        "paso",
-        "passo",
-        "schritt",
-        "イテレーション",
-        "迭代",
-    ]
-)
-_BATCH = frozenset(
-    ["batch", "minibatch", "batches", "minibatches", "mb", "バッチ", "批次", "batchs", "배치", "батч", "lote"]
-)
-_PLAN = frozenset(["num", "number", "total", "max", "n", "planned", "of", "nb", "count", "総", "总", "合計", "totales"])
-_LOSS = frozenset(
-    [
-        "loss",
-        "losses",
-        "lss",
-        "损失",
-        "損失",
-        "ロス",
-        "손실",
-        "로스",
-        "perte",
-        "pérdida",
-        "perdida",
-        "perda",
-        "verlust",
-        "cost",
-        "costs",
-        "лосс",
-        "потери",
-        "ошибка",
-        "trl",
-    ]
-)
-_AVERAGE = frozenset(
-    [
-        "avg",
-        "average",
-        "averaged",
-        "avr",
-        "mean",
-        "running",
-        "smooth",
-        "smoothed",
-        "ema",
-        "moving",
-        "epoch",
-        "moyenne",
-        "平均",
-        "평균",
-        "средний",
-        "средняя",
-    ]
-)
-_PRIMARY_FILLERS = frozenset(["total", "overall", "sum", "full", "final"])
-_FILLERS = frozenset(
-    [
-        "step",
-        "batch",
-        "iter",
-        "iteration",
-        "current",
-        "cur",
-        "curr",
-        "this",
-        "now",
-        "minibatch",
-        "mini",
-        "per",
-        "sample",
-        "token",
-        "raw",
-        "当前",
-        "现在",
-        "value",
-        "값",
-        "値",
-        "值",
-        "main",
-    ]
-)
-_CRITERIA = frozenset(
-    [
-        "lm",
-        "ce",
-        "crossentropy",
-        "cross",
-        "entropy",
-        "nll",
-        "mse",
-        "l1",
-        "l2",
-        "ntp",
-        "mlm",
-        "ar",
-        "objective",
-        "model",
-        "g2p",
-        "ctc",
-        "diffusion",
-        "denoising",
-        "sft",
-    ]
-)
-_NEVER = frozenset(
-    [
-        "scale",
-        "weight",
-        "weights",
-        "fn",
-        "func",
-        "function",
-        "type",
-        "name",
-        "smoothing",
-        "best",
-        "min",
-        "minimum",
-        "lowest",
-        "max",
-        "previous",
-        "prev",
-        "last",
-        "delta",
-        "change",
-        "ratio",
-        "lambda",
-        "coef",
-        "coefficient",
-        "factor",
-        "scaler",
-        "scaling",
-        "improved",
-        "target",
-        "threshold",
-        "patience",
-        "explored",
-        "best_loss",
-        "old",
-        "diff",
-        "initial",
-        "gap",
-        "decrease",
-        "reduction",
-        "std",
-        "var",
-        "norm",
-        "grad",
-        "perplexity",
-        "最小",
-        "最佳",
-        "最低",
-        "ベスト",
-        "最良",
-    ]
-)
-_RATE = frozenset(["lr", "学习率", "学習率", "학습률", "lrate"])
-_NOT_RATE = frozenset(
-    [
-        "mult",
-        "multiplier",
-        "scale",
-        "decay",
-        "factor",
-        "min",
-        "max",
-        "final",
-        "warmup",
-        "scheduler",
-        "schedule",
-        "end",
-        "scaling",
-        "patience",
-        "gamma",
-        "lrm",
-    ]
-)
 _THROUGHPUT = re.compile(
-    r"(?i)^(?:(?:train[_/ ]?)?(?:tok|tokens?|samples?|it|its|iters?|steps?|img|imgs|images?|examples?|words?|frames?|batch(?:es)?)"
+    r"(?i)^(?:(?:train[_/ ]?)?"
+    r"(?:tok|tokens?|samples?|it|its|iters?|steps?|img|imgs|images?|examples?|words?|frames?|batch(?:es)?)"
     r"(?:/s(?:ec)?|/second|[_ ]per[_ ]sec(?:ond)?|ps)(?:[_/ ].*)?|tps|wps|fps|throughput.*|ips|it/sec)$"
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SPLIT = re.compile(r"[\s_/.\-:|()\[\]*#\"'`]+")
-_VOCABULARY = TRAIN_WORDS | EVAL_WORDS | _EPOCH | _STEP | _BATCH | _PLAN | _LOSS | _AVERAGE | _FILLERS | _NEVER | _RATE
+_VOCABULARY = (
+    TRAIN_WORDS
+    | EVAL_WORDS
+    | EPOCH_WORDS
+    | STEP_WORDS
+    | BATCH_WORDS
+    | PLAN_WORDS
+    | LOSS_WORDS
+    | AVERAGE_WORDS
+    | FILLER_WORDS
+    | NEVER_A_LOSS
+    | RATE_WORDS
+)
 # Chinese, Japanese and Korean put no space between words: the longest known words are cut out.
 _UNSPACED = re.compile("|".join(sorted((w for w in _VOCABULARY if w[0] >= "\u2e80"), key=len, reverse=True)))
 _DIGITS = re.compile(r"\d+$")
@@ -373,7 +123,7 @@ def scope_of(words: list[str]) -> Scope:
 
 
 def _counter(words: list[str], text: str, scope: Scope) -> Name | None:
-    """Epoch, step or batch, or the planned number of them (``num_epochs``, ``max steps``, ``Total optimization steps``)."""
+    """Epoch, step or batch, or the planned number of them (``num_epochs``, ``Total optimization steps``)."""
     if not words or len(words) > 4:
         return None
     if words == ["num", "updates"]:
@@ -386,13 +136,13 @@ def _counter(words: list[str], text: str, scope: Scope) -> Name | None:
         for w in head
         if w not in ("global", "current", "optimization", "optimizer", "training", "this", "gradient", "model")
     ]
-    planned = bool(current) and all(word in _PLAN for word in current)
+    planned = bool(current) and all(word in PLAN_WORDS for word in current)
     if current and not planned:
         return None
     for vocabulary, now, plan in (
-        (_EPOCH, Role.EPOCH, Role.EPOCHS),
-        (_STEP, Role.STEP, Role.STEPS),
-        (_BATCH, Role.BATCH, Role.BATCHES),
+        (EPOCH_WORDS, Role.EPOCH, Role.EPOCHS),
+        (STEP_WORDS, Role.STEP, Role.STEPS),
+        (BATCH_WORDS, Role.BATCH, Role.BATCHES),
     ):
         if last in vocabulary:
             planned = planned or (last == "epochs")
@@ -406,28 +156,28 @@ def _rate(words: list[str], scope: Scope) -> Name | None:
     if words in (["lr0"], ["lr", "0"]):
         return None  # the initial rate among a program's settings
     names = [_DIGITS.sub("", word) for word in words]
-    is_rate = "lr" in names or any(w in _RATE for w in words) or _follows(words, "learning", "rate")
-    if is_rate and not any(word in _NOT_RATE for word in names):
+    is_rate = "lr" in names or any(w in RATE_WORDS for w in words) or _follows(words, "learning", "rate")
+    if is_rate and not any(word in NEVER_A_RATE for word in names):
         return Name(Role.LEARNING_RATE, scope)
     return None
 
 
 def _follows(words: list[str], first: str, second: str) -> bool:
-    return any(pair == (first, second) for pair in zip(words, words[1:], strict=False))
+    return (first, second) in pairwise(words)
 
 
 def _loss(words: list[str], scope: Scope) -> Name | None:
-    """A loss and how well it stands for the whole: 0 plain or total, 1 average, 2 a named criterion, 5 some component."""
-    if not any(word in _LOSS for word in words) or any(word in _NEVER for word in words):
+    """A loss and how well it stands for the whole: 0 plain or total, 1 average, 2 a criterion, 5 some component."""
+    if not any(word in LOSS_WORDS for word in words) or any(word in NEVER_A_LOSS for word in words):
         return None
-    rest = [word for word in words if word not in _LOSS]
-    summary = any(word in _AVERAGE for word in rest)
+    rest = [word for word in words if word not in LOSS_WORDS]
+    summary = any(word in AVERAGE_WORDS for word in rest)
     if rest and rest[0] == "value" and words[0] == "value":
         return Name(Role.LOSS, scope, 5, summary)  # the value function's, of actor-critic methods
-    unknown = [w for w in rest if w not in _AVERAGE and w not in _FILLERS and w not in _PRIMARY_FILLERS]
+    unknown = [w for w in rest if w not in AVERAGE_WORDS and w not in FILLER_WORDS and w not in WHOLE_WORDS]
     if not unknown:
-        rank = 0 if not rest or any(w in _PRIMARY_FILLERS for w in rest) else 1
-    elif all(word in _CRITERIA for word in unknown):
+        rank = 0 if not rest or any(w in WHOLE_WORDS for w in rest) else 1
+    elif all(word in CRITERION_WORDS for word in unknown):
         rank = 2
     else:
         rank = 5

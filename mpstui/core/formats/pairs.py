@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .names import EVAL_WORDS, TRAIN_WORDS, Name, Role, Scope, classify
+from .names import Name, Role, Scope, classify
 from .numbers import parse_count, parse_number
 from .points import Number
+from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
 _NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3}){1,6}(?![\d,])|\d{1,30}|(?=\.\d))(?:\.\d{1,30})?(?:[eE][-+]?\d{1,4})?"
 _SPECIAL = r"[-+]?(?:nan|NaN|NAN|inf|Inf|INF|infinity|Infinity)"
@@ -23,7 +24,8 @@ _TOKEN = re.compile(
     r"(?<![\w.@/\\+\x2d])(?:"
     r"(?P<skip>\d{1,4}:\d{2}(?::\d{2})?(?:[.,]\d{1,9})?|\d{4}[-/]\d{2}[-/]\d{2}|\d{1,3}\.\d{1,3}\.\d[\w.]{0,20}|0x[0-9a-fA-F]{1,16})"
     rf"|(?P<number>{_NUMBER}|{_SPECIAL})"
-    rf"(?:\s{{0,8}}(?:/|／|\b(?:of|out of|de|di|sur|von|из)\b)\s{{0,8}}(?P<total>\d{{1,3}}(?:,\d{{3}}){{1,6}}(?![\d,])|\d{{1,30}}[kKMB]?(?![\w.])))?"
+    rf"(?:\s{{0,8}}(?:/|／|\b(?:of|out of|de|di|sur|von|из)\b)\s{{0,8}}"
+    rf"(?P<total>\d{{1,3}}(?:,\d{{3}}){{1,6}}(?![\d,])|\d{{1,30}}[kKMB]?(?![\w.])))?"
     rf"(?P<unit>\s?%|{_UNIT}(?![\w]))?"
     r")(?![\w@]|\.\d|:\d|/\d)"
 )

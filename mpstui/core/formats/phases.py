@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
-from .names import EVAL_WORDS, TRAIN_WORDS, words_of
+from .names import words_of
 from .points import Phase
+from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
 _HINT = re.compile(r"(?i)val|eval|test|train|验证|検証|测试|評価|评估|训练|学習|검증|평가|훈련|valid|тест|обуч|entra")
 _DONE = re.compile(
-    r"(?i)\b(?:done|finish\w{0,3}|complet\w{0,4}|end(?:ed|s)? of|took|took:|saved|set|size|samples|dataset|data|loader|images?)\b"
+    r"(?i)\b(?:done|finish\w{0,3}|complet\w{0,4}|end(?:ed|s)? of|took|saved|set|size|samples|"
+    r"dataset|data|loader|images?)\b"
 )
 _MAX_LENGTH = 90
 

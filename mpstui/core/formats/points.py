@@ -40,12 +40,16 @@ class Counters(NamedTuple):
         return self.steps if self.step is not None or self.epoch_step is None else self.epoch_steps
 
 
+NOWHERE = Counters()
+"""No counter is known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What one record of a log says, before it is placed in a run. Grammars produce these."""
 
     grammar: str
-    counters: Counters = Counters()
+    counters: Counters = NOWHERE
     phase: Phase = Phase.TRAIN
     loss: float | None = None
     loss_name: str = ""

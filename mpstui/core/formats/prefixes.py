@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 _TIME = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?"
-_STAMP = rf"(?:\d{{4}}[-/.]\d{{2}}[-/.]\d{{2}}|\d{{2}}[-/]\d{{2}}(?:[-/]\d{{2,4}})?|[A-Z][a-z]{{2}} [ \d]\d)[T ,_-]{{1,2}}{_TIME}(?:Z|[+-]\d{{2}}:?\d{{2}})?"
+_DATE = r"(?:\d{4}[-/.]\d{2}[-/.]\d{2}|\d{2}[-/]\d{2}(?:[-/]\d{2,4})?|[A-Z][a-z]{2} [ \d]\d)"
+_STAMP = rf"{_DATE}[T ,_-]{{1,2}}{_TIME}(?:Z|[+-]\d{{2}}:?\d{{2}})?"
 _LAUNCHER = re.compile(
     r"\s*(?:"
     r"\[rank ?\d{1,5}\]:?|rank ?\d{1,5}:|\[\d{1,5},mpirank:\d{1,5},[\w-]{1,40}\]<std(?:out|err)>:|"
-    r"\(\w{1,40} pid=\d{1,9}(?:, ip=[\d.]{7,15})?\)|[\w.-]{1,80} logs:|\[(?:Rank|RANK|GPU|gpu|worker|PID|pid)[ :]?\d{1,9}\]|"
+    r"\(\w{1,40} pid=\d{1,9}(?:, ip=[\d.]{7,15})?\)|[\w.-]{1,80} logs:|"
+    r"\[(?:Rank|RANK|GPU|gpu|worker|PID|pid)[ :]?\d{1,9}\]|"
     r"\[default\d\]:|"
     rf"\[{_STAMP} [\w.]{{1,80}}\]:?|"
     r"\[(?:[IWEDF]|[A-Za-z_]\w{0,60}[./][\w./:<>-]{0,100})\]:?|"

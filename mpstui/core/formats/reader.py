@@ -34,7 +34,7 @@ class LogReader:
     """
 
     def __init__(self, grammars: Callable[[], list[Grammar]] = all_grammars) -> None:
-        """``grammars`` makes a fresh set: with a declared one in front, ``lambda: [Declared(pattern), *all_grammars()]``."""
+        """``grammars`` makes a fresh set; a profile's pattern goes first: ``[Declared(pattern), *all_grammars()]``."""
         self._splitter = FrameSplitter()
         self._grammars = grammars()
         self._probes = grammars()

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from .history import Series
 from .points import Counters, MetricPoint, Number, ParsedLog, Phase, Reading
+from .positions import first_known, follows, goes_back, or_zero, same_place, same_value
 from .progress import BarBook
 
 _MAX_SERIES = 64
@@ -34,7 +35,7 @@ class Tracker:
         self._series: dict[str, Series] = {}
         self._names: dict[str, None] = {}
         self._bars = BarBook()
-        self._banner_since_loss = False
+        self._epoch_announced = False
         self._trained = False
 
     def place(self, reading: Reading) -> MetricPoint | None:
@@ -61,7 +62,7 @@ class Tracker:
         series = self._series.get(first.series)
         if series is None or series.run != self.run or not series.count or self.phase is Phase.EVAL:
             return False
-        if self._starts_run(first) or not _follows(first.counters, series.counters):
+        if self._starts_run(first) or not follows(first.counters, series.counters):
             return False
         if first.bar and (first.running or steps is None or not self._bars.is_news(first)):
             return False
@@ -70,7 +71,7 @@ class Tracker:
         self._remember(last)
         series.extend(losses, steps)
         series.counters = self._placed(last)
-        self._banner_since_loss = False
+        self._epoch_announced = False
         if not first.bar:
             self._bars.vote(len(losses))
         return True
@@ -78,10 +79,6 @@ class Tracker:
     def banner(self, phase: Phase) -> None:
         """A line of its own has announced an evaluation, or training again."""
         self.phase = phase
-
-    def epoch_started(self) -> None:
-        """The counters of the epoch before hold no longer."""
-        self._banner_since_loss = True
 
     # -- what holds now ------------------------------------------------------------------------------------------
 
@@ -107,7 +104,7 @@ class Tracker:
         return ParsedLog(
             format=main.format if main else next(iter(self._formats()), "key-value"),
             epoch=epoch,
-            epochs=_first(own.epochs, self.current.epochs, self._plan.epochs),
+            epochs=first_known(own.epochs, self.current.epochs, self._plan.epochs),
             step=step,
             steps=steps,
             train_loss=main.summary if main else None,
@@ -125,7 +122,7 @@ class Tracker:
         """The main series' own counter, else the training bar's, else the last one seen."""
         bar = self._bars.best()
         if own.shown_step is not None and not (main is not None and main.bar):
-            beyond = own.step is not None and _or_zero(self._line.step) > own.step
+            beyond = own.step is not None and or_zero(self._line.step) > own.step
             shown = self._line if beyond else own
         elif bar is not None and (bar.shown_step is not None):
             shown = bar
@@ -148,22 +145,7 @@ class Tracker:
             return False
         if reading.restart:
             return True
-        return self._goes_back(series, reading.counters)
-
-    def _goes_back(self, series: Series, now: Counters) -> bool:
-        """Whether counters return to their start, which a resumed or a next epoch does not explain."""
-        before, start = series.counters, series.start
-        if now.epoch is not None and before.epoch is not None and now.epoch != before.epoch:
-            first = start.epoch if start.epoch is not None else 0
-            return now.epoch < before.epoch and (now.epoch <= max(1, first) or now.epoch < 0.5 * before.epoch)
-        step, last = now.shown_step, before.shown_step
-        if step is None or last is None or step >= last or step > max(_or_zero(start.shown_step), 0.1 * last):
-            return False
-        if now.epoch is not None and before.epoch is not None:
-            return True
-        planned = before.shown_steps
-        loops = self._banner_since_loss or (planned is not None and last >= 0.9 * planned)
-        return not loops
+        return goes_back(series, reading.counters, new_epoch=self._epoch_announced)
 
     def _begin_run(self) -> None:
         self.run += 1
@@ -209,8 +191,8 @@ class Tracker:
     def _take_plan(self, reading: Reading) -> None:
         counters = reading.counters
         self._plan = self._plan._replace(
-            epochs=_first(counters.epochs, self._plan.epochs),
-            steps=_first(counters.steps, self._plan.steps),
+            epochs=first_known(counters.epochs, self._plan.epochs),
+            steps=first_known(counters.steps, self._plan.steps),
         )
         if reading.learning_rate is not None and not self._trained:
             self._planned_rate = reading.learning_rate
@@ -243,15 +225,15 @@ class Tracker:
             self._line = now
         new_epoch = now.epoch is not None and now.epoch != self.current.epoch
         if new_epoch:
-            self._banner_since_loss = True
+            self._epoch_announced = True
         held = Counters() if new_epoch and now.step is None else self.current
         self.current = Counters(
-            epoch=_first(now.epoch, self.current.epoch),
-            epochs=_first(now.epochs, self.current.epochs),
-            step=_first(now.step, self.current.step if not new_epoch else held.step),
-            steps=_first(now.steps, self.current.steps),
-            epoch_step=_first(now.epoch_step, held.epoch_step),
-            epoch_steps=_first(now.epoch_steps, held.epoch_steps),
+            epoch=first_known(now.epoch, self.current.epoch),
+            epochs=first_known(now.epochs, self.current.epochs),
+            step=first_known(now.step, self.current.step if not new_epoch else held.step),
+            steps=first_known(now.steps, self.current.steps),
+            epoch_step=first_known(now.epoch_step, held.epoch_step),
+            epoch_steps=first_known(now.epoch_steps, held.epoch_steps),
         )
 
     # -- the loss ------------------------------------------------------------------------------------------------
@@ -267,14 +249,14 @@ class Tracker:
         counters = self._placed(reading)
         if series.run != self.run or series.count == 0:
             series.begin(self.run, counters)
-        elif reading.bar and _same_place(reading, series.counters):
+        elif reading.bar and same_place(reading, series.counters):
             series.replace_last(loss)
             return True
-        elif counters.shown_step is not None and counters == series.counters and _same(loss, series.last):
+        elif counters.shown_step is not None and counters == series.counters and same_value(loss, series.last):
             return False
-        series.append(loss, float(_or_zero(_first(counters.shown_step, counters.epoch, series.count))))
+        series.append(loss, float(or_zero(first_known(counters.shown_step, counters.epoch, series.count))))
         series.counters = counters
-        self._banner_since_loss = False
+        self._epoch_announced = False
         self._trained = True
         if not reading.bar:
             self._bars.vote()
@@ -304,37 +286,10 @@ class Tracker:
         if bar is not None:
             held = held._replace(step=bar.step, steps=bar.steps, epoch_step=bar.epoch_step, epoch_steps=bar.epoch_steps)
         return Counters(
-            epoch=_first(own.epoch, held.epoch),
-            epochs=_first(own.epochs, held.epochs, self._plan.epochs),
-            step=_first(own.step, held.step),
-            steps=_first(own.steps, held.steps, self._plan.steps),
-            epoch_step=_first(own.epoch_step, held.epoch_step),
-            epoch_steps=_first(own.epoch_steps, held.epoch_steps),
+            epoch=first_known(own.epoch, held.epoch),
+            epochs=first_known(own.epochs, held.epochs, self._plan.epochs),
+            step=first_known(own.step, held.step),
+            steps=first_known(own.steps, held.steps, self._plan.steps),
+            epoch_step=first_known(own.epoch_step, held.epoch_step),
+            epoch_steps=first_known(own.epoch_steps, held.epoch_steps),
         )
-
-
-def _first(*values: Number | None) -> Number | None:
-    return next((value for value in values if value is not None), None)
-
-
-def _same_place(reading: Reading, before: Counters) -> bool:
-    """Whether a bar was only drawn again where it stood (an average that runs through an epoch stands still in it)."""
-    now = reading.counters
-    return now.epoch == before.epoch and (reading.running or now == before)
-
-
-def _follows(now: Counters, before: Counters) -> bool:
-    """Whether a reading is plainly the next one: a later epoch, or a later step."""
-    if now.epoch is not None and before.epoch is not None and now.epoch != before.epoch:
-        return now.epoch > before.epoch
-    if now.shown_step is None or before.shown_step is None:
-        return now.shown_step is None and before.shown_step is None
-    return now.shown_step > before.shown_step
-
-
-def _or_zero(value: Number | None) -> Number:
-    return 0 if value is None else value
-
-
-def _same(a: float, b: float) -> bool:
-    return a == b or (a != a and b != b)

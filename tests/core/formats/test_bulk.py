@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (the lines of logs are long)
 """The bulk reader gives what the ordinary one gives, and is worth having."""
 
 from __future__ import annotations
@@ -63,7 +64,18 @@ def repeating_bars(i: int) -> str:
     return f"\r{n // 10:3d}%|{'█' * (n // 100):<10}| {n}/1000 [00:01<00:02,  1.50it/s, loss {3 - i // 30 / 100:.2f}]"
 
 
-KINDS: list[Callable[[int], str]] = [steps, epochs, dictionaries, thousands, bare, restarting, with_nan, with_others, bars, repeating_bars]
+KINDS: list[Callable[[int], str]] = [
+    steps,
+    epochs,
+    dictionaries,
+    thousands,
+    bare,
+    restarting,
+    with_nan,
+    with_others,
+    bars,
+    repeating_bars,
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -15,7 +15,10 @@ from mpstui.core.formats.escapes import style_spans
 
 PIECES = st.lists(
     st.sampled_from(
-        [b"loss 0.5", b"\r", b"\n", b"\r\n", b"\x1b[A", b"\x1b[2K", b"\x1b[31m", b"\x08\x08", b"\0", "é".encode(), b"\xe9", b"\x1b]0;t\x07", b"\x1b["]
+        [
+            *(b"loss 0.5", b"\r", b"\n", b"\r\n", b"\x1b[A", b"\x1b[2K", b"\x1b[31m", b"\x08\x08", b"\0"),
+            *("é".encode(), b"\xe9", b"\x1b]0;t\x07", b"\x1b["),
+        ]
     ),
     max_size=30,
 ).map(b"".join)  # fmt: skip

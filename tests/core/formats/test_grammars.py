@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (the lines of logs are long)
 """Each grammar on lines of its own kind, and on the lines next to them that must not count."""
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Metric files: what programs write beside their console. One module per format, found by itself.
 
-A module defines a class with the attributes of `MetricFile` and ends with ``FILE = TheClass``; adding a format is adding
-a module and its test. Each reader owns one file: ``poll`` returns the points added since the last call, ``close`` what
-was held back because the file may still have been growing, ``summary`` what the file says so far.
+A module defines a class with the attributes of `MetricFile` and ends with ``FILE = TheClass``; adding a format is
+adding a module and its test. Each reader owns one file: ``poll`` returns the points added since the last call,
+``close`` what was held back because the file may still have been growing, ``summary`` what the file says so far.
 """
 
 from __future__ import annotations

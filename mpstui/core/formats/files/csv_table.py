@@ -1,4 +1,4 @@
-"""CSV with a header: Lightning's metrics.csv, Stable-Baselines3's progress.csv, Ultralytics' results.csv, Keras' CSVLogger.
+"""CSV with a header, as Lightning, Stable-Baselines3, Ultralytics and Keras' CSVLogger write it.
 
 Lightning and Stable-Baselines3 rewrite the whole file when a column is added, so the header is compared on every call.
 """

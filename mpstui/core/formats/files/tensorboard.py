@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from ..names import EVAL_WORDS
 from ..points import MetricPoint
+from ..vocabulary import EVAL_WORDS
 from ._records import Records
 
 _HEADER = struct.Struct("<QI")

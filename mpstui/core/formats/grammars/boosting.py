@@ -1,4 +1,7 @@
-"""XGBoost, LightGBM and CatBoost: ``[10]\ttrain-rmse:0.5\teval-rmse:0.6``, ``[10]\ttraining's l2: 0.2``, ``10:\tlearn: 0.5``."""
+"""XGBoost, LightGBM and CatBoost.
+
+``[10]\ttrain-rmse:0.5\teval-rmse:0.6``, ``[10]\ttraining's l2: 0.2``, ``10:\tlearn: 0.5``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dictionaries printed on a line: Hugging Face Trainer, TRL, LLaMA-Factory, fairseq's JSON log, any ``{'loss': ..}``."""
+"""Dictionaries on a line: Hugging Face Trainer, TRL, LLaMA-Factory, fairseq's JSON log, any ``{'loss': ..}``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ESPnet: ``1epoch:train:91-180batch: loss_ctc=80.1, loss=70.8, optim0_lr0=1.2e-06``; the step is the range's upper end."""
+"""ESPnet: ``1epoch:train:91-180batch: loss_ctc=80.1, loss=70.8``; the step is the range's upper end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""fairseq: ``| epoch 001:    100 / 1000 loss=9.2, nll_loss=8.1, .. num_updates=100, lr=0.0005`` (its JSON log is a dictionary line)."""
+"""fairseq.
+
+``| epoch 001:    100 / 1000 loss=9.2, nll_loss=8.1, .. num_updates=100, lr=0.0005`` (its JSON log is a dictionary
+line).
+"""
 
 from __future__ import annotations
 

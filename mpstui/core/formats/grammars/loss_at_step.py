@@ -1,4 +1,4 @@
-"""``Cost after iteration 100: 0.65``, ``Minibatch loss at step 100: 2.3``: the counter stands between name and value."""
+"""``Cost after iteration 100: 0.65``, ``Minibatch loss at step 100: 2.3``: the counter is between name and value."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from ..points import Counters, Reading
 from . import LineGrammar
 
 _LINE = re.compile(
-    r"(?i)(?P<name>(?:[a-z_]{1,16} ){0,3}(?:loss|cost)) (?:at|after|for|in|on) (?:the )?(?P<what>epoch|step|iteration|iter|batch|minibatch)s?"
-    r"[ #:]{0,4}(?P<n>\d{1,12})(?:\s?/\s?(?P<total>\d{1,12}))?\s{0,4}(?::|=|is|was|-)?\s{0,8}(?P<value>-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?|nan|inf)"
+    r"(?i)(?P<name>(?:[a-z_]{1,16} ){0,3}(?:loss|cost)) (?:at|after|for|in|on) (?:the )?"
+    r"(?P<what>epoch|step|iteration|iter|batch|minibatch)s?[ #:]{0,4}(?P<n>\d{1,12})(?:\s?/\s?(?P<total>\d{1,12}))?"
+    r"\s{0,4}(?::|=|is|was|-)?\s{0,8}(?P<value>-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?|nan|inf)"
 )
 
 

@@ -1,4 +1,7 @@
-"""Megatron-LM and its descendants: ``iteration 204/ 500000 | consumed samples: .. | learning rate: 9.4E-06 | .. lm loss: 2.48E+00 |``."""
+"""Megatron-LM and its descendants.
+
+``iteration 204/ 500000 | consumed samples: .. | learning rate: 9.4E-06 | .. lm loss: 2.48E+00 |``.
+"""
 
 from __future__ import annotations
 

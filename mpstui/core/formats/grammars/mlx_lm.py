@@ -1,4 +1,7 @@
-"""mlx-lm and mlx-vlm: ``Iter 10: Train loss 2.101, Learning Rate 1.000e-05, It/sec 2.9`` and ``Iter 1: Val loss 6.388, Val took 1.4s``."""
+"""mlx-lm and mlx-vlm.
+
+``Iter 10: Train loss 2.101, Learning Rate 1.000e-05, It/sec 2.9`` and ``Iter 1: Val loss 6.388, Val took 1.4s``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""mmcv 1 (OpenMMLab 1): ``Epoch [1][50/930]\\tlr: 2.0e-02, eta: .., time: .., loss: 1.1088`` and ``Iter [50/80000]``; ``Epoch(val) [1][764]``."""
+"""mmcv 1 (OpenMMLab 1).
+
+``Epoch [1][50/930]\\tlr: 2.0e-02, eta: .., time: .., loss: 1.1088`` and ``Iter [50/80000]``; ``Epoch(val)
+[1][764]``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""mmengine (OpenMMLab 2): ``Epoch(train)  [1][ 10/196]  lr: 3.3e-04 .. loss: 6.18``, ``Iter(train) [ 380/387]``, ``Epoch(val) [1][20/20]``."""
+"""mmengine (OpenMMLab 2).
+
+``Epoch(train)  [1][ 10/196]  lr: 3.3e-04 .. loss: 6.18``, ``Iter(train) [ 380/387]``, ``Epoch(val) [1][20/20]``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""nanoGPT: ``iter 10: loss 10.3218, time 2948.92ms, mfu 22.83%`` and, by evaluation, ``step 250: train loss 3.1, val loss 3.2``."""
+"""nanoGPT.
+
+``iter 10: loss 10.3218, time 2948.92ms, mfu 22.83%`` and, by evaluation, ``step 250: train loss 3.1, val loss
+3.2``.
+"""
 
 from __future__ import annotations
 

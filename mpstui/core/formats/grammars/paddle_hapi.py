@@ -1,4 +1,7 @@
-"""Paddle hapi: ``step  10/614 - loss: 0.12 - acc: 0.9 - 95ms/step``; ``Eval begin`` announces the same rows of an evaluation."""
+"""Paddle hapi.
+
+``step  10/614 - loss: 0.12 - acc: 0.9 - 95ms/step``; ``Eval begin`` announces the same rows of an evaluation.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from . import LineGrammar
 
 _PLANNED = re.compile(
     r"(?i)(?:\bfor|×|\bx|\*|=|:|\bmax|\btotal(?: of)?|\bto|->|\()\s{0,4}(?P<n>\d[\d,]{0,15})\s{1,4}"
-    r"(?:(?:training|train|total|optimi[sz]ation|optimizer) )?(?P<what>epochs|epochen|époques|épocas|épochs|steps|iterations|iters|updates|轮|エポック|에폭)(?![\w/])"
+    r"(?:(?:training|train|total|optimi[sz]ation|optimizer) )?"
+    r"(?P<what>epochs|epochen|époques|épocas|épochs|steps|iterations|iters|updates|轮|エポック|에폭)(?![\w/])"
 )
 _UNTIL = re.compile(
     r"(?i)(?:->|→|\bto|\buntil|\btill)\s{1,4}(?P<what>steps?|iterations?|iters?|epochs?)\s{1,4}(?P<n>\d[\d,]{0,15})(?![\w.])"

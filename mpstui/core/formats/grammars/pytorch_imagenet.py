@@ -1,4 +1,7 @@
-"""the ImageNet example of pytorch/examples: ``Epoch: [0][ 200/10010]\\tTime 0.3 ( 0.4)\\tLoss 6.90e+00 (7.04e+00)``: value, then average in brackets."""
+"""The ImageNet example of pytorch/examples.
+
+``Epoch: [0][ 200/10010]\\tTime 0.3 ( 0.4)\\tLoss 6.90e+00 (7.04e+00)``: value, then average in brackets.
+"""
 
 from __future__ import annotations
 

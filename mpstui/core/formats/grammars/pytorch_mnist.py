@@ -1,4 +1,7 @@
-"""the MNIST example of pytorch/examples: ``Train Epoch: 1 [12800/60000 (21%)]\\tLoss: 0.29``: the counter is in samples."""
+"""The MNIST example of pytorch/examples.
+
+``Train Epoch: 1 [12800/60000 (21%)]\\tLoss: 0.29``: the counter is in samples.
+"""
 
 from __future__ import annotations
 

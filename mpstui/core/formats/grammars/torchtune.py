@@ -1,4 +1,4 @@
-"""torchtune: the bar's description is ``epoch|step|Loss: value``; its DiskLogger writes ``Step 1 | loss:1.5 lr:0.0003``."""
+"""torchtune: the bar's description is ``epoch|step|Loss: value``; its log file is an ordinary one."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_csv_rewritten_with_a_new_column_is_read_again(tmp_path: Path) -> None:
 
 def test_ultralytics_results_of_several_runs(tmp_path: Path) -> None:
     path = tmp_path / "results.csv"
-    head = "                  epoch,         train/box_loss,         train/cls_loss,           val/box_loss,                 lr/pg0\n"
+    head = "      epoch,   train/box_loss,   train/cls_loss,     val/box_loss,           lr/pg0\n"
     path.write_text(head + "1,1.5,2.5,inf,0.01\n2,1.4,2.4,1.5,0.02\n1,1.25,2.0,1.0,0.03\n")
     found = read_log(path)
     assert found.train_loss is not None

@@ -1,0 +1,102 @@
+"""The words by which programs name things, in the languages met in logs. One place to teach the reader a word."""
+
+from __future__ import annotations
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+TRAIN_WORDS = _words(
+    """
+    train training trained trn tr entrainement entraînement entrenamiento treino allenamento
+    训练 訓練 学習 学习 학습 훈련
+    обучение обучения
+    """
+)
+"""Say that a value is of training."""
+EVAL_WORDS = _words(
+    """
+    val valid validation validating validate vloss eval evaluation evaluating evaluate test testing tst dev
+    holdout heldout vl 验证 驗證 検証 测试 測試 评估 評価 テスト 검증 평가
+    테스트 валидация валидации тест prueba validación validação
+    teste
+    """
+)
+"""Say that a value is of an evaluation."""
+EPOCH_WORDS = _words(
+    """
+    epoch epoche epoca época époque epochs ep epo epch エポック 轮 轮次 輪 에폭 에포크 эпоха
+    """
+)
+"""Name an epoch."""
+STEP_WORDS = _words(
+    """
+    step steps iter iters iteration iterations it itr update updates timestep timesteps num_updates шаг ステップ 步
+    步数 스텝 단계 étape etape paso passo schritt イテレーション 迭代
+    """
+)
+"""Name an optimizer step."""
+BATCH_WORDS = _words(
+    """
+    batch minibatch batches minibatches mb バッチ 批次 batchs 배치 батч lote
+    """
+)
+"""Name a batch of an epoch."""
+PLAN_WORDS = _words(
+    """
+    num number total max n planned of nb count 総 总 合計 totales
+    """
+)
+"""In front of a counter: how many are planned."""
+LOSS_WORDS = _words(
+    """
+    loss losses lss 损失 損失 ロス 손실 로스 perte pérdida perdida perda verlust cost costs лосс потери ошибка trl
+    """
+)
+"""Name a loss."""
+AVERAGE_WORDS = _words(
+    """
+    avg average averaged avr mean running smooth smoothed ema moving epoch moyenne 平均 평균 средний средняя
+    """
+)
+"""Say that a value is an average."""
+WHOLE_WORDS = _words(
+    """
+    total overall sum full final
+    """
+)
+"""Say that a loss is the whole one."""
+FILLER_WORDS = _words(
+    """
+    step batch iter iteration current cur curr this now minibatch mini per sample token raw 当前 现在 value 값 値 值
+    main
+    """
+)
+"""Say nothing about which loss it is."""
+CRITERION_WORDS = _words(
+    """
+    lm ce crossentropy cross entropy nll mse l1 l2 ntp mlm ar objective model g2p ctc diffusion denoising sft
+    """
+)
+"""Name a criterion that is the training loss where there is no plainer one."""
+NEVER_A_LOSS = _words(
+    """
+    scale weight weights fn func function type name smoothing best min minimum lowest max previous prev last
+    delta change ratio lambda coef coefficient factor scaler scaling improved target threshold patience explored
+    best_loss old diff initial gap decrease reduction std var norm grad perplexity 最小 最佳 最低 ベスト 最良
+    """
+)
+"""A name with one of these is no training loss, whatever else it says."""
+RATE_WORDS = _words(
+    """
+    lr 学习率 学習率 학습률 lrate
+    """
+)
+"""Are the learning rate."""
+NEVER_A_RATE = _words(
+    """
+    mult multiplier scale decay factor min max final warmup scheduler schedule end scaling patience gamma lrm
+    """
+)
+"""Make something else of a learning rate."""
