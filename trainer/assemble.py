@@ -49,13 +49,13 @@ def assemble(wish: Request) -> Job:
     """Build every part of a training, seeded, on its device; weights of a checkpoint are not loaded yet."""
     asked, device, task = wish.options, wish.device, wish.task
     micro_batch, step_size = _sizes(asked, task, wish.group.ranks, wish.loaded)
-    order = SampleOrder(task.train_size, step_size, wish.seed)
+    order = SampleOrder(task.train_size, step_size, wish.seed, task.DEFAULTS.drop_last)
     steps = order.steps_per_epoch
     reports = Reports(wish.reporter, epochs=asked.epochs, steps_per_epoch=steps, leads=wish.group.ranks.leads)
     _prepare_torch(wish)
     model = device.place(task.build_model())
     task.to_device(device)
-    optimizer = _optimizer(asked, task, model, device)
+    optimizer = _optimizer(asked, task, model, device, step_size)
     network = _network(wish, model, asked.epochs * steps, reports)
     return Job(
         name=wish.name,
@@ -93,11 +93,11 @@ def _prepare_torch(wish: Request) -> None:
     rng.seed_everything(wish.seed)
 
 
-def _optimizer(asked: Options, task: Task, model: nn.Module, device: Device) -> Optimizer:
+def _optimizer(asked: Options, task: Task, model: nn.Module, device: Device, step_size: int) -> Optimizer:
     return optimizers.build(
         asked.optimizer,
         task.parameter_groups(model),
-        lr=asked.lr,
+        lr=optimizers.default_lr(asked.optimizer, step_size) if asked.lr is None else asked.lr,
         weight_decay=asked.weight_decay,
         fused=device.fuses(asked.optimizer),
     )

@@ -12,18 +12,21 @@ _MASK = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class SampleOrder:
-    """Every epoch visits every sample once, in an order of its own; the last step may be smaller."""
+    """Every epoch visits every sample once, in an order of its own; the last step may be smaller, or left out."""
 
     size: int
     """Samples of the training set."""
     step_size: int
     """Samples of one optimizer step, over all micro-batches and processes."""
     seed: int
+    drop_last: bool = False
+    """Leave out a last step that would be smaller, unless it is the only one."""
 
     @property
     def steps_per_epoch(self) -> int:
-        """Optimizer steps of one epoch, the smaller last one included."""
-        return -(-self.size // self.step_size)
+        """Optimizer steps of one epoch."""
+        whole = self.size // self.step_size
+        return whole if self.drop_last and whole else -(-self.size // self.step_size)
 
     def epoch(self, epoch: int) -> torch.Tensor:
         """Sample numbers of an epoch in order: int64, shape (size,)."""

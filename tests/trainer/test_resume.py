@@ -10,6 +10,7 @@ import torch
 from tests.trainer.building import job, parsed, points, train
 from trainer.control import Control
 from trainer.errors import UsageError
+from trainer.order import SampleOrder
 from trainer.run import run
 
 SMALL = ("--limit", "80", "--epochs", "3", "--ema", "0.9", "--clip", "1")
@@ -41,6 +42,13 @@ def test_every_epoch_visits_every_sample_once_in_another_order(tmp_path: Path) -
     first, second = order.epoch(1), order.epoch(2)
     assert sorted(first.tolist()) == sorted(second.tolist()) == list(range(50))
     assert first.tolist() != second.tolist()
+
+
+@pytest.mark.parametrize(("size", "steps", "last"), [(50, 3, 16), (48, 3, 16), (10, 1, 10)])
+def test_a_task_may_leave_out_the_smaller_last_step(size: int, steps: int, last: int) -> None:
+    order = SampleOrder(size, 16, seed=0, drop_last=True)
+    assert order.steps_per_epoch == steps
+    assert len(order.step(order.epoch(1), steps - 1)) == last
 
 
 def test_effective_batch_and_seed_come_from_the_checkpoint_unless_given(

@@ -40,6 +40,8 @@ class Defaults:
     """None: the optimizer's own default."""
     warmup_epochs: float = 1.0
     clip: float = 0.0
+    drop_last: bool = False
+    """Whether a smaller last step of an epoch is left out: a contrastive loss is another one with fewer negatives."""
     better: Mapping[str, str] = field(default_factory=lambda: {"val_loss": "min"})
     """The metric of :meth:`Task.evaluate` that names the best checkpoint, and whether ``min`` or ``max`` is better."""
 
