@@ -6,6 +6,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+_GREATEST = 1e300
+"""More (and NaN) is off the chart: the steps of such an axis overflow."""
+_SMALLEST_POSITIVE = 1e-200
+"""Less is zero to a log axis: ratios of denormal numbers overflow."""
+_DEEPEST_LOG = 1e-15
+"""A log axis reaches this far below its greatest value."""
 _LOG_WORTH_IT = 30.0
 """A curve that spans this ratio is told better by decades."""
 
@@ -24,7 +30,7 @@ class Scale:
 
     def position(self, value: float) -> float | None:
         """0 at ``low``, 1 at ``high``; None for what the axis cannot hold (NaN, or not above 0 on a log axis)."""
-        if not math.isfinite(value):
+        if not abs(value) < _GREATEST:
             return None
         if not self.log:
             return (value - self.low) / self.span
@@ -48,8 +54,8 @@ def value_scale(values: Iterable[float], log: bool | None) -> Scale:
 
     The ends are rounded outwards to a few round numbers, so that a curve that moves a little leaves the axis alone.
     """
-    finite = [value for value in values if math.isfinite(value)]
-    positive = [value for value in finite if value > 0]
+    finite = [value for value in values if abs(value) < _GREATEST]
+    positive = [value for value in finite if value > _SMALLEST_POSITIVE]
     wants_log = log if log is not None else _spans_decades(finite, positive)
     if wants_log and positive:
         return _log_scale(min(positive), max(positive))
@@ -61,6 +67,7 @@ def _spans_decades(finite: list[float], positive: list[float]) -> bool:
 
 
 def _log_scale(low: float, high: float) -> Scale:
+    low = max(low, high * _DEEPEST_LOG)
     if high / low < 1.001:
         low, high = low / 2, high * 2
     fine = high / low < 1000

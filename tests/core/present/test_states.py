@@ -1,0 +1,81 @@
+"""Every state has a glyph and a word of its own, and trouble is counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.present.colours import colour_system
+from mpstui.core.present.states import (
+    HEALTH_FACES,
+    STATE_FACES,
+    WIDEST_WORD,
+    attention,
+    face,
+    needs_attention,
+)
+from mpstui.core.runs.snapshot import ExitSummary, Health, RunSnapshot, State
+
+
+def run(
+    state: State, health: Health | None = None, exit_: ExitSummary | None = None, paused: bool = False
+) -> RunSnapshot:
+    return RunSnapshot("r", "r", Path("/r"), state, 0.0, health=health, exit=exit_, paused=paused)
+
+
+def test_every_state_and_health_has_a_face() -> None:
+    assert set(STATE_FACES) == set(State)
+    assert set(HEALTH_FACES) == set(Health)
+    words = [shown.word for shown in (*STATE_FACES.values(), *HEALTH_FACES.values())]
+    assert len(set(words)) == len(words)
+    assert max(len(word) for word in words) <= WIDEST_WORD
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "word"),
+    [
+        (run(State.RUNNING, Health.TRAINING), "training"),
+        (run(State.RUNNING), "running"),
+        (run(State.RUNNING, Health.TRAINING, paused=True), "paused"),
+        (run(State.WATCHED, Health.STALLED), "stalled"),
+        (run(State.FINISHED, Health.TRAINING), "finished"),
+    ],
+)
+def test_a_running_run_says_what_it_does(snapshot: RunSnapshot, word: str) -> None:
+    assert face(snapshot).word == word
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "needed"),
+    [
+        (run(State.FAILED), True),
+        (run(State.LOST), True),
+        (run(State.RUNNING, Health.HUNG), True),
+        (run(State.RUNNING, Health.TRAINING), False),
+        (run(State.STOPPED), False),
+        (run(State.KILLED, exit_=ExitSummary(None, 9, None, "me")), False),
+        (run(State.KILLED, exit_=ExitSummary(None, 9, None, None)), True),
+    ],
+)
+def test_only_trouble_nobody_asked_for_needs_attention(snapshot: RunSnapshot, needed: bool) -> None:
+    assert needs_attention(snapshot) is needed
+
+
+def test_trouble_is_counted_the_worst_first() -> None:
+    runs = [run(State.RUNNING, Health.STALLED), run(State.FAILED), run(State.FINISHED), run(State.FAILED)]
+    assert [(count, shown.word) for count, shown in attention(runs)] == [(2, "failed"), (1, "stalled")]
+
+
+@pytest.mark.parametrize(
+    ("environ", "choice", "colours"),
+    [
+        ({"COLORTERM": "truecolor", "TERM": "xterm"}, "auto", "truecolor"),
+        ({"TERM": "xterm-256color"}, "auto", "256"),
+        ({"TERM": "xterm-ghostty"}, "auto", "16"),
+        ({"COLORTERM": "truecolor"}, "16", "16"),
+        ({}, "auto", "16"),
+    ],
+)
+def test_a_terminal_has_the_colours_it_says(environ: dict[str, str], choice: str, colours: str) -> None:
+    assert colour_system(environ, choice) == colours

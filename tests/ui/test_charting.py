@@ -1,0 +1,191 @@
+"""The chart and the sparkline as plain strings."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpstui.core.runs.snapshot import SeriesView
+from mpstui.ui.charting.canvas import Canvas
+from mpstui.ui.charting.plot import ChartData, ChartView, draw, frame
+from mpstui.ui.charting.scale import Scale, nice_step, tick_label, value_scale
+from mpstui.ui.charting.sparkline import sparkline
+from mpstui.ui.charting.viewport import move_cursor, pan, zoom
+
+from .fakes import curve
+
+
+def series(values: list[float], **changes: object) -> SeriesView:
+    x = [float(place) for place in range(len(values))]
+    last = values[-1] if values and math.isfinite(values[-1]) else None
+    made = SeriesView("loss", "step", x, values, values, values, values, len(values), last=last)
+    return replace(made, **changes)  # type: ignore[arg-type] - the test names the fields it changes
+
+
+@pytest.mark.parametrize(
+    ("values", "width", "text"),
+    [
+        ([0, 1, 2, 3, 4, 5, 6], 7, "▁▂▃▄▅▆▇"),
+        ([5, 5, 5], 5, "  ▄▄▄"),
+        ([], 4, "    "),
+        ([math.nan], 3, "   "),
+        ([0, math.nan, math.inf, 6], 4, "▁  ▇"),
+        ([1, 1, 9, 9], 2, "▁▇"),
+        ([1, 2], 0, ""),
+    ],
+)
+def test_sparkline(values: list[float], width: int, text: str) -> None:
+    assert sparkline(values, width) == text
+
+
+@given(st.lists(st.floats(), max_size=200), st.integers(0, 50))
+def test_a_sparkline_survives_any_floats(values: list[float], width: int) -> None:
+    assert len(sparkline(values, width)) == width
+
+
+def lines(data: ChartData, view: ChartView | None = None, width: int = 40, height: int = 8) -> list[str]:
+    return [line.text for line in draw(data, view or ChartView(), width, height)]
+
+
+def test_a_straight_line_is_straight() -> None:
+    drawn = lines(ChartData(name="loss", train=series([0, 1, 2, 3, 4])), width=15, height=6)
+    assert drawn[1:] == ["     4┤      ⡠⠊", "      │    ⢀⡎  ", "      │  ⡠⠔⠁   ", "     0┤⡠⠊      ", "       0      4"]
+
+
+def test_a_gap_is_not_bridged() -> None:
+    values = [1.0] * 20 + [math.nan] * 20 + [1.0] * 20
+    drawn = lines(ChartData(name="loss", train=series(values)), width=67)
+    curve_row = next(text[7:] for text in drawn[1:-1] if any(0x2800 < ord(c) < 0x2900 for c in text))
+    assert curve_row[25:35].strip() == ""
+    assert curve_row[5:15].strip() != ""
+
+
+def test_a_spike_of_one_point_survives_any_width() -> None:
+    values = [1.0] * 5000
+    values[2500] = 9.0
+    drawn = lines(ChartData(name="loss", train=series(values)), ChartView(log=False), width=60, height=10)
+    assert any(0x2800 < ord(c) < 0x2900 for c in drawn[1 + 1][7:])
+
+
+def test_a_cell_belongs_to_the_curve_drawn_last() -> None:
+    canvas = Canvas(1, 1)
+    canvas.column(0, 0, 3, "raw")
+    canvas.dot(1, 0, "val")
+    assert canvas.spans(0) == [("⠈", "val")]
+
+
+def test_blocks_stand_in_for_braille() -> None:
+    drawn = lines(ChartData(name="loss", train=series([0, 1, 2, 3])), ChartView(blocks=True), width=30)
+    body = "".join(text[7:] for text in drawn[1:-1])
+    assert set(body) <= set(" ▁▂▃▄▅▆▇█")
+    assert body.strip()
+
+
+def test_log_axis_has_decades_and_leaves_out_what_it_cannot_show() -> None:
+    values = [1000.0, 100.0, 10.0, 1.0, 0.0, -1.0, 0.1]
+    drawn = lines(ChartData(name="loss", train=series(values)), ChartView(log=True), width=50, height=14)
+    assert "log" in drawn[0]
+    assert [text[:6].strip() for text in drawn[1:-1] if text[:6].strip()] == ["1000", "10", "0.1"]
+
+
+def test_scale_is_chosen_by_the_spread() -> None:
+    assert value_scale([0.001, 1.0], None).log
+    assert not value_scale([0.5, 1.0], None).log
+    assert not value_scale([-1.0, 1.0], True).log or value_scale([-1.0, 1.0], True).low > 0
+    assert not value_scale([-2.0, -1.0], True).log
+    assert value_scale([], None) == Scale(0.0, 1.0)
+
+
+@given(st.lists(st.floats(-1e12, 1e12), min_size=1, max_size=20), st.sampled_from([True, False, None]))
+def test_scales_hold_their_values(values: list[float], log: bool | None) -> None:
+    scale = value_scale(values, log)
+    assert scale.low < scale.high
+    for value in values:
+        position = scale.position(value)
+        assert position is None or position <= 1 + 1e-6
+        assert scale.log or position is None or position >= -1e-6
+    assert scale.ticks(5)
+
+
+@pytest.mark.parametrize(
+    ("rough", "step"), [(0.7, 1.0), (1.2, 2.0), (3.0, 5.0), (7.0, 10.0), (0.0, 1.0), (math.inf, 1.0)]
+)
+def test_steps_are_one_two_five(rough: float, step: float) -> None:
+    assert nice_step(rough) == pytest.approx(step)
+
+
+@pytest.mark.parametrize(
+    ("value", "label"), [(0.0, "0"), (0.05, "0.05"), (200.0, "200"), (50_000.0, "50k"), (2e6, "2M"), (1e-5, "1e-05")]
+)
+def test_tick_labels(value: float, label: str) -> None:
+    assert tick_label(value) == label
+
+
+@given(st.lists(st.floats(), max_size=60), st.integers(0, 60), st.integers(0, 20), st.booleans())
+def test_a_chart_survives_any_data_and_any_size(values: list[float], width: int, height: int, blocks: bool) -> None:
+    data = ChartData(name="[loss]\x1b[2J", train=series(values), evaluation=series(values[::3]))
+    for line in draw(data, ChartView(blocks=blocks), width, height)[:height]:
+        assert "\x1b" not in line.text
+        assert line.width <= max(width, 7)
+
+
+def test_attempts_are_marked_and_the_cursor_reads_values() -> None:
+    data = ChartData(name="loss", train=series([float(9 - x) for x in range(10)], attempt_marks=(4.0,)))
+    assert "┊" in "".join(lines(data))
+    read = lines(data, ChartView(cursor=3.0), width=70)
+    assert "train 6.000" in read[0]
+    assert "step 3" in read[0]
+    assert any("│" in text[7:] for text in read[1:-1])
+
+
+def test_the_axis_counts_epochs_when_asked() -> None:
+    data = ChartData(name="loss", train=series([1.0] * 100), steps_per_epoch=10.0)
+    assert lines(data, ChartView(by_epoch=True), width=60)[-1].split() == ["0", "5", "10"]
+
+
+def test_a_chart_without_data_says_so() -> None:
+    assert any("no loss reported yet" in text for text in lines(ChartData(name="loss")))
+
+
+def test_zoom_pan_and_cursor() -> None:
+    data = ChartData(name="loss", train=curve(points=400, stride=10))
+    view = ChartView()
+    space = frame(data, view, 80, 20)
+    assert space is not None
+    closer = zoom(view, space, data, 0.5)
+    assert closer.left == pytest.approx(3990 / 2, rel=0.02)
+    assert closer.right is None, "holding the right edge means following it"
+    space = frame(data, closer, 80, 20)
+    assert space is not None
+    earlier = pan(closer, space, data, -0.25)
+    assert earlier.right is not None
+    space = frame(data, earlier, 80, 20)
+    assert space is not None
+    assert pan(earlier, space, data, 1.0).right is None
+    assert zoom(earlier, space, data, 8.0) == ChartView()
+    with_cursor = move_cursor(earlier, space, data, -1)
+    assert with_cursor.cursor == pytest.approx(earlier.right, rel=0.01)
+    moved = move_cursor(with_cursor, space, data, -10)
+    assert moved.cursor is not None
+    assert with_cursor.cursor is not None
+    assert moved.cursor < with_cursor.cursor
+    nothing = ChartData(name="loss")
+    assert (
+        zoom(view, space, nothing, 0.5)
+        == pan(view, space, nothing, 0.5)
+        == move_cursor(view, space, nothing, 1)
+        == view
+    )
+
+
+def test_most_new_points_leave_the_axes_alone() -> None:
+    before = ChartData(name="loss", train=series([1.0 + 0.001 * x for x in range(1010)]))
+    after = ChartData(name="loss", train=series([1.0 + 0.001 * x for x in range(1013)]))
+    first, second = frame(before, ChartView(), 80, 20), frame(after, ChartView(), 80, 20)
+    assert first is not None
+    assert second is not None
+    assert (first.x, first.y) == (second.x, second.y)
