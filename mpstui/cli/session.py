@@ -12,16 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.home import Home, resolve_home
+from ..wire import atomic
+from ..wire.jsontext import UnreadableRecord
 
 if TYPE_CHECKING:
-    from ..core.runs.snapshot import RunSnapshot
+    from ..core.runs.snapshot import ExitSummary, RunSnapshot
+    from ..wire.records import ExitRecord
 
 POLL_SECONDS = 0.1
-_LOOK_SECONDS = 0.08
 
 
 class OneRun:
-    """One run, found by id, unique beginning or name.
+    """One run, found by id, unique beginning or name: its state from its witnesses, without a look into its output.
+
+    What acts on a run or waits for it must be quick on a log of any size, and work on one that nobody can read.
 
     Raises:
         UsageError: there is none, or several are meant.
@@ -29,18 +33,44 @@ class OneRun:
 
     def __init__(self, home: Home, name: str) -> None:
         from ..core.runs.find import find_run
-        from ..core.runs.run_reader import RunReader
-        from ..core.runs.witness import Machine
+        from ..core.runs.witness import Machine, WitnessReader
         from ..wire.processes import boot_id, system_process_table
 
         self.dir = find_run(home, name)
-        self._reader = RunReader(self.dir, Machine(table=system_process_table(), boot_id=boot_id()))
+        self._reader = WitnessReader(self.dir, Machine(table=system_process_table(), boot_id=boot_id()))
 
     def look(self) -> RunSnapshot:
-        """The run now; what was read before is not read again."""
-        from ..core.follow.budget import Budget
+        """The run now: state, attempt and end; no numbers."""
+        from ..core.runs.snapshot import RunSnapshot
 
-        return self._reader.refresh(full=False, budget=Budget(_LOOK_SECONDS))
+        seen, verdict = self._reader.look(self._phase)
+        live = verdict.state.active
+        return RunSnapshot(
+            run=self.dir.run,
+            name=seen.spec.name if seen.spec else self.dir.run,
+            dir=self.dir.path,
+            state=verdict.state,
+            seen=time.time(),
+            reason=verdict.reason,
+            attempt=self._reader.attempt,
+            attempts=self._reader.attempts,
+            paused=bool(seen.status and seen.status.paused and live),
+            exit=_end(seen.exit) if seen.exit and not live else None,
+        )
+
+    def _phase(self) -> str | None:
+        """What the trainer's own heartbeat says; None without one, or with one that cannot be read."""
+        try:
+            phase = (atomic.read_json(self.dir.attempt(self._reader.attempt).heartbeat()) or {}).get("phase")
+        except (UnreadableRecord, OSError):
+            return None
+        return phase if isinstance(phase, str) else None
+
+
+def _end(found: ExitRecord) -> ExitSummary:
+    from ..core.runs.run_reader import exit_summary
+
+    return exit_summary(found)
 
 
 class Session:
