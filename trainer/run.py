@@ -9,7 +9,7 @@ from typing import Any
 
 from mpstui.agent.reporter import Reporter
 
-from . import assemble, checkpoint, device, optimizers, options, tasks
+from . import assemble, checkpoint, device, options, tasks
 from .checkpoint import CheckpointFolder, Loaded
 from .control import Control
 from .distributed import Group, Ranks
@@ -133,7 +133,7 @@ def _introduction(job: Job) -> list[str]:
     order, asked = job.feed.order, job.options
     parameters = sum(weight.numel() for weight in job.model.parameters())
     compiled = " · compiled" if job.network.compiled else ""
-    lr = asked.lr or optimizers.RECIPES[asked.optimizer].lr
+    lr = job.optimizer.param_groups[0]["peak_lr"]
     batch = f"{order.step_size} samples a step (micro-batch {job.stepper.micro_batch})"
     return [
         f"device: {job.device.type} ({job.device.name}) · precision {job.precision.name}{compiled}",

@@ -140,3 +140,9 @@ def test_normalised_images_have_mean_0_and_deviation_1() -> None:
     pixels = images.normalised(found.train_images, *found.statistics())
     torch.testing.assert_close(pixels.mean(dim=(0, 2, 3)), torch.zeros(3), atol=1e-3, rtol=0)
     torch.testing.assert_close(pixels.std(dim=(0, 2, 3)), torch.ones(3), atol=1e-3, rtol=0)
+
+
+def test_cut_out_zeroes_one_square_an_image_and_clips_it_at_the_edge() -> None:
+    centres = torch.tensor([[0, 0], [16, 16], [31, 31]])
+    cut = images.cut_out(torch.ones(3, 3, 32, 32), centres, 8)
+    assert (cut == 0).sum(dim=(2, 3)).tolist() == [[16] * 3, [64] * 3, [25] * 3]

@@ -92,6 +92,24 @@ def drawn_crops(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     return offsets, torch.rand(count, generator=generator) < 0.5
 
 
+def cut_out(images: torch.Tensor, centres: torch.Tensor, side: int) -> torch.Tensor:
+    """Zero one square of each image (DeVries and Taylor, 2017).
+
+    Args:
+        images: shape (n, channels, height, width).
+        centres: int64 row and column of each square's centre, shape (n, 2); a square may reach over the edge.
+        side: of the square, in pixels.
+    """
+    reach = torch.arange(images.shape[-1], device=images.device)
+    inside = [((reach - centres[:, axis, None] + side // 2) // side) == 0 for axis in (0, 1)]
+    return images.masked_fill((inside[0][:, :, None] & inside[1][:, None, :])[:, None], 0.0)
+
+
+def drawn_centres(count: int, seed: int, size: int = 32) -> torch.Tensor:
+    """Centres for :func:`cut_out`, from ``seed`` alone."""
+    return torch.randint(0, size, (count, 2), generator=torch.Generator().manual_seed(seed))
+
+
 @functools.lru_cache(maxsize=2)
 def synthetic(seed: int, *, train: int = 4000, validation: int = 1000, classes: int = 10) -> ImageSet:
     """Gratings: a class is an angle and a spacing; phase, colours, contrast and noise are each image's own.

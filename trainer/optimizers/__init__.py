@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,27 +19,40 @@ class Recipe:
     """An optimizer and the values it is known to work with."""
 
     lr: float
+    """Peak learning rate for steps of ``REFERENCE_STEP_SIZE`` samples."""
+    lr_exponent: float
+    """How it grows with larger steps: 1 for SGD (Goyal et al., 2017), 1/2 if adaptive (Malladi et al., 2022)."""
     weight_decay: float
     make: Callable[..., Optimizer]
     settings: Mapping[str, Any]
 
 
+REFERENCE_STEP_SIZE = 128
+
+
 RECIPES: dict[str, Recipe] = {
-    "sgd": Recipe(0.1, 5e-4, SGD, {"momentum": 0.9, "nesterov": True}),
-    "adam": Recipe(1e-3, 0.0, Adam, {}),
-    "adamw": Recipe(1e-3, 0.05, AdamW, {}),
-    "radam": Recipe(1e-3, 1e-4, RAdam, {"decoupled_weight_decay": True}),
-    "lion": Recipe(2e-4, 0.2, Lion, {}),
-    "muon": Recipe(0.02, 0.01, Muon, {}),
+    "sgd": Recipe(0.1, 1.0, 5e-4, SGD, {"momentum": 0.9, "nesterov": True}),
+    "adam": Recipe(1e-3, 0.5, 0.0, Adam, {}),
+    "adamw": Recipe(1e-3, 0.5, 0.05, AdamW, {}),
+    "radam": Recipe(1e-3, 0.5, 1e-4, RAdam, {"decoupled_weight_decay": True}),
+    "lion": Recipe(2e-4, 0.5, 0.2, Lion, {}),
+    "muon": Recipe(0.02, 0.5, 0.01, Muon, {}),
 }
 
 
+def default_lr(name: str, step_size: int) -> float:
+    """The peak learning rate of an optimizer for steps of ``step_size`` samples, when nobody says otherwise."""
+    recipe = RECIPES[name]
+    growth = max(1.0, step_size / REFERENCE_STEP_SIZE)
+    return recipe.lr * math.pow(growth, recipe.lr_exponent)
+
+
 def build(
-    name: str, groups: Iterable[dict[str, Any]], *, lr: float | None, weight_decay: float | None, fused: bool
+    name: str, groups: Iterable[dict[str, Any]], *, lr: float, weight_decay: float | None, fused: bool
 ) -> Optimizer:
     """An optimizer over a task's parameter groups; ``lr_scale`` of a group multiplies its learning rate."""
     recipe = RECIPES[name]
-    peak = recipe.lr if lr is None else lr
+    peak = lr
     settings = {**recipe.settings, **({"fused": True} if fused else {})}
     decay = recipe.weight_decay if weight_decay is None else weight_decay
     ready = [_ready(group, peak) for group in groups]

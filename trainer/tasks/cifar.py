@@ -15,7 +15,8 @@ from ..data import cifar, images
 from ..device import Device
 from ..models.resnet import ResNet, WideResNet
 from ..optimizers import with_weight_decay_on_matrices
-from ..options import fraction, positive
+from ..options import fraction, positive, whole
+from ..order import mixed
 from . import Batch, Defaults, Loss
 
 MODELS = ("resnet18", "wrn-16-4", "tiny")
@@ -42,6 +43,9 @@ class Cifar:
             "--label-noise", type=fraction, default=0.0, metavar="SHARE", help="training labels made wrong"
         )
         parser.add_argument("--shuffle-labels", action="store_true", help="a control: nothing can be learnt from this")
+        parser.add_argument(
+            "--cutout", type=whole, default=0, metavar="PIXELS", help="side of a square left out, 0: none"
+        )
         parser.add_argument("--no-augment", action="store_true", help="neither random crops nor flips")
 
     def __init__(self, args: argparse.Namespace) -> None:
@@ -86,7 +90,10 @@ class Cifar:
         """Images, labels, and where each image is cropped and whether it is mirrored."""
         offsets, flips = images.drawn_crops(len(samples), seed)
         index = self._index_to(samples)
-        return {"images": self._images[index], "labels": self._labels[index], "offsets": offsets, "flips": flips}
+        batch = {"images": self._images[index], "labels": self._labels[index], "offsets": offsets, "flips": flips}
+        if self._args.cutout:
+            batch["centres"] = images.drawn_centres(len(samples), mixed(seed, 1))
+        return batch
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         """Cross-entropy; reports the training accuracy too."""
@@ -94,6 +101,8 @@ class Cifar:
         if self._augment:
             flips = batch["flips"] if self._flips else torch.zeros_like(batch["flips"])
             pixels = images.cropped_and_flipped(pixels, batch["offsets"], flips)
+        if self._args.cutout:
+            pixels = images.cut_out(pixels, batch["centres"], self._args.cutout)
         logits = model(pixels)
         value = F.cross_entropy(logits.float(), batch["labels"], label_smoothing=self._smoothing)
         hits = (logits.detach().argmax(dim=1) == batch["labels"]).float().mean()
