@@ -40,7 +40,7 @@ def find_run(home: Home, name: str) -> RunDir:
         return beginnings[0]
     if beginnings:
         raise UsageError(f"{name!r} is the beginning of {len(beginnings)} runs", f"which one? {_listed(beginnings)}")
-    named = _newest_named(found, name)
+    named = _newest_named(found, name) or _newest_of_one_name(found, name)
     if named is None:
         raise UsageError(f"there is no run {name!r}", _nearest(name, found))
     return named
@@ -62,7 +62,26 @@ def _newest_named(found: list[RunDir], name: str) -> RunDir | None:
     for run in found:
         if slug(name) in run.run and (run_name(run) or "").casefold() == wanted:
             return run
-    return next((run for run in found if name and run.run.partition("-")[2].partition("-")[2] == slug(name)), None)
+    return next((run for run in found if name and _slug_of(run) == slug(name)), None)
+
+
+def _newest_of_one_name(found: list[RunDir], name: str) -> RunDir | None:
+    """The newest of the runs whose name begins so, if they all have the same name.
+
+    Raises:
+        UsageError: several names begin so.
+    """
+    start = slug(name)
+    alike = [run for run in found if name and _slug_of(run).startswith(start)]
+    names = {run_name(run): run for run in reversed(alike[:200])}
+    if len(names) > 1:
+        raise UsageError(f"{name!r} is the beginning of {len(names)} names", f"which one? {_listed([*names.values()])}")
+    return alike[0] if alike else None
+
+
+def _slug_of(run: RunDir) -> str:
+    """The part of an id behind its date and time."""
+    return run.run.partition("-")[2].partition("-")[2]
 
 
 def _nearest(name: str, found: list[RunDir]) -> str:

@@ -42,6 +42,12 @@ class ForeignPoints:
         """Whether all of the file has been read."""
         return self._size == 0 or (self._reader is not None and self._reader.read_bytes >= self._size)
 
+    @property
+    def source(self) -> str:
+        """The file's name, and what its reader stumbled over."""
+        failure = self._reader.failure if self._reader else None
+        return f"{self.path.name} (in part: {failure})" if failure else self.path.name
+
     def look(self) -> bool:
         """Stat the file; True when there is something to read."""
         try:

@@ -31,6 +31,11 @@ class FileReader(Protocol):
         """The name of the loss series to chart; None: there is but one."""
         ...
 
+    @property
+    def failure(self) -> str | None:
+        """What went wrong in a reader; None: nothing did."""
+        ...
+
     def preview(self, size: int) -> Sequence[MetricPoint]:
         """Points at the end of a file that is too long to be read at once; none otherwise."""
         ...
@@ -45,6 +50,7 @@ class ConsoleFile:
 
     def __init__(self, path: Path, pattern: str | None) -> None:
         self.read_bytes = 0
+        self.failure: str | None = None
         self._path = path
         self._pattern = pattern
         self._reader = self._new_reader()
@@ -66,7 +72,12 @@ class ConsoleFile:
         """See :class:`FileReader`."""
         data = _pread(self._path, self.read_bytes, SLICE_BYTES)
         self.read_bytes = self.read_bytes + len(data) if data else size
-        return self._reader.feed(data)
+        try:
+            return self._reader.feed(data)
+        except Exception as error:  # noqa: BLE001 - dozens of grammars over anybody's text: one that fails costs a slice
+            self.failure = f"{type(error).__name__}: {error}"
+            self._reader = self._new_reader()
+            return ()
 
     def _new_reader(self) -> LogReader:
         from ..formats import Declared, LogReader
@@ -82,6 +93,7 @@ class MetricsFile:
     """A metric file, which its reader takes in one go."""
 
     primary: str | None = None
+    failure: str | None = None
 
     def __init__(self, file: MetricFile) -> None:
         self.read_bytes = 0

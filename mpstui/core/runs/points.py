@@ -106,9 +106,7 @@ class PointReader:
 
     def views(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, SeriesView]:
         """Curves by name, from the history where it is complete, else from the sketch."""
-        if self._complete:
-            return self._store.views(names, **options)
-        return {name: _sampled(view) for name, view in self._sketch.views(names, **options).items()}
+        return (self._store if self._complete else self._sketch).views(names, complete=self._complete, **options)
 
     def _skip_backlog(self) -> None:
         size = self._size()
@@ -186,9 +184,3 @@ def _object(line: bytes) -> Any:
         return json.loads(line)
     except (ValueError, RecursionError):
         return None
-
-
-def _sampled(view: SeriesView) -> SeriesView:
-    from dataclasses import replace
-
-    return replace(view, complete=False)

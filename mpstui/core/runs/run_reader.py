@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from .health import Condition, assess
 from .numbers import Numbers
 from .recordfile import RecordFile
 from .shapes import reader_of
-from .snapshot import ExitSummary, RunSnapshot, State
+from .snapshot import ExitSummary, RunSnapshot, SeriesView, State
 from .sources import Sources
 from .state import Verdict, Witnesses
 from .vitals import Vitals
@@ -26,6 +27,8 @@ from .witness import Machine, WitnessReader
 HEALTHY = frozenset({State.RUNNING, State.UNSUPERVISED, State.STOPPING, State.STOP_FAILED})
 LIST_COLUMNS = 120
 LIST_SERIES = ("loss",)
+FULL_COLUMNS = 1024
+"""More than any terminal has dots in a row."""
 UNKNOWN_DEVICES = (None, "auto", "")
 
 
@@ -114,7 +117,7 @@ class RunReader:
             exit=exit_summary(seen.exit) if seen.exit and not live else None,
             checkpoints=self._find_checkpoints(numbers) if full else (),
             events=tuple(self.events.events) if full else (),
-            series=self.sources.views() if full else self.sources.views(LIST_SERIES, most=LIST_COLUMNS),
+            series=self._curves(full),
             argv=tuple(launch.argv) if launch else (),
             env=secrets.masked(launch.env) if launch else {},
             paused=bool(status and status.paused and live),
@@ -154,6 +157,11 @@ class RunReader:
             return None
         paused = bool(seen.status and seen.status.paused)
         return assess(self._vitals.signs(self.sources, self.witnesses.trainer(), paused=paused))
+
+    def _curves(self, full: bool) -> Mapping[str, SeriesView]:
+        if full:
+            return self.sources.views(most=FULL_COLUMNS)
+        return self.sources.views(LIST_SERIES, most=LIST_COLUMNS)
 
     def _first_start(self, launch: LaunchRecord | None) -> float | None:
         """When the first attempt was started; it never changes."""

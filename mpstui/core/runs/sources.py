@@ -172,7 +172,7 @@ class Sources:
             return "heartbeat" if shown.ours else shown.path.name
         if self.points.newest:
             return self.run.metrics.name
-        return self.foreign.path.name if self.foreign and self.foreign.newest else None
+        return self.foreign.source if self.foreign and self.foreign.newest else None
 
     def remaining_seconds(self, numbers: Numbers) -> float | None:
         """Until the whole run is done; None until known."""

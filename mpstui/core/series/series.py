@@ -86,7 +86,13 @@ class Series:
         self._note(points)
 
     def view(
-        self, *, axis: str = "step", most: int = CAPACITY, smoothing: float = SMOOTHING, recent: bool = False
+        self,
+        *,
+        axis: str = "step",
+        most: int = CAPACITY,
+        smoothing: float = SMOOTHING,
+        recent: bool = False,
+        complete: bool = True,
     ) -> SeriesView:
         """The curve, thinned to at most ``most`` columns (the cost does not depend on the length of the run).
 
@@ -94,6 +100,7 @@ class Series:
             axis: what x is: ``step``, ``epoch`` or ``time`` (Unix seconds).
             smoothing: weight of the past in the moving average, per column, 0 to below 1.
             recent: the newest points one by one, in place of the whole history.
+            complete: False says that not all points have been added yet.
         """
         columns, old = (self._recent_columns(), []) if recent else self._surviving()
         columns = _thinned(columns, max(2, most))
@@ -116,6 +123,7 @@ class Series:
             evaluation=is_evaluation(self.name),
             gaps=[at for at, bad in zip(x, columns.bad, strict=True) if bad],
             superseded=[_piece(part, axis, most) for part in old],
+            complete=complete,
         )
 
     def _extend_segment(self, attempt: int, points: Points) -> None:

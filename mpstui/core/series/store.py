@@ -15,6 +15,7 @@ from .series import Points, Series
 NAN = math.nan
 MOST_SERIES = 400
 """Names beyond this are not kept: a program that makes up a name a step must not fill the memory."""
+MOST_CACHED = 8
 NOT_METRICS = frozenset(
     {"time", "attempt", "epoch", "step", "epochs", "steps", "epoch_step", "epoch_steps", "nonfinite", "rank", "schema"}
 )
@@ -33,6 +34,7 @@ class SeriesStore:
         self._series: dict[str, Series] = {}
         self._step = NAN
         self._axes: dict[str, str] = {}
+        self._views: dict[object, tuple[int, dict[str, SeriesView]]] = {}
         self.count = 0
         """Records taken in."""
         self.refused = 0
@@ -66,9 +68,16 @@ class SeriesStore:
         return found.view(**options)
 
     def views(self, names: Iterable[str] | None = None, **options: Any) -> dict[str, SeriesView]:
-        """Several curves (all by default)."""
-        wanted = self._series if names is None else [name for name in names if name in self._series]
-        return {name: view for name in wanted if (view := self.view(name, **options)) is not None}
+        """Several curves (all by default); the very same objects while no record was added."""
+        key = (None if names is None else tuple(names), *sorted(options.items()))
+        made_at, views = self._views.get(key, (-1, {}))
+        if made_at != self.count:
+            wanted = self._series if names is None else [name for name in names if name in self._series]
+            views = {name: view for name in wanted if (view := self.view(name, **options)) is not None}
+            if len(self._views) >= MOST_CACHED:
+                self._views.clear()
+            self._views[key] = (self.count, views)
+        return dict(views)
 
     def _add_uniform(self, keys: tuple[str, ...], records: list[Mapping[str, Any]]) -> None:
         """Records with the same keys in the same order: turned into columns at once."""
