@@ -17,16 +17,32 @@ strip_controls(text)                    # any text made safe to put on a termina
 A console log goes through `console` (bytes to frames), `prefixes`, the grammars of `grammars/` (one file each) and
 `tracker` (runs, rival series, phases). Metric files are read by `files/` (one file each). `declared.Declared` is a
 grammar made from a profile's own pattern.
+
+Names are imported when they are used: a screen that only needs `strip_controls` does not pay for the grammars.
 """
 
 from __future__ import annotations
 
-from .console import ConsoleLine, ConsoleReader
-from .declared import Declared
-from .detect import detect, find_sources, read_log, read_metrics
-from .escapes import StyleSpan, strip_controls
-from .points import Counters, LossSummary, MetricPoint, ParsedLog, Phase
-from .reader import LogReader
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .console import ConsoleLine, ConsoleReader
+    from .declared import Declared
+    from .escapes import StyleSpan, strip_controls
+    from .points import Counters, LossSummary, MetricPoint, ParsedLog, Phase
+    from .reader import LogReader
+    from .sources import detect, find_sources, read_log, read_metrics
+
+_HOMES = {
+    "console": ("ConsoleLine", "ConsoleReader"),
+    "declared": ("Declared",),
+    "sources": ("detect", "find_sources", "read_log", "read_metrics"),
+    "escapes": ("StyleSpan", "strip_controls"),
+    "points": ("Counters", "LossSummary", "MetricPoint", "ParsedLog", "Phase"),
+    "reader": ("LogReader",),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ConsoleLine",
@@ -45,3 +61,11 @@ __all__ = [
     "read_metrics",
     "strip_controls",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f".{_HOME_OF[name]}", __name__), name)
+    globals()[name] = value
+    return value

@@ -104,6 +104,8 @@ def _flatten(record: Mapping[str, object]) -> dict[str, object]:
 
 
 def _is_evaluation(flat: Mapping[str, object], fields: Mapping[str, str | None]) -> bool:
+    if "schema" in flat:
+        return False  # mpstui's own heartbeat: its phase says what the program does, its loss is of training
     for key, field in fields.items():
         if field == PHASE and str(flat[key]).strip().lower() in _EVALUATION_PHASES:
             return True

@@ -23,6 +23,7 @@ _MAX_STRAY_WORDS = 9
 _COMPONENT = 5
 """From this rank on a loss is one of several parts, or a word of a sentence."""
 _WORDS_BESIDE_A_COUNTER = 4
+_VALUES = frozenset((Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT))
 _COUNTING = frozenset((Role.EPOCH, Role.EPOCHS, Role.STEP, Role.STEPS, Role.BATCH))
 _PLURALS = ("steps", "iters", "iterations", "updates", "batches", "timesteps")
 
@@ -37,25 +38,27 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     if strict and (_is_sentence(line, pairs) or _is_note(line, loss)):
         return None
     counters, is_plan = read_counters(pairs, has_loss=loss is not None, length=len(line))
-    named = [
-        pair
-        for pair in pairs
-        if pair.key and pair.name.role in (Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT)
-    ]
+    named = _named(pairs)
     if (
         loss is None
         and not _names_metrics(named)
         and (counters == Counters() or (strict and _stray_words(line, pairs) > _WORDS_BESIDE_A_COUNTER))
     ):
         return None
-    return _reading(grammar, line, loss, counters, named, is_plan and loss is None)
+    return _reading(grammar, line, loss, counters, pairs, is_plan and loss is None)
+
+
+def _named(pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs that are values: whatever has a name and counts nothing."""
+    return [pair for pair in pairs if pair.key and pair.name.role in _VALUES]
 
 
 def _reading(
-    grammar: str, line: str, loss: Pair | None, counters: Counters, named: Sequence[Pair], is_plan: bool
+    grammar: str, line: str, loss: Pair | None, counters: Counters, pairs: Sequence[Pair], is_plan: bool
 ) -> Reading:
+    named = _named(pairs)
     rate = None if loss is None and _in_call(named, line) else _first(named, Role.LEARNING_RATE)
-    speed = _first(named, Role.THROUGHPUT)
+    speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
     evaluation = bool(named) and all(pair.scope is Scope.EVAL for pair in named)
     return Reading(
         grammar=grammar,
@@ -65,7 +68,7 @@ def _reading(
         loss_name=loss.key if loss else "",
         learning_rate=_float(rate) if rate else None,
         throughput=_float(speed) if speed else None,
-        throughput_unit=speed.key if speed else "",
+        throughput_unit=(speed.unit if speed.is_rate else speed.key) if speed else "",
         metrics={p.key: _float(p) for p in named if not _of_evaluation(p)},
         eval_metrics={p.key: _float(p) for p in named if _of_evaluation(p)},
         series=series_name(loss.key, counters) if loss else "",

@@ -16,8 +16,9 @@ from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
 _NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3}){1,6}(?![\d,])|\d{1,30}|(?=\.\d))(?:\.\d{1,30})?(?:[eE][-+]?\d{1,4})?"
 _SPECIAL = r"[-+]?(?:nan|NaN|NAN|inf|Inf|INF|infinity|Infinity)"
+_RATE_UNIT = r"(?:it|its|tok|tokens?|samples?|steps?|img|images?|examples?)/s(?:ec)?"
 _UNIT = (
-    r"(?:%|ms/\w{1,8}|us/\w{1,8}|s/\w{1,8}|[kKMG]?(?:it|tok|tokens?|samples?|steps?|img|images?|examples?)/s(?:ec)?|GiB|MiB|KiB|GB|MB|KB|TB|"
+    r"(?:%|ms/\w{1,8}|us/\w{1,8}|s/\w{1,8}|GiB|MiB|KiB|GB|MB|KB|TB|"
     r"ms|us|µs|ns|sec|secs|seconds|min|mins|hrs?|it|x|[skKMBGmhdG])"
 )
 _TOKEN = re.compile(
@@ -26,7 +27,7 @@ _TOKEN = re.compile(
     rf"|(?P<number>{_NUMBER}|{_SPECIAL})"
     rf"(?:\s{{0,8}}(?:/|／|\b(?:of|out of|de|di|sur|von|из)\b)\s{{0,8}}"
     rf"(?P<total>\d{{1,3}}(?:,\d{{3}}){{1,6}}(?![\d,])|\d{{1,30}}[kKMB]?(?![\w.])))?"
-    rf"(?P<unit>\s?%|{_UNIT}(?![\w]))?"
+    rf"(?P<unit>\s?%|\s?{_RATE_UNIT}(?![\w])|{_UNIT}(?![\w]))?"
     r")(?![\w@]|\.\d|:\d|/\d)"
 )
 _KEY = re.compile(
@@ -70,6 +71,11 @@ class Pair(NamedTuple):
     def counted(self) -> Number | None:
         """The value as a counter (``1K`` is 1000)."""
         return parse_count(self.text, self.unit if self.unit in "kKMBG" else "")
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether the unit says so many per second."""
+        return self.unit.endswith(("/s", "/sec"))
 
     @property
     def planned(self) -> Number | None:
