@@ -31,24 +31,20 @@ def press(boss: Supervision, request: Request, *, force: bool, asked_before: flo
         return
     boss.wishes.append(request)
     leading = boss.asked_by() or request
+    boss.journal.update(phase="stopping", request=leading.id, action=leading.action, asker=leading.by, paused=False)
+    _watch_saving(boss, attempt)
     wall = boss.machine.clock.wall()
-    boss.journal.update(
-        phase="stopping",
-        request=leading.id,
-        action=leading.action,
-        asker=leading.by,
-        asked_at=asked_before or boss.journal.status.asked_at or wall,
-        paused=False,
-    )
     waited = None if asked_before is None else min(max(wall - asked_before, 0.0), boss.spec.stop.grace_seconds)
     attempt.press(boss.spec.stop, force=force, asked_seconds_ago=waited)
+    if boss.journal.status.asked_at is None:
+        boss.journal.update(asked_at=wall)  # after the signal: to be asked twice is better than to be killed unasked
 
 
 def watch(boss: Supervision, attempt: Attempt) -> None:
     """One look at the living attempt."""
     if attempt.ending is None and not attempt.leader_is_alive():
         _end(boss, attempt)
-    rung = attempt.climb(lambda: _is_saving(boss, attempt))
+    rung = attempt.climb(lambda: boss.saving is not None and boss.saving())
     if rung is Rung.GONE:
         boss.attempt = None
         calm = {"request": None, "action": None, "asker": None, "asked_at": None, "message": None}
@@ -153,11 +149,11 @@ def _record_tree(boss: Supervision, attempt: Attempt, **status: Any) -> None:
         boss.journal.update(tree=tree, **status)
 
 
-def _is_saving(boss: Supervision, attempt: Attempt) -> bool:
+def _watch_saving(boss: Supervision, attempt: Attempt) -> None:
+    """From before the trainer is asked, so that the first bytes of its checkpoint are seen as a change."""
     if boss.saving is None:
         template = launches.template_of(boss.spec, boss.journal.status)
         boss.saving = SavingWatch(boss.run, boss.spec, template, attempt.number, boss.machine.clock)
-    return boss.saving()
 
 
 def _listed(pids: list[int]) -> str:

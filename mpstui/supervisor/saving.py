@@ -7,13 +7,13 @@ from ..wire.rundir import RunDir
 from . import checkpoints, progress
 from .clock import Clock
 
-LOOK_SECONDS = 1.0
+LOOK_SECONDS = 0.5
 QUIET_SECONDS = 5.0
 """A writer that pauses for this long is taken for done."""
 
 
 class SavingWatch:
-    """Asked several times a second, looks once."""
+    """Asked several times a second, looks twice."""
 
     def __init__(self, run: RunDir, spec: Spec, template: LaunchTemplate, attempt: int, clock: Clock) -> None:
         self._run, self._spec, self._template, self._attempt = run, spec, template, attempt

@@ -109,9 +109,12 @@ class Run:
         lines = self.dir.events.read_text().splitlines() if self.dir.events.exists() else []
         return [event for line in lines if name in (None, (event := jsontext.load_object(line))["event"])]
 
-    def ask(self, action: str, attempt: int = 1, by: str = "test@here:1", **options: Any) -> Request:
-        """Write a request; nobody is started for it."""
-        return requests.submit(self.dir, requests.new_request(action, attempt, time.time(), by=by, options=options))
+    def ask(
+        self, action: str, attempt: int = 1, by: str = "test@here:1", source: str | None = None, **options: Any
+    ) -> Request:
+        """Write a request; nobody is started for it. ``source`` is the option "from"."""
+        chosen = {**options, "from": source} if source else options
+        return requests.submit(self.dir, requests.new_request(action, attempt, time.time(), by=by, options=chosen))
 
     def wait_ack(self, request: Request, seconds: float = 20.0) -> Ack:
         return wait_for(

@@ -1,0 +1,148 @@
+"""``python -m tests.supervisor.faults --runs N --seed S``: plays scenes, prints the table, exits with 1 when red."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import accidents, kills
+from .stage import Faults, Scene, Scenes, Stage
+
+PROOFS = {
+    "pid_is_enough": "recycled_pid_in_the_tree",
+    "no_tree": "ranks",
+    "no_exit_record": "running_trainer",
+    "unknown_is_success": "running_supervisor",
+    "two_terms": "stopping_supervisor",
+}
+"""One rule broken on purpose, and a scene that must notice."""
+SMALL_DISK_BYTES = 2 << 20
+
+
+@dataclass(frozen=True)
+class Played:
+    """One scene, played once."""
+
+    name: str
+    faults: Faults
+    seconds: float
+
+
+def scenes() -> dict[str, tuple[Scene, dict[str, Any]]]:
+    """Every scene that can be played here, by name."""
+    found: Scenes = {**kills.SCENES, **accidents.SCENES}
+    if os.geteuid() == 0 and sys.platform.startswith("linux"):
+        found |= accidents.SMALL_DISK_SCENES
+        found |= accidents.FROZEN_SCENES if shutil.which("chattr") else {}
+    return {scene.__name__: (scene, setting) for scene, setting in found.items()}
+
+
+def play(name: str, sabotage: str | None = None) -> Played:
+    """Play one scene in a world of its own."""
+    scene, setting = scenes()[name]
+    begun = time.monotonic()
+    with _home(small=scene in accidents.SMALL_DISK_SCENES) as home:
+        stage = Stage(home, sabotage=sabotage, **setting)
+        try:
+            scene(stage)
+        except (AssertionError, OSError, subprocess.SubprocessError) as error:
+            stage.faults.wrong_states.append(f"the scene broke off: {error}")
+        faults = stage.leave()
+    return Played(name, faults, time.monotonic() - begun)
+
+
+@contextlib.contextmanager
+def _home(*, small: bool) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="mpstui-faults-", ignore_cleanup_errors=True) as folder:
+        home = Path(folder) / "home"
+        home.mkdir()
+        if not small:
+            yield home
+            return
+        options = f"size={SMALL_DISK_BYTES},mode=0700"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(home)], check=True)
+        try:
+            yield home
+        finally:
+            subprocess.run(["umount", "-l", str(home)], check=False)
+
+
+def draw(runs: int, seed: int, only: Sequence[str]) -> list[str]:
+    """Names of the scenes to play: all in random order, again and again, until there are ``runs``."""
+    names, chance = [name for name in scenes() if not only or name in only], random.Random(seed)
+    drawn: list[str] = []
+    while len(drawn) < runs:
+        drawn += chance.sample(names, len(names))
+    return drawn[:runs]
+
+
+def report(played: Sequence[Played]) -> bool:
+    """Print the table; True when it is green."""
+    print(f"{'scene':<28}{'runs':>5}{'wrong states':>14}{'strays':>8}{'foreign signals':>17}{'lost exit codes':>17}")
+    for name in sorted({item.name for item in played}):
+        _row(name, [item for item in played if item.name == name])
+    _row("all", played)
+    for item in played:
+        for text in item.faults.all:
+            print(f"  {item.name}: {text}")
+    return not any(item.faults.all for item in played)
+
+
+def _row(name: str, played: Sequence[Played]) -> None:
+    faults = [item.faults for item in played]
+    columns = [
+        sum(len(one.wrong_states) for one in faults),
+        sum(len(one.strays) for one in faults),
+        sum(len(one.foreign_signals) for one in faults),
+        sum(len(one.lost_exits) for one in faults),
+    ]
+    print(f"{name:<28}{len(played):>5}{columns[0]:>14}{columns[1]:>8}{columns[2]:>17}{columns[3]:>17}")
+
+
+def prove() -> bool:
+    """Whether the suite turns red when a rule is broken."""
+    sharp = True
+    for sabotage, name in PROOFS.items():
+        faults = play(name, sabotage).faults
+        sharp = sharp and bool(faults.all)
+        verdict = faults.all[0].splitlines()[0] if faults.all else "NOT NOTICED"
+        print(f"  {sabotage:<20} noticed by {name}: {verdict}")
+    return sharp
+
+
+def main() -> int:
+    """Play, print, prove."""
+    parser = argparse.ArgumentParser(prog="python -m tests.supervisor.faults", description=__doc__)
+    parser.add_argument("--runs", type=int, default=len(scenes()))
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", action="append", default=[], choices=sorted(scenes()))
+    parser.add_argument("--sabotage", choices=sorted(PROOFS))
+    parser.add_argument("--no-proof", action="store_true")
+    chosen = parser.parse_args()
+    names = draw(chosen.runs, chosen.seed, chosen.only)
+    with ThreadPoolExecutor(chosen.jobs) as pool:
+        played = list(pool.map(lambda name: play(name, chosen.sabotage), names))
+    green = report(played)
+    print(f"seed {chosen.seed}, {len(played)} runs, {sum(item.seconds for item in played):.0f} s of play")
+    if chosen.sabotage is None and not chosen.no_proof:
+        print("broken on purpose:")
+        green = prove() and green
+    print("GREEN" if green else "RED")
+    return 0 if green else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,297 @@
+"""Everything else that goes wrong: clients at once, recycled pids, full disks, torn files, stray processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from mpstui.core.runs.snapshot import State
+from mpstui.wire import atomic
+from mpstui.wire.records import CauseRule, StopRule
+
+from ..kit import alive, wait_for
+from . import trainers
+from .stage import Scenes, Stage, recycled
+
+
+def kill_and_restart_together(stage: Stage) -> None:
+    """Two clients press kill and restart in the same moment: it is killed, and the other one is told so."""
+    stage.start_running()
+    restart = stage.run.ask("restart", by="ada@here:1")
+    kill = stage.run.ask("kill", by="bob@here:2")
+    stage.expect_that(stage.run.wait_ack(kill).ok, "the kill was refused")
+    answer = stage.run.wait_ack(restart)
+    stage.expect_exit(action="kill", requested_by="bob@here:2")
+    stage.expect(State.KILLED)
+    stage.expect_that(not answer.ok and stage.run.status.attempt == 1, f"it was restarted: {answer.text}")
+
+
+def restarts_together(stage: Stage) -> None:
+    """Two clients press restart: one new attempt."""
+    stage.start_running()
+    answers = [stage.run.wait_ack(item) for item in [stage.run.ask("restart") for _ in range(2)]]
+    stage.expect_that(sum(answer.ok for answer in answers) == 1, f"answers: {[answer.text for answer in answers]}")
+    stage.expect_exit(action="restart")
+    stage.expect_that(stage.run.status.attempt == 2, f"attempt {stage.run.status.attempt}")
+    stage.expect(State.RUNNING)
+
+
+def recycled_pid(stage: Stage) -> None:
+    """The recorded pids belong to somebody else by now: nobody is adopted, paused or killed."""
+    stage.start_running()
+    stage.kill("both")
+    stranger = list(recycled(stage.bystander))
+    record = {**stage.run.status.to_json(), "trainer": stranger, "tree": [stranger], "phase": "stopping"}
+    atomic.write_json(stage.run.dir.status, record)
+    for action in ("pause", "stop", "kill"):
+        stage.run.ask(action)
+    stage.start()
+    stage.run.wait_unsupervised()
+    stage.expect(State.STOPPED, State.LOST, State.KILLED)
+
+
+def recycled_pid_in_the_tree(stage: Stage) -> None:
+    """A member of the recorded tree is somebody else by now, while the trainer lives."""
+    stage.start_running()
+    stage.run.kill_supervisor()
+    record = {**stage.run.status.to_json(), "tree": [list(recycled(stage.bystander))]}
+    atomic.write_json(stage.run.dir.status, record)
+    stage.start()
+    stage.run.wait_ack(stage.run.ask("pause"))
+    stage.run.wait_ack(stage.run.ask("kill"))
+    stage.expect_exit(action="kill")
+    stage.expect(State.KILLED)
+
+
+def workers(stage: Stage) -> None:
+    """Eight workers that ignore SIGTERM; the main process leaves at once."""
+    stage.start_running()
+    stage.run.wait_ack(stage.run.ask("stop"))
+    stage.expect_exit(action="stop", signal=15)
+    stage.expect(State.STOPPED)
+
+
+def workers_outlive(stage: Stage) -> None:
+    """The main process is killed from outside: the workers are named as survivors, and a kill finds them."""
+    stage.start_running()
+    stage.kill("trainer")
+    record = stage.expect_exit(signal=9)
+    stage.expect_that(record is None or len(record.survivors) == 8, f"survivors: {record and record.survivors}")
+    stage.expect(State.KILLED)
+
+
+def ranks(stage: Stage) -> None:
+    """Ranks in sessions of their own ignore SIGTERM: killing the group alone would leave them."""
+    stage.start_running()
+    stage.run.wait_ack(stage.run.ask("kill"))
+    stage.expect_exit(action="kill", signal=9)
+    stage.expect(State.KILLED)
+
+
+def ranks_orphaned(stage: Stage) -> None:
+    """The launcher of the ranks is killed from outside, then a new supervisor is asked to kill the rest."""
+    stage.start_running()
+    stage.kill("both")
+    stage.run.wait_unsupervised()
+
+
+def grandchild(stage: Stage) -> None:
+    """A daemon that closed everything and left the session is found all the same (Linux)."""
+    stage.start_running()
+    stage.run.wait_ack(stage.run.ask("kill"))
+    stage.expect_exit(action="kill")
+    stage.expect(State.KILLED)
+
+
+def ignores_term(stage: Stage) -> None:
+    """A trainer that ignores SIGTERM is killed when its grace is over."""
+    stage.start_running()
+    stage.run.wait_ack(stage.run.ask("stop"))
+    stage.expect_exit(action="stop", signal=9)
+    stage.expect_that(stage.lines("terms") == 1, f"asked {stage.lines('terms')} times")
+    stage.expect(State.STOPPED)
+
+
+def stopped_then_killed(stage: Stage) -> None:
+    """Frozen from outside by SIGSTOP, then killed by request."""
+    stage.start_running()
+    trainer = stage.run.status.trainer
+    assert trainer is not None
+    os.kill(trainer[0], signal.SIGSTOP)
+    stage.run.wait_ack(stage.run.ask("kill"))
+    stage.expect_exit(action="kill", signal=9)
+    stage.expect(State.KILLED)
+
+
+def paused_then_stopped(stage: Stage) -> None:
+    """Paused by us, then asked to stop: it is continued first and may answer."""
+    stage.start_running()
+    stage.run.wait_ack(stage.run.ask("pause"))
+    stage.run.wait_ack(stage.run.ask("stop"))
+    stage.expect_exit(action="stop", code=0)
+    stage.expect(State.STOPPED)
+
+
+def terminated_from_outside(stage: Stage) -> None:
+    """SIGTERM to the trainer from somebody else is not taken for ours."""
+    stage.start_running()
+    trainer = stage.run.status.trainer
+    assert trainer is not None
+    os.kill(trainer[0], signal.SIGTERM)
+    record = stage.expect_exit(signal=15, requested_by=None, action=None)
+    stage.expect_that(record is None or "sender" in record.evidence, "the sender is not named")
+    stage.expect(State.KILLED)
+
+
+def clock_set_back(stage: Stage) -> None:
+    """The wall clock jumps back an hour in the middle of the run and of its stop."""
+    stage.start("--clock-back", "3600")
+    stage.run.wait_output("up")
+    time.sleep(2.2)
+    begun = time.monotonic()
+    stage.run.wait_ack(stage.run.ask("stop"))
+    stage.expect_that(time.monotonic() - begun < 8.0, "the stop took as long as the clock was wrong")
+    stage.expect_exit(action="stop", signal=9)
+    stage.expect(State.STOPPED)
+
+
+def half_written_status(stage: Stage) -> None:
+    """status.json is half a file: the trainer is adopted through its lock, the half is kept."""
+    stage.start_running()
+    stage.run.kill_supervisor()
+    whole = stage.run.dir.status.read_bytes()
+    stage.run.dir.status.write_bytes(whole[: len(whole) // 2])
+    stage.expect(State.UNSUPERVISED, State.UNREADABLE)
+    stage.start()
+    stage.run.wait_phase("running")
+    kept = [path for path in stage.run.dir.path.iterdir() if "unreadable" in path.name]
+    stage.expect_that(len(kept) == 1 and kept[0].stat().st_size == len(whole) // 2, "the half was not kept")
+    stage.run.wait_ack(stage.run.ask("stop"))
+    stage.expect_exit(action="stop", unknown=True)
+    stage.expect(State.STOPPED)
+
+
+def half_written_requests(stage: Stage) -> None:
+    """A request that is half a file is passed over; the next one is carried out."""
+    stage.start_running()
+    (stage.run.dir.requests / "0000000000000-torn.json").write_text('{"id": "0000000000000-torn", "act')
+    (stage.run.dir.requests / "0000000000001-list.json").write_text("[]")
+    stage.run.wait_ack(stage.run.ask("kill"))
+    stage.expect_exit(action="kill")
+    stage.expect(State.KILLED)
+
+
+def half_written_spec(stage: Stage) -> None:
+    """spec.json cannot be read: nothing is started, nothing is overwritten."""
+    whole = stage.run.dir.spec.read_bytes()
+    stage.run.dir.spec.write_bytes(whole[:100])
+    code = stage.start()
+    stage.expect_that(code == 1, f"the supervisor started with {code}")
+    stage.expect(State.UNREADABLE)
+    stage.expect_that(stage.run.dir.spec.read_bytes() == whole[:100], "the half was overwritten")
+    stage.run.dir.spec.write_bytes(whole)
+    stage.start_running()
+
+
+def noise(stage: Stage) -> None:
+    """Output that is no text, one line of 100 MB, escape sequences without an end: the cause is found all the same."""
+    stage.start()
+    stage.expect_exit(code=7, cause="mps_oom", seconds=40.0)
+    stage.expect(State.FAILED)
+    stage.run.dir.attempt(1).output.unlink()
+
+
+def full_disk(stage: Stage) -> None:
+    """The disk is full when the trainer ends: its exit record fits into the reserve."""
+    stage.start_running()
+    with _filled(stage.home):
+        stage.finish_trainer()
+        stage.expect_exit(code=7)
+        stage.expect(State.FAILED)
+    stage.run.wait_unsupervised(40.0)
+    stage.expect_that(stage.run.status.phase == "ended", "the status was not written later")
+    stage.expect_that(bool(stage.run.events("crash")), "the event was not written later")
+
+
+def full_disk_stop(stage: Stage) -> None:
+    """A stop on a full disk: nothing is stopped because a save failed, and the stop works."""
+    stage.start_running()
+    request = stage.run.ask("stop")
+    with _filled(stage.home):
+        stage.expect_exit(action="stop")
+    stage.run.wait_ack(request, 40.0)
+    stage.expect(State.STOPPED)
+
+
+def read_only_home(stage: Stage) -> None:
+    """The home becomes read-only under a run: the trainer is not touched, its end is written when that is possible."""
+    stage.start_running()
+    trainer = stage.run.status.trainer_identity()
+    assert trainer is not None
+    with _frozen(stage.run.dir.path, stage.run.dir.attempt(1).path, stage.run.dir.requests):
+        time.sleep(0.5)
+        stage.expect_that(alive(trainer), "the trainer died with the disk")
+        os.kill(trainer.pid, signal.SIGTERM)
+        wait_for(lambda: not alive(trainer))
+        time.sleep(0.6)
+        stage.expect_that(stage.run.exit() is None, "the folder was not read-only")
+    stage.expect_exit(signal=15, requested_by=None, seconds=40.0)
+    stage.expect(State.KILLED)
+
+
+@contextmanager
+def _frozen(*folders: Path) -> Iterator[None]:
+    """Nothing can be created in or renamed into these folders. (A mount with open files cannot be made read-only.)"""
+    subprocess.run(["chattr", "+i", *map(str, folders)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["chattr", "-i", *map(str, folders)], check=True)
+
+
+@contextmanager
+def _filled(home: Path) -> Iterator[None]:
+    ballast = home / "ballast"
+    with ballast.open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(b"\0" * 4096):
+            pass
+    try:
+        yield
+    finally:
+        ballast.unlink()
+
+
+OOM = [CauseRule("mps_oom", patterns=["MPS backend out of memory"])]
+SHORT = StopRule(grace_seconds=1.0)
+SCENES: Scenes = {
+    kill_and_restart_together: {"trainer": trainers.STUBBORN},
+    restarts_together: {"trainer": trainers.SLOW_TO_STOP},
+    recycled_pid: {"trainer": trainers.WAITS},
+    recycled_pid_in_the_tree: {"trainer": trainers.WAITS},
+    workers: {"trainer": trainers.WORKERS},
+    workers_outlive: {"trainer": trainers.WORKERS},
+    ranks: {"trainer": trainers.RANKS},
+    ranks_orphaned: {"trainer": trainers.RANKS},
+    grandchild: {"trainer": trainers.GRANDCHILD},
+    ignores_term: {"trainer": trainers.STUBBORN, "stop": SHORT},
+    stopped_then_killed: {"trainer": trainers.STUBBORN},
+    paused_then_stopped: {"trainer": trainers.SLOW_TO_STOP},
+    terminated_from_outside: {"trainer": trainers.WAITS},
+    clock_set_back: {"trainer": trainers.STUBBORN, "stop": SHORT},
+    half_written_status: {"trainer": trainers.WAITS},
+    half_written_requests: {"trainer": trainers.WAITS},
+    half_written_spec: {"trainer": trainers.WAITS},
+    noise: {"trainer": trainers.NOISE, "causes": OOM},
+}
+SMALL_DISK_SCENES: Scenes = {
+    full_disk: {"trainer": trainers.WAITS},
+    full_disk_stop: {"trainer": trainers.WAITS},
+}
+"""These need a file system of their own, hence root."""
+FROZEN_SCENES: Scenes = {read_only_home: {"trainer": trainers.WAITS}}
+"""These need ``chattr +i``, hence root and a file system that knows it."""

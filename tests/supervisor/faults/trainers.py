@@ -1,0 +1,64 @@
+"""Trainers of a few lines, standard library only. Each notes every start and every signal it gets in its folder."""
+
+from __future__ import annotations
+
+_HEAD = """
+import os, signal, subprocess, sys, time
+def note(name, text=''):
+    with open(name, 'a') as file: file.write(text + '\\n')
+note('starts', str(os.getpid()))
+def until(name, seconds=30):
+    end = time.time() + seconds
+    while not os.path.exists(name) and time.time() < end: time.sleep(0.01)
+"""
+
+WAITS = _HEAD + "print('up', flush=True)\nuntil('finish')\nraise SystemExit(7)"
+"""Runs until told to finish, then exits with 7."""
+
+WAITS_WELL = WAITS.replace("SystemExit(7)", "SystemExit(0)")
+
+SLOW_TO_STOP = _HEAD + (
+    "def term(n, f):\n note('terms'); time.sleep(0.8); os._exit(0)\n"
+    "signal.signal(15, term)\nprint('up', flush=True)\nuntil('finish')"
+)
+"""Needs almost a second to leave, and counts how often it was asked."""
+
+SAVES = _HEAD + (
+    "def term(n, f):\n"
+    " note('terms'); os.makedirs(os.environ['MPSTUI_RUN_DIR'] + '/checkpoints', exist_ok=True)\n"
+    " path = os.environ['MPSTUI_RUN_DIR'] + '/checkpoints/.last.pt.tmp'\n"
+    " for _ in range(20):\n  note(path, 'x' * 1000); time.sleep(0.1)\n"
+    " os.rename(path, path.replace('.last.pt.tmp', 'last.pt')); note('saved'); os._exit(0)\n"
+    "signal.signal(15, term)\nprint('up', flush=True)\nuntil('finish')"
+)
+"""Writes a checkpoint for two seconds when asked to stop."""
+
+STUBBORN = _HEAD + "signal.signal(15, lambda n, f: note('terms'))\nprint('up', flush=True)\nuntil('finish')"
+
+WORKERS = _HEAD + (
+    "for _ in range(8):\n"
+    " if os.fork() == 0:\n  signal.signal(15, signal.SIG_IGN); until('finish'); os._exit(0)\n"
+    "print('up', flush=True)\nuntil('finish')"
+)
+"""Eight forked workers that ignore SIGTERM."""
+
+RANKS = _HEAD + (
+    "code = 'import signal,time; signal.signal(15, signal.SIG_IGN); print(\"rank\", flush=True); time.sleep(30)'\n"
+    "ranks = [subprocess.Popen([sys.executable, '-I', '-S', '-c', code], start_new_session=True) for _ in range(2)]\n"
+    "time.sleep(0.2); print('up', flush=True)\nuntil('finish')"
+)
+"""As torchrun does: each rank in a session of its own, without the inherited descriptors."""
+
+GRANDCHILD = _HEAD + (
+    "if os.fork() == 0:\n os.setsid()\n if os.fork() == 0:\n"
+    "  os.closerange(0, 64); time.sleep(30); os._exit(0)\n os._exit(0)\n"
+    "os.wait(); print('up', flush=True)\nuntil('finish')"
+)
+"""A daemon of its own: double fork, new session, every descriptor closed."""
+
+NOISE = _HEAD + (
+    "out = sys.stdout.buffer\nout.write(b'\\xff\\xfe broken \\x80\\n\\x1b]0;unterminated title \\x1b[38;5;')\n"
+    "for _ in range(100): out.write(b'a' * (1 << 20))\n"
+    "out.write(b'\\rMPS backend out of memory'); out.flush(); raise SystemExit(7)"
+)
+"""Bytes that are no text, a line of 100 MB, escape sequences that never end."""

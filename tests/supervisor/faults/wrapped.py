@@ -1,0 +1,156 @@
+"""A supervisor that can be held at a point, broken on purpose, or given a wrong clock.
+
+``python -I -S wrapped.py RUN_DIR [--at POINT] [--sabotage NAME] [--clock-back SECONDS]``: the product's own code with
+one function replaced; nothing of this ships.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parents[3]))
+
+from mpstui.supervisor import arrival, attempt, family, launches, machine, main, signals, spawn, state, takeover
+from mpstui.supervisor.clock import Clock
+from mpstui.supervisor.exits import Ending
+from mpstui.supervisor.journal import Journal
+from mpstui.wire import processes
+
+HOLD_SECONDS = 20.0
+
+
+def hold(run: Path, point: str) -> None:
+    """Say that the point is reached and wait until told to go on."""
+    (run / f"at-{point}").touch()
+    deadline = time.monotonic() + HOLD_SECONDS
+    while not (run / "go").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def around(module: Any, name: str, before: Callable[[], None] | None, after: Callable[[], None] | None = None) -> None:
+    """Call something before or after a function of the product."""
+    original = getattr(module, name)
+
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        if before:
+            before()
+        result = original(*arguments, **named)
+        if after:
+            after()
+        return result
+
+    setattr(module, name, wrapped)
+
+
+def hold_at(point: str, run: Path) -> None:
+    """Arm one point."""
+
+    def stop() -> None:
+        hold(run, point)
+
+    if point == "before_spawn":
+        around(spawn, "start", stop)
+    elif point == "in_child":
+        around(launches, "_announce", stop)
+    elif point == "after_spawn":
+        around(spawn, "start", None, stop)
+    elif point == "exit_written":
+        around(Journal, "exit", None, stop)
+    elif point == "exit_write":
+        link = os.link
+
+        def held(source: Any, target: Any, **named: Any) -> None:
+            if Path(target).name == "exit.json":
+                stop()
+            link(source, target, **named)
+
+        put(os, link=held)
+    else:
+        raise SystemExit(f"no such point: {point}")
+
+
+def sabotage(name: str) -> None:
+    """Break one rule."""
+    rules[name]()
+
+
+def put(module: Any, **values: Any) -> None:
+    """Replace names in a module or class."""
+    for name, value in values.items():
+        setattr(module, name, value)
+
+
+def _pid_is_enough() -> None:
+    """A process is whoever has the number."""
+
+    def there(table: processes.ProcessTable, identity: processes.ProcessIdentity) -> bool:
+        return table.find(identity.pid) is not None
+
+    put(signals.SystemSignaller, _is=lambda self, target: True)
+    put(family, _is_there=lambda member, snapshot: member.pid in snapshot)
+    put(family, leader_is_alive=lambda members, table: bool(members.leader and table.find(members.leader.pid)))
+    put(takeover, is_same=there)
+
+
+def _no_tree() -> None:
+    """Only the process group is killed."""
+    put(family, grow=lambda members, snapshot, heirs=(): members)
+
+
+def _no_exit_record() -> None:
+    """Ends are not written down."""
+    put(Journal, exit=lambda self, record: None)
+
+
+def _unknown_is_success() -> None:
+    """An end that nobody saw is taken for code 0."""
+    for module in (attempt, state, arrival):
+        put(module, Ending=lambda: Ending(code=0))
+
+
+def _two_terms() -> None:
+    """A supervisor that takes over asks again."""
+    press = attempt.Attempt.press
+    put(attempt.Attempt, press=lambda self, rule, *, force, asked_seconds_ago=None: press(self, rule, force=force))
+
+
+rules: dict[str, Callable[[], None]] = {
+    "pid_is_enough": _pid_is_enough,
+    "no_tree": _no_tree,
+    "no_exit_record": _no_exit_record,
+    "unknown_is_success": _unknown_is_success,
+    "two_terms": _two_terms,
+}
+
+
+def set_clock_back(seconds: float) -> None:
+    """After two seconds of this supervisor the wall clock jumps back."""
+    begun, real = time.monotonic(), machine.this_machine
+
+    def wall() -> float:
+        return time.time() - (seconds if time.monotonic() - begun > 2.0 else 0.0)
+
+    put(main, this_machine=lambda: replace(real(), clock=Clock(wall=wall)))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("run")
+    parser.add_argument("--at")
+    parser.add_argument("--sabotage")
+    parser.add_argument("--clock-back", type=float)
+    chosen = parser.parse_args()
+    if chosen.at:
+        hold_at(chosen.at, Path(chosen.run))
+    if chosen.sabotage:
+        sabotage(chosen.sabotage)
+    if chosen.clock_back:
+        set_clock_back(chosen.clock_back)
+    sys.exit(main.main([chosen.run]))

@@ -1,0 +1,141 @@
+"""Waiting for one's turn: the pure rules, and real runs that wait for each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from mpstui.supervisor.dependencies import Outcome, Verdict, combine, judge
+from mpstui.supervisor.queue import joined, left, may_claim
+from mpstui.wire import locks, queues
+from mpstui.wire.queues import Queue
+from mpstui.wire.records import LaunchTemplate, QueueRule, Variant
+
+from .kit import Run, python
+
+MakeRun = Callable[..., Run]
+WAITS = "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('{}'): time.sleep(0.02)"
+ONE = QueueRule(group="mps")
+
+
+@pytest.mark.parametrize(
+    ("when", "outcome", "verdict"),
+    [
+        ("ok", Outcome.OK, Verdict.GO),
+        ("ok", Outcome.FAILED, Verdict.NEVER),
+        ("fail", Outcome.FAILED, Verdict.GO),
+        ("fail", Outcome.OK, Verdict.NEVER),
+        ("any", Outcome.OK, Verdict.GO),
+        ("any", Outcome.FAILED, Verdict.GO),
+        ("any", Outcome.PENDING, Verdict.WAIT),
+        ("ok", Outcome.MISSING, Verdict.NEVER),
+        ("any", Outcome.MISSING, Verdict.NEVER),
+    ],
+)
+def test_one_rule(when: str, outcome: Outcome, verdict: Verdict) -> None:
+    assert judge(when, outcome) is verdict
+
+
+def test_all_rules_must_say_go() -> None:
+    assert combine([]) is Verdict.GO
+    assert combine([Verdict.GO, Verdict.WAIT]) is Verdict.WAIT
+    assert combine([Verdict.GO, Verdict.WAIT, Verdict.NEVER]) is Verdict.NEVER
+
+
+def test_only_contenders_before_us_count() -> None:
+    order = ["a", "b", "c"]
+    assert may_claim("a", order, {"b", "c"}, 1)
+    assert not may_claim("b", order, {"a"}, 1)
+    assert may_claim("b", order, {"a"}, 2)
+    assert may_claim("c", order, set(), 1)
+    assert not may_claim("c", order, set(), 0)
+
+
+def test_joining_twice_keeps_the_place() -> None:
+    queue = joined(joined(Queue("g"), "a"), "b")
+    assert joined(queue, "a").order == ["a", "b"]
+    assert left(queue, "a").order == ["b"]
+
+
+def test_an_edit_is_refused_while_another_one_holds_the_group(make_run: MakeRun) -> None:
+    files = queues.files_of(make_run("pass").dir, "My Group")
+    queues.edit(files, lambda queue: replace(queue, slots=3))
+    assert files.state.name == "my-group.json"
+    assert queues.read(files).slots == 3
+    held = locks.acquire(files.lock)
+    assert held is not None
+    with pytest.raises(queues.QueueBusy):
+        queues.edit(files, lambda queue: queue)
+    locks.release(held)
+
+
+def test_one_slot_runs_one_after_the_other_and_the_dead_free_theirs(make_run: MakeRun) -> None:
+    first = make_run(WAITS.format("never"), queue=ONE)
+    second = make_run(WAITS.format("two"), queue=ONE)
+    third = make_run("print('up')", queue=ONE)
+    for run in (first, second, third):
+        run.start()
+        run.wait_phase("running", "queued")
+    first.wait_output("up")
+    assert second.wait_phase("queued").waiting_for == "slot"
+    files = queues.files_of(first.dir, "mps")
+    first.kill_supervisor()
+    time.sleep(1.2)
+    assert second.status.phase == "queued"  # the trainer keeps the slot without its supervisor
+    trainer = first.status.trainer_identity()
+    assert trainer is not None
+    first.start()
+    first.wait_ack(first.ask("kill"))
+    second.wait_output("up")
+    assert queues.read(files).order == [third.dir.run]
+    (second.home / "two").touch()
+    assert third.wait_exit().code == 0
+    assert queues.read(files).order == []
+
+
+def test_a_paused_group_passes_nothing_on_and_a_failed_dependency_is_final(make_run: MakeRun) -> None:
+    broken = make_run("raise SystemExit(1)")
+    waiting = make_run("print('up')", queue=QueueRule("mps", [{"run": broken.dir.run, "when": "ok"}]))
+    queues.edit(queues.files_of(waiting.dir, "mps"), lambda queue: replace(queue, paused=True))
+    broken.start()
+    broken.wait_exit()
+    broken.wait_unsupervised()
+    waiting.start()
+    waiting.wait_phase("queued")
+    time.sleep(1.2)
+    assert waiting.status.waiting_for == "group"
+    queues.edit(queues.files_of(waiting.dir, "mps"), lambda queue: replace(queue, paused=False))
+    record = waiting.wait_exit()
+    assert record.cause == "dependency_failed"
+    assert broken.dir.run in record.evidence["dependency"]
+
+
+def test_a_stage_gets_the_checkpoint_of_the_one_before(make_run: MakeRun) -> None:
+    stage1 = make_run(WAITS.format("go"))
+    stage2 = make_run(queue=QueueRule(None, [{"run": stage1.dir.run, "when": "ok"}]))
+    argv = [*python("import sys; print(sys.argv[1])"), "{after.checkpoint}"]
+    stage2.respec(launch=LaunchTemplate("auto", {"auto": Variant(argv)}, str(stage2.home)))
+    stage2.start()
+    assert stage2.wait_phase("queued").waiting_for in (None, "runs")
+    stage1.start()
+    stage1.wait_output("up")
+    path = stage1.checkpoint("last.pt")
+    (stage1.home / "go").touch()
+    assert stage2.wait_exit().code == 0
+    assert stage2.output() == f"{path}\n"
+
+
+def test_a_queued_run_survives_its_supervisor_and_can_be_taken_back(make_run: MakeRun) -> None:
+    waiting = make_run("print('up')", queue=QueueRule(None, [{"run": make_run("pass").dir.run, "when": "ok"}]))
+    waiting.start()
+    waiting.wait_phase("queued")
+    waiting.kill_supervisor()
+    assert waiting.start() == 0
+    waiting.wait_phase("queued")
+    assert waiting.wait_ack(waiting.ask("stop", by="ada@mac:1")).ok
+    record = waiting.wait_exit()
+    assert (record.action, record.requested_by, record.code) == ("stop", "ada@mac:1", None)
+    assert waiting.output() == ""
