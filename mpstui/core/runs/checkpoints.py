@@ -89,12 +89,12 @@ def is_whole(path: Path) -> bool:
 
 def _matches(folder: Path, pattern: str | None) -> list[Path]:
     wanted = pattern or "checkpoints/*.pt"
-    absolute = Path(wanted).expanduser()
-    if absolute.is_absolute():
-        folder, wanted = Path(absolute.anchor), str(absolute.relative_to(absolute.anchor))
     try:
+        absolute = Path(wanted).expanduser()
+        if absolute.is_absolute():
+            folder, wanted = Path(absolute.anchor), str(absolute.relative_to(absolute.anchor))
         found = [path for path in folder.glob(wanted) if not _TEMPORARY.search(path.name)]
-    except (OSError, ValueError, IndexError, NotImplementedError):
+    except (OSError, ValueError, IndexError, NotImplementedError, RuntimeError):
         return []  # a pattern that no file system understands matches nothing
     return found[:MOST_CHECKPOINTS]
 

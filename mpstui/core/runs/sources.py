@@ -203,12 +203,12 @@ class Sources:
     def _watch(self, watch: Mapping[str, str], folder: Path) -> None:
         named = watch.get("heartbeat")
         if named:
-            file = folder / Path(named).expanduser()
+            file = _inside(folder, named)
             if self._watched_beat is None or self._watched_beat.path != file:
                 self._watched_beat = BeatFile(file, self.machine)
             self._take_beat(self._watched_beat)
         other = watch.get("metrics") or watch.get("log")
-        path = folder / Path(other).expanduser() if other else None
+        path = _inside(folder, other) if other else None
         if path is not None and (self.foreign is None or self.foreign.path != path):
             self.foreign = ForeignPoints(path, self.machine.clock, watch.get("pattern"))
 
@@ -271,6 +271,14 @@ class Sources:
             if file.beat is not None:
                 return file
         return None
+
+
+def _inside(folder: Path, name: str) -> Path:
+    """A file that a profile names, relative to the folder its program runs in."""
+    try:
+        return folder / Path(name).expanduser()
+    except RuntimeError:
+        return folder / name  # the home of a user that this machine does not know
 
 
 def _planned_steps(numbers: Numbers) -> float | None:

@@ -1,0 +1,73 @@
+"""Which run a person means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.errors import UsageError
+from mpstui.core.home import Home
+from mpstui.core.runs.find import find_run, run_dirs, run_name
+from tests.core.runs.build import NOW, RunBuilder, make_home
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return make_home(tmp_path)
+
+
+def test_an_id_a_unique_beginning_or_a_name(home: Home) -> None:
+    old = RunBuilder(home, "CIFAR · ResNet", NOW)
+    new = RunBuilder(home, "CIFAR · ResNet", NOW + 60)
+    other = RunBuilder(home, "Quick start", NOW + 86_400)
+    assert find_run(home, old.run.run) == old.run
+    assert find_run(home, other.run.run[:9]) == other.run
+    assert find_run(home, "CIFAR · ResNet") == new.run
+    assert find_run(home, "cifar · resnet") == new.run
+    assert find_run(home, "cifar-resnet") == new.run
+    assert find_run(home, "quick") == other.run
+    assert find_run(home, "cifar") == new.run
+
+
+def test_an_ambiguous_beginning_lists_the_candidates(home: Home) -> None:
+    runs = [RunBuilder(home, f"run {i}", NOW + i) for i in range(12)]
+    with pytest.raises(UsageError) as raised:
+        find_run(home, runs[0].run.run[:6])
+    assert "12 runs" in raised.value.sentence
+    assert runs[11].run.run in raised.value.hint
+    assert "4 more" in raised.value.hint
+
+
+def test_several_names_that_begin_so_are_ambiguous_too(home: Home) -> None:
+    RunBuilder(home, "cifar ten", NOW)
+    RunBuilder(home, "cifar hundred", NOW + 1)
+    with pytest.raises(UsageError, match="2 names"):
+        find_run(home, "cifar")
+
+
+@pytest.mark.parametrize("name", ["nothing", "", "../etc", "*"])
+def test_no_such_run_says_what_there_is(home: Home, name: str) -> None:
+    with pytest.raises(UsageError, match="no run"):
+        find_run(home, name)
+    RunBuilder(home, "nothin")
+    with pytest.raises(UsageError) as raised:
+        find_run(home, name or "x")
+    assert raised.value.hint
+
+
+def test_a_typing_error_gets_the_nearest_name(home: Home) -> None:
+    RunBuilder(home, "transformer")
+    with pytest.raises(UsageError) as raised:
+        find_run(home, "tarnsformer")
+    assert "transformer" in raised.value.hint
+
+
+def test_only_directories_are_runs_and_a_damaged_one_has_no_name(home: Home) -> None:
+    run = RunBuilder(home, "one")
+    (home.runs / "file").write_text("x")
+    (home.runs / ".hidden").mkdir()
+    assert run_dirs(home.runs) == [run.run]
+    run.run.spec.write_text("{")
+    assert run_name(run.run) is None
+    assert run_dirs(home.runs / "nowhere") == []

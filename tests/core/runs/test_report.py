@@ -1,0 +1,81 @@
+"""The JSON of a run: the contract's keys, null for unknown, and the same facts that the snapshot holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.home import Home
+from mpstui.core.runs.report import as_json
+from mpstui.core.runs.snapshot import RunSnapshot, State
+from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
+
+ROW = [
+    *("run", "name", "profile", "state", "health", "device", "epoch", "epochs", "step", "steps", "loss", "attempt"),
+    *("attempts", "pid", "started", "ended", "updated", "exit"),
+]
+FULL = {"metrics", "memory", "heartbeat", "checkpoints", "events", "diagnosis", "dir"}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return make_home(tmp_path)
+
+
+def shown(home: Home, run: RunBuilder) -> RunSnapshot:
+    return make_monitor(home, FakeClock()).snapshot(run.run.run)
+
+
+def test_a_row_has_the_keys_of_the_contract_and_null_for_the_unknown(home: Home) -> None:
+    row = as_json(shown(home, RunBuilder(home).status("ended").launch(device="auto").exit(code=0)), full=False)
+    assert list(row) == ROW
+    assert (row["state"], row["health"], row["device"], row["loss"], row["step"]) == (
+        "finished",
+        None,
+        None,
+        None,
+        None,
+    )
+    assert row["exit"] == {"code": 0, "signal": None, "cause": None, "requested_by": None}
+    assert row["ended"] == NOW + 100
+
+
+def test_a_running_run_has_no_end(home: Home) -> None:
+    run = RunBuilder(home).status("running", trainer=[77, 5]).launch().hold().beat(step=1, loss=float("inf"))
+    row = as_json(shown(home, run), full=False)
+    assert (row["state"], row["health"], row["pid"], row["exit"], row["ended"]) == (
+        "running",
+        "training",
+        77,
+        None,
+        None,
+    )
+    assert row["loss"] is None
+    run.release()
+
+
+def test_everything_is_strict_json(home: Home) -> None:
+    run = RunBuilder(home).status("running").launch().hold().beat(step=2, loss=0.5, metrics={"val": float("nan")})
+    run.points(*({"time": NOW, "attempt": 1, "step": i, "loss": 4.0 - i, "grad": None} for i in range(3)))
+    run.event("checkpoint", "saved", path="x.pt", step=2)
+    found = as_json(shown(home, run), full=True)
+    assert set(found) >= FULL | set(ROW)
+    text = json.dumps(found, allow_nan=False)
+    again = json.loads(text)
+    assert again["metrics"]["loss"] == {"count": 3, "first": 4.0, "last": 2.0, "min": 2.0, "max": 4.0}
+    assert again["metrics"]["grad"] == {"count": 3, "first": None, "last": None, "min": None, "max": None}
+    assert again["heartbeat"]["schema"] == 1
+    assert again["events"][0]["path"] == "x.pt"
+    assert again["diagnosis"] == {"findings": []}
+    run.release()
+
+
+def test_a_crash_is_explained(home: Home) -> None:
+    run = RunBuilder(home).status("ended").launch()
+    run.output("RuntimeError: MPS backend out of memory (MPS allocated: 17.00 GB, other allocations: 1.00 GB, ")
+    run.output("max allowed: 18.13 GB). Tried to allocate 500.00 MB on private pool.\n").exit(code=1)
+    snapshot = shown(home, run)
+    assert snapshot.state is State.FAILED
+    assert as_json(snapshot, full=True)["diagnosis"]["findings"]

@@ -1,0 +1,125 @@
+"""What mpstui did not start: logs, metric files, heartbeats, folders; nothing is claimed that no file says."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.home import Home
+from mpstui.core.runs.beats import foreign_heartbeat
+from mpstui.core.runs.monitor import Monitor
+from mpstui.core.runs.snapshot import Health, RunSnapshot, State
+from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return make_home(tmp_path)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def monitor(home: Home, clock: FakeClock) -> Monitor:
+    return make_monitor(home, clock)
+
+
+def look(monitor: Monitor, path: Path) -> RunSnapshot:
+    key = monitor.watch(path)
+    return monitor.snapshot(key)
+
+
+def test_a_log(monitor: Monitor, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"Epoch {i}/10 loss: {1 / i:.4f}\n" for i in range(1, 5)))
+    os.utime(log, (NOW - 5, NOW - 5))
+    shown = look(monitor, log)
+    assert (shown.state, shown.name, shown.epoch, shown.epochs, shown.loss) == (State.WATCHED, "train.log", 4, 10, 0.25)
+    assert "5 s ago" in shown.reason
+    assert shown.pid is None
+    assert shown.output == log
+    assert shown.series["loss"].count == 4
+    with log.open("a") as file:
+        file.write("Epoch 5/10 loss: 0.2000\n")
+    assert look(monitor, log).epoch == 5
+
+
+def test_a_csv(monitor: Monitor, tmp_path: Path) -> None:
+    table = tmp_path / "metrics.csv"
+    table.write_text("epoch,step,train_loss,val_loss\n0,10,2.5,\n1,20,1.5,1.75\n")
+    shown = look(monitor, table)
+    assert (shown.step, shown.loss) == (20, 1.5)
+    assert shown.series["loss"].count == 2
+
+
+def test_a_heartbeat_of_another_program(monitor: Monitor, tmp_path: Path, clock: FakeClock) -> None:
+    beat = tmp_path / "train_heartbeat.json"
+    beat.write_text(json.dumps({"timestamp": NOW - 3, "global_step": 40, "total_steps": 100, "avg_loss": 0.5}))
+    shown = look(monitor, beat)
+    assert (shown.step, shown.steps, shown.loss, shown.updated) == (40, 100, 0.5, NOW - 3)
+    assert shown.health is Health.TRAINING
+    clock.advance(3600)
+    assert look(monitor, beat).health in (Health.STALLED, Health.HUNG)
+
+
+def test_a_folder_with_a_heartbeat_and_a_log(monitor: Monitor, tmp_path: Path) -> None:
+    folder = tmp_path / "job"
+    folder.mkdir()
+    (folder / "heartbeat.json").write_text(json.dumps({"step": 7, "loss": 0.75}))
+    (folder / "run.log").write_text("Epoch 1/3 loss: 0.9000\n")
+    shown = look(monitor, folder)
+    assert (shown.step, shown.loss) == (7, 0.75)
+    assert shown.output == folder / "run.log"
+
+
+def test_nothing_there_yet_and_then_something(monitor: Monitor, tmp_path: Path, clock: FakeClock) -> None:
+    log = tmp_path / "later.log"
+    shown = look(monitor, log)
+    assert (shown.state, shown.loss, shown.updated, shown.health) == (State.WATCHED, None, None, None)
+    assert "no later.log" in shown.reason
+    log.write_text("Epoch 1/3 loss: 0.5000\n")
+    clock.advance(5)
+    assert look(monitor, log).loss == 0.5
+
+
+def test_a_run_directory_of_ours_is_a_run(monitor: Monitor, tmp_path: Path) -> None:
+    elsewhere = make_home(tmp_path / "elsewhere")
+    run = RunBuilder(elsewhere).status("ended").launch().exit(code=0)
+    assert look(monitor, run.run.path).state is State.FINISHED
+
+
+def test_watched_ones_come_first_and_once(monitor: Monitor, home: Home, tmp_path: Path) -> None:
+    RunBuilder(home, "ours").status("ended").launch().exit(code=0)
+    log = tmp_path / "x.log"
+    log.write_text("hello\n")
+    assert monitor.watch(log) == monitor.watch(log)
+    assert [snapshot.name for snapshot in monitor.refresh()] == ["x.log", "ours"]
+
+
+@pytest.mark.parametrize(
+    ("record", "field", "value"),
+    [
+        ({"steps_total": 50, "loss": 1.0}, "step", 50),
+        ({"step": 3, "steps_total": 50}, "steps", 50),
+        ({"global_step": 3, "time": 1.8e12}, "time", 1.8e9),
+        ({"global_step": 3, "updated_at": "2026-11-21T12:00:00+00:00"}, "time", 1795262400.0),
+        ({"global_step": 3}, "time", 123.0),
+        ({"epoch": 2.5, "learning_rate": 0.1}, "lr", 0.1),
+        ({"step": 1, "loss": float("nan")}, "nonfinite", ("loss",)),
+        ({"step": 1, "phase": "Validation"}, "phase", "eval"),
+    ],
+)
+def test_heartbeats_of_other_programs(record: dict[str, object], field: str, value: object) -> None:
+    beat = foreign_heartbeat(record, 123.0, 1)
+    assert beat is not None
+    assert getattr(beat, field) == value
+
+
+def test_a_json_that_counts_nothing_is_no_heartbeat() -> None:
+    assert foreign_heartbeat({"hello": "world"}, 1.0, 1) is None
