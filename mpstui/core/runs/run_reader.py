@@ -87,7 +87,7 @@ class RunReader:
 
     def _phase(self) -> str | None:
         self.sources.follow_attempt(self.witnesses.attempt, self.witnesses.folder)
-        return self.sources.own_phase()
+        return self.sources.beating.phase
 
     def _picture(self, seen: Witnesses, verdict: Verdict, full: bool) -> RunSnapshot:
         now = self.machine.clock()
@@ -113,7 +113,7 @@ class RunReader:
             pid=status.trainer[0] if status and status.trainer and live and seen.trainer_lives else None,
             started=self._first_start(launch),
             ended=seen.exit.ended if seen.exit and not live else None,
-            updated=self.sources.updated(),
+            updated=self.sources.updated,
             exit=exit_summary(seen.exit) if seen.exit and not live else None,
             checkpoints=self._find_checkpoints(numbers) if full else (),
             events=tuple(self.events.events) if full else (),
@@ -121,15 +121,15 @@ class RunReader:
             argv=tuple(launch.argv) if launch else (),
             env=secrets.masked(launch.env) if launch else {},
             paused=bool(status and status.paused and live),
-            output=self.sources.output_path(),
+            output=self.sources.output,
             survivors=seen.alive if not live else (),
-            readers=self.sources.readers(),
+            readers=self.sources.told_by,
             loading=full and not self.sources.complete,
             **self._numbers(numbers, running=verdict.state in HEALTHY),
         )
 
     def _numbers(self, numbers: Numbers, *, running: bool) -> dict[str, Any]:
-        pace = self.sources.progress
+        pace = self.sources.pace
         rate = numbers.steps_per_second or pace.steps_per_second
         return {
             "data": numbers.data,
@@ -148,8 +148,8 @@ class RunReader:
             "beat": numbers.beat,
             "steps_per_second": rate if running else None,
             "samples_per_second": numbers.samples_per_second if running else None,
-            "eta_seconds": self.sources.remaining_seconds(numbers) if running else None,
-            "epoch_eta_seconds": self.sources.epoch_remaining_seconds(numbers) if running else None,
+            "eta_seconds": pace.remaining_seconds(numbers) if running else None,
+            "epoch_eta_seconds": pace.epoch_remaining_seconds(numbers) if running else None,
         }
 
     def _condition(self, seen: Witnesses, verdict: Verdict) -> Condition | None:

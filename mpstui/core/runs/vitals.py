@@ -25,9 +25,9 @@ class Vitals:
         """The signs at this moment."""
         now = self._machine.clock()
         self._note_output(sources.output_changed)
-        file, silence = sources.shown_beat_file(), sources.silence()
+        file, silence = sources.beating.file, sources.beating.silence
         beat = file.beat if file else None
-        progress = sources.progress
+        progress = sources.pace.progress
         slept = silence.slept if silence else 0.0
         return Signs(
             phase=beat.phase if beat else None,

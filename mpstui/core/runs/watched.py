@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..follow.budget import Budget
-from ..series.progress import Progress
 from .beats import BeatFile
 from .foreign import ForeignPoints
 from .health import Signs, assess, duration
 from .numbers import combine
+from .pace import Pace
 from .snapshot import RunSnapshot, State
 from .witness import Machine
 
@@ -27,7 +27,7 @@ class WatchedReader:
         self.machine = machine
         self.snapshot: RunSnapshot | None = None
         """The last picture that was made."""
-        self.progress = Progress()
+        self.pace = Pace()
         self._beat: BeatFile | None = None
         self._points: ForeignPoints | None = None
         self._log: Path | None = None
@@ -38,12 +38,9 @@ class WatchedReader:
         self._look()
         slept = self._beat.read() if self._beat else None
         if slept is not None and self._beat and self._beat.beat and self._beat.beat.step is not None:
-            self.progress.add(self._beat.beat.time, self._beat.beat.step, idle_seconds=slept)
-        if self._points is not None and self._points.look() and (full or not budget.spent):
-            for record in self._points.read(budget):
-                moment, step = record.get("time"), record.get("step")
-                if isinstance(moment, float) and isinstance(step, (int, float)):
-                    self.progress.add(moment, step)
+            self.pace.note_beat(self._beat.beat.time, self._beat.beat.step, slept)
+        readable = self._points is not None and self._points.look() and (full or not budget.spent)
+        self.pace.feed(self._points.read(budget) if self._points and readable else (), None)
         self.snapshot = self._picture(full)
         return self.snapshot
 
@@ -104,8 +101,8 @@ class WatchedReader:
             lr=numbers.lr,
             metrics=numbers.metrics,
             samples_per_second=numbers.samples_per_second,
-            steps_per_second=numbers.steps_per_second or self.progress.steps_per_second,
-            eta_seconds=self.progress.remaining_seconds(numbers.steps),
+            steps_per_second=numbers.steps_per_second or self.pace.steps_per_second,
+            eta_seconds=self.pace.remaining_seconds(numbers),
             memory=numbers.memory,
             checkpoint=numbers.checkpoint,
             beat=beat,
