@@ -71,6 +71,8 @@ def _end(boss: Supervision, attempt: Attempt) -> None:
     boss.journal.event("exit" if record.code == 0 or asked else "crash", conclusion.sentence(record))
     boss.drained_by = boss.now + DRAIN_SECONDS
     _record_tree(boss, attempt)
+    if found.signal == signal.SIGKILL and asked is None and not evidence:
+        _ask_kernel_log(boss, attempt)
     if attempt.ladder is None:
         _decide_what_next(boss, record)
 
@@ -83,6 +85,14 @@ def _memory_kill(boss: Supervision, attempt: Attempt) -> dict[str, str]:
     leader = attempt.family.leader
     report = macos.memory_kill_report(leader.pid, boss.journal.status.started or 0.0) if leader else None
     return {"memory": report} if report else {}
+
+
+def _ask_kernel_log(boss: Supervision, attempt: Attempt) -> None:
+    """macOS may have killed it for memory without a report; its log takes seconds, so it is asked after the record."""
+    leader = attempt.family.leader
+    line = macos.memory_kill_log(leader.pid) if leader else None
+    if line:
+        boss.journal.event("note", f"killed by macOS for memory: {line}")
 
 
 def _decide_what_next(boss: Supervision, record: ExitRecord) -> None:

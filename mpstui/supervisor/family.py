@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..wire.processes import Process, ProcessIdentity, ProcessTable, descendants
 
-Heirs = Callable[[], Iterable[int]]
-"""Pids that can be proved to come from the attempt whatever their parents are now."""
+_SUPERVISOR = b"supervisor/__main__.py"
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,8 @@ def linux_heirs(run_lock: Path, mark: bytes, proc: Path = Path("/proc")) -> set[
 def _is_heir(process: Path, run_lock: str, mark: bytes) -> bool:
     try:
         if mark in (process / "environ").read_bytes().split(b"\0"):
-            return True
+            # A run launched from inside this one has a supervisor that carries our mark, and a life of its own.
+            return _SUPERVISOR not in (process / "cmdline").read_bytes()
         return any(os.readlink(entry.path) == run_lock for entry in os.scandir(process / "fd"))  # noqa: PTH115
     except OSError:
         return False  # gone meanwhile, or somebody else's

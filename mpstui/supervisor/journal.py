@@ -73,6 +73,8 @@ class Journal:
         """Try again what is only in memory, less and less often."""
         if not self._pending or self._clock.monotonic() < self._retry_at:
             return
+        if not self.run.path.is_dir():
+            self._pending.clear()  # somebody deleted the run: there is nothing left to keep
         waiting, self._pending = self._pending, []
         for item in waiting:
             self._save(item.key, item.write)

@@ -159,14 +159,17 @@ def launch(
     The status says "starting" before there is a process, and the process itself writes its identity down before it
     becomes the program: there is no moment in which a trainer runs that no record names.
     """
-    paths = run.attempt(plan.number)
     _write_launch(run, spec, plan, command, journal, machine)
-    lock = locks.acquire(run.run_lock, inheritable=True)
+    try:
+        lock = locks.acquire(run.run_lock, inheritable=True)
+    except OSError as error:
+        return SpawnFailed(f"{error.strerror}: {run.run_lock}")
     if lock is None:
         return SpawnFailed("processes of an earlier attempt still hold run.lock")
     kept = (lock,) if slot is None else (lock, slot)
     try:
-        pid = spawn.start(command, paths.output, kept, lambda: _announce(run, journal, machine))
+        output = run.attempt(plan.number).output
+        pid = spawn.start(command, output, kept, lambda: _announce(run, journal, machine))
     except OSError as error:
         return SpawnFailed(spawn.describe_failure(error, command))
     finally:
@@ -181,7 +184,7 @@ def _announce(run: RunDir, journal: Journal, machine: Machine) -> None:
     me = machine.table.find(os.getpid())
     if me is not None:
         running = {**journal.status.to_json(), "trainer": [me.pid, me.start], "updated": machine.clock.wall()}
-        atomic.write_json(run.status, running)
+        atomic.write_json(run.status, running, sync=False)  # against the death of processes, not of the machine
 
 
 def _write_launch(run: RunDir, spec: Spec, plan: Plan, command: Command, journal: Journal, machine: Machine) -> None:

@@ -38,6 +38,7 @@ class Supervisor:
         while self.has_work():
             wait(TICK_SECONDS)
             self._tick_safely()
+        self.state.turnstile.close()
 
     def tick(self) -> None:
         """Look once at everything."""

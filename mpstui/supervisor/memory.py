@@ -11,6 +11,9 @@ from pathlib import Path
 GIVEN_BACK = 0.9
 """Share of the memory that was free before the attempt at which the machine counts as recovered."""
 LONGEST_WAIT_SECONDS = 30.0
+LOOK_SECONDS = 1.0
+STILL = 0.01
+"""Memory that grows by less than this share between two looks has stopped coming back."""
 WIRED_LEAK_BYTES = 4 << 30
 """Wired memory that a killed training left behind on macOS: starting the next one on top ends in a panic."""
 
@@ -33,11 +36,18 @@ class Release:
     leaked: bool = False
 
 
-def judge_release(before: MachineMemory, now: MachineMemory, waited_seconds: float) -> Release:
-    """Compare with what was free before the last attempt; after half a minute the rest is somebody else's."""
+def judge_release(
+    before: MachineMemory, last: MachineMemory | None, now: MachineMemory, waited_seconds: float
+) -> Release:
+    """Compare with what was free before the last attempt; what no longer comes back is somebody else's.
+
+    Args:
+        last: the look before this one, about a second ago; None at the first.
+    """
     if before.available is None or now.available is None or now.available >= GIVEN_BACK * before.available:
         return Release(True)
-    if waited_seconds < LONGEST_WAIT_SECONDS:
+    rising = last is None or last.available is None or now.available - last.available > STILL * before.available
+    if rising and waited_seconds < LONGEST_WAIT_SECONDS:
         return Release(False)
     missing = (before.available - now.available) / (1 << 30)
     text = f"{missing:.1f} GiB that were free before the last attempt are still taken"

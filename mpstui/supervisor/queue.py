@@ -81,6 +81,12 @@ class Turnstile:
         if self._files is not None:
             self._edit(self._files, lambda queue: left(queue, self._run.run))
 
+    def close(self) -> None:
+        """Give the slot back; a trainer that still lives keeps it through its own descriptor."""
+        if self.slot is not None:
+            locks.release(self.slot)
+            self.slot = None
+
     def _look(self, dependencies_matter: bool, status: Status) -> Turn:
         if self.slot is not None and not dependencies_matter:
             return GO

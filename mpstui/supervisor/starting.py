@@ -113,8 +113,13 @@ def _memory_is_back(boss: Supervision, plan: Plan) -> bool:
     """Whether the attempt before this one gave its memory back; asked of nobody before the first."""
     if boss.memory_before.available is None:
         return True
-    boss.waiting_since = boss.now if boss.waiting_since is None else boss.waiting_since
-    release = memory.judge_release(boss.memory_before, memory.read_memory(), boss.now - boss.waiting_since)
+    if boss.waiting_since is None:
+        boss.waiting_since, boss.memory_last, boss.memory_look_at = boss.now, None, boss.now
+    if boss.now < boss.memory_look_at:
+        return False
+    found = memory.read_memory()
+    release = memory.judge_release(boss.memory_before, boss.memory_last, found, boss.now - boss.waiting_since)
+    boss.memory_last, boss.memory_look_at = found, boss.now + memory.LOOK_SECONDS
     if not release.ready:
         return False
     if release.warning:

@@ -50,6 +50,8 @@ class Supervision:
         self.saving: SavingWatch | None = None
         self.drained_by: float | None = None
         self.memory_before = MachineMemory()
+        self.memory_last: MachineMemory | None = None
+        self.memory_look_at = 0.0
         self.oom_kills_before: int | None = None
         self.waiting_since: float | None = None
         """Since when an attempt that is due waits for memory; monotonic."""

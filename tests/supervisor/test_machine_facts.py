@@ -40,14 +40,17 @@ def test_oom_kills_are_counted() -> None:
 
 def test_the_next_attempt_waits_for_memory_but_not_for_ever() -> None:
     before = MachineMemory(100 * GIB, 10 * GIB)
-    assert judge_release(before, MachineMemory(90 * GIB), 0.0).ready
-    assert not judge_release(before, MachineMemory(50 * GIB), 29.0).ready
-    late = judge_release(before, MachineMemory(50 * GIB), 30.0)
+    half = MachineMemory(50 * GIB)
+    assert judge_release(before, None, MachineMemory(90 * GIB), 0.0).ready
+    assert not judge_release(before, None, half, 0.0).ready
+    assert not judge_release(before, MachineMemory(40 * GIB), half, 29.0).ready
+    assert judge_release(before, MachineMemory(int(49.5 * GIB)), half, 2.0).ready
+    late = judge_release(before, MachineMemory(40 * GIB), half, 30.0)
     assert late.ready
     assert "50.0 GiB" in late.warning
     assert not late.leaked
-    assert judge_release(before, MachineMemory(50 * GIB, 40 * GIB), 30.0).leaked
-    assert judge_release(MachineMemory(), MachineMemory(), 0.0).ready
+    assert judge_release(before, None, MachineMemory(50 * GIB, 40 * GIB), 30.0).leaked
+    assert judge_release(MachineMemory(), None, MachineMemory(), 0.0).ready
 
 
 def jetsam(*processes: dict[str, object]) -> str:

@@ -1,0 +1,138 @@
+"""Records, heartbeats and requests: what is written is read back, what is strange is told."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpstui.wire import heartbeat, records, requests, rundir, secrets
+from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, Heartbeat, MemoryReading
+from mpstui.wire.jsontext import UnreadableRecord
+from mpstui.wire.records import Ack, ExitRecord, LaunchTemplate, NewerSchema, RestartRule, Spec, Status, Variant
+
+SPEC = Spec(
+    "r1",
+    "name",
+    1.0,
+    LaunchTemplate("auto", {"auto": Variant(["a", "b"], {"X": "1"})}, "/tmp", ["--resume", "{checkpoint}"], "c/*.pt"),
+    restart=RestartRule(["mps_oom"], "cpu"),
+    causes=[records.CauseRule("mps_oom", ["out of memory"])],
+)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        SPEC,
+        Status("r1", "running", 2, 3.0, tree=[[1, 2]], trainer=[5, 6]),
+        ExitRecord(1, 2.0, code=3),
+        Ack("i", True, "s", 1.0, "t"),
+    ],
+)
+def test_a_record_survives_the_journey(record: records.Record) -> None:
+    assert type(record).from_json({**record.to_json(), "from_the_future": 1}) == record
+
+
+def test_a_newer_schema_may_be_looked_at_only() -> None:
+    with pytest.raises(NewerSchema):
+        Status.from_json({**Status("r", "running", 1, 0.0).to_json(), "schema": 2})
+    with pytest.raises(UnreadableRecord):
+        Status.from_json({"run": "r"})
+
+
+def test_identities_come_out_of_a_status() -> None:
+    status = Status("r1", "running", 2, 3.0, tree=[[1, 2]], trainer=[5, 6])
+    assert status.trainer_identity() == (5, 6)
+    assert status.tree_identities() == [(1, 2)]
+    assert Status("r1", "starting", 1, 0.0).trainer_identity() is None
+
+
+def test_a_heartbeat_names_what_is_not_finite() -> None:
+    beat = Heartbeat(
+        time=1.0,
+        seq=2,
+        loss=math.nan,
+        step=7,
+        device=DeviceReading("mps"),
+        memory=MemoryReading(allocated=5),
+        metrics={"val_loss": math.inf, "acc": 0.5},
+        checkpoint=CheckpointNote("a.pt", 6),
+    )
+    record = heartbeat.to_json(beat)
+    assert record["nonfinite"] == ["loss", "val_loss"]
+    assert "epoch" not in record
+    from mpstui.wire import jsontext
+
+    back = heartbeat.from_json(jsontext.load_object(jsontext.dump(record)))
+    assert (back.loss, back.step, back.device.type, back.memory.allocated) == (None, 7, "mps", 5)
+    assert back.nonfinite == ("loss", "val_loss")
+    assert back.checkpoint == CheckpointNote("a.pt", 6)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["time", "seq", "schema", "step", "loss", "device", "metrics", "memory"]),
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.integers()),
+    )
+)
+def test_a_heartbeat_of_wrong_types_is_unknown_or_unreadable_and_nothing_else(record: dict[str, Any]) -> None:
+    try:
+        beat = heartbeat.from_json(record)
+    except UnreadableRecord:
+        return
+    assert beat.step is None or isinstance(beat.step, int)
+    assert beat.loss is None or math.isfinite(beat.loss)
+
+
+def test_requests_are_handed_out_in_order_until_they_are_answered(tmp_path: Path) -> None:
+    run = rundir.create_run_dir(tmp_path, "t", 1.0)
+    late = requests.submit(run, requests.new_request("stop", 1, 20.0))
+    early = requests.submit(run, requests.new_request("kill", 1, 10.0, by="me", options={"a": 1}))
+    (run.requests / "0-torn.json").write_text("{")
+    assert [item.id for item in requests.unanswered(run)] == [early.id, late.id]
+    assert requests.answer(run, Ack(early.id, True, "supervisor", 30.0, "done"))
+    assert not requests.answer(run, Ack(early.id, False, "trainer", 31.0, "too late"))
+    assert list(requests.unanswered(run)) == [late]
+    found = requests.answer_to(run, early.id)
+    assert found is not None
+    assert found.text == "done"
+    assert requests.answer_to(run, late.id) is None
+    assert str(os.getpid()) in requests.asker()
+
+
+def test_run_ids_are_never_used_twice(tmp_path: Path) -> None:
+    made = [rundir.create_run_dir(tmp_path, "CIFAR-10 · ResNet", 0.0).run for _ in range(3)]
+    assert made == ["19700101-000000-cifar-10-resnet" + end for end in ("", "-2", "-3")]
+    assert rundir.slug("···") == "run"
+
+
+def test_attempts_and_ranks_are_found_by_their_names(tmp_path: Path) -> None:
+    run = rundir.create_run_dir(tmp_path, "t", 0.0)
+    for name in ("2", "10", "x", "0"):
+        (run.path / "attempts" / name).mkdir()
+    assert run.attempt_numbers() == [2, 10]
+    run.attempt(2).heartbeat(3).touch()
+    assert run.attempt(2).rank_heartbeats() == {3: run.attempt(2).heartbeat(3)}
+    assert rundir.RunDir(tmp_path / "none").attempt_numbers() == []
+
+
+@pytest.mark.parametrize("name", ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "db_password", "KEY"])
+def test_names_that_look_secret(name: str) -> None:
+    assert secrets.is_secret(name)
+    assert secrets.without_secrets({name: "x", "HOME": "y"}) == ({"HOME": "y"}, [name])
+    assert secrets.masked({name: "x"}) == {name: secrets.HIDDEN}
+
+
+@pytest.mark.parametrize("name", ["PATH", "KEYBOARD", "MONKEY", "TOKENIZERS_PARALLELISM", "OMP_NUM_THREADS"])
+def test_names_that_do_not(name: str) -> None:
+    assert not secrets.is_secret(name)
+
+
+def test_a_password_inside_a_url_is_masked() -> None:
+    assert secrets.masked({"PROXY": "http://ada:pw@host:1/"}) == {"PROXY": f"http://{secrets.HIDDEN}@host:1/"}
