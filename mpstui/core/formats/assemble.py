@@ -121,6 +121,8 @@ def read_counters(pairs: Sequence[Pair], *, has_loss: bool, length: int) -> tupl
     for index, pair in enumerate(pairs):
         if pair.scope is Scope.EVAL and pair.name.role is not Role.EPOCH and not has_loss:
             continue  # batches of an evaluation
+        if pair.bracketed and _opens_list(pairs, index):
+            continue  # ``step=[8, 11]``: a setting
         before = counters
         counters = _keyed(counters, pair, has_loss) if pair.key else _bare(counters, pairs, index, has_loss, length)
         plan = plan or (counters != before and counters.epoch is None and counters.shown_step is None)
@@ -186,6 +188,14 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
     if index == 0 and planned is not None and count <= planned and pair.start <= 3:
         return counters._replace(step=count, steps=planned)
     return counters
+
+
+def _opens_list(pairs: Sequence[Pair], index: int) -> bool:
+    """Whether a named number in brackets is the first of a list."""
+    if not pairs[index].key or index + 1 == len(pairs):
+        return False
+    following = pairs[index + 1]
+    return not following.key and not following.bracketed and following.start - pairs[index].end <= 2
 
 
 def _opens_pair(pairs: Sequence[Pair]) -> bool:

@@ -8,7 +8,8 @@ from itertools import pairwise
 from operator import lt, ne
 from typing import NamedTuple
 
-from .points import Phase, Reading
+from .phases import Announcement
+from .points import Reading
 from .shape import Read, Shape, learn
 from .tracker import Tracker
 
@@ -26,7 +27,7 @@ class Examined(NamedTuple):
     """What one line says before it is placed."""
 
     readings: Sequence[Reading]
-    phase: Phase | None
+    phase: Announcement | None
     """The phase that the line announces."""
     line: str
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from .names import words_of
 from .points import Phase
@@ -13,18 +14,27 @@ _DONE = re.compile(
     r"(?i)\b(?:done|finish\w{0,3}|complet\w{0,4}|end(?:ed|s)? of|took|saved|set|size|samples|"
     r"dataset|data|loader|images?)\b"
 )
+_SETTING = re.compile(r"[\w.-]{1,60}\s{0,4}(?:=(?!=)|:\s{0,8}\S)")
+_UNDER_WAY = re.compile(r"(?i)\b(?:\w{2,12}ing|begins?|starts?|started)\b|\.\.\.|…|开始|開始|시작|中")
 _MAX_LENGTH = 90
 
 
-def announced(line: str) -> Phase | None:
+class Announcement(NamedTuple):
+    """A phase, and whether the line says that it is under way (a bare ``eval:`` may head a list of settings)."""
+
+    phase: Phase
+    sure: bool
+
+
+def announced(line: str) -> Announcement | None:
     """The phase that a line without values announces, or None."""
-    if len(line) > _MAX_LENGTH or not _HINT.search(line):
+    if len(line) > _MAX_LENGTH or not _HINT.search(line) or _SETTING.match(line):
         return None
     words = words_of(line)
     if len(words) > 8 or _DONE.search(line):
         return None
     evaluation = any(word in EVAL_WORDS for word in words)
     training = any(word in TRAIN_WORDS for word in words)
-    if evaluation and not training:
-        return Phase.EVAL
-    return Phase.TRAIN if training and not evaluation else None
+    if evaluation == training:
+        return None
+    return Announcement(Phase.EVAL if evaluation else Phase.TRAIN, _UNDER_WAY.search(line) is not None)

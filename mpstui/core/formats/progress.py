@@ -30,6 +30,8 @@ class BarBook:
         self._bars: dict[tuple[Number | None, bool], _Bar] = {}
         self._latest: _Bar | None = None
         self._drawn = 0
+        self.reopened = False
+        """Whether the frame drawn last belongs to a new bar that looks like a finished one."""
 
     def is_news(self, reading: Reading) -> bool:
         """False when the frame repeats a loss that an earlier frame showed, or shows none and counts nothing new.
@@ -41,7 +43,7 @@ class BarBook:
         if bar is None or reading.loss is None or bar.loss is None:
             return True
         now, before = reading.counters, bar.counters
-        if now.epoch != bar.epoch or _less(now, before):
+        if now.epoch != bar.epoch or self._opens_again(bar) or _less(now, before):
             return True
         if reading.loss != bar.loss:
             return True
@@ -58,12 +60,18 @@ class BarBook:
             if len(self._bars) >= _MAX_BARS:
                 return
             bar = self._bars[key] = _Bar(reading.counters, reading.rank)
+        self.reopened = self._opens_again(bar)
         self._drawn += 1
         bar.counters, bar.epoch, bar.order = reading.counters, reading.counters.epoch, self._drawn
         bar.rank = max(bar.rank, reading.rank)
         if reading.loss is not None:
             bar.loss = reading.loss
         self._latest = bar
+
+    def _opens_again(self, bar: _Bar) -> bool:
+        """Whether a bar that was full is drawn after another one: of those that name no epoch it is the next one."""
+        step, steps = _position(bar.counters)
+        return bar is not self._latest and self._latest is not None and bar.epoch is None and step == steps
 
     def vote(self, count: int = 1) -> None:
         """A record of training was printed: the bar drawn last is the loop that it belongs to."""

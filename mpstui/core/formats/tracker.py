@@ -10,6 +10,7 @@ from array import array
 from dataclasses import replace
 
 from .history import Series
+from .phases import Announcement
 from .points import Counters, MetricPoint, Number, ParsedLog, Phase, Reading
 from .positions import first_known, follows, goes_back, or_zero, same_place, same_value
 from .progress import BarBook
@@ -26,6 +27,7 @@ class Tracker:
     def __init__(self) -> None:
         self.run = 0
         self.phase = Phase.TRAIN
+        self._sure = False
         self.current = Counters()
         self._line = Counters()
         self._plan = Counters()
@@ -76,9 +78,10 @@ class Tracker:
             self._bars.vote(len(losses))
         return True
 
-    def banner(self, phase: Phase) -> None:
+    def banner(self, announcement: Announcement) -> None:
         """A line of its own has announced an evaluation, or training again."""
-        self.phase = phase
+        self.phase = announcement.phase
+        self._sure = announcement.sure
 
     # -- what holds now ------------------------------------------------------------------------------------------
 
@@ -158,6 +161,14 @@ class Tracker:
     def _under_banner(self, reading: Reading) -> Reading:
         """Below the banner of an evaluation a plain "loss" is an evaluation's, until training shows itself again."""
         if self.phase is Phase.TRAIN or reading.bar:
+            return reading
+        if (
+            not self._sure
+            and not self._trained
+            and reading.loss is not None
+            and reading.counters.shown_step is not None
+        ):
+            self.phase = Phase.TRAIN
             return reading
         epoch = reading.counters.epoch
         if reading.certain or (epoch is not None and epoch != self.current.epoch) or self._continues(reading):
@@ -249,7 +260,7 @@ class Tracker:
         counters = self._placed(reading)
         if series.run != self.run or series.count == 0:
             series.begin(self.run, counters)
-        elif reading.bar and same_place(reading, series.counters):
+        elif reading.bar and same_place(reading, series.counters) and not self._bars.reopened:
             series.replace_last(loss)
             return True
         elif counters.shown_step is not None and counters == series.counters and same_value(loss, series.last):

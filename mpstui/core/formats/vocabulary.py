@@ -39,7 +39,7 @@ STEP_WORDS = _words(
 """Name an optimizer step."""
 BATCH_WORDS = _words(
     """
-    batch minibatch batches minibatches mb バッチ 批次 batchs 배치 батч lote
+    batch minibatch batches minibatches バッチ 批次 batchs 배치 батч lote
     """
 )
 """Name a batch of an epoch."""

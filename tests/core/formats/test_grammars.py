@@ -108,6 +108,27 @@ def test_an_evaluation_banner_covers_plain_losses_until_training_goes_on() -> No
     assert (loss.first, loss.last, loss.count) == (0.9, 0.8, 2)
 
 
+@pytest.mark.parametrize("setting", ["eval:\n  interval: 5", "evaluation_strategy: steps", "val_split=0.1", "test"])
+def test_a_setting_is_no_banner(setting: str) -> None:
+    loss = parse(f"{setting}\nstep 1 loss: 0.5\nstep 2 loss: 0.4\n").train_loss
+    assert loss is not None
+    assert loss.count == 2
+
+
+def test_sections_below_a_banner_belong_to_it() -> None:
+    text = "".join(f"Epoch {i}\nTraining:\n  Loss: 0.{i}\nValidation:\n  Loss: 0.9{i}\n" for i in range(1, 5))
+    loss = parse(text).train_loss
+    assert loss is not None
+    assert (loss.first, loss.last, loss.count) == (0.1, 0.4, 4)
+
+
+def test_an_undescribed_bar_of_another_length_is_another_series() -> None:
+    pair = "100%|██████████| 391/391 [00:09<00:00, 42.1it/s, loss=0.{0}]\n100%|██████████| 79/79 [00:01<00:00, 50.0it/s, loss=0.9{0}]\n"
+    loss = parse("".join(pair.format(i) for i in (7, 6, 5))).train_loss
+    assert loss is not None
+    assert (loss.first, loss.last, loss.count) == (0.7, 0.5, 3)
+
+
 def test_settings_plan_and_never_count() -> None:
     found = parse("num_epochs: 35\nlearning_rate: 0.001\nEpoch 1, Train Loss: 1.5\n")
     assert (found.epoch, found.epochs, found.learning_rate) == (1, 35, 0.001)

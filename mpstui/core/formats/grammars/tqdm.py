@@ -48,8 +48,14 @@ class Tqdm:
             loss=shown.loss if frame.rank > 0 else None,
             throughput=shown.throughput if shown.throughput is not None else frame.rate,
             throughput_unit=shown.throughput_unit or "it/s",
-            series=series_name(f"bar {shown.loss_name}", Counters()) if shown.loss is not None else "",
+            series=_series(frame, shown) if shown.loss is not None else "",
         )
+
+
+def _series(frame: BarFrame, shown: Reading) -> str:
+    """Bars without a word of what they do are told apart by their length: one of them may be an evaluation's."""
+    name = series_name(f"bar {shown.loss_name}", Counters())
+    return name if frame.rank > 1 else f"{name}{frame.total}"
 
 
 def _counters(frame: BarFrame, shown: Counters) -> Counters:
