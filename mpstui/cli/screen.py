@@ -18,7 +18,7 @@ COLOUR_CHOICES = ("auto", "16", "256", "truecolor")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options of the screen, and the run to open."""
     add_screen_options(parser)
-    parser.add_argument("run_name", nargs="?", metavar="RUN", help="open this run: an id, its beginning, or a name")
+    parser.add_argument("--run", dest="opening", metavar="RUN", help="open this run: an id, its beginning, or a name")
 
 
 def add_screen_options(parser: argparse.ArgumentParser) -> None:
@@ -34,10 +34,10 @@ def run(arguments: argparse.Namespace) -> int:
     require_terminal()
     home = resolve_home(os.environ)
     opening = None
-    if arguments.run_name:
+    if arguments.opening:
         from ..core.runs.find import find_run
 
-        opening = find_run(home, arguments.run_name).run
+        opening = find_run(home, arguments.opening).run
     return show_screen(home, arguments, opening)
 
 

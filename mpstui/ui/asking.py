@@ -40,14 +40,19 @@ def meant(snapshot: RunSnapshot, action: str) -> str:
     return "continue" if action == "pause" and snapshot.paused else action
 
 
-def question(snapshot: RunSnapshot, action: str) -> Question | None:
-    """What must be asked before ``action``; None: it goes ahead."""
+def question(snapshot: RunSnapshot, action: str, caution: str = "") -> Question | None:
+    """What must be asked before ``action``; None: it goes ahead. ``caution`` is what the core says of it."""
     name = clean(snapshot.name, 60)
     if action == "kill":
         return Question(f"Kill {name}?", (_killing(snapshot), *_loss(snapshot)), "kill it")
-    if action in ("restart", "restart_cpu") and not has_checkpoint(snapshot):
+    if action in ("restart", "restart_cpu") and (caution or not has_checkpoint(snapshot)):
         where = " on CPU" if action == "restart_cpu" else ""
-        lines = (*_ending_first(snapshot), f"There is no checkpoint: the new attempt starts from scratch{where}.")
+        why = caution or "there is no checkpoint"
+        lines = (
+            *_ending_first(snapshot),
+            f"{why[:1].upper()}{why[1:]}.",
+            f"The new attempt starts from scratch{where}.",
+        )
         return Question(f"Restart {name}{where}?", lines, "start from scratch")
     return None
 

@@ -162,7 +162,7 @@ def _face(snapshot: RunSnapshot) -> tuple[object, ...]:
     """What of a snapshot can be seen, as plain values."""
     plain = [value for name in _PLAIN_FIELDS for value in [getattr(snapshot, name)]]
     ending = snapshot.exit.sentence() if snapshot.exit else None
-    curves = [(name, view.count, view.last, len(view.x)) for name, view in snapshot.series.items()]
+    curves = [(name, view.count, view.last, len(view.x), view.complete) for name, view in snapshot.series.items()]
     return (*plain, ending, curves, len(snapshot.events), [item.path for item in snapshot.checkpoints])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -19,11 +18,10 @@ from mpstui.ui.charting.viewport import move_cursor, pan, zoom
 from .fakes import curve
 
 
-def series(values: list[float], **changes: object) -> SeriesView:
+def series(values: list[float], marks: tuple[float, ...] = ()) -> SeriesView:
     x = [float(place) for place in range(len(values))]
     last = values[-1] if values and math.isfinite(values[-1]) else None
-    made = SeriesView("loss", "step", x, values, values, values, values, len(values), last=last)
-    return replace(made, **changes)  # type: ignore[arg-type] - the test names the fields it changes
+    return SeriesView("loss", "step", x, values, values, values, values, len(values), last=last, attempt_marks=marks)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +132,7 @@ def test_a_chart_survives_any_data_and_any_size(values: list[float], width: int,
 
 
 def test_attempts_are_marked_and_the_cursor_reads_values() -> None:
-    data = ChartData(name="loss", train=series([float(9 - x) for x in range(10)], attempt_marks=(4.0,)))
+    data = ChartData(name="loss", train=series([float(9 - x) for x in range(10)], marks=(4.0,)))
     assert "┊" in "".join(lines(data))
     read = lines(data, ChartView(cursor=3.0), width=70)
     assert "train 6.000" in read[0]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...core.present.format import number, whole
-from ...core.runs.snapshot import SeriesView
+from ...core.runs.snapshot import Piece, SeriesView
 from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread
 from .canvas import Canvas
 from .scale import Scale, nice_step, tick_label, value_scale
@@ -118,7 +118,9 @@ def draw(data: ChartData, view: ChartView, width: int, height: int) -> list[Row]
         return _nothing(data, width, height)
     canvas = Canvas(space.columns, space.lines, view.blocks)
     if data.train is not None:
-        _draw_raw(canvas, data.train, space)
+        for piece in data.train.superseded:
+            _draw_raw(canvas, piece, space, "faint")
+        _draw_raw(canvas, data.train, space, "raw")
         _draw_curve(canvas, data.train, data.train.smooth, space, "train")
     if data.evaluation is not None:
         _draw_curve(canvas, data.evaluation, data.evaluation.mean, space, "val")
@@ -140,7 +142,7 @@ def _pixel(canvas: Canvas, space: Frame, x: float, y: float) -> tuple[int, int] 
     return round(across * (canvas.width - 1)), round((1 - up) * (canvas.height - 1))
 
 
-def _draw_raw(canvas: Canvas, curve: SeriesView, space: Frame) -> None:
+def _draw_raw(canvas: Canvas, curve: SeriesView | Piece, space: Frame, layer: str) -> None:
     previous: tuple[int, int] | None = None
     for x, low, high, mean in zip(curve.x, curve.low, curve.high, curve.mean, strict=True):
         if not space.x.low <= x <= space.x.high:
@@ -149,9 +151,9 @@ def _draw_raw(canvas: Canvas, curve: SeriesView, space: Frame) -> None:
         here = _pixel(canvas, space, x, mean)
         top, bottom = _pixel(canvas, space, x, high), _pixel(canvas, space, x, low)
         if top and bottom:
-            canvas.column(top[0], top[1], bottom[1], "raw")
+            canvas.column(top[0], top[1], bottom[1], layer)
         if here and previous:
-            canvas.line(*previous, *here, "raw")
+            canvas.line(*previous, *here, layer)
         previous = here
 
 
@@ -225,6 +227,7 @@ def legend(data: ChartData, view: ChartView, space: Frame, width: int) -> Row:
     at = view.cursor if view.cursor is not None else space.x.high if view.right is not None else None
     where = f"{axis} {whole(round(at / unit, 2))}" if at is not None else axis
     zoom = "zoom · " if view.left is not None or view.right is not None else ""
+    zoom = zoom if all(curve.complete for curve in data.curves) else f"still reading · {zoom}"
     scale = "log" if space.y.log else "linear"
     return spread(clip(tuple(parts), width), (Span(f"{zoom}{scale} · {where} ", "dim"),), width)
 

@@ -12,7 +12,7 @@ from ..bindings import Key
 from ..pumps import Focus
 
 if TYPE_CHECKING:
-    from ...core.runs.snapshot import RunSnapshot
+    from ...core.runs.snapshot import Availability, RunSnapshot
     from ...core.telemetry.model import SystemSample, TreeSample
     from ..app import MpstuiApp
 
@@ -78,7 +78,7 @@ class ActingScreen(Screen[None]):
         if not found.ok:
             self.mpstui.say(f"{LABELS[action]}: {found.why}", "warning")
             return
-        asked = question(snapshot, action)
+        asked = question(snapshot, action, found.why)
         if asked is None:
             self._go(snapshot, action)
             return
@@ -86,7 +86,7 @@ class ActingScreen(Screen[None]):
 
         self.app.push_screen(Confirm(asked), lambda yes: self._go(snapshot, action) if yes else None)
 
-    def _available(self, snapshot: RunSnapshot, action: str) -> Any:
+    def _available(self, snapshot: RunSnapshot, action: str) -> Availability:
         return self.mpstui.services.availability(snapshot, action)
 
     def _go(self, snapshot: RunSnapshot, action: str) -> None:

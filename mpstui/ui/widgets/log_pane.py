@@ -12,19 +12,19 @@ from ..rows import Row, Span, clean, clip, row
 from .lines import LinePanel
 from .log_reading import LEVELS, LogReading, matcher
 
-_GLYPHS = {"error": ("✗", "bad"), "warning": ("!", "warn")}
+_GLYPHS = {"error": ("✗ ", "bad"), "warning": ("! ", "warn")}
 _MOST_MATCHES = 50
 _WHEEL_LINES = 3
 
 
 def log_row(line: LogLinePort, width: int, pattern: str = "", *, found: bool = False) -> Row:
     """One line with a mark for its level, its own colours, and the matches of a search."""
-    glyph, tone = _GLYPHS.get(line.level or "", (" ", ""))
+    glyph, tone = _GLYPHS.get(line.level or "", ("  ", ""))
     text = clean(line.text, max(width * 2, 200))
     spans = _coloured(text, line.spans, tone)
     if pattern:
         spans = _marked(spans, text, pattern)
-    return row(Span(glyph, tone), *clip(tuple(spans), width - 1), base="selected" if found else "")
+    return row(Span(glyph, tone), *clip(tuple(spans), width - 2), base="selected" if found else "")
 
 
 def _coloured(text: str, spans: Sequence[StyleSpanPort], tone: str) -> list[Span]:
@@ -105,9 +105,9 @@ class LogPane(LinePanel):
             return ()
         count = self.reading.document.line_count
         parts = ["following" if self.reading.following else "scrolled · G follows"]
-        parts += [f"{shown.whole(count)} lines"] if count is not None else []
         parts += [LEVELS[self.reading.level][0]] if self.reading.level else []
         parts += [f"/{clean(self.reading.pattern, 20)}"] if self.reading.pattern else []
+        parts += [f"{shown.whole(count)} lines"] if count is not None else []
         return tuple(Span(part if place == 0 else f" · {part}", "dim") for place, part in enumerate(parts))
 
     def rows(self, width: int, height: int) -> list[Row]:

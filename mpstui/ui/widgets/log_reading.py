@@ -64,6 +64,8 @@ class LogReading:
             return
         below = self._forward(shown[0].offset, by + 1)
         self._top = below[-1].offset
+        if len(self._forward(self._top, rows + 1)) <= rows:
+            self._top = None
 
     def next_level(self) -> str:
         """Switch the filter; its name."""

@@ -59,9 +59,11 @@ class LossChart(LinePanel):
         self.data = ChartData(name="loss")
         self._metric = "loss"
         self._metrics: list[str] = []
+        self._snapshot: RunSnapshot | None = None
 
     def show(self, snapshot: RunSnapshot) -> None:
         """A new picture of the same run keeps the view."""
+        self._snapshot = snapshot
         self._metrics = metric_names(snapshot)
         if self._metric not in self._metrics:
             self._metric = self._metrics[0] if self._metrics else "loss"
@@ -108,6 +110,8 @@ class LossChart(LinePanel):
         place = self._metrics.index(self._metric) if self._metric in self._metrics else -1
         self._metric = self._metrics[(place + 1) % len(self._metrics)]
         self.view = ChartView(blocks=self.view.blocks, by_epoch=self.view.by_epoch)
+        if self._snapshot is not None:
+            self.data = chart_data(self._snapshot, self._metric)
         return None
 
     def _navigate(self, what: str) -> str | None:

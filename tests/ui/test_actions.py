@@ -1,0 +1,192 @@
+"""Every action key in every kind of run: done, asked, or refused with the reason; and the answer on the screen."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpstui.core.errors import OperationError
+from mpstui.core.runs.snapshot import RunSnapshot
+from mpstui.ui.asking import LABELS, answer_text, meant, question
+from mpstui.ui.bindings import KEYS, Scope
+from mpstui.wire.records import Ack
+
+from . import fakes
+from .driving import Driver, drive
+
+ACTION_KEYS = {"c": "restart_cpu", "x": "clear_cache", "s": "stop", "K": "kill", "r": "restart", "p": "pause"}
+WRITTEN = {"restart_cpu": "restart"}
+
+
+def test_the_table_of_keys_knows_every_action() -> None:
+    needed = {key.needs for key in KEYS if key.scope is Scope.ACTIONS}
+    assert needed == {*ACTION_KEYS.values(), "edit_restart"}
+    assert needed <= LABELS.keys()
+
+
+@pytest.mark.parametrize("opening", [None, fakes.running().run], ids=["list", "run"])
+@pytest.mark.parametrize("key", ACTION_KEYS)
+def test_an_action_key_writes_its_request(key: str, opening: str | None) -> None:
+    world = fakes.world((fakes.running(),))
+
+    async def play(driver: Driver) -> None:
+        await driver.press(key)
+        if key == "K":
+            await driver.sees("end at once")
+            assert not world.actions.asked
+            await driver.press("y")
+        await driver.until(lambda: world.actions.asked, "a request")
+        await driver.hears("asked for")
+
+    drive(world, play, opening=opening)
+    action, run, options = world.actions.asked[0]
+    assert action == WRITTEN.get(ACTION_KEYS[key], ACTION_KEYS[key])
+    assert run == fakes.running().run
+    assert options.get("device") == ("cpu" if key == "c" else None)
+
+
+@pytest.mark.parametrize("key", [*ACTION_KEYS, "R"])
+def test_with_no_run_a_key_says_so(key: str) -> None:
+    world = fakes.world(())
+
+    async def play(driver: Driver) -> None:
+        await driver.press(key)
+        await driver.hears("no run is selected")
+
+    drive(world, play)
+    assert not world.actions.asked
+
+
+@pytest.mark.parametrize("key", ["x", "s", "K", "p"])
+def test_a_key_that_cannot_work_says_why(key: str) -> None:
+    world = fakes.world((fakes.finished(),))
+
+    async def play(driver: Driver) -> None:
+        await driver.press(key)
+        await driver.hears("this run has ended")
+
+    drive(world, play)
+    assert not world.actions.asked
+
+
+@pytest.mark.parametrize("answer", ["n", "escape"])
+def test_kill_can_be_declined(answer: str) -> None:
+    world = fakes.world((fakes.running(),))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("K", answer)
+        assert "end at once" not in driver.text
+
+    drive(world, play)
+    assert not world.actions.asked
+
+
+@pytest.mark.parametrize("key", ["c", "r"])
+def test_a_restart_from_scratch_is_asked_for(key: str) -> None:
+    world = fakes.world((fakes.failed(),))
+
+    async def play(driver: Driver) -> None:
+        await driver.press(key)
+        await driver.sees("starts from scratch")
+        assert not world.actions.asked
+        await driver.press("y")
+        await driver.until(lambda: world.actions.asked, "a request")
+
+    drive(world, play)
+
+
+def test_pause_becomes_continue() -> None:
+    world = fakes.world((fakes.running(paused=True),))
+
+    async def play(driver: Driver) -> None:
+        assert "p continue" in driver.lines[-1]
+        await driver.press("p")
+        await driver.until(lambda: world.actions.asked, "a request")
+
+    drive(world, play, size=(120, 30))
+    assert world.actions.asked[0][0] == "continue"
+
+
+def test_the_answer_is_shown_with_who_gave_it_and_the_memory_freed() -> None:
+    world = fakes.world((fakes.running(),))
+    world.actions.automatic = Ack("r1", True, "trainer", fakes.NOW, "", 7 << 30, 5 << 30, 2 << 30)
+
+    async def play(driver: Driver) -> None:
+        await driver.press("4")
+        await driver.sees("x frees up to this")
+        await driver.press("x")
+        await driver.hears("done by the trainer: freed 2.0 GiB (7.0 GiB → 5.0 GiB)")
+        await driver.sees("freed 2.0 GiB: 7.0 GiB → 5.0 GiB at 12:00:00")
+
+    drive(world, play, opening=fakes.running().run)
+
+
+def test_a_request_that_cannot_be_written_is_told() -> None:
+    world = fakes.world((fakes.running(),))
+    world.actions.failure = OperationError("the disk is full", "free some space")
+
+    async def play(driver: Driver) -> None:
+        await driver.press("s")
+        await driver.hears("stop: the disk is full · free some space")
+
+    drive(world, play)
+
+
+def test_any_other_failure_of_a_job_is_told_too() -> None:
+    world = fakes.world((fakes.running(),))
+    world.actions.failure = ZeroDivisionError("surprise")
+
+    async def play(driver: Driver) -> None:
+        await driver.press("s")
+        await driver.hears("ZeroDivisionError: surprise")
+        await driver.press("x")
+        await driver.hears("clear cache: ZeroDivisionError")
+
+    drive(world, play)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "action", "words"),
+    [
+        (fakes.running(), "kill", "405 steps since the newest checkpoint are lost."),
+        (fakes.failed(), "kill", "everything since the start is lost"),
+        (fakes.running(checkpoint=None), "kill", "steps since the newest"),
+        (fakes.running(checkpoint=None, checkpoints=()), "restart_cpu", "stopped first"),
+    ],
+)
+def test_questions_spell_out_the_consequences(snapshot: RunSnapshot, action: str, words: str) -> None:
+    asked = question(snapshot, action)
+    assert asked is not None
+    assert words in " ".join(asked.lines)
+
+
+@pytest.mark.parametrize("action", ["stop", "pause", "continue", "clear_cache", "restart", "restart_cpu"])
+def test_what_loses_nothing_is_not_asked(action: str) -> None:
+    assert question(fakes.running(), action) is None
+
+
+def test_a_caution_of_the_core_becomes_a_question() -> None:
+    asked = question(fakes.running(), "restart", "it begins from scratch: its profile does not say how to continue")
+    assert asked is not None
+    assert "does not say how" in " ".join(asked.lines)
+
+
+def test_answers_in_words() -> None:
+    assert answer_text("stop", None)[1] is False
+    refused = answer_text("stop", Ack("r", False, "supervisor", 0.0, "this run has ended"))
+    assert refused == ("stop: refused by the supervisor · this run has ended", False)
+    assert meant(fakes.running(paused=True), "pause") == "continue"
+    assert meant(fakes.running(), "pause") == "pause"
+
+
+def test_a_key_that_cannot_work_is_dim_in_the_footer() -> None:
+    world = fakes.world((fakes.finished(),))
+
+    async def play(driver: Driver) -> None:
+        screen = driver.app.acting_screen
+        assert screen is not None
+        stop = next(key for key in KEYS if key.needs == "stop")
+        restart = next(key for key in KEYS if key.needs == "restart")
+        assert not screen.usable(stop)
+        assert screen.usable(restart)
+
+    drive(world, play)

@@ -1,0 +1,117 @@
+"""Choosing a profile, filling in the form, seeing what it starts, starting it."""
+
+from __future__ import annotations
+
+from mpstui.ui.form import FieldError, Preview
+from mpstui.ui.widgets.launch_preview import preview_rows
+
+from . import fakes
+from .driving import Driver, drive
+
+
+def test_from_the_list_to_a_new_run() -> None:
+    world = fakes.world(())
+
+    async def play(driver: Driver) -> None:
+        await driver.press("n")
+        await driver.sees("My own fine-tuning")
+        await driver.press("enter")
+        await driver.sees("--epochs 200")
+        await driver.sees("! doubtful can freeze the whole machine")
+        await driver.press("down", "right")
+        await driver.sees("--device mps")
+        await driver.press("down", "right", "right")
+        await driver.sees("bf16 is slower")
+        await driver.press("down", "backspace", "backspace", "5")
+        await driver.sees("--epochs 5")
+        world.monitor.snapshots = (fakes.bare(),)
+        await driver.press("ctrl+s")
+        await driver.sees("no output yet")
+
+    drive(world, play, size=(120, 30))
+    assert world.launcher.form.launched[0]["arg:epochs"] == "5"
+    assert world.launcher.form.launched[0]["device"] == "mps"
+
+
+def test_a_mistake_is_shown_at_its_field_and_nothing_starts() -> None:
+    world = fakes.world(())
+
+    async def play(driver: Driver) -> None:
+        await driver.press("n", "enter")
+        await driver.sees("--epochs 200")
+        await driver.press("tab", "tab", "tab", "x")
+        await driver.sees("✗ epochs: 'x' is not a number · write a whole number")
+        below = driver.lines.index(next(line for line in driver.lines if line.strip().startswith("epochs")))
+        assert "is not a number" in driver.lines[below + 1]
+        await driver.press("ctrl+s")
+        await driver.hears("not started")
+        await driver.press("ctrl+o")
+        await driver.hears("not saved")
+        await driver.press("backspace", "9")
+        await driver.until(lambda: "is not a number" not in driver.text, "the mistake gone")
+
+    drive(world, play)
+    assert not world.launcher.form.launched
+
+
+def test_a_broken_profile_says_what_is_wrong_and_cannot_be_chosen() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.press("n", "down", "down", "down")
+        await driver.sees("unknown key `epoch`")
+        await driver.press("enter")
+        await driver.hears("its file has mistakes")
+        await driver.press("escape")
+        await driver.sees("no runs yet")
+
+    drive(fakes.world(()), play)
+
+
+def test_a_choice_is_kept_as_a_profile() -> None:
+    world = fakes.world(())
+
+    async def play(driver: Driver) -> None:
+        await driver.press("n", "enter")
+        await driver.sees("--epochs 200")
+        await driver.press("ctrl+o")
+        await driver.sees("save as a profile of your own")
+        await driver.press(*"fast", "enter")
+        await driver.hears("saved as /home/me/.config/mpstui/profiles/fast.toml")
+        await driver.press("ctrl+o", "escape")
+
+    drive(world, play)
+    assert world.launcher.form.saved == ["fast"]
+
+
+def test_edit_and_restart_is_the_form_filled_in() -> None:
+    world = fakes.world(fakes.several())
+
+    async def play(driver: Driver) -> None:
+        await driver.press("R")
+        await driver.sees("edit and restart · CIFAR-10")
+        await driver.sees("--epochs 200")
+        await driver.press("pagedown", "pageup", "ctrl+s")
+        await driver.hears("edit and restart: asked for")
+        await driver.sees("Apple M2 Max")
+
+    drive(world, play, opening=fakes.running().run)
+    assert world.launcher.form.restarted == [fakes.running().run]
+
+
+def test_q_can_be_typed_into_a_field() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.press("n", "enter")
+        await driver.sees("--epochs 200")
+        await driver.press("end", "q", "question_mark")
+        await driver.sees("cifarq?")
+        await driver.press("escape", "escape")
+        await driver.sees("no runs yet")
+
+    drive(fakes.world(()), play)
+
+
+def test_a_preview_names_mistakes_before_all_else() -> None:
+    error = FieldError("device", "there is no device 'tpu'", "one of auto, cpu")
+    lines = [line.text for line in preview_rows(Preview("python x.py"), error, 60)]
+    assert lines[0] == "✗ there is no device 'tpu'"
+    assert "$ python x.py" in lines
+    assert "  nothing added" in lines

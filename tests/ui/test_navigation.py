@@ -1,0 +1,260 @@
+"""Going about: lists, runs, panels, sizes, and what must never end the program."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from mpstui.core.runs.snapshot import Health, State
+from mpstui.ui.screens.run import PANELS, RunScreen
+from mpstui.ui.screens.sizes import Shape, peek_height, run_layout
+
+from . import fakes
+from .driving import Driver, drive
+
+
+def selected(driver: Driver) -> str:
+    return next(line for line in driver.lines if line.startswith("▌"))
+
+
+def test_open_and_back_keep_the_selection() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.press("j", "enter")
+        await driver.sees("Apple M2 Max · bf16  ·  attempt 2")
+        assert isinstance(driver.app.screen, RunScreen)
+        await driver.press("escape")
+        await driver.sees("LLaMA")
+        assert "CIFAR-10" in selected(driver)
+
+    drive(fakes.world(fakes.several()), play)
+
+
+def test_the_selection_never_shifts_when_runs_arrive() -> None:
+    world = fakes.world(fakes.several())
+
+    async def play(driver: Driver) -> None:
+        await driver.press("down", "down", "down")
+        assert "LLaMA" in selected(driver)
+        newer = tuple(fakes.bare(f"20261121-13000{place}-x", name=f"new {place}") for place in range(9))
+        world.monitor.snapshots = (*newer, *fakes.several())
+        await driver.sees("14 runs")
+        assert "LLaMA" in selected(driver)
+        world.monitor.snapshots = tuple(item for item in world.monitor.snapshots if item.state is not State.RUNNING)
+        await driver.until(lambda: "LLaMA" not in driver.text)
+        assert selected(driver)
+
+    drive(world, play)
+
+
+def test_five_hundred_runs_scroll_to_their_end() -> None:
+    runs = tuple(fakes.running(f"r{999 - place}", name=f"number {place}") for place in range(500))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("G")
+        assert "number 499" in selected(driver)
+        await driver.press("pageup")
+        await driver.press("home")
+        assert "number 0" in selected(driver)
+
+    drive(fakes.world(runs), play)
+
+
+def test_attention_goes_from_trouble_to_trouble() -> None:
+    async def play(driver: Driver) -> None:
+        assert "✗ 1 failed · ▲ 1 stalled" in driver.lines[0]
+        await driver.press("a")
+        assert "failed" in selected(driver)
+        await driver.press("a")
+        assert "stalled" in selected(driver)
+        await driver.press("a")
+        assert "failed" in selected(driver)
+
+    drive(fakes.world(fakes.several()), play)
+
+
+def test_no_trouble_no_attention() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.press("a")
+        await driver.hears("no run needs you")
+
+    drive(fakes.world((fakes.running(),)), play)
+
+
+def test_the_list_follows_the_monitor_and_the_focus_follows_the_list() -> None:
+    world = fakes.world((fakes.running(),))
+
+    async def play(driver: Driver) -> None:
+        await driver.until(lambda: world.monitor.focus == fakes.running().run, "focus")
+        world.monitor.snapshots = (fakes.running(loss=0.1234, step=22_302),)
+        await driver.sees("0.1234")
+        world.monitor.snapshots = (fakes.running(loss=None, loss_is_finite=False, step=22_303),)
+        await driver.sees(" nan ")
+
+    drive(world, play)
+
+
+def test_every_panel_can_be_reached_and_enlarged() -> None:
+    async def play(driver: Driver) -> None:
+        screen = driver.app.screen
+        assert isinstance(screen, RunScreen)
+        for number, name in enumerate(PANELS, start=1):
+            await driver.press(str(number))
+            assert screen.panel == name
+            assert f"{number} {name}" in driver.text
+        await driver.press("tab")
+        assert screen.panel == "chart"
+        await driver.press("shift+tab", "z")
+        assert screen.panel == "events"
+        assert "1 chart ─" not in driver.text
+        await driver.press("z")
+        assert "1 chart ─" in driver.text
+
+    drive(fakes.world(fakes.several()), play, size=(120, 40), opening=fakes.running().run)
+
+
+def test_neighbours_are_one_key_away() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.press("right_square_bracket")
+        await driver.sees("batch 4096")
+        await driver.press("left_square_bracket", "left_square_bracket")
+        await driver.sees("just launched")
+        await driver.press("left_square_bracket")
+        await driver.hears("no newer run")
+
+    drive(fakes.world(fakes.several()), play, opening=fakes.running().run)
+
+
+def test_a_run_that_vanishes_leads_back_to_the_list() -> None:
+    world = fakes.world(fakes.several())
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("Apple M2 Max")
+        world.monitor.snapshots = (fakes.finished(),)
+        await driver.hears("no longer there")
+        await driver.sees("1 run · 0 live")
+
+    drive(world, play, opening=fakes.running().run)
+
+
+def test_the_chart_keys_work_and_say_when_they_cannot() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.press("1", "y")
+        await driver.sees("log · step")
+        await driver.press("t")
+        await driver.sees("log · epoch")
+        await driver.press("plus", "plus", "shift+left", "left", "b")
+        await driver.sees("zoom · log · epoch")
+        await driver.press("minus", "shift+right", "right", "0", "m")
+        await driver.sees("val_accuracy")
+        await driver.press("m", "m")
+
+    drive(fakes.world(fakes.several()), play, opening=fakes.running().run)
+
+
+def test_chart_keys_on_nothing() -> None:
+    async def play(driver: Driver) -> None:
+        for key, words in (("t", "not known"), ("m", "no other metric"), ("plus", "nothing drawn")):
+            await driver.press(key)
+            await driver.hears(words)
+        await driver.press("y", "0", "b")
+
+    drive(fakes.world(fakes.several()), play, opening=fakes.bare().run)
+
+
+def test_help_shows_every_key() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.press("question_mark")
+        await driver.sees("restart on CPU from the newest checkpoint")
+        await driver.press("pagedown", "pagedown", "down", "up", "escape")
+        await driver.sees("5 runs")
+
+    drive(fakes.world(fakes.several()), play)
+
+
+def test_quit_leaves_everything_alone() -> None:
+    world = fakes.world(fakes.several())
+
+    async def play(driver: Driver) -> None:
+        await driver.press("q")
+        await driver.until(lambda: not driver.app.is_running, "the end")
+
+    drive(world, play)
+    assert not world.actions.asked
+
+
+def test_trouble_of_the_monitor_is_told_and_survived() -> None:
+    world = fakes.world(fakes.several())
+
+    async def play(driver: Driver) -> None:
+        world.monitor.failure = RuntimeError("a [bold] surprise")
+        await driver.hears("reading runs failed, trying again: RuntimeError: a [bold] surprise")
+        world.monitor.failure = None
+        world.monitor.snapshots = (fakes.finished(),)
+        await driver.sees("1 run ·")
+
+    drive(world, play)
+
+
+HOSTILE = fakes.running(
+    name="[red]no[/foo] \x1b[31mred\x1b]0;title\x07 \n" + "x" * (1 << 20),
+    data="[/]\x1b[2J" + "日本" * 500,
+    health_note="\x1b[?1049l",
+    metrics={"[x]\x1b[1m": math.nan, "inf": math.inf},
+    series={"loss": fakes.curve(gap=range(400)), "\x1b[2J[b]": fakes.curve(gap=range(0, 400, 2))},
+    loss=math.nan,
+    steps=0,
+    epochs=0,
+    eta_seconds=math.inf,
+    steps_per_second=math.nan,
+    reason="[/]",
+)
+
+
+@pytest.mark.parametrize("size", [(20, 8), (60, 15), (80, 24), (120, 40), (200, 60), (3, 2)], ids=str)
+def test_hostile_data_survives_every_size(size: tuple[int, int]) -> None:
+    broken = fakes.failed(name=HOSTILE.name, reason=HOSTILE.data or "", health=Health.HUNG)
+    world = fakes.world((HOSTILE, broken, *fakes.several()), log=fakes.FakeLog(["\x1b[31m[/x]" * 40, "y" * 9000]))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("enter")
+        await driver.until(lambda: isinstance(driver.app.screen, RunScreen))
+        for key in (
+            "1",
+            "2",
+            "3",
+            "4",
+            "5",
+            "6",
+            "z",
+            "z",
+            "right_square_bracket",
+            "question_mark",
+            "escape",
+            "escape",
+        ):
+            await driver.press(key)
+        assert "\x1b" not in driver.text
+        width, height = size
+        await driver.pilot.resize_terminal(height * 4, width)
+        await driver.pilot.resize_terminal(width, height)
+        await driver.press("down")
+        assert driver.app.is_running
+
+    drive(world, play, size=size)
+
+
+@pytest.mark.parametrize(
+    ("size", "shape"),
+    [((20, 8), Shape.TINY), ((60, 15), Shape.TINY), ((80, 24), Shape.STACKED), ((120, 40), Shape.WIDE)],
+)
+def test_arrangements(size: tuple[int, int], shape: Shape) -> None:
+    plan = run_layout(*size)
+    assert plan.shape is shape
+    assert plan.header + plan.progress + plan.card < size[1]
+
+
+@pytest.mark.parametrize("height", range(1, 61))
+def test_the_peek_leaves_room_for_the_list(height: int) -> None:
+    assert peek_height(80, height) == 0 or height - peek_height(80, height) >= 10
+    assert peek_height(40, height) == 0

@@ -1,0 +1,225 @@
+"""The threads: they post when something changed, wait until it was drawn, and tell their trouble."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mpstui.core.errors import UsageError
+from mpstui.ui.messages import JobFailed, LogGrew, PumpFailed, RequestAnswered, RequestSent, SnapshotsReady, SystemReady
+from mpstui.ui.pumps import Courier, Focus, RunPump, SystemPump, TerminalWatch, differ
+from mpstui.wire.records import Ack, Request
+
+from . import fakes
+
+if TYPE_CHECKING:
+    from textual.message import Message
+
+PATIENCE_SECONDS = 5.0
+
+
+class Inbox:
+    """Where a pump posts."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self._news = threading.Condition()
+
+    def post(self, message: Message) -> bool:
+        with self._news:
+            self.messages.append(message)
+            self._news.notify_all()
+        return True
+
+    def wait_for(self, kind: type[Message], count: int = 1) -> Message:
+        with self._news:
+            ready = self._news.wait_for(lambda: len(self.of(kind)) >= count, PATIENCE_SECONDS)
+        assert ready, f"{count} of {kind.__name__} never came: {self.messages}"
+        return self.of(kind)[count - 1]
+
+    def of(self, kind: type[Message]) -> list[Message]:
+        return [message for message in self.messages if isinstance(message, kind)]
+
+
+def until(true: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_picture_is_posted_once_until_something_changes() -> None:
+    world, inbox = fakes.world((fakes.running(),)), Inbox()
+    pump = RunPump(world.services, inbox.post)
+    pump.start()
+    try:
+        inbox.wait_for(SnapshotsReady)
+        pump.drawn()
+        world.monitor.snapshots = (fakes.running(),)
+        time.sleep(0.4)
+        assert len(inbox.of(SnapshotsReady)) == 1, "an equal picture is no news"
+        world.monitor.snapshots = (fakes.running(step=99),)
+        inbox.wait_for(SnapshotsReady, 2)
+    finally:
+        pump.stop()
+
+
+def test_nothing_is_posted_while_the_last_picture_is_not_drawn() -> None:
+    world, inbox = fakes.world((fakes.running(),)), Inbox()
+    pump = RunPump(world.services, inbox.post)
+    pump.start()
+    try:
+        inbox.wait_for(SnapshotsReady)
+        for step in range(20):
+            world.monitor.snapshots = (fakes.running(step=step),)
+            time.sleep(0.03)
+        assert len(inbox.of(SnapshotsReady)) == 1
+        pump.drawn()
+        newest = inbox.wait_for(SnapshotsReady, 2)
+        assert isinstance(newest, SnapshotsReady)
+        assert newest.snapshots[0].step == 19
+    finally:
+        pump.stop()
+
+
+def test_growth_of_the_log_in_focus_is_told(tmp_path: Path) -> None:
+    world, inbox = fakes.world((fakes.running(),)), Inbox()
+    log = tmp_path / "output.log"
+    log.write_text("one\n")
+    pump = RunPump(world.services, inbox.post)
+    pump.look_at(Focus("r", log))
+    pump.start()
+    try:
+        inbox.wait_for(LogGrew)
+        pump.log_drawn()
+        time.sleep(0.2)
+        assert len(inbox.of(LogGrew)) == 1
+        with log.open("a") as file:
+            file.write("two\n")
+        inbox.wait_for(LogGrew, 2)
+        assert world.monitor.focus == "r"
+    finally:
+        pump.stop()
+
+
+def test_trouble_is_told_once_and_reading_goes_on() -> None:
+    world, inbox = fakes.world((fakes.running(),)), Inbox()
+    world.monitor.failure = OSError("the disk is gone")
+    pump = RunPump(world.services, inbox.post)
+    pump.start()
+    try:
+        failed = inbox.wait_for(PumpFailed)
+        assert isinstance(failed, PumpFailed)
+        assert failed.sentence == "OSError: the disk is gone"
+        world.monitor.failure = None
+        inbox.wait_for(SnapshotsReady)
+        assert len(inbox.of(PumpFailed)) == 1
+    finally:
+        pump.stop()
+
+
+CHANGES: tuple[dict[str, Any], ...] = (
+    {"step": 1},
+    {"paused": True},
+    {"health_note": "x"},
+    {"series": {}},
+    {"events": ()},
+    {"checkpoints": ()},
+    {"exit": None},
+)
+
+
+@pytest.mark.parametrize("changed", CHANGES, ids=lambda change: next(iter(change)))
+def test_what_can_be_seen_makes_a_difference(changed: dict[str, Any]) -> None:
+    run = fakes.failed(checkpoints=fakes.running().checkpoints)
+    assert differ((run,), (replace(run, **changed),))
+    assert not differ((run,), (replace(run, seen=run.seen + 9),))
+    assert differ((run,), ())
+
+
+def test_the_machine_is_sampled_only_while_somebody_looks() -> None:
+    world, inbox = fakes.world((fakes.running(),)), Inbox()
+    pump = SystemPump(world.services, inbox.post)
+    pump.start()
+    try:
+        time.sleep(0.2)
+        assert not inbox.messages
+        pump.want("r", 42)
+        ready = inbox.wait_for(SystemReady)
+        assert isinstance(ready, SystemReady)
+        assert ready.tree is not None
+        pump.want(None)
+    finally:
+        pump.stop()
+    until(lambda: world.sampler.closed)
+
+
+def test_a_request_is_sent_and_its_answer_brought_back() -> None:
+    world, inbox = fakes.world(), Inbox()
+    courier = Courier(world.services, inbox.post)
+    courier.start()
+    try:
+        run = fakes.running()
+        courier.ask(run, "stop", lambda: world.actions.stop(run))
+        sent = inbox.wait_for(RequestSent)
+        assert isinstance(sent, RequestSent)
+        assert not inbox.of(RequestAnswered)
+        world.actions.answers[sent.request.id] = Ack(sent.request.id, True, "supervisor", 0.0, "stopped")
+        answered = inbox.wait_for(RequestAnswered)
+        assert isinstance(answered, RequestAnswered)
+        assert answered.ack is not None
+        assert answered.ack.text == "stopped"
+    finally:
+        courier.stop()
+
+
+def test_an_answer_that_never_comes_is_said() -> None:
+    world, inbox = fakes.world(), Inbox()
+    courier = Courier(world.services, inbox.post, patience_seconds=0.05)
+    courier.start()
+    try:
+        run = fakes.running()
+        courier.ask(run, "stop", lambda: world.actions.stop(run))
+        answered = inbox.wait_for(RequestAnswered)
+        assert isinstance(answered, RequestAnswered)
+        assert answered.ack is None
+    finally:
+        courier.stop()
+
+
+def test_a_job_that_fails_does_not_end_the_courier() -> None:
+    world, inbox = fakes.world(), Inbox()
+
+    def wrong() -> Request:
+        raise UsageError("that is wrong", "do this")
+
+    courier = Courier(world.services, inbox.post)
+    courier.start()
+    try:
+        courier.ask(fakes.running(), "stop", wrong)
+        failed = inbox.wait_for(JobFailed)
+        assert isinstance(failed, JobFailed)
+        assert (failed.sentence, failed.hint) == ("that is wrong", "do this")
+        courier.do("other", lambda: LogGrew("r"))
+        inbox.wait_for(LogGrew)
+    finally:
+        courier.stop()
+
+
+@pytest.mark.parametrize("reason", ["gone", "overdue"])
+def test_a_terminal_that_is_gone_ends_the_program(reason: str) -> None:
+    died, state = threading.Event(), {"gone": False, "overdue": False}
+    watch = TerminalWatch(lambda message: None, lambda: state["gone"], lambda: state["overdue"], died.set)
+    watch.start()
+    try:
+        assert not died.wait(0.2)
+        state[reason] = True
+        assert died.wait(PATIENCE_SECONDS)
+    finally:
+        watch.stop()

@@ -1,0 +1,114 @@
+"""The real program on a real pseudo-terminal: it gives the terminal back, whatever ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from ..terminal import Terminal
+from ..waiting import wait_until
+
+MPSTUI = [sys.executable, "-m", "mpstui"]
+LEAVES_THE_ALTERNATE_SCREEN, SHOWS_THE_CURSOR = b"\x1b[?1049l", b"\x1b[?25h"
+NO_MOUSE, NO_KITTY_KEYS = b"\x1b[?1003l", b"\x1b[<u"
+
+
+def given_back(terminal: Terminal) -> bool:
+    """Whether everything that was switched on is off again."""
+    echoes = termios.tcgetattr(terminal.descriptor)[3] & termios.ECHO
+    return bool(echoes) and all(
+        code in terminal.raw for code in (LEAVES_THE_ALTERNATE_SCREEN, SHOWS_THE_CURSOR, NO_MOUSE, NO_KITTY_KEYS)
+    )
+
+
+def test_q_gives_the_terminal_back() -> None:
+    with Terminal(MPSTUI, columns=80, rows=24) as terminal:
+        terminal.wait_text("no runs yet", "press n to launch")
+        terminal.press("q")
+        assert terminal.wait_exit(10) == 0
+        assert given_back(terminal)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_gives_the_terminal_back(number: signal.Signals) -> None:
+    with Terminal(MPSTUI, columns=80, rows=24) as terminal:
+        terminal.wait_text("no runs yet")
+        terminal.signal(number)
+        assert terminal.wait_exit(10) == 128 + number
+        assert given_back(terminal)
+
+
+def test_a_dead_terminal_ends_the_program_even_where_hangups_are_ignored() -> None:
+    terminal = Terminal(["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *MPSTUI], columns=80, rows=24)
+    with contextlib.suppress(OSError), terminal:
+        terminal.wait_text("no runs yet")
+        os.close(terminal.descriptor)
+        wait_until(lambda: terminal.exit_code() is not None, timeout=10, what="the end of the orphan")
+
+
+def test_a_frozen_terminal_does_not_outlive_sigterm() -> None:
+    with Terminal(MPSTUI, columns=120, rows=40) as terminal:
+        terminal.wait_text("no runs yet")
+        for _ in range(40):
+            os.write(terminal.descriptor, b"?\r")  # opens and closes the page of keys: much to draw, and nobody reads
+        terminal.signal(signal.SIGTERM)
+        code = wait_until(lambda: terminal.exit_code() is not None, timeout=15, what="the end")
+        assert code
+        assert terminal.exit_code() == 128 + signal.SIGTERM
+
+
+def test_without_a_terminal_it_says_what_else_there_is() -> None:
+    done = subprocess.run(MPSTUI, capture_output=True, text=True, timeout=30, check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == 1
+    assert "needs a terminal" in done.stderr
+    assert "mpstui ps" in done.stderr
+
+
+def test_the_screen_and_show_tell_the_same_numbers(tmp_path: Path) -> None:
+    script = 'for i in 1 2 3; do echo "epoch $i/3 step ${i}0/30 loss 0.${i}234"; done'
+    started = subprocess.run(
+        [*MPSTUI, "run", "--json", "--name", "same numbers", "--", "sh", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        cwd=tmp_path,
+    )
+    run = json.loads(started.stdout)["run"]
+    subprocess.run([*MPSTUI, "wait", run, "--timeout", "30"], timeout=60, check=True, capture_output=True)
+    shown = json.loads(subprocess.run([*MPSTUI, "show", run, "--json"], capture_output=True, check=True).stdout)
+    with Terminal([*MPSTUI, "--run", run], columns=120, rows=40) as terminal:
+        text = terminal.wait_text("same numbers", "finished", "loss 0.3234")
+        assert f"{shown['step']}/{shown['steps']}" in text
+        assert f"{shown['epoch']:.0f}/{shown['epochs']:.0f}" in text
+        assert f"train {shown['loss']:.4f}" in text
+        terminal.press("q")
+        assert terminal.wait_exit(10) == 0
+
+
+def test_watch_opens_a_log_that_mpstui_did_not_start(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"epoch {i} loss {1 / i:.4f}\n" for i in range(1, 30)))
+    with Terminal([*MPSTUI, "watch", str(log)], columns=100, rows=30) as terminal:
+        terminal.wait_text("epoch 29 loss 0.0345")
+        with log.open("a") as file:
+            file.write("epoch 30 loss 0.0111\n")
+        terminal.wait_text("epoch 30 loss 0.0111")
+        terminal.press("s")
+        terminal.wait_text("only watches it")
+        terminal.press("q")
+        assert terminal.wait_exit(10) == 0
+
+
+def test_watch_needs_something_to_watch(tmp_path: Path) -> None:
+    done = subprocess.run([*MPSTUI, "watch", str(tmp_path / "absent.log")], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "there is no" in done.stderr
