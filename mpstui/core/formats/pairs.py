@@ -42,6 +42,7 @@ _ORDINAL = re.compile(
     r"|(?<![\w.])(\d{1,9}(?: ?/ ?\d{1,9})?) ?(エポック|에폭|에포크|ステップ|스텝)(?:目|째)?[:：]?"
 )
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
+_GLUED = re.compile(r"(?i)(?<![\w./\\-])(epochs?|ep|steps?|iter|iteration|it|batch)[_-]?(?=\d)")
 _WORD = re.compile(r"[^\W\d_]{2,14}")
 _CJK_SCOPE = re.compile("训练|訓練|学習|학습|훈련|验证|驗證|検証|测试|測試|评估|評価|テスト|검증|평가|테스트")
 
@@ -88,6 +89,7 @@ def read_pairs(line: str) -> list[Pair]:
     """Every number of ``line`` with its name and scope."""
     if not line.isascii():
         line = _ORDINAL.sub(_spell_out, line)
+    line = _GLUED.sub(r"\1 ", line)
     scopes = _scopes(line)
     pairs: list[Pair] = []
     end = 0
