@@ -19,7 +19,10 @@ class SavingWatch:
         self._run, self._spec, self._template, self._attempt = run, spec, template, attempt
         self._clock = clock
         self._figure = checkpoints.activity(template, run)
-        self._changed_at: float | None = None
+        age = clock.wall() - self._figure[1]
+        # Without a look before it, a file written seconds ago counts as growing: a supervisor that takes over in the
+        # middle of a stop must not kill a writer whose grace is over.
+        self._changed_at = clock.monotonic() - age if 0.0 <= age < QUIET_SECONDS else None
         self._look_at = 0.0
         self._by_word = False
 

@@ -49,12 +49,12 @@ def scenes() -> dict[str, tuple[Scene, dict[str, Any]]]:
     return {scene.__name__: (scene, setting) for scene, setting in found.items()}
 
 
-def play(name: str, sabotage: str | None = None) -> Played:
-    """Play one scene in a world of its own."""
+def play(name: str, sabotage: str | None = None, seed: int = 0) -> Played:
+    """Play one scene in a world of its own; ``seed`` decides what a scene leaves to chance."""
     scene, setting = scenes()[name]
     begun = time.monotonic()
     with _home(small=scene in accidents.SMALL_DISK_SCENES) as home:
-        stage = Stage(home, sabotage=sabotage, **setting)
+        stage = Stage(home, sabotage=sabotage, seed=seed, **setting)
         try:
             scene(stage)
         except (AssertionError, OSError, subprocess.SubprocessError) as error:
@@ -134,7 +134,8 @@ def main() -> int:
     chosen = parser.parse_args()
     names = draw(chosen.runs, chosen.seed, chosen.only)
     with ThreadPoolExecutor(chosen.jobs) as pool:
-        played = list(pool.map(lambda name: play(name, chosen.sabotage), names))
+        seeds = range(chosen.seed, chosen.seed + len(names))
+        played = list(pool.map(lambda name, seed: play(name, chosen.sabotage, seed), names, seeds))
     green = report(played)
     print(f"seed {chosen.seed}, {len(played)} runs, {sum(item.seconds for item in played):.0f} s of play")
     if chosen.sabotage is None and not chosen.no_proof:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mpstui.core.runs.snapshot import State
 from mpstui.wire import atomic
+from mpstui.wire.processes import ProcessIdentity
 from mpstui.wire.records import CauseRule, StopRule
 
 from ..kit import alive, wait_for
@@ -198,6 +199,29 @@ def half_written_spec(stage: Stage) -> None:
     stage.start_running()
 
 
+def chaos(stage: Stage) -> None:
+    """Supervisors are killed and started and requests made at random moments: no attempt ever starts twice."""
+    stage.start()
+    for _ in range(12):
+        time.sleep(stage.chance.random() * 0.25)
+        move = stage.chance.choice(["murder", "murder", "start", "start", "pause", "continue", "restart", "stop"])
+        if move == "murder":
+            _murder(stage)
+        elif move == "start":
+            stage.start()
+        else:
+            stage.run.ask(move, attempt=0)
+    stage.start()
+    started, attempts = stage.lines("starts"), len(stage.run.dir.attempt_numbers())
+    stage.expect_that(started <= attempts, f"{started} starts in {attempts} attempts")
+
+
+def _murder(stage: Stage) -> None:
+    supervisor = stage.run.status.supervisor if stage.run.dir.status.exists() else None
+    if supervisor is not None and alive(ProcessIdentity(*supervisor)):
+        os.kill(supervisor[0], signal.SIGKILL)
+
+
 def noise(stage: Stage) -> None:
     """Output that is no text, one line of 100 MB, escape sequences without an end: the cause is found all the same."""
     stage.start()
@@ -286,6 +310,7 @@ SCENES: Scenes = {
     half_written_status: {"trainer": trainers.WAITS},
     half_written_requests: {"trainer": trainers.WAITS},
     half_written_spec: {"trainer": trainers.WAITS},
+    chaos: {"trainer": trainers.SLOW_TO_STOP},
     noise: {"trainer": trainers.NOISE, "causes": OOM},
 }
 SMALL_DISK_SCENES: Scenes = {

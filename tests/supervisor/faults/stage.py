@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -50,8 +51,9 @@ class Faults:
 class Stage:
     """One scene's world. Whatever it starts is gone when it is left."""
 
-    def __init__(self, home: Path, trainer: str, sabotage: str | None = None, **spec: Any) -> None:
+    def __init__(self, home: Path, trainer: str, *, sabotage: str | None = None, seed: int = 0, **spec: Any) -> None:
         home.mkdir(parents=True, exist_ok=True)
+        self.chance = random.Random(seed)
         self.home = home
         self.sabotage = sabotage
         self.run = Run(home, argv=python(trainer), stop=spec.pop("stop", StopRule(grace_seconds=3.0)), **spec)
