@@ -46,6 +46,7 @@ class LineTail:
         self._identity: tuple[int, int] | None = None
         self._witness = b""
         self._skipping = False
+        self._unread = False
         self._seen: tuple[int, int] | None = None
 
     def read(self, budget_bytes: int = CHUNK_BYTES) -> Growth:
@@ -56,7 +57,7 @@ class LineTail:
             return self._missing()
         mark = (found.st_size, found.st_mtime_ns)
         same = self._identity in (None, (found.st_dev, found.st_ino))
-        if same and self._seen == mark and not self._backlog:
+        if same and self._seen == mark and not (self._skipping or self._unread):
             return Growth(offset=self.offset)
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -68,12 +69,6 @@ class LineTail:
             return Growth(offset=self.offset)
         finally:
             os.close(descriptor)
-
-    @property
-    def _backlog(self) -> bool:
-        return self._skipping or self._unread
-
-    _unread = False
 
     def _missing(self) -> Growth:
         """A file in the middle of being replaced keeps what was read until the new one is seen."""

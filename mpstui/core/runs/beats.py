@@ -8,9 +8,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...wire import atomic, heartbeat
+from ...wire import heartbeat
 from ...wire.heartbeat import DeviceReading, Heartbeat, MemoryReading
-from ...wire.jsontext import UnreadableRecord
+from ...wire.jsontext import UnreadableRecord, load_object
+from .recordfile import read_small
 from .witness import Machine
 
 DRIFT_SECONDS = 60.0
@@ -38,6 +39,7 @@ class BeatFile:
         """Written to our schema: its phase, its promise and its clock can be relied upon."""
         self.slept_seconds = 0.0
         """Length of the last sleep between two beats; see :meth:`slept_before`."""
+        self._name = str(path)
         self._woke = 0.0
         self._machine = machine
         self._mark: tuple[int, int, int] | None = None
@@ -45,18 +47,18 @@ class BeatFile:
     def read(self) -> float | None:
         """Look; None when nothing new can be read, else the seconds of sleep since the beat before."""
         try:
-            found = self.path.stat()
+            found = os.stat(self._name)  # noqa: PTH116 - half the price of Path.stat
         except OSError:
             return None
         mark = (found.st_mtime_ns, found.st_ino, found.st_size)
         if mark == self._mark:
             return None
         try:
-            record = atomic.read_json(self.path)
+            record = load_object(read_small(self._name, found.st_size))
         except (UnreadableRecord, OSError):
             return None  # being written by a program that does not rename: the next look sees it whole
         self._mark = mark
-        beat = self._parse(record, found) if record else None
+        beat = self._parse(record, found)
         return self._take(beat) if beat is not None else None
 
     def silence(self) -> Silence | None:

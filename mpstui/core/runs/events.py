@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from pathlib import Path
 
 from ...wire import heartbeat
+from ...wire.rundir import RunDir
 from ..follow.tail import LineTail
 from .points import parse_lines
 from .snapshot import RunEvent
@@ -15,16 +15,16 @@ _KNOWN = ("time", "attempt", "event", "text")
 
 
 class EventReader:
-    """Follows one events file."""
+    """Follows one run's events; nothing is opened before the first look."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, run: RunDir) -> None:
         self.events: deque[RunEvent] = deque(maxlen=MOST_EVENTS)
-        self._path = path
+        self._run = run
         self._tail: LineTail | None = None
 
     def read(self) -> bool:
         """Take in what was added; True when something was."""
-        self._tail = self._tail or LineTail(self._path)
+        self._tail = self._tail or LineTail(self._run.events)
         growth = self._tail.read()
         while growth.data or growth.restarted:
             if growth.restarted:

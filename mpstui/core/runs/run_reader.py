@@ -40,7 +40,7 @@ class RunReader:
         self.machine = machine
         self.witnesses = WitnessReader(run, machine)
         self.sources = Sources(run, machine)
-        self.events = EventReader(run.events)
+        self.events = EventReader(run)
         self.snapshot: RunSnapshot | None = None
         """The last picture that was made."""
         self._checkpoints = CheckpointScanner()

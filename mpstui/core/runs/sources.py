@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -166,7 +167,7 @@ class Sources:
 
     def _stat_output(self) -> None:
         try:
-            self._output_changed = self._output.stat().st_mtime if self._output else None
+            self._output_changed = os.stat(self._output).st_mtime if self._output else None  # noqa: PTH116 - cheaper
         except OSError:
             self._output_changed = None
 
