@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import IntEnum, auto
 from functools import lru_cache
 from itertools import pairwise
 
@@ -31,7 +31,7 @@ from .vocabulary import (
 )
 
 
-class Role(Enum):
+class Role(IntEnum):
     """What a value is."""
 
     EPOCH = auto()
@@ -46,7 +46,7 @@ class Role(Enum):
     OTHER = auto()
 
 
-class Scope(Enum):
+class Scope(IntEnum):
     """Whose value it is, as far as the name says."""
 
     NONE = auto()

@@ -20,6 +20,7 @@ _WORTH_A_LOOK = re.compile(r"[0-9]|oss|----|nan|inf|NaN|Inf|_mem|/ ")
 _OTHER_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?([1-9]\d{0,4})\]:?|rank ([1-9]\d{0,4}):)")
 _FIRST_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?0\]:?|rank 0:)")
 _FOREIGN = ("wandb:",)
+_EVERY_LINE = ("",)
 _TRAILING_NUMBER = re.compile(r"(\d)(\.\d+)?\Z")
 _WORTH_BULK = 1 << 15
 MAX_LINE = 16384
@@ -170,8 +171,11 @@ def _reads_bars(grammar: Grammar) -> bool:
 def _first_reading(grammars: Sequence[Grammar], line: str) -> Sequence[Reading] | None:
     """The answer of the first grammar that claims the line."""
     for grammar in grammars:
-        needles = grammar.needles
-        if needles and not any(needle in line for needle in needles):
+        # A plain loop: this runs for every grammar on every line, where a generator costs ten times the search.
+        for needle in grammar.needles or _EVERY_LINE:
+            if needle in line:
+                break
+        else:
             continue
         readings = grammar.read(line)
         if readings is not None:

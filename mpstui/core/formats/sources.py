@@ -14,6 +14,7 @@ from .points import MetricPoint, ParsedLog
 _MAX_DEPTH = 4
 _MAX_VISITED = 5000
 _MAX_CANDIDATES = 12
+_GLANCE_BYTES = 8 << 20
 _METRIC_NAMES = (
     "trainer_log.jsonl", "metrics.jsonl", "log.jsonl", "metrics.json", "scalars.json", "metrics.csv", "progress.csv",
     "results.csv", "history.csv", "summary.csv", "training.csv", "log.csv", "trainer_state.json", "heartbeat.json",
@@ -72,7 +73,7 @@ def _best_of(folder: Path) -> MetricFile:
     """The first source with a training loss, else the first that says anything."""
     second: Path | None = None
     for path in find_sources(folder):
-        found = read_log(path)
+        found = _glance(path)
         if found.train_loss is not None:
             return detect(path)
         if second is None and found != ParsedLog():
@@ -82,6 +83,12 @@ def _best_of(folder: Path) -> MetricFile:
             f"{folder} holds nothing that reads like a training log or metric file", "name the file itself"
         )
     return detect(second)
+
+
+def _glance(path: Path) -> ParsedLog:
+    """What a source says, of a console log only as far as it takes to see whether it is one of training."""
+    reader = detect(path)
+    return reader.read_through(_GLANCE_BYTES) if isinstance(reader, ConsoleLog) else read_log(path)
 
 
 def _candidates(folder: Path) -> Iterator[tuple[Path, int, float]]:

@@ -43,10 +43,10 @@ class ConsoleLog:
                 points += self._reader.feed(chunk)
         return points
 
-    def read_through(self) -> ParsedLog:
-        """The summary of the whole file; keeps no points, so that a log of any size can be read."""
+    def read_through(self, limit: int | None = None) -> ParsedLog:
+        """The summary of the whole file, or of its first ``limit`` bytes; keeps no points, whatever the log's size."""
         with self._path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
+            while (limit is None or file.tell() < limit) and (chunk := file.read(_CHUNK)):
                 self._reader.skim(chunk)
         self._reader.close()
         return self._reader.summary()
