@@ -8,17 +8,24 @@ import sys
 from collections.abc import MutableMapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from .control import Control
 from .errors import TrainingError, UsageError
 
+if TYPE_CHECKING:
+    from .tasks import Task
+
 _USAGE = """usage: python -P -m trainer TASK [options]
+       python -P -m trainer evaluate CHECKPOINT [options]
+       python -P -m trainer export CHECKPOINT FILE [options]
        python -P -m trainer results DIR...
 
 tasks: {tasks}
 
-`TASK --help` lists its options; `results` tabulates finished and running trainings."""
+`TASK --help` lists its options; `evaluate` validates a checkpoint, `export` writes its weights as safetensors,
+`results` tabulates finished and running trainings."""
+_ON_CHECKPOINTS = {"evaluate": ("CHECKPOINT",), "export": ("CHECKPOINT", "FILE")}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -65,6 +72,8 @@ def _dispatch(arguments: list[str], control: Control) -> int:
     name, *rest = arguments
     if name == "results":
         return _results(rest)
+    if name in _ON_CHECKPOINTS:
+        return _on_checkpoint(name, rest)
     if name in TASKS:
         return _train(name, rest, control)
     near = get_close_matches(name, TASKS, n=1)
@@ -81,6 +90,34 @@ def _results(arguments: list[str]) -> int:
     return 0
 
 
+def _on_checkpoint(name: str, arguments: list[str]) -> int:
+    from .evaluate import evaluate
+    from .export import export
+
+    wanted = _ON_CHECKPOINTS[name]
+    if len(arguments) < len(wanted) or any(argument.startswith("-") for argument in arguments[: len(wanted)]):
+        raise UsageError(f"{name} needs {' and '.join(wanted)}: python -m trainer {name} {' '.join(wanted)} [options]")
+    checkpoint, options = Path(arguments[0]), arguments[len(wanted) :]
+    if name == "export":
+        print(export(checkpoint, Path(arguments[1]), options, _parser))
+    else:
+        print(evaluate(checkpoint, options, _parser))
+    return 0
+
+
+def _parser(prog: str, description: str) -> argparse.ArgumentParser:
+    return _Parser(prog=f"trainer {prog}", description=description)
+
+
+def _check_data(task: type[Task], args: argparse.Namespace) -> int:
+    """Print what the data is like; 2 when it cannot be used as it is."""
+    from .inspection import inspect
+
+    found = inspect(task, args)
+    print(found.text())
+    return 2 if found.problems else 0
+
+
 def _train(name: str, arguments: list[str], control: Control) -> int:
     from . import options, tasks
     from .run import run
@@ -89,7 +126,10 @@ def _train(name: str, arguments: list[str], control: Control) -> int:
     parser = _Parser(prog=f"trainer {name}", description=task.HELP)
     task.add_arguments(parser.add_argument_group("task"))  # type: ignore[arg-type]
     options.add_arguments(parser, task.DEFAULTS)
+    parser.add_argument("--check-data", action="store_true", help="count the data, name what is bad in it, and end")
     args = parser.parse_args(arguments)
+    if args.check_data:
+        return _check_data(task, args)
     if control.stop_requested:
         return 0
     run(name, args, os.environ, control)

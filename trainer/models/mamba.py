@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -63,6 +64,14 @@ class MambaBlock(nn.Module):
 def undecayed(name: str) -> bool:
     """Whether the parameter of this name must be spared weight decay: decays and skips have no neutral zero."""
     return name.rpartition(".")[2] in {"log_decay", "skip"}
+
+
+def parameter_groups(model: nn.Module) -> list[dict[str, Any]]:
+    """The two optimizer groups of a model with Mamba layers in it: matrices decay and suit Muon, the rest does not."""
+    named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
+    matrices = [weight for name, weight in named if weight.ndim >= 2 and not undecayed(name)]
+    others = [weight for name, weight in named if weight.ndim < 2 or undecayed(name)]
+    return [{"params": matrices, "muon": True}, {"params": others, "weight_decay": 0.0}]
 
 
 @torch.no_grad()

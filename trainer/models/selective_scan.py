@@ -79,7 +79,8 @@ class _SelectiveScan(torch.autograd.Function):
         starts, outputs = [], []
         for part in _chunks(x, a):
             starts.append(state)
-            states, _ = _states(x[:, part], delta[:, part], a, b[:, part], state)
+            decay = torch.exp(delta[:, part, :, None] * a)
+            states = _states(x[:, part], delta[:, part], b[:, part], state, decay)
             outputs.append((states @ c[:, part, :, None]).squeeze(-1))
             state = states[:, -1:].clone()
         ctx.save_for_backward(x, delta, a, b, c, torch.cat(starts, dim=1))
@@ -111,14 +112,13 @@ def _chunks(x: torch.Tensor, a: torch.Tensor) -> Iterator[slice]:
 
 
 def _states(
-    x: torch.Tensor, delta: torch.Tensor, a: torch.Tensor, b: torch.Tensor, start: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """The states of one chunk and the decays that led to them, both (batch, length, channels, states)."""
-    decay = torch.exp(delta[..., None] * a)
+    x: torch.Tensor, delta: torch.Tensor, b: torch.Tensor, start: torch.Tensor, decay: torch.Tensor
+) -> torch.Tensor:
+    """The states of one chunk after the state ``start``: (batch, length, channels, states). Uses ``decay`` up."""
     states = (delta * x)[..., None] * b[:, :, None]
     states[:, :1].addcmul_(decay[:, :1], start)
-    scan_(decay.clone(), states)
-    return states, decay
+    scan_(decay, states)
+    return states
 
 
 def _chunk_gradients(
@@ -132,16 +132,18 @@ def _chunk_gradients(
         carried: gradient of the state after the chunk, (batch, 1, channels, states).
     """
     x, delta, b, c = inputs
-    states, decay = _states(x, delta, a, b, start)
+    decay = torch.exp(delta[..., None] * a)
+    states = _states(x, delta, b, start, decay.clone())
     of_c = (above[:, :, None] @ states).squeeze(2)
     of_states = above[..., None] * c[:, :, None]
     of_states[:, -1:] += carried
-    following = torch.cat([decay[:, 1:], torch.zeros_like(decay[:, :1])], dim=1)
-    scan_(following, of_states, reverse=True)
+    scan_(decay.roll(-1, dims=1), of_states, reverse=True)  # nothing follows the last: its decay is never used
     carried = of_states[:, :1] * decay[:, :1]
     of_input = (of_states @ b[..., None]).squeeze(-1)
     of_b = ((delta * x)[:, :, None] @ of_states).squeeze(2)
-    of_exponent = of_states.mul_(decay).mul_(torch.cat([start, states[:, :-1]], dim=1))
-    of_a = torch.einsum("blcn,blc->cn", of_exponent, delta)
-    of_delta = torch.einsum("blcn,cn->blc", of_exponent, a) + of_input * x
+    of_exponent = of_states.mul_(decay)
+    of_exponent[:, :1].mul_(start)
+    of_exponent[:, 1:].mul_(states[:, :-1])
+    of_a = (of_exponent * delta[..., None]).sum(dim=(0, 1))
+    of_delta = of_exponent.mul_(a).sum(dim=-1) + of_input * x
     return of_input * delta, of_delta, of_b, of_c, of_a, carried

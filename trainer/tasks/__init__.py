@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 TASKS: dict[str, str] = {
     # name on the command line: "module:attribute" of a class that follows Task
     "cifar": "trainer.tasks.cifar:Cifar",
+    "twotower": "trainer.tasks.twotower:TwoTowerTask",
 }
 
 Batch = dict[str, "torch.Tensor"]

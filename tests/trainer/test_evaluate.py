@@ -1,0 +1,80 @@
+"""A checkpoint is validated and exported without saying again what it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file
+
+from tests.trainer.running import command, train
+
+CIFAR = ("--model", "tiny", "--width", "4", "--limit", "64", "--epochs", "1", "--batch-size", "32", "--ema", "0.5")
+
+
+@pytest.fixture(name="trained", scope="module")
+def _trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, float]]:
+    run_dir = tmp_path_factory.mktemp("run")
+    found = train("cifar", *CIFAR, run_dir=run_dir)
+    return run_dir / "checkpoints" / "best.pt", found
+
+
+def test_evaluating_finds_what_validation_found(
+    trained: tuple[Path, dict[str, float]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, metrics = trained
+    assert command("evaluate", str(path), "--limit", "64", "--device", "cpu") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["step"] == 2
+    assert found["data"].startswith("synthetic")
+    assert found["val_accuracy"] == pytest.approx(metrics["val_accuracy"])
+    assert found["val_loss"] == pytest.approx(metrics["val_loss"], rel=1e-5)
+
+
+def test_exported_weights_are_the_averaged_ones_and_say_what_they_are(
+    trained: tuple[Path, dict[str, float]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, _ = trained
+    target = tmp_path / "deep" / "weights.safetensors"
+    assert command("export", str(path), str(target), "--limit", "64") == 0
+    assert capsys.readouterr().out.startswith(f"{target}: ")
+    state = torch.load(path, weights_only=True)
+    found = load_file(target)
+    assert found.keys() == state["model"].keys()
+    torch.testing.assert_close(found["conv1.weight"], state["average"]["average"][0], rtol=0, atol=0)
+    assert not torch.equal(found["conv1.weight"], state["model"]["conv1.weight"])
+    with safe_open(target, "pt") as file:
+        assert file.metadata()["task"] == "cifar"
+        assert json.loads(file.metadata()["signature"])["width"] == 4
+    assert [item.name for item in target.parent.iterdir()] == ["weights.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["evaluate"], "trainer: evaluate needs CHECKPOINT: python -m trainer evaluate CHECKPOINT [options]"),
+        (["export", "a.pt"], "trainer: export needs CHECKPOINT and FILE"),
+        (["evaluate", "gone.pt"], "trainer: gone.pt does not exist"),
+    ],
+)
+def test_wrong_use_is_one_sentence(capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str) -> None:
+    assert command(*arguments) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith(sentence)
+    assert len(printed.splitlines()) == 1
+
+
+def test_another_model_is_refused(trained: tuple[Path, dict[str, float]], capsys: pytest.CaptureFixture[str]) -> None:
+    path, _ = trained
+    assert command("evaluate", str(path), "--width", "8", "--limit", "64") == 2
+    assert "is a checkpoint of another model" in capsys.readouterr().err
+
+
+def test_a_task_without_its_own_inspection_is_read_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("cifar", "--check-data", "--limit", "64") == 0
+    assert "training samples: 64" in capsys.readouterr().out
+    assert command("cifar", "--check-data", "--data", "elsewhere") == 2
+    assert "no cifar10 there" in capsys.readouterr().err

@@ -1,0 +1,91 @@
+"""``python -m trainer evaluate CHECKPOINT [options]``: what a checkpoint is worth on the task's validation data."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from . import checkpoint, device, options, precision, rng, tasks
+from .checkpoint import Loaded
+from .errors import UsageError
+from .tasks import Task
+
+MakeParser = Callable[[str, str], argparse.ArgumentParser]
+"""Takes a name for usage lines and a description."""
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A task with the model of a checkpoint."""
+
+    loaded: Loaded
+    task: Task
+    model: nn.Module
+    args: argparse.Namespace
+
+
+def restore(path: Path, arguments: Sequence[str], make_parser: MakeParser, name: str) -> Restored:
+    """Build the task and the model that a checkpoint is of, with the averaged weights if it has them.
+
+    Options of the model that the checkpoint knows (those of its signature) need not be given again; where the data
+    lies must be.
+
+    Raises:
+        UsageError: the checkpoint does not load, or is of another model than the options ask for.
+    """
+    loaded = checkpoint.load(path, lambda state: None)
+    kind, signature = str(loaded.state["task"]), dict(loaded.state["signature"])
+    args = _parsed(kind, arguments, signature, make_parser(f"{name} {kind}", f"{name} a checkpoint of {kind}"))
+    args.seed = int(loaded.state["order"]["seed"]) if args.seed is None else args.seed
+    rng.seed_everything(args.seed)
+    task = tasks.find(kind)(args)
+    if dict(task.signature) != signature:
+        raise UsageError(f"{path} is a checkpoint of another model ({signature}); give the options it was trained with")
+    model = task.build_model()
+    _load_weights(model, loaded.state)
+    return Restored(loaded, task, model, args)
+
+
+def evaluate(path: Path, arguments: Sequence[str], make_parser: MakeParser) -> str:
+    """Validate a checkpoint on the task's validation data; one line of JSON.
+
+    Raises:
+        UsageError: as :func:`restore`.
+    """
+    found = restore(path, arguments, make_parser, "evaluate")
+    chosen, _ = device.choose(found.args.device)
+    model = chosen.place(found.model).eval()
+    found.task.to_device(chosen)
+    metrics: dict[str, float] = {}
+    with torch.no_grad(), precision.resolve(found.args.precision, chosen).autocast():
+        for reading in found.task.evaluate(model, chosen):
+            metrics = reading or metrics
+    step = found.loaded.state["progress"]["step"]
+    return json.dumps({"checkpoint": str(path), "step": step, "data": found.task.data, **metrics})
+
+
+def _parsed(
+    kind: str, arguments: Sequence[str], signature: Mapping[str, Any], parser: argparse.ArgumentParser
+) -> argparse.Namespace:
+    task = tasks.find(kind)
+    task.add_arguments(parser)
+    options.add_arguments(parser, task.DEFAULTS)
+    known = {action.dest for action in parser._actions}
+    parser.set_defaults(**{name: value for name, value in signature.items() if name in known})
+    return parser.parse_args(list(arguments))
+
+
+def _load_weights(model: nn.Module, state: Mapping[str, Any]) -> None:
+    """The weights that validation saw: the averaged ones where there are any."""
+    model.load_state_dict(state["model"])
+    if state["average"]:
+        live = (weight for weight in model.parameters() if weight.requires_grad)
+        for weight, kept in zip(live, state["average"]["average"], strict=True):
+            weight.data.copy_(kept)

@@ -1,0 +1,47 @@
+"""``--check-data``: how much there is of what, and what is wrong with it. Every task has it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .tasks import Task
+
+_MOST_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """The state of a data set."""
+
+    name: str
+    """What is looked at; generated data says "synthetic"."""
+    counts: Mapping[str, int]
+    """Samples of each split, and whatever else is worth counting."""
+    problems: tuple[str, ...] = ()
+    """A sentence for each bad file or row: where, what, and what to do."""
+
+    def text(self) -> str:
+        """Lines for a person; of many problems the first ones."""
+        lines = [f"data: {self.name}", *(f"  {name}: {count:,}" for name, count in self.counts.items())]
+        lines += [f"problem: {sentence}" for sentence in self.problems[:_MOST_SHOWN]]
+        hidden = len(self.problems) - _MOST_SHOWN
+        if hidden > 0:
+            lines.append(f"and {hidden:,} more problems")
+        lines.append(f"{len(self.problems):,} problems found" if self.problems else "the data can be used")
+        return "\n".join(lines)
+
+
+def inspect(task: type[Task], args: argparse.Namespace) -> Inspection:
+    """Look at a task's data: through its own static ``inspect(args)`` where it has one, else by reading it once.
+
+    Raises:
+        UsageError: it cannot be read at all.
+    """
+    own = getattr(task, "inspect", None)
+    if own is not None:
+        found: Inspection = own(args)
+        return found
+    made = task(args)
+    return Inspection(made.data, {"training samples": made.train_size})
