@@ -109,7 +109,9 @@ class LogReader:
             self._apply(self._examine(frame.text), points)
 
     def _examine(self, text: str) -> Examined:
-        text = strip_controls(text if len(text) <= MAX_LINE else text[:MAX_LINE])
+        if len(text) > MAX_LINE:
+            text = text[:MAX_LINE].rpartition(" ")[0]  # not half a number
+        text = strip_controls(text)
         if not text or text.isspace():
             return NOTHING
         readings: list[Reading] = []

@@ -91,10 +91,6 @@ class Tracker:
         rivals = [s for s in self._series.values() if s.count and s.run == self.run and self._believable(s)]
         return max(rivals, key=lambda s: (s.count, not s.bar), default=None)
 
-    def series(self, name: str) -> Series | None:
-        """The series of that name, if it has been seen."""
-        return self._series.get(name)
-
     def summary(self) -> ParsedLog:
         """What the log says so far."""
         main = self.primary
@@ -105,7 +101,7 @@ class Tracker:
         step, steps = self._shown_steps(main, own)
         epoch = self.current.epoch if self.current.epoch is not None else own.epoch
         return ParsedLog(
-            format=main.format if main else next(iter(self._formats()), "key-value"),
+            format=main.format if main else next((series.format for series in self._series.values()), "key-value"),
             epoch=epoch,
             epochs=first_known(own.epochs, self.current.epochs, self._plan.epochs),
             step=step,
@@ -117,9 +113,6 @@ class Tracker:
             runs=self.run + 1,
             history=main.history if main else (),
         )
-
-    def _formats(self) -> list[str]:
-        return list(dict.fromkeys(series.format for series in self._series.values()))
 
     def _shown_steps(self, main: Series | None, own: Counters) -> tuple[Number | None, Number | None]:
         """The main series' own counter, else the training bar's, else the last one seen."""
