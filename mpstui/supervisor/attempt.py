@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 from ..wire import locks
 from ..wire.processes import ProcessIdentity
@@ -18,7 +19,8 @@ from .spawn import mark
 
 TREE_REFRESH_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Children appear early; later a look now and then is enough. One look costs about 10 ms of CPU time."""
-ORPHAN_LOOK_SECONDS = 1.0
+ORPHAN_LOOK_SECONDS = 0.1 if Path("/proc/self").exists() else 1.0
+"""How often an adopted trainer is looked for: one look is a file in ``/proc``, or one start of ``ps``."""
 
 
 class Attempt:
@@ -64,7 +66,7 @@ class Attempt:
         return self._adopted_is_alive()
 
     def _adopted_is_alive(self) -> bool:
-        """Asks the table once a second: on macOS one look is one ``ps``. Without an identity the lock must do."""
+        """Asks the table; without an identity the lock must do."""
         now = self._machine.clock.monotonic()
         if now >= self._orphan_check[0]:
             leader = self.family.leader

@@ -1,0 +1,122 @@
+"""What the ladder's moves become: signals, with a table and a signaller that only take notes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from mpstui.supervisor.attempt import Attempt
+from mpstui.supervisor.clock import Clock
+from mpstui.supervisor.exits import Ending
+from mpstui.supervisor.family import Family, linux_heirs
+from mpstui.supervisor.ladder import Rung
+from mpstui.supervisor.machine import Machine
+from mpstui.wire.processes import Process, ProcessIdentity
+from mpstui.wire.records import StopRule
+from mpstui.wire.rundir import RunDir
+
+LEADER, WORKER, RANK = ProcessIdentity(100, 7), ProcessIdentity(101, 7), ProcessIdentity(102, 7)
+
+
+class World:
+    """Processes, time and the signals that were sent."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now = 0.0
+        self.rows = {
+            100: Process(100, 1, 100, 100, 7, "S"),
+            101: Process(101, 100, 100, 100, 7, "S"),
+            102: Process(102, 100, 102, 102, 7, "S"),
+        }
+        self.sent: list[tuple[str, int]] = []
+        clock = Clock(wall=lambda: self.now, monotonic=lambda: self.now)
+        self.machine = Machine(clock, self, self, "boot")
+        self.attempt = Attempt(RunDir(folder), 1, Family(LEADER), self.machine)
+
+    def snapshot(self) -> Mapping[int, Process]:
+        return self.rows
+
+    def find(self, pid: int) -> Process | None:
+        return self.rows.get(pid)
+
+    def send(self, target: ProcessIdentity, number: int) -> bool:
+        self.sent.append((str(target.pid), number))
+        return True
+
+    def send_group(self, group: int, proof: Iterable[ProcessIdentity], number: int) -> bool:
+        proved = any(self.rows.get(member.pid) for member in proof)
+        self.sent.append((f"group {group}", number) if proved else ("refused", number))
+        return proved
+
+    def climb(self, seconds: float) -> Rung | None:
+        self.now += seconds
+        self.sent.clear()
+        return self.attempt.climb(lambda: False)
+
+
+def test_a_stop_asks_the_group_once_and_kills_everybody_when_the_grace_is_over(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.attempt.press(StopRule(grace_seconds=10.0), force=False)
+    assert world.sent == [("group 100", signal.SIGTERM)]
+    world.attempt.press(StopRule(grace_seconds=10.0), force=False)
+    assert len(world.sent) == 1
+    assert world.climb(9.0) is None
+    assert world.sent == []
+    assert world.climb(2.0) is Rung.KILLING
+    assert world.sent == [("group 100", 9), ("100", 9), ("101", 9), ("102", 9)]
+    world.rows.clear()
+    assert world.climb(1.2) is Rung.GONE
+
+
+def test_a_paused_tree_is_continued_before_it_is_asked(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.attempt.pause()
+    assert {number for _, number in world.sent} == {signal.SIGSTOP}
+    world.sent.clear()
+    world.attempt.press(StopRule(), force=False)
+    assert [number for _, number in world.sent] == [signal.SIGCONT] * 4 + [signal.SIGTERM]
+
+
+def test_no_group_is_signalled_once_the_trainer_was_reaped(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.attempt.look()
+    world.attempt.ending = Ending(code=1)
+    del world.rows[100]
+    world.attempt.press(StopRule(), force=True)
+    assert world.sent == [("101", 9), ("102", 9)]
+
+
+def test_a_stop_that_was_sent_by_a_supervisor_before_us_is_not_sent_again(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.attempt.press(StopRule(grace_seconds=10.0), force=False, asked_seconds_ago=4.0)
+    assert world.sent == []
+    assert world.climb(5.0) is None
+    assert world.climb(1.5) is Rung.KILLING
+
+
+def test_the_tree_is_looked_at_often_at_first(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    looked = []
+    for _ in range(400):
+        world.now += 0.1
+        if world.attempt.look_when_due():
+            looked.append(round(world.now, 1))
+    assert looked[:3] == [0.5, 1.5, 3.5]
+    assert looked[-1] - looked[-2] >= 9.9
+
+
+def test_a_run_launched_from_inside_is_not_its_heir(tmp_path: Path) -> None:
+    mark = f"MPSTUI_RUN_DIR={tmp_path}"
+    environment = {**os.environ, "MPSTUI_RUN_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", "input()"]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
+    nested = subprocess.Popen([*command, "mpstui/supervisor/__main__.py"], stdin=subprocess.PIPE, env=environment)
+    found = linux_heirs(tmp_path / "run.lock", mark.encode())
+    child.communicate(b"\n")
+    nested.communicate(b"\n")
+    if sys.platform.startswith("linux"):
+        assert found == {child.pid}
