@@ -7,6 +7,7 @@ cost is linear in the line whatever it holds.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import NamedTuple
 
 from .names import Name, Role, Scope, classify
@@ -112,7 +113,7 @@ def _pair(line: str, match: re.Match[str], previous: int, scopes: list[tuple[int
     return Pair(
         key=key,
         name=name,
-        scope=_scope(name, scopes, start, previous),
+        scope=_scope(name, scopes, start),
         text=match["number"],
         total=match["total"] or "",
         unit=(match["unit"] or "").strip(),
@@ -130,16 +131,12 @@ def _spell_out(match: re.Match[str]) -> str:
     return f" {'step' if word in ('步', 'ステップ', '스텝') else 'epoch'} {number} "
 
 
-def _scope(name: Name, scopes: list[tuple[int, Scope]], start: int, previous: int) -> Scope:
-    """The name's own scope, else that of the nearest word in front that applies to what follows it."""
-    if name.scope is not Scope.NONE:
+def _scope(name: Name, scopes: list[tuple[int, Scope]], start: int) -> Scope:
+    """The name's own scope, else that of the nearest word in front of the number."""
+    if name.scope is not Scope.NONE or not scopes:
         return name.scope
-    scope = Scope.NONE
-    for position, found in scopes:
-        if position >= start:
-            break
-        scope = found
-    return scope
+    before = bisect_left(scopes, (start, Scope.NONE))
+    return scopes[before - 1][1] if before else Scope.NONE
 
 
 def _scopes(line: str) -> list[tuple[int, Scope]]:

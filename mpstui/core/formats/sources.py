@@ -33,6 +33,10 @@ def detect(path: Path) -> MetricFile:
     try:
         if path.is_dir():
             return _best_of(path)
+        if path.exists() and not path.is_file():
+            raise UsageError(
+                f"{path} is not a regular file", "a pipe or device cannot be read twice: write it to a file"
+            )
         with path.open("rb") as file:
             start = file.read(SNIFF_BYTES)
         return next(kind for kind in metric_files() if kind.recognises(path, start))(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,9 @@ def test_what_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:
         detect(tmp_path / "absent.log")
     with pytest.raises(UsageError, match="holds nothing"):
         detect(tmp_path)
+    os.mkfifo(tmp_path / "pipe.log")
+    with pytest.raises(UsageError, match="not a regular file"):
+        detect(tmp_path / "pipe.log")
 
 
 def test_every_reader_of_metric_files_is_found() -> None:
