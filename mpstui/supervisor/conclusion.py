@@ -86,4 +86,6 @@ def sentence(record: ExitRecord) -> str:
     if record.unknown:
         return "ended; nobody saw how"
     how = f"ended by {_name(record.signal)}" if record.signal is not None else f"exit code {record.code}"
+    if record.action:
+        return f"{how}, after {record.requested_by or 'somebody'} asked for a {record.action}"
     return how + (f" ({record.cause})" if record.cause else "")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
 from dataclasses import dataclass, field
-
-from ..wire.processes import ProcessTable
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -26,22 +26,18 @@ class Ending:
 class Child:
     """A child process of this supervisor."""
 
-    def __init__(self, pid: int, table: ProcessTable) -> None:
+    def __init__(self, pid: int) -> None:
         self.pid = pid
-        self._table = table
+        self._note = None if hasattr(os, "waitid") else ExitNote(pid, select)
 
     def has_ended(self) -> bool:
-        """Whether it is a zombie by now; it stays one.
-
-        ``os.waitid`` is missing from CPython on macOS before 3.13; the process table says the same.
-        """
-        if hasattr(os, "waitid"):
-            try:
-                return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
-            except ChildProcessError:
-                return True
-        found = self._table.find(self.pid)
-        return found is None or not found.alive
+        """Whether it is a zombie by now; it stays one."""
+        if self._note is not None:
+            return self._note.has_come()
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+        except ChildProcessError:
+            return True
 
     def reap(self) -> Ending:
         """Collect it. From here on its pid may be anybody's."""
@@ -55,6 +51,27 @@ class Child:
             "max_rss_bytes": float(usage.ru_maxrss * _MAXRSS_UNIT),
         }
         return ending_of(status, rusage)
+
+
+class ExitNote:
+    """The kernel's word that a process ended, through kqueue(2), which does not reap it either.
+
+    For CPython on macOS before 3.13, which has no ``os.waitid``. Not verified on a Mac.
+    """
+
+    def __init__(self, pid: int, kernel: Any) -> None:
+        self._queue = kernel.kqueue()
+        self._ended = False
+        wish = kernel.kevent(pid, filter=kernel.KQ_FILTER_PROC, flags=kernel.KQ_EV_ADD, fflags=kernel.KQ_NOTE_EXIT)
+        try:
+            self._queue.control([wish], 0, 0)
+        except ProcessLookupError:
+            self._ended = True  # it was a zombie already
+
+    def has_come(self) -> bool:
+        """Whether it ended; asked without waiting."""
+        self._ended = self._ended or bool(self._queue.control(None, 1, 0))
+        return self._ended
 
 
 _MAXRSS_UNIT = 1 if os.uname().sysname == "Darwin" else 1024

@@ -176,7 +176,7 @@ def launch(
         locks.release(lock)  # the trainer's copy is the witness from now on
     found = machine.table.find(pid)
     leader = ProcessIdentity(pid, found.start) if found else None
-    return Attempt(run, plan.number, Family(leader), machine, child=Child(pid, machine.table))
+    return Attempt(run, plan.number, Family(leader), machine, child=Child(pid))
 
 
 def _announce(run: RunDir, journal: Journal, machine: Machine) -> None:

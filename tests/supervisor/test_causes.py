@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mpstui.supervisor.causes import LONGEST_LINE, TAIL_BYTES, find_cause, read_tail
-from mpstui.supervisor.exits import Ending, ending_of
+from mpstui.supervisor.exits import Ending, ExitNote, ending_of
 from mpstui.wire.records import CauseRule
 
 RULES = [
@@ -47,3 +47,40 @@ def test_a_wait_status_is_a_code_or_a_signal() -> None:
     assert ending_of(0x80 | 6) == Ending(signal=6, core=True)
     assert Ending().unknown
     assert not Ending(code=0).unknown
+
+
+class Kernel:
+    """kqueue as far as it is used."""
+
+    KQ_FILTER_PROC, KQ_EV_ADD, KQ_NOTE_EXIT = -5, 1, 0x80000000
+
+    def __init__(self, *, gone: bool = False) -> None:
+        self.gone = gone
+        self.come = False
+        self.wishes: list[tuple[int, int]] = []
+
+    def kqueue(self) -> Kernel:
+        return self
+
+    def kevent(self, pid: int, *, filter: int, flags: int, fflags: int) -> tuple[int, int]:  # noqa: A002
+        assert (filter, flags) == (self.KQ_FILTER_PROC, self.KQ_EV_ADD)
+        return pid, fflags
+
+    def control(self, changes: list[tuple[int, int]] | None, count: int, timeout: float) -> list[str]:
+        if changes and self.gone:
+            raise ProcessLookupError
+        self.wishes += changes or []
+        return ["exit"][: count * self.come]
+
+
+def test_the_kernels_note_of_an_exit_is_remembered() -> None:
+    kernel = Kernel()
+    note = ExitNote(7, kernel)
+    seen = [note.has_come()]
+    kernel.come = True
+    seen.append(note.has_come())
+    kernel.come = False
+    seen.append(note.has_come())
+    assert seen == [False, True, True]
+    assert kernel.wishes == [(7, Kernel.KQ_NOTE_EXIT)]
+    assert ExitNote(7, Kernel(gone=True)).has_come()
