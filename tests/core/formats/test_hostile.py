@@ -18,7 +18,8 @@ from .recorded import FOLDER, NAMES
 UNITS = [
     "loss ", "loss: ", "1 ", "1/", "a b ", "[", "[1/2]", "{'loss': ", "{'", "%|", "1%|█| 1/2 [", "9,", "9,999",
     "1e", "1e9", "--", "| ", "loss=nan ", "epoch 1 ", "train val ", "第1轮", "INFO ", "- ", "(", "'a': '", "   ", "\t",
-    "::", "12:34:56 ", "x" * 50 + " ", "1.1.1.", "∞", "损失", "| a | 1 |", "step: 1 loss: ", "train 1 ", "val: 1 loss 2 ",
+    "::", "12:34:56 ", "x" * 50 + " ", "1.1.1.", "∞", "损失", "| a | 1 |", "step: 1 loss: ", "train 1 ",
+    "val: 1 loss 2 ",
 ]  # fmt: skip
 
 
