@@ -8,6 +8,7 @@ from ...wire.heartbeat import Heartbeat
 from ...wire.rundir import AttemptDir, RunDir
 from .beats import BeatFile, Silence
 from .pace import Pace
+from .ranks import LateRank, RankBeats
 from .witness import Machine
 
 OLDER_ATTEMPTS = 3
@@ -23,12 +24,14 @@ class Beating:
         self._own: BeatFile | None = None
         self._older: BeatFile | None = None
         self._watched: BeatFile | None = None
+        self._ranks: RankBeats | None = None
         self._launched = 0.0
 
     def begin_attempt(self, number: int, folder: AttemptDir) -> None:
         """Turn to the heartbeat of this attempt."""
         self._older = self._own if self._own and self._own.beat else self._last_before(number)
         self._own = BeatFile(folder.heartbeat(), self._machine)
+        self._ranks = RankBeats(folder, self._machine)
 
     def watch(self, path: Path | None, launched: float) -> None:
         """Follow another program's file too; what it holds from before ``launched`` is of an earlier training."""
@@ -71,6 +74,13 @@ class Beating:
     def silence(self) -> Silence | None:
         """How old the newest heartbeat is."""
         return self.file.silence() if self.file else None
+
+    @property
+    def late_rank(self) -> LateRank | None:
+        """The rank above 0 that is later than it promised; None in a training of one process."""
+        beat = self.beat
+        alone = beat is None or beat.world_size is None or beat.world_size < 2
+        return None if alone or self._ranks is None else self._ranks.latest()
 
     def _take(self, file: BeatFile) -> None:
         slept = file.read()

@@ -81,10 +81,12 @@ class BeatFile:
     def _parse(self, record: Mapping[str, Any], found: os.stat_result) -> Heartbeat | None:
         try:
             beat = heartbeat.from_json(record)
+            self.ours = True
         except UnreadableRecord:
-            beat = None
-        self.ours = beat is not None
-        return beat or foreign_heartbeat(record, found.st_mtime, found.st_mtime_ns)
+            other = foreign_heartbeat(record, found.st_mtime, found.st_mtime_ns)
+            self.ours = self.ours and other is None
+            return other
+        return beat
 
     def _take(self, beat: Heartbeat) -> float:
         before, self.beat = self.beat, beat
@@ -105,7 +107,10 @@ def foreign_heartbeat(record: Mapping[str, Any], modified: float, seq: int) -> H
     """
     from ..formats.aliases import read_record
 
-    reading = read_record(record, "heartbeat")
+    try:
+        reading = read_record(record, "heartbeat")
+    except (ValueError, OverflowError):
+        return None  # a count that is infinite counts nothing
     if reading is None:
         return None
     counters = reading.counters

@@ -93,9 +93,9 @@ class MetricsFile:
     """A metric file, which its reader takes in one go."""
 
     primary: str | None = None
-    failure: str | None = None
 
     def __init__(self, file: MetricFile) -> None:
+        self.failure: str | None = None
         self.read_bytes = 0
         self._file = file
 
@@ -109,6 +109,9 @@ class MetricsFile:
         try:
             return self._file.poll()
         except OSError:
+            return ()
+        except Exception as error:  # noqa: BLE001 - anybody's file: a reader that stumbles costs this look
+            self.failure = f"{type(error).__name__}: {error}"
             return ()
 
 

@@ -56,6 +56,8 @@ class Signs:
     """The supervisor was asked to pause it."""
     process_state: str | None = None
     """The kernel's letter for the trainer: R, S, D or U, T, Z."""
+    late_rank: tuple[int, float, float] | None = None
+    """A rank above 0 that broke its promise: rank, silent seconds, promised seconds."""
     slept_seconds: float = 0.0
     """Sleep of the machine since the newest heartbeat."""
     slept_before_seconds: float = 0.0
@@ -87,6 +89,11 @@ def duration(seconds: float) -> str:
 def _kept_promise(signs: Signs) -> Condition:
     if signs.slept_seconds > SLEPT_SECONDS:
         return Condition(Health.SLEPT, f"slept {duration(signs.slept_seconds)}")
+    if signs.late_rank is not None:
+        rank, silent, promised = signs.late_rank
+        return Condition(
+            Health.STALLED, f"rank {rank}: no beat for {duration(silent)}, promised within {duration(promised)}"
+        )
     doing = _PHASES.get(signs.phase or "", Health.TRAINING if signs.steps_done else Health.WARMING)
     if doing is Health.TRAINING:
         return _training(signs)

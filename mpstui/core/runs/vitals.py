@@ -40,6 +40,7 @@ class Vitals:
             output_age=self._age(self._output, slept),
             usual_output_seconds=median(self._pauses) if len(self._pauses) > 2 else None,
             paused=paused,
+            late_rank=sources.beating.late_rank,
             process_state=trainer.state if trainer else None,
             slept_seconds=slept,
             slept_before_seconds=file.slept_before(now) if file else 0.0,

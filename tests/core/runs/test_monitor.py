@@ -181,6 +181,19 @@ def test_torchrun_ranks_that_hold_no_lock_are_found(home: Home) -> None:
     assert only(make_monitor(home, FakeClock(), table).refresh()).state is State.UNSUPERVISED
 
 
+def test_a_silent_rank_is_named_while_rank_0_still_beats(home: Home) -> None:
+    clock = FakeClock()
+    run = running(home).beat(step=5, world_size=3)
+    for rank, moment in ((1, NOW), (2, NOW - 50)):
+        path = run.run.attempt(1).heartbeat(rank)
+        beat = {"schema": 1, "time": moment, "seq": 1, "rank": rank, "expect_next_in": 10.0, "phase": "train"}
+        atomic.write_json(path, beat, sync=False)
+    shown = only(make_monitor(home, clock).refresh())
+    assert shown.health is Health.STALLED
+    assert shown.health_note == "rank 2: no beat for 50 s, promised within 10 s"
+    run.release()
+
+
 def test_survivors_of_an_ended_run_are_listed(home: Home) -> None:
     table = FakeTable()
     table.add(81, 6)
