@@ -9,7 +9,7 @@ yes        free  free  ended: finished, stopped, killed or failed, as the record
 yes        free  held  ended, and descendants outlived the trainer
 any        held  any   supervised: what the supervisor's own status says
 no         free  held  unsupervised: the supervisor died, the trainer lives
-no         free  free  lost: the machine restarted (other boot id), or both were killed
+no         free  free  lost: the machine restarted (other boot id), or the supervisor was killed
 =========  ====  ====  ==========================================================================
 
 Processes that drop the inherited lock (torchrun starts its ranks with closed descriptors) are found through the tree
@@ -244,9 +244,8 @@ def _vanished(seen: Witnesses) -> Verdict:
         return Verdict(State.LOST, f"the machine restarted{wish}: power loss or reboot, no exit record" + _doubts(seen))
     if seen.same_boot is None:
         return Verdict(State.LOST, f"training and supervisor are gone without an exit record{wish}" + _doubts(seen))
-    return Verdict(
-        State.LOST, f"training and supervisor were both killed{wish}: same boot, no exit record" + _doubts(seen)
-    )
+    how = "its supervisor was killed, and the training ended with nobody to record how"
+    return Verdict(State.LOST, how + wish + _doubts(seen))
 
 
 def _never_began(seen: Witnesses) -> Verdict:

@@ -66,7 +66,7 @@ CASES: list[tuple[str, Witnesses, State, str]] = [
         "reboot",
     ),
     ("power loss", seen(status=status("running"), same_boot=False), State.LOST, "power loss or reboot"),
-    ("both killed", seen(status=status("running")), State.LOST, "both killed"),
+    ("both killed", seen(status=status("running")), State.LOST, "supervisor was killed"),
     ("gone, boot unknown", seen(status=status("running"), same_boot=None), State.LOST, "without an exit record"),
     ("both killed while stopping", seen(status=status("stopping", action="stop")), State.LOST, "while a stop"),
     ("finished", seen(status=status("ended"), exit=exited(code=0)), State.FINISHED, "exit code 0"),
