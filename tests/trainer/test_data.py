@@ -106,7 +106,7 @@ def test_synthetic_images_are_the_same_for_a_seed_and_differ_between_sets() -> N
 
 
 def _accuracy(folder: Path, *arguments: str) -> float:
-    train("--limit", "800", "--epochs", "4", "--width", "8", "--out", str(folder), "--lr", "0.005", *arguments)
+    train("--limit", "400", "--epochs", "4", "--out", str(folder), "--lr", "0.01", *arguments)
     best: float = torch.load(folder / "best.pt", weights_only=True)["progress"]["best"]
     return best
 

@@ -59,13 +59,13 @@ def test_a_training_beats_answers_saves_and_ends_with_0_when_asked(tmp_path: Pat
     cleared = _asked(run, "clear_cache")
     assert (cleared.ok, cleared.by, cleared.freed, cleared.text) == (True, "trainer", 0, "nothing to free")
     assert _asked(run, "save").ok
-    saved = list(run.checkpoints.glob("step-*.pt"))
     child.send_signal(signal.SIGTERM)
     printed, _ = child.communicate(timeout=30)
     assert child.returncode == 0
     assert "stopped: the checkpoint is saved" in printed
     assert printed.startswith("device: cpu")
-    assert max(run.checkpoints.glob("step-*.pt")) > max(saved)
+    stopped_at = next(line for line in printed.splitlines() if "stopping at step" in line).split()[4]
+    assert max(run.checkpoints.glob("step-*.pt")).name == f"step-{int(stopped_at):08d}.pt"
     assert _beat(run)["phase"] != "done"
 
 
