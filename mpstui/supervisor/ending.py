@@ -6,7 +6,7 @@ import signal
 from typing import Any
 
 from ..wire.records import ExitRecord, Request
-from . import conclusion, launches, macos, memory, policy, progress
+from . import conclusion, launches, macos, policy, progress
 from .attempt import Attempt
 from .ladder import Rung
 from .launches import Plan
@@ -79,9 +79,9 @@ def _end(boss: Supervision, attempt: Attempt) -> None:
 
 def _memory_kill(boss: Supervision, attempt: Attempt) -> dict[str, str]:
     """Who may have sent a SIGKILL that was not ours: the system, for memory."""
-    killed, before = memory.oom_kills(), boss.oom_kills_before
-    if killed is not None and before is not None and killed > before:
-        return {"memory": f"Linux killed {killed - before} process(es) for memory during this attempt"}
+    kills = boss.memory.new_kills()
+    if kills:
+        return {"memory": f"Linux killed {kills} process(es) for memory during this attempt"}
     leader = attempt.family.leader
     report = macos.memory_kill_report(leader.pid, boss.journal.status.started or 0.0) if leader else None
     return {"memory": report} if report else {}

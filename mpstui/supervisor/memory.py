@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from .clock import Clock
 
 GIVEN_BACK = 0.9
 """Share of the memory that was free before the attempt at which the machine counts as recovered."""
@@ -53,6 +56,51 @@ def judge_release(
     text = f"{missing:.1f} GiB that were free before the last attempt are still taken"
     leaked = before.wired is not None and now.wired is not None and now.wired - before.wired > WIRED_LEAK_BYTES
     return Release(True, text + (" (wired: they stay so until a reboot)" if leaked else ""), leaked)
+
+
+class MemoryWatch:
+    """From one attempt to the next: what was free before, and whether it came back."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        read: Callable[[], MachineMemory] | None = None,
+        count_kills: Callable[[], int | None] | None = None,
+    ) -> None:
+        self._clock = clock
+        self._read = read or read_memory
+        self._count_kills = count_kills or oom_kills
+        self._before = MachineMemory()
+        self._kills_before: int | None = None
+        self._last: MachineMemory | None = None
+        self._since: float | None = None
+        self._look_at = 0.0
+
+    def measure(self) -> None:
+        """An attempt is about to start."""
+        self._before, self._kills_before = self._read(), self._count_kills()
+
+    def wait_anew(self) -> None:
+        """Another attempt is wanted: the waiting starts when it is due."""
+        self._since, self._last, self._look_at = None, None, 0.0
+
+    def look(self) -> Release:
+        """Whether the next attempt may start; asks the machine once a second. Before the first it always may."""
+        now = self._clock.monotonic()
+        if self._before.available is None:
+            return Release(True)
+        if now < self._look_at:
+            return Release(False)
+        self._since = now if self._since is None else self._since
+        found = self._read()
+        release = judge_release(self._before, self._last, found, now - self._since)
+        self._last, self._look_at = found, now + LOOK_SECONDS
+        return release
+
+    def new_kills(self) -> int:
+        """How often the system killed for memory since the attempt started; 0 where it does not count."""
+        now = self._count_kills()
+        return max(0, now - self._kills_before) if now is not None and self._kills_before is not None else 0
 
 
 def read_memory() -> MachineMemory:

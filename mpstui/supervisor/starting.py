@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..wire.records import ExitRecord
-from . import arrival, launches, macos, memory
+from . import arrival, launches, macos
 from .launches import Plan, SpawnFailed
 from .spawn import CannotCompose, Command
 from .state import Supervision
@@ -31,7 +31,7 @@ def start(boss: Supervision, plan: Plan) -> None:
         return
     if plan.number > status.attempt:
         arrival.close_lost(boss)
-    boss.measure_memory()
+    boss.memory.measure()
     boss.journal.update(
         phase="starting",
         attempt=plan.number,
@@ -111,15 +111,7 @@ def _give_up(boss: Supervision, plan: Plan, text: str) -> None:
 
 def _memory_is_back(boss: Supervision, plan: Plan) -> bool:
     """Whether the attempt before this one gave its memory back; asked of nobody before the first."""
-    if boss.memory_before.available is None:
-        return True
-    if boss.waiting_since is None:
-        boss.waiting_since, boss.memory_last, boss.memory_look_at = boss.now, None, boss.now
-    if boss.now < boss.memory_look_at:
-        return False
-    found = memory.read_memory()
-    release = memory.judge_release(boss.memory_before, boss.memory_last, found, boss.now - boss.waiting_since)
-    boss.memory_last, boss.memory_look_at = found, boss.now + memory.LOOK_SECONDS
+    release = boss.memory.look()
     if not release.ready:
         return False
     if release.warning:

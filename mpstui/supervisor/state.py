@@ -9,7 +9,7 @@ from typing import Any
 from ..wire.processes import ProcessIdentity
 from ..wire.records import ExitRecord, Request, Spec, Status
 from ..wire.rundir import RunDir
-from . import conclusion, memory, takeover
+from . import conclusion, takeover
 from .attempt import Attempt
 from .exits import Ending
 from .family import Family
@@ -17,7 +17,7 @@ from .inbox import Inbox
 from .journal import Journal
 from .launches import Plan
 from .machine import Machine
-from .memory import MachineMemory
+from .memory import MemoryWatch
 from .queue import Turnstile
 from .saving import SavingWatch
 
@@ -49,12 +49,7 @@ class Supervision:
         """Stop, kill and restart requests that the ladder is carrying out; answered when it is over."""
         self.saving: SavingWatch | None = None
         self.drained_by: float | None = None
-        self.memory_before = MachineMemory()
-        self.memory_last: MachineMemory | None = None
-        self.memory_look_at = 0.0
-        self.oom_kills_before: int | None = None
-        self.waiting_since: float | None = None
-        """Since when an attempt that is due waits for memory; monotonic."""
+        self.memory = MemoryWatch(machine.clock)
 
     @property
     def now(self) -> float:
@@ -73,7 +68,7 @@ class Supervision:
     def schedule(self, plan: Plan, *, phase: str, delay_seconds: float = 0.0, **status: Any) -> None:
         """Want an attempt, now or later; a later word replaces an earlier one."""
         self.upcoming = Upcoming(plan, self.now + delay_seconds)
-        self.waiting_since = None
+        self.memory.wait_anew()
         due = self.machine.clock.wall() + delay_seconds if delay_seconds else None
         self.journal.update(phase=phase, next_start=due, **{**self.own(), **status})
 
@@ -110,11 +105,6 @@ class Supervision:
     def has_ended(self, number: int) -> bool:
         """Whether attempt ``number`` has its exit record."""
         return takeover.read_exit(self.run, number) is not None
-
-    def measure_memory(self) -> None:
-        """Remember what was free before an attempt, to know when it was given back."""
-        self.memory_before = memory.read_memory()
-        self.oom_kills_before = memory.oom_kills()
 
     def conclusion(
         self, attempt: int, ending: Ending, asked: Request | None, survivors: tuple[ProcessIdentity, ...], **notes: str

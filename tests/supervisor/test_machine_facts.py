@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from mpstui.supervisor import logcap, macos, memory
+from mpstui.supervisor.clock import Clock
 from mpstui.supervisor.logcap import Hole, plan_hole
-from mpstui.supervisor.memory import MachineMemory, judge_release
+from mpstui.supervisor.memory import MachineMemory, MemoryWatch, judge_release
 
 GIB = 1 << 30
 VM_STAT = """Mach Virtual Memory Statistics: (page size of 16384 bytes)
@@ -51,6 +52,33 @@ def test_the_next_attempt_waits_for_memory_but_not_for_ever() -> None:
     assert not late.leaked
     assert judge_release(before, None, MachineMemory(50 * GIB, 40 * GIB), 30.0).leaked
     assert judge_release(MachineMemory(), None, MachineMemory(), 0.0).ready
+
+
+def test_the_watch_looks_once_a_second_and_counts_kills_of_its_own_time() -> None:
+    now, free, kills, looks = [0.0], [100 * GIB], [5], [0]
+
+    def read() -> MachineMemory:
+        looks[0] += 1
+        return MachineMemory(free[0])
+
+    watch = MemoryWatch(Clock(monotonic=lambda: now[0]), read, lambda: kills[0])
+    assert watch.look().ready
+    watch.measure()
+    assert watch.new_kills() == 0
+    free[0], kills[0], looks[0] = 50 * GIB, 6, 0
+    watch.wait_anew()
+    seen = []
+    for _ in range(10):
+        now[0] += 0.2
+        free[0] += 2 * GIB
+        seen.append(watch.look().ready)
+    assert not any(seen)
+    assert looks[0] == 2
+    for _ in range(2):
+        now[0] += 1.0
+        seen.append(watch.look().ready)
+    assert seen[-2:] == [False, True]
+    assert watch.new_kills() == 1
 
 
 def jetsam(*processes: dict[str, object]) -> str:
