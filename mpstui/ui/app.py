@@ -52,8 +52,7 @@ class MpstuiApp(App[None]):
         self._opening = opening
         self._blocks = blocks
         self.register_theme(THEME)
-        # Without its watcher, which would parse all styles once more before the first paint.
-        self.set_reactive(App.theme, theme)
+        self.theme = theme
 
     def get_default_screen(self) -> Screen[None]:
         """The list of runs is the first screen; no empty one is drawn before it."""

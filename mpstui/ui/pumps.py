@@ -40,7 +40,7 @@ _READ_SECONDS = 0.1
 _READING_SHARE = 0.05
 """Reading may take this share of one core at most; many runs are then read less often."""
 _FLOOD_BYTES = 4096
-_SAMPLE_SECONDS, _SAMPLE_SECONDS_REMOTE = 1.0, 2.0
+_SAMPLE_SECONDS, _SAMPLE_SECONDS_REMOTE, _SAMPLE_SECONDS_NO_PROCESS = 1.0, 2.0, 5.0
 _ANSWER_POLL_SECONDS = 0.1
 _ANSWER_PATIENCE_SECONDS = 120.0
 _RETRY_SECONDS = 1.0
@@ -94,6 +94,8 @@ class Focus(NamedTuple):
 
     run: str | None = None
     output: Path | None = None
+    live: bool = True
+    """Whether the output may grow at any moment."""
 
 
 class RunPump(_Pump):
@@ -139,7 +141,7 @@ class RunPump(_Pump):
             pending, self._pending = self._pending, None
             self._next_draw = now + self._draw_seconds
             self._post(SnapshotsReady(pending))
-        return _TICK_SECONDS if focus.output is not None else _READ_SECONDS / 2
+        return _TICK_SECONDS if focus.output is not None and focus.live else _READ_SECONDS
 
     def _read(self, focus: Focus) -> None:
         began = time.monotonic()
@@ -265,7 +267,7 @@ class SystemPump(_Pump):
         run, pid = wanted
         sample = self._sampler.sample({run: (pid,)} if pid is not None else {})
         self._post(SystemReady(sample.system, sample.trees.get(run), run))
-        return self._seconds
+        return self._seconds if pid is not None else _SAMPLE_SECONDS_NO_PROCESS
 
 
 class _Awaited(NamedTuple):

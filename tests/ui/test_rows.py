@@ -75,7 +75,7 @@ def test_clip_ends_in_an_ellipsis() -> None:
 
 def test_only_the_cells_that_differ_are_painted() -> None:
     before, after = row("loss 0.5312   eta 10s"), row("loss 0.5313   eta 10s")
-    assert list(changed_cells(before, after, 40)) == [(9, 12)]
+    assert list(changed_cells(before, after, 40)) == [(10, 11)]
     assert list(changed_cells(before, before, 40)) == []
     far = row("loss 0.5313" + " " * 20 + "eta 9s")
     near = row("loss 0.5312" + " " * 20 + "eta 8s")

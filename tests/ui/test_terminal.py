@@ -108,6 +108,38 @@ def test_watch_opens_a_log_that_mpstui_did_not_start(tmp_path: Path) -> None:
         assert terminal.wait_exit(10) == 0
 
 
+def test_partial_updates_leave_the_picture_a_full_one_would(tmp_path: Path) -> None:
+    log = tmp_path / "train 日本語.log"
+    log.write_text("epoch 1 step 1/900 loss 2.5000\n")
+    with Terminal([*MPSTUI, "watch", str(log)], columns=90, rows=26) as terminal:
+        terminal.wait_text("loss 2.5000")
+        with log.open("a") as file:
+            for step in range(2, 40):
+                file.write(f"epoch {step // 4} 日本{'語' * (step % 3)} step {step}/900 loss {2.5 / step:.4f}\n")
+                file.flush()
+                terminal.pump(0.04)
+        terminal.wait_text("step 39/900", "39/900")
+        terminal.pump(0.7)
+        partial = _body(terminal)
+        terminal.press("?")
+        terminal.wait_text("everywhere")
+        terminal.press("q")
+        wait_until(lambda: "everywhere" not in _after(terminal, 0.2), what="the help to close")
+        assert _body(terminal) == partial
+        terminal.press("q")
+        terminal.wait_exit(10)
+
+
+def _after(terminal: Terminal, seconds: float) -> str:
+    terminal.pump(seconds)
+    return terminal.text
+
+
+def _body(terminal: Terminal) -> list[str]:
+    """The screen without its first lines, where a clock ticks."""
+    return terminal.text.splitlines()[4:]
+
+
 def test_watch_needs_something_to_watch(tmp_path: Path) -> None:
     done = subprocess.run([*MPSTUI, "watch", str(tmp_path / "absent.log")], capture_output=True, text=True, check=False)
     assert done.returncode == 2

@@ -101,11 +101,14 @@ def nice_step(rough: float) -> float:
 
 
 def _linear_ticks(low: float, high: float, most: int) -> list[float]:
-    step = nice_step((high - low) / max(1, most - 1))
-    first = math.ceil(low / step - 1e-9)
-    last = math.floor(high / step + 1e-9)
-    ticks = [0.0 if index == 0 else index * step for index in range(first, last + 1)]
-    return ticks if 2 <= len(ticks) <= most + 1 else [low, high]
+    for parts in (max(1, most - 1), most, most + 1):
+        step = nice_step((high - low) / parts)
+        first = math.ceil(low / step - 1e-9)
+        last = math.floor(high / step + 1e-9)
+        ticks = [0.0 if index == 0 else index * step for index in range(first, last + 1)]
+        if 2 <= len(ticks) <= most + 1:
+            return ticks
+    return [low, high]
 
 
 def _log_ticks(low: float, high: float, most: int) -> list[float]:
@@ -117,7 +120,8 @@ def _log_ticks(low: float, high: float, most: int) -> list[float]:
             return inside
     stride = max(1, math.ceil((last - first + 1) / most))
     decades = [10.0**decade for decade in range(first, last + 1, stride)]
-    return [tick for tick in decades if low * 0.999999 <= tick <= high * 1.000001] or [low, high]
+    inside = [tick for tick in decades if low * 0.999999 <= tick <= high * 1.000001]
+    return inside if len(inside) >= 2 else [low, high]
 
 
 def tick_label(value: float) -> str:

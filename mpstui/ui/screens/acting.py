@@ -9,6 +9,7 @@ from textual.screen import Screen
 
 from ..asking import LABELS, NO_RUN, meant, question, send
 from ..bindings import Key
+from ..painting import ExactCompositor
 from ..pumps import Focus
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 class ActingScreen(Screen[None]):
     """A screen that shows runs and acts on one of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._compositor = ExactCompositor()
 
     @property
     def mpstui(self) -> MpstuiApp:

@@ -86,7 +86,9 @@ class RunScreen(ActingScreen):
     @property
     def focus_of_reading(self) -> Focus:
         """This run and its output."""
-        return Focus(self.run_id, self.snapshot.output if self.snapshot else None)
+        if self.snapshot is None:
+            return Focus(self.run_id)
+        return Focus(self.run_id, self.snapshot.output, self.snapshot.state.active)
 
     # -- pictures
 
@@ -101,7 +103,7 @@ class RunScreen(ActingScreen):
         before, self.snapshot = self.snapshot, found
         if before is None or before.output != found.output:
             self._open_log(found)
-        if before is None or before.pid != found.pid:
+        if before is None or (before.pid, before.state) != (found.pid, found.state):
             self.mpstui.look()
         if before is None or wants_card(before) != wants_card(found) or before.attempt != found.attempt:
             self._arrange()

@@ -154,18 +154,19 @@ def changed_cells(before: Row, after: Row, width: int) -> Iterator[tuple[int, in
             start = x
         end = x + 1
     if start >= 0:
-        # A wide character may begin one cell to the left of the first difference, and end one to the right.
-        yield max(0, start - 1), min(width, end + 1)
+        yield start, end
 
 
 def _cells(shown: Row, width: int) -> list[tuple[str, str]]:
+    """Character and role of every cell. The second half of a wide character is a cell of its own kind: no range of
+    differing cells then begins or ends inside one."""
     cells: list[tuple[str, str]] = []
     for text, role in shown.spans:
         if text.isascii() or width_of(text) == len(text):
             cells += [(character, role) for character in text]
         else:
             for character in text:
-                cells += [(character, role)] * width_of(character)
+                cells += [(character, role), (character, f"{role} second half")][: width_of(character)]
         if len(cells) >= width:
             break
     cells += [(" ", "")] * (width - len(cells))

@@ -1,0 +1,96 @@
+"""The launch form on the real core: real profiles, real plans, nothing started."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.errors import UsageError
+from mpstui.core.home import Home
+from mpstui.core.launching import Actions
+from mpstui.ui.drafts import ARGUMENT, CoreLauncher, Draft
+from mpstui.ui.form import FieldError
+
+PROFILE = """
+name = "A toy"
+command = ["{python}", "toy.py"]
+device = "cpu"
+recipe = "classic"
+description = "It only pretends."
+[args]
+epochs = 3
+shuffle = true
+layers = [64, 32]
+[device_args]
+cpu = ["--device", "cpu"]
+"""
+
+
+@pytest.fixture
+def launcher(tmp_path: Path) -> CoreLauncher:
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "toy.toml").write_text(PROFILE)
+    (tmp_path / "profiles" / "broken.toml").write_text("nonsense = 1\n")
+    home = Home(state=tmp_path / "state", config=tmp_path / "config")
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    return CoreLauncher(home, environ, tmp_path, Actions(home, environ), time.time)
+
+
+def values(draft: Draft, **changes: str) -> dict[str, str]:
+    return {field.key: field.value for field in draft.fields} | changes
+
+
+def test_the_list_has_the_folders_profiles_and_says_what_is_wrong(launcher: CoreLauncher) -> None:
+    entries = {entry.name: entry for entry in launcher.entries()}
+    assert entries["toy"].error is None
+    assert entries["toy"].description == "It only pretends."
+    assert "nonsense" in (entries["broken"].error or "")
+
+
+def test_fields_are_made_of_the_profile(launcher: CoreLauncher) -> None:
+    fields = {field.key: field for field in launcher.draft("toy").fields}
+    assert fields["device"].value == "cpu"
+    assert set(fields["device"].choices) >= {"auto", "cpu", "mps", "cuda"}
+    assert fields["recipe"].value == "classic"
+    assert fields[f"{ARGUMENT}epochs"].value == "3"
+    assert fields[f"{ARGUMENT}shuffle"].choices == ("true", "false")
+    assert fields[f"{ARGUMENT}layers"].value == "64,32"
+
+
+def test_the_preview_is_the_exact_command_with_reasons_and_doubts(launcher: CoreLauncher) -> None:
+    draft = launcher.draft("toy")
+    preview = draft.preview(values(draft, **{f"{ARGUMENT}epochs": "9", f"{ARGUMENT}shuffle": "false"}))
+    assert "--epochs 9" in preview.command
+    assert "--shuffle" not in preview.command.replace("--no-shuffle", "")
+    assert "--device cpu" in preview.command
+    lines = {line.name: line for line in preview.environment}
+    assert lines["PYTORCH_MPS_HIGH_WATERMARK_RATIO"].value == "0.0"
+    assert lines["PYTORCH_MPS_HIGH_WATERMARK_RATIO"].doubtful
+    assert all(line.reason for line in preview.environment)
+
+
+def test_a_wrong_value_names_its_field(launcher: CoreLauncher) -> None:
+    draft = launcher.draft("toy")
+    with pytest.raises(FieldError) as wrong:
+        draft.preview(values(draft, **{f"{ARGUMENT}epochs": "many"}))
+    assert wrong.value.key == f"{ARGUMENT}epochs"
+    with pytest.raises(FieldError) as missing:
+        draft.preview(values(draft, device="mps"))
+    assert missing.value.key == "device"
+
+
+def test_a_choice_is_saved_as_a_profile_and_found_again(launcher: CoreLauncher) -> None:
+    draft = launcher.draft("toy")
+    path = draft.save(values(draft, **{f"{ARGUMENT}epochs": "7"}), "quick-toy")
+    assert path.is_file()
+    again = launcher.draft("quick-toy")
+    assert values(again)[f"{ARGUMENT}epochs"] == "7"
+    with pytest.raises(UsageError):
+        draft.save(values(draft), "quick-toy")
+
+
+def test_a_profile_with_mistakes_cannot_be_opened(launcher: CoreLauncher) -> None:
+    with pytest.raises(UsageError):
+        launcher.draft("broken")
