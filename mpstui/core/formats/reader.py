@@ -18,6 +18,8 @@ from .tracker import Tracker
 
 _WORTH_A_LOOK = re.compile(r"[0-9]|oss|----|nan|inf|NaN|Inf|_mem|/ ")
 _OTHER_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?([1-9]\d{0,4})\]:?|rank ([1-9]\d{0,4}):)")
+# The last line of a traceback, and of a warning, is prose about numbers: what was allocated is no metric.
+_EXCEPTION = re.compile(r"(?:\[rank\d{1,4}\]:\s{0,4})?[\w.]{1,120}(?:Error|Exception|Warning):\s")
 _FIRST_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?0\]:?|rank 0:)")
 _FOREIGN = ("wandb:",)
 _EVERY_LINE = ("",)
@@ -148,8 +150,9 @@ class LogReader:
                 self._decimals = self._decimals if reading.bar else _decimals(examined.line)
 
     def _is_foreign(self, text: str) -> bool:
-        """Footers of other tools, and what ranks other than the first repeat."""
-        if text.lstrip().startswith(_FOREIGN):
+        """Footers of other tools, exceptions, and what ranks other than the first repeat."""
+        start = text.lstrip()
+        if start.startswith(_FOREIGN) or _EXCEPTION.match(start):
             return True
         if "ank" not in text[:40] and "default" not in text[:40]:
             return False
