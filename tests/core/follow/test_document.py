@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -257,6 +259,19 @@ def test_a_deleted_file_stays_readable(path: Path) -> None:
     path.unlink()
     assert not document.refresh()
     assert texts(document.tail(2)) == ["one", "two"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="holes are made with fallocate(1)")
+def test_a_hole_in_front_of_a_capped_log_is_not_shown(path: Path) -> None:
+    lines = b"".join(b"%063d\n" % i for i in range(4096))
+    path.write_bytes(lines)
+    if subprocess.run(["fallocate", "-p", "-o", "0", "-l", str(1 << 17), path], check=False).returncode:
+        pytest.skip("this file system punches no holes")
+    document = opened(path)
+    assert document.dropped_bytes == 1 << 17
+    assert [line.offset for line in walked(document)] == [line.offset for line in walked_back(document)]
+    assert document.window(0, 1)[0].text == f"{(1 << 17) // 64:063d}"
+    assert document.tail(1)[0].text == f"{4095:063d}"
 
 
 def test_writers_that_interleave_and_tear_characters(path: Path) -> None:
