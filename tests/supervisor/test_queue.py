@@ -139,3 +139,37 @@ def test_a_queued_run_survives_its_supervisor_and_can_be_taken_back(make_run: Ma
     record = waiting.wait_exit()
     assert (record.action, record.requested_by, record.code) == ("stop", "ada@mac:1", None)
     assert waiting.output() == ""
+
+
+def test_a_broken_stage_is_mended_in_place_and_the_next_one_asked_again(make_run: MakeRun) -> None:
+    broken = make_run("import os; raise SystemExit(int(os.environ['MPSTUI_ATTEMPT']) == 1)")
+    waiting = make_run("print('up')", queue=QueueRule(None, [{"run": broken.dir.run, "when": "ok"}]))
+    broken.start()
+    broken.wait_exit()
+    broken.wait_unsupervised()
+    waiting.start()
+    assert waiting.wait_exit().cause == "dependency_failed"
+    waiting.wait_unsupervised()
+    broken.ask("restart", source="scratch")
+    broken.start()
+    assert broken.wait_exit(2).code == 0
+    broken.wait_unsupervised()
+    request = waiting.ask("restart", source="scratch")
+    waiting.start()
+    assert waiting.wait_ack(request).ok
+    assert waiting.wait_exit(2).code == 0
+    assert waiting.output(2) == "up\n"
+
+
+def test_a_run_in_a_group_goes_through_the_line_again_when_it_is_restarted(make_run: MakeRun) -> None:
+    first, second = make_run("print('one')", queue=ONE), make_run(WAITS.format("two"), queue=ONE)
+    first.start()
+    first.wait_exit()
+    first.wait_unsupervised()
+    second.start()
+    second.wait_output("up")
+    first.ask("restart", source="scratch")
+    first.start()
+    assert first.wait_phase("queued").waiting_for in (None, "slot")
+    (second.home / "two").touch()
+    assert first.wait_exit(2).code == 0
