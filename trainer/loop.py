@@ -28,6 +28,7 @@ class Loop:
         self._options = job.options
         self._lr = 0.0
         self._saved_step = -1
+        self._stepped = False
 
     def run(self) -> None:
         """Train.
@@ -64,7 +65,8 @@ class Loop:
         if job.average:
             job.average.update()
         self._reports.step_done(progress)
-        if progress.step == 1:
+        if not self._stepped:
+            self._stepped = True
             self._reports.notify("first_step", "the first step is done")
         if self._report_due():
             self._report()

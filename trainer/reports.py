@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -44,8 +46,12 @@ class Reports:
 
     def say(self, text: str) -> None:
         """One line on standard output."""
-        if self._leads:
+        if not self._leads:
+            return
+        try:
             print(text, flush=True)
+        except OSError:
+            _forget_unwritten_output()
 
     def notify(self, name: str, text: str, **details: Any) -> None:
         """An event, and the same sentence as a line."""
@@ -127,3 +133,12 @@ class Reports:
         total = self._epochs * self._steps_per_epoch
         head = f"epoch {progress.epoch}/{self._epochs} step {progress.step}/{total} loss {loss:.4f} lr {lr:.3g}"
         return head if speed is None else f"{head} {speed:.3g} steps/s"
+
+
+def _forget_unwritten_output() -> None:
+    """After a write that failed (disk full, reader gone): a fresh stream on the same descriptor.
+
+    The old one would try its buffer again with the next line, and turn a training that went well into exit code 120.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout = os.fdopen(sys.stdout.fileno(), "w", closefd=False)

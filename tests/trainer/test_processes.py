@@ -146,3 +146,13 @@ def test_a_checkpoint_from_mps_goes_on_on_the_cpu(tmp_path: Path, capsys: pytest
     assert "(step 3, written on mps)" in capsys.readouterr().out
     assert [step for step, _ in points(tmp_path)] == list(range(1, 9))
     assert _beat(RunDir(tmp_path))["phase"] == "done"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_that_cannot_be_written_does_not_end_a_training(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        child = subprocess.run(
+            command("--limit", "32", "--epochs", "2"), env=environment(tmp_path), cwd=tmp_path, stdout=full, check=False
+        )
+    assert child.returncode == 0
+    assert _beat(RunDir(tmp_path))["phase"] == "done"

@@ -92,7 +92,14 @@ def _attempt(action: Callable[[], Any]) -> None:
     try:
         action()
     except Exception as error:  # noqa: BLE001 - the program we are guests of must not notice
-        print(f"mpstui: the agent is off, the program goes on ({type(error).__name__}: {error})", file=sys.stderr)
+        _say(f"mpstui: the agent is off, the program goes on ({type(error).__name__}: {error})")
+
+
+def _say(text: str) -> None:
+    from contextlib import suppress
+
+    with suppress(OSError, ValueError):  # nobody listens
+        print(text, file=sys.stderr)
 
 
 def _arm() -> None:
