@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ..formats import MetricPoint
 
 PREVIEW_POINTS = 200
+RUNS_PER_ATTEMPT = 1000
+"""Numbers apart: one output may hold several runs one after the other."""
 
 
 class ForeignPoints:
@@ -24,7 +26,16 @@ class ForeignPoints:
     ``newest`` has the keys of a metrics record, plus the plan (``epochs``, ``steps``, ``epoch_step`` ...).
     """
 
-    def __init__(self, path: Path, clock: Callable[[], float], pattern: str | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        clock: Callable[[], float],
+        pattern: str | None = None,
+        *,
+        attempt: int = 0,
+        store: SeriesStore | None = None,
+    ) -> None:
+        """``store`` continues the curves of earlier attempts, which must have been read into it completely."""
         self.path = path
         self.newest: dict[str, Any] = {}
         self.changed_at: float | None = None
@@ -35,7 +46,8 @@ class ForeignPoints:
         self._size = 0
         self._reader: FileReader | None = None
         self._previewed = False
-        self._store = SeriesStore()
+        self._store = store if store is not None else SeriesStore()
+        self._first_run = attempt * RUNS_PER_ATTEMPT
 
     @property
     def complete(self) -> bool:
@@ -61,13 +73,18 @@ class ForeignPoints:
         self._identity, self.changed_at, self._size = identity, found.st_mtime, found.st_size
         return not self.complete
 
-    def read(self, budget: Budget) -> list[Mapping[str, Any]]:
-        """Read on; returns the records that are new at the end of the file (not those of an old backlog)."""
+    def preview(self) -> None:
+        """Understand the end of a long file first."""
         if self._reader is None:
             self._reader = open_reader(self.path, self._pattern)
-            if self._reader is None:
-                return []
-            self._preview(self._reader)
+            if self._reader is not None:
+                self._preview(self._reader)
+
+    def read(self, budget: Budget) -> list[Mapping[str, Any]]:
+        """Read on; returns the records that are new at the end of the file (not those of an old backlog)."""
+        self.preview()
+        if self._reader is None:
+            return []
         fresh: list[Mapping[str, Any]] = []
         while self._reader.read_bytes < self._size:
             live = self._reader.read_bytes > 0
@@ -85,7 +102,6 @@ class ForeignPoints:
         return self._store.views(names, **options)
 
     def _preview(self, reader: FileReader) -> None:
-        """Understand the end of a long file first."""
         points = reader.preview(self._size)
         self._previewed = bool(points)
         for point in points[-PREVIEW_POINTS:]:
@@ -97,7 +113,7 @@ class ForeignPoints:
         primary = self._reader.primary if self._reader else None
         leading = [primary is None or point.series == primary for point in points]
         records = [
-            {"time": moment, "attempt": point.run, **_record(point, leads=leads)}
+            {"time": moment, "attempt": self._first_run + point.run, **_record(point, leads=leads)}
             for point, leads in zip(points, leading, strict=True)
         ]
         self._store.add(records)

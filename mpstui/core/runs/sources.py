@@ -9,6 +9,7 @@ from typing import Any
 
 from ...wire.rundir import AttemptDir, RunDir
 from ..follow.budget import Budget
+from ..series.store import SeriesStore
 from .beating import Beating
 from .foreign import ForeignPoints
 from .numbers import Numbers, combine
@@ -30,6 +31,7 @@ class Sources:
         self.beating = Beating(run, machine, self.pace)
         self.points = PointReader(run.metrics)
         self.foreign: ForeignPoints | None = None
+        self._earlier: list[ForeignPoints] = []
         self._attempt = 0
         self._output: Path | None = None
         self._output_changed: float | None = None
@@ -79,13 +81,17 @@ class Sources:
         else:
             self.points.sketch(LIST_NAMES)
         foreign = self._needed_foreign()
+        if foreign is not None and full:
+            foreign = self._continued(foreign)
         if foreign is not None and foreign.look() and not budget.spent:
-            self.pace.feed(foreign.read(budget), None)
+            self._read_foreign(foreign, budget)
 
     @property
     def complete(self) -> bool:
         """Whether the curves hold every point."""
-        return self.foreign.complete if self.foreign else self.points.complete
+        if self.foreign is None:
+            return self.points.complete
+        return self.foreign.complete and all(one.complete for one in self._earlier)
 
     @property
     def caught_up(self) -> bool:
@@ -162,8 +168,29 @@ class Sources:
             if output is not None and self._output_changed is not None and not told:
                 self.foreign = ForeignPoints(output, self.machine.clock, self._pattern)
         elif output is not None and self.foreign.path != output and self.run.path in self.foreign.path.parents:
-            self.foreign = ForeignPoints(output, self.machine.clock, self._pattern)
+            self.foreign, self._earlier = ForeignPoints(output, self.machine.clock, self._pattern), []
         return self.foreign
+
+    def _continued(self, foreign: ForeignPoints) -> ForeignPoints:
+        """The attempt's output as the continuation of the outputs before it: one curve, read from the first on."""
+        if foreign.path != self._output or self._attempt < 2 or len(self._earlier) == self._attempt - 1:
+            return foreign
+        store, clock = SeriesStore(), self.machine.clock
+        self._earlier = [
+            ForeignPoints(self.run.attempt(number).output, clock, self._pattern, attempt=number, store=store)
+            for number in range(1, self._attempt)
+        ]
+        self.foreign = ForeignPoints(foreign.path, clock, self._pattern, attempt=self._attempt, store=store)
+        return self.foreign
+
+    def _read_foreign(self, foreign: ForeignPoints, budget: Budget) -> None:
+        foreign.preview()
+        for one in self._earlier:
+            if one.look():
+                one.read(budget)
+            if not one.complete:
+                return
+        self.pace.feed(foreign.read(budget), None)
 
     def _stat_output(self) -> None:
         try:

@@ -324,6 +324,21 @@ def test_a_program_that_knows_nothing_of_us_is_read_from_its_output(home: Home) 
     run.release()
 
 
+def test_the_outputs_of_all_attempts_are_one_curve(home: Home) -> None:
+    lines = [f"step {i}/100 loss {1 / i:.4f}\n" for i in range(1, 41)]
+    run = RunBuilder(home).status("ended", 2).launch(1).launch(2).exit(1, code=1).exit(2, code=1)
+    run.output("".join(lines[:30]), 1).output("".join(lines[20:]), 2)
+    monitor = make_monitor(home, FakeClock())
+    monitor.refresh_whole()
+    curve = monitor.snapshot(run.run.run).series["loss"]
+    assert list(curve.x) == [float(i) for i in range(1, 41)]
+    assert list(curve.attempt_marks) == [21.0]
+    assert [list(piece.x) for piece in curve.superseded] == [[float(i) for i in range(21, 31)]]
+    assert only(monitor.refresh()).step == 40
+    (listed,) = make_monitor(home, FakeClock()).refresh_whole()
+    assert listed.step == 40
+
+
 def test_a_watched_heartbeat_of_another_program_counts_only_when_it_is_of_this_attempt(home: Home) -> None:
     run = running(home).respec(watch={"heartbeat": "train_heartbeat.json"})
     file = home.state / "train_heartbeat.json"
