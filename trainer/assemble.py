@@ -48,7 +48,7 @@ class Request:
 def assemble(wish: Request) -> Job:
     """Build every part of a training, seeded, on its device; weights of a checkpoint are not loaded yet."""
     asked, device, task = wish.options, wish.device, wish.task
-    micro_batch, step_size = _sizes(asked, task, wish.group.ranks, wish.loaded)
+    micro_batch, step_size = _sizes(asked, task.DEFAULTS.sizes(device.type), wish.group.ranks, wish.loaded)
     order = SampleOrder(task.train_size, step_size, wish.seed, task.DEFAULTS.drop_last)
     steps = order.steps_per_epoch
     reports = Reports(wish.reporter, epochs=asked.epochs, steps_per_epoch=steps, leads=wish.group.ranks.leads)
@@ -127,7 +127,7 @@ def _stepper(wish: Request, network: Network, optimizer: Optimizer, micro_batch:
     )
 
 
-def _sizes(asked: Options, task: Task, ranks: Ranks, loaded: Loaded | None) -> tuple[int, int]:
+def _sizes(asked: Options, usual: tuple[int, int], ranks: Ranks, loaded: Loaded | None) -> tuple[int, int]:
     """Samples of a micro-batch, and of an optimizer step over all ranks.
 
     What a step holds comes from the checkpoint unless it is given: on another device or another number of processes the
@@ -136,6 +136,8 @@ def _sizes(asked: Options, task: Task, ranks: Ranks, loaded: Loaded | None) -> t
     saved = loaded.state["order"] if loaded else None
     if saved and asked.batch_size is None and asked.accumulate is None:
         return int(saved["batch_size"]), int(saved["step_size"])
-    micro = first_known(asked.batch_size, saved and saved["batch_size"], task.DEFAULTS.batch_size)
-    accumulate = asked.accumulate or (1 if not saved else max(1, saved["step_size"] // (micro * ranks.world_size)))
+    micro = first_known(asked.batch_size, saved and saved["batch_size"], usual[0])
+    accumulate = asked.accumulate or (
+        usual[1] if not saved else max(1, saved["step_size"] // (micro * ranks.world_size))
+    )
     return micro, micro * accumulate * ranks.world_size

@@ -77,14 +77,22 @@ def from_namespace(args: argparse.Namespace) -> Options:
 def _add_training(group: argparse._ArgumentGroup, defaults: Defaults) -> None:
     group.add_argument("--epochs", type=positive, default=defaults.epochs, metavar="N")
     group.add_argument(
-        "--batch-size", type=positive, metavar="N", help=f"samples a micro-batch (default {defaults.batch_size})"
+        "--batch-size", type=positive, metavar="N", help=f"samples a micro-batch ({_usual(defaults, 0)})"
     )
-    group.add_argument("--accumulate", type=positive, metavar="K", help="micro-batches an optimizer step (default 1)")
+    group.add_argument(
+        "--accumulate", type=positive, metavar="K", help=f"micro-batches an optimizer step ({_usual(defaults, 1)})"
+    )
     group.add_argument("--seed", type=whole, metavar="N", help=f"default {DEFAULT_SEED}")
     group.add_argument("--workers", type=whole, default=0, metavar="N", help="data loading processes (default 0)")
     group.add_argument(
         "--stop-after", type=whole, default=0, metavar="STEPS", help="save and end after this many steps"
     )
+
+
+def _usual(defaults: Defaults, place: int) -> str:
+    """The default of a batch size (place 0) or an accumulation (1) in words, on every device."""
+    others = "".join(f", {device} {sizes[place]}" for device, sizes in defaults.on_device.items())
+    return f"default {defaults.sizes('')[place]}{others}"
 
 
 def _add_optimizer(group: argparse._ArgumentGroup, defaults: Defaults) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 TASKS: dict[str, str] = {
     # name on the command line: "module:attribute" of a class that follows Task
     "cifar": "trainer.tasks.cifar:Cifar",
+    "gsdiff": "trainer.tasks.gsdiff:Gsdiff",
     "twotower": "trainer.tasks.twotower:TwoTowerTask",
 }
 
@@ -36,6 +37,9 @@ class Defaults:
 
     epochs: int = 30
     batch_size: int = 128
+    accumulate: int = 1
+    on_device: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Batch size and accumulation of those types of device for which others than these two are known to be better."""
     optimizer: str = "adamw"
     lr: float | None = None
     """None: the optimizer's own default."""
@@ -45,6 +49,10 @@ class Defaults:
     """Whether a smaller last step of an epoch is left out: a contrastive loss is another one with fewer negatives."""
     better: Mapping[str, str] = field(default_factory=lambda: {"val_loss": "min"})
     """The metric of :meth:`Task.evaluate` that names the best checkpoint, and whether ``min`` or ``max`` is better."""
+
+    def sizes(self, device: str) -> tuple[int, int]:
+        """Samples of a micro-batch, and micro-batches of a step, on this type of device."""
+        return self.on_device.get(device, (self.batch_size, self.accumulate))
 
 
 @dataclass(frozen=True)
