@@ -109,7 +109,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("dev", 4, _device, needs=44),
     Column("epoch", 9 + 5, _epoch, needs=50, grows=2, widest=40),
     Column("loss", 9, _loss, needs=32, align="right"),
-    Column("trend", 8, _trend, needs=92, grows=2, widest=40),
+    Column("trend", 6, _trend, needs=80, grows=2, widest=40),
     Column("step/s", 6, _speed, needs=78, align="right"),
     Column("eta", 7, _eta, needs=66, align="right"),
 )

@@ -1,0 +1,69 @@
+"""Draw the screen with made-up runs and save it as SVG: the pictures of the README.
+
+    python scripts/picture.py docs/pictures
+
+Nothing is started and no terminal is needed. The runs are those of the tests, so a picture shows what is tested.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FONT_FACES = re.compile(r"@font-face\s*\{[^}]*\}\s*")
+MONOSPACE = "'SF Mono', Menlo, 'DejaVu Sans Mono', Consolas, monospace"
+SETTLE_SECONDS = 0.6
+
+
+async def picture(path: Path, size: tuple[int, int], opening: str | None, keys: tuple[str, ...]) -> None:
+    """Open the screen, press keys, save what is seen."""
+    from mpstui.ui.app import MpstuiApp
+    from mpstui.ui.theme import OWN_THEME
+    from tests.ui import fakes
+
+    app = MpstuiApp(fakes.world(fakes.several()).services, opening=opening, theme=OWN_THEME)
+    async with app.run_test(size=size) as pilot:
+        while app.board.snapshots is None:
+            await pilot.pause(0.02)
+        await pilot.pause(SETTLE_SECONDS)
+        await pilot.press(*keys)
+        await pilot.pause(SETTLE_SECONDS)
+        path.write_text(own_fonts(app.export_screenshot(title="mpstui")), encoding="utf-8")
+
+
+def own_fonts(svg: str) -> str:
+    """The picture with the reader's own monospace font instead of one from a server."""
+    return (
+        FONT_FACES.sub("", svg).replace("Fira Code", "mono").replace("font-family: mono", f"font-family: {MONOSPACE}")
+    )
+
+
+def main() -> None:
+    """Draw all pictures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="where the pictures go")
+    folder: Path = parser.parse_args().folder
+    folder.mkdir(parents=True, exist_ok=True)
+    sys.path.insert(0, str(ROOT))
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    from tests.ui import fakes
+
+    running, failed = fakes.running().run, fakes.failed().run
+    for name, size, opening, keys in (
+        ("runs", (110, 30), None, ("down",)),
+        ("run", (124, 38), running, ()),
+        ("failed", (100, 28), failed, ("e",)),
+        ("launch", (110, 22), None, ("n", "enter")),
+    ):
+        asyncio.run(picture(folder / f"{name}.svg", size, opening, keys))
+
+
+if __name__ == "__main__":
+    main()
