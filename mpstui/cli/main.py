@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "diagnose": ("diagnose", "explain a crash: causes, evidence, remedies"),
     "profiles": ("profiles", "list, show, check and save launch profiles"),
     "doctor": ("doctor", "check this machine: devices, torch, memory, limits"),
+    "bench": ("bench", "measure CPU, device, bf16 and compile on this machine"),
     "demo": ("demo", "launch the quick-start profile and open its screen"),
 }
 USAGE_EXIT = 2
