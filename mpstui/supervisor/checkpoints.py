@@ -6,8 +6,8 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ..wire.records import LaunchTemplate
 from ..wire.rundir import RunDir
@@ -20,8 +20,7 @@ _ZIP_END_SEARCH_BYTES = 22 + 65535
 """The end record has 22 bytes and may be followed by a comment of at most 65535 (PKWARE appnote 4.3.16)."""
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """One checkpoint; a folder counts as one, with its newest file's time and the sum of its sizes."""
 
     path: Path

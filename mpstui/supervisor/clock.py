@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Clock:
+class Clock(NamedTuple):
     """Two clocks. Only differences of ``monotonic`` decide anything: a wall clock set back by an hour stops nothing."""
 
     wall: Callable[[], float] = time.time

@@ -40,7 +40,7 @@ def conclude(
         requested_by=asked.by if asked else None,
         action=asked.action if asked else None,
         started=started,
-        rusage=ending.rusage,
+        rusage=dict(ending.rusage),
         survivors=sorted(survivors),
         unknown=ending.unknown,
         evidence=notes,

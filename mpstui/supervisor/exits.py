@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import select
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class Ending:
+class Ending(NamedTuple):
     """Exit code or signal; neither when nobody who could know was there."""
 
     code: int | None = None
     signal: int | None = None
     core: bool = False
-    rusage: dict[str, float] = field(default_factory=dict)
+    rusage: Mapping[str, float] = MappingProxyType({})
 
     @property
     def unknown(self) -> bool:

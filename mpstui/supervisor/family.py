@@ -10,16 +10,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ..wire.processes import Process, ProcessIdentity, ProcessTable, descendants
 
 _SUPERVISOR = b"supervisor/__main__.py"
 
 
-@dataclass(frozen=True)
-class Family:
+class Family(NamedTuple):
     """The trainer and the living others, none of them twice."""
 
     leader: ProcessIdentity | None

@@ -7,8 +7,8 @@ import errno
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from ..wire import atomic, records, requests
 from ..wire.records import Ack, ExitRecord, Request, Status
@@ -20,8 +20,7 @@ FIRST_RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 30.0
 
 
-@dataclass(frozen=True)
-class Pending:
+class Pending(NamedTuple):
     """One write that did not get through yet."""
 
     key: str

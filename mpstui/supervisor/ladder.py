@@ -6,8 +6,8 @@ Time comes in as a number, what is alive as a :class:`Sight`; out come the moves
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 from ..wire.records import StopRule
 
@@ -35,8 +35,7 @@ class Move(Enum):
     KILL = "kill"
 
 
-@dataclass(frozen=True)
-class Sight:
+class Sight(NamedTuple):
     """What is still there."""
 
     leader: bool
@@ -52,8 +51,7 @@ class Sight:
         return not self.leader and not self.others
 
 
-@dataclass(frozen=True)
-class Ladder:
+class Ladder(NamedTuple):
     """One climb. ``began``, ``since`` and the others are monotonic seconds."""
 
     rule: StopRule
@@ -90,7 +88,7 @@ def escalate(ladder: Ladder, now: float) -> Climb:
     """Somebody wants it now; on a ladder that kills already this changes nothing."""
     if ladder.rung in (Rung.KILLING, Rung.GONE):
         return ladder, ()
-    return _kill(replace(ladder, rung=Rung.KILLING, since=now), now)
+    return _kill(ladder._replace(rung=Rung.KILLING, since=now), now)
 
 
 def advance(ladder: Ladder, sight: Sight, now: float) -> Climb:
@@ -98,9 +96,9 @@ def advance(ladder: Ladder, sight: Sight, now: float) -> Climb:
     if ladder.rung is Rung.GONE:
         return ladder, ()
     if sight.gone:
-        return replace(ladder, rung=Rung.GONE, since=now), ()
+        return ladder._replace(rung=Rung.GONE, since=now), ()
     if not sight.leader and ladder.leader_gone is None:
-        ladder = replace(ladder, leader_gone=now)
+        ladder = ladder._replace(leader_gone=now)
     if ladder.rung is Rung.ASKED:
         return _advance_asked(ladder, sight, now)
     if ladder.rung is Rung.KILLING:
@@ -116,16 +114,16 @@ def _advance_asked(ladder: Ladder, sight: Sight, now: float) -> Climb:
         patient = waited < ladder.rule.grace_seconds or (sight.saving and waited < ladder.rule.saving_cap_seconds)
     if patient:
         return ladder, ()
-    return _kill(replace(ladder, rung=Rung.KILLING, since=now), now)
+    return _kill(ladder._replace(rung=Rung.KILLING, since=now), now)
 
 
 def _advance_killing(ladder: Ladder, now: float) -> Climb:
     if now - ladder.since >= GIVE_UP_SECONDS:
-        return replace(ladder, rung=Rung.STUCK, since=now), ()
+        return ladder._replace(rung=Rung.STUCK, since=now), ()
     if ladder.last_kill is None or now - ladder.last_kill >= KILL_AGAIN_SECONDS:
         return _kill(ladder, now)
     return ladder, ()
 
 
 def _kill(ladder: Ladder, now: float) -> Climb:
-    return replace(ladder, last_kill=now), (Move.KILL,)
+    return ladder._replace(last_kill=now), (Move.KILL,)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..wire import atomic, locks, records
 from ..wire.jsontext import UnreadableRecord
@@ -24,8 +23,7 @@ from .machine import Machine
 from .spawn import CannotCompose, Command
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """An attempt that is wanted."""
 
     number: int
@@ -141,8 +139,7 @@ def _last_device(run: RunDir, attempt: int) -> str | None:
     return last.device if last else None
 
 
-@dataclass(frozen=True)
-class SpawnFailed:
+class SpawnFailed(NamedTuple):
     """The program could not be started."""
 
     text: str

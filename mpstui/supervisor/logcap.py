@@ -11,9 +11,8 @@ import fcntl
 import os
 import struct
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 HEAD_BYTES = 64 * 1024
 """The beginning stays: it says what was started and with which settings."""
@@ -25,8 +24,7 @@ _F_PUNCHHOLE = 99
 """fcntl(2) on macOS 10.13 and later, struct fpunchhole_t; not verified on a Mac."""
 
 
-@dataclass(frozen=True)
-class Hole:
+class Hole(NamedTuple):
     """Bytes ``start`` to ``end`` that are to be given back."""
 
     start: int

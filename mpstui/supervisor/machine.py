@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..wire.processes import ProcessTable, boot_id, system_process_table
 from .clock import Clock
 from .signals import Signaller, SystemSignaller
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(NamedTuple):
     """Clocks, the process table, signals and this boot's id."""
 
     clock: Clock
     table: ProcessTable
     signaller: Signaller
-    boot_id: str = field(default_factory=boot_id)
+    boot_id: str
 
 
 def this_machine() -> Machine:
     """The machine this runs on."""
     table = system_process_table()
-    return Machine(Clock(), table, SystemSignaller(table))
+    return Machine(Clock(), table, SystemSignaller(table), boot_id())

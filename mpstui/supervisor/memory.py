@@ -6,8 +6,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from .clock import Clock
 
@@ -21,8 +21,7 @@ WIRED_LEAK_BYTES = 4 << 30
 """Wired memory that a killed training left behind on macOS: starting the next one on top ends in a panic."""
 
 
-@dataclass(frozen=True)
-class MachineMemory:
+class MachineMemory(NamedTuple):
     """Bytes; None where the system does not say."""
 
     available: int | None = None
@@ -30,8 +29,7 @@ class MachineMemory:
     """macOS: memory that can be neither paged out nor compressed."""
 
 
-@dataclass(frozen=True)
-class Release:
+class Release(NamedTuple):
     """Whether the next attempt may start: yes, not yet, or better not."""
 
     ready: bool

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..wire.records import ExitRecord, RestartRule
 
 HOUR_SECONDS = 3600.0
 
 
-@dataclass(frozen=True)
-class Crash:
+class Crash(NamedTuple):
     """What the policy looks at."""
 
     exit: ExitRecord
@@ -22,8 +20,7 @@ class Crash:
     """A checkpoint was written during this attempt: progress, where no steps are reported."""
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     """What happens next and the sentence that says why."""
 
     again: bool

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from ..wire import locks, queues, records
 from ..wire.jsontext import UnreadableRecord
@@ -36,8 +37,7 @@ def left(queue: Queue, run: str) -> Queue:
     return replace(queue, order=[name for name in queue.order if name != run])
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(NamedTuple):
     """What came of asking."""
 
     go: bool

@@ -6,8 +6,8 @@ import contextlib
 import os
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ..wire.records import LaunchTemplate
 from ..wire.rundir import RunDir
@@ -19,8 +19,7 @@ class CannotCompose(Exception):
     """The template does not say how this is done; the text says what is missing."""
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """One attempt's command line, complete."""
 
     argv: tuple[str, ...]

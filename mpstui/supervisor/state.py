@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..wire.processes import ProcessIdentity
 from ..wire.records import ExitRecord, Request, Spec, Status
@@ -22,8 +21,7 @@ from .queue import Turnstile
 from .saving import SavingWatch
 
 
-@dataclass(frozen=True)
-class Upcoming:
+class Upcoming(NamedTuple):
     """An attempt that is wanted and the monotonic moment from which it may start."""
 
     plan: Plan

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from ..wire import locks, records
 from ..wire.jsontext import UnreadableRecord
@@ -27,8 +27,7 @@ class Duty(Enum):
     """It ended; only requests can bring new work."""
 
 
-@dataclass(frozen=True)
-class Witnesses:
+class Witnesses(NamedTuple):
     """What is left of the newest attempt."""
 
     attempt: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -55,7 +54,7 @@ def test_it_kills_when_the_grace_is_over_and_not_before() -> None:
 def test_saving_extends_the_grace_up_to_its_cap() -> None:
     assert advance(start(), SAVES, 399.9)[0].rung is Rung.ASKED
     assert advance(start(), SAVES, 400.0)[1] == (Move.KILL,)
-    assert advance(start(), replace(SAVES, saving=False), 140.0)[1] == (Move.KILL,)
+    assert advance(start(), SAVES._replace(saving=False), 140.0)[1] == (Move.KILL,)
 
 
 def test_heirs_get_the_time_that_workers_need_to_notice() -> None:

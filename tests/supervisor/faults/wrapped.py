@@ -11,7 +11,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +136,7 @@ def set_clock_back(seconds: float) -> None:
     def wall() -> float:
         return time.time() - (seconds if time.monotonic() - begun > 2.0 else 0.0)
 
-    put(main, this_machine=lambda: replace(real(), clock=Clock(wall=wall)))
+    put(main, this_machine=lambda: real()._replace(clock=Clock(wall=wall)))
 
 
 if __name__ == "__main__":
