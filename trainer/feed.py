@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -73,4 +74,11 @@ def _loader(task: Task, keys: _Keys, workers: int) -> DataLoader[Any]:
         num_workers=workers,
         persistent_workers=True,
         multiprocessing_context="spawn",
+        worker_init_fn=_leave_signals_to_the_parent,
     )
+
+
+def _leave_signals_to_the_parent(worker: int) -> None:
+    """A stop reaches the whole process group; a worker that died of it would take the last checkpoint with it."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)

@@ -20,6 +20,7 @@ from .options import Options
 from .tasks import Task
 
 _SETUP_SECONDS = 180.0
+_COMPILING_SECONDS = 900.0
 _RESUME_REMEDY = "use the options it was trained with, or leave --resume out"
 
 
@@ -125,7 +126,8 @@ def _introduce(job: Job) -> None:
     for line in _introduction(job):
         job.reports.say(line)
     facts = {"device": job.device.reading(job.precision.name), "data": job.task.data}
-    job.reports.phase("setup", job.progress, expect_next_in=_SETUP_SECONDS, **facts)
+    patience = _COMPILING_SECONDS if job.network.compiled else _SETUP_SECONDS
+    job.reports.phase("setup", job.progress, expect_next_in=patience, **facts)
     job.reports.reporter.beat(now=True)
 
 

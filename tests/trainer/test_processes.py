@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -35,7 +36,12 @@ def _started(tmp_path: Path, *arguments: str, fault: str | None = None) -> tuple
     run = RunDir(tmp_path)
     run.requests.mkdir()
     child = subprocess.Popen(
-        command(*arguments), env=environment(tmp_path, fault=fault), cwd=tmp_path, stdout=subprocess.PIPE, text=True
+        command(*arguments),
+        env=environment(tmp_path, fault=fault),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     wait_until(lambda: _beat(run).get("step", 0) > 2, timeout=STARTUP_SECONDS, what="the third step")
     return child, run
@@ -67,6 +73,14 @@ def test_a_training_beats_answers_saves_and_ends_with_0_when_asked(tmp_path: Pat
     stopped_at = next(line for line in printed.splitlines() if "stopping at step" in line).split()[4]
     assert max(run.checkpoints.glob("step-*.pt")).name == f"step-{int(stopped_at):08d}.pt"
     assert _beat(run)["phase"] != "done"
+
+
+def test_a_stop_that_reaches_the_data_workers_too_is_survived_until_all_is_saved(tmp_path: Path) -> None:
+    child, _ = _started(tmp_path, *ENDLESS, "--workers", "1")
+    os.killpg(child.pid, signal.SIGTERM)
+    printed, _ = child.communicate(timeout=30)
+    assert child.returncode == 0, printed
+    assert "stopped: the checkpoint is saved" in printed
 
 
 def test_two_ranks_beat_each_for_itself_and_stop_together(tmp_path: Path) -> None:
