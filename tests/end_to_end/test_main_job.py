@@ -11,7 +11,6 @@ import pytest
 
 from tests.end_to_end.conftest import CommandLine
 from tests.terminal import Terminal
-from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.torch]
 
@@ -86,19 +85,19 @@ def test_the_screen_may_die_and_the_run_goes_on(mpstui: CommandLine, tiny: Path)
     assert before["state"] == "running"
     mpstui.wait_step(run, before["step"] + 5)
     with screen(mpstui) as second:
-        second.wait_text("tiny", "running")
+        second.wait_text("tiny", "training")
 
 
 def test_the_screen_acts_on_a_real_training(mpstui: CommandLine, tiny: Path) -> None:
     run = mpstui.launch(str(tiny))
     mpstui.wait_step(run, 5)
     with screen(mpstui) as terminal:
-        terminal.wait_text("tiny", "running")
+        terminal.wait_text("tiny", "training")
         terminal.press("enter")
-        terminal.wait_text("cpu")
-        terminal.press("c")
+        terminal.wait_text("attempt 1", "memory")
+        terminal.press("x")
         terminal.wait_text("nothing to free")
         terminal.press("s")
-        wait_until(lambda: mpstui.show(run)["state"] in {"stopping", "stopped"}, what="the stop")
-        terminal.wait_text("stopped", timeout=40)
-    assert mpstui.show(run)["exit"]["code"] == 0
+        ended = mpstui.wait_state(run, "stopped")
+        terminal.wait_text("■ stopped", timeout=40)
+    assert ended["exit"]["code"] == 0

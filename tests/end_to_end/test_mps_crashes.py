@@ -1,0 +1,89 @@
+"""Every way MPS breaks a training, end to end on any machine, through the stand-in for the device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.conftest import STANDIN, CommandLine
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.end_to_end, pytest.mark.torch]
+
+PROFILE = """
+name = "on mps"
+command = ["{{python}}", "-P", "-m", "trainer", "cifar"]
+device = "mps"
+[env]
+PYTHONPATH = "{standin}"
+MPSTUI_STANDIN = "{fault}"
+[args]
+model = "tiny"
+limit = 512
+epochs = 200
+batch-size = 32
+save-steps = 4
+save-every = 0
+eval-every = 200
+compile = "off"
+precision = "fp32"
+[resume]
+args = ["--resume", "{{checkpoint}}"]
+checkpoints = "checkpoints/*.pt"
+[device_args]
+cpu = ["--device", "cpu"]
+mps = ["--device", "mps"]
+"""
+
+
+def launch(mpstui: CommandLine, fault: str = "") -> str:
+    path: Path = mpstui.cwd / "mps.toml"
+    path.write_text(PROFILE.format(standin=STANDIN, fault=fault))
+    return mpstui.launch(str(path))
+
+
+def test_clearing_the_cache_is_answered_with_bytes_by_the_trainer(mpstui: CommandLine) -> None:
+    run = launch(mpstui)
+    shown = mpstui.wait_step(run, 3)
+    assert shown["device"] == "mps"
+    answer = mpstui.json("clear-cache", run)
+    assert answer["ok"]
+    assert answer["before"] - answer["after"] == answer["freed"] > 0
+
+
+def test_out_of_memory_is_named_and_the_flip_to_the_cpu_continues_the_run(mpstui: CommandLine) -> None:
+    run = launch(mpstui, "oom@7")
+    failed = mpstui.wait_state(run, "failed", timeout=90)
+    assert failed["exit"]["cause"] == "mps_oom"
+    assert failed["diagnosis"]["findings"][0]["id"] == "mps_oom"
+    assert failed["diagnosis"]["findings"][0]["restart_on_cpu_helps"] is True
+    restarted = mpstui.call("restart", run, "--device", "cpu")
+    assert restarted.returncode == 0, restarted.stderr
+    again = mpstui.wait_step(run, 12)
+    assert (again["device"], again["attempt"]) == ("cpu", 2)
+    assert "resumed from" in mpstui.call("logs", run).stdout
+
+
+def test_a_metal_assertion_is_told_apart_from_a_kill(mpstui: CommandLine) -> None:
+    run = launch(mpstui, "abort@6")
+    ended = mpstui.wait_state(run, "failed", "killed", timeout=90)
+    assert ended["exit"]["signal"] == 6
+    assert ended["exit"]["cause"] == "mps_assert_ndarray"
+    assert ended["exit"]["requested_by"] is None
+
+
+def test_nan_stops_before_it_reaches_the_weights(mpstui: CommandLine) -> None:
+    run = launch(mpstui, "nan@6")
+    ended = mpstui.wait_state(run, "failed", timeout=90)
+    assert ended["exit"]["code"] == 1
+    assert ended["diagnosis"]["findings"][0]["id"] == "nan_loss"
+
+
+def test_a_hung_device_can_still_be_killed(mpstui: CommandLine) -> None:
+    run = launch(mpstui, "hang@6")
+    wait_until(lambda: (mpstui.show(run)["step"] or 0) >= 4, timeout=90, what="the last steps before the hang")
+    assert mpstui.call("kill", run).returncode == 0
+    ended = mpstui.wait_state(run, "killed")
+    assert ended["exit"]["signal"] == 9
+    assert ended["exit"]["requested_by"]
