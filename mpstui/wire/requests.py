@@ -42,7 +42,7 @@ def submit(run: RunDir, request: Request) -> Request:
 
 
 def unanswered(run: RunDir) -> Iterator[Request]:
-    """Requests without an answer, oldest first; an unreadable one is passed over and left where it is."""
+    """Requests without an answer, oldest first; an unreadable or misnamed one is passed over and left where it is."""
     try:
         names = sorted(entry.name for entry in run.requests.iterdir())
     except OSError:
@@ -57,7 +57,7 @@ def unanswered(run: RunDir) -> Iterator[Request]:
             found = records.read(Request, run.requests / name)
         except (UnreadableRecord, OSError):
             continue
-        if found is not None:
+        if found is not None and found.id == name[: -len(".json")]:
             yield found
 
 
