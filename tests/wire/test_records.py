@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpstui.wire import heartbeat, records, requests, rundir, secrets
+from mpstui.wire import atomic, heartbeat, records, requests, rundir, secrets
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, Heartbeat, MemoryReading
 from mpstui.wire.jsontext import UnreadableRecord
 from mpstui.wire.records import Ack, ExitRecord, LaunchTemplate, NewerSchema, RestartRule, Spec, Status, Variant
