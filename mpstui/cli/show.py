@@ -52,7 +52,7 @@ def _lines(snapshot: RunSnapshot) -> Iterator[tuple[str, str]]:
     yield "loss", shown.number(snapshot.loss) if snapshot.loss_is_finite else "not finite"
     for name, view in snapshot.series.items():
         yield name, f"{view.count} points, first {shown.number(view.first)}, last {shown.number(view.last)}"
-    for checkpoint in snapshot.checkpoints[-3:]:
+    for checkpoint in snapshot.checkpoints[:3]:
         yield "checkpoint", f"{checkpoint.path.name}, {shown.size(checkpoint.size_bytes)}"
     for one in snapshot.events[-_EVENTS:]:
         yield shown.moment_of_day(one.time, time.time()), one.text or one.event

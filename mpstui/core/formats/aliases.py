@@ -6,6 +6,7 @@ Names are compared in lower case. What the table does not hold is judged by `nam
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from .assemble import series_name
@@ -133,7 +134,7 @@ def _counters(flat: Mapping[str, object], fields: Mapping[str, str | None]) -> C
 
 def _keep(found: dict[str, Number], field: str, value: object) -> None:
     number = as_number(value)
-    if number is not None and number == number and number >= 0 and field not in found:
+    if number is not None and 0 <= number < math.inf and field not in found:
         found[field] = int(number) if field != EPOCH and number == int(number) else number
 
 

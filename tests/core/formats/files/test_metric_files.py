@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.formats import detect, read_log, read_metrics
+from mpstui.core.formats.aliases import read_record
 from mpstui.core.formats.files.tensorboard import masked_crc32c
 
 
@@ -211,3 +212,9 @@ def record(data: bytes) -> bytes:
 def test_the_checksum_is_the_published_one() -> None:
     unmasked = (masked_crc32c(b"123456789") - 0xA282EAD8) & 0xFFFFFFFF
     assert ((unmasked >> 17) | (unmasked << 15)) & 0xFFFFFFFF == 0xE3069283
+
+
+def test_an_infinite_count_is_unknown() -> None:
+    reading = read_record({"step": float("inf"), "epoch": float("nan"), "loss": 0.5}, "test")
+    assert reading is not None
+    assert (reading.counters.step, reading.counters.epoch) == (None, None)
