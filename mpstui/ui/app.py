@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from .services import Services
 
 
+_PAINT_SECONDS = 0.03
+
+
 class MpstuiApp(App[None]):
     """See ``screens/`` for what it shows and ``pumps.py`` for what it runs."""
 
@@ -66,10 +69,10 @@ class MpstuiApp(App[None]):
             watched = self._terminal
             watched.end_on_signals(self.exit)
             TerminalWatch(self.post_message, watched.gone, watched.overdue, watched.die).start()
-        self.call_after_refresh(self._start_pumps)
+        self.set_timer(_PAINT_SECONDS, self._start_pumps)
 
     def _start_pumps(self) -> None:
-        """After the first paint: reading must not hold it up."""
+        """After the first paint: importing what reads would take the interpreter from what writes to the terminal."""
         for pump in (self._runs, self._system, self.courier):
             pump.start()
 
