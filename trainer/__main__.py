@@ -37,7 +37,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one task; 0: finished or stopped on request, 1: the training failed, 2: used wrongly."""
-    control = Control().install()
+    control = Control(os.environ).install()
     _yield_idle_threads(os.environ)
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:

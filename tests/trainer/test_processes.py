@@ -83,18 +83,29 @@ def test_a_stop_that_reaches_the_data_workers_too_is_survived_until_all_is_saved
     assert "stopped: the checkpoint is saved" in printed
 
 
-def test_two_ranks_beat_each_for_itself_and_stop_together(tmp_path: Path) -> None:
+def test_two_ranks_beat_each_for_itself_and_a_stop_saves_although_torchrun_passes_it_on(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
-    port = "--rdzv-endpoint=localhost:0"
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d", port]
-    inner = ["-m", "trainer", "cifar", *TINY, "--limit", "64", "--epochs", "2", "--stop-after", "5"]
-    done = completed([*launcher, *inner], environment(tmp_path), tmp_path)
-    assert done.returncode == 0, done.stderr
+    where = "--rdzv-endpoint=localhost:0"
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d", where]
+    child = subprocess.Popen(
+        [*launcher, "-m", "trainer", "cifar", *TINY, *ENDLESS],
+        env=environment(tmp_path),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    wait_until(lambda: all(_beat(run, rank).get("step", 0) > 1 for rank in (0, 1)), timeout=STARTUP_SECONDS)
     beats = [_beat(run, rank) for rank in (0, 1)]
     assert [(beat["rank"], beat["world_size"]) for beat in beats] == [(0, 2), (1, 2)]
     assert beats[0]["pid"] != beats[1]["pid"]
-    assert "32 samples a step (micro-batch 16)" in done.stdout
-    assert [path.name for path in run.checkpoints.glob("step-*.pt")]
+    os.killpg(child.pid, signal.SIGTERM)
+    printed, _ = child.communicate(timeout=30)
+    assert "32 samples a step (micro-batch 16)" in printed
+    assert "stopped: the checkpoint is saved" in printed
+    stopped_at = next(line for line in printed.splitlines() if "stopping at step" in line).split()[4]
+    assert max(run.checkpoints.glob("step-*.pt")).name == f"step-{int(stopped_at):08d}.pt"
 
 
 def test_a_stand_in_for_mps_is_trained_on_and_its_cache_cleared(tmp_path: Path) -> None:
@@ -146,7 +157,7 @@ def test_a_training_that_hangs_can_only_be_killed(tmp_path: Path) -> None:
     wait_until(lambda: _hangs(run, child), timeout=STARTUP_SECONDS, what="the third step")
     child.send_signal(signal.SIGTERM)
     with pytest.raises(subprocess.TimeoutExpired):
-        child.wait(1)
+        child.wait(2)
     child.send_signal(signal.SIGTERM)
     assert child.wait(10) == 128 + signal.SIGTERM
 
