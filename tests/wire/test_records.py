@@ -95,9 +95,8 @@ def test_requests_are_handed_out_in_order_until_they_are_answered(tmp_path: Path
     late = requests.submit(run, requests.new_request("stop", 1, 20.0))
     early = requests.submit(run, requests.new_request("kill", 1, 10.0, by="me", options={"a": 1}))
     (run.requests / "0-torn.json").write_text("{")
-    (run.requests / "0-other.json").write_text(
-        '{"id": "../escape", "action": "kill", "attempt": 1, "by": "", "time": 1}'
-    )
+    stray = requests.new_request("kill", 1, 5.0).to_json() | {"id": "../escape"}
+    atomic.write_json(run.requests / "0-other.json", stray)
     assert [item.id for item in requests.unanswered(run)] == [early.id, late.id]
     assert requests.answer(run, Ack(early.id, True, "supervisor", 30.0, "done"))
     assert not requests.answer(run, Ack(early.id, False, "trainer", 31.0, "too late"))
