@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: run demo test lint types contracts unit setup clean bench faults pictures
+.PHONY: run demo test lint types contracts unit setup clean bench bench-train faults pictures
 
 run: setup
 	$(BIN)/mpstui
@@ -35,6 +35,22 @@ contracts: setup
 
 unit: setup
 	$(BIN)/python -m pytest
+
+# A thousand randomised accidents to real processes; SEED= repeats a run.
+faults: setup
+	$(BIN)/python -m tests.supervisor.faults --runs $(or $(RUNS),1000) $(if $(SEED),--seed $(SEED))
+
+# Ratios, measured in one run. HARNESS names a folder with peer_table.py, to stand beside other programs.
+bench: setup
+	$(BIN)/python -m tests.bench.following
+	$(if $(HARNESS),$(BIN)/python -m tests.bench.peers $(HARNESS) $(BENCH))
+
+bench-train: setup
+	$(BIN)/python -m tests.bench.train $(BENCH)
+
+# The README's pictures, drawn by the real screen.
+pictures: setup
+	$(BIN)/python scripts/picture.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
