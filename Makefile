@@ -50,7 +50,7 @@ bench-train: setup
 
 # The README's pictures, drawn by the real screen.
 pictures: setup
-	$(BIN)/python scripts/picture.py
+	$(BIN)/python scripts/picture.py docs/pictures
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

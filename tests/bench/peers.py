@@ -27,7 +27,7 @@ BARE, TOOLONG, LNAV = "textual bare", "toolong", "lnav"
 class Table:
     """Medians of one run: section, program, quantity."""
 
-    def __init__(self, results: dict[str, dict[str, dict[str, list[float]]]]) -> None:
+    def __init__(self, results: dict[str, dict[str, dict[str, list[float | None]]]]) -> None:
         self._results = results
 
     def of(self, section: str, program: str, quantity: str) -> float | None:
