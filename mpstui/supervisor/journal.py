@@ -72,8 +72,6 @@ class Journal:
         """Try again what is only in memory, less and less often."""
         if not self._pending or self._clock.monotonic() < self._retry_at:
             return
-        if not self.run.path.is_dir():
-            self._pending.clear()  # somebody deleted the run: there is nothing left to keep
         waiting, self._pending = self._pending, []
         for item in waiting:
             self._save(item.key, item.write)
@@ -108,6 +106,8 @@ class Journal:
 
     def _save(self, key: str, write: Callable[[], None]) -> None:
         self._pending = [item for item in self._pending if item.key != key]
+        if not self.run.path.is_dir():
+            return  # somebody deleted the run: a record in a new folder of that name would be a ghost
         try:
             write()
         except OSError as error:

@@ -53,7 +53,7 @@ class Supervisor:
             self._chores.do(boss.journal, boss.attempt.number)
             ending.watch(boss, boss.attempt)
         self._answer()
-        if boss.attempt is None:
+        if boss.attempt is None and boss.run.path.is_dir():
             starting.start_when_due(boss)
 
     def _tick_safely(self) -> None:
@@ -66,8 +66,10 @@ class Supervisor:
             self._last_failure = repr(error)
 
     def has_work(self) -> bool:
-        """Whether something lives, is due, or is written nowhere yet."""
+        """Whether something lives, is due, or is written nowhere yet. Of a deleted run only the living counts."""
         boss = self.state
+        if not boss.run.path.is_dir():
+            return boss.trainer_lives()
         busy = boss.attempt is not None or boss.upcoming is not None or boss.journal.pending
         return busy or boss.inbox.waiting()
 

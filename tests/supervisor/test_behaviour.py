@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from mpstui.supervisor.clock import Clock
 from mpstui.supervisor.journal import Journal
 from mpstui.wire import atomic, records
 from mpstui.wire.processes import ProcessIdentity
-from mpstui.wire.records import CauseRule, ExitRecord, LaunchTemplate, RestartRule, Status, Variant
+from mpstui.wire.records import CauseRule, ExitRecord, LaunchTemplate, QueueRule, RestartRule, Status, Variant
 
 from .kit import Run, alive, python, wait_for
 
@@ -204,3 +205,22 @@ def test_what_cannot_be_written_is_kept_and_written_later(make_run: MakeRun) -> 
     kept.append(journal.pending)
     assert kept == [True, True, False]
     assert run.wait_exit().code == 3
+
+
+def test_nobody_waits_for_a_run_whose_folder_was_deleted(make_run: MakeRun) -> None:
+    waiting = make_run("print('never')", queue=QueueRule(None, [{"run": make_run("pass").dir.run, "when": "ok"}]))
+    living = make_run("import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)")
+    waiting.start()
+    living.start()
+    supervisors = []
+    for run, phase in ((waiting, "queued"), (living, "running")):
+        found = run.wait_phase(phase).supervisor
+        assert found is not None
+        supervisors.append(ProcessIdentity(*found))
+        shutil.rmtree(run.dir.path)
+    wait_for(lambda: not alive(supervisors[0]), "the supervisor of a deleted run that waited")
+    assert alive(supervisors[1])
+    (living.home / "go").touch()
+    wait_for(lambda: not alive(supervisors[1]), "the supervisor of a deleted run that ran")
+    assert not waiting.dir.path.exists()
+    assert not living.dir.path.exists()
