@@ -1,0 +1,206 @@
+"""Both stages of structural graph diffusion: they learn what is there, nothing from noise, and go on exactly."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import pytest
+import torch
+
+from tests.trainer.building import points
+from tests.trainer.floor_plans import save, write_folder
+from trainer import options, tasks
+from trainer.__main__ import main
+from trainer.control import Control
+from trainer.data import synthetic_plans
+from trainer.data.plan_tensors import channels_of, corners_of, plans_of, symmetric, trimmed
+from trainer.data.plans import CORNERS, FEATURES, stacked
+from trainer.errors import UsageError
+from trainer.models import corner_diffusion as diffusion
+from trainer.models.corner_diffusion import CornerDenoiser
+from trainer.models.wall_prediction import WallPredictor
+from trainer.run import run
+
+TINY = ("--width", "32", "--layers", "2", "--heads", "2", "--batch-size", "16", "--accumulate", "1", "--device", "cpu")
+QUIET = ("--report-every", "1", "--samples", "2", "--sample-steps", "3")
+
+
+@pytest.fixture(autouse=True)
+def _signals_stay() -> Iterator[None]:
+    """``main`` takes over two signals; the test runner wants them back."""
+    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+
+
+def _train(*arguments: str, run_dir: Path) -> None:
+    parser = argparse.ArgumentParser()
+    task = tasks.find("gsdiff")
+    task.add_arguments(parser)
+    options.add_arguments(parser, task.DEFAULTS)
+    torch.set_num_threads(1)
+    args = parser.parse_args([*TINY, *QUIET, *arguments])
+    with mock.patch.dict(os.environ, {"MPSTUI_RUN_DIR": str(run_dir)}):
+        run("gsdiff", args, os.environ, Control())
+
+
+def _last(run_dir: Path, name: str) -> float:
+    value: float = points(run_dir, name)[-1][1]
+    return value
+
+
+def _batch(count: int = 4) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    corners, real, walls = stacked(synthetic_plans.generated(0, 1, count), range(count))
+    return torch.from_numpy(corners), torch.from_numpy(real), torch.from_numpy(walls)
+
+
+def test_noise_is_the_cosine_schedule_and_can_be_undone() -> None:
+    steps = torch.tensor([0, 250, 500, 1000])
+    share = diffusion.signal(steps)
+    assert share[0] > 0.999
+    assert share[2] == pytest.approx(0.494, abs=0.002)
+    assert share[3] <= 1e-4
+    clean, noise = torch.randn(2, 4, CORNERS, 10)
+    noisy = diffusion.noised(clean, noise, steps)
+    said = diffusion.velocity(clean, noise, steps)
+    assert torch.allclose(diffusion.cleaned(noisy, said, steps), clean, atol=1e-3)
+
+
+def test_padding_is_masked_as_far_as_the_noise_lets_it_be_known() -> None:
+    noisy = torch.zeros(2, 2, 10)
+    noisy[:, 0, -1], noisy[:, 1, -1] = 1.0, -1.0  # padding, corner
+    mask = diffusion.padding_mask(noisy, torch.tensor([10, 999]))[:, 0, 0]
+    assert mask[0, 0] < -20 < mask[0, 1]
+    assert torch.allclose(mask[1], torch.full((2,), 0.5).log(), atol=0.05)
+
+
+def test_a_perfect_model_samples_the_plan_it_means() -> None:
+    corners, real, _ = _batch(2)
+    clean = channels_of(corners, real)
+
+    class Perfect(torch.nn.Module):
+        def forward(self, noisy: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+            share = diffusion.signal(step)[:, None, None]
+            return (share.sqrt() * noisy - clean) / (1 - share).sqrt()
+
+    torch.manual_seed(0)
+    found = [
+        x
+        for x in diffusion.sampled(Perfect(), torch.randn_like(clean), 5, lambda: torch.randn_like(clean))
+        if x is not None
+    ]
+    places, here = corners_of(found[-1])
+    assert torch.equal(here, real)
+    assert torch.allclose(places, corners, atol=1e-3)
+
+
+@pytest.mark.parametrize("stage", [1, 2])
+def test_slots_have_no_order(stage: int) -> None:
+    corners, real, _ = _batch()
+    order = torch.randperm(CORNERS, generator=torch.Generator().manual_seed(1))
+    torch.manual_seed(0)
+    if stage == 1:
+        denoiser, step = CornerDenoiser(10, 32, 2, 2), torch.tensor([1, 300, 600, 999])
+        noisy = diffusion.noised(channels_of(corners, real), torch.randn(4, CORNERS, 10), step)
+        assert torch.allclose(denoiser(noisy, step)[:, order], denoiser(noisy[:, order], step), atol=1e-4)
+        return
+    predictor = WallPredictor(FEATURES, 32, 2, 2)
+    said, moved = predictor(corners, real)[1], predictor(corners[:, order], real[:, order])[1]
+    assert torch.allclose(said, said.mT, atol=1e-5)
+    assert torch.allclose(said[:, order][:, :, order], moved, atol=1e-4)
+
+
+def test_walls_do_not_depend_on_padding() -> None:
+    corners, real, walls = _batch()
+    torch.manual_seed(0)
+    predictor = WallPredictor(FEATURES, 32, 2, 2)
+    pairs = real[:, :, None] & real[:, None]
+    filled = torch.where(real[..., None], corners, torch.rand_like(corners))
+    first, other = (predictor(places, real)[1][pairs] for places in (corners, filled))
+    assert torch.allclose(first, other, atol=1e-4)
+    short = trimmed(corners, real, walls)
+    assert short[0].shape[1] == 16
+    few = short[1][:, :, None] & short[1][:, None]
+    assert torch.allclose(predictor(*short[:2])[1][few], first, atol=1e-4)
+
+
+def test_mirroring_and_turning_change_no_wall() -> None:
+    corners, real, walls = _batch(8)
+    turned = symmetric(corners, torch.Generator().manual_seed(0))
+    plans = plans_of(channels_of(turned, real), walls)
+    before, after = (torch.cdist(places[..., :2], places[..., :2]) for places in (corners, turned))
+    assert torch.allclose(before, after, atol=1e-5)
+    assert not torch.equal(corners, turned)
+    assert torch.equal(torch.from_numpy(plans[3].walls), walls[3])
+
+
+def test_stage_2_learns_walls_and_nothing_from_shuffled_ones(tmp_path: Path) -> None:
+    learning = ("--stage", "2", "--limit", "320", "--epochs", "3", "--lr", "4e-3", "--sample-every", "3")
+    _train(*learning, run_dir=tmp_path / "learnt")
+    _train(*learning, "--shuffle-labels", run_dir=tmp_path / "shuffled")
+    assert _last(tmp_path / "learnt", "val_wall_f1") > 0.7
+    assert _last(tmp_path / "shuffled", "val_wall_f1") < 0.1
+    assert _last(tmp_path / "learnt", "val_aligned") == 1
+    assert (tmp_path / "learnt" / "samples" / "plans-0003.png").is_file()
+
+
+@pytest.mark.parametrize("stage", ["1", "2"])
+def test_stopped_inside_an_epoch_and_resumed_equals_uninterrupted(tmp_path: Path, stage: str) -> None:
+    small = ("--stage", stage, "--limit", "48", "--epochs", "2", "--sample-every", "2", "--ema", "0.9")
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    _train(*small, run_dir=whole)
+    _train(*small, "--stop-after", "4", run_dir=parts)
+    _train(*small, "--resume", "latest", run_dir=parts)
+    for name in ("loss", "val_loss", "val_aligned"):
+        assert points(parts, name) == points(whole, name)
+    assert len(points(whole, "val_aligned")) == 1
+
+
+def test_stage_2_draws_from_the_newest_checkpoint_of_stage_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    data = ("--data", str(write_folder(tmp_path / "plans")))
+    _train(*data, "--epochs", "2", "--ema", "0.9", run_dir=first)
+    handed_over = ("--stage1-checkpoint", str(first / "checkpoints"))
+    _train(*data, "--stage", "2", "--epochs", "1", "--sample-every", "1", *handed_over, run_dir=second)
+    assert "drew 2 plans" in capsys.readouterr().out
+    assert "corners of stage 1" in (second / "samples" / "plans-0001.svg").read_text()
+    with pytest.raises(UsageError, match=r"--stage1-checkpoint: .* it is not of gsdiff --stage 1; name a checkpoint"):
+        _train("--stage", "2", "--stage1-checkpoint", str(second / "checkpoints"), run_dir=tmp_path)
+    with pytest.raises(UsageError, match="--stage1-checkpoint is for --stage 2"):
+        _train(*handed_over, run_dir=tmp_path)
+
+
+def test_a_bad_file_met_while_training_is_one_sentence_and_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_folder(tmp_path / "plans")
+    save(folder / "train" / "99.npy", {"edges": 1})
+    assert main(["gsdiff", *TINY, "--data", str(folder), "--out", str(tmp_path / "out")]) == 2
+    printed = capsys.readouterr().err.splitlines()
+    assert len(printed) == 1
+    assert "train/99.npy: the key corner_list_np_normalized_padding_withsemantics is missing; remove or" in printed[0]
+
+
+def test_check_data_counts_and_names_bad_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_folder(tmp_path / "plans")
+    command = ["gsdiff", "--data", str(folder), "--check-data"]
+    assert main(command) == 0
+    assert "train plans: 12\n  val plans: 4\n  test plans: 2\n" in capsys.readouterr().out
+    save(folder / "test" / "5.npy", {"edges": 1})
+    assert main(command) == 2
+    assert "problem: " + str(folder / "test" / "5.npy") in capsys.readouterr().out
+    assert main(["gsdiff", "--data", str(tmp_path), "--check-data"]) == 2
+
+
+def test_sizes_follow_the_device() -> None:
+    defaults = tasks.find("gsdiff").DEFAULTS
+    assert defaults.sizes("cuda") == (256, 8)
+    assert defaults.sizes("mps") == defaults.sizes("cpu") == (64, 4)

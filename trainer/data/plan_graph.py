@@ -1,0 +1,152 @@
+"""What a floor plan is as a drawing: the faces its walls enclose, and whether it could be built."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from .plans import PIXELS, Bits, Floats, Plan
+
+_ALIGNED_PIXELS = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Soundness:
+    """How sound one drawn plan is."""
+
+    closed: bool
+    """Every corner has walls, and every wall has two different faces at its sides: no loose end, no open room."""
+    crossing: float
+    """Share of the walls that cross another one."""
+    connected: bool
+    """All corners hang together."""
+
+    @property
+    def sound(self) -> bool:
+        """Closed, connected and planar."""
+        return self.closed and self.connected and self.crossing == 0
+
+
+def soundness(plan: Plan) -> Soundness:
+    """Judge one plan."""
+    places, walls = drawn(plan)
+    lines = segments(walls)
+    crossed = _crossed(places, lines)
+    found = traced(places, walls)
+    return Soundness(
+        closed=_closes(len(places), lines, found),
+        crossing=len(crossed) / len(lines) if lines else 0.0,
+        connected=_connected(walls),
+    )
+
+
+def measures(plans: Iterable[Plan]) -> dict[str, float]:
+    """Shares of plans that are closed, connected and sound, and of walls that cross, each from 0 to 1."""
+    found = [soundness(plan) for plan in plans]
+    return {
+        "closed": float(np.mean([each.closed for each in found])),
+        "connected": float(np.mean([each.connected for each in found])),
+        "crossing": float(np.mean([each.crossing for each in found])),
+        "sound": float(np.mean([each.sound for each in found])),
+    }
+
+
+def aligned(plan: Plan) -> float:
+    """Share of the corners that stand above or below one corner and beside another, as rooms with right angles do."""
+    places = plan.corners[plan.real, :2]
+    near = np.abs(places[:, None] - places[None]) * PIXELS < _ALIGNED_PIXELS
+    partners = near.sum(axis=1) > 1  # every corner is aligned with itself
+    return float(partners.all(axis=1).mean()) if len(places) else 0.0
+
+
+def drawn(plan: Plan) -> tuple[Floats, Bits]:
+    """Places (n, 2) and walls (n, n) of the corners there are."""
+    here = np.flatnonzero(plan.real)
+    return plan.corners[here, :2], plan.walls[np.ix_(here, here)]
+
+
+def segments(walls: Bits) -> list[tuple[int, int]]:
+    """Each wall once, as the numbers of its corners."""
+    return [(int(one), int(other)) for one, other in zip(*np.nonzero(np.triu(walls)), strict=True)]
+
+
+def traced(places: Floats, walls: Bits) -> list[list[int]]:
+    """The closed walks around every face, the outer ones included: always the next wall clockwise at a corner."""
+    around = {corner: _by_angle(corner, places, walls) for corner in range(len(places))}
+    left = {(one, other) for one in around for other in around[one]}
+    walks = []
+    while left:
+        start = one, other = min(left)
+        walk = []
+        while True:
+            left.discard((one, other))
+            walk.append(one)
+            turns = around[other]
+            one, other = other, turns[(turns.index(one) - 1) % len(turns)]
+            if (one, other) == start:
+                break
+        walks.append(walk)
+    return walks
+
+
+def rooms(places: Floats, walls: Bits) -> list[list[int]]:
+    """The faces that are enclosed, each as the numbers of its corners."""
+    return [walk for walk in traced(places, walls) if _signed_area(places[walk]) > 0]
+
+
+def _by_angle(corner: int, places: Floats, walls: Bits) -> list[int]:
+    def angle(other: int) -> float:
+        dx, dy = places[other] - places[corner]
+        return math.atan2(dy, dx)
+
+    return sorted((int(other) for other in np.flatnonzero(walls[corner])), key=angle)
+
+
+def _signed_area(outline: Floats) -> float:
+    x, y = outline[:, 0].astype(float), outline[:, 1].astype(float)
+    return float((x * np.roll(y, -1) - np.roll(x, -1) * y).sum() / 2)
+
+
+def _closes(corners: int, lines: list[tuple[int, int]], walks: list[list[int]]) -> bool:
+    if not lines or len({corner for line in lines for corner in line}) < corners:
+        return False
+    beside = {
+        (one, other): number
+        for number, walk in enumerate(walks)
+        for one, other in zip(walk, walk[1:] + walk[:1], strict=True)
+    }
+    return all(beside[one, other] != beside[other, one] for one, other in lines)
+
+
+def _crossed(places: Floats, lines: list[tuple[int, int]]) -> set[tuple[int, int]]:
+    crossed = set()
+    for one, other in combinations(lines, 2):
+        if not set(one) & set(other) and _cross(places[list(one)], places[list(other)]):
+            crossed |= {one, other}
+    return crossed
+
+
+def _cross(one: Floats, other: Floats) -> bool:
+    def side(line: Floats, point: Floats) -> float:
+        (ax, ay), (bx, by) = line.tolist()
+        x, y = point.tolist()
+        return float((bx - ax) * (y - ay) - (by - ay) * (x - ax))
+
+    apart = side(one, other[0]) * side(one, other[1]) < 0
+    return apart and side(other, one[0]) * side(other, one[1]) < 0
+
+
+def _connected(walls: Bits) -> bool:
+    if not len(walls):
+        return False
+    reached, edge = {0}, [0]
+    while edge:
+        for other in np.flatnonzero(walls[edge.pop()]):
+            if int(other) not in reached:
+                reached.add(int(other))
+                edge.append(int(other))
+    return len(reached) == len(walls)

@@ -1,0 +1,114 @@
+"""Stage 1 of structural graph diffusion: all corners of a plan out of noise, padding included.
+
+Noise follows the cosine schedule (Nichol and Dhariwal, 2021) over 1,000 steps. The network says the velocity (Salimans
+and Ho, 2022), bits are ±1 while they are noisy (Chen et al., 2023), sampling may leave steps out (Song et al., 2021).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import nn
+
+from .graph_attention import GraphLayer, on_half_the_heads, soft_mask, waves
+
+STEPS = 1000
+PLACE = slice(0, 2)
+PADDING = -1
+"""The channel that says padding (1) or corner (-1)."""
+_OFFSET = 0.008
+_LEAST_SIGNAL = 1e-4
+
+
+def signal(step: torch.Tensor) -> torch.Tensor:
+    """Share of the variance that is the plan's after a step (0 to STEPS), in float32, same shape."""
+    angle = (step.float() / STEPS + _OFFSET) / (1 + _OFFSET) * (math.pi / 2)
+    start = math.cos(_OFFSET / (1 + _OFFSET) * math.pi / 2) ** 2
+    return (angle.cos().square() / start).clamp(_LEAST_SIGNAL, 1 - 1e-6)
+
+
+def noised(clean: torch.Tensor, noise: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+    """Plans (batch, corners, channels) with the noise of their own steps (batch,)."""
+    share = signal(step)[:, None, None]
+    return share.sqrt() * clean + (1 - share).sqrt() * noise
+
+
+def velocity(clean: torch.Tensor, noise: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+    """What the network is to say about :func:`noised` of the same arguments."""
+    share = signal(step)[:, None, None]
+    return share.sqrt() * noise - (1 - share).sqrt() * clean
+
+
+def cleaned(noisy: torch.Tensor, velocity: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+    """The plans that a velocity means."""
+    share = signal(step)[:, None, None]
+    return share.sqrt() * noisy - (1 - share).sqrt() * velocity
+
+
+class CornerDenoiser(nn.Module):
+    """A transformer over noisy corner slots. Half the heads see every slot, since each may become a corner; the other
+    half see a slot as far as its noisy padding channel makes it probable that it is one.
+
+    Args:
+        channels: x, y, one bit for each kind of room, padding.
+    """
+
+    def __init__(self, channels: int, width: int, layers: int, heads: int) -> None:
+        super().__init__()
+        self._width, self._heads = width, heads
+        self.embed = nn.Linear(channels + waves(torch.zeros(2), 1, 2).numel(), width)
+        self.time = nn.Sequential(nn.Linear(width, width), nn.SiLU(), nn.Linear(width, width), nn.SiLU())
+        self.layers = nn.ModuleList(GraphLayer(width, heads, condition=width) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+        self.out = nn.Linear(width, channels)
+        # How often the task has validated this model: what numbers its drawings must survive a restart.
+        self.register_buffer("validations", torch.zeros((), dtype=torch.long))
+
+    def forward(self, noisy: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+        """Velocities (batch, corners, channels) of noisy plans of that shape at steps (batch,)."""
+        mask = on_half_the_heads(padding_mask(noisy, step), self._heads)
+        moment = self.time(waves(step[:, None].float(), 4.0, 4.0 * STEPS, self._width // 2))
+        tokens = self.embed(torch.cat([noisy, waves(noisy[..., PLACE], 0.02, 8.0)], dim=-1))
+        for layer in self.layers:
+            tokens = layer(tokens, mask, moment)
+        return self.out(self.norm(tokens)).float()  # type: ignore[no-any-return]
+
+
+def padding_mask(noisy: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+    """How probable each slot is a corner, as a mask (batch, 1, 1, corners).
+
+    Bayes' rule for a value ±1 behind Gaussian noise, both equally probable before: log-odds 2 sqrt(a) x / (1 - a).
+    """
+    share = signal(step)[:, None]
+    return soft_mask(-2 * share.sqrt() * noisy[..., PADDING] / (1 - share))[:, None, None]
+
+
+def sampled(
+    model: nn.Module, start: torch.Tensor, steps: int, noise: Callable[[], torch.Tensor]
+) -> Iterator[torch.Tensor | None]:
+    """Draw plans: from Gaussian noise of shape (batch, corners, channels) to clean ones, yielding None at each step.
+
+    Args:
+        steps: how many of the 1,000 are taken, evenly spread.
+        noise: makes further noise of the same shape, once a step (ancestral sampling).
+    """
+    noisy = start
+    moments = torch.linspace(STEPS, 0, steps + 1, device=start.device).round()
+    for now, then in itertools.pairwise(moments):
+        step = now.expand(len(start))
+        clean = cleaned(noisy, model(noisy, step), step)
+        noisy = _ancestral(noisy, clean.clamp(-1, 1), signal(now), signal(then), noise())
+        yield None
+    yield clean
+
+
+def _ancestral(
+    noisy: torch.Tensor, clean: torch.Tensor, now: torch.Tensor, then: torch.Tensor, noise: torch.Tensor
+) -> torch.Tensor:
+    """A draw of the plan at signal ``then`` from that at ``now`` (Song et al., equation 12, with the sigma of DDPM)."""
+    direction = (noisy - now.sqrt() * clean) / (1 - now).sqrt()
+    fresh = (1 - then) / (1 - now) * (1 - now / then)
+    return then.sqrt() * clean + (1 - then - fresh).clamp_min(0).sqrt() * direction + fresh.clamp_min(0).sqrt() * noise

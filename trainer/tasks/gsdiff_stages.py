@@ -1,0 +1,310 @@
+"""The two stages of structural graph diffusion: what each one's batches, losses and measures are."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from .. import checkpoint
+from ..data import plan_drawing, plan_graph
+from ..data.plan_tensors import CHANNELS, channels_of, chunks, corners_of, plans_of, trimmed
+from ..data.plans import CORNERS, FEATURES, Plan, Plans, stacked
+from ..device import Device
+from ..errors import UsageError
+from ..models import corner_diffusion as diffusion
+from ..models.corner_diffusion import CornerDenoiser
+from ..models.wall_prediction import PIXEL, WallPredictor
+from ..order import mixed
+from . import Batch, Loss
+
+_PADDING_WEIGHT = 0.1
+"""How much what is said about padding counts against what is said about a corner."""
+_PROBE_STEP = 150
+"""Where places are a third of their own spread off: too much to see a corner by itself, little enough for its plan."""
+_FIRST_GUESS_WEIGHT = 0.5
+_JITTER_PIXELS = 1.0
+_FLIPPED_BITS = 0.01
+Steps = Iterator[dict[str, float] | None]
+Measures = Generator[None, None, dict[str, float]]
+"""Yields now and then, returns what it measured."""
+
+
+@dataclass(frozen=True)
+class Drawings:
+    """When and where plans are drawn."""
+
+    folder: Path
+    every: int
+    """Validations between two sheets; 0: none."""
+    count: int
+    steps: int
+
+    def due(self, validations: int) -> bool:
+        """Whether the validation of this number (from 1) draws."""
+        return self.every > 0 and validations % self.every == 0
+
+    def write(self, plans: list[Plan], validations: int, title: str) -> None:
+        """Draw a sheet; a full disk costs the drawing, not the training."""
+        try:
+            written = plan_drawing.write(plans, self.folder / f"plans-{validations:04d}", title)
+        except OSError as error:
+            print(f"note: the plans could not be drawn ({error}); the training goes on", flush=True)
+            return
+        print(f"drew {len(plans)} plans: {written[0]}", flush=True)
+
+
+class Stage(Protocol):
+    """What the task leaves to its stage."""
+
+    def build_model(self) -> nn.Module: ...
+    def to_device(self, device: Device) -> None: ...
+    def batch(
+        self, corners: torch.Tensor, real: torch.Tensor, walls: torch.Tensor, generator: torch.Generator
+    ) -> Batch: ...
+    def loss(self, model: nn.Module, batch: Batch) -> Loss: ...
+    def evaluate(self, model: nn.Module, device: Device, plans: Plans) -> Steps: ...
+
+
+class CornerStage:
+    """Stage 1: corners out of noise."""
+
+    def __init__(self, args: argparse.Namespace, drawings: Drawings, seed: int) -> None:
+        if args.stage1_checkpoint:
+            raise UsageError("--stage1-checkpoint is for --stage 2; leave it out of stage 1")
+        self._shape = (args.width, args.layers, args.heads)
+        self._drawings = drawings
+        self._seed = seed
+
+    def build_model(self) -> nn.Module:
+        """The denoiser."""
+        return CornerDenoiser(CHANNELS, *self._shape)
+
+    def to_device(self, device: Device) -> None:
+        """Nothing moves."""
+
+    def batch(
+        self, corners: torch.Tensor, real: torch.Tensor, walls: torch.Tensor, generator: torch.Generator
+    ) -> Batch:
+        """Clean plans, noise, and a step of each plan's own."""
+        steps = torch.randint(1, diffusion.STEPS + 1, (len(corners),), generator=generator)
+        clean = channels_of(corners, real)
+        return {"clean": clean, "real": real, "step": steps, "noise": torch.randn(clean.shape, generator=generator)}
+
+    def loss(self, model: nn.Module, batch: Batch) -> Loss:
+        """Squared error of the velocity: places, kinds of rooms and padding count the same."""
+        clean, noise, step = batch["clean"], batch["noise"], batch["step"]
+        said = model(diffusion.noised(clean, noise, step), step)
+        errors = (said - diffusion.velocity(clean, noise, step)).square()
+        weights = batch["real"].float().clamp_min(_PADDING_WEIGHT)
+        weights = (weights / weights.sum(dim=1, keepdim=True))[..., None]
+        place = (errors[..., :2] * weights).sum(dim=1).mean()
+        kind = (errors[..., 2:-1] * weights).sum(dim=1).mean()
+        padding = errors[..., -1].mean()
+        return Loss((place + kind + padding) / 3, {"place_loss": place, "kind_loss": kind, "padding_loss": padding})
+
+    def evaluate(self, model: nn.Module, device: Device, plans: Plans) -> Steps:
+        """Loss, place error from some noise, how much of it the rest of the plan takes away; drawn corners."""
+        totals = torch.zeros(4, device=device.torch)
+        for number, (corners, real, walls) in enumerate(chunks(plans)):
+            generator = torch.Generator().manual_seed(mixed(self._seed, 0xE7A1, number))
+            made = device.put(self.batch(corners, real, walls, generator))
+            loss = self.loss(model, made).value * len(corners)
+            intact, alone = _place_errors(model, made)
+            totals += torch.stack([loss, intact, alone, made["real"].sum()])
+            yield None
+        loss_sum, intact_sum, alone_sum, counted = totals.tolist()
+        found = {
+            "val_loss": loss_sum / len(plans),
+            "val_place_error": (intact_sum / counted / 2) ** 0.5 / PIXEL,
+            "val_structure": 1 - intact_sum / alone_sum,
+        }
+        yield found | (yield from self._drawn(model, device))
+
+    def _drawn(self, model: nn.Module, device: Device) -> Measures:
+        """Draw a sheet when one is due, and measure it."""
+        number = _counted(model)
+        if not self._drawings.due(number):
+            return {}
+        clean = yield from drawn_corners(model, device, self._drawings, mixed(self._seed, number))
+        sheet = plans_of(clean, torch.zeros(len(clean), CORNERS, CORNERS))
+        self._drawings.write(sheet, number, f"stage 1, validation {number}: corners")
+        return corner_measures(clean, sheet)
+
+
+class WallStage:
+    """Stage 2: walls between corners."""
+
+    def __init__(self, args: argparse.Namespace, drawings: Drawings, seed: int) -> None:
+        self._shape = (args.width, args.layers, args.heads)
+        self._drawings = drawings
+        self._seed = seed
+        self._corner_model = _stage1(args.stage1_checkpoint) if args.stage1_checkpoint else None
+
+    def build_model(self) -> nn.Module:
+        """The predictor."""
+        return WallPredictor(FEATURES, *self._shape)
+
+    def to_device(self, device: Device) -> None:
+        """The model of stage 1, which draws the corners."""
+        if self._corner_model is not None:
+            self._corner_model = device.place(self._corner_model)
+
+    def batch(
+        self, corners: torch.Tensor, real: torch.Tensor, walls: torch.Tensor, generator: torch.Generator
+    ) -> Batch:
+        """Corners as stage 1 would leave them: a pixel off, now and then with a wrong kind of room; and their walls."""
+        corners, real, walls = trimmed(corners, real, walls)
+        jitter = torch.randn(*corners.shape[:2], 2, generator=generator).clamp(-3, 3) * (_JITTER_PIXELS * PIXEL)
+        flips = torch.rand(*corners.shape[:2], FEATURES - 2, generator=generator) < _FLIPPED_BITS
+        bits = torch.where(flips, 1 - corners[..., 2:], corners[..., 2:])
+        moved = torch.cat([corners[..., :2] + jitter, bits], dim=-1) * real[..., None]
+        return {"corners": moved, "real": real, "walls": walls}
+
+    def loss(self, model: nn.Module, batch: Batch) -> Loss:
+        """Cross-entropy of every pair of corners, of the last score and, for less, of the first."""
+        first, last = model(batch["corners"], batch["real"])
+        value, guess = (_pair_loss(logits, batch) for logits in (last, first))
+        return Loss((value + _FIRST_GUESS_WEIGHT * guess) / (1 + _FIRST_GUESS_WEIGHT), {"wall_loss": value})
+
+    def evaluate(self, model: nn.Module, device: Device, plans: Plans) -> Steps:
+        """Loss, F1 and accuracy of the walls between the true corners; soundness of drawn plans."""
+        totals = torch.zeros(6, device=device.torch)
+        for found in chunks(plans):
+            made = device.put(dict(zip(("corners", "real", "walls"), trimmed(*found), strict=True)))
+            logits = model(made["corners"], made["real"])[1]
+            totals += torch.stack([_pair_loss(logits, made) * len(logits), *_counts(logits, made)])
+            yield None
+        loss, hits, said, true, right, pairs = totals.tolist()
+        measured = {
+            "val_loss": loss / len(plans),
+            "val_wall_f1": 2 * hits / max(1.0, said + true),
+            "val_wall_accuracy": right / max(1.0, pairs),
+        }
+        yield measured | (yield from self._drawn(model, device, plans))
+
+    def _drawn(self, model: nn.Module, device: Device, plans: Plans) -> Measures:
+        """Draw a sheet when one is due, and measure it."""
+        number = _counted(model)
+        if not self._drawings.due(number):
+            return {}
+        if self._corner_model is None:
+            places, here, _ = stacked(plans, range(min(self._drawings.count, len(plans))))
+            clean, source = channels_of(torch.from_numpy(places), torch.from_numpy(here)), "validation plans"
+        else:
+            steps = drawn_corners(self._corner_model, device, self._drawings, mixed(self._seed, number))
+            clean, source = (yield from steps), "stage 1"
+        corners, real = corners_of(clean)
+        logits = model(*device.put((corners, real)))[1].cpu()
+        sheet = plans_of(clean, logits > 0)
+        self._drawings.write(sheet, number, f"stage 2, validation {number}: walls between corners of {source}")
+        return corner_measures(clean, sheet) | {f"val_{n}": x for n, x in plan_graph.measures(sheet).items()}
+
+
+def drawn_corners(
+    model: nn.Module, device: Device, drawings: Drawings, seed: int
+) -> Generator[None, None, torch.Tensor]:
+    """Sample corners by stage 1's model, yielding at every step; returns (count, CORNERS, CHANNELS) on the CPU."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def noise() -> torch.Tensor:
+        return device.put(torch.randn(drawings.count, CORNERS, CHANNELS, generator=generator))
+
+    found = noise()
+    for clean in diffusion.sampled(model, found, drawings.steps, noise):
+        found = found if clean is None else clean
+        yield None
+    return found.float().cpu()
+
+
+def corner_measures(clean: torch.Tensor, sheet: list[Plan]) -> dict[str, float]:
+    """Of drawn corners: how many a plan has, and which shares lie within the sheet and are aligned with others."""
+    real = clean[..., -1] < 0
+    within = (clean[..., :2].abs() <= 1 + PIXEL).all(dim=-1)
+    return {
+        "val_corners": float(real.sum(dim=1).float().mean()),
+        "val_inside": float((within & real).sum() / real.sum().clamp_min(1)),
+        "val_aligned": float(np.mean([plan_graph.aligned(plan) for plan in sheet])),
+    }
+
+
+def _place_errors(model: nn.Module, made: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    """Summed squared errors of real corners' places, denoised from some noise: in their plan, and among strangers.
+
+    A stranger is what another plan has in that slot. A model that has learnt how corners of one plan belong together
+    does worse among strangers; one that could not, does not.
+    """
+    clean, real = made["clean"], made["real"]
+    step = torch.full((len(clean),), _PROBE_STEP, device=clean.device)
+    errors = []
+    for mixed_up in (False, True):
+        target, noise, here = (_rolled(tensor) if mixed_up else tensor for tensor in (clean, made["noise"], real))
+        noisy = diffusion.noised(target, noise, step)
+        found = diffusion.cleaned(noisy, model(noisy, step), step)
+        errors.append(((found - target)[..., :2].square().sum(-1) * here).sum())
+    return errors[0], errors[1]
+
+
+def _rolled(tensor: torch.Tensor) -> torch.Tensor:
+    """Slot i of every plan out of the plan i places further: each slot keeps its own, no two stay together."""
+    count, slots = tensor.shape[:2]
+    plan = (torch.arange(count, device=tensor.device)[:, None] + torch.arange(slots, device=tensor.device)) % count
+    return tensor[plan, torch.arange(slots, device=tensor.device)]
+
+
+def _pairs(real: torch.Tensor) -> torch.Tensor:
+    """Each pair of real corners once: (batch, n, n) bool."""
+    return (real[:, :, None] & real[:, None]).triu(diagonal=1)
+
+
+def _pair_loss(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """Mean over plans of the mean over their pairs, so that it does not depend on how a batch is split."""
+    pairs = _pairs(batch["real"]).float()
+    each = F.binary_cross_entropy_with_logits(logits, batch["walls"].float(), reduction="none")
+    return ((each * pairs).sum(dim=(1, 2)) / pairs.sum(dim=(1, 2)).clamp_min(1)).mean()
+
+
+def _counts(logits: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, ...]:
+    """Walls hit, said and true, pairs right, and pairs."""
+    pairs = _pairs(batch["real"])
+    said, true = (logits > 0) & pairs, batch["walls"] & pairs
+    right = (said == true) & pairs
+    return tuple(found.sum() for found in (said & true, said, true, right, pairs))
+
+
+def _counted(model: nn.Module) -> int:
+    """The number of this validation over all restarts, from 1."""
+    counter = model.get_buffer("validations")
+    counter += 1
+    return int(counter)
+
+
+def _stage1(asked: str) -> nn.Module:
+    """The model of a stage 1 checkpoint, with its averaged weights where it has them."""
+
+    def misfit(state: Mapping[str, Any]) -> str | None:
+        fits = state["task"] == "gsdiff" and state["signature"]["stage"] == 1
+        return None if fits else "it is not of gsdiff --stage 1"
+
+    try:
+        loaded = checkpoint.find(str(Path(asked)), Path(asked), misfit, lambda text: print(text, flush=True))
+    except UsageError as error:
+        reason = str(error).partition(";")[0]
+        raise UsageError(f"--stage1-checkpoint: {reason}; name a checkpoint of a gsdiff --stage 1 run") from error
+    if loaded is None:
+        raise UsageError(f"--stage1-checkpoint {asked}: no checkpoint there; name one of a gsdiff --stage 1 run")
+    signature = loaded.state["signature"]
+    model = CornerDenoiser(CHANNELS, signature["width"], signature["layers"], signature["heads"])
+    model.load_state_dict(loaded.state["model"])
+    if loaded.state["average"]:
+        with torch.no_grad():
+            for live, averaged in zip(model.parameters(), loaded.state["average"]["average"], strict=True):
+                live.copy_(averaged)
+    return model.eval().requires_grad_(requires_grad=False)
