@@ -26,6 +26,7 @@ TASKS: dict[str, str] = {
     "cifar": "trainer.tasks.cifar:Cifar",
     "gsdiff": "trainer.tasks.gsdiff:Gsdiff",
     "twotower": "trainer.tasks.twotower:TwoTowerTask",
+    "indicator": "trainer.tasks.indicator:Indicator",
 }
 
 Batch = dict[str, "torch.Tensor"]
