@@ -9,11 +9,13 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.errors import OperationError, UsageError
+from .differences import differ
+from .log_watch import LogWatch
 from .messages import (
     DiagnosisReady,
     JobFailed,
@@ -39,7 +41,6 @@ _TICK_SECONDS = 0.025
 _READ_SECONDS = 0.1
 _READING_SHARE = 0.05
 """Reading may take this share of one core at most; many runs are then read less often."""
-_FLOOD_BYTES = 4096
 _SAMPLE_SECONDS, _SAMPLE_SECONDS_REMOTE, _SAMPLE_SECONDS_NO_PROCESS = 1.0, 2.0, 5.0
 _ANSWER_POLL_SECONDS = 0.1
 _ANSWER_PATIENCE_SECONDS = 120.0
@@ -107,7 +108,7 @@ class RunPump(_Pump):
         super().__init__(post)
         self._monitor = services.monitor
         self._draw_seconds = 1.0 if services.remote else 0.25
-        self._log = _LogWatch(slow=services.remote)
+        self._log = LogWatch(slow=services.remote)
         self._focus = Focus()
         self._last: tuple[RunSnapshot, ...] | None = None
         self._pending: tuple[RunSnapshot, ...] | None = None
@@ -151,86 +152,6 @@ class RunPump(_Pump):
         if self._last is None or differ(self._last, fresh):
             self._pending = fresh
         self._last = fresh
-
-
-def differ(before: Sequence[RunSnapshot], after: Sequence[RunSnapshot]) -> bool:
-    """Whether two pictures show something different; the moment they were taken does not count."""
-    if len(before) != len(after):
-        return True
-    return any(old is not new and _face(old) != _face(new) for old, new in zip(before, after, strict=True))
-
-
-def _face(snapshot: RunSnapshot) -> tuple[object, ...]:
-    """What of a snapshot can be seen, as plain values."""
-    plain = [value for name in _PLAIN_FIELDS for value in [getattr(snapshot, name)]]
-    ending = snapshot.exit.sentence() if snapshot.exit else None
-    curves = [(name, view.count, view.last, len(view.x), view.complete) for name, view in snapshot.series.items()]
-    return (*plain, ending, curves, len(snapshot.events), [item.path for item in snapshot.checkpoints])
-
-
-_PLAIN_FIELDS = (
-    "run",
-    "name",
-    "state",
-    "reason",
-    "health",
-    "health_note",
-    "device",
-    "epoch",
-    "epochs",
-    "step",
-    "steps",
-    "epoch_step",
-    "loss",
-    "loss_is_finite",
-    "lr",
-    "metrics",
-    "samples_per_second",
-    "steps_per_second",
-    "eta_seconds",
-    "memory",
-    "attempt",
-    "pid",
-    "ended",
-    "checkpoint",
-    "paused",
-    "output",
-    "tree_memory_bytes",
-)
-
-
-class _LogWatch:
-    """Notices that a file changed by asking for its size; FSEvents says nothing about a file that is kept open."""
-
-    def __init__(self, slow: bool) -> None:
-        self._path: Path | None = None
-        self._seen: tuple[int, int] | None = None
-        self._next = 0.0
-        self._quick, self._flood = (0.25, 1.0) if slow else (0.03, 0.25)
-        self._drawn = threading.Event()
-        self._drawn.set()
-
-    def drawn(self) -> None:
-        self._drawn.set()
-
-    def grew(self, path: Path | None, now: float) -> bool:
-        """Whether there is something new to draw and it is time: a trickle at once, a flood four times a second."""
-        if path != self._path:
-            self._path, self._seen = path, None
-        if path is None or now < self._next or not self._drawn.is_set():
-            return False
-        try:
-            found = path.stat()
-        except OSError:
-            return False
-        state = (found.st_size, found.st_mtime_ns)
-        if state == self._seen:
-            return False
-        grown = state[0] - self._seen[0] if self._seen else 0
-        self._seen = state
-        self._next = now + (self._flood if grown > _FLOOD_BYTES else self._quick)
-        self._drawn.clear()
-        return True
 
 
 class SystemPump(_Pump):

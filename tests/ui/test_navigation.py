@@ -7,7 +7,8 @@ import math
 import pytest
 
 from mpstui.core.runs.snapshot import Health, State
-from mpstui.ui.screens.run import PANELS, RunScreen
+from mpstui.ui.screens.run import RunScreen
+from mpstui.ui.screens.run_body import PANELS
 from mpstui.ui.screens.sizes import Shape, peek_height, run_layout
 
 from . import fakes

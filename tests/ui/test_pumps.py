@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mpstui.core.errors import UsageError
+from mpstui.ui.differences import differ
 from mpstui.ui.messages import JobFailed, LogGrew, PumpFailed, RequestAnswered, RequestSent, SnapshotsReady, SystemReady
-from mpstui.ui.pumps import Courier, Focus, RunPump, SystemPump, TerminalWatch, differ
+from mpstui.ui.pumps import Courier, Focus, RunPump, SystemPump, TerminalWatch
 from mpstui.wire.records import Ack, Request
 
 from . import fakes

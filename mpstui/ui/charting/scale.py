@@ -34,7 +34,7 @@ class Scale:
             return None
         if not self.log:
             return (value - self.low) / self.span
-        return math.log(value / self.low) / self.span if value > 0 else None
+        return math.log(value / self.low) / self.span if value > _SMALLEST_POSITIVE else None
 
     def value(self, position: float) -> float:
         """The inverse of :meth:`position`."""

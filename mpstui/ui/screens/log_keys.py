@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..rows import clean
 from ..widgets.log_pane import LogPane
 
-AskForPattern = Callable[[str, Callable[[str | None], None]], None]
+AskForPattern = Callable[[str, Callable[[str | None], None]], object]
 """Ask the person for a pattern, the last one being offered, and hand it on."""
 
 

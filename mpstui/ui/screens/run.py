@@ -1,39 +1,35 @@
-"""One run: header, progress, chart, log, metrics, memory, checkpoints, events; a card when it failed."""
+"""One run: header, progress, a card when it failed, and its panels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Literal
 
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 
 from ...core.runs.snapshot import RunSnapshot
 from ...core.telemetry.model import SystemSample, TreeSample
-from ...wire.records import Ack
 from ..bindings import Scope, footer_keys
 from ..pumps import Focus
 from ..widgets.failure_card import Failure, FailureCard, wants_card
 from ..widgets.footer import KeyLine
 from ..widgets.lines import LinePanel
-from ..widgets.log_pane import LogPane
-from ..widgets.loss_chart import LossChart
-from ..widgets.memory import MemoryFacts, MemoryPanel
+from ..widgets.memory import MemoryFacts
 from ..widgets.progress import Progress
 from ..widgets.run_header import RunHeader
-from ..widgets.tables import TablePanel, checkpoint_rows, event_rows, metric_rows
 from .acting import ActingScreen
+from .dialogs import Prompt
 from .keys import bindings
 from .log_keys import LogKeys
+from .run_body import PANELS, RunBody
 from .sizes import Shape, run_layout
 
 _SCOPES = (Scope.RUN, Scope.ACTIONS, Scope.CHART, Scope.LOG)
-PANELS = ("chart", "log", "metrics", "memory", "checkpoints", "events")
-_LEFT = frozenset({"chart", "log"})
 
 
 class RunScreen(ActingScreen):
-    """A run, by its id; each new picture of it is handed to the panels that are in view."""
+    """A run, by its id; each new picture of it is handed to the panels."""
 
     CSS_PATH = "../styles/run.tcss"
     BINDINGS = bindings(*_SCOPES)
@@ -45,38 +41,16 @@ class RunScreen(ActingScreen):
         self.snapshot: RunSnapshot | None = None
         self.panel = "log"
         self.zoomed = False
-        self._blocks = blocks
+        self.body = RunBody(blocks=blocks)
         self._facts: tuple[SystemSample | None, TreeSample | None] = (None, None)
 
     def compose(self) -> ComposeResult:
-        """Everything; what has no room is not displayed."""
+        """From top to bottom."""
         yield RunHeader()
         yield Progress()
         yield FailureCard()
-        with Horizontal(id="body"):
-            with Vertical(id="left"):
-                yield LossChart(id="chart", blocks=self._blocks)
-                yield LogPane(id="log")
-            with Vertical(id="right"):
-                yield TablePanel(metric_rows, id="metrics", heading_rows=1)
-                yield MemoryPanel(id="memory")
-                yield TablePanel(checkpoint_rows, id="checkpoints")
-                yield TablePanel(event_rows, id="events")
+        yield self.body
         yield KeyLine(footer_keys(Scope.RUN, Scope.ACTIONS, Scope.LOG, Scope.EVERYWHERE), self.usable)
-
-    def on_mount(self) -> None:
-        """Number the panels."""
-        for number, name in enumerate(PANELS, start=1):
-            panel = self._panel(name)
-            panel.titled, panel.number, panel.TITLE = True, number, name
-
-    def _panel(self, name: str) -> LinePanel:
-        return self.query_one(f"#{name}", LinePanel)
-
-    @property
-    def log_pane(self) -> LogPane:
-        """The log."""
-        return self.query_one(LogPane)
 
     @property
     def acting_on(self) -> RunSnapshot | None:
@@ -113,7 +87,7 @@ class RunScreen(ActingScreen):
         document = self.mpstui.services.open_log(snapshot.output) if snapshot.output else None
         if document is not None:
             document.refresh()
-        self.log_pane.open(document)
+        self.body.log_pane.open(document)
         self.mpstui.look()
 
     def _draw(self, snapshot: RunSnapshot) -> None:
@@ -121,9 +95,7 @@ class RunScreen(ActingScreen):
         self.query_one(Progress).show(snapshot)
         if wants_card(snapshot):
             self.query_one(FailureCard).show(Failure(snapshot, self.mpstui.board.findings(snapshot)))
-        self.query_one(LossChart).show(snapshot)
-        for table in self.query(TablePanel):
-            table.show(snapshot)
+        self.body.show(snapshot)
         self._draw_memory()
         keys = self.query_one(KeyLine)
         keys.labels = self.key_labels()
@@ -132,9 +104,8 @@ class RunScreen(ActingScreen):
     def _draw_memory(self) -> None:
         if self.snapshot is not None:
             system, tree = self._facts
-            cleared: Ack | None = self.mpstui.board.cleared.get(self.run_id)
-            facts = MemoryFacts(snapshot=self.snapshot, system=system, tree=tree, cleared=cleared)
-            self.query_one(MemoryPanel).show(facts)
+            cleared = self.mpstui.board.cleared.get(self.run_id)
+            self.body.show_memory(MemoryFacts(snapshot=self.snapshot, system=system, tree=tree, cleared=cleared))
 
     @property
     def watched_processes(self) -> RunSnapshot | None:
@@ -150,7 +121,7 @@ class RunScreen(ActingScreen):
     def show_log(self, run: str) -> None:
         """Draw the new end of the log."""
         if run == self.run_id:
-            self.log_pane.grew()
+            self.body.log_pane.grew()
 
     # -- arrangement
 
@@ -159,41 +130,14 @@ class RunScreen(ActingScreen):
         self._arrange()
 
     def _arrange(self) -> None:
-        width, height = self.size
-        plan = run_layout(width, height)
+        plan = run_layout(*self.size)
         failed = self.snapshot is not None and wants_card(self.snapshot)
-        self.set_class(plan.shape is Shape.WIDE and not self.zoomed, "-wide")
-        self.query_one(RunHeader).styles.height = plan.header
-        self._lines(self.query_one(Progress), 0 if failed and plan.shape is not Shape.WIDE else plan.progress)
-        self._lines(self.query_one(FailureCard), plan.card if failed else 0)
-        visible = self._visible(plan.shape)
-        self.query_one("#left").display = bool(visible & _LEFT)
-        self.query_one("#right").display = bool(visible - _LEFT)
-        tabs = self._tabs(visible)
-        for name in PANELS:
-            panel = self._panel(name)
-            panel.display = name in visible
-            panel.current = name == self.panel
-            panel.tabs = tabs if name == self.panel else ()
-            panel.repaint()
-
-    def _tabs(self, visible: set[str]) -> tuple[tuple[int, str], ...]:
-        """The panels that take turns in the place of the current one."""
-        if len(visible) == len(PANELS):
-            return ()
-        numbered = enumerate(PANELS, start=1)
-        return tuple((number, name) for number, name in numbered if name == self.panel or name not in visible)
-
-    def _lines(self, panel: LinePanel, lines: int) -> None:
-        panel.display = lines > 0
-        panel.styles.height = lines
-
-    def _visible(self, shape: Shape) -> set[str]:
-        if shape is Shape.WIDE and not self.zoomed:
-            return set(PANELS)
-        if shape is Shape.STACKED and not self.zoomed:
-            return {"chart", self.panel}
-        return {self.panel}
+        wide = plan.shape is Shape.WIDE
+        self.set_class(wide and not self.zoomed, "-wide")
+        _give_lines(self.query_one(RunHeader), plan.header)
+        _give_lines(self.query_one(Progress), 0 if failed and not wide else plan.progress)
+        _give_lines(self.query_one(FailureCard), plan.card if failed else 0)
+        self.body.take_places(plan.shape, self.panel, self.zoomed)
 
     # -- keys
 
@@ -224,36 +168,31 @@ class RunScreen(ActingScreen):
         self.mpstui.close_run()
         self.mpstui.open_run(run)
 
-    def action_scroll(self, by: int) -> None:
-        """Scroll the current panel."""
-        self._scrolling().scroll_rows(by)
-
-    def action_scroll_page(self, direction: int) -> None:
-        """Scroll by a window, less one line to hold on to."""
-        panel = self._scrolling()
-        panel.scroll_rows(direction * max(1, panel.room[1] - 1))
-
-    def action_scroll_edge(self, direction: int) -> None:
-        """To the first line, or to the newest and follow."""
-        self._scrolling().to_edge(direction)
-
-    def _scrolling(self) -> LogPane | TablePanel:
-        panel = self._panel(self.panel)
-        return panel if isinstance(panel, (LogPane, TablePanel)) else self.log_pane
+    def action_scroll(self, direction: int, unit: Literal["line", "page", "edge"] = "line") -> None:
+        """Move the current panel by a line, by its height less one line to hold on to, or to its end."""
+        panel = self.body.scrolling
+        if unit == "edge":
+            panel.to_edge(direction)
+        else:
+            panel.scroll_rows(direction * (max(1, panel.room[1] - 1) if unit == "page" else 1))
 
     def action_log(self, what: str) -> None:
         """One of the log's keys; it brings the log into view."""
-        if "log" not in self._visible(run_layout(*self.size).shape):
+        if "log" not in self.body.in_view:
             self.action_panel(PANELS.index("log") + 1)
-        LogKeys(self.log_pane, self._ask_for_pattern, self.mpstui.say).press(what)
-
-    def _ask_for_pattern(self, last: str, done: Callable[[str | None], None]) -> None:
-        from .dialogs import Prompt
-
-        self.app.push_screen(Prompt("search the log (a regular expression works)", last), done)
+        LogKeys(
+            self.body.log_pane,
+            lambda last, done: self.app.push_screen(Prompt("search the log (a regular expression works)", last), done),
+            self.mpstui.say,
+        ).press(what)
 
     def action_chart(self, what: str) -> None:
         """One of the chart's keys."""
-        why_not = self.query_one(LossChart).press(what)
+        why_not = self.body.chart.press(what)
         if why_not:
             self.mpstui.say(why_not, "warning")
+
+
+def _give_lines(panel: LinePanel, lines: int) -> None:
+    panel.display = lines > 0
+    panel.styles.height = lines

@@ -1,0 +1,55 @@
+"""Whether a new picture of the runs shows anything that the last one did not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..core.runs.snapshot import RunSnapshot
+
+
+def differ(before: Sequence[RunSnapshot], after: Sequence[RunSnapshot]) -> bool:
+    """Whether two pictures show something different; the moment they were taken does not count."""
+    if len(before) != len(after):
+        return True
+    return any(old is not new and _face(old) != _face(new) for old, new in zip(before, after, strict=True))
+
+
+def _face(snapshot: RunSnapshot) -> tuple[object, ...]:
+    """What of a snapshot can be seen, as plain values."""
+    plain = [value for name in _PLAIN_FIELDS for value in [getattr(snapshot, name)]]
+    ending = snapshot.exit.sentence() if snapshot.exit else None
+    curves = [(name, view.count, view.last, len(view.x), view.complete) for name, view in snapshot.series.items()]
+    return (*plain, ending, curves, len(snapshot.events), [item.path for item in snapshot.checkpoints])
+
+
+_PLAIN_FIELDS = (
+    "run",
+    "name",
+    "state",
+    "reason",
+    "health",
+    "health_note",
+    "device",
+    "epoch",
+    "epochs",
+    "step",
+    "steps",
+    "epoch_step",
+    "loss",
+    "loss_is_finite",
+    "lr",
+    "metrics",
+    "samples_per_second",
+    "steps_per_second",
+    "eta_seconds",
+    "memory",
+    "attempt",
+    "pid",
+    "ended",
+    "checkpoint",
+    "paused",
+    "output",
+    "tree_memory_bytes",
+)

@@ -1,0 +1,44 @@
+"""Noticing that a log has grown, and when to draw it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+_FLOOD_BYTES = 4096
+"""Growth between two looks from which on a log is drawn four times a second, not at once."""
+
+
+class LogWatch:
+    """Notices that a file changed by asking for its size; FSEvents says nothing about a file that is kept open."""
+
+    def __init__(self, slow: bool) -> None:
+        self._path: Path | None = None
+        self._seen: tuple[int, int] | None = None
+        self._next = 0.0
+        self._quick, self._flood = (0.25, 1.0) if slow else (0.03, 0.25)
+        self._drawn = threading.Event()
+        self._drawn.set()
+
+    def drawn(self) -> None:
+        """What was told last is on the screen."""
+        self._drawn.set()
+
+    def grew(self, path: Path | None, now: float) -> bool:
+        """Whether there is something new to draw and it is time: a trickle at once, a flood four times a second."""
+        if path != self._path:
+            self._path, self._seen = path, None
+        if path is None or now < self._next or not self._drawn.is_set():
+            return False
+        try:
+            found = path.stat()
+        except OSError:
+            return False
+        state = (found.st_size, found.st_mtime_ns)
+        if state == self._seen:
+            return False
+        grown = state[0] - self._seen[0] if self._seen else 0
+        self._seen = state
+        self._next = now + (self._flood if grown > _FLOOD_BYTES else self._quick)
+        self._drawn.clear()
+        return True
