@@ -9,8 +9,10 @@ import signal
 import subprocess
 import sys
 import termios
+import time
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 from ..terminal import Terminal
@@ -57,12 +59,21 @@ def test_a_dead_terminal_ends_the_program_even_where_hangups_are_ignored() -> No
 def test_a_frozen_terminal_does_not_outlive_sigterm() -> None:
     with Terminal(MPSTUI, columns=120, rows=40) as terminal:
         terminal.wait_text("no runs yet")
-        for _ in range(40):
+        for _ in range(150):
             os.write(terminal.descriptor, b"?\r")  # opens and closes the page of keys: much to draw, and nobody reads
+        wait_until(lambda: _rests(terminal.pid), what="the program to be stuck")
         terminal.signal(signal.SIGTERM)
-        code = wait_until(lambda: terminal.exit_code() is not None, timeout=15, what="the end")
-        assert code
+        wait_until(lambda: terminal.exit_code() is not None, timeout=15, what="the end")
         assert terminal.exit_code() == 128 + signal.SIGTERM
+
+
+def _rests(pid: int) -> bool:
+    """Whether the program uses no time for half a second."""
+    process = psutil.Process(pid)
+    before = process.cpu_times()
+    time.sleep(0.5)
+    after = process.cpu_times()
+    return bool(after.user - before.user + after.system - before.system < 0.03)
 
 
 def test_without_a_terminal_it_says_what_else_there_is() -> None:
