@@ -137,6 +137,11 @@ class CudaDevice(Device):
         if "cuda" in states:
             torch.cuda.set_rng_state(states["cuda"], self.torch)
 
+    def place(self, model: nn.Module) -> nn.Module:
+        """The model on this GPU; cuDNN times its convolutions once a shape and keeps the fastest (5 % of a ResNet)."""
+        torch.backends.cudnn.benchmark = True
+        return super().place(model)
+
     def bf16_refusal(self) -> str | None:
         """Needs Ampere or newer to be worth it."""
         if torch.cuda.get_device_capability(self.torch) >= (8, 0):
