@@ -22,6 +22,7 @@ from .terminal import Terminal
 from .theme import ANSI_THEME, THEME
 
 if TYPE_CHECKING:
+    from ..core.diagnosis.remedy import Remedy
     from ..core.runs.snapshot import RunSnapshot
     from .services import Services
 
@@ -160,12 +161,12 @@ class MpstuiApp(App[None]):
         while len(self.screen_stack) > 1:
             self.pop_screen()
 
-    def launch(self, snapshot: RunSnapshot | None = None) -> None:
-        """Choose a profile and launch it; with a snapshot, change that run's launch and restart it."""
+    def launch(self, snapshot: RunSnapshot | None = None, remedy: Remedy | None = None) -> None:
+        """Choose a profile and launch it; with a snapshot, change that run's launch (with a remedy) and restart it."""
         from .screens.launch import launch_screen
 
         try:
-            self.push_screen(launch_screen(self.services.launcher(), snapshot))
+            self.push_screen(launch_screen(self.services.launcher(), snapshot, remedy))
         except (UsageError, OperationError) as error:
             self.say(f"{error.sentence} {error.hint}", "error")
 

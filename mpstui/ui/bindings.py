@@ -95,6 +95,16 @@ KEYS: tuple[Key, ...] = (
     Key(
         "R", "act('edit_restart')", "R", "edit", "change the arguments, then restart", Scope.ACTIONS, 11, "edit_restart"
     ),
+    Key(
+        "f",
+        "fix",
+        "f",
+        "fix",
+        "restart with the remedy of the diagnosis, shown in the form first",
+        Scope.ACTIONS,
+        16,
+        "edit_restart",
+    ),
     Key("p", "act('pause')", "p", "pause", "freeze the processes, or let them go on", Scope.ACTIONS, 9, "pause"),
     Key("y", "chart('scale')", "y", "log/linear", "switch the value axis between log and linear", Scope.CHART),
     Key("t", "chart('axis')", "t", "step/epoch", "switch the time axis between steps and epochs", Scope.CHART),

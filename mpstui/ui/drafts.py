@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..core.diagnosis.remedy import Remedy, apply_remedy
 from ..core.errors import UsageError
 from ..core.launching import Actions, LaunchChoice, LaunchPlan, edit_choice, launch, plan
 from ..core.launching.saving import save_profile
@@ -51,20 +52,22 @@ class CoreLauncher:
         """
         return Draft(self, LaunchChoice(load_profile(name, self.home, self._cwd)))
 
-    def draft_of(self, snapshot: RunSnapshot) -> Draft:
-        """A form filled in with what a run was started with.
+    def draft_of(self, snapshot: RunSnapshot, remedy: Remedy | None = None) -> Draft:
+        """A form filled in with what a run was started with, changed by a remedy where one is given.
 
         Raises:
             OperationError: the run's record cannot be read.
         """
-        return Draft(self, edit_choice(snapshot, self.home))
+        choice = edit_choice(snapshot, self.home)
+        return Draft(self, choice) if remedy is None else Draft(self, *remedied(choice, remedy))
 
 
 class Draft:
     """One launch that is being filled in. What differs from the profile becomes the choice."""
 
-    def __init__(self, launcher: CoreLauncher, choice: LaunchChoice) -> None:
+    def __init__(self, launcher: CoreLauncher, choice: LaunchChoice, note: str = "") -> None:
         self._launcher = launcher
+        self._note = note
         self._choice = choice
         self._arguments = {**_texts(choice.profile.args), **choice.sets}
 
@@ -75,8 +78,8 @@ class Draft:
 
     @property
     def description(self) -> str:
-        """What the profile says of itself."""
-        return self._choice.profile.description
+        """What a remedy has changed, else what the profile says of itself."""
+        return self._note or self._choice.profile.description
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -133,6 +136,16 @@ class Draft:
             return plan(self._chosen(values), environ=launcher.environ, machine=launcher.machine, check=check)
         except UsageError as error:
             raise FieldError(_field_of(error, values), error.sentence, error.hint) from error
+
+
+def remedied(choice: LaunchChoice, remedy: Remedy) -> tuple[LaunchChoice, str]:
+    """The choice with a remedy applied, and in words what was changed and what could not be."""
+    before = {**_texts(choice.profile.args), **choice.sets}
+    changed = apply_remedy(remedy, before, choice.profile.roles, choice.env)
+    sets = {key: str(value) for key, value in changed.arguments.items() if choice.profile.args.get(key) != value}
+    applied = ", ".join(changed.applied) or "nothing could be changed"
+    note = f"remedy: {applied}" + (f" (not: {'; '.join(changed.skipped)})" if changed.skipped else "")
+    return replace(choice, sets=sets, env=changed.env, device=changed.device or choice.device), note
 
 
 def _texts(arguments: Mapping[str, ArgumentValue]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from ..core.diagnosis.remedy import Remedy
     from ..core.runs.snapshot import RunSnapshot
     from ..core.telemetry.model import SystemSample, TreeSample
     from ..wire.records import Ack, Request
@@ -194,6 +195,6 @@ class LauncherPort(Protocol):
         """A form for a profile."""
         ...
 
-    def draft_of(self, snapshot: RunSnapshot) -> DraftPort:
-        """A form filled in with what a run was started with."""
+    def draft_of(self, snapshot: RunSnapshot, remedy: Remedy | None = None) -> DraftPort:
+        """A form filled in with what a run was started with, changed by a remedy where one is given."""
         ...

@@ -462,6 +462,7 @@ class FakeLauncher:
     """Three profiles, one of them broken."""
 
     form: FakeDraft = field(default_factory=FakeDraft)
+    remedies: list[Remedy | None] = field(default_factory=list)
 
     def entries(self) -> Sequence[FakeEntry]:
         return (
@@ -475,7 +476,8 @@ class FakeLauncher:
     def draft(self, name: str) -> FakeDraft:
         return self.form
 
-    def draft_of(self, snapshot: RunSnapshot) -> FakeDraft:
+    def draft_of(self, snapshot: RunSnapshot, remedy: Remedy | None = None) -> FakeDraft:
+        self.remedies.append(remedy)
         return self.form
 
 

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.core.diagnosis.remedy import ArgumentChange, Remedy
 from mpstui.core.errors import UsageError
 from mpstui.core.home import Home
-from mpstui.core.launching import Actions
-from mpstui.ui.drafts import ARGUMENT, CoreLauncher, Draft
+from mpstui.core.launching import Actions, LaunchChoice
+from mpstui.core.profiles import load_profile
+from mpstui.ui.drafts import ARGUMENT, CoreLauncher, Draft, remedied
 from mpstui.ui.form import FieldError
 
 PROFILE = """
@@ -94,3 +96,18 @@ def test_a_choice_is_saved_as_a_profile_and_found_again(launcher: CoreLauncher) 
 def test_a_profile_with_mistakes_cannot_be_opened(launcher: CoreLauncher) -> None:
     with pytest.raises(UsageError):
         launcher.draft("broken")
+
+
+def test_a_remedy_changes_the_arguments_it_can_and_says_so(launcher: CoreLauncher, tmp_path: Path) -> None:
+    text = PROFILE.replace("epochs = 3", "epochs = 3\nbatch = 64") + '[roles]\nbatch_size = "batch"\n'
+    (tmp_path / "profiles" / "roles.toml").write_text(text)
+    choice = LaunchChoice(load_profile("roles", launcher.home, tmp_path))
+    halve = ArgumentChange("batch_size", "scale", 0.5)
+    changed, note = remedied(choice, Remedy(text="halve", args=(halve,), env={"A": "1"}, device="cpu"))
+    assert changed.sets["batch"] == "32"
+    assert changed.device == "cpu"
+    assert changed.env == {"A": "1"}
+    assert "batch 64 -> 32" in note
+    draft = Draft(launcher, changed, note)
+    assert draft.description == note
+    assert "--batch 32" in draft.preview(values(draft)).command

@@ -115,3 +115,23 @@ def test_a_preview_names_mistakes_before_all_else() -> None:
     assert lines[0] == "✗ there is no device 'tpu'"
     assert "$ python x.py" in lines
     assert "  nothing added" in lines
+
+
+def test_fix_fills_in_the_remedy_of_the_diagnosis() -> None:
+    world = fakes.world((fakes.failed(),))
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("f apply the remedy")
+        await driver.press("f")
+        await driver.sees("edit and restart ·")
+
+    drive(world, play, opening=fakes.failed().run)
+    assert world.launcher.remedies == [fakes.FINDING.remedy]
+
+
+def test_fix_needs_a_failure_with_a_remedy() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.press("f")
+        await driver.hears("no remedy is known")
+
+    drive(fakes.world((fakes.running(),)), play)

@@ -91,6 +91,25 @@ class ActingScreen(Screen[None]):
 
         self.app.push_screen(Confirm(asked), lambda yes: self._go(snapshot, action) if yes else None)
 
+    def action_fix(self) -> None:
+        """Open the form of the run's launch with the diagnosis's remedy filled in."""
+        snapshot = self.acting_on
+        if snapshot is None:
+            self.mpstui.say(NO_RUN, "warning")
+            return
+        from ...core.present.states import needs_attention
+
+        findings = self.mpstui.board.findings(snapshot) if needs_attention(snapshot) else ()
+        found = self._available(snapshot, "edit_restart")
+        if findings is None:
+            self.mpstui.say("fix: the cause is still being looked for", "warning")
+        elif not findings or not findings[0].remedy.can_be_applied:
+            self.mpstui.say("fix: no remedy is known that could be applied here", "warning")
+        elif not found.ok:
+            self.mpstui.say(f"fix: {found.why}", "warning")
+        else:
+            self.mpstui.launch(snapshot, findings[0].remedy)
+
     def _available(self, snapshot: RunSnapshot, action: str) -> Availability:
         return self.mpstui.services.availability(snapshot, action)
 

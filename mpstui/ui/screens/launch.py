@@ -28,6 +28,7 @@ from ..widgets.profile_list import ProfileList
 from .keys import bindings
 
 if TYPE_CHECKING:
+    from ...core.diagnosis.remedy import Remedy
     from ..app import MpstuiApp
 
 _SIDE_BY_SIDE = 100
@@ -249,10 +250,10 @@ class LaunchForm(_LaunchingScreen):
             self.mpstui.courier.do("save profile", lambda: ProfileSaved(str(draft.save(values, chosen))))
 
 
-def launch_screen(launcher: LauncherPort, snapshot: RunSnapshot | None) -> Screen[None]:
-    """The list of profiles; with a snapshot, the form of its launch.
+def launch_screen(launcher: LauncherPort, snapshot: RunSnapshot | None, remedy: Remedy | None = None) -> Screen[None]:
+    """The list of profiles; with a snapshot, the form of its launch, with the remedy applied where one is given.
 
     Raises:
         OperationError: that run's record cannot be read.
     """
-    return ProfilesScreen(launcher) if snapshot is None else LaunchForm(launcher.draft_of(snapshot), snapshot)
+    return ProfilesScreen(launcher) if snapshot is None else LaunchForm(launcher.draft_of(snapshot, remedy), snapshot)

@@ -95,7 +95,8 @@ def _keys(finding: Finding | None) -> Row:
         Span(" c", "key"),
         Span(" restart on CPU ", "strong" if finding and finding.restart_on_cpu_helps else "dim"),
     ]
-    return row(*on_cpu, (" r", "key"), (" restart ", "dim"), (" R", "key"), (" edit and restart", "dim"))
+    fix = [Span(" f", "key"), Span(" apply the remedy ", "strong")] if finding and finding.remedy.can_be_applied else []
+    return row(*on_cpu, *fix, (" r", "key"), (" restart ", "dim"), (" R", "key"), (" edit and restart", "dim"))
 
 
 class FailureCard(LinePanel):
