@@ -101,7 +101,7 @@ class Draft:
         return Preview(
             command=shlex.join(planned.argv),
             environment=tuple(EnvironmentLine(v.name, v.value, v.reason, v.doubtful) for v in planned.env),
-            warnings=planned.warnings,
+            warnings=(*([self._note] if self._note else []), *planned.warnings),
             cwd=planned.template.cwd,
         )
 

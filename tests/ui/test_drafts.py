@@ -110,4 +110,6 @@ def test_a_remedy_changes_the_arguments_it_can_and_says_so(launcher: CoreLaunche
     assert "batch 64 -> 32" in note
     draft = Draft(launcher, changed, note)
     assert draft.description == note
-    assert "--batch 32" in draft.preview(values(draft)).command
+    preview = draft.preview(values(draft))
+    assert "--batch 32" in preview.command
+    assert preview.warnings[0] == note
