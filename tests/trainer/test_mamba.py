@@ -58,7 +58,7 @@ def test_selective_scan_and_its_gradients_equal_the_recurrence(
     found, expected = selective_scan(*found_inputs), _sequential(*expected_inputs)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
     weights = torch.randn(expected.shape, generator=torch.Generator().manual_seed(1))
-    (found * weights).sum().backward()  # type: ignore[no-untyped-call]
+    (found * weights).sum().backward()
     (expected * weights).sum().backward()  # type: ignore[no-untyped-call]
     for mine, theirs in zip(found_inputs, expected_inputs, strict=True):
         torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-3, atol=1e-4)
@@ -74,7 +74,7 @@ def test_gradients_equal_finite_differences(monkeypatch: pytest.MonkeyPatch) -> 
 def test_long_sequences_stay_finite_for_slow_and_for_instant_decay(scale: float) -> None:
     inputs = _inputs(3000, scale=scale)
     found = selective_scan(*inputs)
-    found.square().mean().backward()  # type: ignore[no-untyped-call]
+    found.square().mean().backward()
     torch.testing.assert_close(found, _sequential(*_inputs(3000, scale=scale)), rtol=1e-3, atol=1e-4)
     assert all(torch.isfinite(tensor.grad).all() for tensor in inputs if tensor.grad is not None)
 
@@ -106,3 +106,10 @@ def test_a_block_trains_under_autocast_and_names_what_must_not_decay() -> None:
     assert all(parameter.grad is not None for parameter in block.parameters())
     spared = [name for name, _ in block.named_parameters() if undecayed(name)]
     assert spared == ["mixer.log_decay", "mixer.skip"]
+
+
+def test_a_compiled_block_gives_the_same_around_an_uncompiled_scan() -> None:
+    torch.manual_seed(0)
+    block, sequence = MambaBlock(8, states=4), torch.randn(2, 12, 8)
+    compiled = torch.compile(block, backend="eager")
+    torch.testing.assert_close(compiled(sequence), block(sequence))
