@@ -12,7 +12,7 @@ from ...core.runs.snapshot import RunSnapshot
 from ...core.telemetry.model import SystemSample, TreeSample
 from ..bindings import Scope, footer_keys
 from ..pumps import Focus
-from ..widgets.failure_card import Failure, FailureCard, wants_card
+from ..widgets.failure_card import Failure, FailureCard, card, wants_card
 from ..widgets.footer import KeyLine
 from ..widgets.lines import LinePanel
 from ..widgets.memory import MemoryFacts
@@ -93,13 +93,23 @@ class RunScreen(ActingScreen):
     def _draw(self, snapshot: RunSnapshot) -> None:
         self.query_one(RunHeader).show(snapshot)
         self.query_one(Progress).show(snapshot)
-        if wants_card(snapshot):
-            self.query_one(FailureCard).show(Failure(snapshot, self.mpstui.board.findings(snapshot)))
+        self._draw_card(snapshot)
         self.body.show(snapshot)
         self._draw_memory()
         keys = self.query_one(KeyLine)
         keys.labels = self.key_labels()
         keys.repaint()
+
+    def _draw_card(self, snapshot: RunSnapshot) -> None:
+        """The card takes the lines that it fills, up to those the arrangement gives it."""
+        panel = self.query_one(FailureCard)
+        if not wants_card(snapshot):
+            _give_lines(panel, 0)
+            return
+        failure = Failure(snapshot, self.mpstui.board.findings(snapshot))
+        width, height = self.size
+        _give_lines(panel, len(card(failure, width, run_layout(width, height).card)))
+        panel.show(failure)
 
     def _draw_memory(self) -> None:
         if self.snapshot is not None:
@@ -136,7 +146,8 @@ class RunScreen(ActingScreen):
         self.set_class(wide and not self.zoomed, "-wide")
         _give_lines(self.query_one(RunHeader), plan.header)
         _give_lines(self.query_one(Progress), 0 if failed and not wide else plan.progress)
-        _give_lines(self.query_one(FailureCard), plan.card if failed else 0)
+        if self.snapshot is not None:
+            self._draw_card(self.snapshot)
         self.body.take_places(plan.shape, self.panel, self.zoomed)
 
     # -- keys
