@@ -25,6 +25,7 @@ TASKS: dict[str, str] = {
     # name on the command line: "module:attribute" of a class that follows Task
     "cifar": "trainer.tasks.cifar:Cifar",
     "gsdiff": "trainer.tasks.gsdiff:Gsdiff",
+    "genomics": "trainer.tasks.genomics:Genomics",
     "twotower": "trainer.tasks.twotower:TwoTowerTask",
     "indicator": "trainer.tasks.indicator:Indicator",
 }

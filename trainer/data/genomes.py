@@ -1,0 +1,177 @@
+"""DNA from files: folders laid out as Genomic Benchmarks are, and FASTA with the intervals of a BED file."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+import torch
+
+from ..errors import UsageError
+from .sequences import BadSequence, SequenceSet, gathered, reverse_complement, tokens_of
+
+_LAYOUT = "expected train/CLASS/*.txt and test/CLASS/*.txt with one sequence a file"
+_BED_COLUMNS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """One line of a BED file: bases ``start`` to ``end`` - 1 of a chromosome, counted from 0."""
+
+    line: int
+    chromosome: str
+    start: int
+    end: int
+    label: str
+    reverse: bool
+
+
+def read_folder(data: Path) -> tuple[SequenceSet, SequenceSet]:
+    """The training and test sequences of one benchmark.
+
+    Raises:
+        UsageError: the layout is another, or a file is no DNA; names it and the remedy.
+    """
+    found, problems = scan_folder(data)
+    if problems:
+        raise UsageError(f"{problems[0]}; --check-data lists everything that is wrong")
+    return found["train"], found["test"]
+
+
+def scan_folder(data: Path) -> tuple[dict[str, SequenceSet], tuple[str, ...]]:
+    """Read a benchmark as far as it can be read, with a sentence for whatever is wrong with it."""
+    classes = _classes(data / "train")
+    problems = list(_wrong_layout(data, classes))
+    sets = {}
+    for split in ("train", "test"):
+        parts, labels = [], []
+        for label, name in enumerate(classes):
+            for path in sorted((data / split / name).glob("*.txt")):
+                try:
+                    parts.append(tokens_of(path.read_text(encoding="ascii", errors="replace").strip()))
+                    labels.append(label)
+                except BadSequence as error:
+                    problems.append(f"{path} {error}; repair or remove it")
+        if parts:
+            sets[split] = gathered(data.name, classes, parts, torch.tensor(labels))
+        else:
+            problems.append(f"--data {data}: no sequences in {split}/ ({_LAYOUT})")
+    return sets, tuple(problems)
+
+
+def read_intervals(fasta: Path, bed: Path) -> SequenceSet:
+    """The sequences that a BED file cuts out of a FASTA file; its fourth column names the class.
+
+    Raises:
+        UsageError: a line or a record cannot be used; names file and line and the remedy.
+    """
+    found, problems = scan_intervals(fasta, bed)
+    if problems or found is None:
+        raise UsageError(f"{problems[0]}; --check-data lists everything that is wrong")
+    return found
+
+
+def scan_intervals(fasta: Path, bed: Path) -> tuple[SequenceSet | None, tuple[str, ...]]:
+    """Read FASTA and BED as far as they can be read, with a sentence for whatever is wrong with them."""
+    intervals, problems = _intervals(bed)
+    genome = _genome(fasta, {interval.chromosome for interval in intervals})
+    classes = tuple(sorted({interval.label for interval in intervals}))
+    parts, labels = [], []
+    for interval in intervals:
+        sequence = genome.get(interval.chromosome)
+        if sequence is None or interval.end > len(sequence):
+            reach = "is not in it" if sequence is None else f"has {len(sequence):,} bases in it"
+            problems.append(
+                f"{bed} line {interval.line}: {interval.chromosome} {reach} ({fasta}); use the same assembly"
+            )
+            continue
+        parts.append(_cut(sequence, interval))
+        labels.append(classes.index(interval.label))
+    if len(classes) < 2 and not problems:
+        problems.append(f"{bed}: column 4 names {len(classes)} classes, two or more are needed; label the intervals")
+    name = f"{bed.name} of {fasta.name}"
+    return (gathered(name, classes, parts, torch.tensor(labels)) if parts else None), tuple(problems)
+
+
+def _classes(train: Path) -> tuple[str, ...]:
+    return tuple(sorted(path.name for path in train.glob("*") if path.is_dir()))
+
+
+def _wrong_layout(data: Path, classes: tuple[str, ...]) -> Iterator[str]:
+    if not (data / "train").is_dir():
+        inside = sorted(path.parent.name for path in data.glob("*/train"))
+        hint = f"; did you mean one of {', '.join(inside[:9])} in it?" if inside else ""
+        yield f"--data {data}: no train/ there ({_LAYOUT}){hint}"
+    elif len(classes) < 2:
+        yield f"--data {data}: train/ has {len(classes)} classes, two or more are needed ({_LAYOUT})"
+    others = _classes(data / "test")
+    if classes and others and others != classes:
+        yield f"--data {data}: train/ has the classes {', '.join(classes)}, test/ {', '.join(others)}; make them agree"
+
+
+def _intervals(bed: Path) -> tuple[list[Interval], list[str]]:
+    found, problems = [], []
+    for number, text in _lines(bed):
+        if not text.strip() or text.startswith(("#", "track", "browser")):
+            continue
+        try:
+            found.append(_interval(number, text.rstrip("\n").split("\t")))
+        except ValueError as error:
+            problems.append(f"{bed} line {number}: {error}; expected CHROMOSOME START END CLASS, separated by tabs")
+    if not found and not problems:
+        problems.append(f"{bed} has no intervals; expected CHROMOSOME START END CLASS, separated by tabs")
+    return found, problems
+
+
+def _interval(number: int, cells: list[str]) -> Interval:
+    if len(cells) < _BED_COLUMNS:
+        raise ValueError(f"{len(cells)} columns, the fourth must name the class")
+    start, end = int(cells[1]), int(cells[2])
+    if not 0 <= start < end:
+        raise ValueError(f"start {start} and end {end} are no interval")
+    return Interval(number, cells[0], start, end, cells[3], len(cells) > 5 and cells[5] == "-")
+
+
+def _genome(fasta: Path, wanted: set[str]) -> dict[str, torch.Tensor]:
+    """The sequences of some records, by the first word of their titles."""
+    found: dict[str, list[torch.Tensor]] = {}
+    current: list[torch.Tensor] | None = None
+    for number, text in _lines(fasta):
+        if text.startswith(">"):
+            name = (text[1:].split() or [""])[0]
+            current = found.setdefault(name, []) if name in wanted else None
+        elif current is not None and text.strip():
+            try:
+                current.append(tokens_of(text.strip()))
+            except BadSequence as error:
+                raise UsageError(f"{fasta} line {number} {error}; repair the file") from error
+    return {name: torch.cat(parts) for name, parts in found.items() if parts}
+
+
+def _cut(sequence: torch.Tensor, interval: Interval) -> torch.Tensor:
+    part = sequence[interval.start : interval.end]
+    if not interval.reverse:
+        return part.clone()
+    return reverse_complement(part[None].long(), torch.tensor([len(part)]))[0].to(torch.uint8)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Numbered lines of a text file, gzipped or not.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    try:
+        with _opened(path) as file:
+            yield from enumerate(file, start=1)
+    except (OSError, EOFError) as error:
+        raise UsageError(f"{path} cannot be read ({error}); name a readable file") from error
+
+
+def _opened(path: Path) -> TextIO:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="ascii", errors="replace")
+    return path.open(encoding="ascii", errors="replace")
