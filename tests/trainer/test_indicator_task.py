@@ -128,7 +128,11 @@ def test_check_data_counts_symbols_and_names_bad_rows(tmp_path: Path, capsys: py
     assert command(*wish) == 2
     assert f"problem: {folder / 'SYN2.csv'}, line 422: high is below low" in capsys.readouterr().out
     assert command("indicator", "--no-cache", "--data", str(folder), "--device", "cpu") == 2
-    assert "line 422: high is below low; correct or remove it" in capsys.readouterr().err
+    assert "line 422: high is below low; correct or remove it (--check-data" in capsys.readouterr().err
+    assert (
+        "without 1 bad rows: 2 symbols"
+        in made("indicator", "--no-cache", "--data", str(folder), "--skip-bad-rows").data
+    )
 
 
 def test_too_short_a_history_and_a_fold_too_far_are_refused(tmp_path: Path) -> None:

@@ -154,6 +154,18 @@ def test_usual_headers_dates_and_numbers_are_understood(tmp_path: Path, header: 
     assert numbers == [10, 12, 9, 11, 1000]
 
 
+def test_the_three_header_lines_of_yfinance_are_understood(tmp_path: Path) -> None:
+    path = tmp_path / "download.csv"
+    header = "Price,Close,High,Low,Open,Volume\nTicker,X,X,X,X,X\nDate,,,,,\n"
+    path.write_text(f"{header}2024-01-31,11,12,9,10,1000\n2024-02-01,0,1,1,1,1\n")
+    reading = candles.read(path)
+    assert [(one.symbol, one.close.tolist(), one.open.tolist()) for one in reading.symbols] == [("X", [11], [10])]
+    assert reading.problems == (f"{path}, line 5: a price is not a number above 0; correct or remove it",)
+    path.write_text("Price,Close,Close\nTicker,X,Y\nDate,,\n2024-01-31,1,2\n")
+    with pytest.raises(UsageError, match="2 tickers side by side"):
+        candles.read(path)
+
+
 def test_symbols_come_from_a_column_or_from_file_names_oldest_row_first(tmp_path: Path) -> None:
     (tmp_path / "many.csv").write_text(
         "Ticker,Date,Open,High,Low,Close,Volume\nB,2024-01-02,2,2,2,2,1\nA,2024-01-02,1,1,1,1,1\nB,2024-01-01,3,3,3,3,1\n"

@@ -90,16 +90,33 @@ def _read_file(file: Path, problems: list[str]) -> Iterable[tuple[str, _Table]]:
             first = text.readline()
             delimiter = max(",;\t|", key=first.count)
             header = next(csv.reader([first], delimiter=delimiter), [])
+            rows = [
+                (number, row) for number, row in enumerate(csv.reader(text, delimiter=delimiter), start=2) if any(row)
+            ]
+            header, rows, symbol = _flattened(file, header, rows)
             columns = _columns(file, header)
-            rows = [row for row in csv.reader(text, delimiter=delimiter) if any(cell.strip() for cell in row)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"--data {file}: {reason}; it must be a CSV file of OHLCV rows in UTF-8") from error
-    whole = [(number, row) for number, row in enumerate(rows, start=2) if len(row) > max(columns.values())]
-    if len(whole) < len(rows):
-        short = next(number for number, row in enumerate(rows, start=2) if len(row) <= max(columns.values()))
-        problems.append(f"{file}, line {short}: it has fewer cells than the header; complete or remove it")
-    return _by_symbol(file, columns, whole, problems)
+    widest = max(columns.values())
+    problems.extend(
+        f"{file}, line {number}: it has fewer cells than the header; complete or remove it"
+        for number, row in rows
+        if len(row) <= widest
+    )
+    return _by_symbol(file, symbol, columns, [(number, row) for number, row in rows if len(row) > widest], problems)
+
+
+def _flattened(
+    file: Path, header: list[str], rows: list[tuple[int, list[str]]]
+) -> tuple[list[str], list[tuple[int, list[str]]], str]:
+    """Header, rows and symbol; the three header lines of yfinance (Price, Ticker, Date) become one."""
+    if len(rows) < 2 or header[:1] != ["Price"] or rows[0][1][:1] != ["Ticker"]:
+        return header, rows, file.stem
+    tickers = set(rows[0][1][1:])
+    if len(tickers) != 1:
+        raise UsageError(f"--data {file}: it holds {len(tickers)} tickers side by side; save each to a file of its own")
+    return [rows[1][1][0], *header[1:]], rows[2:], tickers.pop()
 
 
 def _columns(file: Path, header: Sequence[str]) -> dict[str, int]:
@@ -119,14 +136,16 @@ def _columns(file: Path, header: Sequence[str]) -> dict[str, int]:
 
 
 def _by_symbol(
-    file: Path, columns: dict[str, int], rows: list[tuple[int, list[str]]], problems: list[str]
+    file: Path, symbol_of_file: str, columns: dict[str, int], rows: list[tuple[int, list[str]]], problems: list[str]
 ) -> Iterable[tuple[str, _Table]]:
     lines = np.array([number for number, _ in rows], np.int64)
     cells = [row for _, row in rows]
     time = _times([row[columns["date"]].strip() for row in cells])
     numbers = np.stack([_numbers([row[columns[key]] for row in cells]) for key in (*_PRICES, "volume")], axis=1)
     sound = _sound(file, lines, time, numbers, problems)
-    names = np.array([row[columns["symbol"]].strip() if "symbol" in columns else file.stem for row in cells], object)
+    names = np.array(
+        [row[columns["symbol"]].strip() if "symbol" in columns else symbol_of_file for row in cells], object
+    )
     for symbol in sorted(set(names[sound].tolist())):
         mine = sound & (names == symbol)
         yield symbol, _Table(file, time[mine], numbers[mine], lines[mine])

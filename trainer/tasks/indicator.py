@@ -40,6 +40,7 @@ class Indicator:
         parser.add_argument(
             "--data", type=Path, metavar="FILE|DIR", help="OHLCV CSV, or a folder of them; else synthetic"
         )
+        parser.add_argument("--skip-bad-rows", action="store_true", help="leave out bad rows, and say how many")
         parser.add_argument("--horizon", type=positive, default=5, metavar="ROWS", help="how far ahead (default 5)")
         parser.add_argument(
             "--window", type=positive, default=16, metavar="ROWS", help="of each indicator (default 16)"
@@ -197,12 +198,15 @@ def _read(args: argparse.Namespace) -> candles.Reading:
 
 def _prepared(args: argparse.Namespace) -> tuple[markets.Market, markets.Split, str]:
     reading = _read(args)
-    if reading.problems:
-        more = (
-            f" (and {len(reading.problems) - 1:,} more; --check-data lists them)" if len(reading.problems) > 1 else ""
-        )
-        raise UsageError(f"--data {reading.problems[0]}{more}")
     name = str(args.data) if args.data else f"synthetic prices, seed {args.seed or 0}"
+    bad = len(reading.problems)
+    if bad and not args.skip_bad_rows:
+        more = f"{bad - 1:,} more, " if bad > 1 else ""
+        raise UsageError(
+            f"--data {reading.problems[0]} ({more}--check-data lists all, --skip-bad-rows leaves them out)"
+        )
+    if bad:
+        name = f"{name} without {bad:,} bad rows"
     if not reading.symbols:
         raise UsageError(f"--data {name}: there is not one row in it; give OHLCV rows")
     market = _market(reading.symbols, args)
