@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import replace
 
-from ..core.errors import UsageError
+from ..core.errors import OperationError, UsageError
 from ..core.launching import Actions, LaunchChoice, edit_choice, parse_sets
 from ..core.machine import DEVICES
 from ..core.runs.snapshot import RunSnapshot
@@ -35,6 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--env", action="append", default=[], metavar="NAME=VALUE", help="change a variable from now on"
     )
+    parser.add_argument("--fix", action="store_true", help="apply the remedy of `mpstui diagnose`, as far as it can be")
+    parser.add_argument("--accept-risk", action="store_true", help="with --fix: also a remedy that can do harm")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,13 +46,37 @@ def run(args: argparse.Namespace) -> int:
     sets, env = parse_sets(args.sets), parse_environment(args.env)
 
     def ask(actions: Actions, snapshot: RunSnapshot) -> Request:
-        edited = _edited(snapshot, sets, env) if sets or env else None
+        edited = _fixed(snapshot, accept_risk=args.accept_risk) if args.fix else None
+        if sets or env:
+            edited = _edited(edited or edit_choice(snapshot, Session().home), sets, env)
         return actions.restart(snapshot, device=args.device, source=args.source, choice=edited)
 
     return act(args, ask)
 
 
-def _edited(snapshot: RunSnapshot, sets: dict[str, str], env: dict[str, str]) -> LaunchChoice:
-    """The run's own launch with some of it changed; what was changed before stays changed."""
-    before = edit_choice(snapshot, Session().home)
+def _edited(before: LaunchChoice, sets: dict[str, str], env: dict[str, str]) -> LaunchChoice:
+    """A launch with some of it changed; what was changed before stays changed."""
     return replace(before, sets={**before.sets, **sets}, env={**before.env, **env})
+
+
+def _fixed(snapshot: RunSnapshot, *, accept_risk: bool) -> LaunchChoice:
+    """The run's launch with the remedy of its diagnosis; says on stderr what is changed.
+
+    Raises:
+        OperationError: no remedy is known that a launcher can apply, or it can do harm and nobody accepted that.
+    """
+    from ..core.diagnosis import diagnose
+    from ..core.diagnosis.for_run import evidence_from_run_dir
+    from ..core.launching.remedied import finding_to_apply, remedied
+
+    session = Session()
+    finding = finding_to_apply(diagnose(evidence_from_run_dir(snapshot.dir)))
+    if finding is None:
+        raise OperationError(f"no remedy is known for {snapshot.name} that could be applied", "see `mpstui diagnose`")
+    fixed = remedied(edit_choice(snapshot, session.home), finding.remedy, session.environ)
+    if not fixed.applied:
+        raise OperationError(f"{finding.title}: {fixed.sentence}", "name the arguments in [roles] of the profile")
+    if fixed.risk and not accept_risk:
+        raise OperationError(f"{finding.title}: {fixed.risk}", "say --accept-risk if you accept that")
+    print(f"{finding.title}: {fixed.sentence}", file=sys.stderr)
+    return fixed.choice

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +28,8 @@ class Command(NamedTuple):
     env: Mapping[str, str]
     """What is added to the supervisor's own environment."""
     checkpoint: str | None = None
+    unset: tuple[str, ...] = ()
+    """What is taken from it."""
 
 
 def compose(
@@ -67,7 +69,8 @@ def compose(
     }
     env = {name: _fill(value, values) for name, value in variant.env.items()}
     env |= _own_environment(run, attempt)
-    return Command(tuple(_fill(word, values) for word in argv), template.cwd, wanted, env, checkpoint)
+    words = tuple(_fill(word, values) for word in argv)
+    return Command(words, template.cwd, wanted, env, checkpoint, tuple(variant.unset))
 
 
 def mark(run: RunDir) -> bytes:
@@ -90,7 +93,7 @@ def start(command: Command, output: Path, kept: tuple[int, ...], announce: Calla
         process = subprocess.Popen(
             command.argv,
             cwd=command.cwd,
-            env={**os.environ, **command.env},
+            env={**_inherited(command.unset), **command.env},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -107,6 +110,10 @@ def start(command: Command, output: Path, kept: tuple[int, ...], announce: Calla
 def describe_failure(error: OSError, command: Command) -> str:
     """Why a program could not be started: the system's words and the file's name."""
     return f"{error.strerror or error}: {error.filename or (command.argv[0] if command.argv else '(empty command)')}"
+
+
+def _inherited(unset: Iterable[str]) -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in unset}
 
 
 def _quietly(announce: Callable[[], None]) -> Callable[[], None]:

@@ -60,6 +60,8 @@ class Variant(Record):
 
     argv: list[str]
     env: dict[str, str] = field(default_factory=dict)
+    unset: list[str] = field(default_factory=list)
+    """Variables of the supervisor's own environment that the program must not see."""
 
 
 @dataclass(frozen=True)

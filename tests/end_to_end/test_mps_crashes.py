@@ -34,6 +34,9 @@ checkpoints = "checkpoints/*.pt"
 [device_args]
 cpu = ["--device", "cpu"]
 mps = ["--device", "mps"]
+[roles]
+batch_size = "batch-size"
+accumulate = "accumulate"
 """
 
 
@@ -87,3 +90,18 @@ def test_a_hung_device_can_still_be_killed(mpstui: CommandLine) -> None:
     ended = mpstui.wait_state(run, "killed")
     assert ended["exit"]["signal"] == 9
     assert ended["exit"]["requested_by"]
+
+
+def test_the_remedy_halves_the_batch_and_the_run_goes_on(mpstui: CommandLine) -> None:
+    run = launch(mpstui, "oom@7")
+    failed = mpstui.wait_state(run, "failed", timeout=90)
+    assert failed["exit"]["cause"] == "mps_oom"
+    fixed = mpstui.call("restart", run, "--fix", "--env", "MPSTUI_STANDIN=oom-above@20")
+    assert fixed.returncode == 0, fixed.stderr
+    assert "batch-size 32 -> 16" in fixed.stderr
+    again = mpstui.wait_step(run, 12)
+    assert (again["device"], again["attempt"]) == ("mps", 2)
+    output = mpstui.call("logs", run).stdout
+    assert "32 samples a step (micro-batch 16)" in output
+    assert "resumed from" in output
+    assert "out of memory" not in output

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 
 from mpstui.wire import locks
 from mpstui.wire.processes import ProcessIdentity
-from mpstui.wire.records import StopRule
+from mpstui.wire.records import StopRule, Variant
 
 from .kit import Run, alive, python, wait_for
 
@@ -225,3 +226,12 @@ def _state(process: ProcessIdentity) -> str:
 
     found = system_process_table().find(process.pid)
     return found.state if found else "gone"
+
+
+def test_a_variable_that_must_not_be_seen_is_not(make_run: MakeRun) -> None:
+    run = make_run("import os; print(sorted({'KEPT', 'GONE'} & set(os.environ)))")
+    variant = Variant(run.spec.launch.variants["auto"].argv, unset=["GONE"])
+    run.respec(launch=replace(run.spec.launch, variants={"auto": variant}))
+    run.start(env={"KEPT": "1", "GONE": "1"})
+    run.wait_exit()
+    assert run.output() == "['KEPT']\n"

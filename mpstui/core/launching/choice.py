@@ -24,6 +24,10 @@ class LaunchChoice:
     recipe: str | None = None
     name: str | None = None
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    drop_args: tuple[str, ...] = ()
+    """Arguments of the profile that this launch leaves out."""
+    drop_env: tuple[str, ...] = ()
+    """Variables that this launch must not have, whoever sets them: recipe, profile or shell."""
     queue: QueueRule = field(default_factory=QueueRule)
 
 
@@ -62,6 +66,16 @@ def effective_arguments(profile: Profile, sets: Mapping[str, str]) -> tuple[dict
     return arguments, notes
 
 
+def launch_arguments(choice: LaunchChoice) -> tuple[dict[str, ArgumentValue], list[str]]:
+    """:func:`effective_arguments` of a choice, without those it drops.
+
+    Raises:
+        UsageError: a key that looks mistyped, or a value of the wrong type.
+    """
+    arguments, notes = effective_arguments(choice.profile, choice.sets)
+    return {key: value for key, value in arguments.items() if key not in choice.drop_args}, notes
+
+
 def split_device(choice: LaunchChoice) -> LaunchChoice:
     """Take ``--set device=cpu`` for ``--device cpu`` where the profile tells the device by arguments of its own."""
     wanted = choice.sets.get("device")
@@ -76,6 +90,8 @@ def _known_key(written: str, profile: Profile) -> str:
     folded = written.replace("-", "_")
     if written in profile.args or folded in alike:
         return written if written in profile.args else alike[folded]
+    if written in profile.roles.values():
+        return written
     if written.startswith("+") and profile.arg_style == "options":
         return written.lstrip("+")
     likely = None if written.startswith("+") else nearest(written, tuple(profile.args), cutoff=_PROBABLY_A_TYPO)

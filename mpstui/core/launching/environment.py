@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,11 +59,14 @@ def run_environment(
     *,
     environ: Mapping[str, str],
     machine: Machine,
+    without: Collection[str] = (),
 ) -> RunEnvironment:
-    """Environment < recipe < profile < this launch, the last word winning."""
+    """Environment < recipe < profile < this launch, the last word winning; the first three never set ``without``."""
     lines: dict[str, EnvLine] = {}
     values: dict[str, str] = {}
     for name, value, reason, doubtful in _layers(profile, recipe, extra, environ, machine):
+        if name in without:
+            continue
         before = values.get(name, environ.get(name))
         replaced = f" (replaces {_shown(name, before)})" if before not in (None, value) and name != "PYTHONPATH" else ""
         values[name] = value

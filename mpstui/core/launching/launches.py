@@ -73,6 +73,8 @@ def choice_json(choice: LaunchChoice) -> dict[str, Any]:
         "recipe": choice.recipe,
         "name": choice.name,
         "env": shown,
+        "drop_args": list(choice.drop_args),
+        "drop_env": list(choice.drop_env),
         "queue": asdict(choice.queue),
     }
 

@@ -13,7 +13,7 @@ from ..machine import DEVICES, Machine
 from ..profiles.model import ArgumentValue
 from ..profiles.recipes import ARGUMENT_DOUBTS, RECIPES
 from .argument_words import argument_words
-from .choice import LaunchChoice, effective_arguments, split_device
+from .choice import LaunchChoice, launch_arguments, split_device
 from .devices import DeviceVariants, asked_device, compile_variants
 from .environment import EnvLine, RunEnvironment, run_environment
 from .preflight import preflight_warnings
@@ -71,10 +71,13 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
         OperationError: the interpreter lacks what a shipped trainer needs.
     """
     choice = split_device(choice)
+    environ = {name: value for name, value in environ.items() if name not in choice.drop_env}
     profile = choice.profile
     recipe = _recipe(choice)
     arguments, notes = _arguments(choice, recipe)
-    environment = run_environment(profile, recipe, choice.env, environ=environ, machine=machine)
+    environment = run_environment(
+        profile, recipe, choice.env, environ=environ, machine=machine, without=choice.drop_env
+    )
     command = _command(choice, arguments, machine)
     variants = compile_variants(profile, command, machine.usable_devices())
     device = _device(choice, command, variants)
@@ -123,7 +126,7 @@ def _require(
 
 def _arguments(choice: LaunchChoice, recipe: str) -> tuple[dict[str, ArgumentValue], list[str]]:
     """The profile's arguments, the choice's and the recipe's, and what is to be said about them."""
-    arguments, notes = effective_arguments(choice.profile, choice.sets)
+    arguments, notes = launch_arguments(choice)
     arguments, doubts = _with_recipe_arguments(choice, recipe, arguments)
     return arguments, notes + doubts
 
@@ -144,7 +147,7 @@ def _with_recipe_arguments(
     notes = []
     for role, value in RECIPES[recipe].arguments.items():
         key = choice.profile.roles.get(role)
-        if key and key not in choice.sets:
+        if key and key not in choice.sets and key not in choice.drop_args:
             # Programs switch a thing on by a bare flag or by a word; the profile's own value tells which.
             arguments = {**arguments, key: "on" if value is True and isinstance(arguments.get(key), str) else value}
             notes.append(f"recipe {recipe} sets {key}: {ARGUMENT_DOUBTS[role]}")
@@ -169,7 +172,11 @@ def _template(
     return LaunchTemplate(
         device=device,
         variants={
-            name: Variant(argv=list(variant.argv), env={**environment.recorded, **variant.env})
+            name: Variant(
+                argv=list(variant.argv),
+                env={**environment.recorded, **variant.env},
+                unset=sorted(choice.drop_env),
+            )
             for name, variant in variants.found.items()
         },
         cwd=str(profile.cwd),

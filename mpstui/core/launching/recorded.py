@@ -59,6 +59,8 @@ def recorded_choice(run: RunDir) -> LaunchChoice:
         recipe=choice.get("recipe"),
         name=choice.get("name"),
         env=dict(choice.get("env") or {}),
+        drop_args=tuple(choice.get("drop_args") or ()),
+        drop_env=tuple(choice.get("drop_env") or ()),
         queue=QueueRule(**choice["queue"]) if choice.get("queue") else QueueRule(),
     )
 

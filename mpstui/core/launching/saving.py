@@ -7,7 +7,7 @@ from typing import Any
 
 from ..home import Home
 from ..profiles.save import save_profile_text
-from .choice import LaunchChoice, effective_arguments
+from .choice import LaunchChoice, launch_arguments
 from .frozen_profile import frozen_text, profile_toml
 from .launches import choice_json
 
@@ -20,7 +20,7 @@ def save_profile(choice: LaunchChoice, name: str, home: Home, *, replace: bool =
         OperationError: the file cannot be written.
     """
     profile = choice.profile
-    arguments, _ = effective_arguments(profile, choice.sets)
+    arguments, _ = launch_arguments(choice)
     changed = {key: _typed(value) for key, value in arguments.items() if profile.args.get(key) != value}
     changes: dict[str, Any] = {
         "name": name,
@@ -28,8 +28,8 @@ def save_profile(choice: LaunchChoice, name: str, home: Home, *, replace: bool =
         **({"python": profile.python} if profile.python else {}),
         **({"device": choice.device} if choice.device else {}),
         **({"recipe": choice.recipe} if choice.recipe else {}),
-        "args": changed,
-        "env": choice_json(choice)["env"],
+        "args": {**changed, **dict.fromkeys(choice.drop_args)},
+        "env": {**choice_json(choice)["env"], **dict.fromkeys(choice.drop_env)},
     }
     return save_profile_text(frozen_text(profile) or profile_toml(profile), name, home, changes, replace=replace)
 

@@ -78,7 +78,10 @@ def _changed(text: str, changes: Mapping[str, Any]) -> str:
             if value and key not in document:
                 document[key] = tomlkit.table()
             for inner, item in value.items():
-                document[key][inner] = _plain(item)
+                if item is not None:
+                    document[key][inner] = _plain(item)
+                elif key in document:
+                    document[key].pop(inner, None)
         elif value is None:
             document.pop(key, None)
         else:
