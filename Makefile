@@ -34,7 +34,7 @@ contracts: setup
 	$(BIN)/lint-imports
 
 unit: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 # A thousand randomised accidents to real processes; SEED= repeats a run.
 faults: setup

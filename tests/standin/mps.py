@@ -75,17 +75,19 @@ class Fault:
         self.kind, _, number = text.partition("@")
         self.at = int(number or 0)
         self.steps = 0
+        self.device_was_used = False
+        """Only a program that uses the device can be struck by it: a flip to the CPU escapes."""
         self._spent = False
 
     def before_backward(self) -> None:
         """Strike if it is time; ``steps`` counts finished ones."""
         strike = {"oom": self._oom, "oom-once": self._oom_once, "abort": _abort, "hang": _hang, "kill": _kill}
-        if self.kind in strike and self.steps + 1 >= self.at:
+        if self.kind in strike and self.device_was_used and self.steps + 1 >= self.at:
             strike[self.kind]()
 
     def after_layer(self, result: Any, inputs: tuple[Any, ...]) -> Any:
         """A layer's result, spoiled if it is time; validation is left alone."""
-        if not torch.is_grad_enabled():
+        if not (torch.is_grad_enabled() and self.device_was_used):
             return result
         if self.kind == "oom-above" and len(inputs[0]) > self.at:
             self._oom()
@@ -117,6 +119,7 @@ class MpsOnCpu(TorchFunctionMode):
         """Run one torch function with its devices replaced."""
         given = dict(kwargs or {})
         if any(_is_mps(value) for value in (*args, *given.values())):
+            self._fault.device_was_used = True
             args = tuple(_on_cpu(value) for value in args)
             given = {name: _on_cpu(value) for name, value in given.items()}
         result = func(*args, **given)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mpstui.core.follow.budget import Budget
 from mpstui.core.runs.points import PointReader, parse_lines, reported_metrics, sample_records
+from tests.waiting import wait_until
 
 NO_TIME, TIME = Budget(0.0), Budget(60.0)
 
@@ -64,7 +65,7 @@ def test_a_burst_larger_than_a_look_loses_nothing_of_the_history(path: Path) -> 
     reader.read_history(TIME)
     write(path, 10_000, padding=50)
     assert reader.read_newest()[-1]["step"] == 9_999
-    reader.read_history(TIME)
+    wait_until(lambda: not reader.read_history(TIME), what="the end of the history")
     assert reader.views()["loss"].count == 10_000
 
 

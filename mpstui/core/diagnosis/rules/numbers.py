@@ -35,6 +35,7 @@ RULES = (
             r"\bnans? (?:or inf(?:inity)?s? )?(?:value )?(?:was |were |is )?(?:found|detected|encountered)",
             r"found invalid values: .{0,40}\bnan",
             r"parameter \w+ has invalid values",
+            r"\bloss (?:or its gradient )?became non-finite",
             r"(?:training|model) diverged",
             r"invalid loss, (?:stopping|terminating|aborting)",
         ),
