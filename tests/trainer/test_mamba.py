@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from trainer.models import selective_scan as module
-from trainer.models.mamba import MambaBlock, MambaMixer, undecayed
+from trainer.models.mamba import MambaBlock, MambaMixer, RMSNorm, undecayed
 from trainer.models.selective_scan import scan_, selective_scan
 
 
@@ -113,3 +113,8 @@ def test_a_compiled_block_gives_the_same_around_an_uncompiled_scan() -> None:
     block, sequence = MambaBlock(8, states=4), torch.randn(2, 12, 8)
     compiled = torch.compile(block, backend="eager")
     torch.testing.assert_close(compiled(sequence), block(sequence))
+
+
+def test_the_norm_is_that_of_torch() -> None:
+    vectors = torch.randn(3, 5, 8, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(RMSNorm(8)(vectors), torch.nn.RMSNorm(8, eps=1e-5)(vectors))

@@ -176,7 +176,7 @@ def _rows(members: Mapping[str, Any], key: str, path: Path, dimensions: int, not
     else:
         loaded = found()
         notes.append(
-            f"{key} is compressed: {loaded.nbytes / 2**30:.2f} GiB were loaded into memory (np.savez, without"
+            f"{key} is compressed: {loaded.nbytes / 2**20:,.1f} MiB were loaded into memory (np.savez, without"
             " compression, would be mapped)"
         )
         rows = Rows(loaded)

@@ -48,12 +48,31 @@ class MambaMixer(nn.Module):
         return self.out_projection((y + self.skip * x) * F.silu(gate))  # type: ignore[no-any-return]
 
 
+class RMSNorm(nn.Module):
+    """Scales each vector to a root mean square of 1 (Zhang and Sennrich, 2019), in float32 under autocast too.
+
+    torch's own warns at every use under autocast, because its fused kernel takes no mixed types.
+    """
+
+    def __init__(self, width: int, epsilon: float = 1e-5) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self._epsilon = epsilon
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(..., width) -> the same."""
+        exact = x.float()
+        return (exact * torch.rsqrt(exact.square().mean(dim=-1, keepdim=True) + self._epsilon) * self.weight).to(
+            x.dtype
+        )
+
+
 class MambaBlock(nn.Module):
     """x + mixer(norm(x)). (batch, length, width) in and out; arguments as :class:`MambaMixer`'s."""
 
     def __init__(self, width: int, *, states: int = 16, expand: int = 2, kernel: int = 4):
         super().__init__()
-        self.norm = nn.RMSNorm(width, eps=1e-5)
+        self.norm = RMSNorm(width)
         self.mixer = MambaMixer(width, states=states, expand=expand, kernel=kernel)
 
     def forward(self, sequence: torch.Tensor) -> torch.Tensor:
