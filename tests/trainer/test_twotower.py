@@ -164,7 +164,8 @@ def test_ranks_count_better_others_and_towers_that_collapsed_find_nothing() -> N
     pool = torch.eye(4)
     ids, own = torch.tensor([0, 1, 2, 2]), torch.arange(4)
     assert ranks(torch.eye(4)[[0, 0, 2, 2]], pool, ids, own).tolist() == [0, 3, 0, 2]
-    assert ranks(torch.ones(4, 4), torch.ones(4, 4), torch.arange(4), own).tolist() == [3, 3, 3, 3]
+    for collapsed in (torch.ones(4, 4), torch.full((4, 4), float("nan"))):
+        assert ranks(collapsed, collapsed, torch.arange(4), own).tolist() == [3, 3, 3, 3]
 
 
 @pytest.mark.parametrize("backbone", list(BACKBONES))

@@ -40,7 +40,7 @@ def info_nce(
 def ranks(queries: torch.Tensor, payloads: torch.Tensor, ids: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
     """How many other payloads score at least as high as each query's own one: 0 is best.
 
-    Ties count against the query: towers that map everything to one point find nothing.
+    Ties and NaN count against the query: towers that map everything to one point, or to none, find nothing.
 
     Args:
         queries: (queries, width).
@@ -51,4 +51,4 @@ def ranks(queries: torch.Tensor, payloads: torch.Tensor, ids: torch.Tensor, posi
     scores = queries @ payloads.T
     own = scores.gather(1, positions[:, None])
     others = ids[None] != ids[positions][:, None]
-    return ((scores >= own) & others).sum(dim=1)
+    return (~(scores < own) & others).sum(dim=1)
