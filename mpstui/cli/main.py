@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "parse": ("parse", "print what the reader understands of a log or metric file"),
     "diagnose": ("diagnose", "explain a crash: causes, evidence, remedies"),
     "profiles": ("profiles", "list, show, check and save launch profiles"),
+    "alerts": ("alerts", "show who is told of a crash, a stall and a finish; send a test"),
     "doctor": ("doctor", "check this machine: devices, torch, memory, limits"),
     "bench": ("bench", "measure CPU, device, bf16 and compile on this machine"),
     "demo": ("demo", "launch the quick-start profile and open its screen"),

@@ -25,6 +25,16 @@ class Home:
         return self.state / "queue"
 
     @property
+    def settings(self) -> Path:
+        """What this person set for all runs."""
+        return self.config / "settings.toml"
+
+    @property
+    def screen_lock(self) -> Path:
+        """Held by every open screen."""
+        return self.state / "screen.lock"
+
+    @property
     def user_profiles(self) -> Path:
         """The profiles this person saved."""
         return self.config / "profiles"

@@ -6,7 +6,7 @@ import signal
 from typing import Any
 
 from ..wire.records import ExitRecord, Request
-from . import conclusion, launches, macos, policy, progress
+from . import alerts, conclusion, launches, macos, policy, progress
 from .attempt import Attempt
 from .ladder import Rung
 from .launches import Plan
@@ -75,6 +75,9 @@ def _end(boss: Supervision, attempt: Attempt) -> None:
         _ask_kernel_log(boss, attempt)
     if attempt.ladder is None:
         _decide_what_next(boss, record)
+    event = alerts.event_of(boss.run, boss.spec, record)
+    if event:
+        boss.alerts.tell(event, record.attempt, conclusion.sentence(record))
 
 
 def _memory_kill(boss: Supervision, attempt: Attempt) -> dict[str, str]:

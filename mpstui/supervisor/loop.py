@@ -8,6 +8,8 @@ from collections.abc import Callable
 from ..wire.records import Spec, Status
 from ..wire.rundir import RunDir
 from . import arrival, commands, ending, starting
+from .alerts import StallWatch
+from .attempt import Attempt
 from .chores import Chores
 from .journal import complain_of
 from .machine import Machine
@@ -22,6 +24,7 @@ class Supervisor:
     def __init__(self, run: RunDir, spec: Spec, status: Status | None, machine: Machine) -> None:
         self.state = Supervision(run, spec, status, machine)
         self._chores = Chores(run, spec, machine.clock)
+        self._stall = StallWatch(run, spec, machine.clock)
         self._term = False
         self._last_failure = ""
 
@@ -51,10 +54,21 @@ class Supervisor:
             commands.handle(boss, request)
         if boss.attempt is not None:
             self._chores.do(boss.journal, boss.attempt.number)
+            self._look_for_stall(boss.attempt)
             ending.watch(boss, boss.attempt)
         self._answer()
+        boss.alerts.reap()
         if boss.attempt is None and boss.run.path.is_dir():
             starting.start_when_due(boss)
+
+    def _look_for_stall(self, attempt: Attempt) -> None:
+        if attempt.paused or attempt.ladder is not None or attempt.ending is not None:
+            self._stall.forget()
+            return
+        text = self._stall.look(attempt.number, self.state.journal.status.started)
+        if text:
+            self.state.journal.event("note", text)
+            self.state.alerts.tell("stall", attempt.number, text)
 
     def _tick_safely(self) -> None:
         """A supervisor that died of its own mistake would take an exit code with it: say it once, and look again."""

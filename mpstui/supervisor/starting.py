@@ -83,6 +83,7 @@ def _could_not_start(boss: Supervision, plan: Plan, text: str) -> None:
     boss.journal.exit(ExitRecord(plan.number, now, spawn_error=text, started=now))
     boss.journal.update(**{**_BLANK, "phase": "ended", "attempt": plan.number, "message": text})
     boss.journal.event("crash", f"could not be started: {text}", attempt=plan.number)
+    boss.alerts.tell("crash", plan.number, f"could not be started: {text}")
     if plan.request:
         boss.journal.answer(plan.request, ok=False, text=f"could not be started: {text}")
 

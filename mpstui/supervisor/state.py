@@ -9,6 +9,7 @@ from ..wire.processes import ProcessIdentity
 from ..wire.records import ExitRecord, Request, Spec, Status
 from ..wire.rundir import RunDir
 from . import conclusion, takeover
+from .alerts import Alerts
 from .attempt import Attempt
 from .exits import Ending
 from .family import Family
@@ -48,6 +49,7 @@ class Supervision:
         self.saving: SavingWatch | None = None
         self.drained_by: float | None = None
         self.memory = MemoryWatch(machine.clock)
+        self.alerts = Alerts(run, spec.alerts)
 
     @property
     def now(self) -> float:

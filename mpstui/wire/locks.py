@@ -23,7 +23,7 @@ def acquire(path: Path, *, inheritable: bool = False) -> int | None:
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        taken = _lock_exclusively(descriptor)
+        taken = _lock(descriptor, fcntl.LOCK_EX)
     except OSError:
         os.close(descriptor)
         raise
@@ -58,11 +58,41 @@ def is_held(path: Path) -> bool:
     return False
 
 
-def _lock_exclusively(descriptor: int) -> bool:
+def share(path: Path) -> int | None:
+    """Take a shared hold and return its descriptor: any number of processes may have one (open screens).
+
+    Returns None when the lock cannot be had within a quarter of a second.
+
+    Raises:
+        OSError: the file cannot be made, or the file system knows no locks.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    if _lock(descriptor, fcntl.LOCK_SH):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def is_shared(path: Path) -> bool:
+    """Whether some process holds the lock, shared or alone; a missing file is held by nobody."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _lock(descriptor: int, kind: int) -> bool:
     deadline = time.monotonic() + PROBE_PATIENCE_SECONDS
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 return False

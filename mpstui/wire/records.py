@@ -128,6 +128,16 @@ class QueueRule(Record):
 
 
 @dataclass(frozen=True)
+class AlertRule(Record):
+    """Whom to tell is in a file of the user's, which may hold secrets: only where it lies is written down."""
+
+    settings: str
+    """Path of ``settings.toml``, read anew at every alert; no file, no alert."""
+    screen_lock: str
+    """Held by every open screen."""
+
+
+@dataclass(frozen=True)
 class Spec(Record):
     """``spec.json``: what was asked, frozen at launch."""
 
@@ -151,12 +161,14 @@ class Spec(Record):
     """Other files of the program: ``heartbeat``, ``metrics``, ``log``, ``pattern``."""
     pid_file: str | None = None
     max_log_bytes: int = 2 << 30
+    alerts: AlertRule | None = None
 
     _nested: ClassVar[Mapping[str, type[Record]]] = {
         "launch": LaunchTemplate,
         "stop": StopRule,
         "restart": RestartRule,
         "queue": QueueRule,
+        "alerts": AlertRule,
     }
 
     @classmethod

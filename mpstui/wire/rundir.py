@@ -86,6 +86,11 @@ class RunDir:
         return self.path / "supervisor.log"
 
     @property
+    def alerts_log(self) -> Path:
+        """What became of each alert, and what the user's hook printed."""
+        return self.path / "alerts.log"
+
+    @property
     def reserve(self) -> Path:
         """A few kilobytes kept back, given up so that an exit record fits on a full disk."""
         return self.path / "reserve"

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ...wire import atomic, requests
-from ...wire.records import CauseRule, Spec
+from ...wire.records import AlertRule, CauseRule, Spec
 from ...wire.rundir import RunDir, create_run_dir
 from ...wire.secrets import without_secrets
 from ..errors import OperationError
@@ -30,7 +30,7 @@ def launch(plan: LaunchPlan, home: Home, environ: Mapping[str, str], now: float)
     require_disk_space(home.runs, plan.choice.profile.min_free_bytes)
     try:
         run = create_run_dir(home.runs, plan.name, now)
-        atomic.write_json(run.spec, spec_json(plan, run, now))
+        atomic.write_json(run.spec, spec_json(plan, run, now, home))
     except OSError as error:
         raise OperationError(
             f"no run can be created in {home.runs}: {error.strerror}", "see `mpstui doctor`, or set MPSTUI_HOME"
@@ -39,7 +39,7 @@ def launch(plan: LaunchPlan, home: Home, environ: Mapping[str, str], now: float)
     return run.run
 
 
-def spec_json(plan: LaunchPlan, run: RunDir, now: float) -> dict[str, Any]:
+def spec_json(plan: LaunchPlan, run: RunDir, now: float, home: Home | None = None) -> dict[str, Any]:
     """``spec.json``: the record, plus the choice itself under ``choice``, from which the form can be filled again."""
     profile = plan.choice.profile
     spec = Spec(
@@ -60,6 +60,7 @@ def spec_json(plan: LaunchPlan, run: RunDir, now: float) -> dict[str, Any]:
         watch=dict(profile.watch),
         pid_file=profile.pid_file,
         max_log_bytes=profile.max_log_bytes,
+        alerts=AlertRule(str(home.settings), str(home.screen_lock)) if home else None,
     )
     return {**spec.to_json(), "choice": choice_json(plan.choice)}
 

@@ -1,0 +1,108 @@
+"""Telling someone: the supervisor only starts a process that does it, and never waits for that."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from ..wire.records import AlertRule, ExitRecord, Spec
+from ..wire.rundir import RunDir
+from . import progress
+from .clock import Clock
+from .journal import complain
+
+LOOK_SECONDS = 5.0
+DEFAULT_PROMISE_SECONDS = 60.0
+"""For a heartbeat that promises nothing."""
+OVERDUE_TIMES = 3.0
+OVERDUE_MARGIN_SECONDS = 60.0
+"""Silence is a stall after three times the promise, and never before a minute past it."""
+_PROGRAM = Path(__file__).resolve().parent / "notify" / "__main__.py"
+
+
+class Alerts:
+    """Starts the notifier, in a session of its own; what it does is in ``alerts.log`` of the run directory."""
+
+    def __init__(self, run: RunDir, rule: AlertRule | None) -> None:
+        self._run, self._rule = run, rule
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def tell(self, event: str, attempt: int, text: str) -> None:
+        """Have ``event`` (crash, stall or finish) told, where the user has settings at all."""
+        rule = self._rule
+        if rule is None or not Path(rule.settings).exists():
+            return
+        words = [event, str(self._run.path), str(attempt), text, rule.settings, rule.screen_lock]
+        try:
+            started = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_PROGRAM), *words],
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            complain(f"nobody could be told of the {event}: {error}")
+            return
+        self._started.append(started)
+
+    def reap(self) -> None:
+        """Collect those that are done; one that outlives this supervisor is collected by init."""
+        self._started = [process for process in self._started if process.poll() is None]
+
+
+def event_of(run: RunDir, spec: Spec, record: ExitRecord) -> str | None:
+    """What an end is to somebody who does not look: crash, finish, or None for one that was asked for."""
+    if record.action is not None:
+        return None
+    if record.unknown:
+        beat = progress.newest_beat(run, spec, record.attempt, record.started)
+        return "finish" if beat is not None and beat.phase == "done" else "crash"
+    return "finish" if record.code == 0 and "unfinished" not in record.evidence else "crash"
+
+
+class StallWatch:
+    """Notices that a trainer broke its promise of the next heartbeat long ago and prints nothing either."""
+
+    def __init__(self, run: RunDir, spec: Spec, clock: Clock) -> None:
+        self._run, self._spec, self._clock = run, spec, clock
+        self._next = 0.0
+        self._signs: tuple[object, ...] = ()
+        self._since = 0.0
+        self._told = False
+
+    def look(self, attempt: int, started: float | None) -> str | None:
+        """The sentence to tell, once a stall; looks at most every five seconds.
+
+        Only the monotonic clock counts, so that neither a machine that slept nor a clock that was set is a stall.
+        """
+        now = self._clock.monotonic()
+        if now < self._next:
+            return None
+        self._next = now + LOOK_SECONDS
+        beat = progress.newest_beat(self._run, self._spec, attempt, started)
+        if beat is None or beat.phase == "done":
+            return None
+        signs = (attempt, beat.seq, beat.time, _size(self._run.attempt(attempt).output))
+        if signs != self._signs:
+            self._signs, self._since, self._told = signs, now, False
+            return None
+        promise = beat.expect_next_in or DEFAULT_PROMISE_SECONDS
+        silent = now - self._since
+        if self._told or silent <= max(OVERDUE_TIMES * promise, promise + OVERDUE_MARGIN_SECONDS):
+            return None
+        self._told = True
+        return f"no sign of life for {silent:.0f} s; the next heartbeat was promised within {promise:.0f} s"
+
+    def forget(self) -> None:
+        """The trainer was paused, or is being stopped: its silence means nothing."""
+        self._signs = ()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1

@@ -1,0 +1,224 @@
+"""One alert, delivered: the user's command and the user's webhook, each in bounded time, with its outcome on record."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+from ...wire import locks
+from ...wire.alerts import EVENTS, WHEN, is_safe_address
+from ...wire.rundir import RunDir
+from .message import compose
+
+HOOK_SECONDS = 60.0
+WEBHOOK_SECONDS = 10.0
+MOST_OUTPUT_BYTES = 64 * 1024
+"""Of what a hook prints this much is kept: it must not fill the disk of a training."""
+LARGEST_LOG_BYTES = 1 << 20
+
+
+class Wishes(NamedTuple):
+    """The part of ``[alerts]`` that is carried out here; the bell is the open screen's."""
+
+    on: Sequence[str] = EVENTS
+    when: str = "always"
+    hook: Sequence[str] = ()
+    webhook: str = ""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Deliver one alert; 2 for wrong use, else 0: nobody reads the code, ``alerts.log`` is what counts."""
+    if len(arguments) != 6 or not arguments[2].isdigit():
+        return 2
+    event, folder, attempt, text, settings, screen_lock = arguments
+    run = RunDir(Path(folder))
+    log = _Log(run.alerts_log)
+    try:
+        wishes = read_wishes(Path(settings))
+    except (OSError, ValueError) as error:
+        log.line(f"{event}: nobody was told: {settings} cannot be read: {error}")
+        return 0
+    if wishes is not None and _is_wanted(wishes, event, Path(screen_lock)):
+        deliver(wishes, compose(event, run, int(attempt), text), log.line)
+    return 0
+
+
+def read_wishes(path: Path) -> Wishes | None:
+    """The user's wishes; None where there is no file, or no TOML reader (Python 3.10).
+
+    Raises:
+        OSError, ValueError: the file cannot be read, is no TOML, or holds something else than it should.
+    """
+    try:
+        import tomllib
+    except ImportError:
+        return None
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8")).get("alerts", {})
+    except FileNotFoundError:
+        return None
+    if not isinstance(table, dict):
+        raise ValueError("`alerts` must be a table")  # noqa: TRY004  one kind of mistake, one exception
+    found = Wishes(**{name: table[name] for name in Wishes._fields if name in table})
+    if not (_are_words(found.on) and _are_words(found.hook) and found.when in WHEN and isinstance(found.webhook, str)):
+        raise ValueError("[alerts] has a value of a wrong type; `mpstui alerts` names it")
+    return found
+
+
+def deliver(
+    wishes: Wishes, message: Mapping[str, Any], log: Callable[[str], None], hook_seconds: float = HOOK_SECONDS
+) -> None:
+    """Start the hook, post, then see the hook to its end: neither waits for the other."""
+    body = json.dumps(message, ensure_ascii=False).encode()
+    hook = _start_hook(wishes.hook, message, log) if wishes.hook else None
+    deadline = time.monotonic() + hook_seconds
+    if hook is not None and hook.stdin is not None:
+        with contextlib.suppress(OSError):  # a hook need not read
+            os.set_blocking(hook.stdin.fileno(), False)
+            os.write(hook.stdin.fileno(), body)
+            hook.stdin.close()
+    if wishes.webhook:
+        log(f"{message['event']}: webhook: {post(wishes.webhook, body)}")
+    if hook is not None:
+        log(f"{message['event']}: hook: {_finish_hook(hook, deadline)}")
+
+
+def post(url: str, body: bytes, seconds: float = WEBHOOK_SECONDS) -> str:
+    """POST JSON and say what came of it, without the address: it may hold a token. Redirects are not followed."""
+    if not is_safe_address(url):
+        return "not sent: the address must begin with https://"
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json", "User-Agent": "mpstui"})
+    opener = urllib.request.build_opener(_NoRedirect)
+    before = signal.signal(signal.SIGALRM, _too_late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)  # urllib's own limit is for each packet, not for the whole
+    try:
+        with opener.open(request, timeout=seconds) as response:
+            return f"HTTP {response.status}"
+    except urllib.error.HTTPError as error:
+        return f"HTTP {error.code}"
+    except (OSError, ValueError) as error:
+        return f"failed: {str(error).replace(url, 'the address')}"
+    except Exception as error:  # noqa: BLE001  http.client raises its own kinds; an alert must end in a line of the log
+        return f"failed: {type(error).__name__}"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _is_wanted(wishes: Wishes, event: str, screen_lock: Path) -> bool:
+    if event == "test":
+        return True
+    if event not in wishes.on or wishes.when == "never":
+        return False
+    return wishes.when == "always" or not locks.is_shared(screen_lock)
+
+
+def _are_words(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value)
+
+
+def _start_hook(
+    words: Sequence[str], message: Mapping[str, Any], log: Callable[[str], None]
+) -> subprocess.Popen[bytes] | None:
+    """The user's command, without a shell; ``{text}`` and its like are filled in.
+
+    The run's own variables are not set for it: by them the supervisor knows who belongs to a training.
+    """
+    filled = [Path(words[0]).expanduser().as_posix(), *(_fill(word, message) for word in words[1:])]
+    told = {f"MPSTUI_ALERT_{name.upper()}": str(value) for name, value in message.items() if value is not None}
+    try:
+        return subprocess.Popen(
+            filled,
+            cwd=message["dir"],
+            env={**_without_run(), **told},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        log(f"{message['event']}: hook: could not be started: {error}")
+        return None
+
+
+def _without_run() -> dict[str, str]:
+    """Started from inside a training, the supervisor has the variables of that one."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("MPSTUI_RUN_")}
+
+
+def _fill(word: str, message: Mapping[str, Any]) -> str:
+    for name in ("event", "text", "run", "name", "dir"):
+        word = word.replace("{" + name + "}", str(message[name]))
+    return word
+
+
+def _finish_hook(hook: subprocess.Popen[bytes], deadline: float) -> str:
+    """Wait for the hook, keep some of its words, and end it and all it started when its time is up."""
+    output = _words_of(hook, deadline)
+    try:
+        code: int | None = hook.wait(timeout=max(0.05, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        code = None  # it hangs
+    with contextlib.suppress(OSError):  # nothing is left of its session
+        os.killpg(hook.pid, signal.SIGKILL)
+    hook.wait()
+    end = f"exit code {code}" if code is not None else "ended because its time was up"
+    return f"{end}\n{output}".rstrip()
+
+
+def _words_of(hook: subprocess.Popen[bytes], deadline: float) -> str:
+    """What it prints until it closes its output or its time is up."""
+    kept = b""
+    stream = hook.stdout
+    while stream is not None and (left := deadline - time.monotonic()) > 0:
+        if not select.select([stream], [], [], min(left, 0.2))[0]:
+            if hook.poll() is not None:
+                break
+            continue
+        data = os.read(stream.fileno(), 65536)
+        if not data:
+            break
+        kept = (kept + data)[:MOST_OUTPUT_BYTES]
+    return kept.decode("utf-8", "replace")
+
+
+class _Log:
+    """``alerts.log``: private, bounded, and not worth an error."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def line(self, text: str) -> None:
+        """Append a line with its time."""
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        try:
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                if os.fstat(descriptor).st_size < LARGEST_LOG_BYTES:
+                    os.write(descriptor, f"{stamp} {text}\n".encode("utf-8", "replace"))
+            finally:
+                os.close(descriptor)
+        except OSError:
+            return
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect could lead the message, and the token in its address, elsewhere."""
+
+    def redirect_request(self, *arguments: Any, **named: Any) -> None:
+        """Never."""
+
+
+def _too_late(number: int, frame: FrameType | None) -> None:
+    raise TimeoutError(f"no answer within {WEBHOOK_SECONDS:.0f} s")

@@ -1,0 +1,41 @@
+"""`mpstui alerts` shows and tests what is set, never the webhook's address."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpstui.cli.main import main
+
+
+def write(text: str) -> None:
+    (Path(os.environ["MPSTUI_HOME"]) / "settings.toml").write_text(text)
+
+
+def test_what_is_set_is_shown_without_the_address(capsys: pytest.CaptureFixture[str]) -> None:
+    write('[alerts]\nhook = ["say", "{text}"]\nwebhook = "https://example.org/s3cret"\n')
+    assert main(["alerts"]) == 0
+    shown = capsys.readouterr().out
+    assert "say '{text}'" in shown
+    assert "s3cret" not in shown
+    assert main(["alerts", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["webhook"] is True
+
+
+def test_a_mistake_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    write("[alerts]\nbel = true\n")
+    assert main(["alerts"]) == 2
+    assert "did you mean `bell`" in capsys.readouterr().err
+
+
+def test_a_test_runs_the_hook_and_says_what_came_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["alerts", "test"]) == 1
+    write(f"[alerts]\nhook = {json.dumps([sys.executable, '-c', 'import sys; print(sys.argv[1])', '{event}'])}\n")
+    assert main(["alerts", "test"]) == 0
+    out = capsys.readouterr().out
+    assert "hook: exit code 0" in out
+    assert out.rstrip().endswith("test")

@@ -1,0 +1,55 @@
+"""Settings are checked like profiles, and the webhook's address stays a secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.errors import UsageError
+from mpstui.core.home import Home
+from mpstui.core.settings import Settings, load_settings, parse_settings
+
+PATH = Path("settings.toml")
+
+
+def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
+    assert load_settings(Home(tmp_path, tmp_path)) == Settings()
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    text = (
+        '[alerts]\non = ["crash"]\nwhen = "no_screen"\nbell = false\nnotify = "osc9"\n'
+        'hook = ["say", "{text}"]\nwebhook = "https://example.org/x?token=s3cret"\n'
+    )
+    (tmp_path / "settings.toml").write_text(text)
+    alerts = load_settings(Home(tmp_path, tmp_path)).alerts
+    assert (alerts.on, alerts.when, alerts.bell, alerts.notify) == (("crash",), "no_screen", False, "osc9")
+    assert alerts.hook == ("say", "{text}")
+    assert alerts.webhook.endswith("s3cret")
+    assert "s3cret" not in repr(alerts)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('[alerts]\nwen = "always"\n', ["settings.toml:2", "`wen`", "`when`"]),
+        ('[alert]\nwhen = "always"\n', ["settings.toml:1", "`alerts`"]),
+        ('when = "always"\n', ["settings.toml:1", "in [alerts]"]),
+        ('[alerts]\nbell = true\nwhen = "allways"\n', ["settings.toml:3", "did you mean 'always'"]),
+        ('[alerts]\nhook = "say hello"\n', ["settings.toml:2", '["say", "hello"]']),
+        ('[alerts]\non = ["crush"]\n', ["settings.toml:2", "crash"]),
+        ("[alerts\n", ["settings.toml:1", "not TOML"]),
+    ],
+)
+def test_a_mistake_is_named_with_line_and_key(text: str, named: list[str]) -> None:
+    with pytest.raises(UsageError) as wrong:
+        parse_settings(text, PATH)
+    assert all(part in wrong.value.sentence for part in named), wrong.value.sentence
+
+
+def test_an_address_that_is_refused_is_not_repeated() -> None:
+    with pytest.raises(UsageError) as wrong:
+        parse_settings('[alerts]\nwebhook = "http://example.org/x?token=s3cret"\n', PATH)
+    assert "https://" in wrong.value.sentence
+    assert "s3cret" not in wrong.value.sentence
