@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
+import numpy.typing as npt
 
 from .plans import PIXELS, Bits, Floats, Plan
 
@@ -35,11 +35,10 @@ def soundness(plan: Plan) -> Soundness:
     """Judge one plan."""
     places, walls = drawn(plan)
     lines = segments(walls)
-    crossed = _crossed(places, lines)
     found = traced(places, walls)
     return Soundness(
         closed=_closes(len(places), lines, found),
-        crossing=len(crossed) / len(lines) if lines else 0.0,
+        crossing=_crossed(places, lines) / max(1, len(lines)),
         connected=_connected(walls),
     )
 
@@ -122,22 +121,22 @@ def _closes(corners: int, lines: list[tuple[int, int]], walks: list[list[int]]) 
     return all(beside[one, other] != beside[other, one] for one, other in lines)
 
 
-def _crossed(places: Floats, lines: list[tuple[int, int]]) -> set[tuple[int, int]]:
-    crossed = set()
-    for one, other in combinations(lines, 2):
-        if not set(one) & set(other) and _cross(places[list(one)], places[list(other)]):
-            crossed |= {one, other}
-    return crossed
+def _crossed(places: Floats, lines: list[tuple[int, int]]) -> int:
+    """How many walls cross another one; those that meet at a corner do not."""
+    if not lines:
+        return 0
+    ends = np.asarray(lines)
+    starts, along = places[ends[:, 0]].astype(float), (places[ends[:, 1]] - places[ends[:, 0]]).astype(float)
 
+    def sides(corners: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """On which side of each wall (rows) each of these corners lies (columns)."""
+        apart = places[corners][None] - starts[:, None]
+        found: npt.NDArray[np.float64] = along[:, :1] * apart[..., 1] - along[:, 1:] * apart[..., 0]
+        return found
 
-def _cross(one: Floats, other: Floats) -> bool:
-    def side(line: Floats, point: Floats) -> float:
-        (ax, ay), (bx, by) = line.tolist()
-        x, y = point.tolist()
-        return float((bx - ax) * (y - ay) - (by - ay) * (x - ax))
-
-    apart = side(one, other[0]) * side(one, other[1]) < 0
-    return apart and side(other, one[0]) * side(other, one[1]) < 0
+    parted = sides(ends[:, 0]) * sides(ends[:, 1]) < 0
+    meeting = (ends[:, None, :, None] == ends[None, :, None, :]).any(axis=(2, 3))
+    return int((parted & parted.T & ~meeting).any(axis=1).sum())
 
 
 def _connected(walls: Bits) -> bool:

@@ -148,6 +148,10 @@ class WallStage:
         self._seed = seed
         self._corner_model = _stage1(args.stage1_checkpoint) if args.stage1_checkpoint else None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What loader processes get: they draw nothing, and a model on MPS cannot be handed to them."""
+        return {**self.__dict__, "_corner_model": None}
+
     def build_model(self) -> nn.Module:
         """The predictor."""
         return WallPredictor(FEATURES, *self._shape)
