@@ -11,6 +11,7 @@ from textual.screen import Screen
 
 from ..core.errors import OperationError, UsageError
 from . import messages
+from .alarms import Announcer
 from .bindings import Scope
 from .board import Board
 from .news import TOAST_SECONDS, Severity, news
@@ -53,6 +54,7 @@ class MpstuiApp(App[None]):
         self._runs = RunPump(services, self.post_message)
         self._system = SystemPump(services, self.post_message)
         self._terminal = terminal
+        self._announcer = Announcer(services.announce, lambda text: self._driver and self._driver.write(text), self.say)
         self._opening = opening
         self._blocks = blocks
         self.register_theme(THEME)
@@ -86,6 +88,7 @@ class MpstuiApp(App[None]):
 
     @on(messages.SnapshotsReady)
     def _draw_runs(self, message: messages.SnapshotsReady) -> None:
+        self._announcer.look(message.snapshots)
         self.board.snapshots = message.snapshots
         self.redraw()
         self.call_after_refresh(self._runs.drawn)

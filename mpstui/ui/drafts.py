@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.diagnosis.remedy import Remedy, apply_remedy
 from ..core.errors import UsageError
 from ..core.launching import Actions, LaunchChoice, LaunchPlan, edit_choice, launch, plan
+from ..core.launching.remedied import remedied
 from ..core.launching.saving import save_profile
 from ..core.machine import DEVICES, Machine, this_machine
 from ..core.profiles import RECIPES, ArgumentValue, ProfileEntry, list_profiles, load_profile
@@ -19,6 +19,7 @@ from .form import EnvironmentLine, Field, FieldError, Preview
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..core.diagnosis.remedy import Remedy
     from ..core.home import Home
     from ..core.runs.snapshot import RunSnapshot
     from ..wire.records import Request
@@ -59,7 +60,10 @@ class CoreLauncher:
             OperationError: the run's record cannot be read.
         """
         choice = edit_choice(snapshot, self.home)
-        return Draft(self, choice) if remedy is None else Draft(self, *remedied(choice, remedy))
+        if remedy is None:
+            return Draft(self, choice)
+        fixed = remedied(choice, remedy, self.environ)
+        return Draft(self, fixed.choice, fixed.sentence)
 
 
 class Draft:
@@ -69,7 +73,8 @@ class Draft:
         self._launcher = launcher
         self._note = note
         self._choice = choice
-        self._arguments = {**_texts(choice.profile.args), **choice.sets}
+        given = {**_texts(choice.profile.args), **choice.sets}
+        self._arguments = {key: text for key, text in given.items() if key not in choice.drop_args}
 
     @property
     def title(self) -> str:
@@ -136,16 +141,6 @@ class Draft:
             return plan(self._chosen(values), environ=launcher.environ, machine=launcher.machine, check=check)
         except UsageError as error:
             raise FieldError(_field_of(error, values), error.sentence, error.hint) from error
-
-
-def remedied(choice: LaunchChoice, remedy: Remedy) -> tuple[LaunchChoice, str]:
-    """The choice with a remedy applied, and in words what was changed and what could not be."""
-    before = {**_texts(choice.profile.args), **choice.sets}
-    changed = apply_remedy(remedy, before, choice.profile.roles, choice.env)
-    sets = {key: str(value) for key, value in changed.arguments.items() if choice.profile.args.get(key) != value}
-    applied = ", ".join(changed.applied) or "nothing could be changed"
-    note = f"remedy: {applied}" + (f" (not: {'; '.join(changed.skipped)})" if changed.skipped else "")
-    return replace(choice, sets=sets, env=changed.env, device=changed.device or choice.device), note
 
 
 def _texts(arguments: Mapping[str, ArgumentValue]) -> dict[str, str]:

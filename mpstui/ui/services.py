@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..core.runs.monitor import Monitor
     from ..core.runs.snapshot import Availability, RunSnapshot
     from ..wire.records import Ack, Request
+    from .alarms import Alarm
     from .ports import ActionsPort, LauncherPort, LogPort, MonitorPort, SamplerPort
 
 
@@ -31,6 +32,12 @@ class Services:
     clock: Callable[[], float]
     remote: bool = False
     """Over SSH: draw once a second."""
+    announce: Callable[[Sequence[Alarm]], str] = lambda found: ""
+    """The control sequences that tell the terminal of alarms, as the user set it.
+
+    Raises:
+        UsageError: the settings have mistakes.
+    """
 
 
 def core_services(
@@ -54,6 +61,7 @@ def core_services(
         launcher=launcher,
         clock=clock,
         remote=bool(environ.get("SSH_CONNECTION")),
+        announce=lambda found: _announce(home, environ, found),
     )
 
 
@@ -139,6 +147,13 @@ def _open_log(path: Path) -> LogPort:
     from ..core.follow.document import LogDocument
 
     return LogDocument(path)
+
+
+def _announce(home: Home, environ: Mapping[str, str], found: Sequence[Alarm]) -> str:
+    from ..core.settings import load_settings
+    from .alarms import words_for
+
+    return words_for(found, load_settings(home).alerts, environ)
 
 
 def _diagnose(snapshot: RunSnapshot) -> Sequence[Finding]:

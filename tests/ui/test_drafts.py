@@ -11,8 +11,9 @@ from mpstui.core.diagnosis.remedy import ArgumentChange, Remedy
 from mpstui.core.errors import UsageError
 from mpstui.core.home import Home
 from mpstui.core.launching import Actions, LaunchChoice
+from mpstui.core.launching.remedied import remedied
 from mpstui.core.profiles import load_profile
-from mpstui.ui.drafts import ARGUMENT, CoreLauncher, Draft, remedied
+from mpstui.ui.drafts import ARGUMENT, CoreLauncher, Draft
 from mpstui.ui.form import FieldError
 
 PROFILE = """
@@ -103,7 +104,8 @@ def test_a_remedy_changes_the_arguments_it_can_and_says_so(launcher: CoreLaunche
     (tmp_path / "profiles" / "roles.toml").write_text(text)
     choice = LaunchChoice(load_profile("roles", launcher.home, tmp_path))
     halve = ArgumentChange("batch_size", "scale", 0.5)
-    changed, note = remedied(choice, Remedy(text="halve", args=(halve,), env={"A": "1"}, device="cpu"))
+    fixed = remedied(choice, Remedy(text="halve", args=(halve,), env={"A": "1"}, device="cpu"), {})
+    changed, note = fixed.choice, fixed.sentence
     assert changed.sets["batch"] == "32"
     assert changed.device == "cpu"
     assert changed.env == {"A": "1"}

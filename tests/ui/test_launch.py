@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from mpstui.core.diagnosis.remedy import Remedy
 from mpstui.ui.form import FieldError, Preview
 from mpstui.ui.widgets.launch_preview import preview_rows
 
@@ -135,3 +138,23 @@ def test_fix_needs_a_failure_with_a_remedy() -> None:
         await driver.hears("no remedy is known")
 
     drive(fakes.world((fakes.running(),)), play)
+
+
+def test_a_remedy_that_can_harm_asks_first() -> None:
+    remedy = Remedy(text="Load it all the same.", env={"A": "1"}, risk="It can run any code on this machine.")
+    world = fakes.world((fakes.failed(),))
+    world.services = replace(world.services, diagnose=lambda snapshot: (replace(fakes.FINDING, remedy=remedy),))
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("f apply the remedy")
+        await driver.press("f")
+        await driver.sees("It can run any code")
+        await driver.press("escape")
+        assert not world.launcher.remedies
+        await driver.press("f")
+        await driver.sees("It can run any code")
+        await driver.press("y")
+        await driver.sees("edit and restart ·")
+
+    drive(world, play, opening=fakes.failed().run)
+    assert world.launcher.remedies == [remedy]

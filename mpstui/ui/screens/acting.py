@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from textual.screen import Screen
 
-from ..asking import LABELS, NO_RUN, meant, question, send
+from ..asking import LABELS, NO_RUN, Question, meant, question, send
 from ..bindings import Key
 from ..painting import ExactCompositor
 from ..pumps import Focus
 
 if TYPE_CHECKING:
+    from ...core.diagnosis.remedy import Remedy
     from ...core.runs.snapshot import Availability, RunSnapshot
     from ...core.telemetry.model import SystemSample, TreeSample
     from ..app import MpstuiApp
@@ -108,7 +109,17 @@ class ActingScreen(Screen[None]):
         elif not found.ok:
             self.mpstui.say(f"fix: {found.why}", "warning")
         else:
-            self.mpstui.launch(snapshot, findings[0].remedy)
+            self._fix(snapshot, findings[0].remedy)
+
+    def _fix(self, snapshot: RunSnapshot, remedy: Remedy) -> None:
+        """Open the form; a remedy that can do harm says so first."""
+        if remedy.risk is None:
+            self.mpstui.launch(snapshot, remedy)
+            return
+        from .dialogs import Confirm
+
+        asked = Question("Apply a remedy that can do harm?", (remedy.text, remedy.risk), "fill in the form with it")
+        self.app.push_screen(Confirm(asked), lambda yes: self.mpstui.launch(snapshot, remedy) if yes else None)
 
     def _available(self, snapshot: RunSnapshot, action: str) -> Availability:
         return self.mpstui.services.availability(snapshot, action)

@@ -1,0 +1,109 @@
+"""What an open screen tells the terminal about: which changes are worth it, and in which words of the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from ..core.errors import UsageError
+from .rows import clean
+
+if TYPE_CHECKING:
+    from ..core.runs.snapshot import RunSnapshot
+    from ..core.settings import AlertSettings
+
+BELL, ESC = "\a", "\x1b"
+_OSC_9 = {"iterm.app": "osc9", "iterm2": "osc9", "wezterm": "osc9", "ghostty": "osc9", "kitty": "osc9"}
+_OSC_777 = {"foot": "osc777", "rxvt": "osc777", "vte": "osc777"}
+_WAYS = _OSC_9 | _OSC_777
+
+
+class Alarm(NamedTuple):
+    """One change somebody may want to hear of: crash, stall or finish."""
+
+    event: str
+    text: str
+
+
+class Announcer:
+    """Compares each picture with the one before and writes to the terminal what is worth it, seen or not."""
+
+    def __init__(
+        self,
+        words: Callable[[Sequence[Alarm]], str],
+        write: Callable[[str], object],
+        say: Callable[[str, Literal["error"]], None],
+    ) -> None:
+        self._words, self._write, self._say = words, write, say
+        self._before: Mapping[str, RunSnapshot] = {}
+
+    def look(self, snapshots: Iterable[RunSnapshot]) -> None:
+        """A new picture; mistakes in the settings are said on the screen."""
+        now = {one.run: one for one in snapshots}
+        found = alarms(self._before, now.values())
+        self._before = now
+        if not found:
+            return
+        try:
+            self._write(self._words(found))
+        except UsageError as error:
+            self._say(error.sentence, "error")
+
+
+def alarms(before: Mapping[str, RunSnapshot], now: Iterable[RunSnapshot]) -> list[Alarm]:
+    """What happened between two pictures; a run seen for the first time has not changed."""
+    pairs = ((before[one.run], one) for one in now if one.run in before)
+    return [Alarm(event, f"{clean(new.name, 60)} {words}") for old, new in pairs for event, words in _change(old, new)]
+
+
+def _change(old: RunSnapshot, new: RunSnapshot) -> Iterable[tuple[str, str]]:
+    from ..core.runs.snapshot import Health, State
+
+    if (
+        old.state.active
+        and new.state in (State.FAILED, State.KILLED, State.LOST)
+        and not (new.exit and new.exit.requested_by)
+    ):
+        yield "crash", f"{new.state}: {clean(new.exit.sentence() if new.exit else new.reason, 120)}"
+    elif old.state.active and new.state is State.FINISHED:
+        yield "finish", "finished"
+    elif new.health is Health.HUNG and old.health is not Health.HUNG:
+        yield "stall", f"stalled: {clean(new.health_note, 120)}"
+
+
+def words_for(found: Sequence[Alarm], settings: AlertSettings, environ: Mapping[str, str]) -> str:
+    """The control sequences that tell a terminal of alarms; empty when nobody wants to hear of them."""
+    wanted = [alarm for alarm in found if alarm.event in settings.on and settings.when != "never"]
+    if not wanted:
+        return ""
+    ways = _ways(settings.notify, environ)
+    notes = [_passed_on(_notification(way, alarm.text), environ) for alarm in wanted for way in ways]
+    return (BELL if settings.bell else "") + "".join(notes)
+
+
+def _ways(wish: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Both are sent where the terminal does not say what it is: it ignores the one it does not know."""
+    if wish != "auto":
+        return () if wish == "off" else (wish,)
+    names = [environ.get(name, "").lower() for name in ("TERM_PROGRAM", "LC_TERMINAL", "TERM")]
+    if environ.get("VTE_VERSION"):
+        names.append("vte")
+    known = next((way for name in names for key, way in _WAYS.items() if key in name), None)
+    return (known,) if known else ("osc9", "osc777")
+
+
+def _notification(way: str, text: str) -> str:
+    if way == "osc777":
+        return f"{ESC}]777;notify;mpstui;{text.replace(';', ',')}{ESC}\\"
+    # ConEmu and Windows Terminal read a number after "9;" as a command of theirs (9;4 is a progress bar).
+    return f"{ESC}]9;mpstui: {text}{ESC}\\"
+
+
+def _passed_on(sequence: str, environ: Mapping[str, str]) -> str:
+    """Wrapped so that tmux or screen hands it to the terminal outside (tmux: allow-passthrough must be on)."""
+    if environ.get("TMUX"):
+        return f"{ESC}Ptmux;{sequence.replace(ESC, ESC + ESC)}{ESC}\\"
+    if environ.get("STY"):
+        # screen ends its own string at the first ESC \; a notification may end with BEL as well.
+        return f"{ESC}P{sequence.removesuffix(ESC + chr(92))}{BELL}{ESC}\\"
+    return sequence

@@ -1,0 +1,105 @@
+"""The open screen tells the terminal of a crash, a stall and a finish, once, in words that terminal knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.errors import UsageError
+from mpstui.core.runs.snapshot import ExitSummary, Health, RunSnapshot, State
+from mpstui.core.settings import AlertSettings
+from mpstui.ui.alarms import Alarm, Announcer, alarms, words_for
+
+from . import fakes
+from .driving import Driver, drive
+
+RUNNING = RunSnapshot(run="a", name="net", dir=Path("/none"), state=State.RUNNING, seen=1.0)
+CRASHED = replace(RUNNING, state=State.FAILED, exit=ExitSummary(1, None, "mps_oom", None))
+CRASH = [Alarm("crash", "net failed")]
+
+
+def changed(old: RunSnapshot, new: RunSnapshot) -> list[str]:
+    return [alarm.event for alarm in alarms({old.run: old}, [new])]
+
+
+def test_a_crash_a_finish_and_a_hang_are_heard_once() -> None:
+    assert changed(RUNNING, CRASHED) == ["crash"]
+    assert changed(CRASHED, CRASHED) == []
+    assert changed(RUNNING, replace(RUNNING, state=State.FINISHED)) == ["finish"]
+    hung = replace(RUNNING, health=Health.HUNG, health_note="no beat for 9 min")
+    assert changed(RUNNING, hung) == ["stall"]
+    assert changed(hung, hung) == []
+
+
+def test_what_was_asked_for_or_is_seen_first_is_not_heard() -> None:
+    killed = replace(RUNNING, state=State.KILLED, exit=ExitSummary(None, 9, None, "me@here:1"))
+    assert changed(RUNNING, killed) == []
+    assert changed(RUNNING, replace(RUNNING, state=State.STOPPED)) == []
+    assert alarms({}, [CRASHED]) == []
+
+
+def test_a_name_cannot_steer_the_terminal() -> None:
+    hostile = replace(CRASHED, name="a\x1b]0;title\x07b")
+    [alarm] = alarms({"a": replace(hostile, state=State.RUNNING)}, [hostile])
+    assert "\x1b" not in alarm.text
+    assert "\x07" not in alarm.text
+
+
+@pytest.mark.parametrize(
+    ("environ", "osc9", "osc777"),
+    [
+        ({"TERM_PROGRAM": "iTerm.app"}, 1, 0),
+        ({"LC_TERMINAL": "iTerm2", "TERM": "xterm-256color"}, 1, 0),
+        ({"TERM": "xterm-kitty"}, 1, 0),
+        ({"TERM": "foot"}, 0, 1),
+        ({"TERM": "xterm-256color", "VTE_VERSION": "7600"}, 0, 1),
+        ({"TERM": "xterm-256color"}, 1, 1),
+    ],
+)
+def test_the_terminal_is_spoken_to_in_its_own_words(environ: dict[str, str], osc9: int, osc777: int) -> None:
+    words = words_for(CRASH, AlertSettings(), environ)
+    assert words.startswith("\a")
+    assert (words.count("\x1b]9;mpstui: net failed\x1b\\"), words.count("\x1b]777;notify;mpstui;")) == (osc9, osc777)
+
+
+def test_tmux_is_asked_to_pass_it_on() -> None:
+    words = words_for(CRASH, AlertSettings(notify="osc9", bell=False), {"TMUX": "/x", "TERM": "tmux-256color"})
+    assert words == "\x1bPtmux;\x1b\x1b]9;mpstui: net failed\x1b\x1b\\\x1b\\"
+
+
+def test_what_nobody_wants_to_hear_is_not_sent() -> None:
+    assert words_for(CRASH, AlertSettings(on=("finish",)), {}) == ""
+    assert words_for(CRASH, AlertSettings(when="never"), {}) == ""
+    assert words_for(CRASH, AlertSettings(notify="off"), {}) == "\a"
+
+
+def test_a_mistake_in_the_settings_is_said_on_the_screen() -> None:
+    def mistaken(found: Sequence[Alarm]) -> str:
+        raise UsageError("settings.toml:1: `wen` is not a key")
+
+    said: list[str] = []
+    announcer = Announcer(mistaken, said.append, lambda text, severity: said.append(text))
+    announcer.look([RUNNING])
+    announcer.look([CRASHED])
+    assert said == ["settings.toml:1: `wen` is not a key"]
+
+
+def test_the_screen_hears_of_a_run_that_is_not_in_view() -> None:
+    heard: list[Alarm] = []
+    world = fakes.world((fakes.running(),))
+
+    def announce(found: Sequence[Alarm]) -> str:
+        heard.extend(found)
+        return ""
+
+    world.services = replace(world.services, announce=announce)
+
+    async def play(driver: Driver) -> None:
+        world.monitor.snapshots = (fakes.failed(fakes.running().run),)
+        await driver.until(lambda: heard, "an alarm")
+
+    drive(world, play)
+    assert heard[0].event == "crash"
