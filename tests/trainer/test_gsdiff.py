@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import pickle
 import signal
@@ -261,3 +262,22 @@ def test_loader_processes_are_not_handed_the_model_that_draws(tmp_path: Path) ->
     copy = pickle.loads(pickle.dumps(task))
     numbers = torch.arange(4)
     assert all(torch.equal(value, copy.batch(numbers, 3)[name]) for name, value in task.batch(numbers, 3).items())
+
+
+def test_sampling_with_exact_knowledge_draws_from_the_right_distribution() -> None:
+    share_of_padding = 0.78
+
+    class Exact(torch.nn.Module):
+        """The posterior mean of independent bits that are 1 with a known probability."""
+
+        def forward(self, noisy: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+            share = diffusion.signal(step)[:, None, None]
+            before = math.log(share_of_padding / (1 - share_of_padding)) / 2
+            clean = torch.tanh(before + share.sqrt() * noisy / (1 - share))
+            return (share.sqrt() * noisy - clean) / (1 - share).sqrt()
+
+    generator = torch.Generator().manual_seed(0)
+    drawn = list(diffusion.sampled(Exact(), torch.randn(400, CORNERS, 1, generator=generator), 50,
+                                   lambda: torch.randn(400, CORNERS, 1, generator=generator)))[-1]  # fmt: skip
+    assert drawn is not None
+    assert float((drawn > 0).float().mean()) == pytest.approx(share_of_padding, abs=0.015)
