@@ -99,12 +99,12 @@ def test_shuffled_shapes_are_read_right() -> None:
 def test_bulk_is_many_times_as_fast() -> None:
     data = "".join(steps(i) + "\n" for i in range(60_000)).encode()
     sample = data[: data.index(b"\n", 200_000) + 1]
-    started = time.perf_counter()
+    started = time.process_time()
     LogReader().feed(sample)
-    ordinary = (time.perf_counter() - started) / len(sample)
-    started = time.perf_counter()
+    ordinary = (time.process_time() - started) / len(sample)
+    started = time.process_time()
     _skim(data, 1 << 20)
-    assert (time.perf_counter() - started) / len(data) < ordinary / 5
+    assert (time.process_time() - started) / len(data) < ordinary / 5
 
 
 def _skim(data: bytes, chunk: int) -> ParsedLog:

@@ -109,9 +109,9 @@ def test_spans_lie_within_the_plain_text(text: str, code: str) -> None:
 )
 def test_hostile_bytes_take_linear_time(unit: bytes) -> None:
     data = (unit * (300_000 // len(unit))) + b"\n"
-    started = time.perf_counter()
+    started = time.process_time()
     lines(data)
-    assert time.perf_counter() - started < 3.0
+    assert time.process_time() - started < 3.0
 
 
 @settings(max_examples=50)

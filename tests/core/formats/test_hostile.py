@@ -28,9 +28,9 @@ def test_a_hostile_line_takes_linear_time(unit: str) -> None:
     def cost(length: int) -> float:
         line = (unit * (length // len(unit) + 1))[:length].encode() + b"\n"
         reader = LogReader()
-        started = time.perf_counter()
+        started = time.process_time()
         reader.feed(line * 2)
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     cost(100)
     assert cost(16_000) < 1.5, "a line of 16 kB must be read in a blink"
