@@ -28,9 +28,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from ..core.diagnosis import diagnose, findings_as_json
+    from ..core.diagnosis.recurrence import with_recurrence
     from .session import print_json
 
-    findings = diagnose(_evidence(args))
+    path = _target(args.target)
+    findings = diagnose(_evidence(args, path))
+    if path.is_dir():
+        findings = with_recurrence(findings, path)
     if args.json:
         print_json({"findings": findings_as_json(findings)})
     else:
@@ -38,10 +42,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _evidence(args: argparse.Namespace) -> Evidence:
-    path = Path(args.target).expanduser()
+def _target(name: str) -> Path:
+    path = Path(name).expanduser()
+    return path if path.exists() else _directory_of_run(name)
+
+
+def _evidence(args: argparse.Namespace, path: Path) -> Evidence:
     try:
-        found = _evidence_at(path if path.exists() else _directory_of_run(args.target))
+        found = _evidence_at(path)
     except OSError as error:
         raise OperationError(f"{path} cannot be read: {error.strerror or error}") from error
     known = {"signal": args.signal, "exit_code": args.exit_code}

@@ -157,7 +157,6 @@ def _announce(home: Home, environ: Mapping[str, str], found: Sequence[Alarm]) ->
 
 
 def _diagnose(snapshot: RunSnapshot) -> Sequence[Finding]:
-    from ..core.diagnosis import diagnose
-    from ..core.diagnosis.for_run import evidence_from_run_dir
+    from ..core.diagnosis.recurrence import diagnose_run
 
-    return diagnose(evidence_from_run_dir(snapshot.dir))
+    return diagnose_run(snapshot.dir)

@@ -72,10 +72,10 @@ def diagnosis(snapshot: RunSnapshot) -> dict[str, Any]:
     """What is known about why it ended, in the form that `diagnose` prints; no findings for a run that is well."""
     if snapshot.state not in EXPLAINED:
         return {"findings": []}
-    from ..diagnosis import diagnose, findings_as_json
-    from ..diagnosis.for_run import evidence_from_run_dir
+    from ..diagnosis import findings_as_json
+    from ..diagnosis.recurrence import diagnose_run
 
-    return {"findings": findings_as_json(diagnose(evidence_from_run_dir(snapshot.dir)))}
+    return {"findings": findings_as_json(diagnose_run(snapshot.dir))}
 
 
 def _exit(found: ExitSummary | None) -> dict[str, Any] | None:
