@@ -59,19 +59,23 @@ def _list(entries: Sequence[ProfileEntry], *, as_json: bool) -> int:
 
 
 def _check(session: Session, path: str, *, as_json: bool) -> int:
-    """Every mistake, also what the profile names and this machine lacks; exits with 2 when there is one."""
+    """Every mistake, also what the profile names and this machine lacks (exits with 2), and what may go wrong (0)."""
     try:
         profile = load_profile(path, session.home, session.cwd)
-        program = _plan(session, LaunchChoice(profile)).argv[0]
-        file, problems = profile.path, tuple(world_problems(profile, program, session.environ))
+        made = _plan(session, LaunchChoice(profile))
+        warnings = made.warnings
+        file, problems = profile.path, tuple(world_problems(profile, made.argv[0], session.environ))
     except ProfileError as error:
-        file, problems = error.path, error.problems
+        file, problems, warnings = error.path, error.problems, ()
     if as_json:
-        print_json({"path": str(file), "ok": not problems, "problems": [asdict(one) for one in problems]})
+        listed = [asdict(one) for one in problems]
+        print_json({"path": str(file), "ok": not problems, "problems": listed, "warnings": list(warnings)})
         return 2 if problems else 0
     if problems:
         raise UsageError(ProfileError(file, problems).sentence)
-    say(f"{file}: nothing is wrong with it")
+    for warning in warnings:
+        say(f"{file}: doubtful: {warning}")
+    say(f"{file}: nothing {'else ' if warnings else ''}is wrong with it")
     return 0
 
 

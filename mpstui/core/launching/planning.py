@@ -85,7 +85,7 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
         _require(choice, command, device, {**environ, **environment.recorded, **environment.secrets}, machine)
     template = _template(choice, device, variants, environment)
     warnings = notes + _warnings(choice, arguments, variants, environment)
-    warnings += preflight_warnings(profile, arguments, device, {**environ, **environment.recorded})
+    warnings += preflight_warnings(profile, arguments, device, {**environ, **environment.recorded}, machine)
     return LaunchPlan(
         choice=choice,
         device=device,
