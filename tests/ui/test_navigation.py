@@ -259,3 +259,14 @@ def test_arrangements(size: tuple[int, int], shape: Shape) -> None:
 def test_the_peek_leaves_room_for_the_list(height: int) -> None:
     assert peek_height(80, height) == 0 or height - peek_height(80, height) >= 10
     assert peek_height(40, height) == 0
+
+
+def test_a_covered_screen_is_never_painted_and_one_under_a_dialog_is() -> None:
+    async def look(driver: Driver) -> None:
+        await driver.press("enter")
+        covered, shown = driver.app.screen_stack[-2:]
+        assert (covered.is_current, shown.is_current) == (False, True)
+        await driver.press("question_mark")
+        assert shown.is_current
+
+    drive(fakes.world(fakes.several()), look)

@@ -32,6 +32,15 @@ class ActingScreen(Screen[None]):
         return cast("MpstuiApp", cast(Any, self.app))
 
     @property
+    def is_current(self) -> bool:
+        """Whether anything of this screen can be seen.
+
+        Textual counts the screen under the topmost one in any case; a region of it that was dirty when it was covered
+        then has the whole topmost screen painted again, for ever (15 times a second, 20 kB each).
+        """
+        return super().is_current and (self.app.screen is self or self.app.screen.is_modal)
+
+    @property
     def acting_on(self) -> RunSnapshot | None:
         """The run that the action keys mean."""
         raise NotImplementedError
