@@ -70,13 +70,13 @@ def prepare(run: RunDir, spec: Spec, status: Status, plan: Plan, machine: Machin
 
 
 def _handed_over(run: RunDir, spec: Spec, template: LaunchTemplate, machine: Machine) -> str | None:
-    """``{after.checkpoint}``: the newest complete checkpoint of the first run this one waits for."""
+    """``{after.checkpoint}``: the newest complete checkpoint of the first run this one waits for; empty without one."""
     words = [word for variant in template.variants.values() for word in (*variant.argv, *variant.env.values())]
     if not any(spawn.AFTER_CHECKPOINT in word for word in words):
         return None
     name = next((after["run"] for after in spec.queue.after if after.get("run")), None)
     if name is None:
-        raise CannotCompose(f"{spawn.AFTER_CHECKPOINT} needs a run to wait for (queue after)")
+        return None
     other = RunDir(run.path.parent / name)
     try:
         other_spec, other_status = records.read(Spec, other.spec), records.read(Status, other.status)

@@ -128,6 +128,15 @@ def test_a_stage_gets_the_checkpoint_of_the_one_before(make_run: MakeRun) -> Non
     assert stage2.output() == f"{path}\n"
 
 
+def test_a_stage_without_one_before_it_gets_an_empty_checkpoint(make_run: MakeRun) -> None:
+    alone = make_run("pass")
+    argv = [*python("import sys; print(repr(sys.argv[1]))"), "{after.checkpoint}"]
+    alone.respec(launch=LaunchTemplate("auto", {"auto": Variant(argv)}, str(alone.home)))
+    alone.start()
+    assert alone.wait_exit().code == 0
+    assert alone.output() == "''\n"
+
+
 def test_a_queued_run_survives_its_supervisor_and_can_be_taken_back(make_run: MakeRun) -> None:
     waiting = make_run("print('up')", queue=QueueRule(None, [{"run": make_run("pass").dir.run, "when": "ok"}]))
     waiting.start()

@@ -61,7 +61,8 @@ def effective_arguments(profile: Profile, sets: Mapping[str, str]) -> tuple[dict
         if key in profile.args:
             arguments[key] = _converted(key, text, profile.args[key])
         else:
-            arguments[key] = text
+            # `true` is a bare flag and `false` leaves it out, as in a profile.
+            arguments[key] = {"true": True, "false": False}.get(text.lower(), text)
             notes.append(f"the profile has no argument `{key}`: it is passed on to the program as it is")
     return arguments, notes
 

@@ -90,6 +90,12 @@ def test_a_plus_says_that_a_key_is_meant(profile_of: Build) -> None:
     assert planned(profile_of(SCRIPT + "[args]\nepochs = 3\n"), sets={"+epoch": "3"}).argv[-2:] == ("--epoch", "3")
 
 
+def test_a_new_argument_set_to_true_is_a_bare_flag(profile_of: Build) -> None:
+    made = planned(profile_of(SCRIPT), sets=parse_sets(["shuffle-labels=true", "amp=false"]))
+    assert made.argv[-1] == "--shuffle-labels"
+    assert "--amp" not in made.argv
+
+
 def test_torchrun_wraps_the_program(profile_of: Build) -> None:
     profile = profile_of('launcher = "torchrun"\nprocesses = 2\ncommand = ["{python}", "-P", "-m", "trainer"]\n')
     made = planned(profile, linux(interpreter=FakeInterpreter(importable={"torch": True, "trainer": True})))
