@@ -58,6 +58,7 @@ KEYS: tuple[Key, ...] = (
     Key("tab", "next_panel(1)", "tab", "next", "go to the next panel (shift+tab: the one before)", Scope.RUN),
     Key("shift+tab", "next_panel(-1)", "", "", "", Scope.RUN),
     Key("z", "zoom_panel", "z", "full size", "give the current panel the whole screen, and back", Scope.RUN, 13),
+    Key("l", "evidence", "l", "log there", "show the log at the line that shows why it failed", Scope.RUN),
     Key("left_square_bracket", "neighbour(-1)", "[ ]", "other run", "open the newer or the older run", Scope.RUN),
     Key("right_square_bracket", "neighbour(1)", "", "", "", Scope.RUN),
     Key(

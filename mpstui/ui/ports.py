@@ -127,6 +127,10 @@ class LogPort(Protocol):
         """The lines that end where ``offset`` begins, in the order of the file."""
         ...
 
+    def at_line(self, number: int, rows: int) -> Sequence[LogLinePort]:
+        """Lines from a number on; none while the file was not counted that far."""
+        ...
+
     def search(self, pattern: str, start_offset: int, backwards: bool = False) -> LogLinePort | None:
         """The next line that holds ``pattern``."""
         ...

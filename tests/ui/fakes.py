@@ -371,6 +371,9 @@ class FakeLog:
         end = -(-offset // 10)
         return self._lines(end - rows, end)
 
+    def at_line(self, number: int, rows: int) -> list[FakeLine]:
+        return self._lines(number - 1, number - 1 + rows)
+
     def _scan(self, offset: int, backwards: bool) -> list[FakeLine]:
         return self.before(offset, len(self.texts))[::-1] if backwards else self.window(offset, len(self.texts))
 

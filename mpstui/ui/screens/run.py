@@ -8,11 +8,12 @@ from typing import Literal
 from textual.app import ComposeResult
 from textual.events import Resize
 
+from ...core.diagnosis.watching import LiveWatch
 from ...core.runs.snapshot import RunSnapshot
 from ...core.telemetry.model import SystemSample, TreeSample
 from ..bindings import Scope, footer_keys
 from ..pumps import Focus
-from ..widgets.failure_card import Failure, FailureCard, card, wants_card
+from ..widgets.failure_card import Failure, FailureCard, card, evidence_line, wants_card
 from ..widgets.footer import KeyLine
 from ..widgets.lines import LinePanel
 from ..widgets.memory import MemoryFacts
@@ -42,6 +43,7 @@ class RunScreen(ActingScreen):
         self.panel = "log"
         self.zoomed = False
         self.body = RunBody(blocks=blocks)
+        self._live = LiveWatch()
         self._facts: tuple[SystemSample | None, TreeSample | None] = (None, None)
 
     def compose(self) -> ComposeResult:
@@ -91,7 +93,8 @@ class RunScreen(ActingScreen):
         self.mpstui.look()
 
     def _draw(self, snapshot: RunSnapshot) -> None:
-        self.query_one(RunHeader).show(snapshot)
+        warnings = self._live.look(snapshot)
+        self.query_one(RunHeader).show(snapshot, warnings[0].sentence if warnings else "")
         self.query_one(Progress).show(snapshot)
         self._draw_card(snapshot)
         self.body.show(snapshot)
@@ -189,13 +192,28 @@ class RunScreen(ActingScreen):
 
     def action_log(self, what: str) -> None:
         """One of the log's keys; it brings the log into view."""
-        if "log" not in self.body.in_view:
-            self.action_panel(PANELS.index("log") + 1)
+        self._bring_log()
         LogKeys(
             self.body.log_pane,
             lambda last, done: self.app.push_screen(Prompt("search the log (a regular expression works)", last), done),
             self.mpstui.say,
         ).press(what)
+
+    def _bring_log(self) -> None:
+        if "log" not in self.body.in_view:
+            self.action_panel(PANELS.index("log") + 1)
+
+    def action_evidence(self) -> None:
+        """The log at the line that the diagnosis rests on."""
+        failed = self.snapshot is not None and wants_card(self.snapshot)
+        findings = self.mpstui.board.findings(self.snapshot) if self.snapshot is not None and failed else ()
+        number = evidence_line(findings[0]) if findings else None
+        if number is None:
+            self.mpstui.say("no line of the log is known to show a cause", "warning")
+            return
+        self._bring_log()
+        if not self.body.log_pane.to_line(number):
+            self.mpstui.say(f"line {number} of the log cannot be shown", "warning")
 
     def action_chart(self, what: str) -> None:
         """One of the chart's keys."""

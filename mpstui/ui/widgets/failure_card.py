@@ -29,12 +29,17 @@ def wants_card(snapshot: RunSnapshot) -> bool:
     return not snapshot.state.active and needs_attention(snapshot)
 
 
-def card(failure: Failure, width: int, height: int) -> list[Row]:
+def evidence_line(finding: Finding) -> int | None:
+    """Number of the first line of the log that shows the cause; None when it was told by something else."""
+    return next((line.line for line in finding.evidence if line.line is not None), None)
+
+
+def card(failure: Failure, width: int, height: int, *, log_in_reach: bool = True) -> list[Row]:
     """The card in at most ``height`` lines; where it is tight, causes go before evidence goes before remedies."""
     finding = failure.findings[0] if failure.findings else None
     lines = [_ending(failure, width)]
     body = _explained(finding, width, height - 2) if finding else _unexplained(failure, width)
-    keys = _keys(finding)
+    keys = _keys(finding, log_in_reach=log_in_reach)
     return [_edged(line) for line in [*lines, *body[: height - 2], keys]]
 
 
@@ -90,13 +95,15 @@ def _unexplained(failure: Failure, width: int) -> list[Row]:
     return [*lines, row((" no known cause; the log below has the last words (e: last error)", "dim"))]
 
 
-def _keys(finding: Finding | None) -> Row:
+def _keys(finding: Finding | None, *, log_in_reach: bool) -> Row:
     on_cpu = [
         Span(" c", "key"),
         Span(" restart on CPU ", "strong" if finding and finding.restart_on_cpu_helps else "dim"),
     ]
     fix = [Span(" f", "key"), Span(" apply the remedy ", "strong")] if finding and finding.remedy.can_be_applied else []
-    return row(*on_cpu, *fix, (" r", "key"), (" restart ", "dim"), (" R", "key"), (" edit and restart", "dim"))
+    there = log_in_reach and finding is not None and evidence_line(finding) is not None
+    seen = [Span(" l", "key"), Span(" log there ", "dim")] if there else []
+    return row(*on_cpu, *fix, *seen, (" r", "key"), (" restart ", "dim"), (" R", "key"), (" edit", "dim"))
 
 
 class FailureCard(LinePanel):

@@ -93,6 +93,12 @@ class LogPane(LinePanel):
             self.reading.scroll(by, self.page)
             self.repaint()
 
+    def to_line(self, number: int) -> bool:
+        """Show a line by its number; False when it is not there."""
+        shown = self.reading is not None and self.reading.to_line(number, self.page)
+        self.repaint()
+        return shown
+
     def to_edge(self, direction: int) -> None:
         """To the first line, or to the end to follow it."""
         if self.reading is not None:

@@ -102,10 +102,23 @@ class LogReading:
             line = look(shown[0].offset, True)
         if line is None:
             return False
+        self._show(line, rows)
+        return True
+
+    def to_line(self, number: int, rows: int) -> bool:
+        """Go to a line by its number, whatever is filtered; False when there is none, or not yet."""
+        found = self.document.at_line(number, 1)
+        if not found:
+            return False
+        self.level = 0
+        self._show(found[0], rows)
+        return True
+
+    def _show(self, line: LogLinePort, rows: int) -> None:
+        """Mark a line and put it into the upper third of the view."""
         self.found = line.offset
         above = self._backward(line.offset, rows // 3)
         self._top = above[0].offset if above else line.offset
-        return True
 
     def _wanted(self, line: LogLinePort) -> bool:
         levels = LEVELS[self.level][1]

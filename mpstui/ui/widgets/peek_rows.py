@@ -22,7 +22,7 @@ def peek(snapshot: RunSnapshot, width: int, height: int, findings: Sequence[Find
     """Progress, then the chart; a failed run says why before anything else."""
     lines: list[Row] = []
     if wants_card(snapshot):
-        lines += card(Failure(snapshot, findings), width, min(_CARD_LINES, height))
+        lines += card(Failure(snapshot, findings), width, min(_CARD_LINES, height), log_in_reach=False)
     else:
         lines += progress(snapshot, width)
     name = next(iter(metric_names(snapshot)), "loss")

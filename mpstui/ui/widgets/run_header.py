@@ -9,9 +9,14 @@ from ..rows import Row, Span, clean, clip, row, spread
 from .lines import LinePanel
 
 
-def header(snapshot: RunSnapshot, width: int, now: float) -> list[Row]:
-    """Two lines: the name and the state; then the facts."""
-    return [_title(snapshot, width), _facts(snapshot, width, now)]
+def header(snapshot: RunSnapshot, width: int, now: float, warning: str = "") -> list[Row]:
+    """Two lines: the name and the state; then the facts, or beside the device what is going wrong."""
+    return [_title(snapshot, width), _warned(snapshot, width, warning) if warning else _facts(snapshot, width, now)]
+
+
+def _warned(snapshot: RunSnapshot, width: int, warning: str) -> Row:
+    parts = [Span(" "), Span(clean(snapshot.device.type or "device n/a", 20)), Span("  ·  ", "faint")]
+    return row(*clip((*parts, Span(f"! {clean(warning, 200)}", "warn")), width))
 
 
 def _title(snapshot: RunSnapshot, width: int) -> Row:
@@ -69,12 +74,13 @@ class RunHeader(LinePanel):
     """The two lines as a panel."""
 
     snapshot: RunSnapshot | None = None
+    warning = ""
 
-    def show(self, snapshot: RunSnapshot) -> None:
-        """A new picture."""
-        self.snapshot = snapshot
+    def show(self, snapshot: RunSnapshot, warning: str = "") -> None:
+        """A new picture, and the gravest live warning."""
+        self.snapshot, self.warning = snapshot, warning
         self.repaint()
 
     def rows(self, width: int, height: int) -> list[Row]:
         """See :func:`header`."""
-        return header(self.snapshot, width, self.snapshot.seen) if self.snapshot else []
+        return header(self.snapshot, width, self.snapshot.seen, self.warning) if self.snapshot else []

@@ -1,0 +1,57 @@
+"""The header warns quietly of what is going wrong; a key leads from the card to the line that shows the cause."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mpstui.core.diagnosis import EvidenceLine
+from mpstui.ui.widgets.run_header import header
+
+from . import fakes
+from .driving import Driver, drive
+
+
+def test_what_goes_wrong_stands_in_the_header() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.sees("! The loss is not a number since step")
+
+    world = fakes.world((fakes.running(loss=None, loss_is_finite=False),))
+    drive(world, play, opening=fakes.running().run)
+
+
+def test_a_healthy_run_has_no_warning() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.sees("attempt")
+        assert " ! " not in driver.lines[1]
+
+    drive(fakes.world((fakes.running(),)), play, opening=fakes.running().run)
+
+
+def test_a_warning_keeps_to_one_line() -> None:
+    lines = header(fakes.running(), 60, fakes.NOW, "x" * 500)
+    assert [line.width <= 60 for line in lines] == [True, True]
+
+
+def test_the_card_leads_to_the_line_in_the_log() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.sees("l log there")
+        assert "step 21203" not in driver.text
+        await driver.press("l")
+        await driver.sees("step 21203")
+        await driver.sees("scrolled")
+
+    drive(fakes.world((fakes.failed(),)), play, opening=fakes.failed().run)
+
+
+def test_without_a_line_the_key_says_so() -> None:
+    world = fakes.world((fakes.failed(),))
+    told = replace(fakes.FINDING, evidence=(EvidenceLine(None, "signal 9"),))
+    world.services = replace(world.services, diagnose=lambda snapshot: (told,))
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("apply the remedy")
+        assert "log there" not in driver.text
+        await driver.press("l")
+        await driver.hears("no line of the log")
+
+    drive(world, play, opening=fakes.failed().run)
