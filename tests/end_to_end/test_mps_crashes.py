@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from pathlib import Path
 
 import pytest
 
+from mpstui.core.home import Home
+from mpstui.ui.app import MpstuiApp
+from mpstui.ui.services import core_services
+from mpstui.ui.theme import OWN_THEME
+from mpstui.wire.rundir import RunDir
 from tests.end_to_end.conftest import STANDIN, CommandLine
+from tests.ui import fakes
+from tests.ui.driving import Driver
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.torch]
@@ -105,3 +114,24 @@ def test_the_remedy_halves_the_batch_and_the_run_goes_on(mpstui: CommandLine) ->
     assert "32 samples a step (micro-batch 16)" in output
     assert "resumed from" in output
     assert "out of memory" not in output
+
+
+def test_the_remedy_is_one_key_away(mpstui: CommandLine) -> None:
+    run = launch(mpstui, "oom@7")
+    mpstui.wait_state(run, "failed", timeout=90)
+    home = Home(mpstui.home, mpstui.home)
+    app = MpstuiApp(core_services(home, mpstui.environment(), mpstui.cwd, time.time), opening=run, theme=OWN_THEME)
+
+    async def press() -> None:
+        async with app.run_test(size=(120, 40)) as pilot:
+            driver = Driver(app, pilot, fakes.world())
+            await driver.sees("f apply the remedy")
+            await driver.press("f")
+            await driver.sees("batch-size 32 -> 16")
+            await driver.press("ctrl+s")
+            await driver.until(lambda: RunDir(home.runs / run).attempt_numbers() == [1, 2], "a second attempt")
+
+    asyncio.run(press())
+    # The stand-in counts the steps of each process, so that this attempt fails as well, seven steps further on.
+    wait_until(lambda: (mpstui.show(run)["step"] or 0) >= 9, timeout=90, what="steps beyond the crash")
+    assert "32 samples a step (micro-batch 16)" in mpstui.call("logs", run, "--attempt", "2").stdout
