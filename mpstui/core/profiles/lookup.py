@@ -15,6 +15,8 @@ from .problems import Problem, ProfileError
 
 SUFFIX = ".toml"
 MAX_PROFILE_BYTES = 1 << 20
+FIRST = "quickstart"
+"""What somebody who has never used mpstui should find selected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,10 @@ def shipped_folder() -> Path:
 
 
 def list_profiles(home: Home, cwd: Path) -> tuple[ProfileEntry, ...]:
-    """Every profile that can be named from ``cwd``, by origin and name; of two with one name, the one that wins."""
+    """Every profile that can be named from ``cwd``, by origin and name, the quick start before the others.
+
+    Of two with one name, the one that wins.
+    """
     found: dict[str, ProfileEntry] = {}
     for path, origin in _files(home, cwd):
         if path.stem not in found:
@@ -97,7 +102,7 @@ def _read(path: Path) -> str:
 def _files(home: Home, cwd: Path) -> Iterator[tuple[Path, str]]:
     for folder, origin in ((cwd / "profiles", "folder"), (home.user_profiles, "yours"), (shipped_folder(), "shipped")):
         try:
-            files = sorted(folder.glob(f"*{SUFFIX}"))
+            files = sorted(folder.glob(f"*{SUFFIX}"), key=lambda file: (file.stem != FIRST, file.name))
         except OSError:
             continue
         yield from ((file, origin) for file in files if not file.name.startswith("."))

@@ -178,3 +178,9 @@ def test_shipped_profiles_have_no_mistakes(path: Path, tmp_path: Path) -> None:
 def test_home() -> None:
     assert resolve_home({"MPSTUI_HOME": "/some/where"}).runs == Path("/some/where/runs")
     assert resolve_home({"MPSTUI_HOME": "  "}).state.name == "mpstui"
+
+
+def test_the_quick_start_is_found_first(tmp_path: Path, home: Home) -> None:
+    first, *others = list_profiles(home, tmp_path)
+    assert first.name == "quickstart"
+    assert others
