@@ -82,14 +82,14 @@ def show_screen(
         terminal=terminal,
         blocks=os.environ.get("TERM") == "linux",
     )
-    lock = _say_open(home)
+    lock = say_open(home)
     app.run(mouse=not arguments.no_mouse)
     if lock is not None:
         locks.release(lock)
     return terminal.exit_code() or app.return_code or 0
 
 
-def _say_open(home: Home) -> int | None:
+def say_open(home: Home) -> int | None:
     """Hold the lock by which alerts know that somebody looks; without it they merely come although a screen is open."""
     try:
         home.state.mkdir(mode=0o700, parents=True, exist_ok=True)

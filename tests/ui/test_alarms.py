@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.cli.screen import say_open
 from mpstui.core.errors import UsageError
+from mpstui.core.home import Home
 from mpstui.core.runs.snapshot import ExitSummary, Health, RunSnapshot, State
 from mpstui.core.settings import AlertSettings
 from mpstui.ui.alarms import Alarm, Announcer, alarms, words_for
+from mpstui.wire import locks
 
 from . import fakes
 from .driving import Driver, drive
@@ -103,3 +106,16 @@ def test_the_screen_hears_of_a_run_that_is_not_in_view() -> None:
 
     drive(world, play)
     assert heard[0].event == "crash"
+
+
+def test_an_open_screen_can_be_noticed(tmp_path: Path) -> None:
+    home = Home(tmp_path / "state", tmp_path / "config")
+    lock = say_open(home)
+    assert lock is not None
+    assert locks.is_shared(home.screen_lock)
+    second = say_open(home)
+    assert second is not None
+    locks.release(lock)
+    assert locks.is_shared(home.screen_lock)
+    locks.release(second)
+    assert not locks.is_shared(home.screen_lock)
