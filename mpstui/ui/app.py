@@ -96,13 +96,13 @@ class MpstuiApp(App[None]):
     @on(messages.SystemReady)
     def _draw_system(self, message: messages.SystemReady) -> None:
         shown = self.acting_screen
-        if shown is not None:
+        if shown is not None and shown.can_draw:
             shown.show_system(message.run, message.system, message.tree)
 
     @on(messages.LogGrew)
     def _draw_log(self, message: messages.LogGrew) -> None:
         shown = self.acting_screen
-        if shown is not None:
+        if shown is not None and shown.can_draw:
             shown.show_log(message.run)
         self.call_after_refresh(self._runs.log_drawn)
 
@@ -137,7 +137,7 @@ class MpstuiApp(App[None]):
     def redraw(self) -> None:
         """Hand the newest pictures to the screen in view."""
         shown = self.acting_screen
-        if shown is not None and shown.is_mounted and self.board.snapshots is not None:
+        if shown is not None and shown.can_draw and self.board.snapshots is not None:
             shown.show_runs(self.board.snapshots)
 
     def look(self) -> None:

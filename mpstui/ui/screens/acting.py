@@ -32,6 +32,12 @@ class ActingScreen(Screen[None]):
         return cast("MpstuiApp", cast(Any, self.app))
 
     @property
+    def can_draw(self) -> bool:
+        """Whether the panels are there: not before they are mounted, not while they are taken down."""
+        # `display` is false as soon as a widget is on its way out.
+        return self.is_mounted and self.is_attached and self.display
+
+    @property
     def is_current(self) -> bool:
         """Whether anything of this screen can be seen.
 
