@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "kill": ("kill", "end a run at once"),
     "pause": ("pause", "freeze a run's processes"),
     "continue": ("resume", "let a paused run go on"),
+    "queue": ("queue", "show the queue groups; pause, resume, reorder them, set their slots"),
     "restart": ("restart", "start a new attempt of a run, on another device if you like"),
     "clear-cache": ("clear_cache", "have the trainer return its device's cached memory"),
     "parse": ("parse", "print what the reader understands of a log or metric file"),

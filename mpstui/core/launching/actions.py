@@ -108,6 +108,14 @@ class Actions:
             self._supervise(run, {})
         return found
 
+    def supervise(self, run: RunDir) -> None:
+        """Start a supervisor for a run that has none; secrets come from its profile and from our environment.
+
+        Raises:
+            OperationError: it could not be started.
+        """
+        self._supervise(run, {}, noting=True)
+
     def _ask(self, snapshot: RunSnapshot, action: str, options: dict[str, Any]) -> Request:
         self._available(snapshot, action)
         return self._submit(snapshot, action, options, {})
@@ -142,7 +150,7 @@ class Actions:
         environ = {**self._profile_secrets(recorded), **self._environ, **secrets}
         missing = [name for name in wanted if name not in environ]
         if noting and missing:
-            self._note(run, f"restarted without {', '.join(missing)}: secrets are not kept, and this shell has none")
+            self._note(run, f"started again without {', '.join(missing)}: secrets are not kept, this shell has none")
         self._start(run, environ)
 
     def _note(self, run: RunDir, text: str) -> None:

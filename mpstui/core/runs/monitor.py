@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ...wire import processes
 from ...wire.processes import ProcessTable
+from ...wire.records import QueueRule
 from ...wire.rundir import RunDir
 from ..follow.budget import Budget
 from ..follow.poll import PollSchedule
 from ..home import Home
+from ..queueing import Waiter, places
 from .find import find_run, run_dirs
 from .run_reader import RunReader
-from .snapshot import RunSnapshot
+from .snapshot import RunSnapshot, State
 from .watched import WatchedReader
 from .witness import Machine
 
@@ -73,7 +76,7 @@ class Monitor:
                 reader.refresh(full=False, budget=NO_TIME)
         self._read_on([reader for _, reader in others], budget)
         readers = [*self._watched.values(), *(self._runs[name] for name in sorted(self._runs, reverse=True))]
-        return tuple(reader.snapshot for reader in readers if reader.snapshot is not None)
+        return self._placed([reader.snapshot for reader in readers if reader.snapshot is not None])
 
     def snapshot(self, run: str) -> RunSnapshot:
         """One run in full, its history read to the end.
@@ -119,6 +122,14 @@ class Monitor:
             if not reader.caught_up:
                 reader.refresh(full=False, budget=budget)
 
+    def _placed(self, snapshots: list[RunSnapshot]) -> tuple[RunSnapshot, ...]:
+        """Queued runs with their place in line, which is told from all of them together."""
+        queued = [self._runs[item.run] for item in snapshots if item.state is State.QUEUED and item.run in self._runs]
+        if not queued:
+            return tuple(snapshots)
+        found = places(self.home, map(_waiter, queued), {item.run: item.name for item in snapshots})
+        return tuple(replace(item, queue=found[item.run]) if item.run in found else item for item in snapshots)
+
     def _find_new(self) -> None:
         found = {run.run: run for run in run_dirs(self.home.runs)}
         for name in self._runs.keys() - found.keys():
@@ -148,3 +159,8 @@ class Monitor:
             if reader is not None:
                 reader.rest()
         self._looked_at = self._looked_at[-HELD_HISTORIES:]
+
+
+def _waiter(reader: RunReader) -> Waiter:
+    spec, status = reader.witnesses.spec.value, reader.witnesses.status.value
+    return Waiter(reader.run.run, spec.queue if spec else QueueRule(), status.waiting_for if status else None)

@@ -63,6 +63,36 @@ class Health(StrEnum):
     SLEPT = "slept"
 
 
+@dataclass(frozen=True, slots=True)
+class QueuePlace:
+    """Where a queued run stands."""
+
+    group: str | None = None
+    """None: it waits for other runs alone."""
+    number: int | None = None
+    """Its place among those of the group that wait, 1 is the next; None while it has not joined the line."""
+    paused: bool = False
+    """Nothing of the group starts."""
+    after: tuple[str, ...] = ()
+    """Names of the runs whose end it waits for."""
+
+    def sentence(self) -> str:
+        """``2nd in default``, ``after stage1``, ``1st in default · group paused``."""
+        if self.after:
+            parts = [f"after {', '.join(self.after)}"]
+        elif self.group is not None:
+            parts = [f"{ordinal(self.number)} in {self.group}" if self.number else f"in {self.group}"]
+        else:
+            parts = []
+        return " · ".join([*parts, *(["group paused"] if self.paused else [])])
+
+
+def ordinal(number: int) -> str:
+    """``1st 2nd 3rd 4th ... 11th ... 21st``."""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
 @dataclass(frozen=True, eq=False)
 class Piece:
     """A stretch of a curve that a later attempt, resumed from an older step, measured again."""
@@ -210,6 +240,8 @@ class RunSnapshot:
     env: Mapping[str, str] = field(default_factory=dict)
     """What the launch added to the environment, secret values masked."""
     paused: bool = False
+    queue: QueuePlace | None = None
+    """Where it stands in line; None unless it is queued."""
     output: Path | None = None
     """The newest attempt's output file, when it exists."""
     tree_memory_bytes: int | None = None

@@ -105,7 +105,9 @@ def ended(record: ExitRecord, phase: str | None) -> Verdict:
     if record.spawn_error:
         return Verdict(State.FAILED, f"could not be started: {record.spawn_error}")
     if record.cause == "dependency_failed":
-        return Verdict(State.DEPENDENCY_FAILED, "a run it waited for did not finish")
+        return Verdict(
+            State.DEPENDENCY_FAILED, record.evidence.get("dependency") or "a run it waited for did not finish"
+        )
     if record.action == "kill":
         return Verdict(State.KILLED, f"{_how(record)}: killed as {_asker(record)} asked")
     if record.action in ("stop", "restart"):

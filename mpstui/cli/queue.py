@@ -1,0 +1,160 @@
+"""`mpstui queue`: the groups and who waits in them; pause, resume, slots, move."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import OperationError, UsageError
+from .session import Session, print_json, say, warn
+
+if TYPE_CHECKING:
+    from ..core.queueing import Group, Member
+
+HELP = """Show the queue groups, or one (GROUP): what runs, what waits and for what, the next one first.
+pause GROUP and resume GROUP; slots GROUP N: how many may run at once; move RUN up|down|first|last.
+Queued runs whose supervisor has died get a new one."""
+_SEE_HELP = "see `mpstui queue --help`"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="GROUP | pause GROUP | resume GROUP | slots GROUP N | move RUN up|down|first|last",
+    )
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    session = Session()
+    _revive(session)
+    match args.words:
+        case []:
+            return _show_all(session, as_json=args.json)
+        case ["pause" | "resume" as word, group]:
+            return _pause(session, group, paused=word == "pause", as_json=args.json)
+        case ["slots", group, number]:
+            return _slots(session, group, number, as_json=args.json)
+        case ["move", name, direction]:
+            return _move(session, name, direction, as_json=args.json)
+        case ["pause" | "resume" | "slots" | "move" as word, *_]:
+            raise UsageError(f"mpstui queue {word}: wrong number of words", _SEE_HELP)
+        case [group]:
+            return _show(session, group, as_json=args.json)
+    raise UsageError(f"mpstui queue does not know {args.words[0]!r}", _SEE_HELP)
+
+
+def _revive(session: Session) -> None:
+    """A run that cannot be helped is told of; everything else goes on."""
+    from ..core.launching.actions import Actions
+    from ..core.launching.revival import Reviver
+
+    try:
+        revived = Reviver(session.home, Actions(session.home, session.environ).supervise).revive()
+    except OperationError as error:
+        warn(error.sentence)
+        return
+    for name in revived:
+        warn(f"{name} had lost its supervisor while it waited, and has a new one")
+
+
+def _show_all(session: Session, *, as_json: bool) -> int:
+    from ..core.queueing import list_groups
+
+    groups = list_groups(session.home)
+    if as_json:
+        print_json([group_json(group) for group in groups])
+        return 0
+    for group in groups:
+        _print(group)
+    if not groups:
+        say("no queue groups; `mpstui launch PROFILE --queue NAME` makes one")
+    return 0
+
+
+def _show(session: Session, name: str, *, as_json: bool) -> int:
+    from ..core.queueing import find_group
+
+    group = find_group(session.home, name)
+    print_json(group_json(group)) if as_json else _print(group)
+    return 0
+
+
+def _pause(session: Session, name: str, *, paused: bool, as_json: bool) -> int:
+    from ..core.queueing import find_group, set_paused
+
+    set_paused(session.home, name, paused)
+    group = find_group(session.home, name)
+    runs = f", {len(group.running)} running go on" if paused and group.running else ""
+    text = f"{name}: {'paused' if paused else 'goes on'}, {len(group.waiting)} waiting{runs}"
+    return _told({"group": name, "paused": paused}, text, as_json=as_json)
+
+
+def _slots(session: Session, name: str, number: str, *, as_json: bool) -> int:
+    from ..core.queueing import set_slots
+
+    if not number.isdecimal():
+        raise UsageError(
+            f"mpstui queue slots: {number!r} is not a number of runs", "such as `mpstui queue slots mps 2`"
+        )
+    slots = set_slots(session.home, name, int(number)).slots
+    return _told({"group": name, "slots": slots}, f"{name}: {_at_once(slots)}", as_json=as_json)
+
+
+def _move(session: Session, name: str, direction: str, *, as_json: bool) -> int:
+    from ..core.queueing import move_run
+    from ..core.runs.find import find_run
+    from ..core.runs.snapshot import ordinal
+
+    run_dir = find_run(session.home, name)
+    found = move_run(session.home, run_dir, direction)
+    text = f"{run_dir.run}: {ordinal(found.place)} of {found.count} in {found.group}"
+    told = {"run": run_dir.run, "group": found.group, "place": found.place, "count": found.count}
+    return _told(told, text, as_json=as_json)
+
+
+def _told(record: dict[str, Any], text: str, *, as_json: bool) -> int:
+    print_json(record) if as_json else say(text)
+    return 0
+
+
+def group_json(group: Group) -> dict[str, Any]:
+    """A group as ``queue --json`` tells it; ``group`` is null for runs that wait for others and in no group."""
+    return {
+        "group": group.name,
+        "slots": group.slots,
+        "paused": group.paused,
+        "running": [{"run": item.run, "name": item.name, "supervised": item.supervised} for item in group.running],
+        "waiting": [_waiting_json(item) for item in group.waiting],
+    }
+
+
+def _waiting_json(item: Member) -> dict[str, Any]:
+    place = item.place
+    return {
+        "run": item.run,
+        "name": item.name,
+        "place": place.number if place else None,
+        "after": list(place.after) if place else [],
+        "supervised": item.supervised,
+    }
+
+
+def _print(group: Group) -> None:
+    if group.name is None:
+        say("in no group")
+    else:
+        state = ", paused" if group.paused else ""
+        say(f"{group.name}: {_at_once(group.slots or 0)}{state}")
+    for item in group.running:
+        say(f"  runs     {item.run}  {item.name}")
+    for item in group.waiting:
+        where = item.place.sentence() if item.place else ""
+        say(f"  waits    {item.run}  {item.name}  {where}{'' if item.supervised else ' (nobody waits for it)'}")
+    if not group.running and not group.waiting:
+        say("  nobody waits")
+
+
+def _at_once(slots: int) -> str:
+    return f"{slots} {'run' if slots == 1 else 'runs'} at a time"

@@ -1,0 +1,299 @@
+"""Queue groups for people: who waits, who runs, and changing that. Nothing here starts or ends a run.
+
+What is decided lies in ``queue/<group>.json`` (:mod:`mpstui.wire.queues`); each waiting run reads it once a second.
+Every change is made under the group's lock from what the file holds at that moment, so that two clients at once both
+get their way.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from ..wire import atomic, locks, queues, records
+from ..wire.jsontext import UnreadableRecord
+from ..wire.queues import Queue, QueueBusy, QueueFiles
+from ..wire.records import QueueRule, Spec, Status
+from ..wire.rundir import RunDir
+from .errors import OperationError, UsageError
+from .home import Home
+from .runs.find import run_dirs, run_name
+from .runs.snapshot import QueuePlace
+
+MOST_SLOTS = 256
+"""Every waiting run asks for each slot once a second."""
+DIRECTIONS = ("up", "down", "first", "last")
+_PATIENCE_SECONDS = 2.0
+_RETRY_SECONDS = 0.02
+
+
+class Waiter(NamedTuple):
+    """A queued run, as far as its place is told from it."""
+
+    run: str
+    rule: QueueRule
+    waiting_for: str | None
+    """``runs``, ``group`` or ``slot``, as its supervisor says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One run of a group."""
+
+    run: str
+    name: str
+    supervised: bool
+    """False: nobody waits for its turn (or watches it) now."""
+    place: QueuePlace | None = None
+    """None: it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group now. ``name`` and ``slots`` are None for runs that wait for other runs and in no group."""
+
+    name: str | None
+    slots: int | None
+    paused: bool
+    running: tuple[Member, ...]
+    waiting: tuple[Member, ...]
+    """The next one first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Where a run stands after it was moved."""
+
+    group: str
+    place: int
+    """From 1, the next one to start."""
+    count: int
+
+
+def list_groups(home: Home) -> tuple[Group, ...]:
+    """Every group that somebody decided something about or that a run is in, by name; runs in no group at the end.
+
+    Raises:
+        OperationError: the file of a group cannot be read.
+    """
+    found = [item for item in map(_entry, run_dirs(home.runs)) if item]
+    names = {item.rule.group for item in found} | set(_decided(home))
+    by_slug = {QueueFiles(home.queue, name).state: name for name in sorted(filter(None, names), reverse=True)}
+    groups = [_group(home, name, found) for name in sorted(by_slug.values())]
+    loose = [item for item in found if not item.rule.group and item.waits]
+    return (*groups, *([_loose(home, loose)] if loose else []))
+
+
+def find_group(home: Home, name: str) -> Group:
+    """One group.
+
+    Raises:
+        UsageError: no such group; OperationError: its file cannot be read.
+    """
+    groups = {group.name: group for group in list_groups(home) if group.name}
+    wanted = QueueFiles(home.queue, name).state
+    for known, group in groups.items():
+        if QueueFiles(home.queue, known).state == wanted:
+            return group
+    close = get_close_matches(name, groups, n=1) or sorted(groups)[:8]
+    hint = f"there is {', '.join(close)}" if close else "`mpstui launch PROFILE --queue NAME` makes one"
+    raise UsageError(f"there is no queue group {name!r}", hint)
+
+
+def set_paused(home: Home, name: str, paused: bool) -> Queue:
+    """Let nothing of a group start any more, or let it go on; what runs already is not touched.
+
+    Raises:
+        UsageError: no such group; OperationError: it could not be changed.
+    """
+    find_group(home, name)
+    return _edit(QueueFiles(home.queue, name), lambda queue: replace(queue, paused=paused))
+
+
+def set_slots(home: Home, name: str, slots: int) -> Queue:
+    """How many runs of a group may run at once, from now on; also for a group that nobody is in yet.
+
+    Raises:
+        UsageError: less than one or more than :data:`MOST_SLOTS`; OperationError: it could not be changed.
+    """
+    if not 1 <= slots <= MOST_SLOTS:
+        raise UsageError(f"a queue group has 1 to {MOST_SLOTS} slots, not {slots}", "`mpstui queue pause` starts none")
+    return _edit(QueueFiles(home.queue, name), lambda queue: replace(queue, slots=slots))
+
+
+def move_run(home: Home, run: RunDir, direction: str) -> Moved:
+    """Move a queued run in its group: one place up or down, or to either end.
+
+    Raises:
+        UsageError: ``direction`` is none of :data:`DIRECTIONS`; OperationError: it waits in no group.
+    """
+    if direction not in DIRECTIONS:
+        raise UsageError(f"a run is moved {', '.join(DIRECTIONS)}, not {direction!r}")
+    item = _entry(run)
+    if item is None or not item.waits:
+        raise OperationError(f"run {run.run} is not queued", "only what waits can be moved; see `mpstui queue`")
+    if not item.rule.group:
+        raise OperationError(f"run {run.run} waits for other runs, in no queue group")
+
+    def change(queue: Queue) -> Queue:
+        present = [name for name in queue.order if name == run.run or _waits(RunDir(home.runs / name))]
+        return replace(queue, order=moved(queue.order, present, run.run, direction))
+
+    after = _edit(QueueFiles(home.queue, item.rule.group), change)
+    present = [name for name in after.order if name == run.run or _waits(RunDir(home.runs / name))]
+    return Moved(item.rule.group, present.index(run.run) + 1, len(present))
+
+
+def moved(order: Sequence[str], present: Sequence[str], run: str, direction: str) -> list[str]:
+    """``order`` with ``run`` moved among those ``present``.
+
+    Whoever is in the order and not present (it has just started, or its folder is gone) keeps its place and is not
+    counted: a step past it would change nothing that can be seen.
+    """
+    others = [name for name in present if name != run]
+    at = list(present).index(run) if run in present else len(others)
+    to = {"up": at - 1, "down": at + 1, "first": 0, "last": len(others)}[direction]
+    to = max(0, min(to, len(others)))
+    rest = [name for name in order if name != run]
+    if to == len(others):
+        return [*rest, run]
+    place = rest.index(others[to])
+    return [*rest[:place], run, *rest[place:]]
+
+
+def places(home: Home, waiting: Iterable[Waiter], names: Mapping[str, str]) -> dict[str, QueuePlace]:
+    """Where each of these queued runs stands, by its id.
+
+    Args:
+        names: what runs are called, by id; one that is not in it is called by its id.
+    """
+    waiting = list(waiting)
+    decided = {group: _peek(QueueFiles(home.queue, group)) for group in {item.rule.group for item in waiting} if group}
+    return {item.run: _place(item, waiting, decided, names) for item in waiting}
+
+
+def _place(
+    item: Waiter, waiting: Sequence[Waiter], decided: Mapping[str, Queue], names: Mapping[str, str]
+) -> QueuePlace:
+    group = item.rule.group
+    pending = item.waiting_for == "runs" or (group is None and item.waiting_for is None)
+    others = [after.get("run", "?") for after in item.rule.after] if pending else []
+    after = tuple(names.get(run, run) for run in others)
+    if group is None:
+        return QueuePlace(after=after)
+    queue = decided[group]
+    here = {other.run for other in waiting if other.rule.group == group}
+    order = [run for run in queue.order if run in here]
+    number = order.index(item.run) + 1 if item.run in order else None
+    return QueuePlace(group, number, queue.paused, after)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What the store says of a run that waits or lives."""
+
+    run: RunDir
+    name: str
+    rule: QueueRule
+    waiting_for: str | None
+    waits: bool
+    supervised: bool
+
+
+def _entry(run: RunDir) -> _Entry | None:
+    """None: it has ended, or its records cannot be read."""
+    try:
+        status = records.read(Status, run.status)
+        if status is None or status.phase in ("ended", "dependency_failed"):
+            return None
+        spec = records.read(Spec, run.spec)
+    except (OSError, UnreadableRecord):
+        return None
+    supervised, waits = locks.is_held(run.supervisor_lock), is_waiting(run, status)
+    if spec is None or not (waits or supervised or locks.is_held(run.run_lock)):
+        return None
+    return _Entry(run, spec.name, spec.queue, status.waiting_for, waits, supervised)
+
+
+def is_waiting(run: RunDir, status: Status) -> bool:
+    """Whether a run waits for its turn: its supervisor says so, or said so before it died."""
+    if status.phase != "queued":
+        return False
+    numbers = run.attempt_numbers()
+    return locks.is_held(run.supervisor_lock) or not numbers or not run.attempt(numbers[-1]).exit.exists()
+
+
+def _waits(run: RunDir) -> bool:
+    try:
+        status = records.read(Status, run.status)
+    except (OSError, UnreadableRecord):
+        return False
+    return status is not None and is_waiting(run, status)
+
+
+def _decided(home: Home) -> list[str]:
+    """Names of the groups that have a file."""
+    found = []
+    for path in home.queue.glob("*.json") if home.queue.is_dir() else ():
+        try:
+            name = (atomic.read_json(path) or {}).get("group")
+        except (OSError, UnreadableRecord):
+            name = path.stem
+        if isinstance(name, str) and not path.name.startswith("."):
+            found.append(name)
+    return found
+
+
+def _group(home: Home, name: str, found: Sequence[_Entry]) -> Group:
+    files = QueueFiles(home.queue, name)
+    queue = _read(files)
+    mine = [item for item in found if item.rule.group and QueueFiles(home.queue, item.rule.group).state == files.state]
+    rank = {run: place for place, run in enumerate(queue.order)}
+    waiting = sorted((item for item in mine if item.waits), key=lambda item: rank.get(item.run.run, len(rank)))
+    running = tuple(Member(item.run.run, item.name, item.supervised) for item in mine if not item.waits)
+    return Group(name, queue.slots, queue.paused, running, _members(home, waiting))
+
+
+def _loose(home: Home, waiting: Sequence[_Entry]) -> Group:
+    return Group(None, None, False, (), _members(home, list(reversed(waiting))))
+
+
+def _members(home: Home, waiting: Sequence[_Entry]) -> tuple[Member, ...]:
+    after = {rule.get("run", "") for item in waiting for rule in item.rule.after}
+    names = {run: run_name(RunDir(home.runs / run)) or run for run in after if run}
+    found = places(home, [Waiter(item.run.run, item.rule, item.waiting_for) for item in waiting], names)
+    return tuple(Member(item.run.run, item.name, item.supervised, found[item.run.run]) for item in waiting)
+
+
+def _peek(files: QueueFiles) -> Queue:
+    """For a picture: an unreadable group is shown as nobody decided anything."""
+    try:
+        return queues.read(files)
+    except (OSError, UnreadableRecord):
+        return Queue(files.group)
+
+
+def _read(files: QueueFiles) -> Queue:
+    try:
+        return queues.read(files)
+    except (OSError, UnreadableRecord) as error:
+        raise OperationError(f"queue group {files.group} cannot be read: {error}", f"see {files.state}") from error
+
+
+def _edit(files: QueueFiles, change: Callable[[Queue], Queue]) -> Queue:
+    """Change a group; whoever edits it at this moment is waited for."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            return queues.edit(files, change)
+        except QueueBusy as error:
+            if time.monotonic() >= deadline:
+                raise OperationError(str(error), "try again in a moment") from error
+            time.sleep(_RETRY_SECONDS)
+        except (OSError, UnreadableRecord) as error:
+            raise OperationError(
+                f"queue group {files.group} cannot be changed: {error}", f"see {files.state}"
+            ) from error

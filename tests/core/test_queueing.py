@@ -1,0 +1,204 @@
+"""Queue groups as people see and change them: real files, and two processes that change one group at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.errors import OperationError, UsageError
+from mpstui.core.home import Home
+from mpstui.core.launching.revival import Reviver
+from mpstui.core.queueing import find_group, list_groups, move_run, moved, set_paused, set_slots
+from mpstui.core.runs.monitor import Monitor
+from mpstui.core.runs.snapshot import QueuePlace, State, ordinal
+from mpstui.wire import atomic, locks, queues
+from mpstui.wire.queues import QueueFiles
+from mpstui.wire.records import ExitRecord, LaunchTemplate, QueueRule, Spec, Status, Variant
+from mpstui.wire.rundir import RunDir
+
+MOVER = """\
+import sys
+from pathlib import Path
+from mpstui.core.home import Home
+from mpstui.core.queueing import move_run, set_slots
+from mpstui.wire.rundir import RunDir
+home, run = Home(Path(sys.argv[1]), Path(sys.argv[1])), sys.argv[2]
+for turn in range(15):
+    move_run(home, RunDir(home.runs / run), "first" if turn % 2 else "last")
+    if turn == 7:
+        set_slots(home, "mps", int(sys.argv[3])) if sys.argv[3] != "0" else None
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path, tmp_path)
+
+
+def queued(home: Home, run: str, rule: QueueRule, waiting_for: str | None = "slot") -> RunDir:
+    """A run that waits and whose supervisor has died, in the line if it has a group."""
+    folder = RunDir(home.runs / run)
+    folder.path.mkdir(parents=True)
+    template = LaunchTemplate("cpu", {"cpu": Variant([sys.executable])}, str(home.state))
+    atomic.write_json(folder.spec, Spec(run, f"name of {run}", 1.0, template, queue=rule).to_json())
+    atomic.write_json(folder.status, Status(run, "queued", 1, 2.0, waiting_for=waiting_for).to_json())
+    if rule.group:
+        queues.edit(QueueFiles(home.queue, rule.group), lambda found: replace(found, order=[*found.order, run]))
+    return folder
+
+
+def order(home: Home, group: str = "mps") -> list[str]:
+    return queues.read(QueueFiles(home.queue, group)).order
+
+
+def test_groups_tell_who_waits_and_for_what(home: Home) -> None:
+    for run in "ab":
+        queued(home, run, QueueRule("mps"))
+    queued(home, "c", QueueRule("mps", [{"run": "a", "when": "ok"}]), "runs")
+    queued(home, "d", QueueRule(None, [{"run": "b", "when": "any"}]), "runs")
+    group, loose = list_groups(home)
+    assert (group.name, group.slots, group.paused, group.running) == ("mps", 1, False, ())
+    assert [(item.run, item.place and item.place.sentence()) for item in group.waiting] == [
+        ("a", "1st in mps"),
+        ("b", "2nd in mps"),
+        ("c", "after name of a"),
+    ]
+    assert loose.name is None
+    assert [item.place and item.place.sentence() for item in loose.waiting] == ["after name of b"]
+
+
+def test_what_has_its_slot_runs_and_what_has_ended_is_gone(home: Home) -> None:
+    running, ended = queued(home, "a", QueueRule("mps")), queued(home, "b", QueueRule("mps"))
+    atomic.write_json(running.status, Status("a", "running", 1, 2.0).to_json())
+    atomic.write_json(ended.status, Status("b", "ended", 1, 2.0).to_json())
+    held = locks.acquire(running.supervisor_lock)
+    assert held is not None
+    (group,) = list_groups(home)
+    assert [(item.run, item.supervised) for item in group.running] == [("a", True)]
+    assert group.waiting == ()
+    locks.release(held)
+
+
+def test_pause_and_slots_are_kept(home: Home) -> None:
+    queued(home, "a", QueueRule("mps"))
+    set_paused(home, "mps", True)
+    set_slots(home, "mps", 3)
+    group = find_group(home, "mps")
+    assert (group.paused, group.slots, order(home)) == (True, 3, ["a"])
+    assert group.waiting[0].place == QueuePlace("mps", 1, True, ())
+    assert set_paused(home, "mps", False).paused is False
+
+
+def test_wrong_wishes_are_refused(home: Home) -> None:
+    queued(home, "a", QueueRule("mps"))
+    loose = queued(home, "b", QueueRule(None, [{"run": "a", "when": "ok"}]))
+    with pytest.raises(UsageError, match="no queue group 'msp'") as refused:
+        set_paused(home, "msp", True)
+    assert "mps" in refused.value.hint
+    with pytest.raises(UsageError, match="1 to"):
+        set_slots(home, "mps", 0)
+    with pytest.raises(UsageError, match="not 'left'"):
+        move_run(home, loose, "left")
+    with pytest.raises(OperationError, match="no queue group"):
+        move_run(home, loose, "up")
+    with pytest.raises(OperationError, match="not queued"):
+        move_run(home, RunDir(home.runs / "nobody"), "up")
+
+
+@pytest.mark.parametrize(
+    ("direction", "after"),
+    [("up", "xbacd"), ("down", "xacbd"), ("first", "xbacd"), ("last", "xacdb")],
+)
+def test_a_move_steps_over_what_does_not_wait(direction: str, after: str) -> None:
+    assert "".join(moved("xabcd", "abcd", "b", direction)) == after
+
+
+@pytest.mark.parametrize(("direction", "run"), [("up", "a"), ("first", "a"), ("down", "c"), ("last", "c")])
+def test_a_move_beyond_the_end_changes_nothing(direction: str, run: str) -> None:
+    assert moved("abc", "abc", run, direction) == ["a", "b", "c"]
+
+
+def test_a_move_is_told_by_place(home: Home) -> None:
+    first, _, last = (queued(home, run, QueueRule("mps")) for run in "abc")
+    queues.edit(QueueFiles(home.queue, "mps"), lambda found: replace(found, order=["gone", *found.order]))
+    found = move_run(home, last, "first")
+    assert (found.group, found.place, found.count) == ("mps", 1, 3)
+    assert order(home) == ["gone", "c", "a", "b"]
+    assert move_run(home, first, "down").place == 3
+
+
+def test_two_processes_that_change_one_group_lose_nothing(home: Home) -> None:
+    for run in "abcd":
+        queued(home, run, QueueRule("mps"))
+    arguments = [("a", "0"), ("d", "5")]
+    movers = [subprocess.Popen([sys.executable, "-c", MOVER, str(home.state), *words]) for words in arguments]
+    assert [mover.wait(30) for mover in movers] == [0, 0]
+    assert sorted(order(home)) == ["a", "b", "c", "d"]
+    assert order(home).index("b") < order(home).index("c")
+    assert find_group(home, "mps").slots == 5
+
+
+def test_an_unreadable_group_is_named_and_left_alone(home: Home) -> None:
+    queued(home, "a", QueueRule("mps"))
+    file = QueueFiles(home.queue, "mps").state
+    file.write_text("{not json")
+    with pytest.raises(OperationError, match="queue group mps cannot be read"):
+        list_groups(home)
+    with pytest.raises(OperationError, match="queue group mps cannot be changed"):
+        set_slots(home, "mps", 2)
+    assert file.read_text() == "{not json"
+
+
+def test_only_a_waiting_run_without_supervisor_is_revived_and_once(home: Home) -> None:
+    dead, alive, over = (queued(home, run, QueueRule("mps")) for run in "abc")
+    over.attempt(1).path.mkdir(parents=True)
+    atomic.write_json(over.attempt(1).exit, ExitRecord(1, 2.0, code=0).to_json())
+    held = locks.acquire(alive.supervisor_lock)
+    assert held is not None
+    started: list[str] = []
+    reviver = Reviver(home, lambda run: started.append(run.run))
+    assert reviver.revive() == ["a"] == started
+    assert reviver.revive() == []
+    locks.release(held)
+    assert reviver.revive() == ["b"]
+    atomic.write_json(dead.status, Status("a", "queued", 1, 3.0).to_json())
+    assert reviver.revive() == ["a"]
+
+
+def test_one_run_that_cannot_be_revived_does_not_stop_the_others(home: Home) -> None:
+    for run in "ab":
+        queued(home, run, QueueRule("mps"))
+    started: list[str] = []
+
+    def supervise(run: RunDir) -> None:
+        if run.run == "b":
+            raise PermissionError(13, "Permission denied")
+        started.append(run.run)
+
+    with pytest.raises(OperationError, match="queued run b can get no supervisor: Permission denied"):
+        Reviver(home, supervise).revive()
+    assert started == ["a"]
+
+
+def test_the_monitor_tells_the_place_of_a_queued_run(home: Home) -> None:
+    held = [locks.acquire(queued(home, run, QueueRule("mps")).supervisor_lock) for run in "ab"]
+    monitor = Monitor(home)
+    newest, oldest = monitor.refresh()
+    assert (newest.state, newest.queue, oldest.queue) == (
+        State.QUEUED,
+        QueuePlace("mps", 2),
+        QueuePlace("mps", 1),
+    )
+    move_run(home, RunDir(home.runs / "b"), "first")
+    assert monitor.refresh()[0].queue == QueuePlace("mps", 1)
+    for descriptor in held:
+        locks.release(descriptor or 0)
+
+
+def test_ordinals() -> None:
+    told = [ordinal(number) for number in (1, 2, 3, 4, 11, 12, 13, 21, 22, 101, 111)]
+    assert told == ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "22nd", "101st", "111th"]
