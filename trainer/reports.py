@@ -18,6 +18,8 @@ from .step import Reading
 REPORT_SECONDS = 1.0
 LINE_SECONDS = 5.0
 _PATIENCE_STEPS = 20
+_SHORTEST_SPEED_SECONDS = 0.5
+"""A speed over less says little: the last step of an epoch is smaller and alone."""
 _LEAST_PATIENCE_SECONDS = 15.0
 
 
@@ -40,7 +42,7 @@ class Reports:
         self._clock = clock
         self._last_report = self._last_line = float("-inf")
         self._speed_since = clock()
-        self._speed_steps = 0
+        self._speed_steps = self._speed_samples = 0
         self._step_seconds = 1.0
         self._metrics: dict[str, float] = {}
 
@@ -60,7 +62,7 @@ class Reports:
 
     def restart_clock(self) -> None:
         """Forget the time since the last report: it went into something else than steps."""
-        self._speed_since, self._speed_steps = self._clock(), 0
+        self._speed_since, self._speed_steps, self._speed_samples = self._clock(), 0, 0
 
     def step_done(self, progress: Progress) -> None:
         """Count a step; writes a heartbeat when one is due."""
@@ -122,10 +124,12 @@ class Reports:
         }
 
     def _speeds(self, now: float, samples: int) -> dict[str, float]:
+        self._speed_samples += samples
         elapsed, steps = now - self._speed_since, self._speed_steps
-        self._speed_since, self._speed_steps = now, 0
-        if elapsed <= 0 or not steps:
+        if elapsed < _SHORTEST_SPEED_SECONDS or not steps:
             return {}
+        samples = self._speed_samples
+        self._speed_since, self._speed_steps, self._speed_samples = now, 0, 0
         self._step_seconds = elapsed / steps
         return {"steps_per_second": steps / elapsed, "samples_per_second": samples / elapsed}
 

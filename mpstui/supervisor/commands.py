@@ -45,7 +45,7 @@ def answer_wishes(boss: Supervision) -> None:
     ends = [wish for wish in wishes if wish.action != "restart"]
     restarts = [wish for wish in wishes if wish.action == "restart"]
     for wish in ends:
-        _reply(boss, wish, ok=True, text=f"attempt {boss.journal.status.attempt} has ended, nothing of it is left")
+        _reply(boss, wish, ok=True, text=f"attempt {boss.journal.status.attempt} has ended; all its processes are gone")
     for wish in restarts if ends else restarts[1:]:
         first = ends[-1] if ends else restarts[0]
         _reply(boss, wish, ok=False, text=f"not restarted: {first.by} asked to {first.action} it")

@@ -69,12 +69,15 @@ def _killing(snapshot: RunSnapshot) -> str:
 def _loss(snapshot: RunSnapshot) -> tuple[str, ...]:
     newest = snapshot.checkpoint
     if newest is None and not snapshot.checkpoints:
-        return ("There is no checkpoint: everything since the start is lost.", "s (stop) would save one first.")
+        return (
+            "There is no checkpoint: everything since the start is lost.",
+            "s (stop) lets a program that can save do so.",
+        )
     step = newest.step if newest is not None else max((item.step or 0 for item in snapshot.checkpoints), default=None)
     if step is None or snapshot.step is None:
-        return ("What was trained since the newest checkpoint is lost.", "s (stop) would save first.")
+        return ("What was trained since the newest checkpoint is lost.", "s (stop) lets it save first.")
     lost = max(0, snapshot.step - step)
-    return (f"{shown.whole(lost)} steps since the newest checkpoint are lost.", "s (stop) would save first.")
+    return (f"{shown.whole(lost)} steps since the newest checkpoint are lost.", "s (stop) lets it save first.")
 
 
 def _ending_first(snapshot: RunSnapshot) -> tuple[str, ...]:

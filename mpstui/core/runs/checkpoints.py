@@ -22,11 +22,12 @@ class CheckpointScanner:
 
     def __init__(self) -> None:
         self._asked = -RESCAN_SECONDS
+        self._told: tuple[dict[str, int], bool] = ({}, False)
         self._found: tuple[Checkpoint, ...] = ()
         self._whole: dict[tuple[str, int, int], bool] = {}
 
     def scan(
-        self, pattern: str | None, folders: tuple[Path, ...], steps: Mapping[str, int], now: float
+        self, pattern: str | None, folders: tuple[Path, ...], steps: Mapping[str, int], now: float, *, live: bool = True
     ) -> tuple[Checkpoint, ...]:
         """Checkpoints, newest first.
 
@@ -34,9 +35,11 @@ class CheckpointScanner:
             pattern: glob, absolute or relative to the first folder that has a match.
             steps: what heartbeats and events said: step by file name.
             now: seconds on a monotonic clock.
+            live: False once the run has ended: what is found then stays on the screen.
         """
-        if now - self._asked >= RESCAN_SECONDS:
-            self._asked = now
+        told = (dict(steps), live)
+        if now - self._asked >= RESCAN_SECONDS or told != self._told:
+            self._asked, self._told = now, told
             paths = next((paths for folder in folders if (paths := _matches(folder, pattern))), [])
             made = (self._checkpoint(path, steps) for path in paths)
             self._found = tuple(sorted((one for one in made if one), key=lambda one: -one.time))

@@ -115,7 +115,7 @@ class RunReader:
             ended=seen.exit.ended if seen.exit and not live else None,
             updated=self.sources.updated,
             exit=exit_summary(seen.exit) if seen.exit and not live else None,
-            checkpoints=self._find_checkpoints(numbers) if full else (),
+            checkpoints=self._find_checkpoints(numbers, live=live) if full else (),
             events=tuple(self.events.events) if full else (),
             series=self._curves(full),
             argv=tuple(launch.argv) if launch else (),
@@ -189,7 +189,7 @@ class RunReader:
                 pass  # a template of another program: what the spec says still holds
         return spec.launch if spec else None
 
-    def _find_checkpoints(self, numbers: Numbers) -> tuple[Any, ...]:
+    def _find_checkpoints(self, numbers: Numbers, *, live: bool) -> tuple[Any, ...]:
         template = self._template()
         folders = (self.run.path, Path(template.cwd)) if template else (self.run.path,)
         steps = {Path(note.path).name: note.step for note in (numbers.checkpoint,) if note and note.step is not None}
@@ -198,7 +198,7 @@ class RunReader:
             if event.event == "checkpoint" and isinstance(path, str) and isinstance(step, int):
                 steps[Path(path).name] = step
         pattern = template.checkpoints if template else None
-        return self._checkpoints.scan(pattern, folders, steps, self.machine.monotonic())
+        return self._checkpoints.scan(pattern, folders, steps, self.machine.monotonic(), live=live)
 
 
 def exit_summary(record: ExitRecord) -> ExitSummary:

@@ -71,3 +71,14 @@ def test_a_folder_is_a_checkpoint_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pattern", ["", "**", "[", "/nowhere/*.pt", "..", "~no-such-user/*.pt", "\0"])
 def test_no_pattern_raises(tmp_path: Path, pattern: str) -> None:
     CheckpointScanner().scan(pattern, (tmp_path, tmp_path / "none"), {}, now=0.0)
+
+
+def test_the_end_of_a_run_and_a_new_checkpoint_are_looked_at_at_once(tmp_path: Path) -> None:
+    scanner = CheckpointScanner()
+    (tmp_path / "step-1.pt").write_bytes(b"x")
+    assert len(scanner.scan("*.pt", (tmp_path,), {}, now=0.0)) == 1
+    (tmp_path / "step-2.pt").write_bytes(b"x")
+    assert len(scanner.scan("*.pt", (tmp_path,), {}, now=0.1)) == 1
+    assert len(scanner.scan("*.pt", (tmp_path,), {"step-2.pt": 2}, now=0.2)) == 2
+    (tmp_path / "step-1.pt").unlink()
+    assert len(scanner.scan("*.pt", (tmp_path,), {"step-2.pt": 2}, now=0.3, live=False)) == 1
