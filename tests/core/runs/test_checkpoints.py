@@ -56,8 +56,8 @@ def test_the_first_folder_with_a_match_counts_and_it_is_not_scanned_all_the_time
     found = scanner.scan("out/*.pt", (run, cwd), {"step_5.pt": 50}, now=0.0)
     assert [(one.step, one.complete) for one in found] == [(50, True)]
     (cwd / "out" / "step_6.pt").write_bytes(zipped())
-    assert scanner.scan("out/*.pt", (run, cwd), {}, now=1.0) is found
-    assert len(scanner.scan("out/*.pt", (run, cwd), {}, now=6.0)) == 2
+    assert scanner.scan("out/*.pt", (run, cwd), {"step_5.pt": 50}, now=1.0) is found
+    assert len(scanner.scan("out/*.pt", (run, cwd), {"step_5.pt": 50}, now=6.0)) == 2
 
 
 def test_a_folder_is_a_checkpoint_too(tmp_path: Path) -> None:
