@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ..home import Home
 from . import machine_check as machine
 from .report import Finding, Report, Status
+from .session_check import judge_linger, lingers
 from .torch_check import examine_torch
 
 __all__ = ["Finding", "Report", "Status", "examine"]
@@ -21,14 +23,17 @@ def examine(home: Home, environ: Mapping[str, str], *, python: str, train: bool 
     """
     system, memory, disk = machine.system_facts(), machine.memory_facts(), machine.disk_facts(home)
     limits, kept = machine.limit_facts(), machine.home_facts(home)
+    linger = lingers()
     torch = examine_torch(python, environ, system=system["system"], train=train)
     findings = (
         *machine.judge_system(system),
         *torch.findings,
+        *_accelerators(torch.devices),
         *machine.judge_memory(memory),
         *machine.judge_disk(disk),
         *machine.judge_limits(limits),
         *machine.judge_home(kept),
+        *judge_linger(linger),
         *machine.judge_environment(environ),
     )
     facts = {
@@ -41,5 +46,12 @@ def examine(home: Home, environ: Mapping[str, str], *, python: str, train: bool 
         "disk": disk,
         "limits": limits,
         "home": kept,
+        "linger": linger,
     }
     return Report(findings, facts)
+
+
+def _accelerators(devices: Mapping[str, Any] | None) -> Iterator[Finding]:
+    """Said aloud: a training that is slower than hoped for often runs where nobody looked."""
+    if devices and not any(devices.get(name, {}).get("available") for name in ("mps", "cuda")):
+        yield Finding("accelerator", Status.NOTE, "no accelerator: trainings run on the CPU here")
