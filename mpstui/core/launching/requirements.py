@@ -138,5 +138,7 @@ def script_of(profile: Profile) -> str | None:
 
 
 def _meant(script: str, cwd: Path) -> str:
+    if (cwd.parent / script).is_file():
+        return f'; it is in {cwd.parent}: add cwd = ".." to the profile, which runs in its own folder otherwise'
     likely = nearest(Path(script).name, [entry.name for entry in cwd.glob("*.py")]) if cwd.is_dir() else None
     return f"; did you mean {likely}?" if likely else ""

@@ -203,6 +203,12 @@ def test_what_is_missing_is_named_with_its_line(profile_of: Build) -> None:
         planned(profile_of('command = ["no-such-program"]\n'))
 
 
+def test_a_program_beside_the_profiles_folder_is_found_for_the_user(profile_of: Build, tmp_path: Path) -> None:
+    (tmp_path / "profiles").mkdir()
+    with pytest.raises(UsageError, match=r'no file train\.py .*add cwd = "\.\."'):
+        planned(profile_of(SCRIPT + 'cwd = "profiles"\n'))
+
+
 def test_the_last_word_on_a_variable(profile_of: Build) -> None:
     profile = profile_of(SCRIPT + '[env]\nOMP_NUM_THREADS = "2"\nPYTORCH_ENABLE_MPS_FALLBACK = "0"\n')
     made = planned(
