@@ -50,6 +50,7 @@ _PLAIN_FIELDS = (
     "ended",
     "checkpoint",
     "paused",
+    "queue",
     "output",
     "tree_memory_bytes",
 )

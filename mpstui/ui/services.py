@@ -11,11 +11,16 @@ if TYPE_CHECKING:
     from ..core.diagnosis.model import Finding
     from ..core.home import Home
     from ..core.launching.actions import Actions
+    from ..core.launching.revival import Reviver
     from ..core.runs.monitor import Monitor
     from ..core.runs.snapshot import Availability, RunSnapshot
     from ..wire.records import Ack, Request
+    from ..wire.rundir import RunDir
     from .alarms import Alarm
     from .ports import ActionsPort, LauncherPort, LogPort, MonitorPort, SamplerPort
+
+
+REVIVE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +57,7 @@ def core_services(
         return CoreLauncher(home, environ, cwd, actions.real, clock)
 
     return Services(
-        monitor=LazyMonitor(home, watching),
+        monitor=LazyMonitor(home, watching, lambda run: actions.real.supervise(run), clock),
         actions=actions,
         availability=_availability,
         sampler=_sampler,
@@ -68,10 +73,16 @@ def core_services(
 class LazyMonitor:
     """The core's monitor, made by the thread that reads: the first paint waits for neither its import nor its files."""
 
-    def __init__(self, home: Home, watching: Path | None) -> None:
+    def __init__(
+        self, home: Home, watching: Path | None, supervise: Callable[[RunDir], None], clock: Callable[[], float]
+    ) -> None:
         self._home = home
         self._watching = watching
+        self._supervise = supervise
+        self._clock = clock
         self._made: Monitor | None = None
+        self._reviver: Reviver | None = None
+        self._revive_at = 0.0
 
     def refresh(self, focus: str | None = None) -> tuple[RunSnapshot, ...]:
         """See :class:`mpstui.core.runs.monitor.Monitor`."""
@@ -81,7 +92,21 @@ class LazyMonitor:
             self._made = Monitor(self._home)
             if self._watching is not None:
                 self._made.watch(self._watching)
+            self._revive_at = self._clock() + REVIVE_SECONDS
+        self._revive()
         return self._made.refresh(focus)
+
+    def _revive(self) -> None:
+        """Give queued runs whose supervisor has died a new one, now and then."""
+        now = self._clock()
+        if now < self._revive_at:
+            return
+        self._revive_at = now + REVIVE_SECONDS
+        if self._reviver is None:
+            from ..core.launching.revival import Reviver
+
+            self._reviver = Reviver(self._home, self._supervise)
+        self._reviver.revive()
 
 
 class LazyActions:

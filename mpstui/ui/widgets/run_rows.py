@@ -103,6 +103,14 @@ def _number(text: str, width: int) -> tuple[Span, ...]:
     return (Span(fit(text, width, "right"), "faint" if text == shown.UNKNOWN else ""),)
 
 
+def _place(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    """Where a queued run stands, in place of numbers that it cannot have yet."""
+    return (Span(fit(clean(snapshot.queue.sentence() if snapshot.queue else "", 200), width), "dim"),)
+
+
+_OF_QUEUED = ("state", "name", "dev")
+"""The columns that a queued run has, the first ones of the table."""
+
 COLUMNS: tuple[Column, ...] = (
     Column("state", WIDEST_WORD + 2, _state),
     Column("name", 12, _name, grows=3, widest=60),
@@ -143,6 +151,12 @@ def heading(width: int) -> Row:
 def run_row(snapshot: RunSnapshot, width: int, *, selected: bool = False) -> Row:
     """One run."""
     parts = [Span("▌" if selected else " ", "key")]
-    for column, cells in layout(width):
+    columns = layout(width)
+    place = snapshot.queue.sentence() if snapshot.queue else ""
+    if place:
+        kept = [item for item in columns if item[0].title in _OF_QUEUED]
+        room = sum(cells for _, cells in columns[len(kept) :]) + len(gap(width)) * max(0, len(columns) - len(kept) - 1)
+        columns = [*kept, (Column("", room, _place), room)] if room else kept
+    for column, cells in columns:
         parts += [*column.cell(snapshot, cells), Span(gap(width))]
     return row(*parts, base="selected" if selected else "")
