@@ -17,6 +17,9 @@ MakeRun = Callable[..., Run]
 SLEEPER = "import time; print('up', flush=True)\nwhile True: time.sleep(0.05)"
 STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True)\nwhile True: time.sleep(1)"
 
+C_LIBRARY_SIGNALS = 1 << 31 | 1 << 32
+"""Signals 32 and 33 belong to the C library: nobody may set them, and some parents hand them down ignored."""
+
 
 def test_a_run_ends_with_its_output_and_exit_code_on_record(make_run: MakeRun) -> None:
     run = make_run("import os; print('hello', os.environ['MPSTUI_ATTEMPT']); raise SystemExit(3)")
@@ -46,7 +49,8 @@ def test_the_trainer_leads_its_own_session_with_default_signals(make_run: MakeRu
     finally:
         signal.signal(signal.SIGHUP, old)
     run.wait_exit()
-    assert run.output().split() == ["SigIgn:", "0000000000000000"]
+    ignored = int(run.output().split()[1], 16)
+    assert ignored & ~C_LIBRARY_SIGNALS == 0
     other = make_run(code)
     other.start()
     other.wait_exit()
