@@ -95,9 +95,10 @@ def test_the_gravest_comes_first() -> None:
 @given(st.lists(st.floats(), max_size=250))
 def test_no_series_breaks_the_checks(values: list[float]) -> None:
     points = steps(values)
-    live_warnings(LiveSeries(loss=points, gradient_norm=points, step_seconds=points))
+    found = live_warnings(LiveSeries(loss=points, gradient_norm=points, step_seconds=points))
+    assert len({warning.id for warning in found}) == len(found)
 
 
 @pytest.mark.parametrize("limit", [None, 0, 1])
 def test_odd_limits_are_no_error(limit: int | None) -> None:
-    live.memory_running_out([(0.0, 5.0)] * 40, limit)
+    assert live.memory_running_out([(0.0, 5.0)] * 40, limit) is None
