@@ -109,7 +109,8 @@ class RunScreen(ActingScreen):
         if not wants_card(snapshot):
             _give_lines(panel, 0)
             return
-        failure = Failure(snapshot, self.mpstui.board.findings(snapshot))
+        on_cpu = self._available(snapshot, "restart_cpu").ok
+        failure = Failure(snapshot, self.mpstui.board.findings(snapshot), on_cpu)
         width, height = self.size
         _give_lines(panel, len(card(failure, width, run_layout(width, height).card)))
         panel.show(failure)

@@ -68,7 +68,8 @@ class RunsScreen(ActingScreen):
         peek = self.query_one(Peek)
         peek.show(selected)
         if selected is not None and peek.display:
-            peek.explain(self._findings(selected))
+            on_cpu = selected.state.active or self._available(selected, "restart_cpu").ok
+            peek.explain(self._findings(selected), on_cpu=on_cpu)
         keys = self.query_one(KeyLine)
         keys.labels = self.key_labels()
         keys.repaint()

@@ -22,6 +22,8 @@ class Failure:
 
     snapshot: RunSnapshot
     findings: Sequence[Finding] | None = None
+    on_cpu: bool = True
+    """Whether this program can be restarted on the CPU: a key that cannot work is not offered here."""
 
 
 def wants_card(snapshot: RunSnapshot) -> bool:
@@ -39,7 +41,7 @@ def card(failure: Failure, width: int, height: int, *, log_in_reach: bool = True
     finding = failure.findings[0] if failure.findings else None
     lines = [_ending(failure, width)]
     body = _explained(finding, width, height - 2) if finding else _unexplained(failure, width)
-    keys = _keys(finding, log_in_reach=log_in_reach)
+    keys = _keys(finding, log_in_reach=log_in_reach, on_cpu=failure.on_cpu)
     return [_edged(line) for line in [*lines, *body[: height - 2], keys]]
 
 
@@ -95,15 +97,17 @@ def _unexplained(failure: Failure, width: int) -> list[Row]:
     return [*lines, row((" no known cause; the log below has the last words (e: last error)", "dim"))]
 
 
-def _keys(finding: Finding | None, *, log_in_reach: bool) -> Row:
-    on_cpu = [
+def _keys(finding: Finding | None, *, log_in_reach: bool, on_cpu: bool) -> Row:
+    flip = [
         Span(" c", "key"),
         Span(" restart on CPU ", "strong" if finding and finding.restart_on_cpu_helps else "dim"),
     ]
     fix = [Span(" f", "key"), Span(" apply the remedy ", "strong")] if finding and finding.remedy.can_be_applied else []
     there = log_in_reach and finding is not None and evidence_line(finding) is not None
     seen = [Span(" l", "key"), Span(" log there ", "dim")] if there else []
-    return row(*on_cpu, *fix, *seen, (" r", "key"), (" restart ", "dim"), (" R", "key"), (" edit", "dim"))
+    return row(
+        *(flip if on_cpu else []), *fix, *seen, (" r", "key"), (" restart ", "dim"), (" R", "key"), (" edit", "dim")
+    )
 
 
 class FailureCard(LinePanel):

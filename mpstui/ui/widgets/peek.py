@@ -20,6 +20,7 @@ class Peek(LinePanel):
         super().__init__()
         self.snapshot: RunSnapshot | None = None
         self.findings: Sequence[Finding] | None = None
+        self.on_cpu = True
 
     def show(self, snapshot: RunSnapshot | None) -> None:
         """Another run, or a new picture of it."""
@@ -30,9 +31,9 @@ class Peek(LinePanel):
         self.TITLE = cut(clean(snapshot.name, 60), 40) if snapshot else ""
         self.repaint()
 
-    def explain(self, findings: Sequence[Finding] | None) -> None:
-        """Why the selected run ended."""
-        self.findings = findings
+    def explain(self, findings: Sequence[Finding] | None, *, on_cpu: bool) -> None:
+        """Why the selected run ended, and whether it could go on on the CPU."""
+        self.findings, self.on_cpu = findings, on_cpu
         self.repaint()
 
     def status(self) -> tuple[Span, ...]:
@@ -49,4 +50,4 @@ class Peek(LinePanel):
             return []
         from .peek_rows import peek  # with the first picture: the first paint does not wait for charts
 
-        return peek(self.snapshot, width, height, self.findings)
+        return peek(self.snapshot, width, height, self.findings, on_cpu=self.on_cpu)

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 _CARD_LINES = 7
 
 
-def peek(snapshot: RunSnapshot, width: int, height: int, findings: Sequence[Finding] | None = None) -> list[Row]:
+def peek(
+    snapshot: RunSnapshot, width: int, height: int, findings: Sequence[Finding] | None = None, *, on_cpu: bool = True
+) -> list[Row]:
     """Progress, then the chart; a failed run says why before anything else."""
     lines: list[Row] = []
     if wants_card(snapshot):
-        lines += card(Failure(snapshot, findings), width, min(_CARD_LINES, height), log_in_reach=False)
+        lines += card(Failure(snapshot, findings, on_cpu), width, min(_CARD_LINES, height), log_in_reach=False)
     else:
         lines += progress(snapshot, width)
     name = next(iter(metric_names(snapshot)), "loss")
