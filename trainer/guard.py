@@ -7,29 +7,35 @@ from collections.abc import Sequence
 import torch
 from torch.optim import Optimizer
 
-_NEVER = -1
-
 
 class FiniteGuard:
-    """A flag on the device that a non-finite loss or gradient raises, once and for all.
+    """A flag on the device that falls with the first non-finite step, for good.
 
-    Behind it the weights stand still: fused kernels skip their step (``found_inf``), other optimizers see gradients of
-    zero. The flag travels with the next report, so it costs no read-back of its own.
+    From then on the weights stand still: fused kernels skip their step (``found_inf``), other optimizers see gradients
+    of zero. The flag travels with the next report, so it costs no read-back of its own.
     """
 
     def __init__(self, device: torch.device, *, skips_by_kernel: bool) -> None:
-        self.first_bad_step = torch.full((), _NEVER, dtype=torch.int32, device=device)
-        """The step whose loss or gradient was not finite; below 0: none so far."""
+        self._finite = torch.ones((), dtype=torch.bool, device=device)
+        self._suspect = torch.zeros((), dtype=torch.int32, device=device)
+        self._watched = False
         self._skips_by_kernel = skips_by_kernel
 
     def watch(self, value: torch.Tensor, step: int) -> None:
-        """Raise the flag if ``value`` (any shape) holds NaN or infinity."""
-        fresh = ~torch.isfinite(value).all() & (self.first_bad_step < 0)
-        self.first_bad_step.masked_fill_(fresh, step)
+        """Take in what must be finite of a step, a scalar."""
+        if not self._watched:
+            self._watched = True
+            self._suspect.fill_(step)
+        self._finite.logical_and_(torch.isfinite(value))
+        self._suspect.masked_fill_(self._finite, step + 1)
+
+    def verdict(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Whether all was finite so far, and the step that was not if not; scalars on the device."""
+        return self._finite, self._suspect
 
     def protect(self, optimizer: Optimizer, parameters: Sequence[torch.Tensor]) -> None:
         """Call between backward and the optimizer's step."""
-        bad = self.first_bad_step >= 0
+        bad = ~self._finite
         if self._skips_by_kernel:
             optimizer.grad_scale = None  # type: ignore[attr-defined]
             optimizer.found_inf = bad.float()  # type: ignore[attr-defined]

@@ -83,10 +83,11 @@ class Stepper:
             return Reading(0)
         values = [self._sums[name] / self._samples for name in names]
         norm = self._norm if self._norm is not None else torch.zeros_like(values[0])
-        found = torch.stack([*values, norm, self._guard.first_bad_step.to(norm.dtype)]).tolist()
-        reading = Reading(
-            self._samples, {**dict(zip(names, found, strict=False)), "grad_norm": found[-2]}, int(found[-1])
-        )
+        *means, grad_norm, finite, suspect = torch.stack(
+            [*values, norm, *(part.to(norm.dtype) for part in self._guard.verdict())]
+        ).tolist()
+        metrics = {**dict(zip(names, means, strict=True)), "grad_norm": grad_norm}
+        reading = Reading(self._samples, metrics, first_bad_step=-1 if finite else int(suspect))
         self._sums, self._samples = {}, 0
         return reading
 
@@ -94,8 +95,8 @@ class Stepper:
         """One attempt; a failure that can be survived comes back as its text, free of the frames that hold memory."""
         self._optimizer.zero_grad(set_to_none=True)
         try:
-            sums, samples = self._backward(batch, total, number)
-            self._update(number)
+            sums, samples = self._backward(batch, total)
+            self._update(sums["loss"], number)
         except (RuntimeError, MemoryError) as error:
             if not self._survivable(error):
                 raise
@@ -105,7 +106,7 @@ class Stepper:
         self._samples += samples
         return None
 
-    def _backward(self, batch: Batch, total: int, number: int) -> tuple[dict[str, torch.Tensor], int]:
+    def _backward(self, batch: Batch, total: int) -> tuple[dict[str, torch.Tensor], int]:
         samples = len(next(iter(batch.values())))
         weight = self._ranks.weight(total)
         sums: dict[str, torch.Tensor] = {}
@@ -114,26 +115,26 @@ class Stepper:
             part = self._device.put({name: tensor[start:stop] for name, tensor in batch.items()})
             if stop < samples:
                 with unsynchronised(self._network):
-                    self._micro(part, stop - start, weight, sums, number)
+                    self._micro(part, stop - start, weight, sums)
             else:
-                self._micro(part, stop - start, weight, sums, number)
+                self._micro(part, stop - start, weight, sums)
         return sums, samples
 
-    def _micro(self, part: Batch, count: int, weight: float, sums: dict[str, torch.Tensor], number: int) -> None:
+    def _micro(self, part: Batch, count: int, weight: float, sums: dict[str, torch.Tensor]) -> None:
         with self.precision.autocast():
             loss = self._task.loss(self._network, part)
-        self._guard.watch(loss.value.detach(), number)
-        self.scaler.scale(loss.value * (count * weight)).backward()  # type: ignore[no-untyped-call]
+        share = count * weight
+        self.scaler.scale(loss.value if share == 1.0 else loss.value * share).backward()  # type: ignore[no-untyped-call]
         for name, value in {"loss": loss.value, **loss.metrics}.items():
             addend = value.detach().float() * count
             sums[name] = sums[name] + addend if name in sums else addend
 
-    def _update(self, number: int) -> None:
+    def _update(self, loss: torch.Tensor, number: int) -> None:
         if self.scaler.is_enabled():
             self.scaler.unscale_(self._optimizer)
         self._norm = gradient_norm(self._parameters)
-        if not self.scaler.is_enabled():  # fp16 overflows now and then: the scaler skips that step and halves its scale
-            self._guard.watch(self._norm, number)
+        # fp16 gradients overflow now and then: the scaler skips that step and halves its scale.
+        self._guard.watch(loss if self.scaler.is_enabled() else loss + self._norm, number)
         if self._clip:
             clip_gradients(self._parameters, self._norm, self._clip)
         self._guard.protect(self._optimizer, self._parameters)

@@ -126,13 +126,17 @@ def test_label_noise_changes_exactly_its_share_of_the_training_labels() -> None:
 
 
 def test_crops_and_flips_move_every_image_by_its_own_amount() -> None:
-    pictures = torch.rand(6, 3, 32, 32)
-    offsets, flips = images.drawn_crops(6, seed=5)
-    found = images.cropped_and_flipped(pictures, offsets, flips)
-    for picture, (top, left), flip, result in zip(pictures, offsets.tolist(), flips.tolist(), found, strict=True):
-        padded = torch.nn.functional.pad(picture, (4, 4, 4, 4))
+    pictures = torch.randint(0, 256, (9, 3, 32, 32), dtype=torch.uint8)
+    colour = torch.tensor([0.1, 0.5, 0.9])
+    samples = torch.tensor([8, 0, 3, 3, 7, 1])
+    corners, flips = images.drawn_crops(6, seed=5)
+    found = images.cropped(images.padded(pictures, colour), samples, corners, flips)
+    assert found.is_contiguous(memory_format=torch.channels_last)
+    for sample, (top, left), flip, result in zip(samples, corners.tolist(), flips.tolist(), found, strict=True):
+        padded = (colour * 255).round().to(torch.uint8)[:, None, None].expand(3, 40, 40).clone()
+        padded[:, 4:36, 4:36] = pictures[sample]
         expected = padded[:, top : top + 32, left : left + 32]
-        torch.testing.assert_close(result, expected.flip(-1) if flip else expected)
+        assert torch.equal(result, expected.flip(-1) if flip else expected)
 
 
 def test_normalised_images_have_mean_0_and_deviation_1() -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 
 from ..order import mixed
 
@@ -67,29 +66,47 @@ def normalised(images: torch.Tensor, mean: torch.Tensor, deviation: torch.Tensor
     return images * scale.view(1, -1, 1, 1) + shift.view(1, -1, 1, 1)
 
 
-def cropped_and_flipped(images: torch.Tensor, offsets: torch.Tensor, flips: torch.Tensor) -> torch.Tensor:
-    """Shift every image by its own offset with zeros around it, and mirror some, without a loop over images.
+def padded(images: torch.Tensor, colour: torch.Tensor) -> torch.Tensor:
+    """Images with a border of ``CROP_PADDING`` pixels, ready for :func:`cropped`.
 
     Args:
-        images: float, shape (n, channels, height, width).
-        offsets: int64 from 0 to 2 * CROP_PADDING, shape (n, 2): top and left of the crop.
-        flips: bool, shape (n,).
+        images: uint8, shape (n, channels, height, width).
+        colour: of the border, from 0 to 1, shape (channels,); the mean colour is as good as 0 once it is normalised.
+
+    Returns:
+        uint8, shape (n, height + 2 * CROP_PADDING, width + 2 * CROP_PADDING, channels).
     """
-    count, _, height, width = images.shape
-    padded = F.pad(images, (CROP_PADDING,) * 4)
-    rows = offsets[:, :1] + torch.arange(height, device=images.device)
-    columns = torch.arange(width, device=images.device).expand(count, width)
-    columns = offsets[:, 1:] + torch.where(flips[:, None], width - 1 - columns, columns)
-    sample = torch.arange(count, device=images.device)[:, None, None]
-    # Index tensors on both sides of the channel slice put the channels last.
-    return padded[sample, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+    count, channels, height, width = images.shape
+    border = (colour * 255).round().to(torch.uint8)
+    bordered = border.expand(count, height + 2 * CROP_PADDING, width + 2 * CROP_PADDING, channels).contiguous()
+    bordered[:, CROP_PADDING:-CROP_PADDING, CROP_PADDING:-CROP_PADDING] = images.permute(0, 2, 3, 1)
+    return bordered
+
+
+def cropped(bordered: torch.Tensor, samples: torch.Tensor, corners: torch.Tensor, flips: torch.Tensor) -> torch.Tensor:
+    """Some of the images, each cut out at its own place and some mirrored: one gather for the whole batch.
+
+    Args:
+        bordered: from :func:`padded`.
+        samples: int64, which images, shape (n,).
+        corners: int64 from 0 to 2 * CROP_PADDING, shape (n, 2): top and left of each cut.
+        flips: bool, shape (n,).
+
+    Returns:
+        Shape (n, channels, height, width), the type of ``bordered``, channels last in memory.
+    """
+    side = bordered.shape[1] - 2 * CROP_PADDING
+    along = torch.arange(side, device=bordered.device)
+    rows = corners[:, :1] + along
+    columns = corners[:, 1:] + torch.where(flips[:, None], side - 1 - along, along)
+    return bordered[samples[:, None, None], rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
 
 
 def drawn_crops(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Offsets and flips for :func:`cropped_and_flipped`, from ``seed`` alone."""
+    """Corners and flips for :func:`cropped`, from ``seed`` alone."""
     generator = torch.Generator().manual_seed(seed)
-    offsets = torch.randint(0, 2 * CROP_PADDING + 1, (count, 2), generator=generator)
-    return offsets, torch.rand(count, generator=generator) < 0.5
+    corners = torch.randint(0, 2 * CROP_PADDING + 1, (count, 2), generator=generator)
+    return corners, torch.rand(count, generator=generator) < 0.5
 
 
 def cut_out(images: torch.Tensor, centres: torch.Tensor, side: int) -> torch.Tensor:

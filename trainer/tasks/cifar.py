@@ -59,9 +59,9 @@ class Cifar:
         self._flips = args.data is not None
         self._augment = not args.no_augment
         # A plain `.to(device)` would wait for everything queued there, once a step.
-        self._index_to: Callable[[torch.Tensor], torch.Tensor] = _unmoved
+        self._put: Callable[[Batch], Batch] = _unmoved
         self._mean, self._deviation = found.statistics()
-        self._images, self._labels = found.train_images, found.train_labels
+        self._images, self._labels = images.padded(found.train_images, self._mean), found.train_labels
         self._validation = (found.validation_images, found.validation_labels)
         self.train_size = len(self._labels)
         self.data = f"{found.name}: {self.train_size:,} training, {len(self._validation[1]):,} validation images"
@@ -79,18 +79,22 @@ class Cifar:
         return with_weight_decay_on_matrices(model)
 
     def to_device(self, device: Device) -> None:
-        """The whole data set (150 MB for CIFAR) lives on an accelerator, so that a step copies a few indices only."""
+        """The whole data set (240 MB for CIFAR) lives on an accelerator, so that a step copies a few indices only."""
         self._mean, self._deviation = device.put((self._mean, self._deviation))
         if device.type != "cpu" and self._args.workers == 0:
-            self._index_to = device.put
+            self._put = device.put
             self._images, self._labels = device.put((self._images, self._labels))
             self._validation = device.put(self._validation)
 
     def batch(self, samples: torch.Tensor, seed: int) -> Batch:
-        """Images, labels, and where each image is cropped and whether it is mirrored."""
-        offsets, flips = images.drawn_crops(len(samples), seed)
-        index = self._index_to(samples)
-        batch = {"images": self._images[index], "labels": self._labels[index], "offsets": offsets, "flips": flips}
+        """Cropped and mirrored images of the step, their labels, and where a square is cut out of each."""
+        corners, flips = images.drawn_crops(len(samples), seed)
+        if not self._augment:
+            corners.fill_(images.CROP_PADDING)
+        if not (self._augment and self._flips):
+            flips.zero_()
+        drawn = self._put({"samples": samples, "corners": corners, "flips": flips})
+        batch = {"images": images.cropped(self._images, **drawn), "labels": self._labels[drawn["samples"]]}
         if self._args.cutout:
             batch["centres"] = images.drawn_centres(len(samples), mixed(seed, 1))
         return batch
@@ -98,9 +102,6 @@ class Cifar:
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         """Cross-entropy; reports the training accuracy too."""
         pixels = self._normalised(batch["images"])
-        if self._augment:
-            flips = batch["flips"] if self._flips else torch.zeros_like(batch["flips"])
-            pixels = images.cropped_and_flipped(pixels, batch["offsets"], flips)
         if self._args.cutout:
             pixels = images.cut_out(pixels, batch["centres"], self._args.cutout)
         logits = model(pixels)
@@ -127,8 +128,8 @@ class Cifar:
         return images.normalised(pixels.contiguous(memory_format=torch.channels_last), self._mean, self._deviation)
 
 
-def _unmoved(index: torch.Tensor) -> torch.Tensor:
-    return index
+def _unmoved(batch: Batch) -> Batch:
+    return batch
 
 
 def _read(args: argparse.Namespace) -> images.ImageSet:
