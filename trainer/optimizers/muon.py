@@ -6,6 +6,7 @@ torch has a Muon of its own from 2.9 on, for 2-D weights only; this one takes co
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -36,45 +37,67 @@ class Muon(Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            update = self._update_matrix if group["muon"] else self._update_adamw
-            for weight in group["params"]:
-                if weight.grad is not None:
-                    update(weight, weight.grad, group)
+            weights = [weight for weight in group["params"] if weight.grad is not None]
+            if weights:
+                (self._update_matrices if group["muon"] else self._update_adamw)(weights, group)
         return loss
 
-    def _update_matrix(self, weight: torch.Tensor, gradient: torch.Tensor, group: dict[str, Any]) -> None:
-        state = self.state[weight]
-        if not state:
-            state["momentum"] = torch.zeros_like(weight)
-        momentum = state["momentum"].lerp_(gradient, 1 - group["momentum"])
-        direction = gradient.lerp(momentum, group["momentum"])
-        matrix = orthogonalised(direction.reshape(len(direction), -1))
-        scale = math.sqrt(max(1.0, matrix.shape[0] / matrix.shape[1]))
-        weight.mul_(1 - group["lr"] * group["weight_decay"])
-        weight.add_(matrix.reshape(weight.shape).to(weight.dtype), alpha=-group["lr"] * scale)
+    def _update_matrices(self, weights: list[torch.Tensor], group: dict[str, Any]) -> None:
+        for weight in weights:
+            if not self.state[weight]:
+                self.state[weight]["momentum"] = torch.zeros_like(weight)
+        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        momenta = [self.state[weight]["momentum"] for weight in weights]
+        torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
+        directions = torch._foreach_lerp(gradients, momenta, group["momentum"])
+        torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
+        # A launch costs more than the product of a small matrix: equal shapes go through the iteration together.
+        alike: dict[torch.Size, list[tuple[torch.Tensor, torch.Tensor]]] = defaultdict(list)
+        for weight, direction in zip(weights, directions, strict=True):
+            alike[weight.shape].append((weight, direction.reshape(len(direction), -1)))
+        for pairs in alike.values():
+            found = orthogonalised(torch.stack([matrix for _, matrix in pairs]))
+            scale = math.sqrt(max(1.0, found.shape[1] / found.shape[2]))
+            updates = [
+                matrix.reshape(weight.shape).to(weight.dtype) for matrix, (weight, _) in zip(found, pairs, strict=True)
+            ]
+            torch._foreach_add_([weight for weight, _ in pairs], updates, alpha=-group["lr"] * scale)
 
-    def _update_adamw(self, weight: torch.Tensor, gradient: torch.Tensor, group: dict[str, Any]) -> None:
-        state = self.state[weight]
-        if not state:
-            state.update(count=0, first=torch.zeros_like(weight), second=torch.zeros_like(weight))
-        state["count"] += 1
+    def _update_adamw(self, weights: list[torch.Tensor], group: dict[str, Any]) -> None:
+        states = [self.state[weight] for weight in weights]
+        for weight, state in zip(weights, states, strict=True):
+            if not state:
+                state.update(count=0, first=torch.zeros_like(weight), second=torch.zeros_like(weight))
+            state["count"] += 1
+        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        firsts, seconds = [state["first"] for state in states], [state["second"] for state in states]
         lr = group["lr"] * _ADAM_LR_RATIO
-        state["first"].lerp_(gradient, 1 - _ADAM_BETAS[0])
-        state["second"].mul_(_ADAM_BETAS[1]).addcmul_(gradient, gradient, value=1 - _ADAM_BETAS[1])
-        corrections = [1 - beta ** state["count"] for beta in _ADAM_BETAS]
-        spread = (state["second"] / corrections[1]).sqrt_().add_(1e-8)
-        weight.mul_(1 - lr * group["weight_decay"])
-        weight.addcdiv_(state["first"], spread, value=-lr / corrections[0])
+        slow, slower = _ADAM_BETAS
+        torch._foreach_lerp_(firsts, gradients, 1 - slow)
+        torch._foreach_mul_(seconds, slower)
+        torch._foreach_addcmul_(seconds, gradients, gradients, value=1 - slower)
+        spreads = torch._foreach_div(seconds, [1 - slower ** state["count"] for state in states])
+        torch._foreach_sqrt_(spreads)
+        torch._foreach_add_(spreads, 1e-8)
+        torch._foreach_mul_(weights, 1 - lr * group["weight_decay"])
+        torch._foreach_addcdiv_(weights, firsts, spreads, [-lr / (1 - slow ** state["count"]) for state in states])
 
 
-def orthogonalised(matrix: torch.Tensor) -> torch.Tensor:
-    """Push the singular values of a matrix towards 1 by a Newton-Schulz iteration; same shape, bfloat16 on GPUs."""
-    tall = matrix.shape[0] > matrix.shape[1]
-    x: torch.Tensor = matrix.T if tall else matrix
-    if matrix.device.type == "cuda":
+def orthogonalised(matrices: torch.Tensor) -> torch.Tensor:
+    """Push the singular values of matrices towards 1 by a Newton-Schulz iteration.
+
+    Args:
+        matrices: shape (count, rows, columns).
+
+    Returns:
+        The same shape; bfloat16 on GPUs that have it in hardware.
+    """
+    tall = matrices.shape[1] > matrices.shape[2]
+    x: torch.Tensor = matrices.mT if tall else matrices
+    if matrices.device.type == "cuda":
         x = x.bfloat16()
-    x = x / (x.norm() + 1e-7)
+    x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
     for _ in range(_ITERATIONS):
-        gram = x @ x.T
-        x = _A * x + (_B * gram + _C * gram @ gram) @ x
-    return x.T if tall else x
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=_B, alpha=_C), x, beta=_A)
+    return x.mT if tall else x
