@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NamedTuple
 
@@ -110,7 +110,7 @@ def set_paused(home: Home, name: str, paused: bool) -> Queue:
         UsageError: no such group; OperationError: it could not be changed.
     """
     find_group(home, name)
-    return _edit(QueueFiles(home.queue, name), lambda queue: replace(queue, paused=paused))
+    return _edit(QueueFiles(home.queue, name), lambda queue: queue.but(paused=paused))
 
 
 def set_slots(home: Home, name: str, slots: int) -> Queue:
@@ -121,7 +121,7 @@ def set_slots(home: Home, name: str, slots: int) -> Queue:
     """
     if not 1 <= slots <= MOST_SLOTS:
         raise UsageError(f"a queue group has 1 to {MOST_SLOTS} slots, not {slots}", "`mpstui queue pause` starts none")
-    return _edit(QueueFiles(home.queue, name), lambda queue: replace(queue, slots=slots))
+    return _edit(QueueFiles(home.queue, name), lambda queue: queue.but(slots=slots))
 
 
 def move_run(home: Home, run: RunDir, direction: str) -> Moved:
@@ -140,7 +140,7 @@ def move_run(home: Home, run: RunDir, direction: str) -> Moved:
 
     def change(queue: Queue) -> Queue:
         present = [name for name in queue.order if name == run.run or _waits(RunDir(home.runs / name))]
-        return replace(queue, order=moved(queue.order, present, run.run, direction))
+        return queue.but(order=moved(queue.order, present, run.run, direction))
 
     after = _edit(QueueFiles(home.queue, item.rule.group), change)
     present = [name for name in after.order if name == run.run or _waits(RunDir(home.runs / name))]

@@ -7,7 +7,6 @@ import errno
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..wire import atomic, records, requests
@@ -47,7 +46,7 @@ class Journal:
 
     def update(self, **changes: Any) -> None:
         """Change the status and save it."""
-        self.status = replace(self.status, **changes, updated=self._clock.wall())
+        self.status = self.status.but(**changes, updated=self._clock.wall())
         snapshot = self.status.to_json()
         self._save("status", lambda: atomic.write_json(self.run.status, snapshot))
 

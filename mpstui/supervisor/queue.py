@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from ..wire import locks, queues, records
@@ -29,12 +28,12 @@ def may_claim(run: str, order: Sequence[str], contenders: Collection[str], free:
 
 def joined(queue: Queue, run: str) -> Queue:
     """The queue with ``run`` at its end, unless it is there."""
-    return queue if run in queue.order else replace(queue, order=[*queue.order, run])
+    return queue if run in queue.order else queue.but(order=[*queue.order, run])
 
 
 def left(queue: Queue, run: str) -> Queue:
     """The queue without ``run``."""
-    return replace(queue, order=[name for name in queue.order if name != run])
+    return queue.but(order=[name for name in queue.order if name != run])
 
 
 class Turn(NamedTuple):

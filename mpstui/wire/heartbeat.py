@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from . import jsontext
+from .values import Value, field
 
 SCHEMA = 1
 PHASES = ("setup", "train", "eval", "save", "done")
 
 
-@dataclass(frozen=True)
-class DeviceReading:
+class DeviceReading(Value):
     """The device a trainer really runs on."""
 
     type: str | None = None
@@ -26,8 +25,7 @@ class DeviceReading:
     precision: str | None = None
 
 
-@dataclass(frozen=True)
-class MemoryReading:
+class MemoryReading(Value):
     """Memory in bytes, as the trainer itself sees it.
 
     ``allocated`` is what live tensors hold, ``driver`` all the device holds for this process (cache included): their
@@ -41,8 +39,7 @@ class MemoryReading:
     footprint: int | None = None
 
 
-@dataclass(frozen=True)
-class CheckpointNote:
+class CheckpointNote(Value):
     """The newest checkpoint a trainer wrote."""
 
     path: str
@@ -50,8 +47,7 @@ class CheckpointNote:
     time: float | None = None
 
 
-@dataclass(frozen=True)
-class Heartbeat:
+class Heartbeat(Value):
     """One heartbeat. Epochs count from 1, the one being trained; steps count what is done."""
 
     time: float

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -23,8 +22,7 @@ class ProcessIdentity(NamedTuple):
     """Linux: clock ticks since boot (``/proc/PID/stat`` field 22). macOS: Unix seconds (``ps -o lstart``)."""
 
 
-@dataclass(frozen=True)
-class Process:
+class Process(NamedTuple):
     """One row of the process table."""
 
     pid: int

@@ -8,19 +8,18 @@ frees itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import atomic, locks, records
 from .records import Record
 from .rundir import RunDir, slug
+from .values import Value, field
 
 
 class QueueBusy(OSError):
     """Somebody else edits the group right now; ask again."""
 
 
-@dataclass(frozen=True)
 class Queue(Record):
     """``queue/<group>.json``."""
 
@@ -33,8 +32,7 @@ class Queue(Record):
     """Run ids, the next one first. A run adds itself when it starts to wait and leaves when it starts or gives up."""
 
 
-@dataclass(frozen=True)
-class QueueFiles:
+class QueueFiles(Value):
     """The files of one group."""
 
     folder: Path

@@ -7,7 +7,6 @@ readable but must not be acted upon (:class:`NewerSchema`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -15,6 +14,7 @@ from . import atomic, jsontext
 from .jsontext import UnreadableRecord
 from .processes import ProcessIdentity
 from .rundir import SCHEMA
+from .values import Value, field
 
 R = TypeVar("R", bound="Record")
 
@@ -23,15 +23,14 @@ class NewerSchema(UnreadableRecord):
     """Written by a newer mpstui: look, but do not touch."""
 
 
-@dataclass(frozen=True)
-class Record:
-    """Anything that travels as one JSON object with the fields of its dataclass."""
+class Record(Value):
+    """Anything that travels as one JSON object, field by field."""
 
     _nested: ClassVar[Mapping[str, type[Record]]] = {}
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object, nested records included."""
-        return asdict(self)
+        return {name: _plain(value) for name, value in vars(self).items()}
 
     @classmethod
     def from_json(cls: type[R], record: Mapping[str, Any]) -> R:
@@ -44,7 +43,7 @@ class Record:
         schema = record.get("schema", SCHEMA)
         if not isinstance(schema, int) or schema > SCHEMA:
             raise NewerSchema(f"schema {schema!r} is newer than {SCHEMA}")
-        values = {item.name: record[item.name] for item in fields(cls) if item.name in record}
+        values = {name: record[name] for name in cls._fields if name in record}
         for name, kind in cls._nested.items():
             if isinstance(values.get(name), Mapping):
                 values[name] = kind.from_json(values[name])
@@ -54,7 +53,15 @@ class Record:
             raise UnreadableRecord(str(error)) from error
 
 
-@dataclass(frozen=True)
+def _plain(value: Any) -> Any:
+    """A copy in which records are JSON objects; what is changed in it later changes no record."""
+    if isinstance(value, Record):
+        return value.to_json()
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
 class Variant(Record):
     """How the program is started on one device: the whole command and the environment that goes with it."""
 
@@ -64,7 +71,6 @@ class Variant(Record):
     """Variables of the supervisor's own environment that the program must not see."""
 
 
-@dataclass(frozen=True)
 class LaunchTemplate(Record):
     """All a supervisor must know to start an attempt, on the device asked for or on another one."""
 
@@ -86,7 +92,6 @@ class LaunchTemplate(Record):
         return super().from_json({**record, "variants": {name: Variant.from_json(v) for name, v in variants.items()}})
 
 
-@dataclass(frozen=True)
 class StopRule(Record):
     """How this program is asked to end."""
 
@@ -97,7 +102,6 @@ class StopRule(Record):
     """The grace is extended while a checkpoint is being written, up to this long in all."""
 
 
-@dataclass(frozen=True)
 class RestartRule(Record):
     """When a failed attempt is started again without being asked; off unless ``on`` names causes."""
 
@@ -108,7 +112,6 @@ class RestartRule(Record):
     most_per_hour: int = 3
 
 
-@dataclass(frozen=True)
 class CauseRule(Record):
     """A cause the supervisor can name by itself: any pattern in the last output, any of the signals or exit codes."""
 
@@ -118,7 +121,6 @@ class CauseRule(Record):
     codes: list[int] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
 class QueueRule(Record):
     """What must be true before the first attempt starts."""
 
@@ -127,7 +129,6 @@ class QueueRule(Record):
     """``{"run": id, "when": "ok" | "any" | "fail"}``, all of them."""
 
 
-@dataclass(frozen=True)
 class AlertRule(Record):
     """Whom to tell is in a file of the user's, which may hold secrets: only where it lies is written down."""
 
@@ -137,7 +138,6 @@ class AlertRule(Record):
     """Held by every open screen."""
 
 
-@dataclass(frozen=True)
 class Spec(Record):
     """``spec.json``: what was asked, frozen at launch."""
 
@@ -178,7 +178,6 @@ class Spec(Record):
         return super().from_json({**record, "causes": causes})
 
 
-@dataclass(frozen=True)
 class Status(Record):
     """``status.json``: the supervisor's own word, replaced whole."""
 
@@ -227,7 +226,6 @@ class Status(Record):
         return [ProcessIdentity(*pair) for pair in self.tree]
 
 
-@dataclass(frozen=True)
 class LaunchRecord(Record):
     """``launch.json``: what was really started for one attempt."""
 
@@ -244,7 +242,6 @@ class LaunchRecord(Record):
     by: str | None = None
 
 
-@dataclass(frozen=True)
 class ExitRecord(Record):
     """``exit.json``: how an attempt ended. Written once."""
 
@@ -270,7 +267,6 @@ ACTIONS = ("stop", "kill", "pause", "continue", "restart", "clear_cache", "save"
 TRAINER_ACTIONS = frozenset({"clear_cache", "save"})
 
 
-@dataclass(frozen=True)
 class Request(Record):
     """``requests/ID.json``: one wish, idempotent, naming its attempt."""
 
@@ -282,7 +278,6 @@ class Request(Record):
     options: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
 class Ack(Record):
     """``requests/ID.ack.json``: the answer of whoever carried it out."""
 

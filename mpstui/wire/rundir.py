@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
 from pathlib import Path
+
+from .values import Value
 
 SCHEMA = 1
 _UNSAFE = re.compile(r"[^a-z0-9]+")
 _RANK_HEARTBEAT = re.compile(r"heartbeat\.rank(\d+)\.json")
 
 
-@dataclass(frozen=True)
-class AttemptDir:
+class AttemptDir(Value):
     """One attempt's files: ``attempts/<n>/``."""
 
     path: Path
@@ -49,8 +49,7 @@ class AttemptDir:
         return {int(match[1]): entry for match, entry in found if match}
 
 
-@dataclass(frozen=True)
-class RunDir:
+class RunDir(Value):
     """One run's directory: ``runs/<run-id>/``."""
 
     path: Path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,7 +46,7 @@ def queued(home: Home, run: str, rule: QueueRule, waiting_for: str | None = "slo
     atomic.write_json(folder.spec, Spec(run, f"name of {run}", 1.0, template, queue=rule).to_json())
     atomic.write_json(folder.status, Status(run, "queued", 1, 2.0, waiting_for=waiting_for).to_json())
     if rule.group:
-        queues.edit(QueueFiles(home.queue, rule.group), lambda found: replace(found, order=[*found.order, run]))
+        queues.edit(QueueFiles(home.queue, rule.group), lambda found: found.but(order=[*found.order, run]))
     return folder
 
 
@@ -124,7 +123,7 @@ def test_a_move_beyond_the_end_changes_nothing(direction: str, run: str) -> None
 
 def test_a_move_is_told_by_place(home: Home) -> None:
     first, _, last = (queued(home, run, QueueRule("mps")) for run in "abc")
-    queues.edit(QueueFiles(home.queue, "mps"), lambda found: replace(found, order=["gone", *found.order]))
+    queues.edit(QueueFiles(home.queue, "mps"), lambda found: found.but(order=["gone", *found.order]))
     found = move_run(home, last, "first")
     assert (found.group, found.place, found.count) == ("mps", 1, 3)
     assert order(home) == ["gone", "c", "a", "b"]

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -139,7 +138,7 @@ class Run:
         return path
 
     def respec(self, **changes: Any) -> None:
-        self.spec = replace(self.spec, **changes)
+        self.spec = self.spec.but(**changes)
         atomic.write_json(self.dir.spec, self.spec.to_json())
 
     def clean_up(self) -> None:

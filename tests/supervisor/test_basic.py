@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import replace
 
 from mpstui.wire import locks
 from mpstui.wire.processes import ProcessIdentity
@@ -235,7 +234,7 @@ def _state(process: ProcessIdentity) -> str:
 def test_a_variable_that_must_not_be_seen_is_not(make_run: MakeRun) -> None:
     run = make_run("import os; print(sorted({'KEPT', 'GONE'} & set(os.environ)))")
     variant = Variant(run.spec.launch.variants["auto"].argv, unset=["GONE"])
-    run.respec(launch=replace(run.spec.launch, variants={"auto": variant}))
+    run.respec(launch=run.spec.launch.but(variants={"auto": variant}))
     run.start(env={"KEPT": "1", "GONE": "1"})
     run.wait_exit()
     assert run.output() == "['KEPT']\n"

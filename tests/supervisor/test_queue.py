@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -62,7 +61,7 @@ def test_joining_twice_keeps_the_place() -> None:
 
 def test_an_edit_is_refused_while_another_one_holds_the_group(make_run: MakeRun) -> None:
     files = queues.files_of(make_run("pass").dir, "My Group")
-    queues.edit(files, lambda queue: replace(queue, slots=3))
+    queues.edit(files, lambda queue: queue.but(slots=3))
     assert files.state.name == "my-group.json"
     assert queues.read(files).slots == 3
     held = locks.acquire(files.lock)
@@ -99,7 +98,7 @@ def test_one_slot_runs_one_after_the_other_and_the_dead_free_theirs(make_run: Ma
 def test_a_paused_group_passes_nothing_on_and_a_failed_dependency_is_final(make_run: MakeRun) -> None:
     broken = make_run("raise SystemExit(1)")
     waiting = make_run("print('up')", queue=QueueRule("mps", [{"run": broken.dir.run, "when": "ok"}]))
-    queues.edit(queues.files_of(waiting.dir, "mps"), lambda queue: replace(queue, paused=True))
+    queues.edit(queues.files_of(waiting.dir, "mps"), lambda queue: queue.but(paused=True))
     broken.start()
     broken.wait_exit()
     broken.wait_unsupervised()
@@ -107,7 +106,7 @@ def test_a_paused_group_passes_nothing_on_and_a_failed_dependency_is_final(make_
     waiting.wait_phase("queued")
     time.sleep(1.2)
     assert waiting.status.waiting_for == "group"
-    queues.edit(queues.files_of(waiting.dir, "mps"), lambda queue: replace(queue, paused=False))
+    queues.edit(queues.files_of(waiting.dir, "mps"), lambda queue: queue.but(paused=False))
     record = waiting.wait_exit()
     assert record.cause == "dependency_failed"
     assert broken.dir.run in record.evidence["dependency"]

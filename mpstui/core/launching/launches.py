@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 from ...wire import atomic, requests
@@ -76,7 +75,7 @@ def choice_json(choice: LaunchChoice) -> dict[str, Any]:
         "env": shown,
         "drop_args": list(choice.drop_args),
         "drop_env": list(choice.drop_env),
-        "queue": asdict(choice.queue),
+        "queue": choice.queue.to_json(),
     }
 
 

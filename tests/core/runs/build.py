@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +140,6 @@ class RunBuilder:
         return self
 
     def respec(self, **fields: Any) -> RunBuilder:
-        self.spec = replace(self.spec, **fields)
+        self.spec = self.spec.but(**fields)
         atomic.write_json(self.run.spec, self.spec.to_json())
         return self
