@@ -116,6 +116,7 @@ def running(run: str = "20261121-104512-cifar", **changes: Any) -> RunSnapshot:
         attempts=2,
         pid=4242,
         started=NOW - 4488,
+        attempt_started=NOW - 2590,
         updated=NOW - 1,
         checkpoint=CheckpointNote("checkpoints/epoch-056.pt", 21_896, NOW - 20),
         checkpoints=(
@@ -157,6 +158,7 @@ def failed(run: str = "20261121-093000-bigger-batch", **changes: Any) -> RunSnap
         attempts=1,
         pid=None,
         started=NOW - 9000,
+        attempt_started=NOW - 9000,
         ended=NOW - 8100,
         exit=ExitSummary(1, None, "mps_oom", None, ended=NOW - 8100),
         reason="the exit record says code 1",
@@ -188,6 +190,7 @@ def stalled(run: str = "20261121-080000-llama", **changes: Any) -> RunSnapshot:
         samples_per_second=5.2,
         eta_seconds=8000.0,
         attempt=1,
+        attempt_started=NOW - 4488,
         series={"loss": curve(points=200, stride=20, start=3.1, floor=0.9, seed=7)},
     )
     return replace(made, **changes)
@@ -208,6 +211,7 @@ def finished(run: str = "20261120-220000-mnist", **changes: Any) -> RunSnapshot:
         epoch_step=938,
         epoch_steps=938,
         started=NOW - 50_000,
+        attempt_started=NOW - 50_000,
         ended=NOW - 49_000,
         exit=ExitSummary(0, None, None, None, ended=NOW - 49_000),
         series={"loss": curve(points=100, stride=94, start=2.3, floor=0.03, seed=9)},

@@ -52,6 +52,7 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
     return {
         "reason": snapshot.reason,
         "health_note": snapshot.health_note,
+        "attempt_started": snapshot.attempt_started,
         "metrics": {name: _metric(view) for name, view in snapshot.series.items()},
         "memory": vars(snapshot.memory),
         "heartbeat": heartbeat.to_json(beat) if beat else None,

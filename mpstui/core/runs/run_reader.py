@@ -112,6 +112,7 @@ class RunReader:
             attempts=self.witnesses.attempts,
             pid=status.trainer[0] if status and status.trainer and live and seen.trainer_lives else None,
             started=self._first_start(launch),
+            attempt_started=launch.time if launch else None,
             ended=seen.exit.ended if seen.exit and not live else None,
             updated=self.sources.updated,
             exit=exit_summary(seen.exit) if seen.exit and not live else None,

@@ -228,6 +228,9 @@ class RunSnapshot:
     attempts: int = 0
     pid: int | None = None
     started: float | None = None
+    """When the first attempt was started."""
+    attempt_started: float | None = None
+    """When the newest attempt was started."""
     ended: float | None = None
     updated: float | None = None
     """When the run last showed a sign of life (heartbeat, output)."""

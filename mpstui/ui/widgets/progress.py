@@ -6,7 +6,7 @@ from ...core.present import format as shown
 from ...core.runs.snapshot import RunSnapshot
 from ..rows import Row, Span, bar, fit, row
 from .lines import LinePanel
-from .run_rows import epoch_text, total_progress
+from .run_rows import epoch_text, step_text, total_progress
 
 _LABEL, _COUNT, _SHARE = 7, 15, 8
 
@@ -21,19 +21,21 @@ def _epoch_row(snapshot: RunSnapshot, width: int) -> Row:
     if total_progress(snapshot) == 1.0:
         within = 1.0  # the count within the epoch has begun anew, for an epoch that will not come
     ahead = f"left {shown.duration(snapshot.epoch_eta_seconds)}" if snapshot.state.active else ""
-    counted = epoch_text(snapshot) if snapshot.epoch is not None else shown.UNKNOWN
     speed = f"{shown.rate(snapshot.steps_per_second)} step/s" if snapshot.state.active else ""
-    return _line("epoch", counted, within, [ahead, speed], width)
+    return _line("epoch", epoch_text(snapshot), within, [ahead, speed], width)
 
 
 def _total_row(snapshot: RunSnapshot, width: int) -> Row:
     done = total_progress(snapshot)
-    counted = f"{shown.short_count(snapshot.step)}/{shown.short_count(snapshot.steps)}"
-    if snapshot.step is None and snapshot.steps is None:
-        counted = shown.UNKNOWN
     ahead = f"left {shown.duration(snapshot.eta_seconds)}" if snapshot.state.active else ""
     samples = f"{shown.rate(snapshot.samples_per_second)} smp/s" if snapshot.state.active else ""
-    return _line("steps", counted, done, [ahead, samples], width)
+    return _line("steps", _steps(snapshot), done, [ahead, samples], width)
+
+
+def _steps(snapshot: RunSnapshot) -> str:
+    if snapshot.steps is None:
+        return shown.UNKNOWN if snapshot.step is None else step_text(snapshot.step)
+    return f"{shown.short_count(snapshot.step)}/{shown.short_count(snapshot.steps)}"
 
 
 def _line(label: str, counted: str, share: float | None, notes: list[str], width: int) -> Row:

@@ -50,19 +50,27 @@ def _facts(snapshot: RunSnapshot, width: int, now: float) -> Row:
         asked = f"asked for {clean(snapshot.device_asked, 10)}" if snapshot.device_asked else ""
     data = f"data {clean(snapshot.data, 40)}" if snapshot.data else ""
     recipe = f"recipe {clean(snapshot.recipe, 20)}" if snapshot.recipe else ""
-    for fact in (attempt, asked, _age(snapshot, now), data, recipe):
+    age, whole_age = _ages(snapshot, now)
+    for fact in (attempt, asked, age, data, whole_age, recipe, clean(snapshot.run, 80)):
         more = [*parts, Span("  ·  ", "faint"), Span(fact, "dim")]
         if fact and row(*more).width < width:
             parts = more
     return row(*clip(tuple(parts), width))
 
 
-def _age(snapshot: RunSnapshot, now: float) -> str:
-    if snapshot.started is None:
-        return ""
-    if snapshot.ended is not None:
-        return f"ran {shown.duration(snapshot.ended - snapshot.started)}"
-    return f"up {shown.duration(_settled(now - snapshot.started))}"
+def _ages(snapshot: RunSnapshot, now: float) -> tuple[str, str]:
+    """How long the attempt has been running, or ran; and where there were others, how long it all took."""
+    started, until = snapshot.started, snapshot.ended if snapshot.ended is not None else now
+    if started is None:
+        return "", ""
+    attempt_started = started if snapshot.attempt_started is None else snapshot.attempt_started
+    verb = "up" if snapshot.ended is None else "ran"
+    age = f"{verb} {_lasted(until - attempt_started, snapshot)}"
+    return age, f"all attempts {_lasted(until - started, snapshot)}" if attempt_started > started else ""
+
+
+def _lasted(seconds: float, snapshot: RunSnapshot) -> str:
+    return shown.duration(_settled(seconds) if snapshot.ended is None else seconds)
 
 
 def _settled(seconds: float) -> float:

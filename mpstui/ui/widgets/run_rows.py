@@ -37,8 +37,26 @@ def _state(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
 
 
 def _name(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-    text = fit(clean(snapshot.name), width)
-    return (Span(text, "strong" if snapshot.state.active or needs_attention(snapshot) else ""),)
+    return (_named(snapshot, width),)
+
+
+def _named(snapshot: RunSnapshot, width: int) -> Span:
+    return Span(
+        fit(clean(snapshot.name), width), "strong" if snapshot.state.active or needs_attention(snapshot) else ""
+    )
+
+
+def _name_and_start(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    """Several runs have this name: beside it when this one was started, as closely as there is room for."""
+    moment = shown.moment_of_day(snapshot.started, snapshot.seen)
+    told = next((text for text in (moment, moment[:-3]) if width - len(text) > _LEAST_NAME), "")
+    if snapshot.started is None or not told:
+        return _name(snapshot, width)
+    return (_named(snapshot, width - len(told) - 1), Span(f" {told}", "dim"))
+
+
+_LEAST_NAME = 5
+"""Cells of a name that are worth more than the time beside it."""
 
 
 def _device(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
@@ -47,22 +65,31 @@ def _device(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
 
 
 def _epoch(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-    """The share of all steps that are done, else of epochs; beside it the epoch being trained."""
+    """The share of all steps that are done, else of epochs; beside it the epoch being trained, or the step."""
     counted = epoch_text(snapshot)
-    room = width - 1 - 8
+    if snapshot.epoch is None and snapshot.step is not None:
+        counted = f"step {step_text(snapshot.step)}"
+    room = width - 1 - _COUNTED
     done = total_progress(snapshot)
     tone = "bar" if snapshot.state.active else "dim"
-    return (*bar(done, room, tone), Span(" " + fit(counted, 8), "" if snapshot.epoch is not None else "faint"))
+    return (*bar(done, room, tone), Span(" " + fit(counted, _COUNTED), "faint" if counted == shown.UNKNOWN else ""))
+
+
+_COUNTED = 10
+"""``step 1,234``"""
 
 
 def epoch_text(snapshot: RunSnapshot) -> str:
-    """``57/200``, or the steps where no epochs are counted."""
-    if snapshot.epoch is not None:
-        whole = shown.short_count(snapshot.epochs) if snapshot.epochs is not None else "?"
-        return f"{shown.short_count(snapshot.epoch)}/{whole}"
-    if snapshot.step is not None:
-        return shown.short_count(snapshot.step)
-    return shown.UNKNOWN
+    """``57/200``, ``57/?`` where the end is not known, n/a where no epochs are counted."""
+    if snapshot.epoch is None:
+        return shown.UNKNOWN
+    whole = shown.short_count(snapshot.epochs) if snapshot.epochs is not None else "?"
+    return f"{shown.short_count(snapshot.epoch)}/{whole}"
+
+
+def step_text(step: int) -> str:
+    """``1,234``, and from ten thousand on ``22.3k``."""
+    return shown.whole(step) if step < 10_000 else shown.short_count(step)
 
 
 def total_progress(snapshot: RunSnapshot) -> float | None:
@@ -89,17 +116,17 @@ def _trend(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
 
 
 def _speed(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-    known = snapshot.steps_per_second if snapshot.state.active else None
-    return _number(shown.rate(known), width)
+    return _of_active(snapshot, shown.rate(snapshot.steps_per_second), width)
 
 
 def _eta(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    return _of_active(snapshot, shown.duration(snapshot.eta_seconds), width)
+
+
+def _of_active(snapshot: RunSnapshot, text: str, width: int) -> tuple[Span, ...]:
+    """A number that only a run has that goes on; for one that has ended it is not unknown, there is none."""
     if not snapshot.state.active:
         return (Span(fit("–", width, "right"), "faint"),)
-    return _number(shown.duration(snapshot.eta_seconds), width)
-
-
-def _number(text: str, width: int) -> tuple[Span, ...]:
     return (Span(fit(text, width, "right"), "faint" if text == shown.UNKNOWN else ""),)
 
 
@@ -115,9 +142,9 @@ COLUMNS: tuple[Column, ...] = (
     Column("state", WIDEST_WORD + 2, _state),
     Column("name", 12, _name, grows=3, widest=60),
     Column("dev", 4, _device, needs=44),
-    Column("epoch", 9 + 5, _epoch, needs=50, grows=2, widest=40),
+    Column("epoch", 1 + _COUNTED + 5, _epoch, needs=50, grows=2, widest=40),
     Column("loss", 9, _loss, needs=32, align="right"),
-    Column("trend", 6, _trend, needs=80, grows=2, widest=40),
+    Column("trend", 6, _trend, needs=90, grows=2, widest=40),
     Column("step/s", 6, _speed, needs=78, align="right"),
     Column("eta", 7, _eta, needs=66, align="right"),
 )
@@ -148,8 +175,8 @@ def heading(width: int) -> Row:
     return row(*parts)
 
 
-def run_row(snapshot: RunSnapshot, width: int, *, selected: bool = False) -> Row:
-    """One run."""
+def run_row(snapshot: RunSnapshot, width: int, *, selected: bool = False, namesake: bool = False) -> Row:
+    """One run; ``namesake``: others have the same name, so it is told apart by when it was started."""
     parts = [Span("▌" if selected else " ", "key")]
     columns = layout(width)
     place = snapshot.queue.sentence() if snapshot.queue else ""
@@ -158,5 +185,6 @@ def run_row(snapshot: RunSnapshot, width: int, *, selected: bool = False) -> Row
         room = sum(cells for _, cells in columns[len(kept) :]) + len(gap(width)) * max(0, len(columns) - len(kept) - 1)
         columns = [*kept, (Column("", room, _place), room)] if room else kept
     for column, cells in columns:
-        parts += [*column.cell(snapshot, cells), Span(gap(width))]
+        cell = _name_and_start if namesake and column.cell is _name else column.cell
+        parts += [*cell(snapshot, cells), Span(gap(width))]
     return row(*parts, base="selected" if selected else "")

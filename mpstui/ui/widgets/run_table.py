@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,8 @@ class RunTable(LinePanel):
         """No picture has come yet: nothing is known, not even that there is nothing."""
         self.selected: str | None = None
         self._top = 0
+        self._repeated: frozenset[str] = frozenset()
+        """Names that several runs have."""
 
     @property
     def index(self) -> int | None:
@@ -46,6 +49,8 @@ class RunTable(LinePanel):
         self.loading = False
         before = self.index
         self.snapshots = snapshots
+        counted = Counter(item.name for item in snapshots)
+        self._repeated = frozenset(name for name, count in counted.items() if count > 1)
         after = self.index
         if after is None:
             self._select_at(min(before or 0, len(snapshots) - 1))
@@ -82,7 +87,11 @@ class RunTable(LinePanel):
 
         self._scroll_to_selection(height - 1)
         seen = self.snapshots[self._top : self._top + height - 1]
-        return [heading(width), *(run_row(item, width, selected=item.run == self.selected) for item in seen)]
+        rows = (
+            run_row(item, width, selected=item.run == self.selected, namesake=item.name in self._repeated)
+            for item in seen
+        )
+        return [heading(width), *rows]
 
     def _scroll_to_selection(self, room: int) -> None:
         index = self.index or 0

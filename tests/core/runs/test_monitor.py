@@ -42,6 +42,12 @@ def only(snapshots: tuple[RunSnapshot, ...]) -> RunSnapshot:
     return snapshots[0]
 
 
+def test_each_attempt_has_its_own_start_and_the_run_that_of_the_first(home: Home) -> None:
+    run = running(home).launch(2)
+    shown = only(make_monitor(home, FakeClock()).refresh())
+    assert (shown.started, shown.attempt_started) == (run.created + 1, run.created + 2)
+
+
 def test_a_running_run_shows_what_its_heartbeat_says(home: Home) -> None:
     clock = FakeClock()
     run = running(home).beat(

@@ -1,0 +1,84 @@
+"""A run as a row of the list and as a header: what is counted, for how long, and which of several namesakes it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mpstui.core.runs.snapshot import RunSnapshot, State
+from mpstui.ui.widgets.progress import progress
+from mpstui.ui.widgets.run_header import header
+from mpstui.ui.widgets.run_rows import heading, run_row
+
+from . import fakes
+from .driving import Driver, drive
+
+STEPS_ALONE = fakes.running(epoch=None, epochs=None, step=1234, steps=None)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_a_program_without_epochs_shows_its_step_as_a_step(width: int) -> None:
+    assert "step 1,234" in run_row(STEPS_ALONE, width).text
+    assert "step 78.2k" in run_row(replace(STEPS_ALONE, step=78_200), width).text
+
+
+def test_its_progress_names_the_step_where_steps_are_counted_and_no_epoch() -> None:
+    epoch, steps = (line.text for line in progress(STEPS_ALONE, 80))
+    assert epoch.split()[:2] == ["epoch", "n/a"]
+    assert steps.split()[:2] == ["steps", "1,234"]
+
+
+def test_a_run_that_counts_nothing_shows_nothing_but_unknown() -> None:
+    text = run_row(fakes.bare(), 80).text
+    assert "n/a" in text
+    assert "step" not in text
+
+
+@pytest.mark.parametrize("width", [44, 60, 80, 90, 100, 120, 200])
+def test_rows_and_heading_are_equally_wide(width: int) -> None:
+    rows = [run_row(one, width, namesake=twin) for one in (*fakes.several(), STEPS_ALONE) for twin in (False, True)]
+    assert {row.width for row in rows} == {heading(width).width}
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_namesakes_are_told_apart_by_their_start(width: int) -> None:
+    twins = tuple(fakes.running(f"r{index}", name="dawn", started=fakes.NOW - 60 * index) for index in (1, 2))
+    world = fakes.world((*twins, fakes.finished()))
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("dawn")
+        first, second = (line for line in driver.lines if "dawn " in line and "training" in line)
+        assert "11:59" in first
+        assert "11:58" in second
+        assert not any("MNIST" in line and ":" in line for line in driver.lines)
+
+    drive(world, play, size=(width, 24))
+
+
+def test_speed_and_time_left_are_blank_once_there_is_none() -> None:
+    ended = run_row(fakes.finished(), 120).text
+    assert ended.split()[-2:] == ["–", "–"]
+
+
+def facts(snapshot: RunSnapshot) -> str:
+    return header(snapshot, 200, fakes.NOW)[1].text
+
+
+def test_the_header_tells_the_age_of_the_attempt_and_of_all_attempts() -> None:
+    assert "attempt 2  ·  up 43m 10s  ·  data CIFAR-10  ·  all attempts 1h 14m" in facts(fakes.running())
+
+
+def test_the_header_of_a_first_attempt_tells_one_age() -> None:
+    once = fakes.running(attempt=1, attempt_started=fakes.NOW - 4488)
+    assert "up 1h 14m" in facts(once)
+    assert "all attempts" not in facts(once)
+
+
+def test_an_ended_attempt_ran_as_long_as_it_ran() -> None:
+    ended = fakes.running(state=State.FINISHED, ended=fakes.NOW - 2500, data=None)
+    assert "ran 1m 30s  ·  all attempts 33m 08s" in facts(ended)
+
+
+def test_the_header_ends_with_the_id_that_commands_take() -> None:
+    assert facts(fakes.running()).rstrip().endswith(fakes.running().run)
