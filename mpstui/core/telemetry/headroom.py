@@ -29,6 +29,8 @@ TIGHT_FRACTION = 0.9
 HORIZON_SECONDS = 24 * 3600.0
 # The trend is that of the last ten minutes: longer would average over an epoch's validation.
 TREND_SECONDS = 600.0
+# Of the limit, within the trend: memory of a whole machine wanders by less without going anywhere.
+LEAST_GAIN = 0.005
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,8 @@ class Headroom:
 
     ``used_fraction`` is 1 at the limit and may exceed it (MPS allows more than the recommended maximum).
     ``seconds_to_limit`` is the time to whichever limit comes first at the present slope, None unless memory is really
-    growing and that limit is less than a day away.
+    growing and that limit is less than a day away. ``soonest`` names that limit: it need not be the nearest, which may
+    stand still. ``growth_bytes_per_second`` is that of the soonest, else of the nearest.
     ``freeable_bytes`` is what clearing the device's cache can give back. ``warnings`` are sentences for a person.
     """
 
@@ -68,6 +71,7 @@ class Headroom:
     limit_bytes: int
     growth_bytes_per_second: float | None = None
     seconds_to_limit: float | None = None
+    soonest: Limit | None = None
     freeable_bytes: int | None = None
     warnings: tuple[str, ...] = ()
 
@@ -128,14 +132,20 @@ def headroom(points: Sequence[MemoryPoint], unified: bool = True) -> Headroom | 
     fraction, nearest, used, limit = max(known)
     recent = [point for point in points if point.time >= now.time - TREND_SECONDS]
     growths = {name: _growth([(point.time, _LIMITS[name](point)[0]) for point in recent]) for _, name, _, _ in known}
-    times = [_seconds_to(limit - used, growths[name]) for _, name, used, limit in known]
+    times = [
+        (seconds, name)
+        for _, name, used, limit in known
+        if (seconds := _seconds_to(limit - used, growths[name], LEAST_GAIN * limit / TREND_SECONDS)) is not None
+    ]
+    seconds_to_limit, soonest = min(times, default=(None, None))
     return Headroom(
         nearest=nearest,
         used_fraction=fraction,
         used_bytes=used,
         limit_bytes=limit,
-        growth_bytes_per_second=growths[nearest],
-        seconds_to_limit=min((seconds for seconds in times if seconds is not None), default=None),
+        growth_bytes_per_second=growths[soonest or nearest],
+        seconds_to_limit=seconds_to_limit,
+        soonest=soonest,
         freeable_bytes=freeable(now),
         warnings=tuple(_warnings(recent, nearest, fraction)),
     )
@@ -175,8 +185,8 @@ def _growth(points: Sequence[tuple[float, int | None]]) -> float | None:
     return rate if rate is not None and rate > 0 else None
 
 
-def _seconds_to(left: int, growth: float | None) -> float | None:
-    if growth is None:
+def _seconds_to(left: int, growth: float | None, least_growth: float) -> float | None:
+    if growth is None or growth < least_growth:
         return None
     seconds = max(0, left) / growth
     return seconds if seconds <= HORIZON_SECONDS else None

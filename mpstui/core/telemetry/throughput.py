@@ -6,6 +6,8 @@ macOS has reported a nominal thermal level and full clock while the GPU ran at a
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -16,6 +18,10 @@ from mpstui.core.telemetry.robust import Point
 WARM_UP_POINTS = 3
 BLOCK_POINTS = 10
 SLOW_RATIO = 0.8
+# A step that takes this many times the usual held a pause, a night's sleep or an evaluation: that is no slowness.
+GAP_TIMES = 8.0
+SAMPLE_SECONDS = 5.0
+MOST_SAMPLES = 720
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +64,73 @@ def pace(points: Sequence[Point], slow_ratio: float = SLOW_RATIO) -> Pace | None
 def _blocks(points: Sequence[Point]) -> list[Sequence[Point]]:
     """Whole blocks counted from the newest point, the oldest first."""
     return [points[end - BLOCK_POINTS : end] for end in range(len(points), BLOCK_POINTS - 1, -BLOCK_POINTS)][::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Steps ``first`` to ``last``, in which a training went slower than it had gone before (or was throttled)."""
+
+    first: float
+    last: float
+
+
+def speeds(steps: Sequence[float], times: Sequence[float]) -> list[tuple[float, float, float]]:
+    """(step, time, steps per second) between neighbouring points of a curve; gaps and steps back are left out."""
+    pieces = [
+        (step, time, (time - before_time) / (step - before_step))
+        for before_step, before_time, step, time in zip(steps, times, steps[1:], times[1:], strict=False)
+        if step > before_step and time > before_time
+    ]
+    if not pieces:
+        return []
+    longest = GAP_TIMES * median(seconds for _, _, seconds in pieces)
+    return [(step, time, 1 / seconds) for step, time, seconds in pieces if seconds <= longest]
+
+
+def slow_stretches(pieces: Sequence[tuple[float, float, float]], slow_ratio: float = SLOW_RATIO) -> tuple[Stretch, ...]:
+    """Where ``pieces`` (see :func:`speeds`) were slower than the best block before them, as stretches of steps.
+
+    The yardstick only looks back: a model that grows faster later makes nothing before it slow.
+    """
+    steady = pieces[WARM_UP_POINTS:]
+    best, found = 0.0, list[Stretch]()
+    for start in range(0, len(steady) - BLOCK_POINTS + 1, BLOCK_POINTS):
+        block = steady[start : start + BLOCK_POINTS]
+        speed = median(piece[2] for piece in block)
+        if start and speed < slow_ratio * best:
+            first = steady[start - 1][0]
+            if found and found[-1].last >= first:
+                first = found.pop().first
+            found.append(Stretch(first, block[-1][0]))
+        best = max(best, speed)
+    return tuple(found)
+
+
+class ThroughputWatch:
+    """Remembers the speed of one attempt while somebody looks at it, to compare it with itself."""
+
+    def __init__(self) -> None:
+        self._of: object = None
+        self._points: deque[Point] = deque(maxlen=MOST_SAMPLES)
+        self._noted = -math.inf
+        self._pace: Pace | None = None
+
+    def look(self, attempt: object, time: float, steps_per_second: float | None) -> Pace | None:
+        """The pace at ``time`` of whatever ``attempt`` names; None for the speed says that it is not training now."""
+        if attempt != self._of:
+            self._of, self._noted, self._pace = attempt, -math.inf, None
+            self._points.clear()
+        if steps_per_second is not None and time - self._noted >= SAMPLE_SECONDS:
+            self._noted = time
+            self._points.append((time, steps_per_second))
+            self._pace = pace(tuple(self._points))
+        return self._pace
+
+
+def slow_words(found: Pace | None, now: float) -> str:
+    """``0.7x of its median speed for 4 min``; empty while it is not slow."""
+    if found is None or found.slow_since is None:
+        return ""
+    minutes = max(1, round((now - found.slow_since) / 60))
+    lasted = f"{minutes} min" if minutes < 120 else f"{round(minutes / 60)} h"
+    return f"{found.ratio:.2g}x of its median speed for {lasted}"

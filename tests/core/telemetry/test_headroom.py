@@ -59,7 +59,8 @@ def test_time_to_the_limit_at_the_present_slope() -> None:
 def test_a_limit_that_is_further_but_comes_sooner_counts_for_the_time() -> None:
     found = headroom(series(footprint_growth=GIB / 400, count=20))
     assert found is not None
-    assert (found.nearest, found.growth_bytes_per_second) == ("device", None)
+    assert (found.nearest, found.soonest) == ("device", "footprint")
+    assert found.growth_bytes_per_second == pytest.approx(GIB / 400, rel=1e-3)
     assert found.seconds_to_limit == pytest.approx(7 * 400 - 190, rel=1e-3)
 
 
@@ -69,6 +70,13 @@ def test_steady_and_sawtooth_memory_are_not_growing() -> None:
     assert found.seconds_to_limit is None
     saw = [(10.0 * index, float(index % 10)) for index in range(60)]
     assert not is_growing(saw)
+
+
+def test_a_drift_of_the_machine_is_no_countdown() -> None:
+    drifting = [replace(point, system_used=7 * GIB + 200_000 * index) for index, point in enumerate(series(60))]
+    found = headroom(drifting)
+    assert found is not None
+    assert (found.soonest, found.seconds_to_limit) == (None, None)
 
 
 def test_a_limit_that_is_days_away_is_no_news() -> None:

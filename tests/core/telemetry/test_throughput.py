@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
 
-from mpstui.core.telemetry.throughput import pace
+from mpstui.core.telemetry.throughput import ThroughputWatch, pace, slow_stretches, slow_words
+from mpstui.core.telemetry.throughput import speeds as speeds_of
 
 
 def speeds(*stretches: tuple[int, float], seed: int = 3) -> list[tuple[float, float]]:
@@ -55,3 +57,44 @@ def test_single_stalls_and_a_fast_outlier_change_nothing() -> None:
 def test_too_little_or_no_movement_is_unknown() -> None:
     assert pace(speeds((22, 10.0))) is None
     assert pace(speeds((60, 0.0))) is None
+
+
+def curve(*stretches: tuple[int, float]) -> tuple[list[float], list[float]]:
+    """Steps and times of a curve with ten steps a point; each stretch is a number of points and steps per second."""
+    steps, times = [0.0], [1000.0]
+    for count, speed in stretches:
+        for _ in range(count):
+            steps.append(steps[-1] + 10)
+            times.append(times[-1] + 10 / speed)
+    return steps, times
+
+
+def test_a_slow_night_is_marked_by_its_steps() -> None:
+    found = slow_stretches(speeds_of(*curve((100, 10.0), (60, 5.0), (100, 10.0))))
+    assert len(found) == 1
+    assert found[0].first == pytest.approx(1000, abs=110)
+    assert found[0].last == pytest.approx(1600, abs=110)
+
+
+def test_a_pause_a_resume_and_a_faster_end_are_not_slow() -> None:
+    steps, times = curve((200, 10.0))
+    paused = [*times[:100], *(moment + 3600 for moment in times[100:])]
+    assert slow_stretches(speeds_of(steps, paused)) == ()
+    resumed = [*steps[:100], *steps[50:151]]
+    assert slow_stretches(speeds_of(resumed, times)) == ()
+    assert slow_stretches(speeds_of(*curve((100, 5.0), (100, 10.0)))) == ()
+
+
+def test_times_that_are_unknown_mark_nothing() -> None:
+    steps, times = curve((100, 10.0), (100, 1.0))
+    assert speeds_of(steps, [math.nan] * len(times)) == []
+    assert speeds_of([], []) == []
+
+
+def test_the_watch_forgets_another_attempt_and_says_since_when() -> None:
+    watch, found = ThroughputWatch(), None
+    for tick in range(60):
+        found = watch.look(1, 10.0 * tick, 10.0 if tick < 30 else 7.0)
+    assert slow_words(found, 600.0) == "0.7x of its median speed for 5 min"
+    assert watch.look(2, 610.0, 7.0) is None
+    assert slow_words(None, 0.0) == ""
