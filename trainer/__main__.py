@@ -20,11 +20,12 @@ _USAGE = """usage: python -P -m trainer TASK [options]
        python -P -m trainer evaluate CHECKPOINT [options]
        python -P -m trainer export CHECKPOINT FILE [options]
        python -P -m trainer results DIR...
+       python -P -m trainer compare TASK --trace FILE [--against FILE] [options]
 
 tasks: {tasks}
 
 `TASK --help` lists its options; `evaluate` validates a checkpoint, `export` writes its weights as safetensors,
-`results` tabulates finished and running trainings."""
+`results` tabulates finished and running trainings, `compare` is what `mpstui bench TASK --compare-devices` runs."""
 _ON_CHECKPOINTS = {"evaluate": ("CHECKPOINT",), "export": ("CHECKPOINT", "FILE")}
 
 
@@ -74,8 +75,11 @@ def _dispatch(arguments: list[str], control: Control) -> int:
         return _results(rest)
     if name in _ON_CHECKPOINTS:
         return _on_checkpoint(name, rest)
+    compares = name == "compare" and bool(rest)
+    if compares:
+        name, *rest = rest
     if name in TASKS:
-        return _train(name, rest, control)
+        return (_compare if compares else _train)(name, rest, control)
     near = get_close_matches(name, TASKS, n=1)
     hint = f"did you mean {near[0]}?" if near else f"tasks: {', '.join(TASKS)}"
     raise UsageError(f"there is no task {name!r}; {hint}")
@@ -118,15 +122,39 @@ def _check_data(task: type[Task], args: argparse.Namespace) -> int:
     return 2 if found.problems else 0
 
 
+def _task_parser(task: type[Task], prog: str) -> _Parser:
+    from . import options
+
+    parser = _Parser(prog=prog, description=task.HELP)
+    task.add_arguments(parser.add_argument_group("task"))  # type: ignore[arg-type]
+    options.add_arguments(parser, task.DEFAULTS)
+    return parser
+
+
+def _compare(name: str, arguments: list[str], control: Control) -> int:
+    """Trace some steps, and hold them against those of another device."""
+    from . import compare, tasks
+
+    parser = _task_parser(tasks.find(name), f"trainer compare {name}")
+    compare.add_arguments(parser)
+    compare.compare(name, parser.parse_args(arguments), os.environ, control)
+    return 0
+
+
 def _train(name: str, arguments: list[str], control: Control) -> int:
-    from . import options, tasks
+    from . import tasks
+    from .options import positive
     from .run import run
 
     task = tasks.find(name)
-    parser = _Parser(prog=f"trainer {name}", description=task.HELP)
-    task.add_arguments(parser.add_argument_group("task"))  # type: ignore[arg-type]
-    options.add_arguments(parser, task.DEFAULTS)
+    parser = _task_parser(task, f"trainer {name}")
     parser.add_argument("--check-data", action="store_true", help="count the data, name what is bad in it, and end")
+    parser.add_argument(
+        "--reuse-batches",
+        type=positive,
+        metavar="N",
+        help="measure, do not train: make N batches once and take them again and again, so that nothing is loaded",
+    )
     args = parser.parse_args(arguments)
     if args.check_data:
         return _check_data(task, args)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from mpstui.agent.reporter import Reporter
 
@@ -17,6 +18,7 @@ from .errors import UsageError
 from .job import Job
 from .loop import Loop
 from .options import Options
+from .reused import ReusedBatches
 from .tasks import Task
 
 _SETUP_SECONDS = 180.0
@@ -31,6 +33,22 @@ def run(name: str, args: argparse.Namespace, environ: Mapping[str, str], control
         UsageError: something asked for cannot be had.
         TrainingError: the training could not go on.
     """
+    with assembled(name, args, environ, control) as (job, loaded):
+        _introduce(job)
+        if loaded:
+            resume(job, loaded)
+        Loop(job).run()
+
+
+@contextmanager
+def assembled(
+    name: str, args: argparse.Namespace, environ: Mapping[str, str], control: Control
+) -> Iterator[tuple[Job, Loaded | None]]:
+    """Every part of a training, seeded and on its device, and the checkpoint it is to go on from, not loaded yet.
+
+    Raises:
+        UsageError: something asked for cannot be had.
+    """
     asked = options.from_namespace(args)
     reporter = Reporter.from_environment(environ)
     reporter.beat("setup", expect_next_in=_SETUP_SECONDS)
@@ -40,7 +58,9 @@ def run(name: str, args: argparse.Namespace, environ: Mapping[str, str], control
     loaded = _resumed(name, asked, folder)
     # The seed makes data and order: a resumed run must have the one it began with before it reads anything.
     args.seed = assemble.first_known(asked.seed, _saved_seed(loaded), options.DEFAULT_SEED)
-    task = tasks.find(name)(args)
+    task: Task = tasks.find(name)(args)
+    if count := getattr(args, "reuse_batches", 0):
+        task = cast("Task", ReusedBatches(task, count, chosen))
     _check_signature(task, loaded)
     group = Group(ranks, chosen)
     wish = assemble.Request(
@@ -48,18 +68,12 @@ def run(name: str, args: argparse.Namespace, environ: Mapping[str, str], control
         reporter=reporter, control=control, loaded=loaded,
     )  # fmt: skip
     try:
-        _train(assemble.assemble(wish), loaded, passed_over)
+        job = assemble.assemble(wish)
+        if passed_over:
+            job.reports.notify("note", passed_over)
+        yield job, loaded
     finally:
         group.close()
-
-
-def _train(job: Job, loaded: Loaded | None, passed_over: str | None) -> None:
-    if passed_over:
-        job.reports.notify("note", passed_over)
-    _introduce(job)
-    if loaded:
-        _resume(job, loaded)
-    Loop(job).run()
 
 
 def _resumed(name: str, asked: Options, folder: CheckpointFolder) -> Loaded | None:
@@ -88,7 +102,12 @@ def _check_signature(task: Task, loaded: Loaded | None) -> None:
         raise UsageError(f"{loaded.path} is a checkpoint of another model ({difference}); {_RESUME_REMEDY}")
 
 
-def _resume(job: Job, loaded: Loaded) -> None:
+def resume(job: Job, loaded: Loaded) -> None:
+    """Go on where a checkpoint stands.
+
+    Raises:
+        UsageError: its weights or its optimizer's state do not fit.
+    """
     try:
         job.load_state_dict(loaded.state)
     except (ValueError, RuntimeError, KeyError) as error:

@@ -1,0 +1,115 @@
+"""Two devices from the same state: equal when they are, and the operation that computes wrong is found and named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.overrides import TorchFunctionMode
+
+from tests.trainer.running import command
+from trainer.tasks import TASKS
+from trainer.trace import Sample
+
+SMALL = {
+    "cifar": ("--model", "tiny", "--width", "4", "--batch-size", "8"),
+    "gsdiff": ("--limit", "24", "--layers", "1", "--width", "32", "--batch-size", "4", "--accumulate", "1"),
+    "genomics": ("--width", "16", "--layers", "1", "--batch-size", "4", "--accumulate", "1"),
+    "twotower": ("--batch-size", "8"),
+    "indicator": ("--width", "32", "--layers", "1", "--batch-size", "4"),
+}
+
+
+class Sabotage(TorchFunctionMode):
+    """One operation gives another result than it should, without a word."""
+
+    def __init__(self, operation: Callable[..., Any], turn: int, spoil: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._operation = operation
+        self._turn = turn
+        self._spoil = spoil
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func is not self._operation:
+            return result
+        self._turn -= 1
+        return self._spoil(result) if self._turn == -1 else result
+
+
+def trace(task: str, folder: Path, *more: str, steps: int = 3) -> int:
+    torch.set_num_threads(1)
+    words = ("compare", task, *SMALL[task], "--device", "cpu", "--steps", str(steps), *more)
+    return command(*words, "--out", str(folder / "checkpoints"))
+
+
+def compared(task: str, folder: Path, *more: str) -> dict[str, Any]:
+    assert trace(task, folder, "--against", str(folder / "trace"), "--result", str(folder / "found"), *more) == 0
+    found: dict[str, Any] = json.loads((folder / "found").read_text())
+    return found
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_same_device_twice_does_not_part(task: str, tmp_path: Path) -> None:
+    assert trace(task, tmp_path, "--trace", str(tmp_path / "trace")) == 0
+    found = compared(task, tmp_path)
+    assert [one["apart"] for one in found["losses"]] == [0.0, 0.0, 0.0]
+    assert found["operations"]["compared"] > 20
+    assert found["operations"]["unmatched"] == found["operations"]["parted"] == 0
+    assert found["parameters"][0]["apart"] == 0.0
+
+
+def test_a_layer_that_computes_wrong_is_named(tmp_path: Path) -> None:
+    trace("cifar", tmp_path, "--trace", str(tmp_path / "trace"))
+    with Sabotage(torch.conv2d, 3, lambda result: result.roll(1, dims=1)):
+        found = compared("cifar", tmp_path)
+    first = found["operations"]["first"][0]
+    assert first["layer"].endswith("(Conv2d)")
+    assert "conv2d" in first["operation"]
+    assert first["apart"] > 0.1
+    assert first["turn"] == 0
+    assert found["losses"][0]["apart"] > 0
+    assert found["gradients"][0]["apart"] > 1e-3
+
+
+def test_a_result_of_nan_is_as_far_apart_as_can_be(tmp_path: Path) -> None:
+    trace("cifar", tmp_path, "--trace", str(tmp_path / "trace"), steps=1)
+    with Sabotage(torch.conv2d, 0, lambda result: result.index_fill(0, torch.tensor([0]), float("nan"))):
+        found = compared("cifar", tmp_path)
+    assert found["operations"]["first"][0]["apart"] is None
+    assert found["losses"][0]["loss"] is None
+
+
+def test_a_later_step_can_be_traced_from_the_references_own_state(tmp_path: Path) -> None:
+    trace("cifar", tmp_path, "--trace", str(tmp_path / "trace"), "--trace-step", "3", steps=4)
+    found = compared("cifar", tmp_path, "--trace-step", "3")
+    assert found["traced_step"] == 3
+    assert [one["step"] for one in found["losses"]] == [3, 4]
+    assert found["operations"]["parted"] == 0
+    with Sabotage(torch.nn.functional.linear, 0, lambda result: result + 1):
+        found = compared("cifar", tmp_path, "--trace-step", "3")
+    assert found["operations"]["first"][0]["layer"] == "head (Linear)"
+
+
+def test_dropout_is_switched_off_and_said(tmp_path: Path) -> None:
+    trace("indicator", tmp_path, "--trace", str(tmp_path / "trace"), "--dropout", "0.5", steps=1)
+    assert compared("indicator", tmp_path, "--dropout", "0.5")["dropout_off"] > 0
+
+
+@pytest.mark.parametrize("words", [(), ("--against", "x"), ("--trace", "x", "--trace-step", "9")])
+def test_half_a_comparison_is_wrong_use(words: tuple[str, ...], tmp_path: Path) -> None:
+    assert trace("cifar", tmp_path, *words) == 2
+
+
+def test_a_tensor_is_measured_against_the_reference() -> None:
+    two, three = Sample.of(torch.full((10_000,), 2.0)), Sample.of(torch.full((10_000,), 3.0))
+    assert three.apart(two) == pytest.approx(0.5)
+    assert three.apart(two, least=4 * two.norm) == pytest.approx(0.125)
+    assert Sample.of(torch.zeros(3)).apart(two) == float("inf")
+    assert Sample.of(torch.zeros(0)).apart(Sample.of(torch.zeros(0))) == 0.0

@@ -1,0 +1,158 @@
+"""What every operation of a training step gives, in order and by layer: the evidence when two devices disagree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.overrides import TorchFunctionMode, resolve_name
+
+_MOST_VALUES = 4096
+"""Values kept of each result, evenly spread; its norm is taken over all of them."""
+_SMALLEST_SHARE = 1e-3
+"""A tensor much smaller than the largest of its kind is measured against that share of it, not against itself: the
+gradient of a bias before a normalisation is zero but for rounding."""
+OUTSIDE = "(outside the model)"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A tensor in brief, as float64 on the CPU."""
+
+    values: torch.Tensor
+    norm: float
+    """2-norm of the finite values."""
+    nonfinite: int
+    count: int
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> Sample:
+        """Read a tensor back and keep what is needed to compare it."""
+        real = torch.view_as_real(tensor.detach()) if tensor.is_complex() else tensor.detach()
+        flat = real.cpu().flatten().double()
+        finite = torch.isfinite(flat)
+        known = flat if bool(finite.all()) else torch.where(finite, flat, torch.zeros_like(flat))
+        values = known[:: -(-flat.numel() // _MOST_VALUES)].clone() if flat.numel() else known
+        return cls(values, float(torch.linalg.vector_norm(known)), int((~finite).sum()), flat.numel())
+
+    def apart(self, reference: Sample, least: float = 0.0) -> float:
+        """How far this is from ``reference``, as a share of the larger of its norm and ``least``.
+
+        Infinity when their shapes differ, or only one of them holds NaN or infinity.
+        """
+        if self.count != reference.count or self.nonfinite != reference.nonfinite:
+            return float("inf")
+        spread = float(torch.linalg.vector_norm(self.values - reference.values))
+        size = float(torch.linalg.vector_norm(reference.values))
+        kept = (len(self.values) / self.count) ** 0.5 if self.count else 1.0
+        share = spread / max(size, least * kept, 1e-30) if spread else 0.0
+        whole = abs(self.norm - reference.norm)
+        return max(share, whole / max(reference.norm, least, 1e-30) if whole else 0.0)
+
+    def plain(self) -> dict[str, Any]:
+        """Plain containers for a file."""
+        return {"values": self.values, "norm": self.norm, "nonfinite": self.nonfinite, "count": self.count}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The result of one operation."""
+
+    layer: str
+    """The module that asked for it, as ``layer3.0.conv1 (Conv2d)``; operations of the loss are outside the model."""
+    operation: str
+    """As a person writes it: ``torch.nn.functional.conv2d``."""
+    turn: int
+    """Which call of this operation in this layer, from 0."""
+    result: Sample
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What names the same operation on another device."""
+        return self.layer, self.operation, self.turn
+
+
+class OperationTrace(TorchFunctionMode):
+    """Records every torch function that gives a tensor, on whatever device it ran."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.entries: list[Entry] = []
+        self._names = {
+            id(module): f"{name} ({type(module).__name__})" for name, module in model.named_modules() if name
+        }
+        self._layers: list[str] = []
+        self._turns: Counter[tuple[str, str]] = Counter()
+
+    @contextmanager
+    def recording(self) -> Iterator[OperationTrace]:
+        """Record for as long as this lasts."""
+        with ExitStack() as stack:
+            stack.enter_context(_removed(register_module_forward_pre_hook(self._enter)))
+            stack.enter_context(_removed(register_module_forward_hook(self._leave, always_call=True)))
+            stack.enter_context(self)
+            yield self
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Run one torch function and keep what it gave."""
+        result = func(*args, **(kwargs or {}))
+        name = resolve_name(func) or getattr(func, "__name__", str(func))
+        if not name.endswith("__get__"):
+            for tensor in _tensors(args[0] if result is None and args else result):
+                self._record(name, tensor)
+        return result
+
+    def _record(self, name: str, tensor: torch.Tensor) -> None:
+        layer = self._layers[-1] if self._layers else OUTSIDE
+        turn = self._turns[layer, name]
+        self._turns[layer, name] += 1
+        self.entries.append(Entry(layer, name, turn, Sample.of(tensor)))
+
+    def _enter(self, module: nn.Module, inputs: Any) -> None:
+        known = self._names.get(id(module))
+        self._layers.append(known or (self._layers[-1] if self._layers else type(module).__name__))
+
+    def _leave(self, module: nn.Module, inputs: Any, output: Any) -> None:
+        if self._layers:
+            self._layers.pop()
+
+
+def differences(mine: Mapping[str, Sample], reference: Mapping[str, Sample]) -> list[tuple[str, float]]:
+    """How far tensors of the same names are apart, the farthest first."""
+    least = _SMALLEST_SHARE * max((sample.norm for sample in reference.values()), default=0.0)
+    found = [(name, sample.apart(reference[name], least)) for name, sample in mine.items() if name in reference]
+    return sorted(found, key=lambda pair: -pair[1])
+
+
+def matched(mine: Iterable[Entry], reference: Iterable[Entry]) -> Iterator[tuple[Entry, float]]:
+    """Each operation that both traces know, in order, with how far its results are apart."""
+    known = {entry.key: entry.result for entry in reference}
+    for entry in mine:
+        if entry.key in known:
+            yield entry, entry.result.apart(known[entry.key])
+
+
+@contextmanager
+def _removed(handle: Any) -> Iterator[None]:
+    """Take a hook off in the end."""
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _tensors(result: Any) -> Iterator[torch.Tensor]:
+    if isinstance(result, torch.Tensor):
+        if not result.is_sparse:
+            yield result
+    elif isinstance(result, (list, tuple)):
+        for item in result:
+            yield from _tensors(item)
