@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..core.runs.find import find_run
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 
 HELP = "Print everything known about one run."
 _EVENTS = 8
+_CHECKPOINTS = 3
+_LABEL = 10
+_WIDTH = 100
+
+Block = list[str]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,40 +34,137 @@ def run(args: argparse.Namespace) -> int:
 
     home = Session().home
     snapshot = Monitor(home).snapshot(find_run(home, args.run).run)
+    told = as_json(snapshot, full=True)
     if args.json:
-        print_json(as_json(snapshot, full=True))
+        print_json(told)
         return 0
-    for label, text in _lines(snapshot):
-        say(f"{label:>12}  {text}")
+    blocks = (
+        [f"{snapshot.name}  ({snapshot.run})"],
+        [f"{label:<{_LABEL}}{text}" for label, text in _facts(snapshot)],
+        _why(told["diagnosis"]["findings"]),
+        _table(_metrics(snapshot)),
+        _table(_checkpoints(snapshot, time.time())),
+        _events(snapshot, time.time()),
+    )
+    for place, block in enumerate(block for block in blocks if block):
+        for line in ([""] if place > 1 else []) + block:
+            say(line)
     return 0
 
 
-def _lines(snapshot: RunSnapshot) -> Iterator[tuple[str, str]]:
+def _facts(snapshot: RunSnapshot) -> Iterator[tuple[str, str]]:
     from ..core.present import format as shown
 
-    yield "run", snapshot.run
-    yield "name", snapshot.name
-    state = str(snapshot.state) + (f", {snapshot.health}" if snapshot.health else "")
-    yield "state", f"{state}: {snapshot.reason}" if snapshot.reason else state
-    if snapshot.exit:
-        cause = f" (cause: {snapshot.exit.cause})" if snapshot.exit.cause else ""
-        yield "end", snapshot.exit.sentence() + cause
-    yield "device", f"{snapshot.device.type or 'n/a'} (asked for: {snapshot.device_asked or 'n/a'})"
-    yield "attempt", f"{snapshot.attempt} of {snapshot.attempts}"
+    yield "state", _state(snapshot)
+    device = " · ".join(part for part in (snapshot.device.name, snapshot.device.precision) if part)
+    yield "device", f"{snapshot.device.type or shown.UNKNOWN}{_asked(snapshot)}" + (f" · {device}" if device else "")
+    yield "attempt", _attempt(snapshot)
     yield "progress", _progress(snapshot)
-    yield "loss", shown.number(snapshot.loss) if snapshot.loss_is_finite else "not finite"
-    for name, view in snapshot.series.items():
-        yield name, f"{view.count} points, first {shown.number(view.first)}, last {shown.number(view.last)}"
-    for checkpoint in snapshot.checkpoints[:3]:
-        yield "checkpoint", f"{checkpoint.path.name}, {shown.size(checkpoint.size_bytes)}"
-    for one in snapshot.events[-_EVENTS:]:
-        yield shown.moment_of_day(one.time, time.time()), one.text or one.event
-    yield "command", " ".join(snapshot.argv)
+    if not snapshot.loss_is_finite:
+        yield "loss", "not finite"
+    elif "loss" not in snapshot.series:
+        yield "loss", shown.number(snapshot.loss)
+    memory = [f"{name} {shown.size(value)}" for name, value in vars(snapshot.memory).items() if value is not None]
+    if memory:
+        yield "memory", ", ".join(memory)
+    yield "command", " ".join(snapshot.argv) or shown.UNKNOWN
     yield "folder", str(snapshot.dir)
 
 
-def _progress(snapshot: RunSnapshot) -> str:
-    def of(done: float | None, total: float | None) -> str:
-        return f"{'n/a' if done is None else f'{done:g}'}" + (f" of {total:g}" if total is not None else "")
+def _state(snapshot: RunSnapshot) -> str:
+    """The state, what it does, how it ended and which witness says so; nothing of it twice."""
+    state = str(snapshot.state).replace("_", " ") + (f", {snapshot.health}" if snapshot.health else "")
+    ended = snapshot.exit.sentence() if snapshot.exit else ""
+    parts = [ended] if ended and ended not in snapshot.reason else []
+    return ": ".join([state, "; ".join([*parts, *([snapshot.reason] if snapshot.reason else [])])]).removesuffix(": ")
 
-    return f"epoch {of(snapshot.epoch, snapshot.epochs)}, step {of(snapshot.step, snapshot.steps)}"
+
+def _asked(snapshot: RunSnapshot) -> str:
+    asked = snapshot.device_asked
+    return f" (asked for: {asked})" if asked and asked != snapshot.device.type else ""
+
+
+def _attempt(snapshot: RunSnapshot) -> str:
+    from ..core.present import format as shown
+
+    text = f"{snapshot.attempt} of {snapshot.attempts}"
+    started = snapshot.attempt_started
+    if started is None:
+        return text
+    until = snapshot.ended if snapshot.ended is not None else snapshot.seen
+    verb = "ran" if snapshot.ended is not None else "up"
+    return f"{text}, started {shown.moment_of_day(started, snapshot.seen)}, {verb} {shown.duration(until - started)}"
+
+
+def _progress(snapshot: RunSnapshot) -> str:
+    from ..core.present import format as shown
+
+    def of(what: str, done: float | None, total: float | None) -> Iterator[str]:
+        if done is not None or total is not None:
+            yield f"{what} {shown.whole(done)}" + (f" of {shown.whole(total)}" if total is not None else "")
+
+    counted = [*of("epoch", snapshot.epoch, snapshot.epochs), *of("step", snapshot.step, snapshot.steps)]
+    return ", ".join(counted) or shown.UNKNOWN
+
+
+def _why(findings: Sequence[dict[str, object]]) -> Block:
+    """The most probable cause and what helps; `mpstui diagnose` has the rest."""
+    if not findings:
+        return []
+    first = findings[0]
+    remedy = first["remedy"]
+    helps = remedy.get("text") if isinstance(remedy, dict) else None
+    lines = [("why", first["title"]), ("", first["cause"]), ("helps", helps)]
+    return [line for label, text in lines if text for line in _hanging(label, str(text))]
+
+
+def _hanging(label: str, text: str) -> Block:
+    wrapped = textwrap.wrap(text, _WIDTH - _LABEL)
+    return [f"{label if place == 0 else '':<{_LABEL}}{line}" for place, line in enumerate(wrapped)]
+
+
+def _metrics(snapshot: RunSnapshot) -> Iterator[tuple[str, ...]]:
+    from ..core.present import format as shown
+
+    for name, view in snapshot.series.items():
+        values = (view.first, view.last, view.minimum, view.maximum)
+        yield name, shown.whole(view.count), *(shown.number(value) for value in values)
+
+
+def _checkpoints(snapshot: RunSnapshot, now: float) -> Iterator[tuple[str, ...]]:
+    from ..core.present import format as shown
+
+    newest_first = sorted(snapshot.checkpoints, key=lambda one: one.time, reverse=True)
+    for one in newest_first[:_CHECKPOINTS]:
+        note = "best" if one.best else "" if one.complete else "incomplete"
+        step = f"step {shown.whole(one.step)}" if one.step is not None else ""
+        yield one.path.name, shown.size(one.size_bytes), step, shown.moment_of_day(one.time, now), note
+    if len(newest_first) > _CHECKPOINTS:
+        yield f"and {len(newest_first) - _CHECKPOINTS} older", "", "", "", ""
+
+
+_HEADS = {6: ("metric", "points", "first", "last", "min", "max"), 5: ("checkpoint", "size", "", "written", "")}
+
+
+def _table(rows: Iterable[tuple[str, ...]]) -> Block:
+    """Columns under their titles, numbers at the right."""
+    found = list(rows)
+    if not found:
+        return []
+    cells = [_HEADS[len(found[0])], *found]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+    return [
+        "  ".join(f"{cell:{'<' if place == 0 else '>'}{widths[place]}}" for place, cell in enumerate(line)).rstrip()
+        for line in cells
+    ]
+
+
+def _events(snapshot: RunSnapshot, now: float) -> Block:
+    from ..core.present import format as shown
+    from ..core.present.story import short_paths, told_once
+
+    newest = told_once(snapshot.events)[-_EVENTS:]
+    moments = [shown.moment_of_day(one.time, now) for one in newest]
+    width = max((len(moment) for moment in moments), default=0)
+    texts = [short_paths(one.text or one.event, snapshot.dir) for one in newest]
+    return [f"{moment:<{width}}  {text}" for moment, text in zip(moments, texts, strict=True)]

@@ -71,7 +71,8 @@ _BLANK: dict[str, Any] = {
 
 def _tell(boss: Supervision, plan: Plan, command: Command, note: str) -> None:
     origin = f"from {command.checkpoint}" if command.checkpoint else note or "from scratch"
-    text = f"attempt {plan.number} started on {command.device}" + (f", {origin}" if plan.source else "")
+    where = "" if command.device == "auto" else f" on {command.device}"
+    text = f"attempt {plan.number} started{where}" + (f", {origin}" if plan.source else "")
     kind = "launched" if plan.number == 1 else "restart"
     boss.journal.event(kind, text, reason=plan.reason, checkpoint=command.checkpoint)
     if plan.request:

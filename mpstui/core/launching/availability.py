@@ -59,12 +59,19 @@ def _clear_cache(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
         return _not_running(snapshot)
     if _is_paused(snapshot):
         return "it is paused, and only the running trainer itself can clear its cache"
-    if not RunDir(snapshot.dir).attempt(snapshot.attempt).heartbeat().exists():
-        return (
-            "only the trainer itself can clear its cache, and this one does not answer requests: "
-            "add agent = true to its profile"
-        )
-    return ""
+    return _reporting_refusal(RunDir(snapshot.dir), snapshot.attempt)
+
+
+def _reporting_refusal(run: RunDir, attempt: int) -> str:
+    """Why nothing can be asked of the trainer itself; empty when it reports, and so reads requests."""
+    if run.attempt(attempt).heartbeat().exists():
+        return ""
+    if any(run.attempt(number).heartbeat().exists() for number in range(1, attempt)):
+        return "only the trainer itself can clear its cache, and it is still starting: try again in a moment"
+    return (
+        "only the trainer itself can clear its cache, and this one has not reported yet: try again if it is just "
+        "starting, else add agent = true to its profile"
+    )
 
 
 def device_refusal(recorded: RecordedRun, device: str) -> str:

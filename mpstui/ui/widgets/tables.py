@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from ...core.present import format as shown
+from ...core.present.story import short_paths, told_once
 from ...core.runs.snapshot import Checkpoint, RunEvent, RunSnapshot, SeriesView
 from ..charting.sparkline import sparkline
 from ..rows import Row, Span, clean, clip, fit, row
@@ -95,19 +97,18 @@ def event_rows(snapshot: RunSnapshot, width: int) -> list[Row]:
     """What happened, newest first."""
     if not snapshot.events:
         return [row((" nothing has happened yet", "dim"))]
-    newest_first = snapshot.events[::-1]
+    newest_first = told_once(snapshot.events)[::-1]
     moments = _moments([item.time for item in newest_first], snapshot.seen)
-    own = f"{snapshot.dir}/"
-    return [_event_row(item, moment, own, width) for item, moment in zip(newest_first, moments, strict=True)]
+    return [_event_row(item, moment, snapshot.dir, width) for item, moment in zip(newest_first, moments, strict=True)]
 
 
-def _event_row(item: RunEvent, moment: str, own: str, width: int) -> Row:
+def _event_row(item: RunEvent, moment: str, folder: Path, width: int) -> Row:
     """One event; files of the run are named from its folder."""
     parts = (
         Span(" "),
         Span(moment, "dim"),
         Span(fit(clean(item.event, 20), 11), EVENT_TONES.get(item.event, "")),
-        Span(clean(item.text.replace(own, ""), 400)),
+        Span(clean(short_paths(item.text, folder), 400)),
     )
     return row(*clip(parts, width))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,7 @@ def test_an_edited_restart_carries_its_template_and_can_be_edited_again(bench: B
         ("pause", State.QUEUED, "has not been started yet"),
         ("continue", State.RUNNING, "not paused"),
         ("restart", State.QUEUED, "waits to be started"),
-        ("clear_cache", State.RUNNING, "does not answer requests"),
+        ("clear_cache", State.RUNNING, "has not reported yet"),
         ("clear_cache", State.FINISHED, "not running"),
     ],
 )
@@ -192,3 +193,10 @@ def test_a_damaged_record_is_only_looked_at(bench: Bench) -> None:
     with pytest.raises(OperationError, match="cannot be read"):
         bench.actions.stop(bench.snapshot())
     assert list(bench.run.requests.iterdir()) == []
+
+
+def test_a_trainer_that_reported_before_is_only_starting(bench: Bench) -> None:
+    atomic.make_private_folder(bench.run.attempt(1).path)
+    atomic.write_json(bench.run.attempt(1).heartbeat(), {"schema": 1, "time": 1.0, "seq": 1})
+    found = availability(replace(bench.snapshot(State.RUNNING), attempt=2), "clear_cache")
+    assert "still starting" in found.why

@@ -1,0 +1,54 @@
+"""`mpstui show` for people: each thing once, in columns, with the reason of a failure."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.cli.programs import STEPS, mpstui, ok
+
+OUT_OF_MEMORY = (
+    "for step in range(3): print(f'step {step} loss {1 / (step + 1):.4f}', flush=True)\n"
+    "raise RuntimeError('MPS backend out of memory (MPS allocated: 17.9 GB, other allocations: 1.0 GB, "
+    "max allowed: 18.1 GB). Tried to allocate 2.00 GB on private pool.')\n"
+)
+
+
+def ended(folder: Path, script: str, *words: str) -> str:
+    """A run of a script that has ended, in whatever way."""
+    (folder / "program.py").write_text(script)
+    run = ok("run", "--name", "program", "--no-agent", "--", sys.executable, "program.py", *words, cwd=folder).strip()
+    mpstui("wait", run, "--timeout", "30")
+    return run
+
+
+def test_each_thing_is_told_once(tmp_path: Path) -> None:
+    run = ended(tmp_path, STEPS, "3")
+    ok("restart", run)
+    ok("wait", run, "--timeout", "30")
+    lines = ok("show", run).splitlines()
+    assert lines[0] == f"program  ({run})"
+    assert sum(line.startswith("loss ") for line in lines) == 1
+    assert sum("attempt 2 started, from scratch" in line for line in lines) == 1
+    assert sum(f"/{run}" in line for line in lines) == 1, "the folder is named once"
+    assert next(line for line in lines if line.startswith("state")).count("exit code 0") == 1
+    assert next(line for line in lines if line.startswith("attempt ")).startswith("attempt   2 of 2, started ")
+
+
+def test_a_failure_comes_with_its_reason_and_what_helps(tmp_path: Path) -> None:
+    run = ended(tmp_path, OUT_OF_MEMORY)
+    lines = ok("show", run).splitlines()
+    assert "why       MPS ran out of memory" in lines
+    assert any(line.startswith("helps     ") for line in lines)
+    metric = next(place for place, line in enumerate(lines) if line.startswith("metric "))
+    assert len({len(line) for line in lines[metric : metric + 2]}) == 1, "columns line up"
+
+
+def test_columns_line_up_whatever_the_names(tmp_path: Path) -> None:
+    script = "print('step 1 loss 0.5 a_very_long_metric_name_indeed 0.25')\n"
+    run = ended(tmp_path, script)
+    lines = ok("show", run).splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith("metric "))
+    table = lines[start : lines.index("", start)]
+    assert len(table) == 3
+    assert len({len(line) for line in table}) == 1

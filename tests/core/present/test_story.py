@@ -1,0 +1,28 @@
+"""Events for people: an answer that repeats what happened is not told again; what happened twice is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mpstui.core.present.story import short_paths, told_once
+from mpstui.core.runs.snapshot import RunEvent
+
+
+def test_an_answer_in_the_same_words_is_an_echo() -> None:
+    started = RunEvent(100.0, 2, "restart", "attempt 2 started")
+    answer = RunEvent(100.2, 1, "ack", "attempt 2 started")
+    assert told_once([started, answer]) == [started]
+    assert told_once([answer, started]) == [answer]
+
+
+def test_what_happens_twice_is_told_twice() -> None:
+    crashes = [RunEvent(100.0 + n, n, "crash", "exit code 1") for n in (1, 2)]
+    late = RunEvent(200.0, 1, "ack", "exit code 1")
+    silent = [RunEvent(100.0, 1, "ack", ""), RunEvent(100.0, 1, "ack", "")]
+    assert told_once([*crashes, late, *silent]) == [*crashes, late, *silent]
+
+
+def test_own_files_have_short_names() -> None:
+    assert (
+        short_paths("from /runs/a/checkpoints/x.pt and /b/x.pt", Path("/runs/a")) == "from checkpoints/x.pt and /b/x.pt"
+    )
