@@ -105,6 +105,16 @@ class RunDir(Value):
         return self.path / "events.jsonl"
 
     @property
+    def telemetry(self) -> Path:
+        """Memory, power and load over time, written by an open screen; bounded."""
+        return self.path / "telemetry.jsonl"
+
+    @property
+    def telemetry_lock(self) -> Path:
+        """Held by the screen that writes :attr:`telemetry`."""
+        return self.path / "telemetry.lock"
+
+    @property
     def requests(self) -> Path:
         """One request a file, its answer beside it."""
         return self.path / "requests"

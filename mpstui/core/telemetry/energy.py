@@ -1,96 +1,149 @@
 """Electric energy of a run and of its epochs, from measured watts, with the share of the time that was measured.
 
-Nothing is filled in: an interval counts only if the power at both of its ends is known and they are close together.
+Nothing is filled in: time counts only if the power at both ends of an interval is known and they are close together.
+What was measured is kept as counters in each point of the run's history, so that thinning the history loses none of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal, TypeAlias
+
+from mpstui.core.telemetry.history import HistoryPoint
+
+Whose: TypeAlias = Literal["machine", "gpu"]
+"""Whose watts: the whole machine's, or the sum over its cards. The two are never mixed: their sum would be neither."""
 
 MAX_GAP_SECONDS = 30.0
-_JOULES_PER_WATT_HOUR = 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class PowerPoint:
-    """Watts at ``time`` (Unix seconds); None where power was unknown."""
-
-    time: float
-    watts: float | None
+JOULES_PER_WATT_HOUR = 3600.0
+# An epoch counts as measured where at most this share of it was not, and its ends are known this well.
+_MOST_UNMEASURED, _MOST_UNCERTAIN = 0.1, 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Energy:
-    """Measured energy between two moments.
+class RunEnergy:
+    """Measured energy of one run.
 
-    ``watt_hours`` covers ``measured_fraction`` of the span and is a lower bound where that is below 1; it is None if
-    nothing was measured. ``cost`` is in the currency of the price given.
+    ``watt_hours`` is a lower bound where ``measured_fraction`` (of the time since the run was started) is below 1; both
+    are None if nothing was measured. ``epoch_watt_hours`` is the mean over the ``epochs`` that were measured whole.
     """
 
-    start: float
-    end: float
-    watt_hours: float | None
-    measured_fraction: float
-    cost: float | None = None
+    whose: Whose
+    watt_hours: float
+    measured_fraction: float | None = None
+    epoch_watt_hours: float | None = None
+    epochs: float = 0.0
+
+
+class EnergyMeter:
+    """Adds up power over time, by the trapezoidal rule, for the machine and for its cards."""
+
+    def __init__(self, last: HistoryPoint | None = None) -> None:
+        """Count on from the newest point of a history, None for a new one."""
+        known = last.values if last else {}
+        self._counters: dict[str, float] = {name: known.get(name, 0.0) for whose in _WHOSE for name in _names(whose)}
+        self._before: dict[Whose, tuple[float, float]] = {}
+
+    def add(self, time: float, watts: Mapping[Whose, float | None]) -> None:
+        """Power at ``time`` (Unix seconds); None where it is unknown."""
+        for whose, now in watts.items():
+            before = self._before.pop(whose, None)
+            if now is None:
+                continue
+            self._before[whose] = time, now
+            if before is not None and 0 < time - before[0] <= MAX_GAP_SECONDS:
+                joules, seconds = _names(whose)
+                self._counters[joules] += (before[1] + now) / 2 * (time - before[0])
+                self._counters[seconds] += time - before[0]
 
     @property
-    def mean_watts(self) -> float | None:
-        """Mean power over the measured time."""
-        seconds = (self.end - self.start) * self.measured_fraction
-        return self.watt_hours * _JOULES_PER_WATT_HOUR / seconds if self.watt_hours is not None and seconds else None
+    def counters(self) -> dict[str, float]:
+        """Joules and measured seconds by name, without those that never moved."""
+        return {name: round(value, 1) for name, value in self._counters.items() if value > 0}
 
 
-def energy(
-    points: Sequence[PowerPoint],
-    start: float,
-    end: float,
-    price_per_kilowatt_hour: float | None = None,
-    max_gap_seconds: float = MAX_GAP_SECONDS,
-) -> Energy:
-    """Energy from ``start`` to ``end`` by the trapezoidal rule over ``points`` in order of time."""
-    joules = seconds = 0.0
-    for before, after in pairwise(points):
-        piece = _clipped(before, after, start, end, max_gap_seconds)
-        joules += piece[0]
-        seconds += piece[1]
-    span = end - start
-    watt_hours = joules / _JOULES_PER_WATT_HOUR if seconds > 0 else None
-    return Energy(
-        start=start,
-        end=end,
-        watt_hours=watt_hours,
-        measured_fraction=min(1.0, seconds / span) if span > 0 else 0.0,
-        cost=_cost(watt_hours, price_per_kilowatt_hour),
+def run_energy(points: Sequence[HistoryPoint], started: float | None) -> RunEnergy | None:
+    """The energy of a run from its history, in order of time; None if none was measured.
+
+    The machine's where that was ever known, else the cards'.
+    """
+    if not points:
+        return None
+    last = points[-1]
+    whose = next((name for name in _WHOSE if last.values.get(_names(name)[1], 0.0) > 0), None)
+    if whose is None:
+        return None
+    joules, seconds = (last.values[name] for name in _names(whose))
+    span = last.time - started if started is not None else 0.0
+    epoch_joules, epochs = _whole_epochs(points, whose)
+    return RunEnergy(
+        whose=whose,
+        watt_hours=joules / JOULES_PER_WATT_HOUR,
+        measured_fraction=min(1.0, seconds / span) if span > 0 else None,
+        epoch_watt_hours=epoch_joules / epochs / JOULES_PER_WATT_HOUR if epochs else None,
+        epochs=epochs,
     )
 
 
-def energy_by_epoch(
-    points: Sequence[PowerPoint],
-    epoch_starts: Iterable[float],
-    end: float,
-    price_per_kilowatt_hour: float | None = None,
-) -> tuple[Energy, ...]:
-    """One figure an epoch, given when each epoch began and when the last one ended (or now)."""
-    bounds = [*epoch_starts, end]
-    return tuple(energy(points, before, after, price_per_kilowatt_hour) for before, after in pairwise(bounds))
-
-
-def _clipped(before: PowerPoint, after: PowerPoint, start: float, end: float, max_gap: float) -> tuple[float, float]:
-    """Joules and seconds of the part of one interval that lies in the span."""
-    length = after.time - before.time
-    if before.watts is None or after.watts is None or not 0 < length <= max_gap:
-        return 0.0, 0.0
-    first, last = max(before.time, start), min(after.time, end)
-    if last <= first:
-        return 0.0, 0.0
-    rise = (after.watts - before.watts) / length
-    middle = before.watts + rise * ((first + last) / 2 - before.time)
-    return middle * (last - first), last - first
-
-
-def _cost(watt_hours: float | None, price_per_kilowatt_hour: float | None) -> float | None:
+def cost(watt_hours: float | None, price_per_kilowatt_hour: float | None) -> float | None:
+    """In the currency of the price."""
     if watt_hours is None or price_per_kilowatt_hour is None:
         return None
     return watt_hours / 1000 * price_per_kilowatt_hour
+
+
+_WHOSE: tuple[Whose, ...] = ("machine", "gpu")
+
+
+def _names(whose: Whose) -> tuple[str, str]:
+    return f"energy.{whose}_joules", f"energy.{whose}_seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class _Border:
+    """A point after which another epoch had begun, with what was counted until then."""
+
+    time: float
+    epoch: float
+    joules: float
+    uncertain_seconds: float
+
+
+def _whole_epochs(points: Sequence[HistoryPoint], whose: Whose) -> tuple[float, float]:
+    """Joules, and how many epochs they are of: from the first border to the last of each stretch without a hole."""
+    joules = epochs = 0.0
+    for borders in _stretches(points, whose):
+        first, last = borders[0], borders[-1]
+        span = last.time - first.time
+        if span > 0 and first.uncertain_seconds + last.uncertain_seconds <= _MOST_UNCERTAIN * span:
+            joules += last.joules - first.joules
+            epochs += last.epoch - first.epoch
+    return joules, epochs
+
+
+def _stretches(points: Sequence[HistoryPoint], whose: Whose) -> list[list[_Border]]:
+    """Borders between epochs, apart where time was not measured, the attempt changed or the epoch fell."""
+    found: list[list[_Border]] = [[]]
+    total = _names(whose)[0]
+    for before, after in pairwise(points):
+        if _is_hole(before, after, _names(whose)[1]):
+            found.append([])
+        elif after.values["epoch"] > before.values["epoch"]:
+            passed = after.time - before.time
+            found[-1].append(_Border(after.time, after.values["epoch"], after.values.get(total, 0.0), passed))
+    return [borders for borders in found if len(borders) > 1]
+
+
+def _is_hole(before: HistoryPoint, after: HistoryPoint, measured: str) -> bool:
+    old, new = before.values, after.values
+    if (
+        "epoch" not in old
+        or "epoch" not in new
+        or new["epoch"] < old["epoch"]
+        or old.get("attempt") != new.get("attempt")
+    ):
+        return True
+    counted = new.get(measured, 0.0) - old.get(measured, 0.0)
+    return counted < (1 - _MOST_UNMEASURED) * (after.time - before.time)

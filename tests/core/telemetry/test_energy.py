@@ -4,62 +4,124 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.telemetry.energy import PowerPoint, energy, energy_by_epoch
-from mpstui.core.telemetry.history import HistoryPoint
-from mpstui.core.telemetry.recording import power_points
+from mpstui.core.telemetry.energy import EnergyMeter, RunEnergy, cost, run_energy
+from mpstui.core.telemetry.history import HistoryPoint, coarsened
+from mpstui.core.telemetry.model import GpuSample, SystemSample
+from mpstui.core.telemetry.recording import gpu_watts
 
 
-def steady(watts: float, seconds: int, step: int = 2) -> list[PowerPoint]:
-    return [PowerPoint(float(at), watts) for at in range(0, seconds + 1, step)]
+def history(
+    seconds: int,
+    watts: float | None = 100.0,
+    *,
+    epoch_seconds: float = 60.0,
+    start: int = 0,
+    meter: EnergyMeter | None = None,
+    attempt: int = 1,
+    first_epoch: int = 1,
+) -> list[HistoryPoint]:
+    """A point every 5 s, with an epoch that changes every ``epoch_seconds``."""
+    meter = meter or EnergyMeter()
+    points = []
+    for at in range(start, start + seconds + 1, 5):
+        meter.add(float(at), {"machine": watts, "gpu": None})
+        epoch = first_epoch + (at - start) // epoch_seconds
+        points.append(HistoryPoint(float(at), {"epoch": epoch, "attempt": attempt, **meter.counters}))
+    return points
+
+
+def found(points: list[HistoryPoint], started: float | None = 0.0) -> RunEnergy:
+    energy = run_energy(points, started)
+    assert energy is not None
+    return energy
 
 
 def test_steady_power() -> None:
-    found = energy(steady(100.0, 3600), 0.0, 3600.0, price_per_kilowatt_hour=0.30)
-    assert found.watt_hours == pytest.approx(100.0)
-    assert found.measured_fraction == 1.0
-    assert found.cost == pytest.approx(0.03)
-    assert found.mean_watts == pytest.approx(100.0)
+    energy = found(history(3600))
+    assert energy.whose == "machine"
+    assert energy.watt_hours == pytest.approx(100.0)
+    assert energy.measured_fraction == pytest.approx(1.0)
+    assert cost(energy.watt_hours, 0.30) == pytest.approx(0.03)
+    assert cost(energy.watt_hours, None) is None
+    assert cost(None, 0.30) is None
 
 
-def test_rising_power_is_cut_at_the_span() -> None:
-    found = energy([PowerPoint(1000.0, 0.0), PowerPoint(1020.0, 200.0)], 1005.0, 1010.0)
-    assert found.watt_hours == pytest.approx(75.0 * 5 / 3600)
-    assert found.measured_fraction == 1.0
+def test_rising_power_is_added_up_by_trapezoids() -> None:
+    meter = EnergyMeter()
+    for time, watts in ((1000.0, 0.0), (1020.0, 200.0), (1030.0, 200.0)):
+        meter.add(time, {"gpu": watts})
+    assert meter.counters == {"energy.gpu_joules": 4000.0, "energy.gpu_seconds": 30.0}
 
 
 def test_a_gap_is_not_filled_in() -> None:
-    points = steady(100.0, 1800) + [PowerPoint(3000.0 + point.time, 100.0) for point in steady(100.0, 600)]
-    found = energy(points, 0.0, 3600.0)
-    assert found.watt_hours == pytest.approx(100.0 * 2400 / 3600)
-    assert found.measured_fraction == pytest.approx(2400 / 3600)
-    assert found.mean_watts == pytest.approx(100.0)
+    meter = EnergyMeter()
+    energy = found(history(1800, meter=meter) + history(600, start=3000, meter=meter))
+    assert energy.watt_hours == pytest.approx(100.0 * 2400 / 3600)
+    assert energy.measured_fraction == pytest.approx(2400 / 3600)
+
+
+def test_a_run_that_was_looked_at_late_says_so() -> None:
+    assert found(history(600, start=5400)).measured_fraction == pytest.approx(0.1)
+    assert found(history(600), started=None).measured_fraction is None
 
 
 def test_unknown_power_is_no_energy() -> None:
-    found = energy([PowerPoint(0.0, None), PowerPoint(2.0, 50.0), PowerPoint(4.0, None)], 0.0, 4.0, 0.3)
-    assert (found.watt_hours, found.cost, found.measured_fraction, found.mean_watts) == (None, None, 0.0, None)
-    assert energy([], 5.0, 5.0).watt_hours is None
+    meter = EnergyMeter()
+    for time, watts in ((0.0, None), (2.0, 50.0), (4.0, None), (6.0, 50.0)):
+        meter.add(time, {"machine": watts})
+    assert meter.counters == {}
+    assert run_energy([HistoryPoint(6.0, {"epoch": 1})], 0.0) is None
+    assert run_energy([], 0.0) is None
 
 
-def test_epochs_add_up_to_the_run() -> None:
-    points = [PowerPoint(float(at), 50.0 + at % 7) for at in range(0, 601, 3)]
-    epochs = energy_by_epoch(points, [0.0, 200.0, 400.0], end=600.0)
-    whole = energy(points, 0.0, 600.0)
-    assert len(epochs) == 3
-    assert sum(epoch.watt_hours or 0 for epoch in epochs) == pytest.approx(whole.watt_hours)
+def test_an_epoch_is_the_mean_of_those_measured_whole() -> None:
+    energy = found(history(600, epoch_seconds=60.0))
+    assert energy.epochs == 9, "the first may have begun before anybody looked"
+    assert energy.epoch_watt_hours == pytest.approx(100.0 / 60)
 
 
-def test_two_monitors_that_recorded_the_same_run_count_it_once() -> None:
-    points = sorted(steady(100.0, 3600) + steady(100.0, 3600), key=lambda point: point.time)
-    assert energy(points, 0.0, 3600.0).watt_hours == pytest.approx(100.0)
+def test_epochs_shorter_than_a_sample_are_counted() -> None:
+    energy = found(history(600, epoch_seconds=2.0))
+    assert energy.epoch_watt_hours == pytest.approx(100.0 * 2 / 3600, rel=0.02)
 
 
-def test_power_is_the_machines_or_else_the_sum_of_all_cards() -> None:
-    cards = {"gpu0.power_watts": 100.0, "gpu1.power_watts": 50.0}
-    partly = {"gpu0.power_watts": 100.0, "gpu1.busy_percent": 50.0}
-    name, points = power_points([HistoryPoint(0.0, cards), HistoryPoint(1.0, partly), HistoryPoint(2.0, {})])
-    assert name == "gpu"
-    assert [point.watts for point in points] == [150.0, None, None]
-    name, points = power_points([HistoryPoint(0.0, cards), HistoryPoint(1.0, {**cards, "power_watts": 300.0})])
-    assert name == "machine"
-    assert [point.watts for point in points] == [None, 300.0]
+def test_an_epoch_with_a_hole_or_cut_by_a_restart_does_not_count() -> None:
+    meter = EnergyMeter()
+    holed = history(90, meter=meter) + history(20, start=200, meter=meter, first_epoch=3)
+    assert found(holed).epoch_watt_hours is None
+    meter = EnergyMeter()
+    restarted = history(70, meter=meter) + history(70, start=75, meter=meter, attempt=2, first_epoch=1)
+    assert found(restarted).epoch_watt_hours is None
+
+
+def test_thinning_the_history_loses_no_energy() -> None:
+    points = history(24 * 3600, epoch_seconds=1200.0)
+    thin = points
+    for _ in range(6):
+        thin = coarsened(thin)
+    assert len(thin) < len(points) / 20
+    assert found(thin).watt_hours == pytest.approx(2400.0)
+    assert found(thin).measured_fraction == pytest.approx(1.0)
+
+
+def test_a_new_screen_counts_on() -> None:
+    first = history(600)
+    second = history(600, start=700, meter=EnergyMeter(first[-1]))
+    assert found(first + second).watt_hours == pytest.approx(100.0 * 1200 / 3600)
+
+
+def test_the_machines_energy_is_never_mixed_with_the_cards() -> None:
+    meter = EnergyMeter()
+    for at in range(0, 100, 5):
+        meter.add(float(at), {"machine": 300.0 if at >= 50 else None, "gpu": 100.0})
+    energy = found([HistoryPoint(95.0, meter.counters)])
+    assert energy.whose == "machine"
+    assert energy.watt_hours == pytest.approx(300.0 * 45 / 3600)
+    assert energy.measured_fraction == pytest.approx(45 / 95)
+
+
+def test_cards_are_added_up_only_where_all_of_them_tell() -> None:
+    cards = (GpuSample(index=0, power_watts=100.0), GpuSample(index=1, power_watts=50.0))
+    assert gpu_watts(SystemSample(time=0.0, gpus=cards)) == 150.0
+    assert gpu_watts(SystemSample(time=0.0, gpus=(*cards, GpuSample(index=2)))) is None
+    assert gpu_watts(SystemSample(time=0.0)) is None
