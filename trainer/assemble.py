@@ -25,7 +25,7 @@ from .progress import Progress
 from .reports import Reports
 from .schedule import Schedule
 from .step import Stepper
-from .tasks import Task
+from .tasks import Task, Tuned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,11 +94,12 @@ def _prepare_torch(wish: Request) -> None:
 
 
 def _optimizer(asked: Options, task: Task, model: nn.Module, device: Device, step_size: int) -> Optimizer:
+    tuned = task.DEFAULTS.tuned.get(asked.optimizer, Tuned())
     return optimizers.build(
         asked.optimizer,
         task.parameter_groups(model),
-        lr=optimizers.default_lr(asked.optimizer, step_size) if asked.lr is None else asked.lr,
-        weight_decay=asked.weight_decay,
+        lr=optimizers.default_lr(asked.optimizer, step_size, tuned.lr) if asked.lr is None else asked.lr,
+        weight_decay=tuned.weight_decay if asked.weight_decay is None else asked.weight_decay,
         fused=device.fuses(asked.optimizer),
     )
 

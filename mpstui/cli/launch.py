@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from ..core.errors import UsageError
-from ..core.launching import LaunchChoice, LaunchPlan, launch, parse_sets, plan
+from ..core.launching import LaunchChoice, LaunchPlan, combinations, launch, parse_sets, plan
 from ..core.machine import this_machine
 from ..core.profiles import load_profile
 from ..wire.records import QueueRule
 from .session import Session, print_json, warn
 
 HELP = "Start a saved profile in the background; the run goes on when this terminal closes. Prints the run's id."
-SWEEP_QUEUE = "sweep"
-MOST_RUNS = 200
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=V1,V2",
-        help="one run for each value, and for each combination when given again; they run one after the other",
+        help="one run for each value, and for each combination with other --sweep and the profile's own [sweep]; "
+        "they run one after the other",
     )
     add_launch_options(parser)
 
@@ -60,22 +58,17 @@ def add_launch_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     session = Session()
-    profile = load_profile(args.profile, session.home, session.cwd)
-    combinations = list(sweep(args.sweep))
-    queue = args.queue or (SWEEP_QUEUE if len(combinations) > 1 else None)
-    choices = [
-        LaunchChoice(
-            profile=profile,
-            device=args.device,
-            sets={**parse_sets(args.sets), **swept},
-            recipe=args.recipe,
-            name=args.name or _swept_name(profile.name, swept),
-            env=parse_environment(args.env),
-            queue=QueueRule(queue, queue_conditions(session, args.after)),
-        )
-        for swept in combinations
-    ]
-    return launch_all(session, choices, as_json=args.json)
+    choice = LaunchChoice(
+        profile=load_profile(args.profile, session.home, session.cwd),
+        device=args.device,
+        sets=parse_sets(args.sets),
+        sweep={key: tuple(values.split(",")) for key, values in parse_sets(args.sweep).items()},
+        recipe=args.recipe,
+        name=args.name,
+        env=parse_environment(args.env),
+        queue=QueueRule(args.queue, queue_conditions(session, args.after)),
+    )
+    return launch_all(session, combinations(choice), as_json=args.json)
 
 
 def launch_all(session: Session, choices: Iterable[LaunchChoice], *, as_json: bool) -> int:
@@ -126,26 +119,6 @@ def queue_conditions(session: Session, items: Iterable[str]) -> list[dict[str, s
             raise UsageError(f"--after {item!r}: {when!r} is not ok, any or fail", "such as `--after RUN:any`")
         found.append({"run": find_run(session.home, name).run, "when": when})
     return found
-
-
-def sweep(items: Iterable[str]) -> Iterator[dict[str, str]]:
-    """Every combination of ``KEY=V1,V2`` texts; one empty one when there are none.
-
-    Raises:
-        UsageError: an item that is not KEY=VALUE, or more runs than anybody means.
-    """
-    keys = {key: values.split(",") for key, values in parse_sets(items).items()}
-    count = 1
-    for values in keys.values():
-        count *= len(values)
-    if count > MOST_RUNS:
-        raise UsageError(f"--sweep asks for {count} runs; {MOST_RUNS} is the most")
-    for combination in itertools.product(*keys.values()):
-        yield dict(zip(keys, combination, strict=True))
-
-
-def _swept_name(name: str, swept: dict[str, str]) -> str | None:
-    return f"{name} {' '.join(f'{key}={value}' for key, value in swept.items())}" if swept else None
 
 
 def _start(session: Session, made: LaunchPlan) -> str:

@@ -8,10 +8,11 @@ from dataclasses import asdict
 from typing import Any
 
 from ..core.errors import UsageError
-from ..core.launching import LaunchChoice, LaunchPlan, edit_choice, parse_sets, plan, save_profile
+from ..core.launching import LaunchChoice, LaunchPlan, combinations, edit_choice, parse_sets, plan, save_profile
 from ..core.launching.requirements import world_problems
 from ..core.machine import this_machine
 from ..core.profiles import ProfileEntry, ProfileError, list_profiles, load_profile
+from ..core.profiles.sweep import sweep_toml
 from ..wire.secrets import masked
 from .session import Session, one_line, print_json, say
 
@@ -120,11 +121,24 @@ def _as_json(made: LaunchPlan) -> dict[str, Any]:
         "cwd": made.template.cwd,
         "env": [asdict(line) for line in made.env],
         "args": dict(profile.args),
+        "sweep": {key: sweep_toml(values) for key, values in profile.sweep.items()},
+        "runs": len(combinations(made.choice)),
         "devices": sorted(made.template.variants),
         "resume": made.template.resume_args,
         "checkpoints": made.template.checkpoints,
         "warnings": list(made.warnings),
     }
+
+
+def _sweep_lines(made: LaunchPlan) -> Iterator[str]:
+    """What a launch of this profile varies; the command shown is that without a sweep."""
+    profile = made.choice.profile
+    if profile.sweep:
+        yield f"  sweep    {len(combinations(made.choice))} runs, one after the other:"
+    for key, values in profile.sweep.items():
+        along = (f"{one.text} ({', '.join(f'{k}={v}' for k, v in one.along.items())})" for one in values if one.along)
+        yield f"    {key}: {', '.join(one.text for one in values)}"
+        yield from (f"      with {told}" for told in along)
 
 
 def _lines(made: LaunchPlan) -> Iterator[str]:
@@ -137,6 +151,7 @@ def _lines(made: LaunchPlan) -> Iterator[str]:
     yield f"  file     {profile.path}"
     yield f"  folder   {made.template.cwd}"
     yield f"  command  {shlex.join(made.argv)}"
+    yield from _sweep_lines(made)
     yield f"  device   {made.device} (can be told: {', '.join(sorted(made.template.variants))})"
     yield "  resume   " + (" ".join(made.template.resume_args) if made.template.resume_args else "from scratch only")
     yield f"  recipe   {made.recipe}"

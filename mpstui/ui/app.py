@@ -125,7 +125,10 @@ class MpstuiApp(App[None]):
     @on(messages.Launched)
     def _show_launched(self, message: messages.Launched) -> None:
         self.close_run()
-        self.open_run(message.run)
+        if message.runs > 1:
+            self.say(f"{message.runs} runs are queued: they run one after the other")
+        else:
+            self.open_run(message.run)
 
     # -- what the screens ask for
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import UsageError
-from ..core.launching import Actions, LaunchChoice, LaunchPlan, edit_choice, launch, plan
+from ..core.launching import Actions, LaunchChoice, LaunchPlan, combinations, edit_choice, launch, plan
 from ..core.launching.remedied import remedied
 from ..core.launching.saving import save_profile
+from ..core.launching.sweeping import open_axes
 from ..core.machine import DEVICES, Machine, this_machine
-from ..core.profiles import RECIPES, ArgumentValue, ProfileEntry, list_profiles, load_profile
+from ..core.profiles import RECIPES, ArgumentValue, ProfileEntry, SweepValue, list_profiles, load_profile
 from .form import EnvironmentLine, Field, FieldError, Preview
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 ARGUMENT = "arg:"
 """Before the key of a field that is one of the program's own arguments."""
+SWEEP = "sweep:"
+"""Before the key of a field that holds several values of one, one run for each."""
 
 
 class CoreLauncher:
@@ -67,14 +70,20 @@ class CoreLauncher:
 
 
 class Draft:
-    """One launch that is being filled in. What differs from the profile becomes the choice."""
+    """One launch that is being filled in. What differs from the profile becomes the choice.
+
+    A profile with a sweep is several runs as long as its swept fields hold several values; the new attempt of a run is
+    always one.
+    """
 
     def __init__(self, launcher: CoreLauncher, choice: LaunchChoice, note: str = "") -> None:
         self._launcher = launcher
         self._note = note
         self._choice = choice
+        self._sweep = {key: _joined(values) for key, values in open_axes(choice).items()}
         given = {**_texts(choice.profile.args), **choice.sets}
-        self._arguments = {key: text for key, text in given.items() if key not in choice.drop_args}
+        left_out = {*choice.drop_args, *self._sweep}
+        self._arguments = {key: text for key, text in given.items() if key not in left_out}
 
     @property
     def title(self) -> str:
@@ -88,7 +97,7 @@ class Draft:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """Name, device and recipe, then the program's own arguments."""
+        """Name, device and recipe, what is swept, then the program's own arguments."""
         choice, profile = self._choice, self._choice.profile
         arguments = (
             Field(ARGUMENT + key, key, text, _choices(profile.args.get(key))) for key, text in self._arguments.items()
@@ -97,28 +106,34 @@ class Draft:
             Field("name", "name", choice.name or profile.name),
             Field("device", "device", choice.device or profile.device, tuple(DEVICES)),
             Field("recipe", "recipe", choice.recipe or profile.recipe, tuple(RECIPES)),
+            *(Field(SWEEP + key, f"sweep {key}", text) for key, text in self._sweep.items()),
             *arguments,
         )
 
     def preview(self, values: Mapping[str, str]) -> Preview:
         """What these values would start; whether the device is there is asked when it is started."""
-        planned = self._plan(values, check=False)
+        choices = self._combinations(values)
+        planned, *_ = [self._plan(values, choice, check=False) for choice in choices]
         return Preview(
             command=shlex.join(planned.argv),
             environment=tuple(EnvironmentLine(v.name, v.value, v.reason, v.doubtful) for v in planned.env),
             warnings=(*([self._note] if self._note else []), *planned.warnings),
+            runs=tuple(str(choice.name) for choice in choices) if len(choices) > 1 else (),
             cwd=planned.template.cwd,
         )
 
     def launch(self, values: Mapping[str, str]) -> str:
-        """Start it, detached."""
+        """Start all its runs, detached, and return the first one's id; a mistake in the last one starts none."""
         launcher = self._launcher
-        return launch(self._plan(values, check=True), launcher.home, launcher.environ, launcher.clock())
+        plans = [self._plan(values, choice, check=True) for choice in self._combinations(values)]
+        runs = [launch(made, launcher.home, launcher.environ, launcher.clock()) for made in plans]
+        return runs[0]
 
     def restart(self, snapshot: RunSnapshot, values: Mapping[str, str]) -> Request:
         """Ask for a new attempt with these values."""
-        self._plan(values, check=True)
-        return self._launcher.actions.restart(snapshot, choice=self._chosen(values))
+        choice = self._chosen(values)
+        self._plan(values, choice, check=True)
+        return self._launcher.actions.restart(snapshot, choice=choice)
 
     def save(self, values: Mapping[str, str], name: str) -> Path:
         """Keep the values as a profile of one's own; one that is there already is left alone."""
@@ -133,12 +148,24 @@ class Draft:
             device=values["device"],
             recipe=values["recipe"],
             sets={key: text for key, text in given.items() if before.get(key) != text},
+            sweep={
+                key: _split(values[SWEEP + key], key)
+                for key, text in self._sweep.items()
+                if values[SWEEP + key] != text
+            },
         )
 
-    def _plan(self, values: Mapping[str, str], *, check: bool) -> LaunchPlan:
+    def _combinations(self, values: Mapping[str, str]) -> tuple[LaunchChoice, ...]:
+        chosen = self._chosen(values)
+        try:
+            return combinations(chosen) if self._sweep else (chosen,)
+        except UsageError as error:
+            raise FieldError(None, error.sentence, error.hint) from error
+
+    def _plan(self, values: Mapping[str, str], choice: LaunchChoice, *, check: bool) -> LaunchPlan:
         launcher = self._launcher
         try:
-            return plan(self._chosen(values), environ=launcher.environ, machine=launcher.machine, check=check)
+            return plan(choice, environ=launcher.environ, machine=launcher.machine, check=check)
         except UsageError as error:
             raise FieldError(_field_of(error, values), error.sentence, error.hint) from error
 
@@ -153,6 +180,17 @@ def _text(value: ArgumentValue) -> str:
     return ",".join(_text(part) for part in value) if isinstance(value, tuple) else str(value)
 
 
+def _joined(values: Iterable[SweepValue]) -> str:
+    return ", ".join(one.text for one in values)
+
+
+def _split(text: str, key: str) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not found:
+        raise FieldError(SWEEP + key, f"{key} needs at least one value", "such as 1, 2, 3")
+    return found
+
+
 def _choices(example: ArgumentValue | None) -> tuple[str, ...]:
     return ("true", "false") if isinstance(example, bool) else ()
 
@@ -161,7 +199,7 @@ def _field_of(error: UsageError, values: Mapping[str, str]) -> str | None:
     """The field that a sentence of the core names."""
     sentence = error.sentence
     for key in values:
-        name = key.removeprefix(ARGUMENT)
-        if key.startswith(ARGUMENT) and (f"--set {name}=" in sentence or f"argument {name!r}" in sentence):
+        name = key.removeprefix(ARGUMENT).removeprefix(SWEEP)
+        if key.startswith((ARGUMENT, SWEEP)) and (f"--set {name}=" in sentence or f"argument {name!r}" in sentence):
             return key
     return next((key for key in ("device", "recipe") if key in sentence), None)

@@ -36,6 +36,8 @@ class Preview:
     environment: tuple[EnvironmentLine, ...] = ()
     warnings: tuple[str, ...] = ()
     cwd: str = ""
+    runs: tuple[str, ...] = ()
+    """Names of all runs where there are several; ``command`` is that of the first."""
 
 
 class FieldError(UsageError):

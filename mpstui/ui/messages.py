@@ -99,9 +99,10 @@ class JobFailed(Message):
 
 @dataclass
 class Launched(Message):
-    """A new run exists."""
+    """A new run exists; of several the first one is named."""
 
     run: str
+    runs: int = 1
 
 
 @dataclass

@@ -176,7 +176,7 @@ class DraftPort(Protocol):
         ...
 
     def launch(self, values: Mapping[str, str]) -> str:
-        """Start it; the new run's id."""
+        """Start it; the id of the new run, of several the first one's."""
         ...
 
     def restart(self, snapshot: RunSnapshot, values: Mapping[str, str]) -> Request:

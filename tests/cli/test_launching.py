@@ -151,6 +151,18 @@ def test_a_sweep_is_every_combination_one_after_the_other(folder: Path) -> None:
         ok("wait", run, "--timeout", "60")
 
 
+def test_a_profile_that_sweeps_queues_its_product(folder: Path) -> None:
+    (folder / "swept.toml").write_text(f"{PROFILE}seed = 1\n[sweep]\nseed = [1, 2]\n[sweep.epochs]\n3 = {{}}\n")
+    runs = as_json("launch", "./swept.toml", cwd=folder)["runs"]
+    specs = [json.loads((run_folder(run) / "spec.json").read_text()) for run in runs]
+    told_words = [spec["launch"]["variants"]["auto"]["argv"][-4:] for spec in specs]
+    assert told_words == [["--epochs", "3", "--seed", seed] for seed in "12"]
+    assert {spec["queue"]["group"] for spec in specs} == {"sweep"}
+    one = as_json("launch", "./swept.toml", "--set", "seed=9", cwd=folder)["run"]
+    for run in (*runs, one):
+        ok("wait", run, "--timeout", "60")
+
+
 def test_after_waits_for_the_other_run(folder: Path) -> None:
     first = ok("run", "--name", "first", "--", sys.executable, "steps.py", "10", cwd=folder).strip()
     second = ok("run", "--name", "second", "--after", "first:any", "--", "true", cwd=folder).strip()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.trainer.building import job
 from trainer import optimizers
+from trainer.tasks.cifar import Cifar
 
 
 def test_sgd_grows_linearly_and_adaptive_optimizers_with_the_root() -> None:
@@ -15,3 +19,12 @@ def test_sgd_grows_linearly_and_adaptive_optimizers_with_the_root() -> None:
 @pytest.mark.parametrize("name", optimizers.RECIPES)
 def test_small_steps_keep_the_reference(name: str) -> None:
     assert optimizers.default_lr(name, 8) == optimizers.RECIPES[name].lr
+
+
+def test_a_task_may_know_better_values_for_an_optimizer_and_the_command_line_beats_them(tmp_path: Path) -> None:
+    tuned = Cifar.DEFAULTS.tuned["muon"].weight_decay
+    assert tuned != optimizers.RECIPES["muon"].weight_decay
+    words = ("--limit", "8", "--optimizer", "muon")
+    assert job(*words, folder=tmp_path).optimizer.param_groups[0]["weight_decay"] == tuned
+    given = job(*words, "--weight-decay", "0.5", folder=tmp_path)
+    assert given.optimizer.param_groups[0]["weight_decay"] == 0.5

@@ -13,7 +13,7 @@ from mpstui.core.home import Home
 from mpstui.core.launching import Actions, LaunchChoice
 from mpstui.core.launching.remedied import remedied
 from mpstui.core.profiles import load_profile
-from mpstui.ui.drafts import ARGUMENT, CoreLauncher, Draft
+from mpstui.ui.drafts import ARGUMENT, SWEEP, CoreLauncher, Draft
 from mpstui.ui.form import FieldError
 
 PROFILE = """
@@ -115,3 +115,48 @@ def test_a_remedy_changes_the_arguments_it_can_and_says_so(launcher: CoreLaunche
     preview = draft.preview(values(draft))
     assert "--batch 32" in preview.command
     assert preview.warnings[0] == note
+
+
+SWEPT = (
+    PROFILE
+    + """
+[sweep]
+epochs = [3, 5]
+[sweep.seed]
+1 = {}
+2 = { shuffle = false }
+"""
+)
+
+
+def swept_draft(launcher: CoreLauncher, tmp_path: Path) -> Draft:
+    (tmp_path / "profiles" / "swept.toml").write_text(SWEPT)
+    return launcher.draft("swept")
+
+
+def test_swept_arguments_are_fields_of_several_values(launcher: CoreLauncher, tmp_path: Path) -> None:
+    draft = swept_draft(launcher, tmp_path)
+    fields = {field.key: field.value for field in draft.fields}
+    assert (fields[f"{SWEEP}epochs"], fields[f"{SWEEP}seed"]) == ("3, 5", "1, 2")
+    assert f"{ARGUMENT}epochs" not in fields
+    preview = draft.preview(values(draft))
+    assert preview.runs == tuple(f"A toy epochs={epochs} seed={seed}" for epochs in (3, 5) for seed in (1, 2))
+    assert "--epochs 3" in preview.command
+
+
+def test_one_value_left_in_every_swept_field_is_one_run(launcher: CoreLauncher, tmp_path: Path) -> None:
+    draft = swept_draft(launcher, tmp_path)
+    preview = draft.preview(values(draft, **{f"{SWEEP}epochs": "7", f"{SWEEP}seed": "2"}))
+    assert preview.runs == ()
+    assert "--epochs 7" in preview.command
+    assert "--shuffle" not in preview.command
+
+
+@pytest.mark.parametrize(("text", "part"), [(" , ", "at least one value"), ("3, many", "is a number")])
+def test_a_mistake_in_a_swept_field_is_told_at_that_field(
+    launcher: CoreLauncher, tmp_path: Path, text: str, part: str
+) -> None:
+    draft = swept_draft(launcher, tmp_path)
+    with pytest.raises(FieldError, match=part) as caught:
+        draft.preview(values(draft, **{f"{SWEEP}epochs": text}))
+    assert caught.value.key == f"{SWEEP}epochs"

@@ -40,11 +40,15 @@ RECIPES: dict[str, Recipe] = {
 }
 
 
-def default_lr(name: str, step_size: int) -> float:
-    """The peak learning rate of an optimizer for steps of ``step_size`` samples, when nobody says otherwise."""
+def default_lr(name: str, step_size: int, reference: float | None = None) -> float:
+    """The peak learning rate of an optimizer for steps of ``step_size`` samples, when nobody says otherwise.
+
+    Args:
+        reference: what is known to work for steps of ``REFERENCE_STEP_SIZE`` samples; None: the recipe's.
+    """
     recipe = RECIPES[name]
     growth = max(1.0, step_size / REFERENCE_STEP_SIZE)
-    return recipe.lr * math.pow(growth, recipe.lr_exponent)
+    return (recipe.lr if reference is None else reference) * math.pow(growth, recipe.lr_exponent)
 
 
 def build(

@@ -34,6 +34,15 @@ Batch = dict[str, "torch.Tensor"]
 
 
 @dataclass(frozen=True)
+class Tuned:
+    """What a task knows to work better with one optimizer than that optimizer's own values; None: those."""
+
+    lr: float | None = None
+    """Peak learning rate for steps of 128 samples; it grows with larger ones as the optimizer's own does."""
+    weight_decay: float | None = None
+
+
+@dataclass(frozen=True)
 class Defaults:
     """What a task sets for the shared options when nobody says otherwise."""
 
@@ -44,7 +53,9 @@ class Defaults:
     """Batch size and accumulation of those types of device for which others than these two are known to be better."""
     optimizer: str = "adamw"
     lr: float | None = None
-    """None: the optimizer's own default."""
+    """None: the one in ``tuned``, else the optimizer's own."""
+    tuned: Mapping[str, Tuned] = field(default_factory=dict)
+    """By optimizer: its name alone on the command line is then a sensible choice for this task."""
     warmup_epochs: float = 1.0
     clip: float = 0.0
     drop_last: bool = False

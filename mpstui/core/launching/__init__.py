@@ -11,6 +11,7 @@ from .environment import EnvLine
 from .launches import launch
 from .planning import LaunchPlan, plan
 from .saving import save_profile
+from .sweeping import combinations
 
 __all__ = [
     "Actions",
@@ -18,6 +19,7 @@ __all__ = [
     "LaunchChoice",
     "LaunchPlan",
     "availability",
+    "combinations",
     "edit_choice",
     "launch",
     "parse_sets",

@@ -9,6 +9,7 @@ from ...wire.records import QueueRule
 from ..errors import UsageError
 from ..profiles.checks import nearest
 from ..profiles.model import ArgumentValue, Profile, Scalar
+from ..profiles.sweep import arguments_of
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _PROBABLY_A_TYPO = 0.75
@@ -21,6 +22,8 @@ class LaunchChoice:
     profile: Profile
     device: str | None = None
     sets: Mapping[str, str] = field(default_factory=dict)
+    sweep: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Argument -> values, one run for each combination with the profile's own; see :mod:`.sweeping`."""
     recipe: str | None = None
     name: str | None = None
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -55,15 +58,17 @@ def effective_arguments(profile: Profile, sets: Mapping[str, str]) -> tuple[dict
         UsageError: a key that looks mistyped, or a value of the wrong type.
     """
     arguments = dict(profile.args)
+    swept = arguments_of(profile.sweep)
     notes = []
     for written, text in sets.items():
-        key = _known_key(written, profile)
+        key = known_key(written, profile)
         if key in profile.args:
             arguments[key] = _converted(key, text, profile.args[key])
         else:
             # `true` is a bare flag and `false` leaves it out, as in a profile.
             arguments[key] = {"true": True, "false": False}.get(text.lower(), text)
-            notes.append(f"the profile has no argument `{key}`: it is passed on to the program as it is")
+            if key not in swept:
+                notes.append(f"the profile has no argument `{key}`: it is passed on to the program as it is")
     return arguments, notes
 
 
@@ -86,11 +91,17 @@ def split_device(choice: LaunchChoice) -> LaunchChoice:
     return replace(choice, device=wanted, sets=rest)
 
 
-def _known_key(written: str, profile: Profile) -> str:
-    alike = {key.replace("-", "_"): key for key in profile.args}
+def known_key(written: str, profile: Profile) -> str:
+    """The argument that is meant: the profile's spelling of it, else the one written.
+
+    Raises:
+        UsageError: it looks like a mistyped one of the profile's.
+    """
+    named = {*profile.args, *arguments_of(profile.sweep)}
+    alike = {key.replace("-", "_"): key for key in named}
     folded = written.replace("-", "_")
-    if written in profile.args or folded in alike:
-        return written if written in profile.args else alike[folded]
+    if written in named or folded in alike:
+        return written if written in named else alike[folded]
     if written in profile.roles.values():
         return written
     if written.startswith("+") and profile.arg_style == "options":

@@ -6,11 +6,13 @@ import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ...wire.secrets import HIDDEN, is_secret, masked
 from ..profiles.build import parse_profile
 from ..profiles.model import ROLES, ArgumentValue, Profile, Scalar
 from ..profiles.problems import LineIndex
+from ..profiles.sweep import sweep_toml
 
 _LONG_ENOUGH_TO_BE_UNIQUE = 6
 
@@ -50,7 +52,8 @@ def profile_toml(profile: Profile) -> str:
         lines.append(f"processes = {profile.processes}")
     lines += [f"max_log = {profile.max_log_bytes}", f"min_free_disk = {profile.min_free_bytes}"]
     shown = {name: HIDDEN if _hides(name, value) else value for name, value in profile.env.items()}
-    lines += _table("env", shown) + _table("args", profile.args) + _table("device_args", profile.device_args)
+    lines += _table("env", shown) + _table("args", profile.args) + _sweep(profile)
+    lines += _table("device_args", profile.device_args)
     resume: dict[str, ArgumentValue] = {"args": profile.resume_args} if profile.resume_args is not None else {}
     if profile.checkpoints:
         resume["checkpoints"] = profile.checkpoints
@@ -96,6 +99,18 @@ def _is_clean(text: str, hidden: Mapping[str, str]) -> bool:
 
 def _table(name: str, values: Mapping[str, ArgumentValue]) -> list[str]:
     return ["", f"[{name}]", *(f"{_text(key)} = {_value(value)}" for key, value in values.items())] if values else []
+
+
+def _sweep(profile: Profile) -> list[str]:
+    axes = {key: sweep_toml(values) for key, values in profile.sweep.items()}
+    return ["", "[sweep]", *(f"{_text(key)} = {_inline(found)}" for key, found in axes.items())] if axes else []
+
+
+def _inline(found: Any) -> str:
+    """Lists and tables of any depth on one line."""
+    if isinstance(found, dict):
+        return "{ " + ", ".join(f"{_text(key)} = {_inline(item)}" for key, item in found.items()) + " }"
+    return f"[{', '.join(map(_scalar, found))}]" if isinstance(found, list) else _scalar(found)
 
 
 def _value(value: ArgumentValue) -> str:

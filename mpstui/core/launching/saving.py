@@ -7,9 +7,11 @@ from typing import Any
 
 from ..home import Home
 from ..profiles.save import save_profile_text
+from ..profiles.sweep import sweep_toml
 from .choice import LaunchChoice, launch_arguments
 from .frozen_profile import frozen_text, profile_toml
 from .launches import choice_json
+from .sweeping import open_axes
 
 
 def save_profile(choice: LaunchChoice, name: str, home: Home, *, replace: bool = False) -> Path:
@@ -22,6 +24,8 @@ def save_profile(choice: LaunchChoice, name: str, home: Home, *, replace: bool =
     profile = choice.profile
     arguments, _ = launch_arguments(choice)
     changed = {key: _typed(value) for key, value in arguments.items() if profile.args.get(key) != value}
+    axes = open_axes(choice)
+    settled = [key for key in profile.sweep if key not in axes]
     changes: dict[str, Any] = {
         "name": name,
         "cwd": str(profile.cwd),
@@ -29,6 +33,10 @@ def save_profile(choice: LaunchChoice, name: str, home: Home, *, replace: bool =
         **({"device": choice.device} if choice.device else {}),
         **({"recipe": choice.recipe} if choice.recipe else {}),
         "args": {**changed, **dict.fromkeys(choice.drop_args)},
+        "sweep": {
+            **{key: sweep_toml(values) for key, values in axes.items() if values != profile.sweep.get(key)},
+            **dict.fromkeys(settled),
+        },
         "env": {**choice_json(choice)["env"], **dict.fromkeys(choice.drop_env)},
     }
     return save_profile_text(frozen_text(profile) or profile_toml(profile), name, home, changes, replace=replace)

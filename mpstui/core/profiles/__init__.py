@@ -4,6 +4,7 @@ from .lookup import ProfileEntry, list_profiles, load_profile, read_profile, shi
 from .model import ArgumentValue, Profile, profile_of_command
 from .problems import Problem, ProfileError
 from .recipes import RECIPES, Recipe, RecipeVariable
+from .sweep import SweepValue
 
 __all__ = [
     "RECIPES",
@@ -14,6 +15,7 @@ __all__ = [
     "ProfileError",
     "Recipe",
     "RecipeVariable",
+    "SweepValue",
     "list_profiles",
     "load_profile",
     "profile_of_command",

@@ -15,6 +15,7 @@ from .model import DEFAULT_MAX_LOG_BYTES, DEFAULT_MIN_FREE_BYTES, DIAGNOSIS_ROLE
 from .problems import LineIndex, Problem, ProfileError
 from .recipes import DEFAULT_RECIPE
 from .schema import flattened, problems_in
+from .sweep import read_sweep
 
 _POSITION = re.compile(r"\s*\(at line (\d+), column \d+\)$")
 
@@ -62,6 +63,7 @@ def _profile(data: Mapping[str, Any], text: str, path: Path | None, default_cwd:
         agent=data.get("agent", False),
         env={name: str(value) for name, value in data.get("env", {}).items()},
         args=_arguments(data.get("args", {})),
+        sweep=read_sweep(data.get("sweep", {})),
         arg_style=data.get("arg_style", "options"),
         resume_args=tuple(resume["args"]) if "args" in resume else None,
         checkpoints=resume.get("checkpoints"),

@@ -146,3 +146,8 @@ def argument(value: Any) -> str | None:
     items = value if isinstance(value, list) else [value]
     fits = all(isinstance(item, (str, int, float)) and not (isinstance(item, str) and "\0" in item) for item in items)
     return None if fits else "a text, a number, true, false, or a list of those"
+
+
+def scalar(value: Any) -> str | None:
+    """A single value for the command line: text, number or true/false."""
+    return "a text, a number, true or false" if isinstance(value, list) or argument(value) else None

@@ -9,6 +9,7 @@ from pathlib import Path
 from ...wire.records import RestartRule, StopRule
 from ...wire.rundir import slug
 from .recipes import DEFAULT_RECIPE
+from .sweep import Sweep
 
 Scalar = str | int | float | bool
 ArgumentValue = Scalar | tuple[Scalar, ...]
@@ -45,6 +46,8 @@ class Profile:
     """Put the agent into the program's Python: heartbeat, cache clearing and CPU override without a change to it."""
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     args: Mapping[str, ArgumentValue] = field(default_factory=dict)
+    sweep: Sweep = field(default_factory=dict)
+    """Arguments that take several values when the profile is launched: one run for each combination."""
     arg_style: str = "options"
     """``options``: --key value; ``hydra``: key=value."""
     resume_args: tuple[str, ...] | None = None

@@ -82,6 +82,8 @@ def _changed(text: str, changes: Mapping[str, Any]) -> str:
                     document[key][inner] = _plain(item)
                 elif key in document:
                     document[key].pop(inner, None)
+            if key == "sweep" and key in document and not document[key]:
+                document.pop(key)
         elif value is None:
             document.pop(key, None)
         else:

@@ -10,6 +10,7 @@ from .checks import Check
 from .model import ROLES
 from .problems import KeyPath, LineIndex, Problem
 from .recipes import RECIPES
+from .sweep import sweep_problems
 
 DEVICE = checks.one_of("auto", "mps", "cuda", "cpu")
 TOP: Mapping[str, Check] = {
@@ -46,7 +47,7 @@ SECTIONS: Mapping[str, Mapping[str, Check]] = {
     },
     "roles": dict.fromkeys(ROLES, checks.text),
 }
-FREE_SECTIONS = ("env", "args")
+FREE_SECTIONS = ("env", "args", "sweep")
 """Tables whose keys are the person's own."""
 
 
@@ -77,6 +78,8 @@ def _section(section: str, value: Any) -> Iterator[tuple[KeyPath, str]]:
         yield (section,), f"`{section}` must be a table, [{section}], not {checks.described(value)}"
     elif section == "env":
         yield from _environment(value)
+    elif section == "sweep":
+        pass
     elif section == "args":
         for path, item in flattened(value):
             yield from _value(("args", *path), item, checks.argument)
@@ -108,12 +111,20 @@ def _consistency(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     """Keys that are right alone and impossible together."""
     if isinstance(data.get("processes"), int) and data["processes"] > 1 and "launcher" not in data:
         yield ("processes",), '`processes` needs a launcher: add launcher = "torchrun"'
+    yield from _sweep(data)
     resume = data.get("resume")
     if isinstance(resume, dict) and "checkpoints" not in resume and "{checkpoint}" in str(resume.get("args", "")):
         yield (
             ("resume", "args"),
             '`args` in [resume] has {checkpoint}, but `checkpoints` (such as "checkpoints/*.pt") is missing',
         )
+
+
+def _sweep(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    table, args = data.get("sweep"), data.get("args")
+    if isinstance(table, dict):
+        known = {".".join(path): value for path, value in flattened(args if isinstance(args, dict) else {})}
+        yield from sweep_problems(table, known)
 
 
 def _unknown(key: str, section: str | None) -> str:

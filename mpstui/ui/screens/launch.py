@@ -229,8 +229,9 @@ class LaunchForm(_LaunchingScreen):
             return
         values, draft, restarting = self.values, self._draft, self._restarting
         if restarting is None:
-            self.mpstui.say("starting…")
-            self.mpstui.courier.do("launch", lambda: Launched(draft.launch(values)))
+            runs = self.query_one(LaunchPreview).runs
+            self.mpstui.say(f"starting {runs} runs…" if runs > 1 else "starting…")
+            self.mpstui.courier.do("launch", lambda: Launched(draft.launch(values), runs))
             return
         self.mpstui.courier.ask(restarting, "edit and restart", lambda: draft.restart(restarting, values))
         self.action_back()

@@ -7,6 +7,7 @@ from ..rows import EMPTY, Row, clean, cut, row, wrap
 from .lines import LinePanel
 
 _LONGEST_COMMAND_LINES = 12
+_MOST_RUNS_NAMED = 3
 
 
 def preview_rows(preview: Preview | None, error: FieldError | None, width: int) -> list[Row]:
@@ -15,7 +16,14 @@ def preview_rows(preview: Preview | None, error: FieldError | None, width: int) 
     if preview is None:
         return lines
     lines += _warnings(preview, width)
-    lines.append(row(("will run", "heading"), ("  in ", "faint"), (cut(clean(preview.cwd, 300), width - 14), "dim")))
+    lines += _runs(preview, width)
+    lines.append(
+        row(
+            ("the first will run" if preview.runs else "will run", "heading"),
+            ("  in ", "faint"),
+            (cut(clean(preview.cwd, 300), width - (24 if preview.runs else 14)), "dim"),
+        )
+    )
     command = wrap(clean(preview.command, 4000), width - 3, _LONGEST_COMMAND_LINES)
     lines += [row(("$ " if place == 0 else "  ", "faint"), line) for place, line in enumerate(command)]
     lines += [EMPTY, row(("with environment", "heading"))]
@@ -40,6 +48,17 @@ def _mistake(error: FieldError, width: int) -> list[Row]:
     ]
     hint = [row("  ", (text, "dim")) for text in wrap(clean(error.hint), width - 3, 2)]
     return [*told, *hint, EMPTY]
+
+
+def _runs(preview: Preview, width: int) -> list[Row]:
+    """How many runs a sweep makes, and what they are called."""
+    if not preview.runs:
+        return []
+    shown = preview.runs[:_MOST_RUNS_NAMED]
+    hidden = len(preview.runs) - len(shown)
+    lines = [row((f"{len(preview.runs)} runs", "heading"), ("  queued, one after the other", "faint"))]
+    lines += [row("  ", (cut(clean(name, 300), width - 3), "dim")) for name in shown]
+    return [*lines, *([row((f"  and {hidden} more", "dim"))] if hidden else []), EMPTY]
 
 
 def _warnings(preview: Preview, width: int) -> list[Row]:
@@ -67,6 +86,11 @@ class LaunchPreview(LinePanel):
         self.preview = preview or self.preview
         self.error = error
         self.repaint()
+
+    @property
+    def runs(self) -> int:
+        """How many runs the values make."""
+        return max(1, len(self.preview.runs)) if self.preview else 1
 
     def scroll_rows(self, by: int) -> None:
         """Move the view."""

@@ -1,0 +1,187 @@
+"""The ``[sweep]`` table: arguments that take several values, one run for each combination of them.
+
+[sweep]
+seed = [1, 2, 3]
+[sweep.optimizer]                    # a value, and the arguments that go with it
+sgd = { epochs = 100 }
+muon = { epochs = 60, lr = 0.04 }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from . import checks
+from .problems import KeyPath
+
+Value = str | int | float | bool
+MOST_RUNS = 200
+_PROBABLY_A_TYPO = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class SweepValue:
+    """One value of a swept argument, and the other arguments that go with it."""
+
+    value: Value
+    along: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """As it is written after ``--set KEY=``."""
+        return as_text(self.value)
+
+
+Sweep = Mapping[str, tuple[SweepValue, ...]]
+"""Argument -> its values, in the file's order."""
+
+
+def as_text(value: Value) -> str:
+    """A value as ``--set`` takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def read_sweep(table: Mapping[str, Any]) -> Sweep:
+    """A table in which :func:`sweep_problems` found nothing."""
+    return {".".join(path): tuple(_values(found)) for path, found in _axes(table)}
+
+
+def sweep_toml(values: tuple[SweepValue, ...]) -> Any:
+    """The values as they stand in the table: a list, or a table where others go with them."""
+    if any(one.along for one in values):
+        return {one.text: dict(one.along) for one in values}
+    return [one.value for one in values]
+
+
+def arguments_of(sweep: Sweep) -> set[str]:
+    """Every argument that a sweep sets."""
+    return {*sweep, *(key for values in sweep.values() for one in values for key in one.along)}
+
+
+def sweep_problems(table: Mapping[str, Any], args: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    """What is wrong with a table.
+
+    Args:
+        args: the profile's own arguments by their whole keys, which tell types and spelling.
+    """
+    axes = dict(_axes(table))
+    sound = {}
+    for path, found in axes.items():
+        wrong = list(_shape(path, found)) or list(_fit(path, found, args))
+        yield from ((("sweep", *where), sentence) for where, sentence in wrong)
+        if not wrong:
+            sound[path] = tuple(_values(found))
+    yield from _conflicts(sound)
+    runs = prod(len(values) for values in sound.values())
+    if runs > MOST_RUNS:
+        yield ("sweep",), f"[sweep] asks for {runs:,} runs; {MOST_RUNS} is the most"
+
+
+def _axes(table: Mapping[str, Any], prefix: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
+    """Swept arguments: a list of values, or a table of tables. TOML reads ``model.lr = [..]`` as a table of a list."""
+    for key, found in table.items():
+        path = (*prefix, key)
+        if isinstance(found, dict) and found and not any(isinstance(item, dict) for item in found.values()):
+            yield from _axes(found, path)
+        else:
+            yield path, found
+
+
+def _values(found: Any) -> Iterator[SweepValue]:
+    if isinstance(found, dict):
+        yield from (SweepValue(value, dict(along)) for value, along in found.items())
+    else:
+        yield from (SweepValue(value) for value in found)
+
+
+def _shape(path: KeyPath, found: Any) -> Iterator[tuple[KeyPath, str]]:
+    """Whether it is a list of values, or a table of values with what goes with them."""
+    where = f"`{'.'.join(path)}` in [sweep]"
+    if not isinstance(found, (list, dict)):
+        yield path, f"{where} must be a list of values, not {checks.described(found)}"
+    elif not found:
+        yield path, f"{where} needs at least one value"
+    elif isinstance(found, list):
+        wrong = next(((item, expected) for item in found if (expected := checks.scalar(item))), None)
+        if wrong:
+            yield path, f"{where} must be a list of values; {checks.described(wrong[0])} is not {wrong[1]}"
+    else:
+        for value, along in found.items():
+            yield from _along(path, value, along)
+
+
+def _along(path: KeyPath, value: str, along: Any) -> Iterator[tuple[KeyPath, str]]:
+    table = f"[sweep.{'.'.join(path)}]"
+    if not isinstance(along, dict):
+        told = f"must be a table of the arguments that go with it, {{}} for none, not {checks.described(along)}"
+        yield (*path, value), f"`{value}` in {table} {told}"
+        return
+    for key, item in along.items():
+        if expected := checks.scalar(item):
+            yield (
+                (*path, value, key),
+                f"`{key}` of {value!r} in {table} must be {expected}, not {checks.described(item)}",
+            )
+
+
+def _fit(path: KeyPath, found: Any, args: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    """Whether keys and values are such as ``--set`` would take for this profile."""
+    key = ".".join(path)
+    values = list(_values(found))
+    yield from _named(path, key, args)
+    twice = [text for text, count in Counter(one.text for one in values).items() if count > 1]
+    if twice:
+        yield path, f"`{key}` in [sweep] has {twice[0]} twice"
+    for one in values:
+        yield from _typed(path, key, one.value, args)
+        for name, item in one.along.items():
+            where = (*path, str(one.value), name)
+            yield from _named(where, name, args)
+            yield from _typed(where, name, item, args)
+
+
+def _named(path: KeyPath, key: str, args: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    likely = None if key in args else checks.nearest(key, tuple(args), cutoff=_PROBABLY_A_TYPO)
+    if likely:
+        meant = f"did you mean `{likely}`? (one that is meant as it is written can be added to [args])"
+        yield path, f"`{key}` in [sweep] is none of the profile's [args]; {meant}"
+
+
+def _typed(path: KeyPath, key: str, value: Value, args: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    example = args.get(key)
+    if isinstance(example, bool):
+        fits, what = as_text(value) in ("true", "false"), "true or false"
+    elif isinstance(example, (int, float)):
+        fits, what = _is_number(value), "a number"
+    else:
+        return
+    if not fits:
+        yield path, f"`{key}` in [sweep] must be {what} as in [args], not {checks.described(value)}"
+
+
+def _conflicts(axes: Mapping[KeyPath, tuple[SweepValue, ...]]) -> Iterator[tuple[KeyPath, str]]:
+    """An argument that two parts of the table would set at once."""
+    owners = {".".join(path): "is swept itself" for path in axes}
+    for path, values in axes.items():
+        for key in sorted({key for one in values for key in one.along}):
+            if key in owners:
+                first = next(one.text for one in values if key in one.along)
+                yield (
+                    ("sweep", *path, first, key),
+                    f"`{key}` goes with a value of `{'.'.join(path)}`, but {owners[key]}",
+                )
+            owners[key] = f"with one of `{'.'.join(path)}` too"
+
+
+def _is_number(value: Value) -> bool:
+    if isinstance(value, bool):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
