@@ -16,6 +16,8 @@ from .profiles import checks
 from .profiles.checks import Check
 from .profiles.problems import LineIndex
 
+_DEAREST = 1e6
+_LONGEST_CURRENCY = 4
 _POSITION = re.compile(r"\s*\(at line (\d+), column \d+\)$")
 
 
@@ -34,11 +36,22 @@ class AlertSettings:
     """May hold a token: never shown."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnergySettings:
+    """What electricity costs. Without a price energy is shown in watt hours alone."""
+
+    price: float | None = None
+    """Of one kilowatt hour."""
+    currency: str = ""
+    """Shown behind the amount, as it is written: EUR, $, kr."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that can be set."""
 
     alerts: AlertSettings = field(default_factory=AlertSettings)
+    energy: EnergySettings = field(default_factory=EnergySettings)
 
 
 def load_settings(home: Home) -> Settings:
@@ -71,15 +84,26 @@ def parse_settings(text: str, path: Path) -> Settings:
     index = LineIndex(text)
     problems = [f"{path}:{index.line_of(key) or 1}: {sentence}" for key, sentence in _problems(data)]
     if problems:
-        raise UsageError("\n".join(problems), "docs/alerts.md lists the keys")
-    values: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in data.get("alerts", {}).items()
-    }
-    return Settings(AlertSettings(**values))
+        raise UsageError("\n".join(problems), "docs/alerts.md and docs/telemetry.md list the keys")
+    return Settings(AlertSettings(**_values(data, "alerts")), EnergySettings(**_values(data, "energy")))
+
+
+def _values(data: Mapping[str, Any], section: str) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in data.get(section, {}).items()}
 
 
 def _address(value: Any) -> str | None:
     return None if isinstance(value, str) and is_safe_address(value) else 'an address that begins with "https://"'
+
+
+def _price(value: Any) -> str | None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return None if is_number and 0 <= value < _DEAREST else "the price of a kilowatt hour, a number from 0 on"
+
+
+def _currency(value: Any) -> str | None:
+    fits = isinstance(value, str) and value.isprintable() and len(value) <= _LONGEST_CURRENCY
+    return None if fits else f"a text of at most {_LONGEST_CURRENCY} characters, as in EUR"
 
 
 _ALERTS: Mapping[str, Check] = {
@@ -92,30 +116,41 @@ _ALERTS: Mapping[str, Check] = {
 }
 
 
+_ENERGY: Mapping[str, Check] = {"price": _price, "currency": _currency}
+_SECTIONS: Mapping[str, Mapping[str, Check]] = {"alerts": _ALERTS, "energy": _ENERGY}
+
+
 def _problems(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
     for key, value in data.items():
-        if key != "alerts":
-            yield (key,), _unknown(key, "the settings", ("alerts", *_ALERTS))
+        if key not in _SECTIONS:
+            yield (key,), _unknown_at_the_top(key)
         elif not isinstance(value, dict):
-            yield (key,), f"`alerts` must be a table, [alerts], not {checks.described(value)}"
+            yield (key,), f"`{key}` must be a table, [{key}], not {checks.described(value)}"
         else:
-            yield from _alert_problems(value)
+            yield from _section_problems(key, value)
 
 
-def _alert_problems(table: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+def _section_problems(section: str, table: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    known = _SECTIONS[section]
     for key, value in table.items():
-        check = _ALERTS.get(key)
+        check = known.get(key)
         if check is None:
-            yield ("alerts", key), _unknown(key, "[alerts]", tuple(_ALERTS))
+            yield (section, key), _unknown(key, f"[{section}]", tuple(known))
         elif expected := check(value):
             # An address may hold a token, so what was written there is not repeated.
             seen = "" if key == "webhook" else f", not {checks.described(value)}"
-            yield ("alerts", key), f"`{key}` in [alerts] must be {expected}{seen}"
+            yield (section, key), f"`{key}` in [{section}] must be {expected}{seen}"
+
+
+def _unknown_at_the_top(key: str) -> str:
+    owners = {name: section for section, keys in _SECTIONS.items() for name in keys}
+    likely = checks.nearest(key, (*_SECTIONS, *owners))
+    if likely in owners:
+        return f"`{key}` is not a key of the settings; did you mean `{likely}` in [{owners[likely]}]?"
+    return _unknown(key, "the settings", (*_SECTIONS, *owners))
 
 
 def _unknown(key: str, where: str, known: tuple[str, ...]) -> str:
     likely = checks.nearest(key, known)
-    if likely and where == "the settings" and likely != "alerts":
-        return f"`{key}` is not a key of {where}; did you mean `{likely}` in [alerts]?"
     meant = f"did you mean `{likely}`?" if likely else f"known: {', '.join(known)}"
     return f"`{key}` is not a key of {where}; {meant}"

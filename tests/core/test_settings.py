@@ -40,12 +40,26 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ('[alerts]\nhook = "say hello"\n', ["settings.toml:2", '["say", "hello"]']),
         ('[alerts]\non = ["crush"]\n', ["settings.toml:2", "crash"]),
         ("[alerts\n", ["settings.toml:1", "not TOML"]),
+        ("[energy]\nprize = 0.3\n", ["settings.toml:2", "`price`"]),
+        ("price = 0.3\n", ["settings.toml:1", "in [energy]"]),
+        ('[energy]\nprice = "0.3"\n', ["settings.toml:2", "a number"]),
+        ("[energy]\nprice = -1\n", ["settings.toml:2", "from 0 on"]),
+        ("[energy]\nprice = nan\n", ["settings.toml:2", "a number"]),
+        ("[energy]\nprice = true\n", ["settings.toml:2", "a number"]),
+        ('[energy]\ncurrency = "doubloons"\n', ["settings.toml:2", "4 characters"]),
     ],
 )
 def test_a_mistake_is_named_with_line_and_key(text: str, named: list[str]) -> None:
     with pytest.raises(UsageError) as wrong:
         parse_settings(text, PATH)
     assert all(part in wrong.value.sentence for part in named), wrong.value.sentence
+
+
+def test_a_price_is_read() -> None:
+    energy = parse_settings('[energy]\nprice = 0.32\ncurrency = "EUR"\n', PATH).energy
+    assert (energy.price, energy.currency) == (0.32, "EUR")
+    assert parse_settings("[energy]\nprice = 0\n", PATH).energy.price == 0
+    assert parse_settings("", PATH).energy.price is None
 
 
 def test_an_address_that_is_refused_is_not_repeated() -> None:
