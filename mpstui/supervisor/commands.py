@@ -70,12 +70,14 @@ def _kill(boss: Supervision, request: Request) -> None:
 
 def _end(boss: Supervision, request: Request, *, force: bool) -> None:
     """End what lives, and what was to come; of an ended run, what outlived it."""
-    if boss.upcoming is not None and not boss.trainer_lives():
-        _call_off(boss, boss.upcoming.plan, request)
+    called_off = boss.upcoming.plan if boss.upcoming is not None and not boss.trainer_lives() else None
+    if called_off is not None:
+        _call_off(boss, called_off, request)
     if boss.attempt is None:
         boss.attempt = boss.remains()
     if boss.attempt is None:
-        _reply(boss, request, ok=True, text=ENDED)
+        text = f"called off: attempt {called_off.number} will not start" if called_off else ENDED
+        _reply(boss, request, ok=True, text=text)
     else:
         ending.press(boss, request, force=force)
 

@@ -12,7 +12,7 @@ from .ladder import Rung
 from .launches import Plan
 from .saving import SavingWatch
 from .spawn import CannotCompose
-from .state import Supervision
+from .state import NO_REQUEST, Supervision
 
 SETTLE_SECONDS = 0.3
 """Children that end with their parent need milliseconds; only then is it fair to call the others survivors."""
@@ -47,14 +47,20 @@ def watch(boss: Supervision, attempt: Attempt) -> None:
     rung = attempt.climb(lambda: boss.saving is not None and boss.saving())
     if rung is Rung.GONE:
         boss.attempt = None
-        calm = {"request": None, "action": None, "asker": None, "asked_at": None, "message": None}
-        boss.journal.update(phase="ended", tree=[], survivors=[], paused=False, **calm)
+        boss.journal.update(tree=[], survivors=[], paused=False, asked_at=None, message=None, **_after_ladder(boss))
     elif rung is Rung.STUCK:
         _stuck(boss, attempt)
     elif attempt.ladder is None and attempt.ending is not None:
         _drain(boss, attempt)
     elif attempt.ending is None and attempt.look_when_due():
         _record_tree(boss, attempt)
+
+
+def _after_ladder(boss: Supervision) -> dict[str, Any]:
+    """An attempt that is ended for the next one leaves no moment in which the run looks as if that were all."""
+    if boss.wishes and all(wish.action == "restart" for wish in boss.wishes):
+        return {}
+    return {"phase": "ended", **NO_REQUEST}
 
 
 def _end(boss: Supervision, attempt: Attempt) -> None:
@@ -71,10 +77,10 @@ def _end(boss: Supervision, attempt: Attempt) -> None:
     boss.journal.event("exit" if record.code == 0 or asked else "crash", conclusion.sentence(record))
     boss.drained_by = boss.now + DRAIN_SECONDS
     _record_tree(boss, attempt)
-    if found.signal == signal.SIGKILL and asked is None and not evidence:
-        _ask_kernel_log(boss, attempt)
     if attempt.ladder is None:
         _decide_what_next(boss, record)
+    if found.signal == signal.SIGKILL and asked is None and not evidence:
+        _ask_kernel_log(boss, attempt)
     event = alerts.event_of(boss.run, boss.spec, record)
     if event:
         boss.alerts.tell(event, record.attempt, conclusion.sentence(record))

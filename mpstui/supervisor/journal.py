@@ -61,11 +61,15 @@ class Journal:
         path = self.run.attempt(record.attempt).exit
         self._save(f"exit {record.attempt}", lambda: self._write_exit(path, record))
 
-    def answer(self, request: Request, *, ok: bool, text: str) -> None:
-        """Answer a request; the first answer stands."""
+    def answer(self, request: Request, *, ok: bool, text: str, noted: str | None = None) -> None:
+        """Answer a request; the first answer stands.
+
+        Args:
+            noted: the event's text, where another event says already what the answer says.
+        """
         ack = Ack(request.id, ok, "supervisor", self._clock.wall(), text)
         self._save(self._unique("ack"), lambda: self._write_answer(ack))
-        self.event("ack", text, attempt=request.attempt, request=request.id, action=request.action, ok=ok)
+        self.event("ack", noted or text, attempt=request.attempt, request=request.id, action=request.action, ok=ok)
 
     def retry(self) -> None:
         """Try again what is only in memory, less and less often."""

@@ -76,7 +76,7 @@ def _tell(boss: Supervision, plan: Plan, command: Command, note: str) -> None:
     kind = "launched" if plan.number == 1 else "restart"
     boss.journal.event(kind, text, reason=plan.reason, checkpoint=command.checkpoint)
     if plan.request:
-        boss.journal.answer(plan.request, ok=True, text=text)
+        boss.journal.answer(plan.request, ok=True, text=text, noted=f"the restart that {plan.request.by} asked for")
 
 
 def _could_not_start(boss: Supervision, plan: Plan, text: str) -> None:
@@ -86,7 +86,8 @@ def _could_not_start(boss: Supervision, plan: Plan, text: str) -> None:
     boss.journal.event("crash", f"could not be started: {text}", attempt=plan.number)
     boss.alerts.tell("crash", plan.number, f"could not be started: {text}")
     if plan.request:
-        boss.journal.answer(plan.request, ok=False, text=f"could not be started: {text}")
+        refused = f"could not be started: {text}"
+        boss.journal.answer(plan.request, ok=False, text=refused, noted=f"told to {plan.request.by}")
 
 
 def _is_its_turn(boss: Supervision, plan: Plan) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..wire.processes import ProcessIdentity
@@ -20,6 +22,9 @@ from .machine import Machine
 from .memory import MemoryWatch
 from .queue import Turnstile
 from .saving import SavingWatch
+
+NO_REQUEST: Mapping[str, None] = MappingProxyType({"request": None, "action": None, "asker": None})
+"""What the status says of the request being carried out when there is none."""
 
 
 class Upcoming(NamedTuple):
@@ -76,7 +81,7 @@ class Supervision:
         """Give up what was due."""
         self.upcoming = None
         self.turnstile.leave()
-        self.journal.update(phase="ended", next_start=None, waiting_for=None, message=message)
+        self.journal.update(phase="ended", next_start=None, waiting_for=None, message=message, **NO_REQUEST)
 
     def end_unbegun(self, plan: Plan, **record: Any) -> None:
         """Put the end of an attempt on record that never began."""

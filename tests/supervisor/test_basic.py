@@ -139,6 +139,7 @@ def test_restart_takes_the_newest_checkpoint_to_another_device(make_run: MakeRun
     record = run.wait_exit(1)
     assert (record.action, record.signal) == ("restart", signal.SIGTERM)
     assert run.status.attempt == 2
+    assert len([event for event in run.events() if "attempt 2 started" in event["text"]]) == 1
     late = run.wait_ack(run.ask("restart", attempt=1))
     assert not late.ok
     run.wait_ack(run.ask("kill", attempt=2))

@@ -71,6 +71,22 @@ def test_an_edit_is_refused_while_another_one_holds_the_group(make_run: MakeRun)
     locks.release(held)
 
 
+def test_a_stop_right_after_a_restart_that_waits_says_what_became_of_both(make_run: MakeRun) -> None:
+    run = make_run("print('up')", queue=ONE)
+    run.start()
+    run.wait_exit()
+    run.wait_unsupervised()
+    queues.edit(queues.files_of(run.dir, "mps"), lambda queue: queue.but(paused=True))
+    restart = run.ask("restart")
+    run.start()
+    run.wait_phase("queued")
+    stop = run.wait_ack(run.ask("stop", by="bob@here:2"))
+    assert (stop.ok, stop.text) == (True, "called off: attempt 2 will not start")
+    assert run.wait_ack(restart).text == "not started: bob@here:2 asked to stop it"
+    run.wait_unsupervised()
+    assert (run.status.phase, run.status.attempt) == ("ended", 1)
+
+
 def test_one_slot_runs_one_after_the_other_and_the_dead_free_theirs(make_run: MakeRun) -> None:
     first = make_run(WAITS.format("never"), queue=ONE)
     second = make_run(WAITS.format("two"), queue=ONE)

@@ -31,6 +31,9 @@ SENT_SIGNALS = frozenset({signals.SIGHUP, signals.SIGINT, signals.SIGQUIT, signa
 NEWCOMER_SECONDS = 10.0
 """How long a run directory may lack what its launcher and supervisor are just writing."""
 
+JUDGING_SECONDS = 5.0
+"""How long a supervisor may take to write down whether a crashed attempt is followed by another."""
+
 
 class Verdict(NamedTuple):
     """A state and the sentence that says which witness gave it."""
@@ -59,6 +62,8 @@ class Witnesses:
     """Whether this boot is the one the status was written in; None where the system tells none."""
     age_seconds: float = 0.0
     """Since the run directory last changed."""
+    ended_seconds_ago: float | None = None
+    """Since the end that the exit record tells of."""
     phase: str | None = None
     """Phase of the attempt's newest heartbeat; None: it never wrote one of ours."""
     unreadable: tuple[str, ...] = ()
@@ -165,7 +170,19 @@ def _supervised(seen: Witnesses) -> Verdict:
         return _running(seen)
     if status.action == "restart":
         return Verdict(State.STARTING, "the next attempt is being prepared")
+    if _is_being_judged(seen, seen.exit, status):
+        return Verdict(State.BACKING_OFF, f"it has just crashed ({seen.exit.cause}), which its profile restarts after")
     return _outlived(seen, ended(seen.exit, seen.phase))
+
+
+def _is_being_judged(seen: Witnesses, record: ExitRecord, status: Status) -> bool:
+    """The moment between an exit record and the supervisor's word on what comes next: it must not pass for the end.
+
+    Bounded, since on a full disk that word may not get written for long.
+    """
+    may_restart = seen.spec is not None and record.action is None and record.cause in seen.spec.restart.on
+    just_now = seen.ended_seconds_ago is not None and 0.0 <= seen.ended_seconds_ago < JUDGING_SECONDS
+    return status.phase == "running" and may_restart and just_now
 
 
 def _supervised_in_silence(seen: Witnesses) -> Verdict:

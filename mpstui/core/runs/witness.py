@@ -123,6 +123,7 @@ class WitnessReader:
             alive=self._alive(status, ended, supervisor_held and run_held),
             same_boot=self.same_boot,
             age_seconds=age_seconds,
+            ended_seconds_ago=self.machine.clock() - ended.ended if ended else None,
             phase=phase(),
             begun=self._begun(status, ended),
             unreadable=tuple(file.error for file in files if file.error and not file.newer),

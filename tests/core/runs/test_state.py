@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mpstui.core.runs.snapshot import State
 from mpstui.core.runs.state import Witnesses, derive, ended
-from mpstui.wire.records import ExitRecord, LaunchTemplate, Spec, Status
+from mpstui.wire.records import ExitRecord, LaunchTemplate, RestartRule, Spec, Status
 
 SPEC = Spec("run-1", "name", 1.0, LaunchTemplate("cpu", {}, "/"))
 
@@ -27,6 +27,8 @@ def seen(**fields: Any) -> Witnesses:
     return Witnesses(**{"spec": SPEC, "attempt": 1, "begun": True, "same_boot": True, "age_seconds": 100.0, **fields})
 
 
+RESTARTS = SPEC.but(restart=RestartRule(on=["mps_oom"]))
+OUT_OF_MEMORY = exited(code=1, cause="mps_oom")
 BOTH = {"supervisor_held": True, "run_held": True}
 
 CASES: list[tuple[str, Witnesses, State, str]] = [
@@ -43,6 +45,24 @@ CASES: list[tuple[str, Witnesses, State, str]] = [
         "backing off",
         seen(status=status("backing_off"), exit=exited(signal=9, cause="mps_oom"), supervisor_held=True),
         State.BACKING_OFF,
+        "mps_oom",
+    ),
+    (
+        "it crashed a moment ago, and its profile restarts after that",
+        seen(spec=RESTARTS, status=status("running"), exit=OUT_OF_MEMORY, ended_seconds_ago=0.1, supervisor_held=True),
+        State.BACKING_OFF,
+        "just crashed",
+    ),
+    (
+        "it crashed a moment ago, of what its profile does not restart after",
+        seen(status=status("running"), exit=OUT_OF_MEMORY, ended_seconds_ago=0.1, supervisor_held=True),
+        State.FAILED,
+        "mps_oom",
+    ),
+    (
+        "no word on a restart for long: the disk may be full",
+        seen(spec=RESTARTS, status=status("running"), exit=OUT_OF_MEMORY, ended_seconds_ago=9.0, supervisor_held=True),
+        State.FAILED,
         "mps_oom",
     ),
     ("stop failed", seen(status=status("stop_failed", survivors=[7, 8]), **BOTH), State.STOP_FAILED, "7, 8"),

@@ -180,6 +180,21 @@ def exit_written(stage: Stage) -> None:
     stage.expect(State.FAILED)
 
 
+def between_attempts(stage: Stage) -> None:
+    """The supervisor dies in the middle of a restart, with nothing running: never "stopped", and started once."""
+    stage.start_running("--at", "between_attempts")
+    request = stage.run.ask("restart")
+    stage.reached("between_attempts")
+    stage.expect(State.STARTING)
+    stage.kill("supervisor")
+    stage.expect(State.STOPPED)
+    stage.start()
+    stage.expect_that(stage.run.wait_ack(request).ok, "the restart was lost")
+    stage.run.wait_output("up", attempt=2)
+    stage.expect(State.RUNNING)
+    stage.expect_that(stage.lines("starts") == 2, f"started {stage.lines('starts')} times")
+
+
 def _adopt_and_finish(stage: Stage) -> None:
     stage.start()
     stage.run.wait_phase("running")
@@ -206,6 +221,7 @@ SCENES: Scenes = {
     saving: {"trainer": trainers.SAVES, "stop": QUICK},
     saving_supervisor: {"trainer": trainers.SAVES, "stop": QUICK},
     saving_trainer: {"trainer": trainers.SAVES, "stop": QUICK},
+    between_attempts: {"trainer": trainers.WAITS},
     exit_being_written: {"trainer": trainers.WAITS},
     exit_written: {"trainer": trainers.WAITS},
 }

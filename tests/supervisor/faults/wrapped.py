@@ -16,7 +16,19 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[3]))
 
-from mpstui.supervisor import arrival, attempt, family, launches, machine, main, signals, spawn, state, takeover
+from mpstui.supervisor import (
+    arrival,
+    attempt,
+    commands,
+    family,
+    launches,
+    machine,
+    main,
+    signals,
+    spawn,
+    state,
+    takeover,
+)
 from mpstui.supervisor.clock import Clock
 from mpstui.supervisor.exits import Ending
 from mpstui.supervisor.journal import Journal
@@ -60,6 +72,8 @@ def hold_at(point: str, run: Path) -> None:
         around(launches, "_announce", stop)
     elif point == "after_spawn":
         around(spawn, "start", None, stop)
+    elif point == "between_attempts":
+        around(commands, "answer_wishes", stop)
     elif point == "exit_written":
         around(Journal, "exit", None, stop)
     elif point == "exit_write":
