@@ -74,7 +74,8 @@ def _dispatch(arguments: list[str]) -> int:
         return _bare(arguments)
     command = arguments[0]
     if command not in COMMANDS:
-        raise UsageError(f"mpstui has no command {command!r}", _nearest(command))
+        _require_run(command)
+        return _bare(arguments)
     module_name, help_line = COMMANDS[command]
     module = import_module(f".{module_name}", __package__)
     parser = CommandParser(prog=f"mpstui {command}", description=getattr(module, "HELP", help_line))
@@ -83,13 +84,13 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _bare(arguments: list[str]) -> int:
-    """`mpstui` alone opens the screen; `--help` and `--version` answer."""
+    """`mpstui` alone opens the screen, `mpstui RUN` opens it on a run; `--help` and `--version` answer."""
     parser = CommandParser(
         prog="mpstui",
         description="Launch, watch and rescue PyTorch trainings.",
         epilog="commands:\n" + "\n".join(f"  {name:<12} {text}" for name, (_, text) in COMMANDS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="mpstui [COMMAND ...]",
+        usage="mpstui [RUN] [--color COLOURS] [--no-mouse]\n       mpstui COMMAND [...]",
     )
     parser.add_argument("--version", action="version", version=f"mpstui {__version__}")
     module = import_module(".screen", __package__)
@@ -97,11 +98,34 @@ def _bare(arguments: list[str]) -> int:
     return int(module.run(parser.parse_args(arguments)))
 
 
-def _nearest(command: str) -> str:
+def _require_run(word: str) -> None:
+    """A first word that is no command must be a run.
+
+    Raises:
+        UsageError: it is neither, or means several runs; the hint names what is nearest to it.
+    """
+    from ..core.home import resolve_home
+    from ..core.runs.find import NoSuchRun, find_run
+
+    try:
+        find_run(resolve_home(os.environ), word)
+    except NoSuchRun as error:
+        hint = _nearest(word) or (error.hint if error.hint.startswith("did you mean") else "")
+        raise UsageError(
+            f"{word!r} is neither a command nor a run", hint or "see `mpstui --help` and `mpstui ps --all`"
+        ) from None
+
+
+def _nearest(word: str) -> str:
     from difflib import get_close_matches
 
-    found = get_close_matches(command, COMMANDS, n=1)
-    return f"did you mean `mpstui {found[0]}`?" if found else "see `mpstui --help`"
+    found = get_close_matches(word, COMMANDS, n=1)
+    if found:
+        return f"did you mean `mpstui {found[0]}`?"
+    if os.path.exists(word):  # noqa: PTH110 - pathlib is not needed for anything else here
+        program = f"python {word}" if word.endswith(".py") else word
+        return f"`mpstui run -- {program}` starts a program, `mpstui watch {word}` opens a log or folder"
+    return ""
 
 
 def _complain(sentence: str, hint: str) -> None:

@@ -22,7 +22,9 @@ check one for mistakes (check PATH); save a run's launch as one (save RUN NAME).
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="*", metavar="NAME | check PATH | save RUN NAME")
-    parser.add_argument("--shell", action="store_true", help="print the launch as a shell script")
+    parser.add_argument(
+        "--shell", action="store_true", help='print the launch as a shell script (with --json: under "shell")'
+    )
     parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="show the launch on this device")
     parser.add_argument("--recipe", metavar="NAME", help="show the launch with this recipe")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="sets")
@@ -32,6 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     session = Session()
+    if args.shell and (len(args.words) != 1 or args.words[0] in ("check", "save")):
+        raise UsageError("mpstui profiles --shell needs one profile", "such as `mpstui profiles quickstart --shell`")
     match args.words:
         case []:
             return _list(list_profiles(session.home, session.cwd), as_json=args.json)
@@ -94,10 +98,10 @@ def _show(session: Session, name: str, args: argparse.Namespace) -> int:
     profile = load_profile(name, session.home, session.cwd)
     choice = LaunchChoice(profile, device=args.device, recipe=args.recipe, sets=parse_sets(args.sets))
     made = _plan(session, choice)
-    if args.shell:
+    if args.json:
+        print_json({**_as_json(made), **({"shell": made.shell()} if args.shell else {})})
+    elif args.shell:
         print(made.shell(), end="")
-    elif args.json:
-        print_json(_as_json(made))
     else:
         for line in _lines(made):
             say(line)

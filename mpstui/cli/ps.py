@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import sys
 import time
 from collections.abc import Sequence
 
 from .rows import Row, list_rows
-from .session import Session, one_line, print_json
+from .session import Session, one_line, print_json, say
 
 HELP = "List runs, newest first: whatever is running, and the newest that have ended. --all lists every run there is."
 NEWEST = 50
 _HEAD = ("RUN", "NAME", "STATE", "DEVICE", "EPOCH", "STEP", "LOSS", "STARTED")
+_RIGHT = ("STEP", "LOSS", "STARTED")
+_GIVES_WAY = ("NAME", "DEVICE", "STEP", "STARTED", "EPOCH", "LOSS")
+"""Columns that a terminal too narrow for all does without, the first one first; a file or a pipe gets them all."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +29,10 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json([row.json for row in rows])
         return 0
-    _print_table([_HEAD, *(_cells(row, time.time()) for row in rows)])
+    if not rows:
+        say("no runs yet: `mpstui launch quickstart` starts one, `mpstui run -- COMMAND` any program")
+        return 0
+    _print_table([_HEAD, *(_cells(row, time.time()) for row in rows)], _room())
     if left_out:
         print(f"and {left_out} older: mpstui ps --all")
     return 0
@@ -47,12 +55,25 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
 
 
 def _of(done: float | None, total: float | None) -> str:
+    from ..core.present import format as shown
+
     if done is None:
-        return "n/a"
-    return f"{done:g}/{total:g}" if total is not None else f"{done:g}"
+        return shown.UNKNOWN
+    return f"{shown.whole(done)}/{shown.whole(total)}" if total is not None else shown.whole(done)
 
 
-def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+def _room() -> int | None:
+    """Cells of a line on this terminal; None where nobody reads lines."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _print_table(rows: Sequence[tuple[str, ...]], room: int | None) -> None:
+    widths = {title: max(len(row[place]) for row in rows) for place, title in enumerate(_HEAD)}
+    for title in _GIVES_WAY:
+        if room is None or sum(widths.values()) + 2 * (len(widths) - 1) <= room:
+            break
+        del widths[title]
     for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        cells = {title: cell for title, cell in zip(_HEAD, row, strict=True) if title in widths}
+        parts = (f"{cell:{'>' if title in _RIGHT else '<'}{widths[title]}}" for title, cell in cells.items())
+        print("  ".join(parts).rstrip())

@@ -18,8 +18,11 @@ COLOUR_CHOICES = ("auto", "16", "256", "truecolor")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options of the screen, and the run to open."""
+    parser.add_argument(
+        "opening", nargs="?", metavar="RUN", help="open this run: an id, its beginning, a name, or a profile's name"
+    )
     add_screen_options(parser)
-    parser.add_argument("--run", dest="opening", metavar="RUN", help="open this run: an id, its beginning, or a name")
+    parser.add_argument("--run", dest="named", metavar="RUN", help="the same, for a run that is called like a command")
 
 
 def add_screen_options(parser: argparse.ArgumentParser) -> None:
@@ -32,13 +35,14 @@ def add_screen_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Open the screen."""
-    require_terminal()
     home = resolve_home(os.environ)
     opening = None
-    if arguments.opening:
+    name = arguments.named or arguments.opening
+    if name:
         from ..core.runs.find import find_run
 
-        opening = find_run(home, arguments.opening).run
+        opening = find_run(home, name).run
+    require_terminal()
     return show_screen(home, arguments, opening)
 
 

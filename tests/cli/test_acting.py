@@ -83,7 +83,7 @@ def test_a_restart_from_another_shell_says_which_secret_it_lacks(folder: Path) -
 
 def test_refusals_name_the_reason(folder: Path) -> None:
     run = start(folder)
-    assert "does not answer requests" in mpstui("clear-cache", run).stderr
+    assert "has not reported yet" in mpstui("clear-cache", run).stderr
     answer = mpstui("clear-cache", run, "--json")
     assert (answer.returncode, json.loads(answer.stdout)["ok"]) == (1, False)
     assert "cannot be told to use cpu" in mpstui("restart", run, "--device", "cpu").stderr

@@ -1,4 +1,4 @@
-"""Which run a person means: an id, a unique beginning of one, or a name (then the newest of that name)."""
+"""Which run a person means: an id, a unique beginning of one, a name, or a profile (then the newest of it)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ from ..errors import UsageError
 from ..home import Home
 
 MOST_CANDIDATES = 8
+_SPECS_READ = 200
+"""Names are in the specs: so many of the newest are looked into where an id's slug does not tell."""
+
+
+class NoSuchRun(UsageError):
+    """No run has this id, name or profile."""
 
 
 def run_dirs(runs: Path) -> list[RunDir]:
@@ -40,20 +46,24 @@ def find_run(home: Home, name: str) -> RunDir:
         return beginnings[0]
     if beginnings:
         raise UsageError(f"{name!r} is the beginning of {len(beginnings)} runs", f"which one? {_listed(beginnings)}")
-    named = _newest_named(found, name) or _newest_of_one_name(found, name)
+    named = _newest_named(found, name) or _newest_of_one_name(found, name) or _newest_of_profile(found, name)
     if named is None:
-        raise UsageError(f"there is no run {name!r}", _nearest(name, found))
+        raise NoSuchRun(f"there is no run {name!r}", _nearest(name, found))
     return named
 
 
 def run_name(run: RunDir) -> str | None:
     """The name a run was launched under; None when its spec cannot be read."""
+    return _told_by_spec(run, "name")
+
+
+def _told_by_spec(run: RunDir, key: str) -> str | None:
     try:
         spec = atomic.read_json(run.spec)
     except (UnreadableRecord, OSError):
         return None
-    name = spec.get("name") if spec else None
-    return name if isinstance(name, str) else None
+    found = spec.get(key) if spec else None
+    return found if isinstance(found, str) else None
 
 
 def _newest_named(found: list[RunDir], name: str) -> RunDir | None:
@@ -73,10 +83,14 @@ def _newest_of_one_name(found: list[RunDir], name: str) -> RunDir | None:
     """
     start = slug(name)
     alike = [run for run in found if name and _slug_of(run).startswith(start)]
-    names = {run_name(run): run for run in reversed(alike[:200])}
+    names = {run_name(run): run for run in reversed(alike[:_SPECS_READ])}
     if len(names) > 1:
         raise UsageError(f"{name!r} is the beginning of {len(names)} names", f"which one? {_listed([*names.values()])}")
     return alike[0] if alike else None
+
+
+def _newest_of_profile(found: list[RunDir], name: str) -> RunDir | None:
+    return next((run for run in found[:_SPECS_READ] if name and _told_by_spec(run, "profile") == name), None)
 
 
 def _slug_of(run: RunDir) -> str:
@@ -87,7 +101,7 @@ def _slug_of(run: RunDir) -> str:
 def _nearest(name: str, found: list[RunDir]) -> str:
     if not found:
         return "no run was ever launched; see `mpstui profiles`"
-    words = {run_name(run) or run.run: run for run in found[:200]}
+    words = {run_name(run) or run.run: run for run in found[:_SPECS_READ]}
     close = get_close_matches(name, [*words, *(run.run for run in found)], n=3)
     return f"did you mean {' or '.join(close)}?" if close else "see `mpstui ps --all`"
 

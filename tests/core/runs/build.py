@@ -72,13 +72,15 @@ def make_monitor(home: Home, clock: FakeClock, table: FakeTable | None = None) -
 class RunBuilder:
     """One run directory; every method writes one file as its owner would."""
 
-    def __init__(self, home: Home, name: str = "CIFAR ten", created: float = NOW, **spec: Any) -> None:
+    def __init__(
+        self, home: Home, name: str = "CIFAR ten", created: float = NOW, profile: str = "cifar", **spec: Any
+    ) -> None:
         self.run: RunDir = create_run_dir(home.runs, name, created)
         self.name = name
         self.created = created
         self._locks: list[int] = []
         template = LaunchTemplate(device="auto", variants={"cpu": Variant(["python", "t.py"])}, cwd=str(home.state))
-        self.spec = Spec(self.run.run, name, created, template, profile="cifar", **spec)
+        self.spec = Spec(self.run.run, name, created, template, profile=profile, **spec)
         atomic.write_json(self.run.spec, self.spec.to_json())
 
     def status(self, phase: str, attempt: int = 1, **fields: Any) -> RunBuilder:

@@ -30,6 +30,15 @@ def test_an_id_a_unique_beginning_or_a_name(home: Home) -> None:
     assert find_run(home, "cifar") == new.run
 
 
+def test_a_profile_means_its_newest_run_where_no_name_says_otherwise(home: Home) -> None:
+    RunBuilder(home, "Tiny network", NOW, profile="quickstart")
+    newest = RunBuilder(home, "Tiny network", NOW + 60, profile="quickstart")
+    named = RunBuilder(home, "cifar10", NOW + 90)
+    RunBuilder(home, "Other", NOW + 120, profile="cifar10")
+    assert find_run(home, "quickstart") == newest.run
+    assert find_run(home, "cifar10") == named.run
+
+
 def test_an_ambiguous_beginning_lists_the_candidates(home: Home) -> None:
     runs = [RunBuilder(home, f"run {i}", NOW + i) for i in range(12)]
     with pytest.raises(UsageError) as raised:

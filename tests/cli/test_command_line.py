@@ -1,0 +1,106 @@
+"""The command line as a whole: what a first word means, and that every wrong use is one sentence and a hint."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mpstui.cli import ps
+from mpstui.cli.main import COMMANDS, main
+from mpstui.core.home import Home
+from tests.cli.programs import as_json, mpstui, ok
+from tests.core.runs.build import NOW, RunBuilder, make_home
+
+PROFILE = 'name = "Steps"\ncommand = ["{python}", "steps.py"]\n'
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    made = make_home(tmp_path)
+    monkeypatch.setenv("MPSTUI_HOME", str(made.state))
+    return made
+
+
+def complaint(*words: str) -> tuple[str, str]:
+    """The sentence and the hint of a command that must be used wrongly."""
+    done = mpstui(*words)
+    assert done.returncode == 2, done
+    assert done.stdout == ""
+    sentence, hint = done.stderr.splitlines()
+    return sentence, hint
+
+
+def test_a_run_needs_no_command(home: Home) -> None:
+    RunBuilder(home, "transformer")
+    done = mpstui("transformer", "--no-mouse")
+    assert (done.returncode, "needs a terminal" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (("lauch", "quickstart"), "did you mean `mpstui launch`?"),
+        (("tarnsformer",), "did you mean transformer?"),
+        (("zzz",), "`mpstui --help` and `mpstui ps --all`"),
+        (("--run", "tarnsformer"), "did you mean transformer?"),
+    ],
+)
+def test_a_word_that_means_nothing_gets_what_is_near(home: Home, words: tuple[str, ...], near: str) -> None:
+    RunBuilder(home, "transformer")
+    sentence, hint = complaint(*words)
+    assert repr(words[-1] if words[0] == "--run" else words[0]) in sentence
+    assert near in hint
+
+
+def test_a_file_in_place_of_a_command_is_told_what_opens_it(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.touch()
+    assert f"`mpstui run -- python {script}`" in complaint(str(script))[1]
+
+
+def test_an_ambiguous_run_lists_the_candidates(home: Home) -> None:
+    runs = [RunBuilder(home, f"run {i}", NOW + i).run.run for i in range(2)]
+    assert all(run in complaint(runs[0][:6])[1] for run in runs)
+
+
+def test_no_runs_yet_says_what_starts_one(home: Home) -> None:
+    assert "mpstui launch quickstart" in ok("ps")
+    assert as_json("ps") == []
+
+
+def test_a_narrow_terminal_gets_fewer_columns_and_a_pipe_all(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = RunBuilder(home, "a name of some length", NOW).launch().beat(step=1_234_567).run.run
+    assert main(["ps"]) == 0
+    whole = capsys.readouterr().out
+    assert "1,234,567" in whole
+    assert whole.split()[:8] == ["RUN", "NAME", "STATE", "DEVICE", "EPOCH", "STEP", "LOSS", "STARTED"]
+    monkeypatch.setattr(ps, "_room", lambda: 72)
+    assert main(["ps"]) == 0
+    narrow = capsys.readouterr().out.splitlines()
+    assert max(map(len, narrow)) <= 72
+    assert narrow[1].startswith(run)
+    assert "NAME" not in narrow[0]
+
+
+def test_a_profile_as_shell_and_json(tmp_path: Path) -> None:
+    file = tmp_path / "steps.toml"
+    file.write_text(PROFILE)
+    script = ok("profiles", str(file), "--shell")
+    assert json.loads(ok("profiles", str(file), "--shell", "--json"))["shell"] == script
+    assert "shell" not in json.loads(ok("profiles", str(file), "--json"))
+    for words in ((), ("check", str(file))):
+        assert "--shell needs one profile" in complaint("profiles", *words, "--shell")[0]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main([command, "--help"])
+    assert left.value.code == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"usage: mpstui {command}")
+    assert "None" not in text
