@@ -16,6 +16,7 @@ from mpstui.core.telemetry.model import SystemSample, TreeSample
 from mpstui.core.telemetry.recording import (
     TrainerFacts,
     gpu_watts,
+    is_unified,
     memory_now,
     memory_then,
     run_point,
@@ -59,13 +60,9 @@ class _Past:
 class Logbook:
     """For one thread. Raises nothing: telemetry that cannot be kept is shown all the same."""
 
-    def __init__(self, run: RunDir | None, *, unified: bool = True) -> None:
-        """Read the past of ``run``; None keeps everything in memory.
-
-        ``unified`` says that device and system share memory.
-        """
+    def __init__(self, run: RunDir | None) -> None:
+        """Read the past of ``run``; None keeps everything in memory."""
         self._run = run
-        self._unified = unified
         self._file = HistoryFile(run.telemetry, MAX_FILE_BYTES) if run is not None else None
         self._lock: int | None = None
         self._try_lock_at = -math.inf
@@ -73,6 +70,7 @@ class Logbook:
         self._past = _Past()
         self._meter = EnergyMeter()
         self._outlook = Outlook()
+        self._recalled: Outlook | None = None
         self._read()
 
     @property
@@ -86,18 +84,20 @@ class Logbook:
         self._meter.add(system.time, {"machine": system.power_watts, "gpu": gpu_watts(system)})
         if abs(system.time - self._recorded_at) < RECORD_SECONDS:
             return self._outlook
-        self._recorded_at = system.time
+        self._recorded_at, self._recalled = system.time, None
         point = run_point(system, tree, trainer)
         point = HistoryPoint(point.time, {**point.values, **self._meter.counters})
         self._past.add(point)
         if self._file is not None and self.writes:
             self._file.append(point)
-        return self._look(memory_now(system, tree, trainer), trainer.started)
+        return self._look(memory_now(system, tree, trainer), trainer, is_unified(trainer, system))
 
-    def recall(self, started: float | None) -> Outlook:
+    def recall(self, trainer: TrainerFacts) -> Outlook:
         """What is known of a run that has ended, from its past alone."""
-        memory = self._past.memory
-        return self._look(memory[-1], started) if memory else self._outlook
+        if self._recalled is None:
+            memory = self._past.memory
+            self._recalled = self._look(memory[-1], trainer, is_unified(trainer)) if memory else self._outlook
+        return self._recalled
 
     def close(self) -> None:
         """Leave the file to another screen."""
@@ -105,12 +105,12 @@ class Logbook:
             locks.release(self._lock)
             self._lock = None
 
-    def _look(self, now: MemoryPoint, started: float | None) -> Outlook:
+    def _look(self, now: MemoryPoint, trainer: TrainerFacts, unified: bool) -> Outlook:
         course = (*self._past.memory[:-1], now)
         self._outlook = Outlook(
             course=course,
-            headroom=headroom(course, unified=self._unified),
-            energy=run_energy(self._past.points, started),
+            headroom=headroom(course, unified=unified),
+            energy=run_energy(self._past.points, trainer.started),
             throttled=throttled_stretches(self._past.points),
         )
         return self._outlook

@@ -76,6 +76,14 @@ def memory_then(point: HistoryPoint) -> MemoryPoint:
     return MemoryPoint(time=point.time, pressure=pressure, **sizes)
 
 
+def is_unified(trainer: TrainerFacts, system: SystemSample | None = None) -> bool:
+    """Whether device and system share memory: Apple's do, NVIDIA's where no card tells a total of its own (GB10)."""
+    if trainer.device != "cuda":
+        return True
+    cards = system.gpus if system is not None else ()
+    return bool(cards) and all(card.memory_total_bytes is None for card in cards)
+
+
 def is_throttled(system: SystemSample) -> bool | None:
     """Whether the machine says that it is slowed down by heat or by its power supply; None where it says nothing."""
     reasons = [gpu.throttle_reasons for gpu in system.gpus if gpu.throttle_reasons is not None]

@@ -127,6 +127,20 @@ class ThroughputWatch:
         return self._pace
 
 
+def present_pace(live: Pace | None, past: Pace | None) -> Pace | None:
+    """Which of two to believe: the speed while somebody looked, or that told by the run's own curve.
+
+    The curve reaches back to the beginning and is coarse; who looks sees at once that the speed has recovered.
+    """
+    if past is None or not past.is_slow:
+        return live
+    if live is None:
+        return past
+    if live.is_slow:
+        return max(live, past, key=lambda found: -(found.slow_since or 0.0))
+    return live if live.current >= SLOW_RATIO * past.sustained else past
+
+
 def slow_words(found: Pace | None, now: float) -> str:
     """``0.7x of its median speed for 4 min``; empty while it is not slow."""
     if found is None or found.slow_since is None:

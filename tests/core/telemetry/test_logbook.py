@@ -12,6 +12,7 @@ from mpstui.core.telemetry.model import GpuSample, SystemSample, TreeSample
 from mpstui.core.telemetry.recording import (
     TrainerFacts,
     is_throttled,
+    is_unified,
     memory_now,
     memory_then,
     run_point,
@@ -54,7 +55,7 @@ def test_the_past_is_read_back(tmp_path: Path) -> None:
     first = Logbook(RunDir(tmp_path))
     watch(first, 1000.0, 40, growth=GIB / 600)
     first.close()
-    again = Logbook(RunDir(tmp_path)).recall(1000.0)
+    again = Logbook(RunDir(tmp_path)).recall(replace(TRAINER, started=1000.0))
     assert len(again.course) == 40
     assert again.headroom is not None
     assert again.headroom.soonest == "device"
@@ -84,21 +85,21 @@ def test_two_screens_write_once_and_the_second_takes_over(tmp_path: Path) -> Non
 def test_a_run_of_another_program_gets_no_file(tmp_path: Path) -> None:
     book = Logbook(None)
     watch(book, 0.0, 10)
-    assert len(book.recall(0.0).course) == 10
+    assert len(book.recall(TRAINER).course) == 10
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_takes_nothing_loses_nothing_on_the_screen(tmp_path: Path) -> None:
     book = Logbook(RunDir(tmp_path / "gone"))
     watch(book, 0.0, 10)
-    assert len(book.recall(0.0).course) == 10
+    assert len(book.recall(TRAINER).course) == 10
     assert not book.writes
 
 
 def test_a_long_watch_stays_bounded(tmp_path: Path) -> None:
     book = Logbook(RunDir(tmp_path))
     watch(book, 0.0, 3 * MAX_POINTS)
-    course = book.recall(0.0).course
+    course = book.recall(TRAINER).course
     assert MAX_POINTS / 2 < len(course) <= MAX_POINTS
     assert RunDir(tmp_path).telemetry.stat().st_size < 600_000
     assert (course[0].time, course[-1].time) == (0.0, 5.0 * (3 * MAX_POINTS - 1))
@@ -107,10 +108,13 @@ def test_a_long_watch_stays_bounded(tmp_path: Path) -> None:
 
 def test_a_card_of_its_own_is_the_limit() -> None:
     card = GpuSample(memory_used_bytes=70 * GIB, memory_total_bytes=80 * GIB)
-    book = Logbook(None, unified=False)
+    book = Logbook(None)
     outlook = book.note(system(0.0, gpus=(card,)), None, replace(TRAINER, device="cuda"))
     assert outlook.headroom is not None
     assert (outlook.headroom.nearest, outlook.headroom.limit_bytes) == ("device", 80 * GIB)
+    shared = GpuSample(memory_used_bytes=70 * GIB)
+    assert is_unified(TrainerFacts(device="cuda"), system(0.0, gpus=(shared,)))
+    assert not is_unified(TrainerFacts(device="cuda"), system(0.0, gpus=(card,)))
     on_cpu = memory_now(system(0.0, gpus=(card,)), None, TrainerFacts(device="cpu"))
     assert (on_cpu.device_used, on_cpu.limit) == (None, None)
     several = memory_now(system(0.0, gpus=(card, card)), None, TrainerFacts(device="cuda"))

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from mpstui.core.telemetry.throughput import ThroughputWatch, pace, slow_stretches, slow_words
+from mpstui.core.telemetry.throughput import Pace, ThroughputWatch, pace, present_pace, slow_stretches, slow_words
 from mpstui.core.telemetry.throughput import speeds as speeds_of
 
 
@@ -98,3 +98,15 @@ def test_the_watch_forgets_another_attempt_and_says_since_when() -> None:
     assert slow_words(found, 600.0) == "0.7x of its median speed for 5 min"
     assert watch.look(2, 610.0, 7.0) is None
     assert slow_words(None, 0.0) == ""
+
+
+def test_the_curve_is_believed_until_the_live_speed_has_recovered() -> None:
+    fine, slow = Pace(10.0, 10.0, 1.0, None), Pace(5.0, 10.0, 0.5, 500.0)
+    slower_since = Pace(5.0, 8.0, 0.6, 900.0)
+    assert present_pace(None, None) is None
+    assert present_pace(fine, None) is fine
+    assert present_pace(None, slow) is slow
+    assert present_pace(fine, slow) is fine
+    assert present_pace(Pace(5.0, 5.0, 1.0, None), slow) is slow, "slow since before anybody looked"
+    assert present_pace(slower_since, slow) is slow, "the longer memory knows since when"
+    assert present_pace(slow, fine) is slow
