@@ -141,20 +141,32 @@ def _compare(name: str, arguments: list[str], control: Control) -> int:
     return 0
 
 
+def _add_measuring(group: argparse._ArgumentGroup) -> None:
+    """What `mpstui bench` asks for."""
+    from .options import positive, positive_number
+
+    group.add_argument(
+        "--reuse-batches",
+        type=positive,
+        metavar="N",
+        help="make N batches once and take them again and again, so that nothing is loaded",
+    )
+    group.add_argument(
+        "--longest-step",
+        type=positive_number,
+        metavar="S",
+        help="take fewer samples a step where one would take more than S seconds",
+    )
+
+
 def _train(name: str, arguments: list[str], control: Control) -> int:
     from . import tasks
-    from .options import positive
     from .run import run
 
     task = tasks.find(name)
     parser = _task_parser(task, f"trainer {name}")
     parser.add_argument("--check-data", action="store_true", help="count the data, name what is bad in it, and end")
-    parser.add_argument(
-        "--reuse-batches",
-        type=positive,
-        metavar="N",
-        help="measure, do not train: make N batches once and take them again and again, so that nothing is loaded",
-    )
+    _add_measuring(parser.add_argument_group("measuring, not training"))
     args = parser.parse_args(arguments)
     if args.check_data:
         return _check_data(task, args)

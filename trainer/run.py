@@ -19,6 +19,7 @@ from .job import Job
 from .loop import Loop
 from .options import Options
 from .reused import ReusedBatches
+from .sized import sized
 from .tasks import Task
 
 _SETUP_SECONDS = 180.0
@@ -67,6 +68,8 @@ def assembled(
         name=name, task=task, options=asked, seed=args.seed, device=chosen, group=group, folder=folder,
         reporter=reporter, control=control, loaded=loaded,
     )  # fmt: skip
+    if longest_seconds := getattr(args, "longest_step", 0.0):
+        wish = sized(wish, longest_seconds)
     try:
         job = assemble.assemble(wish)
         if passed_over:
