@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
+from ..present.format import size
+
 Points = Sequence[tuple[float, float]]
 
 PLATEAU_POINTS = 200  # two halves of a hundred: noise averages out to a tenth of a standard deviation
@@ -109,7 +111,7 @@ def memory_running_out(
     seconds = max(0.0, (limit_bytes - recent[-1][1]) / slope)
     if seconds > horizon_seconds:
         return None
-    growth = f"Memory grows by {slope * 60 / 1e6:,.0f} MB a minute"
+    growth = f"Memory grows by {size(slope * 60)} a minute"
     return LiveWarning("memory_growing", f"{growth} and reaches its limit in {seconds / 60:.0f} minutes.", recent[0][0])
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ..present.format import size
 from .guard import starts_work_on_import
 from .remedy import ArgumentChange, Remedy
 
@@ -191,7 +192,7 @@ def _disk(plan: LaunchPlan) -> Iterator[PreflightWarning]:
     if plan.free_disk_bytes < 2 * plan.checkpoint_bytes:
         yield PreflightWarning(
             "disk_space",
-            f"{_gigabytes(plan.free_disk_bytes)} are free and a checkpoint takes {_gigabytes(plan.checkpoint_bytes)}: "
+            f"{size(plan.free_disk_bytes)} are free and a checkpoint takes {size(plan.checkpoint_bytes)}: "
             "the second save may fail.",
             Remedy(text="Free space, or keep fewer checkpoints."),
         )
@@ -202,7 +203,7 @@ def _memory(plan: LaunchPlan) -> Iterator[PreflightWarning]:
     if available is not None and expected is not None and available < expected:
         yield PreflightWarning(
             "memory",
-            f"{_gigabytes(available)} of memory are available and this training took {_gigabytes(expected)} before.",
+            f"{size(available)} of memory are available and this training took {size(expected)} before.",
             Remedy(
                 text="Close other programs, or halve the batch size and double gradient accumulation.",
                 args=(
@@ -236,7 +237,3 @@ def _whole(value: object) -> int | None:
 
 def _dotted(numbers: Version) -> str:
     return ".".join(str(number) for number in numbers)
-
-
-def _gigabytes(count: int) -> str:
-    return f"{count / 1e9:.1f} GB"

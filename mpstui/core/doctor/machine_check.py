@@ -16,6 +16,7 @@ from typing import Any
 
 from ...wire import atomic, locks
 from ..home import Home
+from ..present.format import size
 from .report import Finding, Status
 
 LEAST_FREE_DISK_BYTES = 2 * 10**9
@@ -75,7 +76,7 @@ def memory_facts() -> dict[str, Any]:
 
 def judge_memory(facts: Mapping[str, Any]) -> Iterator[Finding]:
     """Little free memory is the usual beginning of a killed run."""
-    text = f"{facts['available'] / 1e9:.1f} of {facts['total'] / 1e9:.1f} GB of memory are available"
+    text = f"{size(facts['available'])} of {size(facts['total'])} of memory are available"
     if facts["available"] < LEAST_FREE_MEMORY_BYTES:
         yield Finding("memory", Status.WARNING, text, "close what needs memory: the system kills trainings first")
     else:
@@ -91,7 +92,7 @@ def disk_facts(home: Home) -> dict[str, Any]:
 
 def judge_disk(facts: Mapping[str, Any]) -> Iterator[Finding]:
     """A full disk ends a training at its next print()."""
-    text = f"{facts['free'] / 1e9:.1f} GB are free on the disk of {facts['path']}"
+    text = f"{size(facts['free'])} are free on the disk of {facts['path']}"
     if facts["free"] < LEAST_FREE_DISK_BYTES:
         yield Finding("disk", Status.WARNING, text, "free some space before you train: a full disk ends a run")
     else:

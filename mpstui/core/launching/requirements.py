@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..errors import OperationError, UsageError
 from ..machine import Machine
+from ..present.format import size
 from ..profiles.checks import nearest
 from ..profiles.model import Profile
 from ..profiles.problems import LineIndex, Problem, ProfileError
@@ -101,7 +102,7 @@ def require_disk_space(folder: Path, least_bytes: int) -> None:
     free = shutil.disk_usage(existing).free
     if free < least_bytes:
         raise OperationError(
-            f"only {free / 1e9:.1f} GB are free on the disk of {folder}; the floor is {least_bytes / 1e9:.1f} GB",
+            f"only {size(free)} are free on the disk of {folder}; the floor is {size(least_bytes)}",
             "free some space, or lower `min_free_disk` in the profile",
         )
 

@@ -116,8 +116,8 @@ def command(value: Any) -> str | None:
 
 
 def size(value: Any) -> str | None:
-    """A number of bytes, or a text such as "256 MB"."""
-    return None if size_in_bytes(value) is not None else 'a size such as "256 MB", or a number of bytes'
+    """A number of bytes, or a text such as "256 MiB"."""
+    return None if size_in_bytes(value) is not None else 'a size such as "256 MiB", or a number of bytes'
 
 
 def size_in_bytes(value: Any) -> int | None:

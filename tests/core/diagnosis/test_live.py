@@ -65,7 +65,7 @@ def test_memory_that_grows_is_told_with_the_time_left() -> None:
     memory = [(10.0 * n, 8 * GB + n * GB / 10) for n in range(60)]
     warning = live.memory_running_out(memory, 16 * GB)
     assert warning is not None
-    assert warning.sentence == "Memory grows by 600 MB a minute and reaches its limit in 4 minutes."
+    assert warning.sentence == "Memory grows by 572 MiB a minute and reaches its limit in 4 minutes."
     assert live.memory_running_out(memory, None) is None
     assert live.memory_running_out(memory, 1000 * GB) is None
     assert live.memory_running_out(memory[:10], 16 * GB) is None

@@ -63,12 +63,12 @@ def test_what_an_earlier_run_needed_is_compared_with_what_is_there(
     run.checkpoints.mkdir()
     (run.checkpoints / "a.pt").write_bytes(b"x" * 1000)
     run.attempt(1).path.mkdir(parents=True)
-    beat = {"schema": 1, "time": 1.0, "seq": 1, "memory": {"rss": 30 * 10**9}}
+    beat = {"schema": 1, "time": 1.0, "seq": 1, "memory": {"rss": 30 << 30}}
     run.attempt(1).heartbeat().write_text(json.dumps(beat))
-    assert earlier_run(home, "big net") == EarlierRun(1000, 30 * 10**9)
+    assert earlier_run(home, "big net") == EarlierRun(1000, 30 << 30)
     assert earlier_run(home, "other") == EarlierRun()
     memory = namedtuple("memory", "available")
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory(8 * 10**9))
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory(8 << 30))
     profile = profile_of('name = "big net"\ncommand = ["{python}", "train.py"]\n')
     said = warnings(profile, {"MPSTUI_HOME": str(home.state)})
-    assert "8.0 GB of memory are available and this training took 30.0 GB before" in said
+    assert "8.0 GiB of memory are available and this training took 30.0 GiB before" in said

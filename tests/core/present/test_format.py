@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mpstui
 from mpstui.core.present import format as shown
 
 
@@ -93,3 +96,10 @@ def test_an_old_moment_names_its_day() -> None:
     assert len(shown.moment_of_day(now - 60, now)) == 8
     assert len(shown.moment_of_day(now - 7 * 86400, now)) == 12
     assert shown.moment_of_day(None, now) == "n/a"
+
+
+def test_sizes_have_one_family_of_units_on_every_screen_and_in_every_sentence() -> None:
+    package = Path(mpstui.__file__).parent
+    decimal = re.compile(r"\}\s?[kKMGT]B\b")
+    found = [path.name for path in package.rglob("*.py") if decimal.search(path.read_text(encoding="utf-8"))]
+    assert not found, "sizes are shown by core/present/format.size: KiB, MiB, GiB"

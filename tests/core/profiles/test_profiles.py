@@ -107,7 +107,7 @@ def test_a_key_in_the_wrong_place_is_sent_home(tmp_path: Path) -> None:
         ('command = ["a"]\n[env]\nDEBUG = true\n', 3, '"1"'),
         ('command = ["a"]\n[env]\n"A B" = "x"\n', 3, "no name of a variable"),
         ('command = ["a"]\nprocesses = 2\n', 2, "launcher"),
-        ('command = ["a"]\nmax_log = "much"\n', 2, "256 MB"),
+        ('command = ["a"]\nmax_log = "much"\n', 2, "256 MiB"),
         ('command = ["a"]\n[args]\nstart = 2026-11-21\n', 3, "must be a text, a number"),
         ('command = ["a"]\n[resume]\nargs = ["{checkpoint}"]\n', 3, "`checkpoints`"),
         ('command = ["a"]\nstop = "term"\n', 2, "must be a table"),
