@@ -93,17 +93,19 @@ def _finding(rule: Rule, confidence: float, hits: list[_Hit], clues: tuple[str, 
 
 
 def _search(rule: Rule, text: SearchText) -> list[_Hit]:
-    hits = [_hit(pattern, text, weak=False) for pattern in rule.patterns]
-    hits += [_hit(pattern, text, weak=True) for pattern in rule.weak_patterns]
+    hits = [_hit(pattern, text, rule, weak=False) for pattern in rule.patterns]
+    hits += [_hit(pattern, text, rule, weak=True) for pattern in rule.weak_patterns]
     return [hit for hit in hits if hit]
 
 
-def _hit(pattern: str, text: SearchText, *, weak: bool) -> _Hit | None:
+def _hit(pattern: str, text: SearchText, rule: Rule, *, weak: bool) -> _Hit | None:
     if not all(hint in text.lowered for hint in literal_hints(pattern)):
         return None
+    warnings_count = rule.in_warnings or rule.survivable or rule.kind is not Kind.CAUSE
     offsets: list[int] = []
     for match in compiled(pattern).finditer(text.text):
-        offsets = [*offsets[:1], match.start()]
+        if warnings_count or not text.in_warning(match.start()):
+            offsets = [*offsets[:1], match.start()]
     if not offsets:
         return None
     first, last = ((text.line_index(offset), offset) for offset in (offsets[0], offsets[-1]))

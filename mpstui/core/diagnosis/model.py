@@ -81,7 +81,8 @@ class Rule:
 
     ``signals`` and ``codes`` are the ways a process ends when this is the cause: another ending speaks against it.
     ``outranks`` names rules whose text this cause drags along. ``survivable`` marks text after which a broken training
-    may well go on printing, so that later progress does not acquit it.
+    may well go on printing, so that later progress does not acquit it. ``in_warnings``: text on the line of a warning
+    counts too; for a cause it does not otherwise, since a warning by itself ends nothing.
     """
 
     id: str
@@ -100,6 +101,7 @@ class Rule:
     codes: tuple[int, ...] = (1,)
     outranks: tuple[str, ...] = ()
     survivable: bool = False
+    in_warnings: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

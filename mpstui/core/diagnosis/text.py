@@ -12,6 +12,7 @@ from ..formats.escapes import strip_controls
 from .model import LogLine
 
 EVIDENCE_WIDTH = 300  # characters of a line that are worth showing
+_WARNING = re.compile(r"\b(?:[A-Z]\w{0,40}Warning|[Ww]arning): |\bWARN(?:ING)?\b")
 _FRAME = "│┃|╭╰╮╯─━ "  # what rich draws around a traceback
 
 
@@ -42,6 +43,10 @@ class SearchText:
     def line_index(self, offset: int) -> int:
         """Return the index in ``lines`` of the line that holds ``offset``."""
         return min(bisect_right(self._starts, offset) - 1, len(self.lines) - 1)
+
+    def in_warning(self, offset: int) -> bool:
+        """Whether ``offset`` lies behind the word that makes its line a warning: Python's, a logger's, a compiler's."""
+        return _WARNING.search(self.text, self._starts[self.line_index(offset)], offset) is not None
 
     def excerpt(self, index: int, offset: int) -> str:
         """Return the line at ``index``, cut to what surrounds ``offset`` when it is very long."""

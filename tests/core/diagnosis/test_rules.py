@@ -15,7 +15,7 @@ from mpstui.core.diagnosis import Evidence, Kind, diagnose
 from mpstui.core.diagnosis.rules import all_rules, rule
 from mpstui.core.diagnosis.text import literal_hints, screen_lines
 
-from .excerpts import EXCERPTS
+from .excerpts import EXCERPTS, HARMLESS
 
 
 def evidence(text: str) -> Evidence:
@@ -28,6 +28,11 @@ def evidence(text: str) -> Evidence:
 def test_the_message_is_explained_by_its_rule_first(rule_id: str, text: str) -> None:
     findings = diagnose(evidence(text))
     assert [finding.id for finding in findings][:1] == [rule_id], [(f.id, f.confidence) for f in findings]
+
+
+@pytest.mark.parametrize("text", [text for _, text in HARMLESS], ids=[name for name, _ in HARMLESS])
+def test_what_ended_nothing_and_what_is_no_class_gives_no_finding(text: str) -> None:
+    assert [(finding.id, finding.evidence) for finding in diagnose(evidence(text))] == []
 
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    main()\n'

@@ -23,6 +23,8 @@ RULES = (
             r"An attempt has been made to start a new process before",
             r"forgotten to use the proper idiom in the main module",
             r"you are not using fork to start your child processes",
+            r"Safe importing of main module",
+            r"_check_not_importing_main",
             r"\bfreeze_support\(\)",
         ),
         confidence=0.96,
@@ -48,6 +50,9 @@ RULES = (
             r"cannot pickle \W?[\w.\s]{1,80}\W? object",
             r"cannot pickle .{1,60} objects?\b",
             r"\bPicklingError",
+            r"objects? (?:cannot|can't|can not) be pickled",
+            # The child's half of the story: its parent failed while it was writing to it.
+            r"reduction\.pickle\.load\(from_parent\)",
         ),
         confidence=0.9,
         clues={"never_stepped": 0.02},

@@ -26,6 +26,7 @@ RULES = (
         patterns=(
             r"Precision \W?[\w-]+\W{0,2} is invalid",
             r"Allowed precision values",
+            r"trainer\.precision\W.{0,60}(?:not validate|invalid|not valid)",
         ),
         confidence=0.95,
     ),

@@ -29,6 +29,8 @@ RULES = (
             r"Ignored \(for causing prior/excessive GPU errors\)",
             r"MTLCommandBufferError\w*",
             r"Internal Error \(0000000e",
+            r"check_error\(MTL(?:::)?CommandBuffer",
+            r"command buffer \d+ failed with status \d",
         ),
         weak_patterns=(r"operations encoded on it may not have completed",),
         clues={"device:cpu": -0.2, "nonfinite_loss": 0.04},

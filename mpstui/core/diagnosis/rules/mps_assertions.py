@@ -29,6 +29,7 @@ RULES = (
             r"NDArray dimension length > INT_MAX",
             r"Assertion failed: .{0,200}(?:mps|encodeNDArrayOp|NDArray|GPU\w{0,30}Ops?\.mm)",
             r"\[MPS\w{1,40} \w{1,40}[\w:]{0,120}\] ?(?:Error|failed)",
+            r"\bMTLReportFailure\b",
             r"destination kernel width and filter kernel width mismatch",
         ),
         weak_patterns=(r"failed assertion \W", r"/AppleInternal/Library/BuildRoots/"),
@@ -50,7 +51,8 @@ RULES = (
         sources=("pytorch/pytorch#104642", "guoyww/AnimateDiff#173"),
         patterns=(
             r"LLVM ERROR:",
-            r"\(mpsFileLoc\):",
+            # The same place in front of "warning:" is the neural engine declining; the GPU then does the work.
+            r"\(mpsFileLoc\):.{0,400}error:",
             r"Failed to infer result type",
             r"error: \W(?:mps|anec|mpsx)\.\w+\W op",
             r"MLIR pass manager failed",

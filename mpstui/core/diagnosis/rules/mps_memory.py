@@ -45,7 +45,7 @@ RULES = (
         patterns=(
             r"Invalid buffer size: [\d.]+",
             r"greater than the maximum allowed buffer size",
-            r"newBufferWith\w+:.{0,200}must not exceed",
+            r"newBufferWith.{0,200}must not exceed",
             r"exceeds? (?:the )?(?:Metal|MTL)?\w* ?(?:max(?:imum)? ?)buffer ?(?:length|size)",
         ),
         clues={"device:cpu": -0.2},

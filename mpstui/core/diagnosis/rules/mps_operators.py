@@ -45,7 +45,8 @@ RULES = (
             r"not (?:yet |currently |fully )?(?:supported|implemented) (?:on|at|by|for|in|with) "
             r"(?:the )?\W?MPS\b(?! (?:now|backend and|accelerator))",
             r"MPS (?:backend |device |framework )?(?:does not|doesn't) (?:yet |currently )?(?:support|implement)",
-            r"(?:does not|doesn't) support .{1,80} (?:on|for|in) (?:the )?MPS",
+            r"(?:does not|doesn't|doesn not) support .{1,80} (?:on|for|in) (?:the )?MPS",
+            r"only (?:be )?supported (?:on|in|for) (?:the )?MPS",
             r"MPS (?:backend )?(?:only|currently) supports?",
             r"only (?:be )?supported (?:on|for|natively on|starting from) mac ?OS ?\d",
             r"unsupported .{0,60} (?:on|for|in) (?:the )?MPS",
@@ -59,6 +60,7 @@ RULES = (
         ),
         confidence=0.78,
         codes=(1,),
+        outranks=("dtype_mismatch",),
     ),
     Rule(
         id="mps_view_backward",
@@ -92,7 +94,7 @@ RULES = (
         sources=("pytorch/pytorch#106594",),
         patterns=(
             r"on the MPS backend and will fall back to run on the CPU",
-            r"(?:falls?|falling) back (?:on|to) (?:run on )?(?:the )?CPU",
+            r"(?:\bop\b|operator|aten::).{0,120}(?:falls?|falling) back (?:on|to) (?:run on )?(?:the )?CPU",
             r"MPS: no support for int64",
         ),
         confidence=0.6,

@@ -24,7 +24,12 @@ RULES = (
         sources=("princeton-nlp/TransformerPrograms#6", "pytorch/pytorch#139550", "pytorch/pytorch#84936"),
         patterns=(
             _LOSS_IS + _NONFINITE,
+            r"\bloss\b.{0,60} (?:is|was|are|became) " + _NONFINITE,
             _NONFINITE + r"(?: (?:or|and) \w+)? (?:train(?:ing)? )?loss",
+            r"\bgrad(?:ient)?s?(?: norm)? (?:is|are|became) (?:now )?" + _NONFINITE,
+            r"is non-finite, so it cannot be clipped",
+            r"loss (?:is probably exploding|exploded|has exploded)",
+            r"loss scale (?:reached|already at minimum|has reached its minimum)",
             _NONFINITE + r" values? (?:found |detected )?(?:in|for) (?:the )?\w{0,20} ?loss",
             r"returned nan values in its \d+th output",
             r"probability tensor contains either .{0,20}(?:inf|nan)",
@@ -40,7 +45,9 @@ RULES = (
             r"invalid loss, (?:stopping|terminating|aborting)",
         ),
         weak_patterns=(
-            r"\b\w*loss\w*\W{0,4}(?:[=:]\W{0,3}|\b)(?:tensor\()?(?:nan|-?inf)\b",
+            r"\b\w*loss\w*\W{0,4}(?:[=:]\W{0,3}|\b)(?:tensor\()?nan\b",
+            # The best loss so far begins at infinity.
+            r"(?<!best )(?<!min )\b(?!\w*best|\w*min)\w*loss\w*\W{0,4}(?:[=:]\W{0,3}|\b)(?:tensor\()?-?inf\b",
             r"grad_?norm\W{1,5}(?:nan|inf)\b",
             r"\bnan\b.{0,10}\bloss",
             r"tensor\((?:nan|-?inf)\b",
@@ -48,7 +55,7 @@ RULES = (
         confidence=0.88,
         clues={"nonfinite_loss": 0.06, "precision:fp16": 0.03},
         codes=(1, 0),
-        survivable=False,
+        in_warnings=True,
     ),
     Rule(
         id="silent_oob",
@@ -63,7 +70,7 @@ RULES = (
             r"index -?\d+ is out of bounds for (?:dimension|axis) \d+ with size",
             r"index \w+ is out of bounds for dimension",
         ),
-        weak_patterns=(r"IndexError: .{0,40}(?:out of range|out of bounds)",),
+        weak_patterns=(r"IndexError: (?!list|tuple|string|pop|deque|range|bytes).{0,40}out of (?:range|bounds)",),
         confidence=0.9,
     ),
     Rule(

@@ -27,7 +27,7 @@ RULES = (
             r"unexpected pos \d+ vs \d+",
             r"fd \d+ failed with",
             r"(?:write|fwrite|file write)\W{0,3} failed",
-            r"basic_ios::clear: iostream error",
+            r"\bwrite error\b",
             r"iostream error",
             r"(?:not enough|insufficient|out of|low on|no) (?:free )?disk space",
             r"There is not enough space on the disk",
