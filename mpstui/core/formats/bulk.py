@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from array import array
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from operator import lt, ne
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from .columns import Floats, stretch
 from .phases import Announcement
-from .points import Reading
-from .shape import Read, Shape, learn
+from .points import Point, Reading
+from .shape import Read, Shape, Slots, learn
 from .tracker import Tracker
 
-BLOCK = 1 << 16
+BLOCK = 1 << 17
 _CHECKED = 48
 """So many lines of a new shape are read both ways before it is trusted."""
 _MAX_FAILURES = 4
 """Shapes that proved wrong before bulk reading is given up."""
 _MIN_RUN = 16
 """Fewer lines in a row are placed one by one."""
+_COMPARED_LINES = 64
+"""So many lines read before are asked whether they share a new shape."""
+_JUDGED_LINES = 256
+"""A shape is judged by so many lines: in a trickle the few that do not fit may come first."""
 Row = tuple[bytes, ...]
 
 
@@ -39,7 +44,11 @@ class BulkReader:
     """Reads blocks of whole lines for one tracker."""
 
     def __init__(
-        self, tracker: Tracker, examine: Callable[[bytes], Examined], apply: Callable[[Examined], None], read: Read
+        self,
+        tracker: Tracker,
+        examine: Callable[[bytes], Examined],
+        apply: Callable[[Examined], Sequence[Point]],
+        read: Read,
     ) -> None:
         self._tracker = tracker
         self._examine = examine
@@ -48,63 +57,80 @@ class BulkReader:
         self._shape: Shape | None = None
         self._checked = 0
         self._failures = 0
+        self._judged = self._fitted = 0
+        self._unlearned = 0
+        self._others: deque[bytes] = deque(maxlen=_COMPARED_LINES)
+        self._floats = Floats()
 
-    def feed(self, lines: bytes) -> None:
-        """Every line of ``lines``, in order."""
+    def feed(self, lines: bytes, points: list[Point] | None) -> None:
+        """Every line of ``lines``, in order; what they say is added to ``points``, if anybody wants more than a
+        summary."""
         position = 0
         while position < len(lines):
             end = len(lines) if len(lines) - position <= BLOCK else lines.rfind(b"\n", position, position + BLOCK) + 1
             end = end if end > position else lines.find(b"\n", position) + 1 or len(lines)
-            self._block(lines[position:end])
+            self._block(lines[position:end], points)
             position = end
 
-    def _block(self, block: bytes) -> None:
+    def _block(self, block: bytes, points: list[Point] | None) -> None:
         shape = self._shape
         if shape is None:
-            self._learn(block)
+            self._learn(block, points)
             return
         if self._checked >= _CHECKED:
-            rows = _rows(shape.lean.findall(block))
+            rows = _rows(_slots(shape, points).pattern.findall(block))
             if len(rows) == block.count(b"\n"):
-                self._place(shape, rows, block[block.rfind(b"\n", 0, -1) + 1 :].rstrip(b"\n"))
+                self._place(shape, rows, block[block.rfind(b"\n", 0, -1) + 1 :].rstrip(b"\n"), points)
                 return
-        self._mixed(shape, block)
+        self._mixed(shape, block, points)
 
-    def _learn(self, block: bytes) -> None:
+    def _learn(self, block: bytes, points: list[Point] | None) -> None:
         """The ordinary way, until a line is read whose shape many others share."""
         lines = block.split(b"\n")[:-1] if block.endswith(b"\n") else block.split(b"\n")
         for number, line in enumerate(lines):
-            self._apply(self._examine(line))
-            if self._failures >= _MAX_FAILURES or number % 32 != 31:
+            self._say(self._examine(line), points)
+            self._others.append(line)
+            self._unlearned += 1
+            if self._failures >= _MAX_FAILURES or self._unlearned % 32:
                 continue
-            shape = learn(line, self._read)
             rest = lines[number + 1 :]
-            if shape is not None and rest and 4 * len(shape.pattern.findall(b"\n".join(rest))) >= len(rest):
-                self._shape, self._checked = shape, 0
-                self._mixed(shape, b"\n".join(rest) + b"\n")
+            shape = learn(line, self._read)
+            if shape is not None and _is_common(shape, [*self._others, *rest]):
+                self._shape, self._checked, self._judged, self._fitted = shape, 0, 0, 0
+                if rest:
+                    self._mixed(shape, b"\n".join(rest) + b"\n", points)
                 return
 
-    def _mixed(self, shape: Shape, block: bytes) -> None:
+    def _mixed(self, shape: Shape, block: bytes, points: list[Point] | None) -> None:
         """Runs of lines that fit, and the others between them."""
         run: list[Row] = []
-        line = b""
+        last = b""
         position = fitted = 0
-        for match in shape.lean.finditer(block):
+        for match in _slots(shape, points).pattern.finditer(block):
             for other in self._telling(block[position : match.start()]):
-                self._place(shape, run, line)
+                self._place(shape, run, last, points)
                 run = []
-                self._apply(other)
-            line = match.group()
-            if self._checked < _CHECKED and not self._check(shape, line):
-                self._each(block[match.start() :])
+                self._say(other, points)
+            if self._checked < _CHECKED and not self._check(shape, match.group()):
+                self._place(shape, run, last, points)
+                self._each(block[match.start() :], points)
                 return
+            last = match.group()
             run.append(match.groups())
             fitted += 1
             position = match.end() + 1
-        self._place(shape, run, line)
-        self._each(block[position:])
-        if fitted * 8 < block.count(b"\n"):
-            self._shape = None
+        self._place(shape, run, last, points)
+        self._each(block[position:], points)
+        self._judge(fitted, block.count(b"\n"))
+
+    def _judge(self, fitted: int, lines: int) -> None:
+        """Give up a shape that few lines have."""
+        self._fitted += fitted
+        self._judged += lines
+        if self._judged >= _JUDGED_LINES:
+            if self._fitted * 8 < self._judged:
+                self._shape = None
+            self._judged = self._fitted = 0
 
     def _check(self, shape: Shape, line: bytes) -> bool:
         """Read a line both ways; a difference ends the trust in the shape."""
@@ -124,68 +150,102 @@ class BulkReader:
                 if examined.readings or examined.phase is not None:
                     yield examined
 
-    def _each(self, text: bytes) -> None:
+    def _each(self, text: bytes, points: list[Point] | None) -> None:
         for line in text.split(b"\n"):
             if line:
-                self._apply(self._examine(line))
+                self._say(self._examine(line), points)
 
-    def _place(self, shape: Shape, rows: Sequence[Row], last_line: bytes) -> None:
+    def _say(self, examined: Examined, points: list[Point] | None) -> None:
+        found = self._apply(examined)
+        if points is not None:
+            points += found
+
+    def _place(self, shape: Shape, rows: Sequence[Row], last_line: bytes, points: list[Point] | None) -> None:
         """``last_line`` is that of the last row: it sets what holds on (the rate, the speed)."""
+        slots = _slots(shape, points)
         last = shape.reading(last_line) if rows else None
         start = 0
-        for stop in _cuts(shape, rows):
+        for stop in _cuts(slots, rows):
             group = rows[start:stop]
             newest = last if stop == len(rows) else None
-            if len(group) < _MIN_RUN or not self._columns(shape, group, newest):
-                self._one_by_one(shape, group, newest)
+            if len(group) < _MIN_RUN or not self._columns(shape, group, newest, points):
+                self._one_by_one(shape, group, newest, points)
             start = stop
 
-    def _one_by_one(self, shape: Shape, rows: Sequence[Row], newest: Reading | None) -> None:
-        readings = [shape.lean_reading(row) for row in rows]
+    def _one_by_one(
+        self, shape: Shape, rows: Sequence[Row], newest: Reading | None, points: list[Point] | None
+    ) -> None:
+        slots = _slots(shape, points)
+        readings = [shape.row_reading(slots, row) for row in rows]
         if newest is not None:
             readings[-1] = newest
         for reading in readings:
-            if reading is not None:
-                self._tracker.place(reading)
+            point = self._tracker.place(reading) if reading is not None else None
+            if point is not None and points is not None:
+                points.append(point)
 
-    def _columns(self, shape: Shape, rows: Sequence[Row], newest: Reading | None) -> bool:
+    def _columns(self, shape: Shape, rows: Sequence[Row], newest: Reading | None, points: list[Point] | None) -> bool:
         """Place many rows at once; False when their counters do not simply go on."""
+        slots = _slots(shape, points)
         columns = list(zip(*rows, strict=True))
-        loss, step, epoch = shape.column("loss"), _step_column(shape), shape.column("epoch")
-        first, last = shape.lean_reading(rows[0]), newest or shape.lean_reading(rows[-1])
+        loss, step, epoch = slots.column("loss"), _step_column(slots), slots.column("epoch")
+        first, last = shape.row_reading(slots, rows[0]), newest or shape.row_reading(slots, rows[-1])
         if loss is None or first is None or last is None:
             return False
         counter = epoch if step is None else step
         try:
-            values = array("d", map(float, columns[loss]))
-            steps = None if counter is None else array("d", map(float, columns[counter]))
+            values = self._floats.of(columns[loss])
+            steps = None if counter is None else _counts(columns[counter])
+            told = self._floats.all_of(slots, columns) if points is not None else {}
         except ValueError:
             return False
         if steps is not None and not _rises(steps, strictly=step is not None):
             return False
         if shape.template.bar and not all(map(ne, values, values[1:])):
             return False  # a value that stays may be one that was only drawn again
-        return self._tracker.place_run(first, last, values, steps)
+        if not self._tracker.place_run(first, last, values, steps):
+            return False
+        if points is not None:
+            points.append(stretch(self._tracker.point(last), values, None if step is None else steps, told))
+        return True
 
 
-def _rises(values: array[float], *, strictly: bool) -> bool:
+def _is_common(shape: Shape, lines: Sequence[bytes]) -> bool:
+    """Whether at least every fourth line has the shape."""
+    return 4 * len(shape.full.pattern.findall(b"\n".join(lines))) >= len(lines)
+
+
+def _slots(shape: Shape, points: list[Point] | None) -> Slots:
+    """All numbers where points are wanted, those of the loss curve for a summary."""
+    return shape.lean if points is None else shape.full
+
+
+def _counts(column: Sequence[bytes]) -> Sequence[float]:
+    """Counters are whole as a rule, and whole numbers are read twice as fast."""
+    try:
+        return list(map(int, column))
+    except ValueError:
+        return list(map(float, column))
+
+
+def _rises(values: Sequence[float], *, strictly: bool) -> bool:
     return all(map(lt, values, values[1:])) if strictly else not any(b < a for a, b in pairwise(values))
 
 
-def _rows(found: Sequence[bytes | Row]) -> list[Row]:
+def _rows(found: list[Any]) -> list[Row]:
     """``findall`` gives bare strings where the expression has one group."""
-    return [row if isinstance(row, tuple) else (row,) for row in found]
+    return found if not found or isinstance(found[0], tuple) else [(row,) for row in found]
 
 
-def _step_column(shape: Shape) -> int | None:
-    column = shape.column("step")
-    return shape.column("epoch_step") if column is None else column
+def _step_column(slots: Slots) -> int | None:
+    column = slots.column("step")
+    return slots.column("epoch_step") if column is None else column
 
 
-def _cuts(shape: Shape, rows: Sequence[Row]) -> Iterator[int]:
+def _cuts(slots: Slots, rows: Sequence[Row]) -> Iterator[int]:
     """Where runs of one epoch end, if steps are counted beside it; the end of the rows otherwise."""
-    epoch = shape.column("epoch")
-    if epoch is not None and _step_column(shape) is not None and rows and rows[0][epoch] != rows[-1][epoch]:
+    epoch = slots.column("epoch")
+    if epoch is not None and _step_column(slots) is not None and rows and rows[0][epoch] != rows[-1][epoch]:
         yield from (index for index in range(1, len(rows)) if rows[index][epoch] != rows[index - 1][epoch])
     if rows:
         yield len(rows)

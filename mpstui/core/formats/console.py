@@ -19,6 +19,7 @@ PENDING_LIMIT = 65536
 """Bytes of an unfinished line that are kept; a longer one is cut there and goes on as another line."""
 
 _BREAK = re.compile(rb"\r{0,8}\n|\r|\x1b\[[0-9]{0,4}[AFH]|\x1b\[[01]?G|\x1b\[[0-9]{0,4};[0-9]{0,4}[Hf]|\x08+")
+_COLOUR = re.compile(rb"\x1b\[[0-9;:]{0,32}m")
 _NEEDS_FOLDING = (b"\x1b", b"\x08", b"\0")
 _HELD_BACK = re.compile(rb"(?:\r+|\x1b(?:\[[0-9;]{0,9})?|\x08+)\Z")
 
@@ -76,10 +77,14 @@ class FrameSplitter:
             return None
         end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         whole = self._pending + data[:end]
+        if b"\x1b" in whole:
+            whole = _COLOUR.sub(b"", whole)
         if not end or any(control in whole for control in _NEEDS_FOLDING):
             return None
         self._pending, self._scanned = b"", 0
-        return whole.replace(b"\r", b"\n") if b"\r" in whole else whole, data[end:]
+        if b"\r" in whole:
+            whole = whole.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        return whole, data[end:]
 
     def _force_sniff(self) -> list[Frame]:
         start, self._start, self._sniffed = self._start, b"", True

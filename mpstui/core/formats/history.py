@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from .points import Counters, LossSummary
 
@@ -56,13 +56,13 @@ class Series:
         self.count += 1
         self.whole += 1
 
-    def extend(self, values: array[float], steps: Iterable[float]) -> None:
+    def extend(self, values: Sequence[float], steps: Sequence[float]) -> None:
         """Many readings at once, in order; ``values`` is not empty."""
         if self.count == 0:
             self.first = values[0]
         offset = -self.count % self._stride
         self._values.extend(values[offset :: self._stride])
-        self._steps.extend(list(steps)[offset :: self._stride])
+        self._steps.extend(steps[offset :: self._stride])
         self.last = values[-1]
         self.count += len(values)
         self.whole += len(values)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -38,6 +39,16 @@ class Counters(NamedTuple):
     def shown_steps(self) -> Number | None:
         """The plan that belongs to ``shown_step``."""
         return self.steps if self.step is not None or self.epoch_step is None else self.epoch_steps
+
+    @property
+    def run_step(self) -> float | None:
+        """Steps since the start of the run, also where each epoch counts anew; None when that cannot be told."""
+        if self.step is not None:
+            return float(self.step)
+        if self.epoch_step is None or not self.epoch_steps:
+            return None
+        epoch = self.epoch if self.epoch is not None and math.isfinite(self.epoch) else 0
+        return math.floor(epoch) * float(self.epoch_steps) + float(self.epoch_step)
 
 
 NOWHERE = Counters()
@@ -96,6 +107,11 @@ class MetricPoint:
     format: str
 
     @property
+    def newest(self) -> MetricPoint:
+        """Itself; see `Stretch`."""
+        return self
+
+    @property
     def epoch(self) -> Number | None:
         """The epoch as printed."""
         return self.counters.epoch
@@ -104,6 +120,25 @@ class MetricPoint:
     def step(self) -> Number | None:
         """The finest step counter as printed."""
         return self.counters.shown_step
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Many readings of one series that simply go on, as columns of equal length."""
+
+    newest: MetricPoint
+    """The last of them."""
+    steps: Sequence[float] | None
+    """Of the whole run; None where nothing tells them."""
+    epochs: Sequence[float]
+    """NaN for what is unknown."""
+    losses: Sequence[float]
+    rates: Sequence[float] | None
+    values: Mapping[str, Sequence[float]]
+    """Every named value, those of evaluations too."""
+
+
+Point = MetricPoint | Stretch
 
 
 @dataclass(frozen=True, slots=True)

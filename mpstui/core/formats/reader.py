@@ -12,7 +12,7 @@ from .encodings import decode_line
 from .escapes import strip_controls
 from .grammars import Grammar, LineGrammar, all_grammars
 from .phases import announced
-from .points import MetricPoint, ParsedLog, Reading
+from .points import MetricPoint, ParsedLog, Point, Reading
 from .prefixes import strip_prefix
 from .tracker import Tracker
 
@@ -47,13 +47,13 @@ class LogReader:
         self._tracker = Tracker()
         self._rank0 = False
         self._decimals = -1
-        self._bulk = BulkReader(self._tracker, self._examine_line, self._apply_quietly, self._pure)
+        self._bulk = BulkReader(self._tracker, self._examine_line, self._apply, self._pure)
 
     def feed(self, data: bytes) -> list[MetricPoint]:
         """The points that ``data`` completes, in order."""
         points: list[MetricPoint] = []
         for frame in self._splitter.feed(data):
-            self._frame(frame, points)
+            points += self._frame(frame)
         return points
 
     def skim(self, data: bytes) -> None:
@@ -63,15 +63,27 @@ class LogReader:
             self.feed(data)
             return
         whole, rest = taken
-        self._bulk.feed(whole)
+        self._bulk.feed(whole, None)
         self.feed(rest)
+
+    def take(self, data: bytes) -> list[Point]:
+        """Like ``feed``, many times as fast: the points of lines of one shape come as columns."""
+        taken = self._splitter.take_whole_lines(data)
+        points: list[Point] = []
+        if taken is None:
+            points += self.feed(data)
+            return points
+        whole, rest = taken
+        self._bulk.feed(whole, points)
+        points += self.feed(rest)
+        return points
 
     def close(self) -> list[MetricPoint]:
         """The points of an unfinished last line, if it cannot be the half of one."""
         points: list[MetricPoint] = []
         for frame in self._splitter.close():
             if frame.ends_line or self._looks_whole(strip_controls(frame.text).rstrip()):
-                self._frame(frame, points)
+                points += self._frame(frame)
         return points
 
     @property
@@ -88,9 +100,6 @@ class LogReader:
         """What a whole line without control characters says; nothing is placed yet."""
         return NOTHING if len(line) > PENDING_LIMIT else self._examine(decode_line(line))
 
-    def _apply_quietly(self, examined: Examined) -> None:
-        self._apply(examined, [])
-
     def _pure(self, line: str) -> Sequence[Reading] | None:
         """What a line says by itself, asked of grammars that have seen nothing else; None when it may depend."""
         if self._is_foreign(line):
@@ -106,9 +115,8 @@ class LogReader:
             return None
         return readings
 
-    def _frame(self, frame: Frame, points: list[MetricPoint]) -> None:
-        if not frame.cut:
-            self._apply(self._examine(frame.text), points)
+    def _frame(self, frame: Frame) -> Sequence[MetricPoint]:
+        return () if frame.cut else self._apply(self._examine(frame.text))
 
     def _examine(self, text: str) -> Examined:
         if len(text) > MAX_LINE:
@@ -138,9 +146,11 @@ class LogReader:
                 readings.append(reading)
         return text[position:]
 
-    def _apply(self, examined: Examined, points: list[MetricPoint]) -> None:
+    def _apply(self, examined: Examined) -> Sequence[MetricPoint]:
+        """Place what a line says."""
         if examined.phase is not None:
             self._tracker.banner(examined.phase)
+        points = []
         for reading in examined.readings:
             point = self._tracker.place(reading)
             if point is not None:
@@ -148,6 +158,7 @@ class LogReader:
             if reading.loss is not None:
                 self._latest = reading.grammar
                 self._decimals = self._decimals if reading.bar else _decimals(examined.line)
+        return points
 
     def _is_foreign(self, text: str) -> bool:
         """Footers of other tools, exceptions, and what ranks other than the first repeat."""

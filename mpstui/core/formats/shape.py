@@ -20,7 +20,7 @@ Read = Callable[[str], Sequence[Reading] | None]
 _SLOT = re.compile(r"(?<![\w.])[-+]?\d+(?:,\d{3}(?!\d))*(?:\.\d+)?(?:[eE][-+]?\d+)?|\d+")
 _DRAWING = re.compile(r" {0,3}\d{1,3}%\|[^|\n]{0,200}\||\[[\d:]{1,12}<[\d:?]{1,12},")
 """Parts of a progress bar that change with every frame and say nothing: percentage and blocks, the two clocks."""
-_DRAWN = (r" {0,3}[0-9]{1,3}%[|][^|\n]{0,600}[|]", r"\[[0-9:]{1,12}<[0-9:?]{1,12},")
+_DRAWN = (r" {0,3}[0-9]{1,3}%[|][^|\n]{0,600}+[|]", r"\[[0-9:]{1,12}<[0-9:?]{1,12},")
 _COUNTERS = ("epoch", "step", "epoch_step")
 _PLANNED = ("epochs", "steps", "epoch_steps")
 _MAX_SLOTS = 60
@@ -28,29 +28,36 @@ _MAX_LENGTH = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """A learned line: the expression for it and what its groups mean."""
+class Slots:
+    """An expression for lines of one shape, and what its groups mean."""
 
     pattern: re.Pattern[bytes]
-    template: Reading
     targets: tuple[tuple[str, ...], ...]
     """For every group of ``pattern`` the fields of the reading it sets: ``epoch``, ``loss``, ``metrics.NAME`` ..."""
-    lean: re.Pattern[bytes]
+
+    def column(self, field: str) -> int | None:
+        """The group that sets ``field``."""
+        return next((i for i, fields in enumerate(self.targets) if field in fields), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A learned line."""
+
+    template: Reading
+    full: Slots
+    """Every number that means something."""
+    lean: Slots
     """The same lines, with groups for the loss and the counters alone: half the work."""
-    lean_targets: tuple[tuple[str, ...], ...]
 
     def reading(self, line: bytes) -> Reading | None:
         """The reading of one line; None when it does not fit."""
-        match = self.pattern.match(line)
-        return None if match is None else _filled(self.template, self.targets, match.groups())
+        match = self.full.pattern.match(line)
+        return None if match is None else self.row_reading(self.full, match.groups())
 
-    def lean_reading(self, row: Sequence[bytes]) -> Reading | None:
-        """The reading of one row of ``lean``; its metrics beside the loss are not that line's."""
-        return _filled(self.template, self.lean_targets, row)
-
-    def column(self, field: str) -> int | None:
-        """The group of ``lean`` that sets ``field``."""
-        return next((i for i, fields in enumerate(self.lean_targets) if field in fields), None)
+    def row_reading(self, slots: Slots, row: Sequence[bytes]) -> Reading | None:
+        """The reading of one row of ``full`` or ``lean``; of a lean one the other metrics are not that line's."""
+        return _filled(self.template, slots.targets, row)
 
 
 def learn(line: bytes, read: Read) -> Shape | None:
@@ -70,11 +77,12 @@ def learn(line: bytes, read: Read) -> Shape | None:
         return None
     essential = [None if fields is None else fields if _is_essential(fields) else set[str]() for fields in meanings]
     return Shape(
-        _expression(text, slots, meanings, meanings),
         template,
-        tuple(tuple(sorted(fields)) for fields in targets),
-        _expression(text, slots, meanings, essential),
-        tuple(tuple(sorted(fields)) for fields in essential if fields),
+        Slots(_expression(text, slots, meanings, meanings), tuple(tuple(sorted(fields)) for fields in targets)),
+        Slots(
+            _expression(text, slots, meanings, essential),
+            tuple(tuple(sorted(fields)) for fields in essential if fields),
+        ),
     )
 
 
@@ -137,8 +145,8 @@ def _expression(
     position = 0
     for slot, fields, wanted in zip(slots, meanings, captured, strict=True):
         parts.append(_literal_expression(text[position : slot.start()]))
-        parts.append(_slot_expression(slot.group(), fields, bool(wanted)))
         position = slot.end()
+        parts.append(_slot_expression(slot.group(), fields, bool(wanted), text[position : position + 1]))
     parts.append(_literal_expression(text[position:]))
     return re.compile(("^" + "".join(parts) + "$").encode(), re.MULTILINE)
 
@@ -152,19 +160,16 @@ def _literal_expression(text: str) -> str:
         position = drawing.end()
     rest = text[position:]
     bare = rest.rstrip(" ")
-    return "".join(parts) + re.escape(bare) + (" {1,16}" if len(bare) < len(rest) else "")
+    return "".join(parts) + re.escape(bare) + (" {1,16}+" if len(bare) < len(rest) else "")
 
 
-def _slot_expression(number: str, fields: set[str] | None, wanted: bool) -> str:
+def _slot_expression(number: str, fields: set[str] | None, wanted: bool, following: str) -> str:
+    """Possessive where the text behind the number cannot be part of one: nothing is tried twice then."""
     if fields is None:
         return re.escape(number)
-    body = (
-        "[0-9]{1,20}"
-        if number.isdigit()
-        else "[-+0-9.eE]{1,30}"
-        if "," not in number
-        else "[0-9,]{1,24}(?:[.][0-9]{1,12})?"
-    )
+    characters, longest = ("0-9", 20) if number.isdigit() else ("-+0-9.eE", 30) if "," not in number else ("0-9,", 24)
+    possessive = "" if following and re.match(f"[{characters}]", following) else "+"
+    body = f"[{characters}]{{1,{longest}}}{possessive}" + ("(?:[.][0-9]{1,12})?" if "," in characters else "")
     return f"({body})" if wanted else body
 
 

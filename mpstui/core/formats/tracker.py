@@ -6,7 +6,7 @@ values, bars that are redrawn, the banner of an evaluation, rival series.
 
 from __future__ import annotations
 
-from array import array
+from collections.abc import Sequence
 from dataclasses import replace
 
 from .history import Series
@@ -54,9 +54,9 @@ class Tracker:
         self._remember(reading)
         if reading.loss is not None and not self._count(reading):
             return None
-        return self._point(reading)
+        return self.point(reading)
 
-    def place_run(self, first: Reading, last: Reading, losses: array[float], steps: array[float] | None) -> bool:
+    def place_run(self, first: Reading, last: Reading, losses: Sequence[float], steps: Sequence[float] | None) -> bool:
         """Place many readings of one series at once: the same as placing each, or False when that is not certain.
 
         ``losses`` and ``steps`` are in order and start and end with the values of ``first`` and ``last``; steps rise.
@@ -69,7 +69,7 @@ class Tracker:
         if first.bar and (first.running or steps is None or not self._bars.is_news(first)):
             return False
         if steps is None:
-            steps = array("d", map(float, range(series.count, series.count + len(losses))))
+            steps = range(series.count, series.count + len(losses))
         self._remember(last)
         series.extend(losses, steps)
         series.counters = self._placed(last)
@@ -270,7 +270,8 @@ class Tracker:
         """The reading's own counters; where it has none at all, those that hold."""
         return reading.counters if reading.counters != Counters() else self.current._replace(step=None, epoch_step=None)
 
-    def _point(self, reading: Reading) -> MetricPoint:
+    def point(self, reading: Reading) -> MetricPoint:
+        """A reading that was placed, with the counters that hold where it has none."""
         return MetricPoint(
             run=self.run,
             counters=self._filled(reading),

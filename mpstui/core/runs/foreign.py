@@ -13,7 +13,7 @@ from .foreign_files import FileReader, open_reader
 from .snapshot import SeriesView
 
 if TYPE_CHECKING:
-    from ..formats import MetricPoint
+    from ..formats.points import MetricPoint, Point, Stretch
 
 PREVIEW_POINTS = 200
 RUNS_PER_ATTEMPT = 1000
@@ -105,20 +105,47 @@ class ForeignPoints:
         points = reader.preview(self._size)
         self._previewed = bool(points)
         for point in points[-PREVIEW_POINTS:]:
-            self.newest.update(_known(point, leads=True))
+            self.newest.update(_known(point.newest, leads=True))
 
-    def _take(self, points: Sequence[MetricPoint], *, timed: bool) -> list[Mapping[str, Any]]:
-        """Records for the store; the moment of arrival is a point's time only where it arrived while we looked."""
+    def _take(self, points: Sequence[Point], *, timed: bool) -> list[Mapping[str, Any]]:
+        """What is new, for the curves; returns records, of many points that came as columns the newest.
+
+        The moment of arrival is a point's time only where it arrived while we looked.
+        """
+        from ..formats.points import Stretch
+
         moment = self._clock() if timed else None
         primary = self._reader.primary if self._reader else None
-        leading = [primary is None or point.series == primary for point in points]
-        records = [
-            {"time": moment, "attempt": self._first_run + point.run, **_record(point, leads=leads)}
-            for point, leads in zip(points, leading, strict=True)
-        ]
-        self._store.add(records)
-        plans = [_known(point, leads=leads) for point, leads in zip(points, leading, strict=True)]
-        return [{**record, **plan} for record, plan in zip(records, plans, strict=True)]
+        records: list[Mapping[str, Any]] = []
+        waiting: list[Mapping[str, Any]] = []
+        for point in points:
+            newest = point.newest
+            leads = primary is None or newest.series == primary
+            record = {"time": moment, "attempt": self._first_run + newest.run, **_record(newest, leads=leads)}
+            records.append({**record, **_known(newest, leads=leads)})
+            if isinstance(point, Stretch):
+                self._store.add(waiting)
+                waiting = []
+                self._add_stretch(point, leads=leads, moment=moment)
+            else:
+                waiting.append(record)
+        self._store.add(waiting)
+        return records
+
+    def _add_stretch(self, stretch: Stretch, *, leads: bool, moment: float | None) -> None:
+        columns = {"loss": stretch.losses} if leads else {}
+        if stretch.rates is not None:
+            columns["lr"] = stretch.rates
+        for name, values in stretch.values.items():
+            if name != "loss":
+                columns.setdefault(name, values)
+        self._store.add_columns(
+            self._first_run + stretch.newest.run,
+            columns,
+            steps=stretch.steps,
+            epochs=stretch.epochs,
+            times=[math.nan if moment is None else moment] * len(stretch.losses),
+        )
 
     def _remember(self, records: Sequence[Mapping[str, Any]]) -> None:
         for record in records:
@@ -129,26 +156,16 @@ class ForeignPoints:
         self.newest.clear()
 
 
-def global_step(point: MetricPoint) -> float | None:
-    """Steps of the whole run, told or put together from the epoch and the step in it; None when neither is there."""
-    counters = point.counters
-    if counters.step is not None:
-        return float(counters.step)
-    if counters.epoch_step is None or not counters.epoch_steps:
-        return None
-    epoch = counters.epoch if counters.epoch is not None and math.isfinite(counters.epoch) else 0
-    return math.floor(epoch) * float(counters.epoch_steps) + float(counters.epoch_step)
-
-
 def _record(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
     """A record for the curves. Non-finite values travel as they are: the curve shows them as gaps."""
-    record: dict[str, Any] = {"epoch": point.counters.epoch, "step": global_step(point)}
+    record: dict[str, Any] = {"epoch": point.counters.epoch, "step": point.counters.run_step}
     if point.loss is not None and leads:
         record["loss"] = point.loss
     if point.learning_rate is not None:
         record["lr"] = point.learning_rate
     values = {**point.metrics, **point.eval_metrics}
-    record.update({name: value for name, value in values.items() if name not in record})
+    # "loss" is the curve of the series that leads: the same word in another series is another quantity.
+    record.update({name: value for name, value in values.items() if name not in record and name != "loss"})
     return record
 
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 from ..errors import OperationError, UsageError
 
 if TYPE_CHECKING:
-    from ..formats import LogReader, MetricPoint
+    from ..formats import LogReader
     from ..formats.files import MetricFile
+    from ..formats.points import Point
 
-SLICE_BYTES = 1 << 16
+SLICE_BYTES = 1 << 18
 PREVIEW_BYTES = 1 << 19
 """A longer log is understood from its end first; the rest follows in slices."""
 
@@ -36,11 +37,11 @@ class FileReader(Protocol):
         """What went wrong in a reader; None: nothing did."""
         ...
 
-    def preview(self, size: int) -> Sequence[MetricPoint]:
+    def preview(self, size: int) -> Sequence[Point]:
         """Points at the end of a file that is too long to be read at once; none otherwise."""
         ...
 
-    def read(self, size: int) -> Sequence[MetricPoint]:
+    def read(self, size: int) -> Sequence[Point]:
         """The points of the next slice of a file that is ``size`` bytes long."""
         ...
 
@@ -60,20 +61,20 @@ class ConsoleFile:
         """See :class:`FileReader`."""
         return self._reader.primary
 
-    def preview(self, size: int) -> Sequence[MetricPoint]:
+    def preview(self, size: int) -> Sequence[Point]:
         """See :class:`FileReader`."""
         if size <= PREVIEW_BYTES:
             return ()
         reader = self._new_reader()
-        points = reader.feed(_pread(self._path, size - PREVIEW_BYTES, PREVIEW_BYTES))
-        return [point for point in points if reader.primary is None or point.series in ("", reader.primary)]
+        points = reader.take(_pread(self._path, size - PREVIEW_BYTES, PREVIEW_BYTES))
+        return [point for point in points if reader.primary is None or point.newest.series in ("", reader.primary)]
 
-    def read(self, size: int) -> Sequence[MetricPoint]:
+    def read(self, size: int) -> Sequence[Point]:
         """See :class:`FileReader`."""
         data = _pread(self._path, self.read_bytes, SLICE_BYTES)
         self.read_bytes = self.read_bytes + len(data) if data else size
         try:
-            return self._reader.feed(data)
+            return self._reader.take(data)
         except Exception as error:  # noqa: BLE001 - dozens of grammars over anybody's text: one that fails costs a slice
             self.failure = f"{type(error).__name__}: {error}"
             self._reader = self._new_reader()
@@ -99,11 +100,11 @@ class MetricsFile:
         self.read_bytes = 0
         self._file = file
 
-    def preview(self, size: int) -> Sequence[MetricPoint]:
+    def preview(self, size: int) -> Sequence[Point]:
         """Not needed: see :class:`FileReader`."""
         return ()
 
-    def read(self, size: int) -> Sequence[MetricPoint]:
+    def read(self, size: int) -> Sequence[Point]:
         """See :class:`FileReader`."""
         self.read_bytes = size
         try:

@@ -40,6 +40,15 @@ class Pyramid:
         self._open: tuple[list[float], ...] = ([], [], [], [])
         self.width = 1
         """Points in one full bucket."""
+        self._extremes = (math.inf, -math.inf)
+        """Of the full buckets."""
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """The lowest and the highest finite value; infinities the wrong way round where there is none."""
+        finite = [value for value in self._open[3] if math.isfinite(value)]
+        low, high = self._extremes
+        return min(low, *finite, math.inf), max(high, *finite, -math.inf)
 
     def __len__(self) -> int:
         return len(self._columns[0]) + bool(self._open[0])
@@ -105,10 +114,17 @@ class Pyramid:
             column.extend(source[ends])
         if width == 1:
             self._append_single(values[start:stop])
+            self._widen(self._columns[3][-number:], self._columns[4][-number:])
             return
         reduced = [reduce_points(values[at : at + width]) for at in range(start, stop, width)]
         for column, made in zip(self._columns[3:], zip(*reduced, strict=True), strict=True):
             column.extend(made)
+        self._widen(self._columns[3][-number:], self._columns[4][-number:])
+
+    def _widen(self, low: Sequence[float], high: Sequence[float]) -> None:
+        """Take new buckets into the extremes. A comparison with NaN is false: what is no number changes nothing."""
+        least, most = self._extremes
+        self._extremes = min(least, *low), max(most, *high)
 
     def _append_single(self, values: Sequence[float]) -> None:
         low, high, total, good, bad = self._columns[3:]

@@ -7,8 +7,9 @@ measured before is not lost but *superseded*: kept apart, and marked.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Sequence
+from itertools import islice
+from operator import le
 from typing import NamedTuple
 
 from ..runs.snapshot import Piece, SeriesView
@@ -53,6 +54,11 @@ class _Segment:
         own = self._pyramid.columns()
         return own if not self._older.step else _joined([self._older, own])
 
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """The lowest and the highest finite value; infinities the wrong way round where there is none."""
+        return self._pyramid.extremes
+
     def absorb(self, older: _Segment) -> None:
         """Take over an older segment's surviving part, as coarse as bounded memory asks for."""
         bound = self.first[0] if self.first else math.inf
@@ -69,17 +75,33 @@ class Series:
         self.count = 0
         self.first: float | None = None
         self.last: float | None = None
-        self.minimum: float | None = None
-        self.maximum: float | None = None
         self.last_step = math.nan
         self._capacity = capacity
         self._segments: list[_Segment] = []
-        self._recent: deque[tuple[float, float, float, float]] = deque(maxlen=RECENT)
+        self._recent: tuple[list[float], ...] = ([], [], [], [])
+        self._forgotten = (math.inf, -math.inf)
+        """Extremes of the segments that are held no more."""
 
-    def extend(self, attempt: int, points: Points) -> None:
-        """Add points of one attempt; a step lower than the one before begins a new segment."""
+    @property
+    def minimum(self) -> float | None:
+        """The lowest finite value of all; None: there was none."""
+        low = min(self._forgotten[0], *(segment.extremes[0] for segment in self._segments), math.inf)
+        return low if low < math.inf else None
+
+    @property
+    def maximum(self) -> float | None:
+        """The highest finite value of all; None: there was none."""
+        high = max(self._forgotten[1], *(segment.extremes[1] for segment in self._segments), -math.inf)
+        return high if high > -math.inf else None
+
+    def extend(self, attempt: int, points: Points, *, rising: bool = False) -> None:
+        """Add points of one attempt; a step lower than the one before begins a new segment.
+
+        Args:
+            rising: the caller knows that no step is lower than the one before it.
+        """
         start = 0
-        for cut in [*_falls(points.steps), len(points.steps)]:
+        for cut in [*(() if rising else _falls(points.steps)), len(points.steps)]:
             if cut > start:
                 self._extend_segment(attempt, Points(*(column[start:cut] for column in points)))
             start = cut
@@ -124,6 +146,7 @@ class Series:
             gaps=[at for at, bad in zip(x, columns.bad, strict=True) if bad],
             superseded=[_piece(part, axis, most) for part in old],
             complete=complete,
+            times=columns.time,
         )
 
     def _extend_segment(self, attempt: int, points: Points) -> None:
@@ -133,6 +156,8 @@ class Series:
             self._segments.append(current)
             if len(self._segments) > MOST_SEGMENTS:
                 oldest = self._segments.pop(0)
+                low, high = oldest.extremes
+                self._forgotten = min(self._forgotten[0], low), max(self._forgotten[1], high)
                 self._segments[0].absorb(oldest)
         current.extend(points)
 
@@ -149,10 +174,11 @@ class Series:
         return (kept[0] if len(kept) == 1 else _joined(kept[::-1])), old[::-1]
 
     def _recent_columns(self) -> Columns:
-        rows = list(self._recent)
-        pyramid = Pyramid(max(2, len(rows)) + 1)
-        if rows:
-            pyramid.extend(*(list(column) for column in zip(*rows, strict=True)))
+        newest = _newest(self._recent)
+        pyramid = Pyramid(max(2, len(newest[0])) + 1)
+        if newest[0]:
+            steps, epochs, times, values = newest
+            pyramid.extend(steps, epochs, times, values)
         return pyramid.columns()
 
     def _marks(self, axis: str) -> list[float]:
@@ -160,18 +186,26 @@ class Series:
 
     def _note(self, points: Points) -> None:
         values = points.values
-        finite = [value for value in values if math.isfinite(value)]
         self.count += len(values)
-        self._recent.extend(zip(*(column[-RECENT:] for column in points), strict=True))
+        self._keep_recent(points)
         if points.steps:
             self.last_step = points.steps[-1]
-        if not finite:
+        if self.first is None:
+            self.first = next(filter(math.isfinite, values), None)
+        self.last = next(filter(math.isfinite, reversed(values)), self.last)
+
+    def _keep_recent(self, points: Points) -> None:
+        if len(points.values) >= RECENT:
+            self._recent = _newest(points)
             return
-        self.first = finite[0] if self.first is None else self.first
-        self.last = finite[-1]
-        low, high = min(finite), max(finite)
-        self.minimum = low if self.minimum is None else min(self.minimum, low)
-        self.maximum = high if self.maximum is None else max(self.maximum, high)
+        for kept, column in zip(self._recent, points, strict=True):
+            kept.extend(column)
+        if len(self._recent[0]) > 2 * RECENT:
+            self._recent = _newest(self._recent)
+
+
+def _newest(columns: Sequence[Sequence[float]]) -> tuple[list[float], ...]:
+    return tuple(list(column[-RECENT:]) for column in columns)
 
 
 def is_evaluation(name: str) -> bool:
@@ -196,7 +230,7 @@ def debiased_average(values: Sequence[float], smoothing: float) -> list[float]:
 
 def _falls(steps: Sequence[float]) -> list[int]:
     """Positions at which the step is lower than the one before."""
-    if all(map(float.__le__, steps, steps[1:])):
+    if all(map(le, steps, islice(steps, 1, None))):
         return []
     return [i for i in range(1, len(steps)) if steps[i] < steps[i - 1]]
 

@@ -58,6 +58,29 @@ class SeriesStore:
             self._add_uniform(keys, list(group))
         self.count += len(records)
 
+    def add_columns(
+        self,
+        attempt: int,
+        columns: Mapping[str, Sequence[float]],
+        *,
+        steps: Sequence[float] | None,
+        epochs: Sequence[float],
+        times: Sequence[float],
+    ) -> None:
+        """Take in many points at once: numbers only, NaN for what is unknown.
+
+        Args:
+            steps: each at least as high as the one before; None where nobody told them.
+        """
+        count = len(epochs)
+        steps = array("d", [self._step]) * count if steps is None else steps
+        self._step = steps[-1]
+        place = Points(steps, epochs, times, ())
+        for name, values in columns.items():
+            if self._wanted(name):
+                self._add_values(name, attempt, place, values, rising=True)
+        self.count += count
+
     def view(self, name: str, **options: Any) -> SeriesView | None:
         """One curve for the screen; see :meth:`Series.view`."""
         found = self._series.get(name)
@@ -95,8 +118,12 @@ class SeriesStore:
 
     def _add_column(self, name: str, attempt: int, place: Points, raw: Sequence[Any]) -> None:
         values = numbers(raw)
-        if values is None:
-            return
+        if values is not None:
+            self._add_values(name, attempt, place, values)
+
+    def _add_values(
+        self, name: str, attempt: int, place: Points, values: Sequence[float], *, rising: bool = False
+    ) -> None:
         found = self._series.get(name)
         if found is None:
             if len(self._series) >= MOST_SERIES:
@@ -106,7 +133,7 @@ class SeriesStore:
         steps = place.steps
         if steps[-1] != steps[-1]:
             steps = self._substitute(name, place, found.count)
-        found.extend(attempt, Points(steps, place.epochs, place.times, values))
+        found.extend(attempt, Points(steps, place.epochs, place.times, values), rising=rising)
 
     def _substitute(self, name: str, place: Points, count: int) -> Sequence[float]:
         """An axis for points whose step nobody told."""

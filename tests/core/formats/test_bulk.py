@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable
@@ -10,8 +11,10 @@ from collections.abc import Callable
 import pytest
 
 from mpstui.core.formats import LogReader, ParsedLog
+from mpstui.core.formats.points import Point, Stretch
 
 LINES = 3000
+BLOCK_OF_FEW = 700
 
 
 def steps(i: int) -> str:
@@ -88,6 +91,37 @@ def test_bulk_gives_what_line_by_line_gives(kind: Callable[[int], str], chunk: i
     assert slow.summary().train_loss is not None
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("chunk", [BLOCK_OF_FEW, 40_000, 1_000_000])
+def test_columns_hold_the_points_of_line_by_line(kind: Callable[[int], str], chunk: int) -> None:
+    data = "".join(kind(i) + "\n" for i in range(LINES)).encode()
+    ordinary = [told for point in LogReader().feed(data) for told in _told(point)]
+    reader = LogReader()
+    found = [point for start in range(0, len(data), chunk) for point in reader.take(data[start : start + chunk])]
+    assert repr([told for point in found for told in _told(point)]) == repr(ordinary)
+    # Where every line of a log is a reading that goes on, most of them come as columns.
+    if chunk > BLOCK_OF_FEW and kind in (steps, epochs, dictionaries, thousands):
+        assert len(found) < LINES / 4
+
+
+def test_lines_before_one_that_spoils_a_shape_are_counted() -> None:
+    lines = [steps(i) for i in range(200)]
+    lines[40] = "[000000040@1763000000.123456] INFO step=40 loss=1-2 lr=3.00e-04 tok/s=41000 mem=11.2GB"
+    data = "\n".join([*lines, ""]).encode()
+    assert repr(_skim(data + data, 1 << 20)) == repr(_fed(data + data))
+    assert sum(len(_told(point)) for point in LogReader().take(data)) == len(LogReader().feed(data))
+
+
+@pytest.mark.parametrize("ending", ["\r\n", "\x1b[0m\n"])
+def test_line_ends_of_windows_and_colours_are_no_hindrance(ending: str) -> None:
+    data = "".join(("\x1b[32m" if "\x1b" in ending else "") + steps(i) + ending for i in range(LINES)).encode()
+    found = LogReader().take(data)
+    assert [told for point in found for told in _told(point)] == [
+        told for point in LogReader().feed(data) for told in _told(point)
+    ]
+    assert len(found) < LINES / 4
+
+
 def test_shuffled_shapes_are_read_right() -> None:
     source = random.Random(3)
     data = "".join(source.choice((steps, thousands, with_others))(i) + "\n" for i in range(LINES)).encode()
@@ -113,3 +147,30 @@ def _skim(data: bytes, chunk: int) -> ParsedLog:
         reader.skim(data[start : start + chunk])
     reader.close()
     return reader.summary()
+
+
+def _fed(data: bytes) -> ParsedLog:
+    reader = LogReader()
+    reader.feed(data)
+    reader.close()
+    return reader.summary()
+
+
+def _told(point: Point) -> list[tuple[object, ...]]:
+    """What a curve gets of a point: run, step, epoch, loss, rate, and the named values."""
+    newest = point.newest
+    if not isinstance(point, Stretch):
+        values = {**newest.metrics, **newest.eval_metrics}
+        epoch = math.nan if newest.epoch is None else float(newest.epoch)
+        return [(newest.run, newest.counters.run_step, epoch, newest.loss, newest.learning_rate, values)]
+    return [
+        (
+            newest.run,
+            None if point.steps is None else float(point.steps[i]),
+            float(point.epochs[i]),
+            loss,
+            None if point.rates is None else point.rates[i],
+            {name: column[i] for name, column in point.values.items()},
+        )
+        for i, loss in enumerate(point.losses)
+    ]
