@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _USAGE = """usage: python -P -m trainer TASK [options]
        python -P -m trainer evaluate CHECKPOINT [options]
        python -P -m trainer export CHECKPOINT FILE [options]
-       python -P -m trainer results DIR...
+       python -P -m trainer results DIR... [options]
        python -P -m trainer compare TASK --trace FILE [--against FILE] [options]
 
 tasks: {tasks}
@@ -86,11 +86,9 @@ def _dispatch(arguments: list[str], control: Control) -> int:
 
 
 def _results(arguments: list[str]) -> int:
-    from .results import table
+    from .results import main as results
 
-    if not arguments or arguments[0].startswith("-"):
-        raise UsageError("results needs run directories, or folders of them: python -m trainer results DIR...")
-    print(table([Path(argument) for argument in arguments]))
+    print(results(arguments, _parser("results", "what runs came to, and what those that differ have in common")))
     return 0
 
 

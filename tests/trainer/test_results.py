@@ -17,7 +17,13 @@ def test_a_training_is_summed_up_from_its_own_metrics(tmp_path: Path) -> None:
     run = tmp_path / "first"
     train("--limit", "32", "--epochs", "2", run_dir=run)
     found = read(RunDir(run))
-    assert (found.run, found.device, found.steps, found.metric) == ("first", "cpu", 4, "val_accuracy")
+    assert (found.run, found.device, found.steps, found.metric, found.finished) == (
+        "first",
+        "cpu",
+        4,
+        "val_accuracy",
+        True,
+    )
     assert found.best is not None
     assert found.best_step in {2, 4}
     assert table([tmp_path]) == table([run])
