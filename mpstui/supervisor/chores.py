@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 
 from ..wire.records import Spec
 from ..wire.rundir import RunDir
@@ -12,7 +11,6 @@ from .clock import Clock
 from .journal import Journal
 
 EVERY_SECONDS = 5.0
-LOW_DISK_BYTES = 1 << 30
 
 
 class Chores:
@@ -24,7 +22,6 @@ class Chores:
         self._clock = clock
         self._next = 0.0
         self._impossible = False
-        self._disk_was_low = False
 
     def do(self, journal: Journal, attempt: int) -> None:
         """Look, at most every five seconds."""
@@ -32,21 +29,8 @@ class Chores:
         if now < self._next:
             return
         self._next = now + EVERY_SECONDS
-        self._look_at_disk(journal)
         if not self._impossible:
             self._trim(journal, attempt)
-
-    def _look_at_disk(self, journal: Journal) -> None:
-        """A full disk ends a training at its next print: say so while there is time."""
-        try:
-            disk = os.statvfs(self._run.path)
-        except OSError:
-            return
-        free = disk.f_bavail * disk.f_frsize
-        if free < LOW_DISK_BYTES and not self._disk_was_low:
-            text = f"the disk is nearly full: {free >> 20} MiB left; a training that cannot write ends"
-            journal.event("note", text, free_bytes=free)
-        self._disk_was_low = free < LOW_DISK_BYTES
 
     def _trim(self, journal: Journal, attempt: int) -> None:
         try:

@@ -97,7 +97,7 @@ def _pause(boss: Supervision, request: Request) -> None:
         _reply(boss, request, ok=False, text="it is being stopped")
     else:
         boss.attempt.pause()
-        boss.journal.update(paused=True)
+        boss.journal.update(paused=True, held_for=None)
         _reply(boss, request, ok=True, text="paused; its memory stays taken")
 
 
@@ -106,7 +106,7 @@ def _continue(boss: Supervision, request: Request) -> None:
         _reply(boss, request, ok=False, text=ENDED)
         return
     boss.attempt.resume()
-    boss.journal.update(paused=False)
+    boss.journal.update(paused=False, held_for=None, message=None)
     _reply(boss, request, ok=True, text="continued")
 
 

@@ -31,7 +31,8 @@ def press(boss: Supervision, request: Request, *, force: bool, asked_before: flo
         return
     boss.wishes.append(request)
     leading = boss.asked_by() or request
-    boss.journal.update(phase="stopping", request=leading.id, action=leading.action, asker=leading.by, paused=False)
+    doing = {"request": leading.id, "action": leading.action, "asker": leading.by}
+    boss.journal.update(phase="stopping", paused=False, held_for=None, message=None, **doing)
     _watch_saving(boss, attempt)
     wall = boss.machine.clock.wall()
     waited = None if asked_before is None else min(max(wall - asked_before, 0.0), boss.spec.stop.grace_seconds)

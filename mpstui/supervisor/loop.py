@@ -13,6 +13,7 @@ from .attempt import Attempt
 from .chores import Chores
 from .journal import complain_of
 from .machine import Machine
+from .room import DiskWatch, keep_room
 from .state import Supervision
 
 TICK_SECONDS = 0.2
@@ -24,6 +25,7 @@ class Supervisor:
     def __init__(self, run: RunDir, spec: Spec, status: Status | None, machine: Machine) -> None:
         self.state = Supervision(run, spec, status, machine)
         self._chores = Chores(run, spec, machine.clock)
+        self._disk = DiskWatch(run.path, machine.clock)
         self._stall = StallWatch(run, spec, machine.clock)
         self._term = False
         self._last_failure = ""
@@ -54,6 +56,7 @@ class Supervisor:
             commands.handle(boss, request)
         if boss.attempt is not None:
             self._chores.do(boss.journal, boss.attempt.number)
+            keep_room(boss, boss.attempt, self._disk)
             self._look_for_stall(boss.attempt)
             ending.watch(boss, boss.attempt)
         self._answer()

@@ -7,6 +7,7 @@ from typing import Any
 from ..wire.records import ExitRecord
 from . import arrival, launches, macos
 from .launches import Plan, SpawnFailed
+from .room import wants_room
 from .spawn import CannotCompose, Command
 from .state import Supervision
 
@@ -16,9 +17,10 @@ def start_when_due(boss: Supervision) -> None:
     upcoming = boss.upcoming
     if upcoming is None or boss.now < upcoming.due:
         return
-    if _is_its_turn(boss, upcoming.plan) and _memory_is_back(boss, upcoming.plan):
+    plan = upcoming.plan
+    if _is_its_turn(boss, plan) and _memory_is_back(boss, plan) and _disk_has_room(boss, plan):
         boss.upcoming = None
-        start(boss, upcoming.plan)
+        start(boss, plan)
 
 
 def start(boss: Supervision, plan: Plan) -> None:
@@ -58,6 +60,7 @@ _BLANK: dict[str, Any] = {
     "tree": [],
     "survivors": [],
     "paused": False,
+    "held_for": None,
     "adopted": False,
     "request": None,
     "action": None,
@@ -98,10 +101,25 @@ def _is_its_turn(boss: Supervision, plan: Plan) -> bool:
         return True
     if turn.never:
         _give_up(boss, plan, turn.message)
-    elif boss.journal.status.waiting_for != turn.waiting_for or boss.journal.status.phase != "queued":
-        boss.journal.update(phase="queued", waiting_for=turn.waiting_for, message=turn.message, next_start=None)
-        boss.journal.event("phase", turn.message, attempt=plan.number)
+    else:
+        _wait_for(boss, plan, turn.waiting_for, turn.message, phase="queued", next_start=None)
     return False
+
+
+def _wait_for(boss: Supervision, plan: Plan, what: str | None, text: str, *, phase: str, **status: Any) -> None:
+    """Say once what is waited for."""
+    if (boss.journal.status.waiting_for, boss.journal.status.phase) != (what, phase):
+        boss.journal.update(phase=phase, waiting_for=what, message=text, **status)
+        boss.journal.event("phase", text, attempt=plan.number)
+
+
+def _disk_has_room(boss: Supervision, plan: Plan) -> bool:
+    """Whoever starts a run now was asked by the launcher; what starts hours later, by itself, has to look again."""
+    lacking = wants_room(boss) if plan.automatic or (plan.queued and boss.turnstile.needed) else None
+    if lacking:
+        # A supervisor that takes over must find the restart as due as it was.
+        _wait_for(boss, plan, "disk", lacking, phase="backing_off" if plan.automatic else "queued")
+    return lacking is None
 
 
 def _give_up(boss: Supervision, plan: Plan, text: str) -> None:

@@ -161,6 +161,8 @@ class Spec(Record):
     """Other files of the program: ``heartbeat``, ``metrics``, ``log``, ``pattern``."""
     pid_file: str | None = None
     max_log_bytes: int = 2 << 30
+    min_free_bytes: int = 0
+    """No attempt starts by itself, from a queue or after a crash, while less of the disk is free."""
     alerts: AlertRule | None = None
 
     _nested: ClassVar[Mapping[str, type[Record]]] = {
@@ -195,6 +197,8 @@ class Status(Record):
     tree: list[list[int]] = field(default_factory=list)
     """``[pid, start]`` of the trainer's descendants as last seen."""
     paused: bool = False
+    held_for: str | None = None
+    """What the supervisor paused it for by itself: ``disk``; None: a person did, or it is not paused."""
     request: str | None = None
     """Id of the request being carried out."""
     action: str | None = None
@@ -207,7 +211,7 @@ class Status(Record):
     next_start: float | None = None
     """Unix seconds at which the next attempt starts by itself; only while backing off."""
     waiting_for: str | None = None
-    """What a queued run waits for: ``runs``, ``group`` (it is paused) or ``slot``."""
+    """What a queued run waits for: ``runs``, ``group`` (it is paused), ``slot`` or ``disk``."""
     started: float | None = None
     """When the attempt's program was started, Unix seconds."""
     restarts: list[dict[str, Any]] = field(default_factory=list)

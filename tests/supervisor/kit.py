@@ -92,6 +92,11 @@ class Run:
     def wait_output(self, text: str, attempt: int = 1, seconds: float = 15.0) -> None:
         wait_for(lambda: text in self.output(attempt), f"{text!r} in the output: {self.log()}", seconds)
 
+    def look_twice(self) -> None:
+        """Let the supervisor look at everything once more, whole."""
+        for _ in range(2):
+            self.wait_ack(self.ask("dump_stacks"))
+
     def wait_unsupervised(self, seconds: float = 15.0) -> None:
         wait_for(lambda: not locks.is_held(self.dir.supervisor_lock), "the supervisor to leave", seconds)
 

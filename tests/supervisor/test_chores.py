@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -63,18 +62,6 @@ def test_where_nothing_can_be_cut_it_is_said_once(make_run: MakeRun, monkeypatch
     told = [event["text"] for event in run.events("note") if "output.log" in event["text"]]
     assert len(told) == 1
     assert "cannot free a part of a file" in told[0]
-
-
-def test_a_disk_that_fills_up_is_said_once(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    free = [10 << 30]
-    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_bavail=free[0], f_frsize=1))
-    run, now = make_run(""), [10.0]
-    chores, journal = chores_of(run, now)
-    for amount in (10 << 30, 5 << 20, 4 << 20):
-        now[0] += 5.0
-        free[0] = amount
-        chores.do(journal, 1)
-    assert [event["text"][:40] for event in run.events("note")] == ["the disk is nearly full: 5 MiB left; a t"]
 
 
 @pytest.mark.parametrize("arguments", [[], ["/no/such/folder"], ["a", "b"]])

@@ -20,7 +20,7 @@ from .choice import LaunchChoice
 from .launches import choice_json
 from .planning import LaunchPlan, plan
 from .recorded import RecordedRun, read_run
-from .requirements import require_device
+from .requirements import require_device, require_disk_space
 from .start import start_supervisor
 
 NUDGE_SECONDS = 1.0
@@ -87,6 +87,7 @@ class Actions:
         """
         action = "edit_restart" if choice else "restart"
         recorded = self._available(snapshot, action)
+        require_disk_space(self._home.runs, recorded.spec.min_free_bytes)
         options: dict[str, Any] = {"device": device, "from": _existing(source, recorded)}
         secrets: Mapping[str, str] = {}
         if choice:

@@ -59,6 +59,7 @@ def spec_json(plan: LaunchPlan, run: RunDir, now: float, home: Home | None = Non
         watch=dict(profile.watch),
         pid_file=profile.pid_file,
         max_log_bytes=profile.max_log_bytes,
+        min_free_bytes=profile.min_free_bytes,
         alerts=AlertRule(str(home.settings), str(home.screen_lock)) if home else None,
     )
     return {**spec.to_json(), "choice": choice_json(plan.choice)}

@@ -237,7 +237,8 @@ _PHASES: dict[str, Callable[[Witnesses, Status], Verdict]] = {
 
 def _running(seen: Witnesses) -> Verdict:
     if seen.trainer_lives or not seen.begun:
-        return Verdict(State.RUNNING, "its supervisor and its processes live" + _doubts(seen))
+        held = seen.status.message if seen.status and seen.status.held_for else None
+        return Verdict(State.RUNNING, (held or "its supervisor and its processes live") + _doubts(seen))
     return Verdict(State.RUNNING, "its processes have just ended, the exit record is being written")
 
 

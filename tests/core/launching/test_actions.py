@@ -118,6 +118,14 @@ def test_restart_options(bench: Bench, tmp_path: Path) -> None:
         bench.actions.restart(bench.snapshot(), device="mps")
 
 
+def test_a_restart_needs_the_room_a_launch_needs(bench: Bench) -> None:
+    spec = json.loads(bench.run.spec.read_text())
+    assert spec["min_free_bytes"] > 0
+    atomic.write_json(bench.run.spec, {**spec, "min_free_bytes": 1 << 60})
+    with pytest.raises(OperationError, match="free on the disk"):
+        bench.actions.restart(bench.snapshot(State.FAILED))
+
+
 def test_an_edited_restart_carries_its_template_and_can_be_edited_again(bench: Bench) -> None:
     before = edit_choice(bench.snapshot(), bench.home)
     assert (dict(before.sets), before.profile.args) == ({"lr": "2"}, {"lr": 1})

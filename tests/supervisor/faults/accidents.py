@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mpstui.core.runs.snapshot import State
 from mpstui.wire import atomic
-from mpstui.wire.processes import ProcessIdentity
+from mpstui.wire.processes import ProcessIdentity, system_process_table
 from mpstui.wire.records import CauseRule, StopRule
 
 from ..kit import alive, wait_for
@@ -252,6 +252,33 @@ def full_disk_stop(stage: Stage) -> None:
     stage.expect(State.STOPPED)
 
 
+def disk_runs_full(stage: Stage) -> None:
+    """The disk fills under a training: it is held, by a next supervisor too, and goes on when there is room again."""
+    free = stage.home / "free"
+    free.write_text(str(1 << 40))
+    stage.start_running("--free", str(free))
+    stage.run.look_twice()
+    trainer = stage.run.status.trainer_identity()
+    assert trainer is not None
+    free.write_text(str(1 << 20))
+    wait_for(lambda: stage.run.status.held_for == "disk" and _state(trainer) == "T", "the trainer to be held")
+    stage.expect(State.RUNNING)
+    stage.run.kill_supervisor()
+    stage.start("--free", str(free))
+    stage.run.wait_phase("running")
+    stage.expect_that(_state(trainer) == "T", "the next supervisor let it go on a full disk")
+    free.write_text(str(1 << 30))
+    wait_for(lambda: stage.run.status.held_for is None and _state(trainer) != "T", "the trainer to go on")
+    stage.finish_trainer()
+    stage.expect_exit(unknown=True)
+    stage.expect_that(len(stage.run.events("phase")) == 2, f"told {stage.run.events('phase')}")
+
+
+def _state(identity: ProcessIdentity) -> str:
+    found = system_process_table().find(identity.pid)
+    return found.state if found else ""
+
+
 def read_only_home(stage: Stage) -> None:
     """The home becomes read-only under a run: the trainer is not touched, its end is written when that is possible."""
     stage.start_running()
@@ -311,6 +338,7 @@ SCENES: Scenes = {
     half_written_requests: {"trainer": trainers.WAITS},
     half_written_spec: {"trainer": trainers.WAITS},
     chaos: {"trainer": trainers.SLOW_TO_STOP},
+    disk_runs_full: {"trainer": trainers.WAITS},
     noise: {"trainer": trainers.NOISE, "causes": OOM},
 }
 SMALL_DISK_SCENES: Scenes = {

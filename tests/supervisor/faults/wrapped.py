@@ -1,12 +1,13 @@
 """A supervisor that can be held at a point, broken on purpose, or given a wrong clock.
 
-``python -I -S wrapped.py RUN_DIR [--at POINT] [--sabotage NAME] [--clock-back SECONDS]``: the product's own code with
-one function replaced; nothing of this ships.
+``python -I -S wrapped.py RUN_DIR [--at POINT] [--sabotage NAME] [--clock-back SECONDS] [--free FILE]``: the product's
+own code with one function replaced; nothing of this ships.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import sys
 import time
@@ -24,6 +25,7 @@ from mpstui.supervisor import (
     launches,
     machine,
     main,
+    room,
     signals,
     spawn,
     state,
@@ -143,6 +145,16 @@ rules: dict[str, Callable[[], None]] = {
 }
 
 
+def take_free_space_from(path: Path) -> None:
+    """The disk has as much room as the file says."""
+
+    def free(folder: Path) -> int:
+        return int(path.read_text())
+
+    put(room, LOOK_SECONDS=0.05, free_bytes=free)
+    put(room.DiskWatch, __init__=functools.partialmethod(room.DiskWatch.__init__, read=free))
+
+
 def set_clock_back(seconds: float) -> None:
     """After two seconds of this supervisor the wall clock jumps back."""
     begun, real = time.monotonic(), machine.this_machine
@@ -159,6 +171,7 @@ if __name__ == "__main__":
     parser.add_argument("--at")
     parser.add_argument("--sabotage")
     parser.add_argument("--clock-back", type=float)
+    parser.add_argument("--free", type=Path)
     chosen = parser.parse_args()
     if chosen.at:
         hold_at(chosen.at, Path(chosen.run))
@@ -166,4 +179,6 @@ if __name__ == "__main__":
         sabotage(chosen.sabotage)
     if chosen.clock_back:
         set_clock_back(chosen.clock_back)
+    if chosen.free:
+        take_free_space_from(chosen.free)
     sys.exit(main.main([chosen.run]))
