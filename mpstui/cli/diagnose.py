@@ -27,18 +27,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..core.diagnosis import diagnose, findings_as_json
+    from ..core.diagnosis import diagnose, findings_as_json, last_exception
+    from ..core.diagnosis.present import unexplained
     from ..core.diagnosis.recurrence import with_recurrence
     from .session import print_json
 
     path = _target(args.target)
-    findings = diagnose(_evidence(args, path))
+    evidence = _evidence(args, path)
+    findings = diagnose(evidence)
     if path.is_dir():
         findings = with_recurrence(findings, path)
     if args.json:
         print_json({"findings": findings_as_json(findings)})
     else:
-        print(_card(findings))
+        print(_card(findings, unexplained(findings, last_exception(evidence.lines))))
     return 0
 
 
@@ -78,10 +80,9 @@ def _directory_of_run(name: str) -> Path:
         ) from error
 
 
-def _card(findings: tuple[Finding, ...]) -> str:
-    if not findings:
-        return "Nothing here explains an end: no known cause was found."
-    return "\n\n".join(_one(number, finding) for number, finding in enumerate(findings, 1))
+def _card(findings: tuple[Finding, ...], unexplained: str | None) -> str:
+    honest = [textwrap.fill(unexplained, width=CARD_WIDTH, break_on_hyphens=False)] if unexplained else []
+    return "\n\n".join([*honest, *(_one(number, finding) for number, finding in enumerate(findings, 1))])
 
 
 def _one(number: int, finding: Finding) -> str:

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     blocks = (
         [f"{snapshot.name}  ({snapshot.run})"],
         [f"{label:<{_LABEL}}{text}" for label, text in _facts(snapshot)],
-        _why(told["diagnosis"]["findings"]),
+        _why(snapshot, told["diagnosis"]["findings"]),
         _table(_metrics(snapshot)),
         _table(_checkpoints(snapshot, time.time())),
         _events(snapshot, time.time()),
@@ -107,15 +107,28 @@ def _progress(snapshot: RunSnapshot) -> str:
     return ", ".join(counted) or shown.UNKNOWN
 
 
-def _why(findings: Sequence[dict[str, object]]) -> Block:
-    """The most probable cause and what helps; `mpstui diagnose` has the rest."""
-    if not findings:
+def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> Block:
+    """The most probable cause and what helps, or the last exception; `mpstui diagnose` has the rest."""
+    from ..core.runs.report import EXPLAINED
+
+    if snapshot.state not in EXPLAINED:
         return []
-    first = findings[0]
-    remedy = first["remedy"]
+    first = findings[0] if findings else None
+    remedy = first["remedy"] if first else None
     helps = remedy.get("text") if isinstance(remedy, dict) else None
-    lines = [("why", first["title"]), ("", first["cause"]), ("helps", helps)]
+    told = (
+        [("why", first["title"]), ("", first["cause"]), ("helps", helps)] if first else [("why", _last_words(snapshot))]
+    )
+    lines = [*told, ("more", f"mpstui diagnose {snapshot.run}")]
     return [line for label, text in lines if text for line in _hanging(label, str(text))]
+
+
+def _last_words(snapshot: RunSnapshot) -> str | None:
+    from ..core.diagnosis import last_exception
+    from ..core.diagnosis.for_run import evidence_from_run_dir
+    from ..core.diagnosis.present import unexplained
+
+    return unexplained((), last_exception(evidence_from_run_dir(snapshot.dir).lines))
 
 
 def _hanging(label: str, text: str) -> Block:

@@ -120,3 +120,30 @@ def test_listing_runs_loads_no_rule(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+def test_an_unknown_end_shows_the_last_exception(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("step 1 loss 0.5\nTraceback (most recent call last):\n  File 'a.py', line 3\nKeyError: 'lr'\n")
+    assert main(["diagnose", str(log)]) == 0
+    assert capsys.readouterr().out == "No known cause was found. The last exception, on line 4: KeyError: 'lr'\n"
+    log.write_text("UserWarning: resource_tracker: There appear to be 1 leaked semaphore objects\n" + log.read_text())
+    assert main(["diagnose", str(log)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("No known cause was found. The last exception, on line 5: KeyError: 'lr'\n")
+    assert "[leaked_semaphore_only" in shown, "a symptom is listed, and does not hide the exception"
+
+
+def test_an_exception_that_was_survived_is_not_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("KeyError: 'lr'\n" + "".join(f"step {step} loss 0.5\n" for step in range(9)))
+    assert main(["diagnose", str(log)]) == 0
+    assert "KeyError" not in capsys.readouterr().out
+
+
+def test_what_two_ranks_say_is_evidence_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(f"{OOM}\n[rank0]: {OOM}\n[rank1]: {OOM}\n")
+    assert main(["diagnose", str(log), "--json"]) == 0
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert finding["evidence"] == [{"line": 1, "text": OOM}]

@@ -40,6 +40,7 @@ def test_a_failure_comes_with_its_reason_and_what_helps(tmp_path: Path) -> None:
     lines = ok("show", run).splitlines()
     assert "why       MPS ran out of memory" in lines
     assert any(line.startswith("helps     ") for line in lines)
+    assert f"more      mpstui diagnose {run}" in lines
     metric = next(place for place, line in enumerate(lines) if line.startswith("metric "))
     assert len({len(line) for line in lines[metric : metric + 2]}) == 1, "columns line up"
 
@@ -52,3 +53,11 @@ def test_columns_line_up_whatever_the_names(tmp_path: Path) -> None:
     table = lines[start : lines.index("", start)]
     assert len(table) == 3
     assert len({len(line) for line in table}) == 1
+
+
+def test_a_failure_without_a_known_cause_shows_its_last_exception(tmp_path: Path) -> None:
+    run = ended(tmp_path, "{}['lr']\n")
+    lines = ok("show", run).splitlines()
+    assert any(line.startswith("why       No known cause was found. The last exception") for line in lines)
+    assert f"more      mpstui diagnose {run}" in lines
+    assert not any(line.startswith("more ") for line in ok("show", ended(tmp_path, "print(1)\n")).splitlines())

@@ -7,6 +7,7 @@ rule and compiles no pattern: both happen on the first diagnosis.
 
 from __future__ import annotations
 
+from .course import last_exception
 from .engine import diagnose
 from .log_file import evidence_from_log
 from .model import Evidence, EvidenceLine, Finding, HeartbeatEvidence, Kind, LogLine, Rule
@@ -29,5 +30,6 @@ __all__ = [
     "diagnose",
     "evidence_from_log",
     "findings_as_json",
+    "last_exception",
     "supervisor_rules",
 ]

@@ -1,11 +1,12 @@
-"""The course of a log: where training went on, and where the last failure begins."""
+"""The course of a log: where training went on, where the last failure begins, and its last exception."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from .model import LogLine
+from .model import EvidenceLine, LogLine
+from .text import EVIDENCE_WIDTH
 
 SURVIVED_AFTER = 5  # lines of training after a message that show it was not the end
 CHAIN_REACH = 400  # lines that a chain of tracebacks may span
@@ -45,6 +46,15 @@ def course_of(lines: tuple[LogLine, ...]) -> Course:
         if _PROGRESS.search(line.text, 0, 2000) and not line.text.startswith(_SUMMARIES)
     )
     return Course(progress, _failure_start(lines))
+
+
+def last_exception(lines: tuple[LogLine, ...]) -> EvidenceLine | None:
+    """Return the last exception that a log names, unless training visibly went on after it; it explains nothing by
+    itself, and is all there is to say where no rule fits."""
+    index = max((index for index, line in enumerate(lines) if _EXCEPTION.match(line.text)), default=None)
+    if index is None or course_of(lines).went_on_after(index):
+        return None
+    return EvidenceLine(lines[index].number, lines[index].text[:EVIDENCE_WIDTH])
 
 
 def _failure_start(lines: tuple[LogLine, ...]) -> int | None:

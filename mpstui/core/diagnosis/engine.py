@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -25,6 +26,8 @@ WENT_ON = 0.25  # training continued: whatever this was, it ended nothing
 EXITED_WELL = 0.25  # exit code 0
 CLEAR_ENOUGH = 0.8  # a rule must be about as sure as the one it outranks
 LEFT = 0.7  # of the winner's confidence, for what it outranks
+
+_RANK = re.compile(r"^\[rank\d+\]: ?")  # torchrun's, in front of what every rank prints
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +149,17 @@ def _survival(rule: Rule, hits: list[_Hit], case: _Case) -> float:
 
 
 def _evidence_lines(hits: list[_Hit], text: SearchText) -> tuple[EvidenceLine, ...]:
-    """The first and the last place of each pattern, strong ones first, in the order of the log, no line twice."""
+    """The first and the last place of each pattern, strong ones first, in the order of the log; what is said twice (by
+    two ranks, or by the launcher once more) is shown where it was said first."""
     places: dict[int, int] = {}
     for hit in sorted(hits, key=lambda hit: hit.weak):
         for index, offset in (hit.first, hit.last):
             places.setdefault(index, offset)
-    chosen = sorted(list(places.items())[:MOST_EVIDENCE_LINES])
-    return tuple(EvidenceLine(text.lines[index].number, text.excerpt(index, offset)) for index, offset in chosen)
+    said: dict[str, EvidenceLine] = {}
+    for index, offset in sorted(list(places.items())[:MOST_EVIDENCE_LINES]):
+        shown = text.excerpt(index, offset)
+        said.setdefault(_RANK.sub("", shown), EvidenceLine(text.lines[index].number, shown))
+    return tuple(said.values())
 
 
 def _demote_outranked(found: dict[str, Finding]) -> None:

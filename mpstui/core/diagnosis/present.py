@@ -1,11 +1,11 @@
-"""Findings as the JSON of `mpstui diagnose --json`."""
+"""Findings as the JSON of `mpstui diagnose --json`, and what is said where there are none."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from .model import Finding
+from .model import EvidenceLine, Finding, Kind
 from .remedy import Remedy
 
 
@@ -23,6 +23,18 @@ def findings_as_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
         }
         for finding in findings
     ]
+
+
+def unexplained(findings: Sequence[Finding], exception: EvidenceLine | None) -> str | None:
+    """Return the sentence for an end that no rule explains; ``None`` where a cause or an ending was found.
+
+    ``exception`` is the last one of the log: no cause, and the next thing to read.
+    """
+    if any(finding.kind is not Kind.SYMPTOM for finding in findings):
+        return None
+    if exception is None:
+        return "Nothing here explains an end: no known cause was found."
+    return f"No known cause was found. The last exception, on line {exception.line}: {exception.text}"
 
 
 def remedy_as_json(remedy: Remedy) -> dict[str, Any]:
