@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from .distributed import Ranks
+from .errors import UsageError
 from .order import SampleOrder, mixed
 from .tasks import Batch, Task
 
@@ -35,7 +37,10 @@ class Feed:
             yield from ((self._task.batch(*key), size) for key, size in zip(keys, sizes, strict=True))
             return
         self._keys.current = list(keys)
-        yield from zip(self._loader, sizes, strict=True)
+        for made, size in zip(self._loader, sizes, strict=True):
+            if isinstance(made, _Refused):
+                raise UsageError(made.sentence)
+            yield made, size
 
     def _key(self, order: torch.Tensor, epoch: int, step: int) -> Key:
         share = self._ranks.share(self.order.step(order, step))
@@ -55,14 +60,24 @@ class _Keys(Sampler[Key]):
         return len(self.current)
 
 
-class _Made(Dataset[Batch]):
+@dataclass(frozen=True)
+class _Refused:
+    """What a worker says of data that cannot be used; raised there, torch would wrap it into a page of traceback."""
+
+    sentence: str
+
+
+class _Made(Dataset["Batch | _Refused"]):
     """A data set whose index is the key of a whole batch."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
 
-    def __getitem__(self, key: Key) -> Batch:
-        return self._task.batch(*key)
+    def __getitem__(self, key: Key) -> Batch | _Refused:
+        try:
+            return self._task.batch(*key)
+        except UsageError as error:
+            return _Refused(str(error))
 
 
 def _loader(task: Task, keys: _Keys, workers: int) -> DataLoader[Any]:

@@ -12,7 +12,9 @@ import pytest
 import torch
 
 from tests.trainer.building import train
+from trainer.__main__ import main
 from trainer.data import cifar, images
+from trainer.data.restricted_pickle import load_restricted
 from trainer.errors import UsageError
 
 
@@ -56,7 +58,7 @@ def test_a_pickle_that_names_code_is_refused_before_it_runs(tmp_path: Path, acti
             return action, (f"open({str(tmp_path / 'touched')!r}, 'w')",)
 
     with pytest.raises(pickle.UnpicklingError, match="not allowed in a data file"):
-        cifar.load_restricted(pickle.dumps({b"data": Hostile()}, protocol=2))
+        load_restricted(pickle.dumps({b"data": Hostile()}, protocol=2))
     assert not (tmp_path / "touched").exists()
 
 
@@ -150,3 +152,27 @@ def test_cut_out_zeroes_one_square_an_image_and_clips_it_at_the_edge() -> None:
     centres = torch.tensor([[0, 0], [16, 16], [31, 31]])
     cut = images.cut_out(torch.ones(3, 3, 32, 32), centres, 8)
     assert (cut == 0).sum(dim=(2, 3)).tolist() == [[16] * 3, [64] * 3, [25] * 3]
+
+
+def test_check_data_counts_the_images_and_names_every_bad_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "cifar-10-batches-py"
+    _write_cifar10(folder)
+    command = ["cifar", "--data", str(tmp_path), "--check-data"]
+    assert main(command) == 0
+    assert "training images: 20\n  validation images: 4\nthe data can be used" in capsys.readouterr().out
+    (folder / "data_batch_2").write_bytes(b"no pickle")
+    (folder / "test_batch").unlink()
+    assert main(command) == 2
+    told = capsys.readouterr().out
+    assert "training images: 16\n  validation images: 0\n" in told
+    assert f"problem: {folder / 'data_batch_2'} is not a cifar10 batch" in told
+    assert f"problem: {folder / 'test_batch'} is missing; unpack https://" in told
+    assert "2 problems found" in told
+    assert main(["cifar", "--data", str(tmp_path / "elsewhere"), "--check-data"]) == 2
+
+
+def test_check_data_of_generated_images_says_that_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cifar", "--limit", "50", "--check-data"]) == 0
+    assert "data: synthetic" in capsys.readouterr().out

@@ -186,12 +186,14 @@ def test_stage_2_draws_from_the_newest_checkpoint_of_stage_1(
         _train(*handed_over, run_dir=tmp_path)
 
 
+@pytest.mark.parametrize("workers", ["0", "1"])
 def test_a_bad_file_met_while_training_is_one_sentence_and_code_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], workers: str
 ) -> None:
     folder = write_folder(tmp_path / "plans")
     save(folder / "train" / "99.npy", {"edges": 1})
-    assert main(["gsdiff", *TINY, "--data", str(folder), "--out", str(tmp_path / "out")]) == 2
+    options = [*TINY, "--data", str(folder), "--out", str(tmp_path / "out"), "--workers", workers]
+    assert main(["gsdiff", *options]) == 2
     printed = capsys.readouterr().err.splitlines()
     assert len(printed) == 1
     assert "train/99.npy: the key corner_list_np_normalized_padding_withsemantics is missing; remove or" in printed[0]

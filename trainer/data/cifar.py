@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import torch
 
 from ..errors import UsageError
 from .images import ImageSet
+from .restricted_pickle import load_restricted
 
 FOLDERS = {"cifar10": "cifar-10-batches-py", "cifar100": "cifar-100-python"}
 ARCHIVES = {
@@ -26,26 +25,6 @@ _FILES = {
 _LABELS = {"cifar10": b"labels", "cifar100": b"fine_labels"}
 _CLASSES = {"cifar10": 10, "cifar100": 100}
 _PIXELS = 3 * 32 * 32
-_ALLOWED = {
-    # What a pickled numpy array needs, under the names of numpy 1 and 2; _codecs.encode carries bytes in protocol 2.
-    ("numpy.core.multiarray", "_reconstruct"),
-    ("numpy._core.multiarray", "_reconstruct"),
-    ("numpy.core.multiarray", "scalar"),
-    ("numpy._core.multiarray", "scalar"),
-    ("numpy", "ndarray"),
-    ("numpy", "dtype"),
-    ("_codecs", "encode"),
-}
-
-
-class RestrictedUnpickler(pickle.Unpickler):
-    """Builds containers, bytes, numbers and numpy arrays; every other name is refused before it is looked up."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """The class behind a name in the pickle, if it is one of the few that arrays need."""
-        if (module, name) not in _ALLOWED:
-            raise pickle.UnpicklingError(f"{module}.{name} is not allowed in a data file")
-        return super().find_class(module.replace("numpy.core", "numpy._core") if _numpy_2() else module, name)
 
 
 def read(data: Path, dataset: str) -> ImageSet:
@@ -62,20 +41,31 @@ def read(data: Path, dataset: str) -> ImageSet:
     return ImageSet(name, _CLASSES[dataset], train_images, train_labels, validation_images, validation_labels)
 
 
-def load_restricted(content: bytes) -> Any:
-    """Unpickle data that may come from anywhere.
+def inspected(data: Path, dataset: str) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Read every file: how many images each split has, and a sentence for each file that is missing or no batch.
 
     Raises:
-        pickle.UnpicklingError: it names anything but containers and arrays.
+        UsageError: none of the files is there.
     """
-    return RestrictedUnpickler(io.BytesIO(content), encoding="bytes").load()
+    folder = _folder(data, dataset, complete=False)
+    counts, problems = {}, []
+    for split, names in zip(("training", "validation"), _FILES[dataset], strict=True):
+        counts[f"{split} images"] = 0
+        for name in names:
+            try:
+                counts[f"{split} images"] += len(_read_file(folder / name, dataset)[1])
+            except UsageError as error:
+                problems.append(str(error))
+    return counts, tuple(problems)
 
 
-def _folder(data: Path, dataset: str) -> Path:
+def _folder(data: Path, dataset: str, *, complete: bool = True) -> Path:
+    """The folder that holds all of the files, or, if it need not be complete, any of them."""
+    enough = all if complete else any
     needed = [name for names in _FILES[dataset] for name in names]
     candidates = [data, data / FOLDERS[dataset]]
     for folder in candidates:
-        if all((folder / name).is_file() for name in needed):
+        if enough((folder / name).is_file() for name in needed):
             return folder
     raise UsageError(
         f"--data {data}: no {dataset} there (looked for {needed[0]} ... {needed[-1]} in it and in {FOLDERS[dataset]}/);"
@@ -94,6 +84,8 @@ def _read_file(path: Path, dataset: str) -> tuple[np.ndarray[Any, Any], np.ndarr
     try:
         record = load_restricted(path.read_bytes())
         return _checked(record, _LABELS[dataset], _CLASSES[dataset])
+    except FileNotFoundError as error:
+        raise UsageError(f"{path} is missing; unpack {ARCHIVES[dataset]} again") from error
     except Exception as error:  # a hostile or broken pickle can raise anything
         raise UsageError(f"{path} is not a {dataset} batch ({error}); unpack {ARCHIVES[dataset]} again") from error
 
@@ -107,7 +99,3 @@ def _checked(
     if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
         raise ValueError(f"labels run from {labels.min()} to {labels.max()}")
     return pixels, labels
-
-
-def _numpy_2() -> bool:
-    return int(np.__version__.partition(".")[0]) >= 2

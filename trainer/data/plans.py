@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UsageError
-from .cifar import load_restricted
+from .restricted_pickle import load_restricted
 
 CORNERS = 53
 """Slots of a plan; those without a corner are padding."""

@@ -13,6 +13,7 @@ from torch import nn
 
 from ..data import cifar, images
 from ..device import Device
+from ..inspection import Inspection
 from ..models.resnet import ResNet, WideResNet
 from ..optimizers import with_weight_decay_on_matrices
 from ..options import fraction, positive, whole
@@ -74,6 +75,15 @@ class Cifar:
         self.train_size = len(self._labels)
         self.data = f"{found.name}: {self.train_size:,} training, {len(self._validation[1]):,} validation images"
         self.signature: Mapping[str, Any] = {"model": args.model, "width": self._width, "classes": found.classes}
+
+    @staticmethod
+    def inspect(args: argparse.Namespace) -> Inspection:
+        """Count the images of each split and name the files that are missing or no batches."""
+        if args.data:
+            return Inspection(f"{args.data}, {args.dataset}", *cifar.inspected(args.data, args.dataset))
+        found = _read(args)
+        counts = {"training images": len(found.train_labels), "validation images": len(found.validation_labels)}
+        return Inspection(found.name, counts)
 
     def build_model(self) -> nn.Module:
         """The network that was asked for."""
