@@ -110,8 +110,9 @@ class Loop:
 
     def _should_stop(self) -> bool:
         limit = self._options.stop_after
-        wanted = self._job.control.stop_requested or (limit > 0 and self._progress.step >= limit)
-        return self._job.group.any(wanted)
+        if limit and self._progress.step >= limit:
+            return True
+        return self._job.group.any_lately(self._job.control.stop_requested)
 
     def _end_early(self) -> None:
         """Save and leave with everything told."""

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+CIFAR_IMAGES, SYNTHETIC_IMAGES = 50_000, 4_000
 BARE, SHARED = "bare loop", "mpstui's loop"
 
 
@@ -68,9 +69,9 @@ def contenders(args: argparse.Namespace) -> dict[str, Callable[[], float]]:
 def _common(args: argparse.Namespace) -> list[str]:
     chosen = ["--device", args.device, "--batch-size", str(args.batch_size), "--epochs", str(args.epochs)]
     chosen += ["--width", str(args.width)]
-    if args.data:
-        chosen += ["--data", str(args.data.resolve())]
-    return chosen + (["--limit", str(args.limit)] if args.limit else [])
+    chosen += ["--data", str(args.data.resolve())] if args.data else []
+    images = args.limit or (CIFAR_IMAGES if args.data else SYNTHETIC_IMAGES)
+    return [*chosen, "--limit", str(images - images % (args.batch_size * args.processes))]  # no smaller last step
 
 
 def _arguments() -> argparse.Namespace:
