@@ -13,6 +13,7 @@ from ..core.home import Home, resolve_home
 from ..wire import locks
 
 HELP = "the screen"
+SWITCH_SECONDS = 0.001
 COLOUR_CHOICES = ("auto", "16", "256", "truecolor")
 
 
@@ -78,6 +79,8 @@ def show_screen(
     from ..ui.terminal import Terminal
     from ..ui.theme import theme_for
 
+    # A thread that reads a long log gives way to keys and frames this often.
+    sys.setswitchinterval(SWITCH_SECONDS)
     terminal = Terminal()
     app = MpstuiApp(
         core_services(home, os.environ, Path.cwd(), time.time, watching),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from pathlib import Path
 
 _FLOOD_BYTES = 4096
 """Growth between two looks from which on a log is drawn four times a second, not at once."""
+
+_FLOOD_SECONDS = 1.0
+"""After its last big step a flood is held to be over."""
 
 
 class LogWatch:
@@ -17,12 +21,17 @@ class LogWatch:
         self._seen: tuple[int, int] | None = None
         self._next = 0.0
         self._quick, self._flood = (0.25, 1.0) if slow else (0.03, 0.25)
+        self._flooded = -math.inf
         self._drawn = threading.Event()
         self._drawn.set()
 
     def drawn(self) -> None:
         """What was told last is on the screen."""
         self._drawn.set()
+
+    def floods(self, now: float) -> bool:
+        """Whether the file has been growing fast until now."""
+        return now - self._flooded < _FLOOD_SECONDS
 
     def grew(self, path: Path | None, now: float) -> bool:
         """Whether there is something new to draw and it is time: a trickle at once, a flood four times a second."""
@@ -39,6 +48,8 @@ class LogWatch:
             return False
         grown = state[0] - self._seen[0] if self._seen else 0
         self._seen = state
+        if grown > _FLOOD_BYTES:
+            self._flooded = now
         self._next = now + (self._flood if grown > _FLOOD_BYTES else self._quick)
         self._drawn.clear()
         return True

@@ -21,6 +21,10 @@ class MonitorPort(Protocol):
         """All runs, newest first; the one in focus in full."""
         ...
 
+    def read_on(self, focus: str, seconds: float) -> int:
+        """Go on with the history of the run in focus, without a picture; the bytes that are still to be read."""
+        ...
+
 
 class ActionsPort(Protocol):
     """What can be asked of a run. Every method writes a request and returns it; the answer comes later."""

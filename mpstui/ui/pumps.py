@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from ..core.runs.snapshot import RunSnapshot
     from ..wire.records import Ack, Request
-    from .ports import SamplerPort
+    from .ports import LogbookPort, SamplerPort
     from .services import Services
 
 Post = Callable[["Message"], object]
@@ -40,8 +40,14 @@ Post = Callable[["Message"], object]
 _TICK_SECONDS = 0.025
 _READ_SECONDS = 0.1
 _READING_SHARE = 0.05
-"""Reading may take this share of one core at most; many runs are then read less often."""
-_SAMPLE_SECONDS, _SAMPLE_SECONDS_REMOTE, _SAMPLE_SECONDS_NO_PROCESS = 1.0, 2.0, 5.0
+"""Pictures may take this share of one core at most; many runs are then read less often."""
+_SLICE_SECONDS, _BREATH_SECONDS = 0.008, 0.001
+"""The history of the run in focus is read in slices as short as this; keys and frames come between them."""
+_TOLERATED_BYTES = 64 << 20
+"""A log that floods in is read at the pace of the pictures until so much of it is owed."""
+_SAMPLE_SECONDS, _SAMPLE_SECONDS_REMOTE, _HIDDEN_SECONDS = 1.0, 2.0, 5.0
+_NO_PROCESS_TIMES = 5
+"""The machine alone is read so many times less often."""
 _ANSWER_POLL_SECONDS = 0.1
 _ANSWER_PATIENCE_SECONDS = 120.0
 _RETRY_SECONDS = 1.0
@@ -99,6 +105,18 @@ class Focus(NamedTuple):
     """Whether the output may grow at any moment."""
 
 
+class Wanted(NamedTuple):
+    """A run whose machine is looked at, and whether the panel that shows it is in view."""
+
+    snapshot: RunSnapshot
+    in_view: bool
+
+    @property
+    def subject(self) -> tuple[str, int | None, bool]:
+        """What makes a new sample due at once when it changes."""
+        return self.snapshot.run, self.snapshot.pid, self.in_view
+
+
 class RunPump(_Pump):
     """Reads the runs ten times a second and posts a picture when it differs, at most at the drawing rate."""
 
@@ -115,6 +133,8 @@ class RunPump(_Pump):
         self._drawn = threading.Event()
         self._drawn.set()
         self._next_read = self._next_draw = 0.0
+        self._owed_bytes = 0
+        self._catching_up = False
 
     def look_at(self, focus: Focus) -> None:
         """Look at another run; the next picture has it in full, at once."""
@@ -142,11 +162,22 @@ class RunPump(_Pump):
             pending, self._pending = self._pending, None
             self._next_draw = now + self._draw_seconds
             self._post(SnapshotsReady(pending))
+        if self._catch_up(focus, now):
+            return _BREATH_SECONDS
         return _TICK_SECONDS if focus.output is not None and focus.live else _READ_SECONDS
+
+    def _catch_up(self, focus: Focus, now: float) -> bool:
+        """Read a slice of what the run in focus owes; True when there is more to be read at once."""
+        hurry = self._catching_up or self._owed_bytes > _TOLERATED_BYTES or not self._log.floods(now)
+        self._catching_up = focus.run is not None and self._owed_bytes > 0 and hurry
+        if self._catching_up and focus.run is not None:
+            self._owed_bytes = self._monitor.read_on(focus.run, _SLICE_SECONDS)
+        return self._catching_up
 
     def _read(self, focus: Focus) -> None:
         began = time.monotonic()
         fresh = self._monitor.refresh(focus.run)
+        self._owed_bytes = self._monitor.read_on(focus.run, 0.0) if focus.run is not None else 0
         took = time.monotonic() - began
         self._next_read = began + max(_READ_SECONDS, took / _READING_SHARE)
         if self._last is None or differ(self._last, fresh):
@@ -155,40 +186,80 @@ class RunPump(_Pump):
 
 
 class SystemPump(_Pump):
-    """Samples the machine while somebody looks at it."""
+    """Samples the machine while somebody looks at a run, less often while the panel that shows it is hidden."""
 
     name = "system"
 
     def __init__(self, services: Services, post: Post) -> None:
         super().__init__(post)
-        self._make = services.sampler
+        self._services = services
         self._sampler: SamplerPort | None = None
-        self._seconds = _SAMPLE_SECONDS_REMOTE if services.remote else _SAMPLE_SECONDS
-        self._wanted: tuple[str, int | None] | None = None
+        self._wanted: Wanted | None = None
         self._awake = threading.Event()
+        self._sampled: tuple[Wanted, float] | None = None
+        self._book: tuple[str, LogbookPort] | None = None
 
-    def want(self, run: str | None, pid: int | None = None) -> None:
+    def want(self, snapshot: RunSnapshot | None, *, in_view: bool = True) -> None:
         """Sample for this run from now on; None: nobody looks."""
-        self._wanted = (run, pid) if run is not None else None
-        (self._awake.set if run is not None else self._awake.clear)()
+        self._wanted = Wanted(snapshot, in_view) if snapshot is not None else None
+        (self._awake.set if snapshot is not None else self._awake.clear)()
+
+    def follow(self, snapshots: Sequence[RunSnapshot]) -> None:
+        """Newer pictures; that of the wanted run is kept, for what the trainer itself reports."""
+        wanted = self._wanted
+        newer = next((one for one in snapshots if wanted and one.run == wanted.snapshot.run), None)
+        if wanted is not None and newer is not None:
+            self._wanted = wanted._replace(snapshot=newer)
 
     def stop(self) -> None:
         """End, and what the sampler started too."""
         self._awake.set()
         super().stop()
-        if self._sampler is not None and not self._thread.is_alive():
-            self._sampler.close()
+        if not self._thread.is_alive():
+            self._close_book()
+            if self._sampler is not None:
+                self._sampler.close()
 
     def _work(self) -> float:
-        self._awake.wait()
         wanted = self._wanted
-        if wanted is None or self._stopped.is_set():
+        if wanted is None:
+            self._close_book()
+            self._awake.wait()
+            return 0.0
+        if self._sampled is not None and not self._due(wanted, *self._sampled):
             return _READ_SECONDS
-        self._sampler = self._sampler or self._make()
-        run, pid = wanted
-        sample = self._sampler.sample({run: (pid,)} if pid is not None else {})
-        self._post(SystemReady(sample.system, sample.trees.get(run), run))
-        return self._seconds if pid is not None else _SAMPLE_SECONDS_NO_PROCESS
+        self._sampled = wanted, time.monotonic()
+        self._sample(wanted.snapshot)
+        return _READ_SECONDS
+
+    def _due(self, wanted: Wanted, before: Wanted, sampled_at: float) -> bool:
+        if wanted.subject != before.subject:
+            return True
+        pause = (
+            (_SAMPLE_SECONDS_REMOTE if self._services.remote else _SAMPLE_SECONDS)
+            if wanted.in_view
+            else _HIDDEN_SECONDS
+        )
+        return time.monotonic() - sampled_at >= pause * (1 if wanted.snapshot.pid is not None else _NO_PROCESS_TIMES)
+
+    def _sample(self, snapshot: RunSnapshot) -> None:
+        self._sampler = self._sampler or self._services.sampler()
+        run = snapshot.run
+        sample = self._sampler.sample({run: (snapshot.pid,)} if snapshot.pid is not None else {})
+        tree = sample.trees.get(run)
+        outlook = self._open_book(snapshot).look(snapshot, sample.system, tree)
+        self._post(SystemReady(sample.system, tree, run, outlook))
+
+    def _open_book(self, snapshot: RunSnapshot) -> LogbookPort:
+        if self._book is None or self._book[0] != snapshot.run:
+            self._close_book()
+            self._book = snapshot.run, self._services.logbook(snapshot)
+        return self._book[1]
+
+    def _close_book(self) -> None:
+        if self._book is not None:
+            self._book[1].close()
+            self._book = None
 
 
 class _Awaited(NamedTuple):

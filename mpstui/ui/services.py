@@ -96,6 +96,10 @@ class LazyMonitor:
         self._revive()
         return self._made.refresh(focus)
 
+    def read_on(self, focus: str, seconds: float) -> int:
+        """See :class:`mpstui.core.runs.monitor.Monitor`."""
+        return self._made.read_on(focus, seconds) if self._made is not None else 0
+
     def _revive(self) -> None:
         """Give queued runs whose supervisor has died a new one, now and then."""
         now = self._clock()

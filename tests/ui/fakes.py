@@ -243,6 +243,11 @@ class FakeMonitor:
     snapshots: tuple[RunSnapshot, ...] = ()
     focus: str | None = None
     failure: Exception | None = None
+    owed_bytes: int = 0
+
+    def read_on(self, focus: str, seconds: float) -> int:
+        self.owed_bytes = max(0, self.owed_bytes - 1) if seconds else self.owed_bytes
+        return self.owed_bytes
 
     def refresh(self, focus: str | None = None) -> tuple[RunSnapshot, ...]:
         self.focus = focus

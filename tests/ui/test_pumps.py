@@ -109,6 +109,39 @@ def test_growth_of_the_log_in_focus_is_told(tmp_path: Path) -> None:
         pump.stop()
 
 
+def test_a_long_history_is_read_between_the_pictures() -> None:
+    world, inbox = fakes.world((fakes.running(),)), Inbox()
+    world.monitor.owed_bytes = 200
+    pump = RunPump(world.services, inbox.post)
+    pump.look_at(Focus("r"))
+    pump.start()
+    try:
+        until(lambda: world.monitor.owed_bytes == 0)  # two hundred slices: at one a picture that is twenty seconds
+    finally:
+        pump.stop()
+
+
+def test_a_flood_is_read_at_the_pace_of_the_pictures_until_much_is_owed(tmp_path: Path) -> None:
+    world, inbox = fakes.world((fakes.running(),)), Inbox()
+    log = tmp_path / "output.log"
+    log.write_text("one\n")
+    pump = RunPump(world.services, inbox.post)
+    pump.look_at(Focus("r", log))
+    pump.start()
+    try:
+        inbox.wait_for(LogGrew)
+        pump.log_drawn()
+        with log.open("a") as file:
+            file.write("flood\n" * 10_000)
+        inbox.wait_for(LogGrew, 2)
+        world.monitor.owed_bytes = 1000
+        time.sleep(0.3)
+        assert world.monitor.owed_bytes == 1000
+        until(lambda: world.monitor.owed_bytes == 0)  # nothing more came for a while
+    finally:
+        pump.stop()
+
+
 def test_trouble_is_told_once_and_reading_goes_on() -> None:
     world, inbox = fakes.world((fakes.running(),)), Inbox()
     world.monitor.failure = OSError("the disk is gone")
@@ -151,7 +184,7 @@ def test_the_machine_is_sampled_only_while_somebody_looks() -> None:
     try:
         time.sleep(0.2)
         assert not inbox.messages
-        pump.want("r", 42)
+        pump.want(fakes.running())
         ready = inbox.wait_for(SystemReady)
         assert isinstance(ready, SystemReady)
         assert ready.tree is not None

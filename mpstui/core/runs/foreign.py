@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ..formats.points import MetricPoint, Point, Stretch
 
 PREVIEW_POINTS = 200
+RUNNING_BEHIND_BYTES = 1 << 18
+"""A file that is being written is always a little ahead: up to this its curves pass for whole."""
 RUNS_PER_ATTEMPT = 1000
 """Numbers apart: one output may hold several runs one after the other."""
 
@@ -53,6 +55,11 @@ class ForeignPoints:
     def complete(self) -> bool:
         """Whether all of the file has been read."""
         return self._size == 0 or (self._reader is not None and self._reader.read_bytes >= self._size)
+
+    @property
+    def owed_bytes(self) -> int:
+        """How much of the file is still to be read."""
+        return max(0, self._size - (self._reader.read_bytes if self._reader is not None else 0))
 
     @property
     def source(self) -> str:
@@ -99,7 +106,7 @@ class ForeignPoints:
 
     def views(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, SeriesView]:
         """Curves by name; the one to chart is called ``loss``."""
-        return self._store.views(names, **options)
+        return self._store.views(names, complete=self.owed_bytes <= RUNNING_BEHIND_BYTES, **options)
 
     def _preview(self, reader: FileReader) -> None:
         points = reader.preview(self._size)

@@ -26,7 +26,8 @@ REFRESH_SECONDS = 0.05
 NO_TIME = Budget(0.0)
 SETTLED_SECONDS = 1.0
 """How often a run that has ended is looked at: somebody may restart it from elsewhere."""
-FOCUS_SECONDS = 0.05
+FOCUS_SECONDS = 0.02
+"""What one refresh may spend on the history of the run in focus; see :meth:`Monitor.read_on` for more."""
 SNAPSHOT_SECONDS = 30.0
 """A snapshot that was asked for by name is read to its end."""
 HELD_HISTORIES = 3
@@ -77,6 +78,22 @@ class Monitor:
         self._read_on([reader for _, reader in others], budget)
         readers = [*self._watched.values(), *(self._runs[name] for name in sorted(self._runs, reverse=True))]
         return self._placed([reader.snapshot for reader in readers if reader.snapshot is not None])
+
+    def read_on(self, focus: str, seconds: float) -> int:
+        """Go on with the history of the run in focus and make no picture: between two refreshes, as often as one likes.
+
+        Args:
+            seconds: 0 reads nothing.
+
+        Returns:
+            the bytes that are still to be read.
+        """
+        reader = self._reader(focus)
+        if reader is None:
+            return 0
+        if seconds > 0 and reader.owed_bytes:
+            reader.read_on(Budget(seconds))
+        return reader.owed_bytes
 
     def snapshot(self, run: str) -> RunSnapshot:
         """One run in full, its history read to the end.

@@ -54,6 +54,11 @@ class PointReader:
         return self._complete
 
     @property
+    def owed_bytes(self) -> int:
+        """How much of a history that is being read is still to come."""
+        return 0 if self._complete or self._history is None else max(0, self._history.size - self._history.offset)
+
+    @property
     def has_history(self) -> bool:
         """Whether the whole history is held, or being read."""
         return self._history is not None

@@ -66,6 +66,16 @@ class RunReader:
         self.snapshot = self._picture(seen, verdict, full)
         return self.snapshot
 
+    def read_on(self, budget: Budget) -> None:
+        """Go on with the history, without making a picture of it."""
+        if self._full:
+            self.sources.read_on(budget)
+
+    @property
+    def owed_bytes(self) -> int:
+        """How much of the history that a full picture shows is still to be read."""
+        return self.sources.owed_bytes if self._full else 0
+
     @property
     def settled(self) -> bool:
         """Whether it has ended for good, unless somebody starts it again."""

@@ -86,6 +86,20 @@ class Sources:
         if foreign is not None and foreign.look() and not budget.spent:
             self._read_foreign(foreign, budget)
 
+    def read_on(self, budget: Budget) -> None:
+        """Go on with the history alone, once a full :meth:`read` has begun it."""
+        if self.foreign is None:
+            self.points.read_history(budget)
+        elif self.foreign.look():
+            self._read_foreign(self.foreign, budget)
+
+    @property
+    def owed_bytes(self) -> int:
+        """How much of the history is still to be read."""
+        if self.foreign is None:
+            return self.points.owed_bytes
+        return self.foreign.owed_bytes + sum(one.owed_bytes for one in self._earlier)
+
     @property
     def complete(self) -> bool:
         """Whether the curves hold every point."""

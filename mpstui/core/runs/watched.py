@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..follow.budget import Budget
 from .beats import BeatFile
-from .foreign import ForeignPoints
+from .foreign import RUNNING_BEHIND_BYTES, ForeignPoints
 from .health import Signs, assess, duration
 from .numbers import combine
 from .pace import Pace
@@ -43,6 +43,16 @@ class WatchedReader:
         self.pace.feed(self._points.read(budget) if self._points and readable else (), None)
         self.snapshot = self._picture(full)
         return self.snapshot
+
+    def read_on(self, budget: Budget) -> None:
+        """Go on with the history, without making a picture of it."""
+        if self._points is not None and self._points.look():
+            self.pace.feed(self._points.read(budget), None)
+
+    @property
+    def owed_bytes(self) -> int:
+        """How much of its file is still to be read."""
+        return self._points.owed_bytes if self._points is not None else 0
 
     @property
     def settled(self) -> bool:
@@ -110,7 +120,7 @@ class WatchedReader:
             series=self._points.views(list(known) if known else None) if self._points else {},
             output=self._log,
             readers=self._readers(),
-            loading=self._points is not None and not self._points.complete,
+            loading=self._points is not None and self._points.owed_bytes > RUNNING_BEHIND_BYTES,
         )
 
     def _signs(self, steps_done: bool) -> Signs:

@@ -123,3 +123,38 @@ def test_heartbeats_of_other_programs(record: dict[str, object], field: str, val
 
 def test_a_json_that_counts_nothing_is_no_heartbeat() -> None:
     assert foreign_heartbeat({"hello": "world"}, 1.0, 1) is None
+
+
+def test_a_long_log_is_read_on_between_pictures_with_all_its_metrics(home: Home, clock: FakeClock) -> None:
+    log = home.state / "train.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    lines = [f"step={i} loss={9 / (1 + i % 777):.4f} lr=1.0e-03 grad_norm={i % 991 / 100:.2f}" for i in range(60_000)]
+    lines[40_000] = "step=40000 loss=77.5 lr=1.0e-03 grad_norm=88.25"
+    log.write_text("\n".join([*lines, ""]))
+    monitor = make_monitor(home, clock)
+    key = monitor.watch(log)
+    (first,) = monitor.refresh(key)
+    assert first.step == 59_999, "the newest numbers come first"
+    while monitor.read_on(key, 0.001):
+        pass
+    (whole,) = monitor.refresh(key)
+    assert not whole.loading
+    assert {name: (view.count, view.maximum, view.complete) for name, view in whole.series.items()} == {
+        "loss": (60_000, 77.5, True),
+        "lr": (60_000, 0.001, True),
+        "grad_norm": (60_000, 88.25, True),
+    }
+
+
+def test_a_history_that_is_still_being_read_says_so(home: Home, clock: FakeClock) -> None:
+    log = home.state / "train.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("".join(f"step={i} loss={9 / (1 + i):.4f}\n" for i in range(90_000)))
+    monitor = make_monitor(home, clock)
+    key = monitor.watch(log)
+    monitor.refresh(None)
+    owed = monitor.read_on(key, 0)
+    (picture,) = monitor.refresh(None)
+    assert owed > 1 << 18
+    assert picture.loading
+    assert not picture.series["loss"].complete
