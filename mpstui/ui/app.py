@@ -14,13 +14,14 @@ from . import messages
 from .alarms import Announcer
 from .bindings import Scope
 from .board import Board
-from .news import TOAST_SECONDS, Severity, news
+from .news import Severity, news
 from .pumps import Courier, RunPump, SystemPump, TerminalWatch
 from .screens.acting import ActingScreen
 from .screens.keys import bindings
 from .screens.runs import RunsScreen
 from .terminal import Terminal
 from .theme import ANSI_THEME, THEME
+from .toasts import Toasts
 
 if TYPE_CHECKING:
     from ..core.diagnosis.remedy import Remedy
@@ -51,6 +52,7 @@ class MpstuiApp(App[None]):
         self.services = services
         self.courier = Courier(services, self.post_message)
         self.board = Board(self.courier.explain)
+        self.toasts = Toasts(self)
         self._runs = RunPump(services, self.post_message)
         self._system = SystemPump(services, self.post_message)
         self._terminal = terminal
@@ -120,7 +122,10 @@ class MpstuiApp(App[None]):
         if isinstance(message, messages.RequestAnswered):
             self.board.note_answer(message)
             self.redraw()
-        self.say(*news(message))
+        text, severity = news(message)
+        about: str | None = getattr(message, "run", None)
+        shown = self.acting_screen
+        self.toasts.say(self.board.named(about, shown.acting_on if shown else None) + text, severity, about)
 
     @on(messages.Launched)
     def _show_launched(self, message: messages.Launched) -> None:
@@ -154,7 +159,7 @@ class MpstuiApp(App[None]):
 
     def say(self, text: str, severity: Severity = "information") -> None:
         """Tell the person something in passing."""
-        self.notify(text, severity=severity, timeout=TOAST_SECONDS[severity], markup=False)
+        self.toasts.say(text, severity)
 
     def open_run(self, run: str) -> None:
         """Show one run."""

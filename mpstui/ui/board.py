@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from .messages import DiagnosisReady, RequestAnswered
+from .rows import clean
 
 if TYPE_CHECKING:
     from ..core.diagnosis.model import Finding
@@ -40,6 +41,12 @@ class Board:
         """Keep what a cleared cache gave back."""
         if message.request.action == "clear_cache" and message.ack is not None and message.ack.ok:
             self.cleared[message.run] = message.ack
+
+    def named(self, run: str | None, in_view: RunSnapshot | None) -> str:
+        """``CIFAR-10: `` before what is said of a run that is not the one in view."""
+        if run is None or (in_view is not None and in_view.run == run):
+            return ""
+        return next((f"{clean(item.name, 40)}: " for item in self.snapshots or () if item.run == run), "")
 
     def neighbour(self, run: str, by: int) -> str | None:
         """The run ``by`` places further down the list."""

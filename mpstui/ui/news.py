@@ -12,7 +12,7 @@ from .messages import JobFailed, ProfileSaved, PumpFailed, RequestAnswered, Requ
 from .rows import clean
 
 Severity = Literal["information", "warning", "error"]
-TOAST_SECONDS = {"information": 5.0, "warning": 7.0, "error": 10.0}
+TOAST_SECONDS = {"information": 4.0, "warning": 6.0, "error": 9.0}
 _LONGEST = 300
 
 

@@ -44,7 +44,7 @@ class Driver:
     @property
     def toasts(self) -> list[str]:
         """What was said in passing and is still to be seen."""
-        return [note.message for note in self.app._notifications]
+        return [note.message.replace("\n", " ") for note in self.app._notifications]
 
     async def press(self, *keys: str) -> None:
         """Press keys one after another."""
@@ -72,7 +72,7 @@ class Driver:
 async def driving(world: World, size: tuple[int, int], opening: str | None, theme: str) -> AsyncIterator[Driver]:
     """The app with a first picture drawn."""
     app = MpstuiApp(world.services, opening=opening, theme=theme)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=size, notifications=True) as pilot:
         driver = Driver(app, pilot, world)
         await driver.until(lambda: app.board.snapshots is not None, "a first picture")
         await pilot.pause()

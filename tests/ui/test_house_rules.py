@@ -35,11 +35,11 @@ def test_threads_live_in_the_pumps_alone(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     if path.name != "pumps.py":
         assert not re.search(r"\bThread\(|run_worker|@work\b|create_task|to_thread", text)
-    assert text.count("notify(") == (1 if path.name == "app.py" else 0), "toasts go through say()"
+    assert text.count("notify(") == (1 if path.name == "toasts.py" else 0), "toasts go through say()"
 
 
 def test_toasts_know_no_markup() -> None:
-    assert "markup=False" in (UI / "app.py").read_text(encoding="utf-8")
+    assert "markup=False" in (UI / "toasts.py").read_text(encoding="utf-8")
 
 
 def test_the_app_stays_small() -> None:

@@ -52,12 +52,18 @@ class ActingScreen(Screen[None]):
         raise NotImplementedError
 
     @property
+    def place(self) -> str:
+        """The run that this screen is about, for what is said in passing."""
+        raise NotImplementedError
+
+    @property
     def focus_of_reading(self) -> Focus:
         """What the pumps should look at closely while this screen is in view."""
         raise NotImplementedError
 
     def on_screen_resume(self) -> None:
         """In view again: catch up."""
+        self.mpstui.toasts.arrive(self.place)
         self.mpstui.redraw()
         self.mpstui.look()
 

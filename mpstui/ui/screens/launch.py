@@ -46,6 +46,10 @@ class _LaunchingScreen(Screen[None]):
         """The program, by its own type."""
         return cast("MpstuiApp", cast(Any, self.app))
 
+    def on_screen_resume(self) -> None:
+        """What was said of runs does not concern a launch."""
+        self.mpstui.toasts.arrive(None)
+
     def action_back(self) -> None:
         """Leave."""
         self.app.pop_screen()

@@ -60,6 +60,11 @@ class RunScreen(ActingScreen):
         return self.snapshot
 
     @property
+    def place(self) -> str:
+        """This run."""
+        return self.run_id
+
+    @property
     def focus_of_reading(self) -> Focus:
         """This run and its output."""
         if self.snapshot is None:
@@ -73,7 +78,7 @@ class RunScreen(ActingScreen):
         found = next((item for item in snapshots if item.run == self.run_id), None)
         if found is None:
             if self.snapshot is not None:
-                self.mpstui.say(f"run {self.run_id} is no longer there", "warning")
+                self.mpstui.toasts.say(f"run {self.run_id} is no longer there", "warning", self.run_id)
                 self.action_back()
             return
         before, self.snapshot = self.snapshot, found

@@ -11,6 +11,7 @@ from textual.events import Resize
 
 from ..bindings import Scope, footer_keys
 from ..pumps import Focus
+from ..toasts import ANY_RUN
 from ..widgets.footer import KeyLine
 from ..widgets.peek import Peek
 from ..widgets.run_table import RunTable
@@ -51,6 +52,11 @@ class RunsScreen(ActingScreen):
         """The selected run."""
         table = self.table
         return table.snapshots[table.index] if table.index is not None else None
+
+    @property
+    def place(self) -> str:
+        """All runs."""
+        return ANY_RUN
 
     @property
     def focus_of_reading(self) -> Focus:

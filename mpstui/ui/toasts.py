@@ -1,0 +1,88 @@
+"""What is said in passing: few lines at the bottom, soon gone, and gone at once when the person goes elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .news import TOAST_SECONDS, Severity
+from .rows import wrap
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+_WIDEST = 100
+_FRAME_CELLS = 3
+"""The edge and the blanks beside the text."""
+_LEAST_LINES, _SCREEN_SHARE = 2, 7
+"""All toasts take at most this fraction of the window's lines: they may cover the end of a panel, nothing above."""
+ANY_RUN = "*"
+"""In place of a run: a screen that shows all of them."""
+
+
+class Note(NamedTuple):
+    """One thing that was said."""
+
+    text: str
+    severity: Severity
+    about: str | None
+    """The run it concerns; None: what was in view when it was said."""
+    until: float
+
+
+class Toasts:
+    """Says things and takes them back. Errors stay until they have been read: nothing else may keep them."""
+
+    def __init__(self, app: App[Any], clock: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._clock = clock
+        self._notes: list[Note] = []
+        self._place: str | None = ANY_RUN
+
+    def say(self, text: str, severity: Severity, about: str | None = None) -> None:
+        """Say something; what was said before of the same run is answered by it and goes."""
+        note = Note(text, severity, about, self._clock() + TOAST_SECONDS[severity])
+        kept = [one for one in self._lasting() if one.severity == "error" or about is None or one.about != about]
+        self._show(self._newest([*kept, note]))
+
+    def arrive(self, place: str | None) -> None:
+        """The person looks at a run, at all of them (``ANY_RUN``) or at none (None) now."""
+        if place != self._place:
+            self._place = place
+            self._show([one for one in self._lasting() if one.severity == "error" or _concerns(one, place)])
+
+    def _lasting(self) -> list[Note]:
+        return [one for one in self._notes if one.until > self._clock()]
+
+    def _newest(self, notes: list[Note]) -> list[Note]:
+        """As many of the newest as there is room for."""
+        room, first = self._room, len(notes)
+        while first > 0 and (room := room - len(self._lines(notes[first - 1].text))) >= 0:
+            first -= 1
+        return notes[first:]
+
+    def _show(self, notes: list[Note]) -> None:
+        gone = [one for one in self._notes if one not in notes]
+        if gone:
+            self._app.call_later(self._app.clear_notifications)  # behind those that are still on their way
+        for note in notes:
+            if gone or note not in self._notes:
+                self._app.notify(
+                    "\n".join(self._lines(note.text)),
+                    severity=note.severity,
+                    timeout=max(0.1, note.until - self._clock()),
+                    markup=False,
+                )
+        self._notes = notes
+
+    @property
+    def _room(self) -> int:
+        return max(_LEAST_LINES, self._app.size.height // _SCREEN_SHARE)
+
+    def _lines(self, text: str) -> list[str]:
+        return wrap(text, min(self._app.size.width, _WIDEST) - _FRAME_CELLS, self._room)
+
+
+def _concerns(note: Note, place: str | None) -> bool:
+    return place is not None and note.about is not None and place in (note.about, ANY_RUN)
