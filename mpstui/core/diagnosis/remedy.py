@@ -44,13 +44,15 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """A launch after a remedy: ``applied`` and ``skipped`` say in words what was changed and what could not be."""
+    """A launch after a remedy. ``applied`` and ``skipped`` say in words what was changed and what could not be;
+    ``unnamed`` are the roles that no argument is known to play."""
 
     arguments: Mapping[str, object]
     env: Mapping[str, str]
     device: str | None
     applied: tuple[str, ...]
     skipped: tuple[str, ...]
+    unnamed: tuple[str, ...]
 
 
 def apply_remedy(
@@ -59,32 +61,35 @@ def apply_remedy(
     """Return the launch that ``remedy`` asks for; nothing passed in is modified.
 
     ``roles`` maps a role to the name this program gives that argument (``{"batch_size": "train-batch"}``). A role the
-    profile does not map, or a value that is no number where one is scaled, is skipped with the reason.
+    profile does not map, or a value that is no number where one is scaled, is skipped with the reason. An argument that
+    is to go and was not given is no news.
     """
     new_arguments = dict(arguments)
     applied: list[str] = []
     skipped: list[str] = []
     for change in remedy.args:
-        done, sentence = _change(change, new_arguments, roles)
-        (applied if done else skipped).append(sentence)
+        name = roles.get(change.role)
+        if name is not None and (change.operation != "remove" or name in new_arguments):
+            done, sentence = _change(change, name, new_arguments)
+            (applied if done else skipped).append(sentence)
     new_env = _changed_env(remedy.env, env, applied)
     if remedy.device:
         applied.append(f"device {remedy.device}")
     return Changed(
-        arguments=new_arguments, env=new_env, device=remedy.device, applied=tuple(applied), skipped=tuple(skipped)
+        arguments=new_arguments,
+        env=new_env,
+        device=remedy.device,
+        applied=tuple(applied),
+        skipped=tuple(skipped),
+        unnamed=tuple(change.role for change in remedy.args if change.role not in roles),
     )
 
 
-def _change(change: ArgumentChange, arguments: dict[str, object], roles: Mapping[str, str]) -> tuple[bool, str]:
-    name = roles.get(change.role)
-    if name is None:
-        return False, f"this profile does not say which argument is the {change.role.replace('_', ' ')}"
+def _change(change: ArgumentChange, name: str, arguments: dict[str, object]) -> tuple[bool, str]:
     if change.operation == "set":
         arguments[name] = change.value
         return True, f"{name} = {change.value}"
     if change.operation == "remove":
-        if name not in arguments:
-            return False, f"{name} is not set"
         del arguments[name]
         return True, f"{name} removed"
     return _scale(change, name, arguments)

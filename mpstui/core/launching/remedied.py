@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..diagnosis.model import Finding, Kind
@@ -13,18 +13,26 @@ from .choice import LaunchChoice, launch_arguments
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedied:
-    """``applied`` and ``skipped`` are phrases; ``risk`` is what a person must accept before it is started."""
+    """``applied`` and ``skipped`` are phrases, ``unnamed`` the roles that the profile gives no argument for; ``risk``
+    is what a person must accept before it is started."""
 
     choice: LaunchChoice
     applied: tuple[str, ...]
     skipped: tuple[str, ...]
+    unnamed: tuple[str, ...]
     risk: str | None
 
     @property
     def sentence(self) -> str:
-        """What was changed and what could not be, in one line."""
-        applied = ", ".join(self.applied) or "nothing could be changed"
-        return f"remedy: {applied}" + (f" (not: {'; '.join(self.skipped)})" if self.skipped else "")
+        """What the remedy changed and what it could not, in plain sentences on one line."""
+        changed = ", ".join(self.applied)
+        told = [f"Changed by the remedy: {changed}." if changed else "The remedy changes nothing here."]
+        if self.skipped:
+            told.append(f"It cannot do more: {', '.join(self.skipped)}.")
+        if self.unnamed:
+            roles = _listed([role.replace("_", " ") for role in self.unnamed])
+            told.append(f"This profile does not say which argument sets {roles}; [roles] can.")
+        return " ".join(told)
 
 
 def finding_to_apply(findings: Iterable[Finding]) -> Finding | None:
@@ -55,7 +63,9 @@ def remedied(choice: LaunchChoice, remedy: Remedy, environ: Mapping[str, str]) -
         drop_args=tuple(sorted({*choice.drop_args, *gone} - set(sets))),
         drop_env=tuple(sorted({*choice.drop_env, *unset} - set(set_here))),
     )
-    return Remedied(choice=edited, applied=changed.applied, skipped=changed.skipped, risk=remedy.risk)
+    return Remedied(
+        choice=edited, applied=changed.applied, skipped=changed.skipped, unnamed=changed.unnamed, risk=remedy.risk
+    )
 
 
 def _environment(choice: LaunchChoice, environ: Mapping[str, str]) -> dict[str, str]:
@@ -63,6 +73,12 @@ def _environment(choice: LaunchChoice, environ: Mapping[str, str]) -> dict[str, 
     recipe = {one.name: one.value for one in RECIPES[choice.recipe or choice.profile.recipe].variables}
     layers = {**environ, **recipe, **choice.profile.env, **choice.env}
     return {name: value for name, value in layers.items() if name not in choice.drop_env}
+
+
+def _listed(words: Sequence[str]) -> str:
+    """``a``, ``a or b``, ``a, b or c``."""
+    *most, last = words
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def _text(value: object) -> str:

@@ -16,7 +16,7 @@ ArgumentValue = Scalar | tuple[Scalar, ...]
 DEFAULT_MAX_LOG_BYTES = 2 << 30
 DEFAULT_MIN_FREE_BYTES = 1 << 30
 ROLES = (
-    *("batch_size", "accumulate", "workers", "precision", "compile"),
+    *("batch_size", "accumulate", "workers", "precision", "fp16", "bf16", "compile"),
     *("persistent_workers", "prefetch_factor", "pin_memory", "devices", "processes", "strategy", "backend"),
 )
 """What an argument can mean to mpstui, so that a remedy or a recipe can change it by name."""

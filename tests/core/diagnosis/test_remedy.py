@@ -49,7 +49,13 @@ def test_what_cannot_be_scaled_is_skipped_with_the_reason(arguments: dict[str, o
 def test_an_unmapped_role_is_named() -> None:
     changed = apply_remedy(rule("mps_oom").remedy, {"bs": 4}, {}, {})
     assert changed.applied == ()
-    assert changed.skipped[0] == "this profile does not say which argument is the batch size"
+    assert changed.skipped == ()
+    assert changed.unnamed == ("batch_size", "gradient_accumulation")
+
+
+def test_an_argument_that_is_to_go_and_was_never_given_is_no_news() -> None:
+    changed = apply_remedy(rule("dl_spawn_guard").remedy, {"num_workers": 4}, ROLES, {})
+    assert (changed.applied, changed.skipped) == (("num_workers = 0",), ())
 
 
 def test_no_workers_also_drops_what_needs_workers() -> None:

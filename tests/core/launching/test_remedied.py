@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mpstui.core.diagnosis import ArgumentChange, Finding, Kind, Remedy
+from mpstui.core.diagnosis.rules import all_rules
 from mpstui.core.home import Home
 from mpstui.core.launching import LaunchChoice, edit_choice, plan, save_profile
 from mpstui.core.launching.launches import spec_json
 from mpstui.core.launching.remedied import finding_to_apply, remedied
 from mpstui.core.profiles import Profile, load_profile
+from mpstui.core.profiles.model import DIAGNOSIS_ROLES, ROLES
 from mpstui.core.runs.snapshot import RunSnapshot, State
 from mpstui.wire import atomic
 from mpstui.wire.rundir import create_run_dir
@@ -44,6 +46,8 @@ SMALLER = Remedy(
     env={HIGH: None, "TORCH_COMPILE_DISABLE": "1"},
 )
 
+SMALLER_BATCH = Remedy(text="halve", args=SMALLER.args[:2])
+
 
 def finding(remedy: Remedy, kind: Kind = Kind.CAUSE) -> Finding:
     return Finding(
@@ -62,8 +66,20 @@ def test_a_remedy_changes_the_command_and_the_environment(profile_of: Build) -> 
     assert variant.env["TORCH_COMPILE_DISABLE"] == "1"
     assert "batch 32 -> 16" in fixed.applied
     assert f"{HIGH} unset" in fixed.applied
-    assert any("workers" in text for text in fixed.skipped)
-    assert "batch 32 -> 16" in fixed.sentence
+    assert fixed.sentence == (
+        "Changed by the remedy: batch 32 -> 16, accumulate 1 -> 2, pin removed, "
+        "PYTORCH_MPS_HIGH_WATERMARK_RATIO unset, TORCH_COMPILE_DISABLE=1. "
+        "This profile does not say which argument sets workers; [roles] can."
+    )
+
+
+def test_a_remedy_that_can_change_nothing_says_why(profile_of: Build) -> None:
+    fixed = remedied(LaunchChoice(profile_of(TEXT), sets={"batch": "1", "accumulate": "none"}), SMALLER_BATCH, {})
+    assert fixed.applied == ()
+    assert fixed.sentence == (
+        "The remedy changes nothing here. "
+        "It cannot do more: batch is 1 already, accumulate has no whole number to scale."
+    )
 
 
 def test_a_second_crash_halves_again(profile_of: Build) -> None:
@@ -93,3 +109,8 @@ def test_the_first_finding_that_a_launcher_can_cure_is_taken() -> None:
     findings = (finding(told), finding(symptom, Kind.SYMPTOM), finding(cure))
     assert finding_to_apply(findings) is findings[2]
     assert finding_to_apply(findings[:2]) is None
+
+
+def test_every_role_that_a_remedy_changes_can_be_named_by_a_profile() -> None:
+    changed = {change.role for one in all_rules() for change in one.remedy.args}
+    assert changed <= {*ROLES, *DIAGNOSIS_ROLES.values()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model import Rule
-from ..remedy import ArgumentChange, Remedy
+from ..remedy import Remedy
 from .changes import SMALLER_BATCH
 
 RULES = (
@@ -14,7 +14,6 @@ RULES = (
         remedy=Remedy(
             text="Change its device argument to mps or cpu, or the `.cuda()` in the script; no environment "
             "variable can (CUDA_VISIBLE_DEVICES means nothing to a build without CUDA).",
-            args=(ArgumentChange("device", "set", "mps"),),
         ),
         restart_on_cpu_helps=False,
         sources=("zai-org/CodeGeeX2#183",),
