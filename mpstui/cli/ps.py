@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from .reviving import revive
 from .rows import Row, list_rows
 from .session import Session, one_line, print_json, say
 
@@ -25,7 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    rows, left_out = list_rows(Session().home, None if args.all else NEWEST)
+    session = Session()
+    revive(session)
+    rows, left_out = list_rows(session.home, None if args.all else NEWEST)
     if args.json:
         print_json([row.json for row in rows])
         return 0

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import OperationError, UsageError
-from .session import Session, print_json, say, warn
+from ..core.errors import UsageError
+from .reviving import revive
+from .session import Session, print_json, say
 
 if TYPE_CHECKING:
     from ..core.queueing import Group, Member
@@ -28,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     session = Session()
-    _revive(session)
+    revive(session)
     match args.words:
         case []:
             return _show_all(session, as_json=args.json)
@@ -43,20 +44,6 @@ def run(args: argparse.Namespace) -> int:
         case [group]:
             return _show(session, group, as_json=args.json)
     raise UsageError(f"mpstui queue does not know {args.words[0]!r}", _SEE_HELP)
-
-
-def _revive(session: Session) -> None:
-    """A run that cannot be helped is told of; everything else goes on."""
-    from ..core.launching.actions import Actions
-    from ..core.launching.revival import Reviver
-
-    try:
-        revived = Reviver(session.home, Actions(session.home, session.environ).supervise).revive()
-    except OperationError as error:
-        warn(error.sentence)
-        return
-    for name in revived:
-        warn(f"{name} had lost its supervisor while it waited, and has a new one")
 
 
 def _show_all(session: Session, *, as_json: bool) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..core.runs.find import find_run
+from .reviving import revive
 from .session import Session, print_json, say
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ def run(args: argparse.Namespace) -> int:
     from ..core.runs.monitor import Monitor
     from ..core.runs.report import as_json
 
-    home = Session().home
+    session = Session()
+    revive(session)
+    home = session.home
     snapshot = Monitor(home).snapshot(find_run(home, args.run).run)
     told = as_json(snapshot, full=True)
     if args.json:

@@ -6,6 +6,7 @@ import argparse
 
 from ..core.errors import OperationError
 from ..core.runs.snapshot import RunSnapshot, State
+from .reviving import Watchful
 from .session import OneRun, Session, say, wait_for
 
 HELP = "Wait until a run has ended. Exits with 0 only if it finished, else with 1."
@@ -17,8 +18,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    one = Session().run(args.run)
-    if not wait_for(lambda: has_ended(one.look()), args.timeout):
+    session = Session()
+    one, watchful = session.run(args.run), Watchful(session)
+
+    def is_over() -> bool:
+        watchful.revive()  # it may wait for another one that waits
+        snapshot = one.look()
+        return has_ended(snapshot) and not (snapshot.state is not State.FINISHED and watchful.revive(at_once=True))
+
+    if not wait_for(is_over, args.timeout):
         raise OperationError(f"{one.dir.run} has not ended within {args.timeout:g} s: it is {one.look().state}")
     return _report(one)
 

@@ -22,6 +22,7 @@ from .errors import OperationError, UsageError
 from .home import Home
 from .runs.find import run_dirs, run_name
 from .runs.snapshot import QueuePlace
+from .runs.waiting import is_waiting
 
 MOST_SLOTS = 256
 """Every waiting run asks for each slot once a second."""
@@ -216,14 +217,6 @@ def _entry(run: RunDir) -> _Entry | None:
     if spec is None or not (waits or supervised or locks.is_held(run.run_lock)):
         return None
     return _Entry(run, spec.name, spec.queue, status.waiting_for, waits, supervised)
-
-
-def is_waiting(run: RunDir, status: Status) -> bool:
-    """Whether a run waits for its turn: its supervisor says so, or said so before it died."""
-    if status.phase != "queued":
-        return False
-    numbers = run.attempt_numbers()
-    return locks.is_held(run.supervisor_lock) or not numbers or not run.attempt(numbers[-1]).exit.exists()
 
 
 def _waits(run: RunDir) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..wire.records import LaunchTemplate
-from ..wire.rundir import RunDir
+from ..wire.rundir import RUN_VARIABLES, RunDir
 
 AFTER_CHECKPOINT = "{after.checkpoint}"
 
@@ -131,10 +131,5 @@ def _fill(word: str, values: Mapping[str, str]) -> str:
 
 
 def _own_environment(run: RunDir, attempt: int) -> dict[str, str]:
-    return {
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONFAULTHANDLER": "1",
-        "MPSTUI_RUN_ID": run.run,
-        "MPSTUI_RUN_DIR": str(run.path),
-        "MPSTUI_ATTEMPT": str(attempt),
-    }
+    values = (run.run, str(run.path), str(attempt))
+    return {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1", **dict(zip(RUN_VARIABLES, values, strict=True))}

@@ -9,6 +9,8 @@ from pathlib import Path
 from .values import Value
 
 SCHEMA = 1
+RUN_VARIABLES = ("MPSTUI_RUN_ID", "MPSTUI_RUN_DIR", "MPSTUI_ATTEMPT")
+"""Tell a program, and everything it starts, which run it is part of."""
 _UNSAFE = re.compile(r"[^a-z0-9]+")
 _RANK_HEARTBEAT = re.compile(r"heartbeat\.rank(\d+)\.json")
 

@@ -22,6 +22,12 @@ def start(name: str, *words: str, until: Path | None = None) -> str:
     return ok("run", "--name", name, *words, "--", sys.executable, *program).strip()
 
 
+def kill_supervisor(run: str) -> None:
+    folder = RunDir(run_folder(run))
+    os.kill(json.loads(folder.status.read_text())["supervisor"][0], signal.SIGKILL)
+    wait_until(lambda: not locks.is_held(folder.supervisor_lock), what="the supervisor's end")
+
+
 def group(name: str = "mps") -> Any:
     return told("queue", name)
 
@@ -56,15 +62,60 @@ def test_a_queued_run_whose_supervisor_was_killed_is_revived_by_a_look(tmp_path:
     first = start("one", until=go)
     second = start("two", "--after", first)
     wait_for_state(second, "queued")
-    folder = RunDir(run_folder(second))
-    os.kill(json.loads(folder.status.read_text())["supervisor"][0], signal.SIGKILL)
-    wait_until(lambda: not locks.is_held(folder.supervisor_lock), what="the supervisor's end")
+    kill_supervisor(second)
     done = mpstui("queue", "--json")
     assert "has a new one" in done.stderr
     (loose,) = json.loads(done.stdout)
     assert (loose["group"], loose["waiting"][0]["after"], loose["waiting"][0]["supervised"]) == (None, ["one"], True)
     go.touch()
     ok("wait", second, "--timeout", "30")
+
+
+def test_every_command_that_looks_revives_what_waits(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    first = start("one", until=go)
+    second = start("two", "--after", first)
+    wait_for_state(second, "queued")
+    for words in (["ps"], ["show", first]):
+        kill_supervisor(second)
+        done = mpstui(*words)
+        assert (done.returncode, "has a new one" in done.stderr) == (0, True), (words, done.stderr)
+    kill_supervisor(second)
+    go.touch()
+    assert "finished" in ok("wait", second, "--timeout", "30")
+
+
+def test_a_restart_that_waits_in_a_queue_is_revived_too(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    first = start("one", "--queue", "mps")
+    ok("wait", first, "--timeout", "30")
+    second = start("two", "--queue", "mps", until=go)
+    wait_for_state(second, "running")
+    ok("restart", first, "--no-wait")
+    wait_for_state(first, "queued")
+    kill_supervisor(first)
+    assert "has a new one" in mpstui("ps").stderr
+    assert [item["run"] for item in group()["waiting"]] == [first]
+    go.touch()
+    wait_until(lambda: told("show", first)["attempt"] == 2, what="the second attempt")
+    ok("wait", first, "--timeout", "30")
+
+
+def test_a_run_started_by_a_run_is_not_part_of_it(tmp_path: Path) -> None:
+    launcher = tmp_path / "launcher.py"
+    launcher.write_text(
+        "import subprocess, sys, time\n"
+        "words = [sys.executable, '-m', 'mpstui', 'run', '--name', 'inner', '--', sys.executable, '-c', sys.argv[1]]\n"
+        "subprocess.run([*words, sys.argv[2]], check=True)\ntime.sleep(60)\n"
+    )
+    go = tmp_path / "go"
+    outer = ok("run", "--name", "outer", "--", sys.executable, str(launcher), WAITS, str(go)).strip()
+    wait_until(lambda: any(row["name"] == "inner" for row in told("ps")), what="the inner run")
+    (inner,) = [row["run"] for row in told("ps") if row["name"] == "inner"]
+    wait_for_state(inner, "running")
+    ok("kill", outer)
+    go.touch()
+    assert "finished" in ok("wait", inner, "--timeout", "30")
 
 
 def test_a_failed_dependency_is_named(tmp_path: Path) -> None:

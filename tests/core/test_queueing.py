@@ -14,9 +14,11 @@ from mpstui.core.launching.revival import Reviver
 from mpstui.core.queueing import find_group, list_groups, move_run, moved, set_paused, set_slots
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.snapshot import QueuePlace, State, ordinal
-from mpstui.wire import atomic, locks, queues
+from mpstui.core.runs.waiting import is_abandoned
+from mpstui.wire import atomic, locks, queues, requests
+from mpstui.wire.processes import boot_id
 from mpstui.wire.queues import QueueFiles
-from mpstui.wire.records import ExitRecord, LaunchTemplate, QueueRule, Spec, Status, Variant
+from mpstui.wire.records import Ack, ExitRecord, LaunchTemplate, QueueRule, Spec, Status, Variant
 from mpstui.wire.rundir import RunDir
 
 MOVER = """\
@@ -168,6 +170,29 @@ def test_only_a_waiting_run_without_supervisor_is_revived_and_once(home: Home) -
     assert reviver.revive() == ["a"]
 
 
+def test_a_restart_that_is_owed_is_revived_within_the_same_boot(home: Home) -> None:
+    now, then, refused = (queued(home, run, QueueRule()) for run in "abc")
+    for run in (now, then, refused):
+        run.attempt(1).path.mkdir(parents=True)
+        atomic.write_json(run.attempt(1).exit, ExitRecord(1, 2.0, code=1, cause="mps_oom").to_json())
+    crashed = Status("run", "backing_off", 1, 2.0, next_start=9.0, boot_id=boot_id())
+    atomic.write_json(now.status, crashed.to_json())
+    atomic.write_json(then.status, crashed.but(boot_id="another").to_json())
+    atomic.write_json(refused.status, crashed.but(phase="ended", next_start=None).to_json())
+    assert [run.run for run in (now, then, refused) if is_abandoned(run)] == ["a"]
+
+
+def test_a_run_that_waits_again_is_revived_while_its_restart_is_wished_for(home: Home) -> None:
+    run = queued(home, "a", QueueRule("mps"))
+    run.attempt(1).path.mkdir(parents=True)
+    atomic.write_json(run.attempt(1).exit, ExitRecord(1, 2.0, code=1).to_json())
+    assert not is_abandoned(run)
+    request = requests.submit(run, requests.new_request("restart", 1, 3.0))
+    assert is_abandoned(run)
+    requests.answer(run, Ack(request.id, False, "supervisor", 4.0, "taken back"))
+    assert not is_abandoned(run)
+
+
 def test_one_run_that_cannot_be_revived_does_not_stop_the_others(home: Home) -> None:
     for run in "ab":
         queued(home, run, QueueRule("mps"))
@@ -178,7 +203,7 @@ def test_one_run_that_cannot_be_revived_does_not_stop_the_others(home: Home) -> 
             raise PermissionError(13, "Permission denied")
         started.append(run.run)
 
-    with pytest.raises(OperationError, match="queued run b can get no supervisor: Permission denied"):
+    with pytest.raises(OperationError, match="waiting run b can get no supervisor: Permission denied"):
         Reviver(home, supervise).revive()
     assert started == ["a"]
 

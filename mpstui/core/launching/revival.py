@@ -1,18 +1,16 @@
-"""Queued runs whose supervisor has died get a new one: there is no daemon, so whoever looks does it."""
+"""Waiting runs whose supervisor has died get a new one: there is no daemon, so whoever looks does it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-from ...wire import locks, records
-from ...wire.jsontext import UnreadableRecord
-from ...wire.records import Status
+from ...wire import locks
 from ...wire.rundir import RunDir
 from ..errors import OperationError
 from ..home import Home
-from ..queueing import is_waiting
 from ..runs.find import run_dirs
+from ..runs.waiting import is_abandoned
 
 
 class Reviver:
@@ -50,19 +48,18 @@ class Reviver:
             written = run.status.stat().st_mtime_ns
             if self._done.get(run.path) == written:
                 return False
-            status = records.read(Status, run.status)
-        except (OSError, UnreadableRecord):
+        except OSError:
             return False
-        waits = status is not None and is_waiting(run, status)
-        if waits and locks.is_held(run.supervisor_lock):
+        if locks.is_held(run.supervisor_lock):
             return False
-        if waits:
+        abandoned = is_abandoned(run)
+        if abandoned:
             self._start(run)
         self._done[run.path] = written
-        return waits
+        return abandoned
 
     def _start(self, run: RunDir) -> None:
         try:
             self._supervise(run)
         except OSError as error:
-            raise OperationError(f"queued run {run.run} can get no supervisor: {error.strerror}") from error
+            raise OperationError(f"waiting run {run.run} can get no supervisor: {error.strerror}") from error

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...wire.rundir import RunDir
+from ...wire.rundir import RUN_VARIABLES, RunDir
 from ..errors import OperationError
 
 ALREADY_SUPERVISED = 100
@@ -24,6 +24,10 @@ def start_supervisor(run: RunDir, environ: Mapping[str, str], *, program: Path =
     Safe at any time and on any run: where one is there already, the second one leaves at once. The process forks once
     more, so that its parent is init and the one we wait for leaves no zombie.
 
+    Args:
+        environ: the caller's. What marks the caller itself as part of a run stays behind: a training may launch
+            another one, which must not be found, and ended, as one of its own processes.
+
     Raises:
         OperationError: it could not take the run; its own words are in ``supervisor.log``.
     """
@@ -32,7 +36,7 @@ def start_supervisor(run: RunDir, environ: Mapping[str, str], *, program: Path =
     try:
         child = subprocess.Popen(
             command,
-            env=dict(environ),
+            env={name: value for name, value in environ.items() if name not in RUN_VARIABLES},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=log,
