@@ -12,18 +12,29 @@ Usable = Callable[[Key], bool]
 
 
 def footer(keys: Sequence[Key], width: int, usable: Usable, labels: dict[str, str] | None = None) -> Row:
-    """As many keys as fit, the most important first; a key that cannot work now is dim."""
+    """As many keys as fit, the most important first. Those that cannot work now are dim, and give way to others."""
+    named = {key: (labels or {}).get(key.action, key.label) for key in keys}
+    ready = {key for key in keys if usable(key)}
+    fitting = _fitting(keys, named, width - 2)
+    if len(fitting) < len(keys):
+        fitting = _fitting([key for key in keys if key in ready], named, width - 2)
     parts: list[Span] = [Span(" ")]
-    room = width - 2
     for key in keys:
-        label = (labels or {}).get(key.action, key.label)
-        needed = width_of(key.shown) + 1 + width_of(label) + 2
-        if needed > room + 1:
-            continue
-        ready = usable(key)
-        parts += [Span(key.shown, "key" if ready else "faint"), Span(f" {label}  ", "dim" if ready else "faint")]
-        room -= needed
+        if key in fitting:
+            look = ("key", "dim") if key in ready else ("faint", "faint")
+            parts += [Span(key.shown, look[0]), Span(f" {named[key]}  ", look[1])]
     return row(*parts, base="raised")
+
+
+def _fitting(keys: Sequence[Key], named: dict[Key, str], room: int) -> set[Key]:
+    """Those of the keys, the first ones first, that find room."""
+    found = set()
+    for key in keys:
+        needed = width_of(key.shown) + 1 + width_of(named[key]) + 2
+        if needed <= room + 1:
+            found.add(key)
+            room -= needed
+    return found
 
 
 class KeyLine(LinePanel):

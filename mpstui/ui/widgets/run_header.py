@@ -48,7 +48,7 @@ def _facts(snapshot: RunSnapshot, width: int, now: float) -> Row:
         asked = ""
     else:
         asked = f"asked for {clean(snapshot.device_asked, 10)}" if snapshot.device_asked else ""
-    data = f"data {clean(snapshot.data, 40)}" if snapshot.data else ""
+    data = f"data {clean(snapshot.data, 60)}" if snapshot.data else ""
     recipe = f"recipe {clean(snapshot.recipe, 20)}" if snapshot.recipe else ""
     age, whole_age = _ages(snapshot, now)
     for fact in (attempt, asked, age, data, whole_age, recipe, clean(snapshot.run, 80)):

@@ -32,7 +32,7 @@ class RunTable(LinePanel):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
         self.snapshots: Sequence[RunSnapshot] = ()
-        self.loading = True
+        self.unread = True
         """No picture has come yet: nothing is known, not even that there is nothing."""
         self.selected: str | None = None
         self._top = 0
@@ -46,7 +46,7 @@ class RunTable(LinePanel):
 
     def show(self, snapshots: Sequence[RunSnapshot]) -> None:
         """New pictures. The selected run stays selected, and on its line unless the newest were in view."""
-        self.loading = False
+        self.unread = False
         before = self.index
         self.snapshots = snapshots
         counted = Counter(item.name for item in snapshots)
@@ -82,7 +82,7 @@ class RunTable(LinePanel):
     def rows(self, width: int, height: int) -> list[Row]:
         """The titles, then the runs around the selected one."""
         if not self.snapshots:
-            return [] if self.loading else empty_state(width, height)
+            return [] if self.unread else empty_state(width, height)
         from .run_rows import heading, run_row  # with the first picture: the first paint does not wait for it
 
         self._scroll_to_selection(height - 1)

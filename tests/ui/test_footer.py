@@ -1,0 +1,34 @@
+"""The footer: where there is no room for all keys, those that cannot work now give way first."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpstui.ui.bindings import Key, Scope, footer_keys
+from mpstui.ui.rows import width_of
+from mpstui.ui.widgets.footer import footer
+
+KEYS = footer_keys(Scope.RUN, Scope.ACTIONS, Scope.LOG, Scope.EVERYWHERE)
+
+
+def ended(key: Key) -> bool:
+    return key.needs not in ("stop", "kill", "pause", "clear_cache")
+
+
+def test_keys_that_work_take_the_place_of_those_that_do_not() -> None:
+    alive, over = footer(KEYS, 80, lambda key: True).text, footer(KEYS, 80, ended).text
+    assert "s stop" in alive
+    assert "s stop" not in over
+    assert "R edit" in over
+    assert "/ search" in over
+
+
+def test_the_order_never_changes() -> None:
+    shown = [footer(KEYS, 300, usable).text for usable in (ended, lambda key: True)]
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize("width", [20, 60, 80, 120])
+def test_it_keeps_to_its_line(width: int) -> None:
+    for usable in (ended, lambda key: False, lambda key: True):
+        assert width_of(footer(KEYS, width, usable).text.rstrip()) <= width
