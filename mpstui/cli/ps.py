@@ -15,6 +15,7 @@ from .session import Session, one_line, print_json, say
 HELP = "List runs, newest first: whatever is running, and the newest that have ended. --all lists every run there is."
 NEWEST = 50
 _HEAD = ("RUN", "NAME", "STATE", "DEVICE", "EPOCH", "STEP", "LOSS", "STARTED")
+_NAME_CELLS = 28
 _RIGHT = ("STEP", "LOSS", "STARTED")
 _GIVES_WAY = ("NAME", "DEVICE", "STEP", "STARTED", "EPOCH", "LOSS")
 """Columns that a terminal too narrow for all does without, the first one first; a file or a pipe gets them all."""
@@ -47,7 +48,7 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
     told = row.json
     return (
         told["run"],
-        one_line(told["name"])[:28],
+        _shortened(one_line(told["name"]), _NAME_CELLS),
         row.word,
         one_line(told["device"] or shown.UNKNOWN),
         _of(told["epoch"], told["epochs"]),
@@ -55,6 +56,13 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
         shown.number(told["loss"]) if row.loss_is_finite else "not finite",
         shown.moment_of_day(told["started"], now),
     )
+
+
+def _shortened(name: str, cells: int) -> str:
+    """A long name without its middle: what tells the runs of a sweep apart is at its end."""
+    if len(name) <= cells:
+        return name
+    return f"{name[: cells // 2 - 1]}…{name[-(cells // 2) :]}"
 
 
 def _of(done: float | None, total: float | None) -> str:

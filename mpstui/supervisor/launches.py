@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..wire import atomic, locks, records
 from ..wire.jsontext import UnreadableRecord
 from ..wire.processes import ProcessIdentity
-from ..wire.records import LaunchRecord, LaunchTemplate, Request, Spec, Status
+from ..wire.records import AFTER_CHECKPOINT, LaunchRecord, LaunchTemplate, Request, Spec, Status
 from ..wire.rundir import RunDir
 from ..wire.secrets import without_secrets
 from . import checkpoints, spawn
@@ -72,7 +72,7 @@ def prepare(run: RunDir, spec: Spec, status: Status, plan: Plan, machine: Machin
 def _handed_over(run: RunDir, spec: Spec, template: LaunchTemplate, machine: Machine) -> str | None:
     """``{after.checkpoint}``: the newest complete checkpoint of the first run this one waits for; empty without one."""
     words = [word for variant in template.variants.values() for word in (*variant.argv, *variant.env.values())]
-    if not any(spawn.AFTER_CHECKPOINT in word for word in words):
+    if not any(AFTER_CHECKPOINT in word for word in words):
         return None
     name = next((after["run"] for after in spec.queue.after if after.get("run")), None)
     if name is None:

@@ -9,10 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ..wire.records import LaunchTemplate
+from ..wire.records import AFTER_CHECKPOINT, LaunchTemplate
 from ..wire.rundir import RUN_VARIABLES, RunDir
-
-AFTER_CHECKPOINT = "{after.checkpoint}"
 
 
 class CannotCompose(Exception):

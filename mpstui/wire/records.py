@@ -121,6 +121,10 @@ class CauseRule(Record):
     codes: list[int] = field(default_factory=list)
 
 
+AFTER_CHECKPOINT = "{after.checkpoint}"
+"""In a command: the newest complete checkpoint of the first run of :attr:`QueueRule.after`; empty without one."""
+
+
 class QueueRule(Record):
     """What must be true before the first attempt starts."""
 

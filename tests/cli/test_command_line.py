@@ -32,6 +32,14 @@ def complaint(*words: str) -> tuple[str, str]:
     return sentence, hint
 
 
+def test_names_of_a_sweep_stay_apart_in_the_list(home: Home) -> None:
+    for seed in (1, 2):
+        RunBuilder(home, f"CIFAR-10 six optimizers optimizer=adamw seed={seed}")
+    told = ok("ps")
+    assert [f"seed={seed}" in told for seed in (1, 2)] == [True, True]
+    assert "CIFAR-10 six " in told
+
+
 def test_a_run_needs_no_command(home: Home) -> None:
     RunBuilder(home, "transformer")
     done = mpstui("transformer", "--no-mouse")

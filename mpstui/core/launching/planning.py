@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...wire.records import LaunchTemplate, QueueRule, Variant
+from ...wire.records import AFTER_CHECKPOINT, LaunchTemplate, QueueRule, Variant
 from ...wire.secrets import is_secret
 from ..errors import UsageError
 from ..machine import DEVICES, Machine
@@ -20,6 +20,8 @@ from .preflight import preflight_warnings
 from .requirements import require_device, require_modules, require_program, require_text
 from .shell_script import shell_script
 from .torchrun import wrapped
+
+_NO_RUN_BEFORE = f"{AFTER_CHECKPOINT} stays empty: `--after RUN` names the run, living or ended, whose checkpoint it is"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +202,8 @@ def _warnings(
 ) -> list[str]:
     profile = choice.profile
     found = [f"{line.name}={line.value}: {line.doubtful}" for line in environment.lines if line.doubtful]
+    if any(AFTER_CHECKPOINT in str(value) for value in arguments.values()) and not choice.queue.after:
+        found.append(_NO_RUN_BEFORE)
     for key in arguments:
         if is_secret(key.replace("-", "_").replace(".", "_")):
             found.append(f"the argument `{key}` is written into the run's record: put secrets in [env]")

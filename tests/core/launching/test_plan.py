@@ -15,6 +15,7 @@ from mpstui.core.errors import OperationError, UsageError
 from mpstui.core.launching import LaunchChoice, LaunchPlan, parse_sets, plan
 from mpstui.core.machine import Machine
 from mpstui.core.profiles import Profile, profile_of_command
+from mpstui.wire.records import QueueRule
 
 from .conftest import FakeInterpreter, linux, mac
 
@@ -230,6 +231,13 @@ def test_fast_sets_arguments_by_their_role(profile_of: Build) -> None:
     profile = profile_of(SCRIPT + '[roles]\nprecision = "dtype"\n[args]\ndtype = "fp32"\n')
     assert planned(profile, recipe="fast").argv[-2:] == ("--dtype", "bf16")
     assert planned(profile, recipe="fast", sets={"dtype": "fp16"}).argv[-2:] == ("--dtype", "fp16")
+
+
+def test_a_checkpoint_of_no_run_is_warned_of(profile_of: Build) -> None:
+    profile = profile_of(SCRIPT + '[args]\ninit = "{after.checkpoint}"\n')
+    assert any("stays empty" in text for text in planned(profile).warnings)
+    after = QueueRule(after=[{"run": "20261121-1", "when": "ok"}])
+    assert not any("stays empty" in text for text in planned(profile, queue=after).warnings)
 
 
 def test_secrets_are_in_no_part_that_is_shown_or_written(profile_of: Build) -> None:
