@@ -8,9 +8,12 @@ compares the screens painted by both.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from rich.color import ColorSystem
 from rich.console import Console
-from rich.control import Control
 from textual._compositor import ChopsUpdate, Compositor
+from textual.strip import Strip
 
 
 class ExactUpdate(ChopsUpdate):
@@ -23,9 +26,26 @@ class ExactUpdate(ChopsUpdate):
             for end, (x, strip) in zip(self.chop_ends[y], self.chops[y].items(), strict=False):
                 start, stop = max(x, left), min(end, right)
                 if strip is not None and start < stop:
-                    sequences.append(Control.move_to(start, y).segment.text)
-                    sequences.append(strip.crop(start - x, stop - x).render(console))
+                    sequences.append(f"\x1b[{y + 1};{start + 1}H")
+                    sequences += _between(strip, start - x, stop - x, console)
         return "".join(sequences)
+
+
+def _between(strip: Strip, start: int, stop: int, console: Console) -> Iterator[str]:
+    """The bytes of cells ``start`` to ``stop``. A cropped strip would do, and makes six caches for one use."""
+    colours = console._color_system or ColorSystem.TRUECOLOR
+    position = 0
+    for segment in strip:
+        begin, position = position, position + segment.cell_length
+        if position <= start:
+            continue
+        if begin >= stop:
+            return
+        if begin < start or position > stop:
+            _, segment = segment.split_cells(max(0, start - begin))
+            segment, _ = segment.split_cells(min(position, stop) - max(begin, start))
+        style = segment.style
+        yield segment.text if style is None else strip.render_style(style, segment.text, color_system=colours)
 
 
 class ExactCompositor(Compositor):

@@ -10,6 +10,7 @@ from .foreign import RUNNING_BEHIND_BYTES, ForeignPoints
 from .health import Signs, assess, duration
 from .numbers import combine
 from .pace import Pace
+from .run_reader import FULL_COLUMNS
 from .snapshot import RunSnapshot, State
 from .witness import Machine
 
@@ -117,7 +118,7 @@ class WatchedReader:
             checkpoint=numbers.checkpoint,
             beat=beat,
             updated=updated,
-            series=self._points.views(list(known) if known else None) if self._points else {},
+            series=self._points.views(list(known) if known else None, most=FULL_COLUMNS) if self._points else {},
             output=self._log,
             readers=self._readers(),
             loading=self._points is not None and self._points.owed_bytes > RUNNING_BEHIND_BYTES,

@@ -6,62 +6,58 @@ of one and hide the thin one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from ..rows import Span
 from .sparkline import BLOCKS
 
 _BRAILLE = 0x2800
 _BITS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
+_BLANK = Span(" ")
+_STROKES = tuple(tuple(tuple(sum(side[top : bottom + 1]) for bottom in range(4)) for top in range(4)) for side in _BITS)
+"""The bits of a vertical stroke within one cell, by side, first and last dot."""
 
 
-@dataclass(slots=True)
-class _Cell:
-    layer: str
-    bits: int
-
-
-@dataclass(slots=True)
 class Canvas:
     """Dots by pixel, ``(0, 0)`` at the top left."""
 
-    columns: int
-    lines: int
-    blocks: bool = False
-    _cells: dict[tuple[int, int], _Cell] = field(default_factory=dict)
+    __slots__ = ("_bits", "_layers", "blocks", "columns", "height", "lines", "width")
 
-    @property
-    def width(self) -> int:
+    def __init__(self, columns: int, lines: int, blocks: bool = False) -> None:
+        self.columns = columns
+        self.lines = lines
+        self.blocks = blocks
+        self.width = columns if blocks else columns * 2
         """Pixels across."""
-        return self.columns if self.blocks else self.columns * 2
-
-    @property
-    def height(self) -> int:
+        self.height = lines * (8 if blocks else 4)
         """Pixels down."""
-        return self.lines * (8 if self.blocks else 4)
+        self._bits = [0] * (columns * lines)
+        self._layers: list[str | None] = [None] * (columns * lines)
 
     def dot(self, x: int, y: int, layer: str) -> None:
         """One dot; outside the canvas nothing happens."""
-        if not (0 <= x < self.width and 0 <= y < self.height):
-            return
-        if self.blocks:
-            self._cells[x, y // 8] = _Cell(layer, 7 - y % 8)
-            return
-        bit = _BITS[x & 1][y & 3]
-        key = x >> 1, y >> 2
-        cell = self._cells.get(key)
-        if cell is None or cell.layer != layer:
-            self._cells[key] = _Cell(layer, bit)
-        else:
-            cell.bits |= bit
+        self.column(x, y, y, layer)
 
     def column(self, x: int, top: int, bottom: int, layer: str) -> None:
         """A vertical stroke, both ends included. With blocks only its middle: a cell shows one level."""
         if self.blocks:
-            self.dot(x, (top + bottom) // 2, layer)
+            self._level(x, (top + bottom) // 2, layer)
             return
-        for y in range(max(0, min(top, bottom)), min(self.height - 1, max(top, bottom)) + 1):
-            self.dot(x, y, layer)
+        if top > bottom:
+            top, bottom = bottom, top
+        top, bottom = max(0, top), min(self.height - 1, bottom)
+        if top > bottom or not 0 <= x < self.width:
+            return
+        strokes, first, last = _STROKES[x & 1], top >> 2, bottom >> 2
+        bits, layers = self._bits, self._layers
+        for line in range(first, last + 1):
+            stroke = strokes[top & 3 if line == first else 0][bottom & 3 if line == last else 3]
+            at = line * self.columns + (x >> 1)
+            bits[at] = bits[at] | stroke if layers[at] == layer else stroke
+            layers[at] = layer
+
+    def _level(self, x: int, y: int, layer: str) -> None:
+        if 0 <= x < self.width and 0 <= y < self.height:
+            at = y // 8 * self.columns + x
+            self._bits[at], self._layers[at] = 7 - y % 8, layer
 
     def line(self, x0: int, y0: int, x1: int, y1: int, layer: str) -> None:
         """A line from one dot to another (the whole way for every column, so that steep ones stay closed)."""
@@ -77,14 +73,19 @@ class Canvas:
     def spans(self, line: int, under: dict[int, Span] | None = None) -> list[Span]:
         """One line of cells; where nothing is drawn, ``under`` may hold a single cell of something else."""
         spans: list[Span] = []
+        text, role = "", ""
+        start = line * self.columns
         for column in range(self.columns):
-            cell = self._cells.get((column, line))
-            span = Span(self._character(cell), cell.layer) if cell else (under or {}).get(column, Span(" "))
-            if spans and spans[-1].role == span.role:
-                spans[-1] = Span(spans[-1].text + span.text, span.role)
+            layer = self._layers[start + column]
+            if layer is not None:
+                character = self._character(self._bits[start + column])
             else:
-                spans.append(span)
-        return spans
+                character, layer = (under or {}).get(column, _BLANK)
+            if layer != role:
+                spans += [Span(text, role)] if text else []
+                text, role = "", layer
+            text += character
+        return [*spans, Span(text, role)] if text else spans
 
-    def _character(self, cell: _Cell) -> str:
-        return BLOCKS[cell.bits] if self.blocks else chr(_BRAILLE | cell.bits)
+    def _character(self, bits: int) -> str:
+        return BLOCKS[bits] if self.blocks else chr(_BRAILLE | bits)
