@@ -14,6 +14,7 @@ from mpstui.ui.services import core_services
 from mpstui.ui.theme import OWN_THEME
 from mpstui.wire.rundir import RunDir
 from tests.end_to_end.conftest import STANDIN, CommandLine
+from tests.end_to_end.pressing import second_attempt
 from tests.ui import fakes
 from tests.ui.driving import Driver
 from tests.waiting import wait_until
@@ -129,7 +130,7 @@ def test_the_remedy_is_one_key_away(mpstui: CommandLine) -> None:
             await driver.press("f")
             await driver.sees("batch-size 32 -> 16")
             await driver.press("ctrl+s")
-            await driver.until(lambda: RunDir(home.runs / run).attempt_numbers() == [1, 2], "a second attempt")
+            await second_attempt(driver, RunDir(home.runs / run))
 
     asyncio.run(press())
     # The stand-in counts the steps of each process, so that this attempt fails as well, seven steps further on.

@@ -11,6 +11,7 @@ what goes wrong, and when:
     hang@N       backward never returns
     nan@N        layers give NaN from step N on
     kill@N       SIGKILL
+    wrong@K      the K-th layer of every pass gives its result with channels shifted by one, and nobody is told
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ class Fault:
         self.device_was_used = False
         """Only a program that uses the device can be struck by it: a flip to the CPU escapes."""
         self._spent = False
+        self._layers = 0
 
     def before_backward(self) -> None:
         """Strike if it is time; ``steps`` counts finished ones."""
@@ -89,6 +91,9 @@ class Fault:
         """A layer's result, spoiled if it is time; validation is left alone."""
         if not (torch.is_grad_enabled() and self.device_was_used):
             return result
+        self._layers += 1
+        if self.kind == "wrong" and self._layers == self.at:
+            return result.roll(1, dims=1)
         if self.kind == "oom-above" and len(inputs[0]) > self.at:
             self._oom()
         return result * float("nan") if self.kind == "nan" and self.steps + 1 >= self.at else result
@@ -96,6 +101,7 @@ class Fault:
     def count_step(self, *_: Any) -> None:
         """One optimizer step is done."""
         self.steps += 1
+        self._layers = 0
 
     def _oom(self) -> None:
         raise RuntimeError(OUT_OF_MEMORY)
