@@ -25,11 +25,13 @@ from .optimizers import set_learning_rate
 from .options import positive, positive_number
 from .progress import Progress
 from .run import assembled, resume
-from .trace import Entry, OperationTrace, Sample, differences, matched
+from .trace import OUTSIDE, Entry, OperationTrace, Sample, differences, matched
 
 DEFAULT_STEPS = 20
 DEFAULT_TOLERANCE = 1e-3
 _MOST_NAMED = 8
+_GRADIENT_ALLOWANCE = 10.0
+"""Gradients sum over samples and places, often near zero: rounding shows there first."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,6 +98,7 @@ def _write_differences(job: Job, args: argparse.Namespace, muted: int) -> None:
     walk = _Walk(job, record=True).go(len(theirs))
     entries = [Entry(layer, name, turn, Sample(**plain)) for layer, name, turn, plain in reference["entries"]]
     operations = list(matched(walk.entries, entries))
+    gradients = differences(walk.gradients, _samples(reference["gradients"]))
     parted = [(entry, apart) for entry, apart in operations if not apart <= args.tolerance]
     result = {
         "device": {"type": job.device.type, "name": job.device.name},
@@ -106,12 +109,13 @@ def _write_differences(job: Job, args: argparse.Namespace, muted: int) -> None:
         "losses": [_loss(first + at, *pair) for at, pair in enumerate(zip(walk.losses, theirs, strict=True))],
         "operations": {
             "compared": len(operations),
-            "unmatched": len(walk.entries) + len(entries) - 2 * len(operations),
+            "unmatched": len(_alone(walk.entries, entries)),
             "parted": len(parted),
             "first": [_operation(entry, apart) for entry, apart in parted[:_MOST_NAMED]],
             "largest": _number(max((apart for _, apart in operations), default=0.0)),
         },
-        "gradients": _named(differences(walk.gradients, _samples(reference["gradients"]))),
+        "gradients": _named(gradients),
+        "gradient_nearest_the_loss": _nearest_the_loss(job.model, gradients, args.tolerance),
         "parameters": _named(differences(_parameters(job.model), _samples(reference["parameters"]))),
     }
     atomic.write_json(args.result, json.loads(json.dumps(result)))
@@ -170,6 +174,17 @@ def _mute_dropout(model: nn.Module) -> int:
 
 def _parameters(model: nn.Module) -> dict[str, Sample]:
     return {name: Sample.of(value) for name, value in model.named_parameters()}
+
+
+def _alone(mine: list[Entry], theirs: list[Entry]) -> set[tuple[str, str, int]]:
+    """Operations of the model that only one of the two ran."""
+    return {key for key in {one.key for one in mine} ^ {one.key for one in theirs} if key[0] != OUTSIDE}
+
+
+def _nearest_the_loss(model: nn.Module, gradients: list[tuple[str, float]], tolerance: float) -> str | None:
+    """Of the gradients that differ, that of the last layer: backward goes from the loss down, so there it began."""
+    parted = {name for name, apart in gradients if not apart <= tolerance * _GRADIENT_ALLOWANCE}
+    return next((name for name in reversed([name for name, _ in model.named_parameters()]) if name in parted), None)
 
 
 def _plain(samples: Mapping[str, Sample]) -> dict[str, Any]:

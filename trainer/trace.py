@@ -105,7 +105,7 @@ class OperationTrace(TorchFunctionMode):
         """Run one torch function and keep what it gave."""
         result = func(*args, **(kwargs or {}))
         name = resolve_name(func) or getattr(func, "__name__", str(func))
-        if not name.endswith("__get__"):
+        if torch.is_grad_enabled() and not name.endswith("__get__"):  # not the optimizer: devices have their own ways
             for tensor in _tensors(args[0] if result is None and args else result):
                 self._record(name, tensor)
         return result

@@ -1,106 +1,198 @@
-"""`mpstui bench`: what the device, bf16 and compile are worth on this machine, measured."""
+"""`mpstui bench`: what the device, bf16, compile and loaders are worth on this machine, measured."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import shutil
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
 
 from ..core.errors import UsageError
-from ..core.ladder import STEPS, TIMEOUT_SECONDS, Measurement, climb
+from ..core.ladder.climb import Course, Measurement, Underway, climb
+from ..core.ladder.deviation import STEPS, TOLERANCE
+from ..core.ladder.report import LadderReport, report_folder, save
+from ..core.ladder.rungs import Rung, rungs
 from ..core.launching import parse_sets
 from ..core.launching.argument_words import argument_words
 from ..core.launching.requirements import require_device, require_modules
-from ..core.machine import Machine, this_machine
-from .session import Session, print_json, say, warn
+from ..core.machine import DEVICES, Machine, this_machine
+from .bench_text import LiveLine, ladder_lines, machine_facts, place_lines, places, progress_text
+from .session import Session, print_json, warn
 
-HELP = "Measure one of the shipped trainings on this machine: CPU, then the device, then with bf16, then with compile."
-DEVICES = ("auto", "mps", "cuda", "cpu")
+HELP = (
+    "Measure a shipped training here, each rung in a process of its own: CPU, device, bf16, compile, loaders."
+    " --compare-devices looks for wrong results instead, --profiles races two profiles. Ctrl-C keeps what was measured."
+)
+INTERRUPTED = 130
+BUDGET_SECONDS = {"cpu": 120.0}
+USUAL_BUDGET_SECONDS = 600.0
+_MEASURE_SECONDS = {"cpu": 4.0}
+_USUAL_MEASURE_SECONDS = 8.0
+_REPEATS = {"cpu": 1}
+_USUAL_REPEATS = 3
+_LONGEST_CPU_STEP_SECONDS = 0.5
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", metavar="TASK", help="a task of the shipped trainer, such as cifar")
+    parser.add_argument("task", metavar="TASK", nargs="?", help="a task of the shipped trainer, such as cifar")
     parser.add_argument("--device", default="auto", metavar="auto|mps|cuda|cpu", help="how far up the ladder")
-    parser.add_argument("--steps", type=int, default=STEPS, metavar="N", help=f"steps a rung ({STEPS})")
-    parser.add_argument("--timeout", type=float, default=TIMEOUT_SECONDS, metavar="S", help="seconds a rung may take")
-    parser.add_argument("--json", action="store_true", help="print the measurements as JSON")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where the report goes (default: the state folder)")
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
         dest="sets",
-        help="a further argument of the trainer, the same on every rung",
+        help="a further argument of the trainer (or of both profiles), the same everywhere",
     )
+    parser.add_argument("--budget", type=float, metavar="S", help="seconds for all (cpu alone 120, else 600)")
+    parser.add_argument("--seconds", type=float, metavar="S", help="seconds of steps timed a process (cpu 4, else 8)")
+    _add_modes(parser)
+    ladder = parser.add_argument_group("the ladder")
+    ladder.add_argument("--repeat", type=int, metavar="N", help="processes a rung (cpu alone 1, else 3)")
+    ladder.add_argument("--no-loaders", action="store_true", help="leave out where batches come from")
+    ladder.add_argument("--full-size", action="store_true", help="the task's own batch on the CPU, however slow")
+
+
+def _add_modes(parser: argparse.ArgumentParser) -> None:
+    wrong = parser.add_argument_group("instead of the ladder: wrong results")
+    wrong.add_argument(
+        "--compare-devices", action="store_true", help="the same steps on the CPU and the device: where do they part?"
+    )
+    wrong.add_argument("--steps", type=int, metavar="N", help=f"steps to take ({STEPS}); with --profiles: where to end")
+    wrong.add_argument("--tolerance", type=float, default=TOLERANCE, metavar="X", help=f"relative ({TOLERANCE:g})")
+    race = parser.add_argument_group("instead of the ladder: two profiles")
+    race.add_argument("--profiles", nargs=2, metavar=("A", "B"), help="an original and an optimised one, side by side")
 
 
 def run(args: argparse.Namespace) -> int:
+    _require_sense(args)
+    # A lost line or a stop ends what was started and keeps what was measured, as Ctrl-C does.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     session, machine = Session(), this_machine()
-    if args.steps < STEPS // 10:
-        raise UsageError(f"--steps {args.steps} is too few to measure", f"at least {STEPS // 10}")
-    device = _device(args.device, session, machine)
-    words = argument_words(parse_sets(args.sets), "options")
-    measured = []
-    for one in climb(
-        args.task,
-        device,
-        python=machine.python,
-        environ=session.environ,
-        steps=args.steps,
-        timeout_seconds=args.timeout,
-        arguments=words,
-    ):
-        measured.append(one)
-        if not args.json:
-            say(_line(one, measured[0]))
-        elif one.error:
-            warn(f"{one.rung.name}: {one.error}")
-    if args.json:
-        rungs = [_as_json(one, measured[0]) for one in measured]
-        print_json({"task": args.task, "device": device, "steps": args.steps, "rungs": rungs})
-    return 0 if any(one.steps_per_second for one in measured) else 1
+    if args.profiles:
+        from .bench_race import race
+
+        return race(args, session, machine)
+    device, refusals = _device(args.device, session, machine)
+    if args.compare_devices:
+        from .bench_compare import compare
+
+        return compare(args, session, machine, device, refusals)
+    return _Ladder(args, session, machine, device, refusals).climb()
 
 
-def _device(asked: str, session: Session, machine: Machine) -> str:
-    """The device at the top of the ladder; the trainer must be there too."""
+def _require_sense(args: argparse.Namespace) -> None:
+    """Refuse what cannot be meant.
+
+    Raises:
+        UsageError: no task, or two modes, or a number that is none.
+    """
+    if args.profiles and (args.task or args.compare_devices):
+        raise UsageError("--profiles takes two profiles and no TASK", "such as `mpstui bench --profiles A B`")
+    if args.task is None and not args.profiles:
+        raise UsageError("bench needs a TASK", "such as `mpstui bench cifar`")
+    for name in ("budget", "seconds", "repeat", "steps", "tolerance"):
+        value = getattr(args, name)
+        if value is not None and not 0 < value < float("inf"):
+            raise UsageError(f"--{name} {value:g} is not above 0")
+
+
+class _Ladder:
+    """One climb as a command: the live line, the report on disk after every rung, the table in the end."""
+
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        session: Session,
+        machine: Machine,
+        device: str,
+        refusals: Mapping[str, str],
+    ) -> None:
+        self._args = args
+        self._session = session
+        self._machine = machine
+        self._device = device
+        self._course = _course(args, device, refusals)
+        self._found: dict[Rung, Measurement] = {}
+        self._started = time.time()
+        self._width = shutil.get_terminal_size().columns
+        self._line = LiveLine(width=self._width)
+        self._folder: Path | None = args.out
+
+    def climb(self) -> int:
+        """Measure, report; the exit code."""
+        interrupted = False
+        try:
+            for one in climb(
+                self._course, python=self._machine.python, environ=self._session.environ, watch=self._watch
+            ):
+                self._found[one.rung] = one
+                self._keep(complete=False)
+        except KeyboardInterrupt:
+            interrupted = True
+        self._line.clear()
+        report = self._keep(complete=not interrupted)
+        self._tell(report)
+        if interrupted:
+            warn("interrupted: the report holds what was measured until then")
+            return INTERRUPTED
+        return 0 if any(one.step_seconds for one in self._found.values()) else 1
+
+    def _watch(self, underway: Underway) -> None:
+        beginning = f"{underway.rung.name}: at most {underway.limit_seconds:.0f} s"
+        done = sum(1 for one in self._found.values() if not one.rung.refusal)
+        total = sum(1 for rung in self._course.rungs if not rung.refusal)
+        self._line.show(f"[{done}/{total}] {progress_text(underway)}", f"[{done}/{total}] {beginning}")
+
+    def _keep(self, *, complete: bool) -> LadderReport:
+        if self._folder is None:
+            self._folder = report_folder(self._session.home, self._course.task, self._started)
+        report = LadderReport(
+            course=self._course,
+            device=self._device,
+            machine=machine_facts(self._machine),
+            started=self._started,
+            measurements=self._found,
+            complete=complete,
+        )
+        save(self._folder, report.as_json(), report.svg())
+        return report
+
+    def _tell(self, report: LadderReport) -> None:
+        if self._args.json:
+            print_json({**report.as_json(), "report": places(self._folder)})
+            return
+        print("\n".join([*ladder_lines(report, self._width), *place_lines(self._folder)]))
+
+
+def _course(args: argparse.Namespace, device: str, refusals: Mapping[str, str]) -> Course:
+    return Course(
+        task=args.task,
+        rungs=rungs(device, refusals, loaders=not args.no_loaders),
+        budget_seconds=args.budget or BUDGET_SECONDS.get(device, USUAL_BUDGET_SECONDS),
+        measure_seconds=args.seconds or _MEASURE_SECONDS.get(device, _USUAL_MEASURE_SECONDS),
+        repeats=args.repeat or _REPEATS.get(device, _USUAL_REPEATS),
+        longest_step_seconds=None if args.full_size else _LONGEST_CPU_STEP_SECONDS,
+        arguments=tuple(argument_words(parse_sets(args.sets), "options")),
+    )
+
+
+def _device(asked: str, session: Session, machine: Machine) -> tuple[str, dict[str, str]]:
+    """The device at the top of the ladder, and why there is none where that is the CPU; the trainer must be there."""
     if asked not in DEVICES:
         raise UsageError(f"there is no device {asked!r}", f"one of {', '.join(DEVICES)}")
     require_modules([machine.python, "-m", "trainer"], session.environ, machine)
     if asked != "auto":
         require_device(asked, machine.python, session.environ, machine)
-        return asked
+        return asked, {}
     found = machine.interpreter.devices(machine.python, session.environ)
-    return next((device for device in ("cuda", "mps") if found.get(device)), "cpu")
-
-
-def _line(one: Measurement, first: Measurement) -> str:
-    name = f"{one.rung.name:<24}"
-    if one.steps_per_second is None:
-        return f"{name} not measured: {one.error}"
-    speedup = _speedup(one, first)
-    factor = f"{speedup:6.2f} x" if speedup else ""
-    return f"{name} {_samples(one)} samples/s  {one.steps_per_second:8.2f} steps/s  {factor}"
-
-
-def _samples(one: Measurement) -> str:
-    return f"{'n/a':>9}" if one.samples_per_second is None else f"{one.samples_per_second:9.1f}"
-
-
-def _as_json(one: Measurement, first: Measurement) -> dict[str, Any]:
-    return {
-        "rung": one.rung.name,
-        "device": one.rung.device,
-        "precision": one.rung.precision,
-        "compile": one.rung.compile == "on",
-        "steps_per_second": one.steps_per_second,
-        "samples_per_second": one.samples_per_second,
-        "speedup": _speedup(one, first),
-        "seconds": one.seconds,
-        "error": one.error,
-    }
-
-
-def _speedup(one: Measurement, first: Measurement) -> float | None:
-    """Against the first rung, the CPU; None when either was not measured."""
-    if not one.steps_per_second or not first.steps_per_second:
-        return None
-    return one.steps_per_second / first.steps_per_second
+    best = next((device for device in ("cuda", "mps") if found.get(device)), None)
+    if best:
+        return best, {}
+    wanted = "mps" if machine.system == "Darwin" else "cuda"
+    return "cpu", {wanted: f"torch in {machine.python} sees no {wanted} device on this machine"}

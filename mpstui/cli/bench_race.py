@@ -1,0 +1,155 @@
+"""`mpstui bench --profiles A B`: an original and an optimised profile, side by side."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..core.ladder.drawing import Curve, curve_chart
+from ..core.ladder.race import Entrant, Race, Terms, as_json, common_loss
+from ..core.ladder.report import report_folder, save
+from ..core.ladder.speed import Spread
+from ..core.launching import LaunchChoice, LaunchPlan, parse_sets, plan
+from ..core.machine import Machine
+from ..core.profiles import load_profile
+from ..core.telemetry.platforms import default_sampler
+from .bench_text import LiveLine, bytes_text, machine_facts, paragraph, place_lines, places
+from .session import Session, print_json, warn
+
+INTERRUPTED = 130
+_LABEL = 18
+_NARROWEST_COLUMN, _WIDEST_COLUMN = 14, 32
+_BUDGET_SECONDS = 600.0
+_SECONDS = 30.0
+
+
+def race(args: argparse.Namespace, session: Session, machine: Machine) -> int:
+    """Run both, tell; 0 when both showed their steps.
+
+    Raises:
+        UsageError: a profile that does not exist or cannot run here; nothing was started then.
+        OperationError: a run could not be started, or does not end.
+    """
+    plans = _plans(args, session, machine)
+    started, width = time.time(), shutil.get_terminal_size().columns
+    terms = Terms(
+        seconds=args.seconds or _SECONDS, steps=args.steps, limit_seconds=(args.budget or _BUDGET_SECONDS) / len(plans)
+    )
+    found, interrupted = _run(plans, session, terms, LiveLine(width=width))
+    facts = {"started": started, "complete": not interrupted, "machine": machine_facts(machine)}
+    document = {**as_json(found), **facts}
+    folder: Path = args.out or report_folder(session.home, "profiles", started)
+    save(folder, document, _picture(found))
+    if args.json:
+        print_json({**document, "report": places(folder)})
+    else:
+        print("\n".join([*race_lines(found, width), "", *place_lines(folder)]))
+    if interrupted:
+        warn("interrupted: the report holds what was measured until then")
+        return INTERRUPTED
+    return 0 if all(one.step_seconds for one in found) else 1
+
+
+def _plans(args: argparse.Namespace, session: Session, machine: Machine) -> list[LaunchPlan]:
+    """Both plans, made before anything is started."""
+    device = None if args.device == "auto" else args.device
+    sets = parse_sets(args.sets)
+    profiles = [load_profile(name, session.home, session.cwd) for name in args.profiles]
+    choices = [LaunchChoice(profile=profile, device=device, sets=sets) for profile in profiles]
+    plans = [plan(choice, environ=session.environ, machine=machine) for choice in choices]
+    for warning in dict.fromkeys(warning for made in plans for warning in made.warnings):
+        warn(warning)
+    return plans
+
+
+def _run(plans: Sequence[LaunchPlan], session: Session, terms: Terms, line: LiveLine) -> tuple[list[Entrant], bool]:
+    found: list[Entrant] = []
+    sampler = default_sampler()
+    contest = Race(
+        session.home,
+        session.environ,
+        terms,
+        sampler=sampler,
+        watch=lambda doing: line.show(doing, doing.partition(":")[0]),
+    )
+    try:
+        found.extend(contest.run(made) for made in plans)
+    except KeyboardInterrupt:
+        return found, True
+    finally:
+        line.clear()
+        sampler.close()
+    return found, False
+
+
+Cell = Callable[[Entrant], str]
+
+
+def race_lines(found: Sequence[Entrant], width: int) -> Iterator[str]:
+    """One column a profile, then what they come to together."""
+    room = (width - _LABEL) // max(1, len(found))
+    column = max(_NARROWEST_COLUMN, min(_WIDEST_COLUMN, room))
+    for label, cell in _ROWS.items():
+        yield f"{label:<{_LABEL}}" + "".join(f"{_fit(cell(one), column)}" for one in found).rstrip()
+    yield from _together(found, width)
+    for one in found:
+        if one.note:
+            yield from paragraph(f"{one.profile}: {one.note}", width)
+        if one.fallback_operators:
+            names = ", ".join(one.fallback_operators)
+            text = f"{one.profile}: on the CPU instead of MPS: {names} (torch names the first one of a process only)"
+            yield from paragraph(text, width)
+
+
+def _together(found: Sequence[Entrant], width: int) -> Iterator[str]:
+    whole = as_json(found)
+    if whole["speedup"]:
+        yield from paragraph(f"a step of the second takes {1 / whole['speedup']:.2f} of the first's time", width)
+    common = common_loss(found)
+    if common:
+        losses = " and ".join(f"{loss:.4g}" for loss in common[1])
+        yield from paragraph(f"at {common[0]:g}, the last step both reached, the losses are {losses}", width)
+
+
+def _step_time(spread: Spread | None) -> str:
+    return "n/a" if spread is None else f"{spread.median * 1000:.3g} ms"
+
+
+def _range(spread: Spread | None) -> str:
+    return "n/a" if spread is None else f"{spread.low * 1000:.3g} to {spread.high * 1000:.3g} ms"
+
+
+def _known(value: Any, form: str = "") -> str:
+    return "n/a" if value is None else format(value, form)
+
+
+_ROWS: dict[str, Cell] = {
+    "profile": lambda one: one.profile,
+    "device": lambda one: _known(one.device),
+    "step (median)": lambda one: _step_time(one.step_seconds),
+    "step (range)": lambda one: _range(one.step_seconds),
+    "samples/s": lambda one: _known(one.samples_per_second, ",.1f"),
+    "steps done": lambda one: _known(one.step),
+    "loss": lambda one: _known(one.loss, ".4g"),
+    "process memory": lambda one: bytes_text(one.process_bytes),
+    "device memory": lambda one: bytes_text(one.device_bytes),
+    "MPS fallbacks": lambda one: _known(one.fallbacks),
+    "state": lambda one: one.state,
+    "run": lambda one: one.run,
+}
+
+
+def _fit(text: str, width: int) -> str:
+    """Right-aligned with a blank before it; what does not fit ends in an ellipsis."""
+    kept = text if len(text) < width else f"{text[: width - 2]}…"
+    return f"{kept:>{width}}"
+
+
+def _picture(found: Sequence[Entrant]) -> str:
+    curves = [Curve(one.profile, [x for x, _ in one.losses], [y for _, y in one.losses]) for one in found]
+    facts = " · ".join(f"{one.profile}: {_step_time(one.step_seconds)} a step" for one in found)
+    return curve_chart("mpstui bench --profiles", facts, curves, "step", "loss")

@@ -1,0 +1,186 @@
+"""`--compare-devices`: the same steps on the CPU and on the device from one state, and what their difference means."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import OperationError, UsageError
+from .climb import LOOK_SECONDS
+from .training import Training
+
+STEPS = 20
+TOLERANCE = 1e-3
+_SMALL = {"--batch-size": "8", "--accumulate": "1"}
+"""Enough samples for every operation to work on, few enough for the CPU."""
+_USED_WRONGLY = 2
+AGREES, DRIFTS, WRONG = "agrees", "drifts", "wrong"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is to be compared."""
+
+    task: str
+    device: str
+    reference: str = "cpu"
+    steps: int = STEPS
+    tolerance: float = TOLERANCE
+    limit_seconds: float = 600.0
+    """For each of the two or four processes."""
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What the trainer found (:mod:`trainer.compare`), and once more at the step where the losses part, if they do."""
+
+    question: Question
+    first: Mapping[str, Any]
+    again: Mapping[str, Any] | None = None
+    """The same from the reference's state right before the first step past tolerance; None when it was not needed."""
+
+    @property
+    def parting_step(self) -> int | None:
+        """The first step whose loss is past tolerance; None when there is none."""
+        return _parting_step(self.first, self.question.tolerance)
+
+    @property
+    def decisive(self) -> Mapping[str, Any]:
+        """The trace whose operations tell the most."""
+        return self.first if self.again is None else self.again
+
+    @property
+    def verdict(self) -> str:
+        """``agrees``, ``drifts`` (losses part by rounding that grew) or ``wrong`` (something computes otherwise)."""
+        traces = [trace for trace in (self.first, self.again) if trace is not None]
+        if any(trace["operations"]["parted"] or trace["gradient_nearest_the_loss"] for trace in traces):
+            return WRONG
+        return DRIFTS if self.parting_step is not None else AGREES
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything; infinity and NaN are None."""
+        return {
+            "task": self.question.task,
+            "device": self.question.device,
+            "reference": self.question.reference,
+            "steps": self.question.steps,
+            "tolerance": self.question.tolerance,
+            "arguments": list(self.question.arguments),
+            "verdict": self.verdict,
+            "first_step_past_tolerance": self.parting_step,
+            "comparison": dict(self.first),
+            "again": dict(self.again) if self.again else None,
+        }
+
+
+Watch = Callable[[str], None]
+
+
+def compare_devices(
+    question: Question, *, python: str, environ: Mapping[str, str], watch: Watch = lambda doing: None
+) -> Comparison:
+    """Run both devices one after the other, twice when the losses part though the first step agrees.
+
+    Raises:
+        UsageError: the trainer knows no such task or argument.
+        OperationError: one of the processes failed.
+    """
+    with tempfile.TemporaryDirectory(prefix="mpstui-bench-", ignore_cleanup_errors=True) as folder:
+        pair = _Pair(question, python, environ, watch, Path(folder))
+        first = pair.trace(1)
+        parts = _parting_step(first, question.tolerance)
+        explained = first["operations"]["parted"] or parts in (None, 1)
+        return Comparison(question=question, first=first, again=None if explained else pair.trace(parts or 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """The two processes of one trace."""
+
+    question: Question
+    python: str
+    environ: Mapping[str, str]
+    watch: Watch
+    folder: Path
+
+    def trace(self, step: int) -> dict[str, Any]:
+        """What differs at this step and after it."""
+        place = self.folder / f"at-{step}"
+        place.mkdir()
+        self._run(self.question.reference, place / "reference", step, ["--trace", str(place / "trace")])
+        result = place / "result.json"
+        words = ["--against", str(place / "trace"), "--result", str(result)]
+        self._run(self.question.device, place / "device", step, words)
+        found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
+        return found
+
+    def _run(self, device: str, folder: Path, step: int, words: Sequence[str]) -> None:
+        folder.mkdir()
+        asked = self.question
+        sizes = [word for pair in _SMALL.items() if pair[0] not in asked.arguments for word in pair]
+        command = [self.python, "-P", "-m", "trainer", "compare", asked.task, *asked.arguments, *sizes, *words]
+        command += ["--device", device, "--steps", str(asked.steps), "--trace-step", str(step)]
+        began = time.monotonic()
+        with Training([*command, "--tolerance", repr(asked.tolerance)], self.environ, folder) as training:
+            while (code := training.look()) is None:
+                elapsed = time.monotonic() - began
+                if elapsed > asked.limit_seconds:
+                    raise OperationError(
+                        f"{device} did not finish {asked.steps} steps in {asked.limit_seconds:.0f} s",
+                        "ask for fewer --steps, or more time with --budget",
+                    )
+                self.watch(f"{device}: {asked.steps} steps, step {step} by operation · {elapsed:.0f} s")
+                time.sleep(LOOK_SECONDS)
+            if code == _USED_WRONGLY:
+                raise UsageError(training.failure(), "see `python -m trainer TASK --help`")
+            if code:
+                raise OperationError(f"{device}: {training.failure()}")
+
+
+def explanation(found: Comparison) -> list[str]:
+    """What it means, in sentences, the most important first."""
+    trace, device = found.decisive, found.question.device
+    operations = trace["operations"]
+    step = trace["traced_step"]
+    lines = []
+    if operations["parted"]:
+        first = operations["first"][0]
+        lines.append(
+            f"wrong: in step {step}, {first['operation']} in {first['layer']} is the first operation whose result on"
+            f" {device} is another one ({share(first['apart'])} apart); everything before it agrees"
+        )
+    elif trace["gradient_nearest_the_loss"]:
+        lines.append(
+            f"wrong: every operation of step {step} agrees, its gradients do not; of those that differ,"
+            f" {trace['gradient_nearest_the_loss']} is nearest the loss, so it begins in that layer's backward"
+        )
+    elif found.parting_step is not None:
+        lines.append(
+            f"drifts: the losses part at step {found.parting_step}, yet from one state every operation and gradient of"
+            f" that step agrees: rounding that grows with the steps, which any two devices show"
+        )
+    else:
+        lines.append(f"agrees: nothing differs by more than {share(found.question.tolerance)}")
+    if trace["dropout_off"]:
+        lines.append("dropout was switched off: two devices draw different random numbers")
+    if operations["unmatched"]:
+        lines.append(f"{operations['unmatched']} operations ran on one of the two alone and are not compared")
+    return lines
+
+
+def share(value: float | None) -> str:
+    """A relative difference for people; None is infinity or NaN."""
+    if value is None:
+        return "infinitely far"
+    return f"{value:.1e}" if value < 1e-3 else f"{value * 100:.3g} %"
+
+
+def _parting_step(found: Mapping[str, Any], tolerance: float) -> int | None:
+    past = (one["step"] for one in found["losses"] if one["apart"] is None or one["apart"] > tolerance)
+    return next(past, None)

@@ -1,0 +1,255 @@
+"""`--profiles A B`: two profiles launched as anybody would, one after the other, and read as every run is."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...wire.rundir import RunDir
+from ..errors import OperationError
+from ..home import Home
+from ..launching import Actions, LaunchPlan, launch
+from ..runs.monitor import Monitor
+from ..runs.snapshot import RunSnapshot, State
+from ..telemetry.sampler import Sampler
+from .speed import Spread, samples_per_step, stretches
+
+_POLL_SECONDS = 0.2
+_SAMPLE_SECONDS = 1.0
+_ENDING_SECONDS = 60.0
+_LOG_BYTES = 64 << 20
+_FALLBACK = re.compile(rb"operator '([^']+)'[^\n]{0,200}fall back to run on the CPU")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How long each of the two may run."""
+
+    seconds: float = 30.0
+    """Of timed steps."""
+    steps: int | None = None
+    """End after so many steps instead, so that both reach the same one."""
+    limit_seconds: float = 300.0
+    """For all of it, start and loading included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entrant:
+    """What one profile showed. None: the program never told, and nobody else knows."""
+
+    profile: str
+    run: str
+    state: str
+    device: str | None = None
+    step_seconds: Spread | None = None
+    samples_per_second: float | None = None
+    step: int | None = None
+    loss: float | None = None
+    losses: tuple[tuple[float, float], ...] = ()
+    """The training loss by step (else by epoch, or by its own number)."""
+    process_bytes: int | None = None
+    """The most its processes held together; on a Mac this holds what the GPU took too."""
+    device_bytes: int | None = None
+    """The most it held on the device by the device's own count."""
+    fallbacks: int | None = None
+    """Lines that tell of an operator run on the CPU instead of MPS. torch tells of the first one a process only."""
+    fallback_operators: tuple[str, ...] = ()
+    note: str = ""
+
+
+Watch = Callable[[str], None]
+
+
+class Race:
+    """Runs plans one after the other in the ordinary home, where they stay to be looked at."""
+
+    def __init__(
+        self,
+        home: Home,
+        environ: Mapping[str, str],
+        terms: Terms,
+        *,
+        sampler: Sampler,
+        watch: Watch = lambda doing: None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._home = home
+        self._environ = environ
+        self._terms = terms
+        self._sampler = sampler
+        self._watch = watch
+        self._monotonic = monotonic
+        self._monitor = Monitor(home)
+        self._actions = Actions(home, environ)
+
+    def run(self, plan: LaunchPlan) -> Entrant:
+        """Launch, look until enough was seen, stop it.
+
+        Raises:
+            OperationError: it could not be launched, or does not end.
+        """
+        run = launch(plan, self._home, self._environ, time.time())
+        record = _Record()
+        try:
+            why = self._follow(run, plan.name, record)
+        finally:
+            snapshot = self._end(run)
+        return _entrant(plan, snapshot, record, why)
+
+    def _follow(self, run: str, name: str, record: _Record) -> str:
+        """Look at it until it has shown enough; a sentence when it did not."""
+        began = self._monotonic()
+        sampled = float("-inf")
+        while True:
+            snapshot, elapsed = self._monitor.snapshot(run), self._monotonic() - began
+            record.look(snapshot)
+            if self._monotonic() - sampled >= _SAMPLE_SECONDS and snapshot.pid is not None:
+                record.weigh(self._sampler, snapshot)
+                sampled = self._monotonic()
+            if not snapshot.state.active:
+                return "" if record.timed_seconds else "it ended before any steps could be timed"
+            if self._enough(record):
+                return ""
+            if elapsed >= self._terms.limit_seconds:
+                return f"stopped at its limit of {self._terms.limit_seconds:.0f} s"
+            at = "starting" if snapshot.step is None else f"step {snapshot.step}"
+            self._watch(f"{name}: {at} · {elapsed:.0f} s of at most {self._terms.limit_seconds:.0f} s")
+            time.sleep(_POLL_SECONDS)
+
+    def _enough(self, record: _Record) -> bool:
+        if self._terms.steps is not None:
+            return bool(record.points) and record.points[-1]["step"] >= self._terms.steps
+        return record.timed_seconds >= self._terms.seconds
+
+    def _end(self, run: str) -> RunSnapshot:
+        """Stop it as anybody would, and wait until it has ended."""
+        snapshot = self._monitor.snapshot(run)
+        if not snapshot.state.active:
+            return snapshot
+        try:
+            self._actions.stop(snapshot)
+        except OperationError:
+            snapshot = self._monitor.snapshot(run)  # it has ended meanwhile, or says below that it has not
+        deadline = self._monotonic() + _ENDING_SECONDS
+        while snapshot.state.active:
+            if self._monotonic() >= deadline:
+                raise OperationError(f"{run} does not end", f"see `mpstui show {run}`")
+            self._watch(f"{snapshot.name}: stopping")
+            time.sleep(_POLL_SECONDS)
+            snapshot = self._monitor.snapshot(run)
+        return snapshot
+
+
+@dataclass(slots=True)
+class _Record:
+    """What was seen of one run."""
+
+    points: list[dict[str, Any]] = field(default_factory=list)
+    process_bytes: int | None = None
+    device_bytes: int | None = None
+
+    @property
+    def timed_seconds(self) -> float:
+        """Seconds of steps after the warm-up."""
+        return sum(stretch.seconds for stretch in stretches(self.points))
+
+    def look(self, snapshot: RunSnapshot) -> None:
+        """Note the step, at the time of the sign of life that told it."""
+        self._most(snapshot.memory.footprint or snapshot.memory.rss, snapshot.memory.driver)
+        if snapshot.step is None or (self.points and self.points[-1]["step"] >= snapshot.step):
+            return
+        speeds = {"steps_per_second": snapshot.steps_per_second, "samples_per_second": snapshot.samples_per_second}
+        self.points.append({"time": snapshot.updated or snapshot.seen, "step": snapshot.step, **speeds})
+
+    def weigh(self, sampler: Sampler, snapshot: RunSnapshot) -> None:
+        """Note the memory of all its processes."""
+        if snapshot.pid is not None:
+            tree = sampler.sample({snapshot.run: (snapshot.pid,)}).trees[snapshot.run]
+            self._most(tree.footprint_bytes or tree.rss_bytes, tree.gpu_memory_bytes)
+
+    def _most(self, process: int | None, device: int | None) -> None:
+        self.process_bytes = max(filter(None, (self.process_bytes, process)), default=None)
+        self.device_bytes = max(filter(None, (self.device_bytes, device)), default=None)
+
+
+def _entrant(plan: LaunchPlan, snapshot: RunSnapshot, record: _Record, why: str) -> Entrant:
+    timed = stretches(record.points)
+    spread, size = Spread.of([stretch.step_seconds for stretch in timed]), samples_per_step(record.points)
+    fallbacks = _fallbacks(RunDir(snapshot.dir))
+    view = snapshot.train_loss
+    losses = tuple((x, y) for x, y in zip(view.x, view.mean, strict=True) if y == y) if view else ()
+    failed = snapshot.state in (State.FAILED, State.KILLED, State.LOST)
+    ended = f"{snapshot.state}: {snapshot.exit.sentence() if snapshot.exit else snapshot.reason}" if failed else ""
+    return Entrant(
+        profile=plan.name,
+        run=snapshot.run,
+        state=str(snapshot.state),
+        device=snapshot.device.type,
+        step_seconds=spread,
+        samples_per_second=size / spread.median if size and spread else None,
+        step=snapshot.step,
+        loss=snapshot.loss,
+        losses=losses,
+        process_bytes=record.process_bytes,
+        device_bytes=record.device_bytes,
+        fallbacks=None if fallbacks is None else len(fallbacks),
+        fallback_operators=tuple(dict.fromkeys(fallbacks or ())),
+        note=". ".join(filter(None, (ended, why))),
+    )
+
+
+def _fallbacks(run: RunDir) -> list[str] | None:
+    """Operators named in the output as run on the CPU, once for each line; None when there is no output."""
+    found: list[str] = []
+    outputs = [run.attempt(number).output for number in run.attempt_numbers()]
+    there = [path for path in outputs if path.is_file()]
+    for path in there:
+        with path.open("rb") as file:
+            found += [match[1].decode(errors="replace") for match in _FALLBACK.finditer(file.read(_LOG_BYTES))]
+    return found if there else None
+
+
+def common_loss(entrants: Sequence[Entrant]) -> tuple[float, tuple[float, ...]] | None:
+    """The last step that all of them reached, and each one's loss there; None when one told no loss."""
+    if not entrants or not all(one.losses for one in entrants):
+        return None
+    step = min(one.losses[-1][0] for one in entrants)
+    reached = [[loss for x, loss in one.losses if x <= step] for one in entrants]
+    return (step, tuple(losses[-1] for losses in reached)) if all(reached) else None
+
+
+def as_json(entrants: Sequence[Entrant]) -> dict[str, Any]:
+    """Both, and what they have in common; unknown is None."""
+    common = common_loss(entrants)
+    medians = [one.step_seconds.median if one.step_seconds else None for one in entrants]
+    speedup = medians[0] / medians[1] if len(medians) == 2 and medians[0] and medians[1] else None
+    return {
+        "profiles": [_as_json(one) for one in entrants],
+        "speedup": speedup,
+        "common_step": common[0] if common else None,
+        "loss_at_common_step": list(common[1]) if common else None,
+    }
+
+
+def _as_json(one: Entrant) -> dict[str, Any]:
+    spread = one.step_seconds
+    return {
+        "profile": one.profile,
+        "run": one.run,
+        "state": one.state,
+        "device": one.device,
+        "step_seconds": None
+        if spread is None
+        else {"median": spread.median, "low": spread.low, "high": spread.high, "count": spread.count},
+        "samples_per_second": one.samples_per_second,
+        "step": one.step,
+        "loss": one.loss,
+        "process_bytes": one.process_bytes,
+        "device_bytes": one.device_bytes,
+        "mps_fallbacks": one.fallbacks,
+        "mps_fallback_operators": list(one.fallback_operators),
+        "note": one.note or None,
+    }

@@ -1,0 +1,164 @@
+"""Every rung is measured or says why not, within its time, and a rung that fails does not end the climb."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from mpstui.core.errors import UsageError
+from mpstui.core.ladder.climb import Course, Measurement, Underway, climb
+from mpstui.core.ladder.rungs import Rung, rungs
+from tests.waiting import wait_until
+
+TRAINER = """
+import json, os, sys, time
+words = sys.argv[1:]
+value = lambda flag, other="": words[words.index(flag) + 1] if flag in words else other
+folder = os.environ["MPSTUI_RUN_DIR"]
+with open(os.environ["SEEN"], "a") as seen:
+    print(json.dumps(words), file=seen)
+def put(name, **record):
+    with open(f"{folder}/{name}", "a") as file:
+        print(json.dumps(record), file=file)
+if words[0] != "cifar":
+    sys.exit(print("trainer: there is no task", file=sys.stderr) or 2)
+if value("--workers") == "4":
+    sys.exit("RuntimeError: no more processes")
+if value("--compile") == "on":
+    put("events.jsonl", event="note", text="compiling failed (no compiler): training without it")
+precision = "fp32" if os.environ.get("NO_BF16") else value("--precision")
+if precision != value("--precision"):
+    put("events.jsonl", event="note", text="bfloat16 needs a newer chip: training in fp32")
+if "--longest-step" in words:
+    put("events.jsonl", event="note", text="steps of 8 samples instead of 32", samples_per_step=8)
+beat = {"memory": {"rss": 1000, "driver": 3000}, "device": {"precision": precision}}
+with open(f"{folder}/attempts/1/heartbeat.json", "w") as file:
+    json.dump(beat, file)
+speed = {"cpu": 10.0, "mps": 40.0}[value("--device")] * (2 if precision == "bf16" else 1)
+size = float(value("--batch-size", "8" if "--longest-step" in words else "32"))
+for step in range(0, 200, 5):
+    slow_start = 100.0 if step else 0.0
+    speeds = {"steps_per_second": speed, "samples_per_second": speed * size}
+    put("metrics.jsonl", time=slow_start + step / speed, step=step, loss=1.0, **speeds)
+with open(f"{folder}/metrics.jsonl", "a") as file:
+    file.write('{"torn')
+if os.environ.get("STAY"):
+    with open(os.environ["STAY"], "w") as file:
+        file.write(str(os.getpid()))
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """An environment whose `trainer` is a small file of ours."""
+    (tmp_path / "trainer.py").write_text(TRAINER)
+    return {**os.environ, "PYTHONPATH": str(tmp_path), "SEEN": str(tmp_path / "seen")}
+
+
+def course(*found: Rung, **changed: object) -> Course:
+    usual: dict[str, object] = {"task": "cifar", "budget_seconds": 60.0, "measure_seconds": 1.0}
+    return Course(rungs=found, **{**usual, **changed})  # type: ignore[arg-type]
+
+
+def measured(chosen: Course, environ: dict[str, str]) -> dict[str, Measurement]:
+    return {one.rung.name: one for one in climb(chosen, python=sys.executable, environ=environ)}
+
+
+def words_seen(environ: dict[str, str]) -> list[list[str]]:
+    return [json.loads(line) for line in Path(environ["SEEN"]).read_text().splitlines()]
+
+
+def test_every_rung_is_measured_or_says_why_not(environ: dict[str, str]) -> None:
+    found = measured(course(*rungs("mps")), environ)
+    assert [name for name, one in found.items() if one.step_seconds] == [
+        "cpu",
+        "mps",
+        "made between steps",
+        "ready in memory",
+        "mps + bf16",
+        "2 spawned workers",
+    ]
+    speeds = [found[name].steps_per_second for name in ("cpu", "mps", "mps + bf16")]
+    assert speeds == pytest.approx([10.0, 40.0, 80.0])
+    assert found["mps"].samples_per_second == pytest.approx(1280.0)
+    assert found["mps"].memory_bytes == 3000
+    assert found["4 spawned workers"].error == "RuntimeError: no more processes"
+    assert found["mps + bf16 + compile"].error == "compiling failed (no compiler): training without it"
+    assert found["made between steps"].step_seconds == found["mps"].step_seconds
+
+
+def test_what_was_measured_twice_is_taken_together(environ: dict[str, str]) -> None:
+    rung = Rung("cpu", "ladder", "cpu")
+    once, twice = (measured(course(rung, repeats=times), environ)["cpu"] for times in (1, 2))
+    assert twice.runs == 2
+    assert once.step_seconds
+    assert twice.step_seconds
+    assert twice.step_seconds.count == 2 * once.step_seconds.count
+
+
+def test_a_rung_that_trains_in_another_precision_is_not_measured(environ: dict[str, str]) -> None:
+    rung = Rung("mps + bf16", "ladder", "mps", "bf16")
+    found = measured(course(rung), {**environ, "NO_BF16": "1"})["mps + bf16"]
+    assert found.step_seconds is None
+    assert found.error == "bfloat16 needs a newer chip: training in fp32"
+
+
+def test_a_rung_that_cannot_run_here_says_so_without_being_tried(environ: dict[str, str]) -> None:
+    found = measured(course(*rungs("cpu", {"cuda": "there is no GPU"}, loaders=False)), environ)
+    assert found["cuda"].error == "there is no GPU"
+    assert all("cuda" not in words for words in words_seen(environ))
+
+
+def test_the_first_rungs_step_is_every_ones_on_the_cpu(environ: dict[str, str]) -> None:
+    found = measured(course(*rungs("cpu", loaders=False), longest_step_seconds=0.5), environ)
+    first, second, *_ = words_seen(environ)
+    assert first[first.index("--longest-step") + 1] == "0.5"
+    assert second[second.index("--batch-size") + 1] == "8"
+    assert "--longest-step" not in second
+    assert {one.samples_per_step for one in found.values()} == {8.0}
+
+
+def test_a_persons_own_sizes_are_kept(environ: dict[str, str]) -> None:
+    chosen = course(Rung("cpu", "ladder", "cpu"), longest_step_seconds=0.5, arguments=("--batch-size", "64"))
+    assert measured(chosen, environ)["cpu"].samples_per_step == 64.0
+    assert "--longest-step" not in words_seen(environ)[0]
+
+
+def test_an_unknown_task_is_wrong_use(environ: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="there is no task"):
+        measured(course(*rungs("cpu"), task="cifr"), environ)
+
+
+def test_a_training_that_has_shown_enough_is_ended(environ: dict[str, str], tmp_path: Path) -> None:
+    began = time.monotonic()
+    found = measured(course(Rung("cpu", "ladder", "cpu")), {**environ, "STAY": str(tmp_path / "pid")})
+    assert found["cpu"].step_seconds
+    assert time.monotonic() - began < 30
+
+
+def test_an_interrupt_ends_the_training_too(environ: dict[str, str], tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+
+    def interrupt(underway: Underway) -> None:
+        if pid_file.exists() and pid_file.read_text():
+            raise KeyboardInterrupt
+
+    chosen = course(Rung("cpu", "ladder", "cpu"), measure_seconds=1e9)
+    with pytest.raises(KeyboardInterrupt):
+        list(climb(chosen, python=sys.executable, environ={**environ, "STAY": str(pid_file)}, watch=interrupt))
+    assert wait_until(lambda: not psutil.pid_exists(int(pid_file.read_text())))
+
+
+def test_a_rung_out_of_time_says_how_far_it_came(environ: dict[str, str], tmp_path: Path) -> None:
+    now = iter(range(0, 10_000, 40))
+    (tmp_path / "trainer.py").write_text("import time; time.sleep(600)")
+    rung = Rung("cpu + compile", "ladder", "cpu", compile="on")
+    found = list(climb(course(rung), python=sys.executable, environ=environ, monotonic=lambda: float(next(now))))
+    assert found[0].error == "it was still compiling when its 20 s were over; --budget gives every rung more time"
