@@ -92,6 +92,7 @@ class MpstuiApp(App[None]):
     def _draw_runs(self, message: messages.SnapshotsReady) -> None:
         self._announcer.look(message.snapshots)
         self.board.snapshots = message.snapshots
+        self._system.follow(message.snapshots)
         self.redraw()
         self.call_after_refresh(self._runs.drawn)
 
@@ -99,7 +100,7 @@ class MpstuiApp(App[None]):
     def _draw_system(self, message: messages.SystemReady) -> None:
         shown = self.acting_screen
         if shown is not None and shown.can_draw:
-            shown.show_system(message.run, message.system, message.tree)
+            shown.show_system(message)
 
     @on(messages.LogGrew)
     def _draw_log(self, message: messages.LogGrew) -> None:
@@ -154,8 +155,7 @@ class MpstuiApp(App[None]):
         if shown is None or not shown.is_mounted:
             return
         self._runs.look_at(shown.focus_of_reading)
-        watched = shown.watched_processes
-        self._system.want(watched.run if watched else None, watched.pid if watched else None)
+        self._system.want(shown.watched_processes, in_view=shown.shows_machine)
 
     def say(self, text: str, severity: Severity = "information") -> None:
         """Tell the person something in passing."""

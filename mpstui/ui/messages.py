@@ -11,6 +11,8 @@ from textual.message import Message
 if TYPE_CHECKING:
     from ..core.diagnosis.model import Finding
     from ..core.runs.snapshot import RunSnapshot
+    from ..core.settings import EnergySettings
+    from ..core.telemetry.logbook import Outlook
     from ..core.telemetry.model import SystemSample, TreeSample
     from ..wire.records import Ack, Request
 
@@ -33,6 +35,10 @@ class SystemReady(Message):
     system: SystemSample | None
     tree: TreeSample | None
     run: str | None
+    outlook: Outlook | None = None
+    """What telemetry knows of the run over time."""
+    prices: EnergySettings | None = None
+    """What electricity costs, where the settings say it."""
 
     def can_replace(self, message: Message) -> bool:
         """Only the newest sample matters."""

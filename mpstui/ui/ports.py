@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from ..core.diagnosis.remedy import Remedy
     from ..core.runs.snapshot import RunSnapshot
+    from ..core.telemetry.logbook import Outlook
     from ..core.telemetry.model import SystemSample, TreeSample
     from ..wire.records import Ack, Request
     from .form import Field, Preview
@@ -78,6 +79,18 @@ class SamplerPort(Protocol):
 
     def close(self) -> None:
         """End what it started."""
+        ...
+
+
+class LogbookPort(Protocol):
+    """The telemetry of one run over time."""
+
+    def look(self, snapshot: RunSnapshot, system: SystemSample, tree: TreeSample | None) -> Outlook:
+        """Note a sample of the run; what is known of it now."""
+        ...
+
+    def close(self) -> None:
+        """Leave its file to another screen."""
         ...
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from textual.message import Message
 
     from ..core.runs.snapshot import RunSnapshot
+    from ..core.settings import EnergySettings
     from ..wire.records import Ack, Request
     from .ports import LogbookPort, SamplerPort
     from .services import Services
@@ -198,6 +199,7 @@ class SystemPump(_Pump):
         self._awake = threading.Event()
         self._sampled: tuple[Wanted, float] | None = None
         self._book: tuple[str, LogbookPort] | None = None
+        self._prices: EnergySettings | None = None
 
     def want(self, snapshot: RunSnapshot | None, *, in_view: bool = True) -> None:
         """Sample for this run from now on; None: nobody looks."""
@@ -248,13 +250,20 @@ class SystemPump(_Pump):
         sample = self._sampler.sample({run: (snapshot.pid,)} if snapshot.pid is not None else {})
         tree = sample.trees.get(run)
         outlook = self._open_book(snapshot).look(snapshot, sample.system, tree)
-        self._post(SystemReady(sample.system, tree, run, outlook))
+        self._post(SystemReady(sample.system, tree, run, outlook, self._prices))
 
     def _open_book(self, snapshot: RunSnapshot) -> LogbookPort:
         if self._book is None or self._book[0] != snapshot.run:
             self._close_book()
             self._book = snapshot.run, self._services.logbook(snapshot)
+            self._ask_prices()
         return self._book[1]
+
+    def _ask_prices(self) -> None:
+        try:
+            self._prices = self._services.prices()
+        except UsageError as error:
+            self._post(PumpFailed("settings", error.sentence))
 
     def _close_book(self) -> None:
         if self._book is not None:

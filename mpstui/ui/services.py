@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from ..core.launching.revival import Reviver
     from ..core.runs.monitor import Monitor
     from ..core.runs.snapshot import Availability, RunSnapshot
+    from ..core.settings import EnergySettings
     from ..wire.records import Ack, Request
     from ..wire.rundir import RunDir
     from .alarms import Alarm
-    from .ports import ActionsPort, LauncherPort, LogPort, MonitorPort, SamplerPort
+    from .ports import ActionsPort, LauncherPort, LogbookPort, LogPort, MonitorPort, SamplerPort
 
 
 REVIVE_SECONDS = 5.0
@@ -31,6 +32,7 @@ class Services:
     actions: ActionsPort
     availability: Callable[[RunSnapshot, str], Availability]
     sampler: Callable[[], SamplerPort]
+    logbook: Callable[[RunSnapshot], LogbookPort]
     open_log: Callable[[Path], LogPort]
     diagnose: Callable[[RunSnapshot], Sequence[Finding]]
     launcher: Callable[[], LauncherPort]
@@ -39,6 +41,12 @@ class Services:
     """Over SSH: draw once a second."""
     announce: Callable[[Sequence[Alarm]], str] = lambda found: ""
     """The control sequences that tell the terminal of alarms, as the user set it.
+
+    Raises:
+        UsageError: the settings have mistakes.
+    """
+    prices: Callable[[], EnergySettings | None] = lambda: None
+    """What electricity costs.
 
     Raises:
         UsageError: the settings have mistakes.
@@ -61,12 +69,14 @@ def core_services(
         actions=actions,
         availability=_availability,
         sampler=_sampler,
+        logbook=_logbook,
         open_log=_open_log,
         diagnose=_diagnose,
         launcher=launcher,
         clock=clock,
         remote=bool(environ.get("SSH_CONNECTION")),
         announce=lambda found: _announce(home, environ, found),
+        prices=lambda: _prices(home),
     )
 
 
@@ -170,6 +180,18 @@ def _sampler() -> SamplerPort:
     from ..core.telemetry.platforms import default_sampler
 
     return default_sampler()
+
+
+def _logbook(snapshot: RunSnapshot) -> LogbookPort:
+    from ..core.telemetry.of_run import RunLogbook
+
+    return RunLogbook(snapshot)
+
+
+def _prices(home: Home) -> EnergySettings:
+    from ..core.settings import load_settings
+
+    return load_settings(home).energy
 
 
 def _open_log(path: Path) -> LogPort:

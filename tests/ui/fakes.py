@@ -21,6 +21,10 @@ from mpstui.core.runs.snapshot import (
     SeriesView,
     State,
 )
+from mpstui.core.settings import EnergySettings
+from mpstui.core.telemetry.energy import RunEnergy
+from mpstui.core.telemetry.headroom import MemoryPoint, headroom
+from mpstui.core.telemetry.logbook import Outlook
 from mpstui.core.telemetry.model import GpuSample, SystemSample, TreeSample
 from mpstui.ui.form import EnvironmentLine, Field, FieldError, Preview
 from mpstui.ui.services import Services
@@ -333,6 +337,41 @@ class FakeSampler:
         self.closed = True
 
 
+def outlook(growth_bytes: int = 0, count: int = 120) -> Outlook:
+    """Ten minutes of a steady, slightly breathing run that fits into its limits; ``growth_bytes`` a point grow."""
+    course = tuple(
+        MemoryPoint(
+            time=NOW - 5.0 * (count - 1 - tick),
+            allocated=int((5.7 + 0.2 * math.sin(tick / 9)) * GIB) + growth_bytes * (tick + 1 - count),
+            driver=int((7.2 if tick > 30 else 6.1) * GIB) + growth_bytes * (tick + 1 - count),
+            limit=int(21.3 * GIB),
+            footprint=int((9.1 if tick > 30 else 7.8) * GIB) + growth_bytes * (tick + 1 - count),
+            system_used=int((24.1 - 0.02 * (count - tick) % 1) * GIB),
+            system_limit=32 * GIB,
+            swap_used=GIB // 5,
+            pressure="warn" if 50 < tick < 56 else "normal",
+        )
+        for tick in range(count)
+    )
+    energy = RunEnergy(whose="machine", watt_hours=21.4, measured_fraction=0.81, epoch_watt_hours=0.31, epochs=46)
+    return Outlook(course=course, headroom=headroom(course), energy=energy)
+
+
+@dataclass
+class FakeLogbook:
+    """Knows the same whatever is sampled."""
+
+    known: Outlook = field(default_factory=outlook)
+    closed: bool = False
+
+    def look(self, snapshot: RunSnapshot, system: SystemSample, tree: TreeSample | None) -> Outlook:
+        self.closed = False
+        return self.known
+
+    def close(self) -> None:
+        self.closed = True
+
+
 @dataclass(frozen=True)
 class FakeSpan:
     start: int
@@ -502,6 +541,7 @@ class World:
     sampler: FakeSampler
     launcher: FakeLauncher
     log: FakeLog
+    logbook: FakeLogbook
     services: Services
 
 
@@ -509,15 +549,18 @@ def world(snapshots: tuple[RunSnapshot, ...] = (), *, log: FakeLog | None = None
     """A core that holds these runs."""
     monitor, actions, sampler, launcher = FakeMonitor(snapshots), FakeActions(), FakeSampler(), FakeLauncher()
     document = log if log is not None else training_log()
+    logbook = FakeLogbook()
     services = Services(
         monitor=monitor,
         actions=actions,
         availability=available,
         sampler=lambda: sampler,
+        logbook=lambda snapshot: logbook,
+        prices=lambda: EnergySettings(price=0.32, currency="EUR"),
         open_log=lambda path: document,
         diagnose=lambda snapshot: (FINDING,),
         launcher=lambda: launcher,
         clock=lambda: NOW,
         remote=remote,
     )
-    return World(monitor, actions, sampler, launcher, document, services)
+    return World(monitor, actions, sampler, launcher, document, logbook, services)

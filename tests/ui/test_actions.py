@@ -112,7 +112,7 @@ def test_the_answer_is_shown_with_who_gave_it_and_the_memory_freed() -> None:
 
     async def play(driver: Driver) -> None:
         await driver.press("4")
-        await driver.sees("x frees up to this")
+        await driver.sees("x frees up to 1.3 GiB")
         await driver.press("x")
         await driver.hears("done by the trainer: freed 2.0 GiB (7.0 GiB → 5.0 GiB)")
         await driver.sees("freed 2.0 GiB: 7.0 GiB → 5.0 GiB at 12:00:00")

@@ -56,7 +56,7 @@ def test_screen_looks_as_it_did(scene: Scene, size: tuple[int, int]) -> None:
             await driver.until(lambda: getattr(driver.app.screen, "snapshot", None) is not None)
             if scene.opening == fakes.running().run:
                 await driver.until(
-                    lambda: getattr(driver.app.screen, "_facts", (None,))[0] is not None, "the machine's sample"
+                    lambda: getattr(driver.app.screen, "_machine", None) is not None, "the machine's sample"
                 )
         await driver.press(*scene.keys)
         await driver.sees(scene.shows)

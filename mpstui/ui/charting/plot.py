@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 from ...core.present.format import number, whole
 from ...core.runs.snapshot import Piece, SeriesView
+from ...core.telemetry.throughput import Stretch
 from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread
 from .canvas import Canvas
 from .scale import Scale, nice_step, tick_label, value_scale
 
 GUTTER = 7
 """Cells of the value axis, its line included."""
+SLOW_MARK = "▔"
 SMALLEST_WIDTH, SMALLEST_HEIGHT = GUTTER + 8, 4
 _CELLS_PER_X_TICK, _LINES_PER_Y_TICK = 14, 2.5
 
@@ -46,6 +48,8 @@ class ChartData:
     train: SeriesView | None = None
     evaluation: SeriesView | None = None
     steps_per_epoch: float | None = None
+    slow: tuple[Stretch, ...] = ()
+    """Steps in which the training was slower than before; told on an axis of steps alone."""
 
     @property
     def curves(self) -> tuple[SeriesView, ...]:
@@ -126,7 +130,10 @@ def draw(data: ChartData, view: ChartView, width: int, height: int) -> list[Row]
         _draw_curve(canvas, data.evaluation, data.evaluation.mean, space, "val")
     under = _under(data, view, space)
     labels = _y_labels(space)
-    body = [row(*labels[line], *canvas.spans(line, under)) for line in range(space.lines)]
+    slow = _slow_columns(data, space)
+    body = [
+        row(*labels[line], *canvas.spans(line, slow | under if line == 0 else under)) for line in range(space.lines)
+    ]
     return [legend(data, view, space, width), *body, _x_axis(data, view, space)]
 
 
@@ -179,6 +186,22 @@ def _under(data: ChartData, view: ChartView, space: Frame) -> dict[int, Span]:
     return under
 
 
+def _slow_columns(data: ChartData, space: Frame) -> dict[int, Span]:
+    """A band along the upper edge over the steps that were slow; narrower than a cell is still one cell."""
+    if data.axis != "step":
+        return {}
+    band = Span(SLOW_MARK, "warn")
+    seen = [piece for piece in data.slow if piece.first <= space.x.high and piece.last >= space.x.low]
+    return {
+        column: band
+        for piece in seen
+        for column in range(
+            space.column_of(max(piece.first, space.x.low)) or 0,
+            (space.column_of(min(piece.last, space.x.high)) or 0) + 1,
+        )
+    }
+
+
 def _y_labels(space: Frame) -> list[tuple[Span, Span]]:
     blank = Span(" " * (GUTTER - 1), "dim"), Span("│", "faint")
     labels = [blank] * space.lines
@@ -222,6 +245,8 @@ def legend(data: ChartData, view: ChartView, space: Frame, width: int) -> Row:
         parts += [Span(" ━ ", "train"), Span("train "), Span(raw), Span(f" ~{smooth}", "dim")]
     if data.evaluation is not None and len(data.evaluation.x):
         parts += [Span("  ━ ", "val"), Span("val "), Span(_reading(data.evaluation, view.cursor)[0])]
+    if data.slow and data.axis == "step":
+        parts += [Span(f"  {SLOW_MARK} ", "warn"), Span("slow", "dim")]
     unit = _epoch_unit(data, view)
     axis = "epoch" if unit != 1.0 else clean(data.axis, 12)
     at = view.cursor if view.cursor is not None else space.x.high if view.right is not None else None

@@ -15,8 +15,8 @@ from ..pumps import Focus
 if TYPE_CHECKING:
     from ...core.diagnosis.remedy import Remedy
     from ...core.runs.snapshot import Availability, RunSnapshot
-    from ...core.telemetry.model import SystemSample, TreeSample
     from ..app import MpstuiApp
+    from ..messages import SystemReady
 
 
 class ActingScreen(Screen[None]):
@@ -76,7 +76,12 @@ class ActingScreen(Screen[None]):
         """The run whose processes and machine are shown here, None where nobody looks at them."""
         return None
 
-    def show_system(self, run: str | None, system: SystemSample | None, tree: TreeSample | None) -> None:
+    @property
+    def shows_machine(self) -> bool:
+        """Whether the panel with the machine is in view."""
+        return False
+
+    def show_system(self, news: SystemReady) -> None:
         """Draw the machine, where this screen shows it."""
 
     def show_log(self, run: str) -> None:

@@ -8,10 +8,13 @@ from typing import Literal
 from textual.app import ComposeResult
 from textual.events import Resize
 
+from ...core.diagnosis.live import LiveWarning
 from ...core.diagnosis.watching import LiveWatch
 from ...core.runs.snapshot import RunSnapshot
-from ...core.telemetry.model import SystemSample, TreeSample
+from ...core.telemetry.of_run import RunPace
+from ...core.telemetry.throughput import slow_words
 from ..bindings import Scope, footer_keys
+from ..messages import SystemReady
 from ..pumps import Focus
 from ..widgets.failure_card import Failure, FailureCard, card, evidence_line, wants_card
 from ..widgets.footer import KeyLine
@@ -44,7 +47,8 @@ class RunScreen(ActingScreen):
         self.zoomed = False
         self.body = RunBody(blocks=blocks)
         self._live = LiveWatch()
-        self._facts: tuple[SystemSample | None, TreeSample | None] = (None, None)
+        self._pace = RunPace()
+        self._machine: SystemReady | None = None
 
     def compose(self) -> ComposeResult:
         """From top to bottom."""
@@ -98,12 +102,12 @@ class RunScreen(ActingScreen):
         self.mpstui.look()
 
     def _draw(self, snapshot: RunSnapshot) -> None:
-        warnings = self._live.look(snapshot)
-        self.query_one(RunHeader).show(snapshot, warnings[0].sentence if warnings else "")
+        slow = slow_words(self._pace.look(snapshot), snapshot.seen)
+        self.query_one(RunHeader).show(snapshot, _gravest(self._live.look(snapshot), slow))
         self.query_one(Progress).show(snapshot)
         self._draw_card(snapshot)
         self.body.show(snapshot)
-        self._draw_memory()
+        self._draw_machine()
         keys = self.query_one(KeyLine)
         keys.labels = self.key_labels()
         keys.repaint()
@@ -120,22 +124,38 @@ class RunScreen(ActingScreen):
         _give_lines(panel, len(card(failure, width, run_layout(width, height).card)))
         panel.show(failure)
 
-    def _draw_memory(self) -> None:
-        if self.snapshot is not None:
-            system, tree = self._facts
-            cleared = self.mpstui.board.cleared.get(self.run_id)
-            self.body.show_memory(MemoryFacts(snapshot=self.snapshot, system=system, tree=tree, cleared=cleared))
+    def _draw_machine(self) -> None:
+        if self.snapshot is None:
+            return
+        news = self._machine
+        outlook = news.outlook if news else None
+        self.body.chart.mark((*self._pace.slow, *(outlook.throttled if outlook else ())))
+        self.body.show_memory(
+            MemoryFacts(
+                snapshot=self.snapshot,
+                system=news.system if news else None,
+                tree=news.tree if news else None,
+                outlook=outlook,
+                cleared=self.mpstui.board.cleared.get(self.run_id),
+                prices=news.prices if news else None,
+            )
+        )
 
     @property
     def watched_processes(self) -> RunSnapshot | None:
         """This run."""
         return self.snapshot
 
-    def show_system(self, run: str | None, system: SystemSample | None, tree: TreeSample | None) -> None:
+    @property
+    def shows_machine(self) -> bool:
+        """Whether the memory panel has a place."""
+        return "memory" in self.body.in_view
+
+    def show_system(self, news: SystemReady) -> None:
         """Draw the machine."""
-        if run == self.run_id:
-            self._facts = (system, tree)
-            self._draw_memory()
+        if news.run == self.run_id:
+            self._machine = news
+            self._draw_machine()
 
     def show_log(self, run: str) -> None:
         """Draw the new end of the log."""
@@ -157,7 +177,10 @@ class RunScreen(ActingScreen):
         _give_lines(self.query_one(Progress), 0 if failed and not wide else plan.progress)
         if self.snapshot is not None:
             self._draw_card(self.snapshot)
+        shown = self.shows_machine
         self.body.take_places(plan.shape, self.panel, self.zoomed)
+        if shown != self.shows_machine:
+            self.mpstui.look()
 
     # -- keys
 
@@ -226,6 +249,14 @@ class RunScreen(ActingScreen):
         why_not = self.body.chart.press(what)
         if why_not:
             self.mpstui.say(why_not, "warning")
+
+
+def _gravest(warnings: Sequence[LiveWarning], slow: str) -> str:
+    """The one thing that the header says: being slow is graver than a plateau, and told with the run's own median."""
+    order = [warning.sentence for warning in warnings if warning.id not in ("slowing", "plateau")]
+    order += [slow] if slow else [warning.sentence for warning in warnings if warning.id == "slowing"]
+    order += [warning.sentence for warning in warnings if warning.id == "plateau"]
+    return order[0] if order else ""
 
 
 def _give_lines(panel: LinePanel, lines: int) -> None:

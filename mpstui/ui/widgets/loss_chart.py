@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from textual.events import Leave, MouseMove
 
 from ...core.runs.snapshot import RunSnapshot, SeriesView
-from ..charting.plot import GUTTER, ChartData, ChartView, Frame, draw, frame
+from ...core.telemetry.throughput import Stretch
+from ..charting.plot import GUTTER, ChartData, ChartView, Frame, draw, frame, legend
 from ..charting.viewport import move_cursor, pan, zoom
 from ..rows import Row
 from .lines import LinePanel
@@ -48,6 +49,12 @@ def _steps_per_epoch(snapshot: RunSnapshot) -> float | None:
     return None
 
 
+def _face(curve: SeriesView) -> tuple[object, ...]:
+    """What of a curve can move its line: a value more in the newest bucket moves it by less than a dot."""
+    marks = (len(curve.attempt_marks), len(curve.superseded), len(curve.gaps), curve.axis, curve.complete)
+    return curve.name, len(curve.x), curve.x[0], curve.minimum, curve.maximum, *marks
+
+
 class LossChart(LinePanel):
     """The panel; its keys are methods that say what could not be done, if anything."""
 
@@ -60,6 +67,10 @@ class LossChart(LinePanel):
         self._metric = "loss"
         self._metrics: list[str] = []
         self._snapshot: RunSnapshot | None = None
+        self._slow: tuple[Stretch, ...] = ()
+        self._drawn: list[Row] = []
+        self._drawn_face: tuple[object, ...] = ()
+        self._space: Frame | None = None
 
     def show(self, snapshot: RunSnapshot) -> None:
         """A new picture of the same run keeps the view."""
@@ -67,8 +78,15 @@ class LossChart(LinePanel):
         self._metrics = metric_names(snapshot)
         if self._metric not in self._metrics:
             self._metric = self._metrics[0] if self._metrics else "loss"
-        self.data = chart_data(snapshot, self._metric)
+        self.data = replace(chart_data(snapshot, self._metric), slow=self._slow)
         self.repaint()
+
+    def mark(self, slow: Sequence[Stretch]) -> None:
+        """Where the training was slower than it had been."""
+        if tuple(slow) != self._slow:
+            self._slow = tuple(slow)
+            self.data = replace(self.data, slow=self._slow)
+            self.repaint()
 
     def press(self, what: str) -> str | None:
         """One of the chart's keys; a sentence when it cannot work."""
@@ -111,7 +129,7 @@ class LossChart(LinePanel):
         self._metric = self._metrics[(place + 1) % len(self._metrics)]
         self.view = ChartView(blocks=self.view.blocks, by_epoch=self.view.by_epoch)
         if self._snapshot is not None:
-            self.data = chart_data(self._snapshot, self._metric)
+            self.data = replace(chart_data(self._snapshot, self._metric), slow=self._slow)
         return None
 
     def _navigate(self, what: str) -> str | None:
@@ -134,8 +152,14 @@ class LossChart(LinePanel):
         return frame(self.data, self.view, *self.room)
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """See :func:`mpstui.ui.charting.plot.draw`."""
-        return draw(self.data, self.view, width, height)
+        """See :func:`mpstui.ui.charting.plot.draw`; until a curve has another bucket, its legend alone is news."""
+        face = (width, height, self.view, self.data.name, self.data.slow, *map(_face, self.data.curves))
+        if self._space is None or face != self._drawn_face:
+            self._drawn_face, self._space = face, self._frame()
+            self._drawn = draw(self.data, self.view, width, height)
+        else:
+            self._drawn = [legend(self.data, self.view, self._space, width), *self._drawn[1:]]
+        return self._drawn
 
     def on_mouse_move(self, event: MouseMove) -> None:
         """Hovering reads the curve."""

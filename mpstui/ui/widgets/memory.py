@@ -1,152 +1,155 @@
-"""Memory, told truly: what the allocator holds, what the driver holds, the limit, the processes, the machine.
+"""Memory, told truly: how far the run is from dying, and every amount that decides it over one time axis.
 
-On unified memory these are different questions with different answers, so each has its own line and none is guessed
-from another. The difference between driver and allocator is what clearing the cache can give back.
+On unified memory allocator, driver, processes and machine are different questions with different answers, so each has
+its own line and none is guessed from another. The lines that matter most stay where there is little room; where there
+is much, the curves grow taller.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.present import format as shown
-from ...core.runs.snapshot import RunSnapshot
-from ..rows import Row, Span, bar, clip, fit, row, width_of
+from ..charting.strips import binned, strip, window_label, window_seconds
+from ..rows import Row, Span, clip, cut, fit, row
 from .lines import LinePanel
+from .memory_amounts import Amount, amounts
+from .memory_words import (
+    MemoryFacts,
+    cache_words,
+    energy_lines,
+    gpu_words,
+    machine_words,
+    reclaimable,
+    verdict,
+)
 
 if TYPE_CHECKING:
-    from ...core.telemetry.model import SystemSample, TreeSample
-    from ...wire.records import Ack
+    from ...core.telemetry.headroom import MemoryPoint
 
-_LABEL, _VALUE = 11, 9
+__all__ = ["MemoryFacts", "MemoryPanel", "memory_rows", "reclaimable"]
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class MemoryFacts:
-    """All that the panel tells."""
-
-    snapshot: RunSnapshot
-    system: SystemSample | None = None
-    tree: TreeSample | None = None
-    cleared: Ack | None = None
-    """The newest answer to "clear cache"."""
+_LABEL, _VALUE = 10, 9
+_START = 1 + _LABEL + _VALUE + 1
+_SHORT_NOTE, _WHOLE_NOTE = 9, 18
+_ROOMY = 64
+_FEWEST_CELLS = 6
+_TALLEST = 4
 
 
-def memory_rows(facts: MemoryFacts, width: int) -> list[Row]:
-    """One line a question; unknown is n/a."""
-    memory = facts.snapshot.memory
-    return [
-        _amount("allocated", memory.allocated, memory.limit, "live tensors", width),
-        _amount("driver", memory.driver, memory.limit, "with its cache", width),
-        _line("limit", shown.size(memory.limit), _headroom(memory.driver, memory.limit), width),
-        _cache(facts, width),
-        _processes(facts, width),
-        _system(facts.system, width),
-        _swap(facts.system, width),
-        *_accelerators(facts.system, width),
-    ]
+class _Line(NamedTuple):
+    """One line of the panel: its importance, how it is drawn with so many lines of curve, and whether it can grow."""
+
+    importance: int
+    draw: Callable[[int], list[Row]]
+    grows: bool = False
 
 
-def reclaimable(snapshot: RunSnapshot) -> int | None:
-    """Bytes that clearing the cache can give back at most: held by the driver, not by tensors."""
-    memory = snapshot.memory
-    if memory.allocated is None or memory.driver is None:
-        return None
-    return max(0, memory.driver - memory.allocated)
+def memory_rows(facts: MemoryFacts, width: int, height: int) -> list[Row]:
+    """What is known, the verdict first; unknown is n/a with its reason."""
+    lines = list(_lines(facts, width))
+    chosen = sorted(range(len(lines)), key=lambda place: lines[place].importance)[: max(0, height)]
+    kept = [lines[place] for place in sorted(chosen)]
+    growing = sum(line.grows for line in kept)
+    tall = max(1, min(_TALLEST, 1 + (height - len(kept)) // growing)) if growing else 1
+    return [drawn for line in kept for drawn in line.draw(tall if line.grows else 1)]
 
 
-def _amount(label: str, value: int | None, limit: int | None, note: str, width: int) -> Row:
-    share = shown.ratio(value, limit)
-    room = min(24, width - 2 - _LABEL - _VALUE - 2 - 7)
-    tone = "bad" if share is not None and share > 0.95 else "warn" if share is not None and share > 0.85 else "bar"
-    parts = [*_start(label, shown.size(value))]
-    if room >= 6 and value is not None and limit is not None:
-        parts += [Span("  "), *bar(share, room, tone), Span(fit(shown.percent(share), 7, "right"), "dim")]
-    elif value is not None:
-        parts += [Span("  "), Span(note, "faint")]
-    return row(*clip(tuple(parts), width))
+def _lines(facts: MemoryFacts, width: int) -> Iterator[_Line]:
+    axis = _Axis(facts.outlook.course if facts.outlook else (), width)
+    yield _Line(0, lambda lines: [_text(verdict(facts), width)])
+    for text in _warnings(facts):
+        yield _said(2, (Span(f"! {text}", "warn"),), width)
+    for amount in amounts(facts):
+        yield _Line(amount.importance, _drawing(amount, axis), amount.grows and axis.tells(amount))
+    if axis.known:
+        yield _Line(10, lambda lines: [axis.row()])
+    yield _fact(3, "cache", shown.size(reclaimable(facts.snapshot)), cache_words(facts), width)
+    yield from _machine_lines(facts, width)
+    for importance, (label, amount_text, notes) in enumerate(energy_lines(facts, width >= _ROOMY), start=8):
+        role = "dim" if amount_text != shown.UNKNOWN else "faint"
+        yield _fact(importance, label, amount_text, (Span(notes, role),), width)
 
 
-def _start(label: str, value: str) -> list[Span]:
-    known = value != shown.UNKNOWN
-    return [Span(" "), Span(fit(label, _LABEL), "dim"), Span(fit(value, _VALUE, "right"), "" if known else "faint")]
+def _warnings(facts: MemoryFacts) -> tuple[str, ...]:
+    found = facts.outlook.headroom if facts.outlook else None
+    return found.warnings if found is not None and facts.snapshot.state.active else ()
 
 
-def _line(label: str, value: str, note: str, width: int, tone: str = "dim") -> Row:
-    return row(*clip((*_start(label, value), Span("  "), Span(note, tone)), width))
+def _machine_lines(facts: MemoryFacts, width: int) -> Iterator[_Line]:
+    gpus = facts.system.gpus if facts.system else ()
+    around = machine_words(facts.system)
+    for place, gpu in enumerate(gpus):
+        label = f"gpu {gpu.index}" if len(gpus) > 1 else "gpu"
+        words = " · ".join(note for note in (gpu_words(gpu), around if place == 0 else "") if note)
+        yield _fact(13 if place else 7, label, shown.size(gpu.memory_used_bytes), (Span(words, "dim"),), width)
+    if not gpus and around:
+        yield _fact(9, "machine", "", (Span(around, "dim"),), width)
 
 
-def _headroom(driver: int | None, limit: int | None) -> str:
-    if driver is None or limit is None:
-        return ""
-    left = limit - driver
-    if left < 0:
-        return f"{shown.size(-left)} above it"
-    return f"{shown.size(left)} left"
+class _Axis:
+    """The one time axis of all curves."""
+
+    def __init__(self, course: Sequence[MemoryPoint], width: int) -> None:
+        self.course, self.width = course, width
+        self.note = _WHOLE_NOTE if width >= _ROOMY else _SHORT_NOTE
+        self.cells = width - _START - self.note
+        self.span = window_seconds(course[-1].time - course[0].time) if course else 0
+        self.known = len(course) > 1 and self.cells >= _FEWEST_CELLS
+
+    def tells(self, amount: Amount) -> bool:
+        """Whether there is a curve to draw."""
+        past = amount.past
+        return self.known and past is not None and any(past(point) is not None for point in self.course)
+
+    def curve(self, amount: Amount, lines: int) -> list[tuple[Span, ...]]:
+        """The past of an amount."""
+        past = amount.past or (lambda point: None)
+        points = [(point.time, past(point)) for point in self.course]
+        top = amount.top or max((value for _, value in points if value is not None), default=0.0) or 1.0
+        values = binned(points, self.course[-1].time, self.span, self.cells)
+        return strip(values, top, lines, amount.role_of)
+
+    def row(self) -> Row:
+        """The axis itself."""
+        left, right = f"└ {window_label(self.span)} ago", "now ┘"
+        room = self.cells - len(left) - len(right)
+        words = f"{left}{' ' * room}{right}" if room > 0 else f"└{'─' * (self.cells - 2)}┘"
+        return row(" " * _START, (words, "faint"))
 
 
-def _cache(facts: MemoryFacts, width: int) -> Row:
-    can_free = reclaimable(facts.snapshot)
-    done = facts.cleared
-    if done is not None and done.before is not None and done.after is not None:
-        note = f"{shown.size(done.before)} → {shown.size(done.after)} at {shown.clock(done.time)}"
-        if done.freed is not None:
-            note = f"freed {shown.size(done.freed)}: {note}"
-        return _line("cache", shown.size(can_free), note, width, "good")
-    note = "" if can_free is None or not facts.snapshot.state.active else "x frees up to this"
-    return _line("cache", shown.size(can_free), note, width)
+def _drawing(amount: Amount, axis: _Axis) -> Callable[[int], list[Row]]:
+    return lambda lines: _amount_rows(amount, axis, lines)
 
 
-def _processes(facts: MemoryFacts, width: int) -> Row:
-    tree, snapshot = facts.tree, facts.snapshot
-    used = tree.footprint_bytes if tree and tree.footprint_bytes is not None else None
-    kind = "footprint"
-    if used is None:
-        used = tree.rss_bytes if tree and tree.rss_bytes is not None else snapshot.tree_memory_bytes
-        kind = "resident"
-    if used is None:
-        used = snapshot.memory.rss
-    notes = [kind] if used is not None else []
-    if tree and tree.process_count is not None:
-        notes.append(f"{tree.process_count} proc")
-    if tree and tree.cpu_percent is not None:
-        notes.append(f"cpu {tree.cpu_percent:.0f} %")
-    if used is not None and not snapshot.state.active:
-        notes = ["when last seen"]
-    return _line("processes", shown.size(used), " · ".join(notes), width)
+def _amount_rows(amount: Amount, axis: _Axis, lines: int) -> list[Row]:
+    start = _start(amount.label, amount.value)
+    if not axis.tells(amount):
+        words = amount.note.strip() if amount.known and amount.note else amount.reason
+        return [_text((Span(words, amount.note_role if amount.known else "faint"),), axis.width, start)]
+    note = amount.note if len(amount.note) < axis.note else amount.note.partition(" of ")[0]
+    tail = Span(fit(f" {note}", axis.note), amount.note_role)
+    blank = (Span(" " * _START),)
+    *above, lowest = axis.curve(amount, lines)
+    return [*(row(*blank, *cells) for cells in above), row(*clip((*start, *lowest, tail), axis.width))]
 
 
-def _system(system: SystemSample | None, width: int) -> Row:
-    used = system.memory_used_bytes if system else None
-    total = system.usable_memory_bytes if system else None
-    notes = [f"of {shown.size(total)}"] if total is not None else []
-    if system and system.pressure is not None:
-        notes.append(f"pressure {system.pressure}")
-    tone = {"warn": "warn", "critical": "bad"}.get(system.pressure or "" if system else "", "dim")
-    return _line("system", shown.size(used), " · ".join(notes), width, tone)
+def _fact(importance: int, label: str, value: str, words: tuple[Span, ...], width: int) -> _Line:
+    return _Line(importance, lambda lines: [_text(words, width, _start(label, value))])
 
 
-def _swap(system: SystemSample | None, width: int) -> Row:
-    used = system.swap_used_bytes if system else None
-    notes = []
-    if system and system.cpu_percent is not None:
-        notes.append(f"cpu {system.cpu_percent:.0f} %")
-    if system and system.thermal is not None:
-        notes.append(f"thermal {system.thermal}")
-    return _line("swap", shown.size(used), " · ".join(notes), width)
+def _said(importance: int, words: tuple[Span, ...], width: int) -> _Line:
+    return _Line(importance, lambda lines: [_text(words, width)])
 
 
-def _accelerators(system: SystemSample | None, width: int) -> list[Row]:
-    lines = []
-    for gpu in system.gpus if system else ():
-        notes = [f"{gpu.busy_percent:.0f} % busy" if gpu.busy_percent is not None else ""]
-        notes.append(f"{gpu.temperature_celsius:.0f} °C" if gpu.temperature_celsius is not None else "")
-        notes.append(f"{gpu.power_watts:.0f} W" if gpu.power_watts is not None else "")
-        notes.append(f"of {shown.size(gpu.memory_total_bytes)}" if gpu.memory_total_bytes is not None else "")
-        label = f"gpu {gpu.index}" if len(system.gpus if system else ()) > 1 else "gpu"
-        text = " · ".join(note for note in notes if note)
-        lines.append(_line(label, shown.size(gpu.memory_used_bytes), text, width))
-    return lines
+def _start(label: str, value: str) -> tuple[Span, ...]:
+    role = "faint" if value == shown.UNKNOWN else ""
+    return Span(" "), Span(fit(label, _LABEL), "dim"), Span(fit(value, _VALUE, "right"), role), Span(" ")
+
+
+def _text(words: Sequence[Span], width: int, start: Sequence[Span] = (Span(" "),)) -> Row:
+    return row(*clip((*start, *words), width))
 
 
 class MemoryPanel(LinePanel):
@@ -159,11 +162,14 @@ class MemoryPanel(LinePanel):
         self.facts = facts
         self.repaint()
 
+    def status(self) -> tuple[Span, ...]:
+        """How many processes there are, and how busy."""
+        tree = self.facts.tree if self.facts else None
+        if tree is None or tree.process_count is None:
+            return ()
+        load = f" · cpu {tree.cpu_percent:.0f} %" if tree.cpu_percent is not None else ""
+        return (Span(cut(f"{tree.process_count} proc{load}", 24), "dim"),)
+
     def rows(self, width: int, height: int) -> list[Row]:
         """See :func:`memory_rows`."""
-        return memory_rows(self.facts, width) if self.facts else []
-
-
-def narrowest() -> int:
-    """Cells from which on no line loses its value."""
-    return 2 + _LABEL + _VALUE + width_of("  ")
+        return memory_rows(self.facts, width, height) if self.facts else []
