@@ -113,9 +113,7 @@ def _parser(prog: str, description: str) -> argparse.ArgumentParser:
 
 def _check_data(task: type[Task], args: argparse.Namespace) -> int:
     """Print what the data is like; 2 when it cannot be used as it is."""
-    from .inspection import inspect
-
-    found = inspect(task, args)
+    found = task.inspect(args)
     print(found.text())
     return 2 if found.problems else 0
 

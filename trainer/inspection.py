@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-from .tasks import Task
 
 _MOST_SHOWN = 20
 
@@ -31,17 +28,3 @@ class Inspection:
             lines.append(f"and {hidden:,} more problems")
         lines.append(f"{len(self.problems):,} problems found" if self.problems else "the data can be used")
         return "\n".join(lines)
-
-
-def inspect(task: type[Task], args: argparse.Namespace) -> Inspection:
-    """Look at a task's data: through its own static ``inspect(args)`` where it has one, else by reading it once.
-
-    Raises:
-        UsageError: it cannot be read at all.
-    """
-    own = getattr(task, "inspect", None)
-    if own is not None:
-        found: Inspection = own(args)
-        return found
-    made = task(args)
-    return Inspection(made.data, {"training samples": made.train_size})

@@ -71,10 +71,3 @@ def test_another_model_is_refused(trained: tuple[Path, dict[str, float]], capsys
     path, _ = trained
     assert command("evaluate", str(path), "--width", "8", "--limit", "64") == 2
     assert "is a checkpoint of another model" in capsys.readouterr().err
-
-
-def test_a_task_without_its_own_inspection_is_read_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("cifar", "--check-data", "--limit", "64") == 0
-    assert "training samples: 64" in capsys.readouterr().out
-    assert command("cifar", "--check-data", "--data", "elsewhere") == 2
-    assert "no cifar10 there" in capsys.readouterr().err

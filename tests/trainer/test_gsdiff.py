@@ -25,7 +25,6 @@ from trainer.data.plans import CORNERS, FEATURES, stacked
 from trainer.device import Device
 from trainer.errors import UsageError
 from trainer.models import corner_diffusion as diffusion
-from trainer.models.corner_diffusion import CornerDenoiser
 from trainer.models.wall_prediction import WallPredictor
 from trainer.run import run
 from trainer.tasks.gsdiff import Gsdiff
@@ -108,16 +107,37 @@ def test_a_perfect_model_samples_the_plan_it_means() -> None:
     assert torch.allclose(places, corners, atol=1e-3)
 
 
-@pytest.mark.parametrize("stage", [1, 2])
-def test_slots_have_no_order(stage: int) -> None:
+def test_corners_are_denoised_in_reading_order_whatever_order_they_come_in() -> None:
+    corners, real, walls = _batch()
+    order = torch.randperm(CORNERS, generator=torch.Generator().manual_seed(1))
+    stage = CornerStage(_parsed(), Drawings(Path(), 0, 1, 1), 0)
+    one, other = (
+        stage.batch(places, here, walls, torch.Generator().manual_seed(2))
+        for places, here in ((corners, real), (corners[:, order], real[:, order]))
+    )
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    for places, here in zip(one["clean"], one["real"], strict=True):
+        count = int(here.sum())
+        assert here[:count].all()
+        found = [(round(float(y) * 16), float(x)) for x, y in places[:count, :2]]
+        assert found == sorted(found)
+        assert (places[count:, -1] == 1).all()
+
+
+def test_a_plan_of_more_corners_than_slots_is_refused() -> None:
+    stage = CornerStage(_parsed("--slots", "4"), Drawings(Path(), 0, 1, 1), 0)
+    with pytest.raises(UsageError, match="more than 4 corners; say --slots 53"):
+        stage.batch(*_batch(), torch.Generator().manual_seed(2))
+
+
+def test_no_generated_plan_has_more_corners_than_its_slots() -> None:
+    assert max(int(plan.real.sum()) for plan in synthetic_plans.generated(0, 1, 400)) <= synthetic_plans.MOST_CORNERS
+
+
+def test_walls_do_not_depend_on_the_order_of_corners() -> None:
     corners, real, _ = _batch()
     order = torch.randperm(CORNERS, generator=torch.Generator().manual_seed(1))
     torch.manual_seed(0)
-    if stage == 1:
-        denoiser, step = CornerDenoiser(10, 32, 2, 2), torch.tensor([1, 300, 600, 999])
-        noisy = diffusion.noised(channels_of(corners, real), torch.randn(4, CORNERS, 10), step)
-        assert torch.allclose(denoiser(noisy, step)[:, order], denoiser(noisy[:, order], step), atol=1e-4)
-        return
     predictor = WallPredictor(FEATURES, 32, 2, 2)
     said, moved = predictor(corners, real)[1], predictor(corners[:, order], real[:, order])[1]
     assert torch.allclose(said, said.mT, atol=1e-5)
@@ -244,13 +264,22 @@ class _Knowing(_Alone):
         return self.said(noisy, self._plans[nearest], step)
 
 
+def test_stage_1_learns_how_corners_belong_together_and_nothing_from_shuffled_ones(tmp_path: Path) -> None:
+    wish = ("--stage", "1", "--width", "48", "--heads", "4", "--batch-size", "32", "--limit", "1000", "--lr", "0.004",
+            "--epochs", "6", "--eval-every", "6", "--sample-every", "0")  # fmt: skip
+    _train(*wish, run_dir=tmp_path / "true")
+    assert _last(tmp_path / "true", "val_structure") > 0.1
+    _train(*wish, "--shuffle-labels", run_dir=tmp_path / "shuffled")
+    assert _last(tmp_path / "shuffled", "val_structure") < 0.02  # chance is 0 or less
+
+
 def test_structure_is_what_a_model_knows_of_plans_as_a_whole() -> None:
     some = synthetic_plans.generated(0, 1, 40)
-    corners, real, _ = _batch(40)
     stage = CornerStage(_parsed("--sample-every", "0"), Drawings(Path(), 0, 1, 1), 0)
+    plans = stage.batch(*_batch(40), torch.Generator())["clean"]
     alone, knowing = (
         [found for found in stage.evaluate(model, Device(), some) if found][-1]["val_structure"]
-        for model in (_Alone(), _Knowing(channels_of(corners, real)))
+        for model in (_Alone(), _Knowing(plans))
     )
     assert abs(alone) < 1e-5
     assert knowing > 0.9

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 
 import torch
 
-from .plans import CORNERS, FEATURES, Plan, Plans, stacked
+from .plans import CORNERS, FEATURES, PIXELS, Plan, Plans, stacked
 
 CHANNELS = FEATURES + 1
 """Of a plan that is denoised: x, y, ±1 for each kind of room, ±1 for padding."""
 _CHUNK = 128
+_ROW = 4 / PIXELS
+_FURTHER_THAN_ANY_ROW = 4.0
+"""Places run from -1 to 1: further down counts more than further right."""
 _LENGTH_STEP = 8
 Tensors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -23,16 +26,29 @@ def chunks(plans: Plans) -> Iterator[Tensors]:
 
 
 def symmetric(corners: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Corners of every plan mirrored and turned at random: eight symmetries, none of which changes a plan's walls.
-
-    Slots need no shuffling: the models treat all of them alike.
-    """
+    """Corners of every plan mirrored and turned at random: eight symmetries, none of which changes a plan's walls."""
     count = len(corners)
     mirrored = 1.0 - 2.0 * torch.randint(0, 2, (count, 1, 2), generator=generator)
     places = corners[..., :2] * mirrored
     turned = torch.randint(0, 2, (count, 1, 1), generator=generator, dtype=torch.bool)
     places = torch.where(turned, places.flip(-1), places)
     return torch.cat([places, corners[..., 2:]], dim=-1)
+
+
+def in_reading_order(corners: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    """Which slot each slot is filled from, so that corners come row by row and from left to right, then the padding.
+
+    Corners of one row may be a few pixels off each other; returns (batch, slots), to be used by :func:`rearranged`.
+    """
+    rows = (corners[..., 1] / _ROW).round()
+    places = rows * _FURTHER_THAN_ANY_ROW + corners[..., 0]
+    return places.masked_fill(~real, float("inf")).argsort(dim=1, stable=True)
+
+
+def rearranged(slots: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
+    """Slots (batch, slots) or (batch, slots, channels) in another order."""
+    index = order if slots.ndim == order.ndim else order[..., None].expand(-1, -1, slots.shape[-1])
+    return slots.gather(1, index)
 
 
 def trimmed(corners: torch.Tensor, real: torch.Tensor, walls: torch.Tensor) -> Tensors:
@@ -46,6 +62,14 @@ def channels_of(corners: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
     """Corners (batch, CORNERS, FEATURES) as what is denoised (batch, CORNERS, CHANNELS)."""
     padding = torch.where(real, -1.0, 1.0)[..., None]
     return torch.cat([corners[..., :2], corners[..., 2:] * 2 - 1, padding], dim=-1)
+
+
+def with_all_slots(clean: torch.Tensor) -> torch.Tensor:
+    """What was denoised in fewer slots, as (batch, CORNERS, CHANNELS): the others are padding."""
+    whole = torch.full((len(clean), CORNERS, CHANNELS), -1.0)
+    whole[..., :2], whole[..., -1] = 0.0, 1.0
+    whole[:, : clean.shape[1]] = clean
+    return whole
 
 
 def corners_of(clean: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

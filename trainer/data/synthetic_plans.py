@@ -16,6 +16,8 @@ _UNIT = 8
 _SIDES = (12, 24)
 _SHORTEST_WALL = 4
 _ROOMS = (3, 7)
+MOST_CORNERS = 2 * _ROOMS[1] + 2
+"""Four, and two more for each cut."""
 _KINDS = tuple(ROOMS.index(name) for name in ("living room", "bedroom", "bedroom", "kitchen", "bathroom", "balcony"))
 _STORAGE, _OUTSIDE = ROOMS.index("storage"), ROOMS.index("outside")
 Point = tuple[int, int]

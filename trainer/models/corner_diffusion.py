@@ -19,6 +19,7 @@ STEPS = 1000
 PLACE = slice(0, 2)
 PADDING = -1
 """The channel that says padding (1) or corner (-1)."""
+_EMBEDDING_SPREAD = 0.02
 _OFFSET = 0.008
 _LEAST_SIGNAL = 1e-4
 
@@ -49,17 +50,23 @@ def cleaned(noisy: torch.Tensor, velocity: torch.Tensor, step: torch.Tensor) -> 
 
 
 class CornerDenoiser(nn.Module):
-    """A transformer over noisy corner slots. Half the heads see every slot, since each may become a corner; the other
-    half see a slot as far as its noisy padding channel makes it probable that it is one.
+    """A transformer over noisy corner slots, which hold the corners of a plan in reading order.
+
+    Half the heads see every slot, since each may become a corner; the other half see a slot as far as its noisy padding
+    channel makes it probable that it is one. Each slot has an embedding of its own: without an order every slot may
+    become every corner, and as long as all is noise the best answer is the mean of all of them.
 
     Args:
         channels: x, y, one bit for each kind of room, padding.
+        slots: the most corners of a plan.
     """
 
-    def __init__(self, channels: int, width: int, layers: int, heads: int) -> None:
+    def __init__(self, channels: int, width: int, layers: int, heads: int, slots: int) -> None:
         super().__init__()
+        self.slots = slots
         self._width, self._heads = width, heads
         self.embed = nn.Linear(channels + waves(torch.zeros(2), 1, 2).numel(), width)
+        self.place = nn.Parameter(torch.randn(slots, width) * _EMBEDDING_SPREAD)
         self.time = nn.Sequential(nn.Linear(width, width), nn.SiLU(), nn.Linear(width, width), nn.SiLU())
         self.layers = nn.ModuleList(GraphLayer(width, heads, condition=width) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
@@ -68,10 +75,10 @@ class CornerDenoiser(nn.Module):
         self.register_buffer("validations", torch.zeros((), dtype=torch.long))
 
     def forward(self, noisy: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
-        """Velocities (batch, corners, channels) of noisy plans of that shape at steps (batch,)."""
+        """Velocities (batch, slots, channels) of noisy plans of that shape at steps (batch,)."""
         mask = on_half_the_heads(padding_mask(noisy, step), self._heads)
         moment = self.time(waves(step[:, None].float(), 4.0, 4.0 * STEPS, self._width // 2))
-        tokens = self.embed(torch.cat([noisy, waves(noisy[..., PLACE], 0.02, 8.0)], dim=-1))
+        tokens = self.embed(torch.cat([noisy, waves(noisy[..., PLACE], 0.02, 8.0)], dim=-1)) + self.place
         for layer in self.layers:
             tokens = layer(tokens, mask, moment)
         return self.out(self.norm(tokens)).float()  # type: ignore[no-any-return]

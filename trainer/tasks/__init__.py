@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from ..device import Device
+    from ..inspection import Inspection
 
 TASKS: dict[str, str] = {
     # name on the command line: "module:attribute" of a class that follows Task
@@ -93,6 +94,14 @@ class Task(Protocol):
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the task's own arguments (not those of ``trainer.options``)."""
+        ...
+
+    @staticmethod
+    def inspect(args: argparse.Namespace) -> Inspection:
+        """Look at all of the data (``--check-data``): counts, and a sentence for each bad file or row.
+
+        Raises UsageError when there is nothing to look at.
+        """
         ...
 
     def __init__(self, args: argparse.Namespace) -> None:

@@ -22,7 +22,7 @@ from ..optimizers import with_weight_decay_on_matrices
 from ..options import positive, whole
 from ..order import mixed
 from . import Batch, Defaults, Loss
-from .gsdiff_stages import CornerStage, Drawings, Stage, WallStage
+from .gsdiff_stages import CornerStage, Drawings, Stage, WallStage, slots_of
 
 _SYNTHETIC = (4000, 500)
 
@@ -50,6 +50,9 @@ class Gsdiff:
         parser.add_argument("--width", type=positive, default=256, metavar="N", help="of the model (default 256)")
         parser.add_argument("--layers", type=positive, default=12, metavar="N", help="of the model (default 12)")
         parser.add_argument("--heads", type=positive, default=8, metavar="N", help="of each layer (default 8)")
+        parser.add_argument(
+            "--slots", type=positive, metavar="N", help="most corners of a plan, stage 1 (default 53; 16 if synthetic)"
+        )
         parser.add_argument("--limit", type=positive, metavar="N", help="train on the first N plans only")
         parser.add_argument(
             "--sample-every", type=whole, default=5, metavar="N", help="draw plans at every Nth validation, 0: never"
@@ -69,7 +72,8 @@ class Gsdiff:
         make = CornerStage if args.stage == 1 else WallStage
         self._stage: Stage = make(args, drawings, args.seed or 0)
         self.signature: Mapping[str, Any] = {
-            "stage": args.stage, "width": args.width, "layers": args.layers, "heads": args.heads
+            "stage": args.stage, "width": args.width, "layers": args.layers, "heads": args.heads,
+            **({"slots": slots_of(args)} if args.stage == 1 else {}),
         }  # fmt: skip
 
     @staticmethod

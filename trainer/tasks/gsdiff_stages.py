@@ -8,15 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from .. import checkpoint
 from ..data import plan_drawing, plan_graph
-from ..data.plan_tensors import CHANNELS, channels_of, chunks, corners_of, plans_of, trimmed
+from ..data.plan_tensors import (
+    CHANNELS,
+    channels_of,
+    chunks,
+    corners_of,
+    in_reading_order,
+    plans_of,
+    rearranged,
+    trimmed,
+    with_all_slots,
+)
 from ..data.plans import CORNERS, FEATURES, Plan, Plans, stacked
+from ..data.synthetic_plans import MOST_CORNERS
 from ..device import Device
 from ..errors import UsageError
 from ..models import corner_diffusion as diffusion
@@ -24,11 +33,10 @@ from ..models.corner_diffusion import CornerDenoiser
 from ..models.wall_prediction import PIXEL, WallPredictor
 from ..order import mixed
 from . import Batch, Loss
+from .gsdiff_measures import corner_measures, counts, pair_loss, place_errors
 
 _PADDING_WEIGHT = 0.1
 """How much what is said about padding counts against what is said about a corner."""
-_PROBE_STEP = 150
-"""Where places are a third of their own spread off: too much to see a corner by itself, little enough for its plan."""
 _FIRST_GUESS_WEIGHT = 0.5
 _JITTER_PIXELS = 1.0
 _FLIPPED_BITS = 0.01
@@ -79,7 +87,8 @@ class CornerStage:
     def __init__(self, args: argparse.Namespace, drawings: Drawings, seed: int) -> None:
         if args.stage1_checkpoint:
             raise UsageError("--stage1-checkpoint is for --stage 2; leave it out of stage 1")
-        self._shape = (args.width, args.layers, args.heads)
+        self._slots = slots_of(args)
+        self._shape = (args.width, args.layers, args.heads, self._slots)
         self._drawings = drawings
         self._seed = seed
 
@@ -93,9 +102,14 @@ class CornerStage:
     def batch(
         self, corners: torch.Tensor, real: torch.Tensor, walls: torch.Tensor, generator: torch.Generator
     ) -> Batch:
-        """Clean plans, noise, and a step of each plan's own."""
+        """Clean plans in reading order, noise, and a step of each plan's own."""
         steps = torch.randint(1, diffusion.STEPS + 1, (len(corners),), generator=generator)
-        clean = channels_of(corners, real)
+        order = in_reading_order(corners[..., :2], real)
+        if len(real) and int(real.sum(dim=1).max()) > self._slots:
+            raise UsageError(f"a plan has more than {self._slots} corners; say --slots {CORNERS} and train anew")
+        order = order[:, : self._slots]
+        real = rearranged(real, order)
+        clean = channels_of(rearranged(corners, order), real)
         return {"clean": clean, "real": real, "step": steps, "noise": torch.randn(clean.shape, generator=generator)}
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
@@ -117,7 +131,7 @@ class CornerStage:
             generator = torch.Generator().manual_seed(mixed(self._seed, 0xE7A1, number))
             made = device.put(self.batch(corners, real, walls, generator))
             loss = self.loss(model, made).value * len(corners)
-            intact, alone = _place_errors(model, made)
+            intact, alone = place_errors(model, made)
             totals += torch.stack([loss, intact, alone, made["real"].sum()])
             yield None
         loss_sum, intact_sum, alone_sum, counted = totals.tolist()
@@ -133,7 +147,7 @@ class CornerStage:
         number = _counted(model)
         if not self._drawings.due(number):
             return {}
-        clean = yield from drawn_corners(model, device, self._drawings, mixed(self._seed, number))
+        clean = yield from drawn_corners(model, self._slots, device, self._drawings, mixed(self._seed, number))
         sheet = plans_of(clean, torch.zeros(len(clean), CORNERS, CORNERS))
         self._drawings.write(sheet, number, f"stage 1, validation {number}: corners")
         return corner_measures(clean, sheet)
@@ -146,7 +160,9 @@ class WallStage:
         self._shape = (args.width, args.layers, args.heads)
         self._drawings = drawings
         self._seed = seed
-        self._corner_model = _stage1(args.stage1_checkpoint) if args.stage1_checkpoint else None
+        found = _stage1(args.stage1_checkpoint) if args.stage1_checkpoint else None
+        self._corner_model: nn.Module | None = found
+        self._corner_slots = found.slots if found else 0
 
     def __getstate__(self) -> dict[str, Any]:
         """What loader processes get: they draw nothing, and a model on MPS cannot be handed to them."""
@@ -175,7 +191,7 @@ class WallStage:
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         """Cross-entropy of every pair of corners, of the last score and, for less, of the first."""
         first, last = model(batch["corners"], batch["real"])
-        value, guess = (_pair_loss(logits, batch) for logits in (last, first))
+        value, guess = (pair_loss(logits, batch) for logits in (last, first))
         return Loss((value + _FIRST_GUESS_WEIGHT * guess) / (1 + _FIRST_GUESS_WEIGHT), {"wall_loss": value})
 
     def evaluate(self, model: nn.Module, device: Device, plans: Plans) -> Steps:
@@ -184,7 +200,7 @@ class WallStage:
         for found in chunks(plans):
             made = device.put(dict(zip(("corners", "real", "walls"), trimmed(*found), strict=True)))
             logits = model(made["corners"], made["real"])[1]
-            totals += torch.stack([_pair_loss(logits, made) * len(logits), *_counts(logits, made)])
+            totals += torch.stack([pair_loss(logits, made) * len(logits), *counts(logits, made)])
             yield None
         loss, hits, said, true, right, pairs = totals.tolist()
         measured = {
@@ -203,7 +219,8 @@ class WallStage:
             places, here, _ = stacked(plans, range(min(self._drawings.count, len(plans))))
             clean, source = channels_of(torch.from_numpy(places), torch.from_numpy(here)), "validation plans"
         else:
-            steps = drawn_corners(self._corner_model, device, self._drawings, mixed(self._seed, number))
+            seed = mixed(self._seed, number)
+            steps = drawn_corners(self._corner_model, self._corner_slots, device, self._drawings, seed)
             clean, source = (yield from steps), "stage 1"
         corners, real = corners_of(clean)
         logits = model(*device.put((corners, real)))[1].cpu()
@@ -212,75 +229,25 @@ class WallStage:
         return corner_measures(clean, sheet) | {f"val_{n}": x for n, x in plan_graph.measures(sheet).items()}
 
 
+def slots_of(args: argparse.Namespace) -> int:
+    """Slots of stage 1: those that are asked for, else as many as plans of this data may have corners."""
+    return args.slots or (CORNERS if args.data else MOST_CORNERS)
+
+
 def drawn_corners(
-    model: nn.Module, device: Device, drawings: Drawings, seed: int
+    model: nn.Module, slots: int, device: Device, drawings: Drawings, seed: int
 ) -> Generator[None, None, torch.Tensor]:
     """Sample corners by stage 1's model, yielding at every step; returns (count, CORNERS, CHANNELS) on the CPU."""
     generator = torch.Generator().manual_seed(seed)
 
     def noise() -> torch.Tensor:
-        return device.put(torch.randn(drawings.count, CORNERS, CHANNELS, generator=generator))
+        return device.put(torch.randn(drawings.count, slots, CHANNELS, generator=generator))
 
     found = noise()
     for clean in diffusion.sampled(model, found, drawings.steps, noise):
         found = found if clean is None else clean
         yield None
-    return found.float().cpu()
-
-
-def corner_measures(clean: torch.Tensor, sheet: list[Plan]) -> dict[str, float]:
-    """Of drawn corners: how many a plan has, and which shares lie within the sheet and are aligned with others."""
-    real = clean[..., -1] < 0
-    within = (clean[..., :2].abs() <= 1 + PIXEL).all(dim=-1)
-    return {
-        "val_corners": float(real.sum(dim=1).float().mean()),
-        "val_inside": float((within & real).sum() / real.sum().clamp_min(1)),
-        "val_aligned": float(np.mean([plan_graph.aligned(plan) for plan in sheet])),
-    }
-
-
-def _place_errors(model: nn.Module, made: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-    """Summed squared errors of real corners' places, denoised from some noise: in their plan, and among strangers.
-
-    A stranger is what another plan has in that slot. A model that has learnt how corners of one plan belong together
-    does worse among strangers; one that could not, does not.
-    """
-    clean, real = made["clean"], made["real"]
-    step = torch.full((len(clean),), _PROBE_STEP, device=clean.device)
-    errors = []
-    for mixed_up in (False, True):
-        target, noise, here = (_rolled(tensor) if mixed_up else tensor for tensor in (clean, made["noise"], real))
-        noisy = diffusion.noised(target, noise, step)
-        found = diffusion.cleaned(noisy, model(noisy, step), step)
-        errors.append(((found - target)[..., :2].square().sum(-1) * here).sum())
-    return errors[0], errors[1]
-
-
-def _rolled(tensor: torch.Tensor) -> torch.Tensor:
-    """Slot i of every plan out of the plan i places further: each slot keeps its own, no two stay together."""
-    count, slots = tensor.shape[:2]
-    plan = (torch.arange(count, device=tensor.device)[:, None] + torch.arange(slots, device=tensor.device)) % count
-    return tensor[plan, torch.arange(slots, device=tensor.device)]
-
-
-def _pairs(real: torch.Tensor) -> torch.Tensor:
-    """Each pair of real corners once: (batch, n, n) bool."""
-    return (real[:, :, None] & real[:, None]).triu(diagonal=1)
-
-
-def _pair_loss(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """Mean over plans of the mean over their pairs, so that it does not depend on how a batch is split."""
-    pairs = _pairs(batch["real"]).float()
-    each = F.binary_cross_entropy_with_logits(logits, batch["walls"].float(), reduction="none")
-    return ((each * pairs).sum(dim=(1, 2)) / pairs.sum(dim=(1, 2)).clamp_min(1)).mean()
-
-
-def _counts(logits: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, ...]:
-    """Walls hit, said and true, pairs right, and pairs."""
-    pairs = _pairs(batch["real"])
-    said, true = (logits > 0) & pairs, batch["walls"] & pairs
-    right = (said == true) & pairs
-    return tuple(found.sum() for found in (said & true, said, true, right, pairs))
+    return with_all_slots(found.float().cpu())
 
 
 def _counted(model: nn.Module) -> int:
@@ -290,7 +257,7 @@ def _counted(model: nn.Module) -> int:
     return int(counter)
 
 
-def _stage1(asked: str) -> nn.Module:
+def _stage1(asked: str) -> CornerDenoiser:
     """The model of a stage 1 checkpoint, with its averaged weights where it has them."""
 
     def misfit(state: Mapping[str, Any]) -> str | None:
@@ -305,7 +272,7 @@ def _stage1(asked: str) -> nn.Module:
     if loaded is None:
         raise UsageError(f"--stage1-checkpoint {asked}: no checkpoint there; name one of a gsdiff --stage 1 run")
     signature = loaded.state["signature"]
-    model = CornerDenoiser(CHANNELS, signature["width"], signature["layers"], signature["heads"])
+    model = CornerDenoiser(CHANNELS, *(signature[name] for name in ("width", "layers", "heads", "slots")))
     model.load_state_dict(loaded.state["model"])
     if loaded.state["average"]:
         with torch.no_grad():

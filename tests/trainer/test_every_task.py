@@ -1,0 +1,132 @@
+"""What every task promises, on data in its documented format: counted, learnt from, resumed, judged, exported."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+from tests.trainer import real_formats
+from tests.trainer.building import ROOT
+from tests.trainer.running import QUIET, command, metrics, train
+from tests.waiting import wait_until
+
+Written = Callable[[Path], list[str]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A task, its smallest model, and data for it."""
+
+    task: str
+    words: tuple[str, ...]
+    write: Written
+
+    def command(self, folder: Path) -> list[str]:
+        return [*self.words, *self.write(folder), "--epochs", "2", "--save-every", "0"]
+
+
+SMALL = ("--width", "16", "--layers", "1")
+NO_DRAWING = ("--heads", "2", "--accumulate", "1", "--sample-every", "0")
+CASES = {
+    "twotower": Case(
+        "twotower",
+        (*SMALL, "--embedding", "8", "--batch-size", "16", "--same-article-k", "2", "--nearmiss-k", "1",
+         "--empty-cache-every", "2"),
+        real_formats.pairs,
+    ),
+    "indicator": Case("indicator", (*SMALL, "--heads", "2", "--limit", "100"), real_formats.candles),
+    "gsdiff-1": Case("gsdiff", ("--stage", "1", *SMALL, *NO_DRAWING, "--batch-size", "8"), real_formats.plans),
+    "gsdiff-2": Case("gsdiff", ("--stage", "2", *SMALL, *NO_DRAWING, "--batch-size", "8"), real_formats.plans),
+    "cifar": Case(
+        "cifar",
+        ("--model", "tiny", "--width", "4", "--batch-size", "16", "--optimizer", "muon", "--label-noise", "0.2",
+         "--label-smoothing", "0.1", "--ema", "0.9"),
+        real_formats.images,
+    ),
+    "genomics": Case(
+        "genomics", (*SMALL, "--states", "4", "--batch-size", "8", "--accumulate", "2"), real_formats.benchmark
+    ),
+    "genomics-bed": Case(
+        "genomics", (*SMALL, "--states", "4", "--batch-size", "16", "--conjoin", "--rc-aug"), real_formats.intervals
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_real_data_is_counted_learnt_from_judged_and_exported(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = CASES[name]
+    words = case.command(tmp_path)
+    assert command(case.task, *words, "--check-data") == 0
+    assert "the data can be used" in capsys.readouterr().out
+    found = train(case.task, *words, "--save-every", "1", run_dir=tmp_path / "run")
+    capsys.readouterr()
+    checkpoint = tmp_path / "run" / "checkpoints" / "best.pt"
+    assert command("evaluate", str(checkpoint), *words, "--device", "cpu") == 0
+    judged = json.loads(capsys.readouterr().out)
+    assert judged["val_loss"] == pytest.approx(best_loss(tmp_path / "run", judged["step"]), rel=1e-4)
+    assert "synthetic" not in judged["data"]
+    assert command("export", str(checkpoint), str(tmp_path / "weights.safetensors"), *words) == 0
+    assert load_file(tmp_path / "weights.safetensors")
+    assert found["step"] > 2
+
+
+def best_loss(run_dir: Path, step: int) -> float:
+    return next(float(point["val_loss"]) for point in metrics(run_dir) if "val_loss" in point and point["step"] == step)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_resumed_from_a_random_step_equals_uninterrupted(tmp_path: Path, name: str) -> None:
+    case = CASES[name]
+    words = case.command(tmp_path)
+    train(case.task, *words, run_dir=tmp_path / "whole")
+    whole = metrics(tmp_path / "whole")
+    stop = random.randrange(1, max(point["step"] for point in whole))
+    train(case.task, *words, "--stop-after", str(stop), run_dir=tmp_path / "parts")
+    train(case.task, *words, "--resume", "latest", run_dir=tmp_path / "parts")
+    assert metrics(tmp_path / "parts") == whole, f"stopped after step {stop}"
+
+
+def test_killed_at_a_random_moment_loses_at_most_the_steps_since_the_last_checkpoint(tmp_path: Path) -> None:
+    words = [*CASES["cifar"].command(tmp_path), "--epochs", "8", "--save-steps", "4", "--eval-every", "8"]
+    run_dir, every = tmp_path / "run", 4
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MPSTUI_RUN_DIR": str(run_dir)}
+    arguments = [sys.executable, "-P", "-m", "trainer", "cifar", *QUIET, *words]
+    moment = random.randrange(every + 1, 25)
+    with subprocess.Popen(arguments, env=environ, stdout=subprocess.DEVNULL) as child:
+        wait_until(lambda: steps(run_dir) >= moment or child.poll() is not None, timeout=60, what=f"step {moment}")
+        child.kill()
+    reached = steps(run_dir)
+    assert reached < 56, "it ended before it was killed"
+    train("cifar", *words, "--resume", "latest", run_dir=run_dir)
+    again = next(point["step"] for point in metrics(run_dir)[reported(run_dir, reached) :] if "loss" in point)
+    assert reached - every <= again - 1, f"killed at step {reached}, went on with {again}"
+    train("cifar", *words, run_dir=tmp_path / "whole")
+    assert by_step(run_dir) == by_step(tmp_path / "whole")
+
+
+def steps(run_dir: Path) -> int:
+    """The last step whose loss is in the metrics."""
+    path = run_dir / "metrics.jsonl"
+    lines = path.read_text().split("\n")[:-1] if path.exists() else []
+    return max((int(json.loads(line)["step"]) for line in lines), default=0)
+
+
+def reported(run_dir: Path, step: int) -> int:
+    """How many points there are up to the first one of this step."""
+    return next(place for place, point in enumerate(metrics(run_dir), start=1) if point["step"] == step)
+
+
+def by_step(run_dir: Path) -> dict[int, float]:
+    """The newest loss of every step."""
+    return {point["step"]: point["loss"] for point in metrics(run_dir) if "loss" in point}

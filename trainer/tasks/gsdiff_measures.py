@@ -1,0 +1,85 @@
+"""What is told of the two stages of structural graph diffusion: losses of pairs, errors of places, drawn plans."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from ..data import plan_graph
+from ..data.plan_tensors import in_reading_order, rearranged
+from ..data.plans import Plan
+from ..models import corner_diffusion as diffusion
+from ..models.wall_prediction import PIXEL
+from . import Batch
+
+_PROBE_STEP = 150
+"""Where places are a third of their own spread off: too much to see a corner by itself, little enough for its plan."""
+
+
+def corner_measures(clean: torch.Tensor, sheet: list[Plan]) -> dict[str, float]:
+    """Of drawn corners: how many a plan has, and which shares lie within the sheet and are aligned with others."""
+    real = clean[..., -1] < 0
+    within = (clean[..., :2].abs() <= 1 + PIXEL).all(dim=-1)
+    return {
+        "val_corners": float(real.sum(dim=1).float().mean()),
+        "val_inside": float((within & real).sum() / real.sum().clamp_min(1)),
+        "val_aligned": float(np.mean([plan_graph.aligned(plan) for plan in sheet])),
+    }
+
+
+def place_errors(model: nn.Module, made: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    """Summed squared errors of real corners' places, denoised from some noise: in their plan, and among strangers.
+
+    A stranger is what another plan has in that slot. A model that has learnt how corners of one plan belong together
+    does worse among strangers; one that could not, does not.
+    """
+    clean, real = made["clean"], made["real"]
+    step = torch.full((len(clean),), _PROBE_STEP, device=clean.device)
+    errors = []
+    for mixed_up in (False, True):
+        target, noise, here = _among_strangers(clean, made["noise"], real) if mixed_up else (clean, made["noise"], real)
+        noisy = diffusion.noised(target, noise, step)
+        found = diffusion.cleaned(noisy, model(noisy, step), step)
+        errors.append(((found - target)[..., :2].square().sum(-1) * here).sum())
+    return errors[0], errors[1]
+
+
+def _among_strangers(*plans: torch.Tensor) -> Sequence[torch.Tensor]:
+    """Clean plans, their noise and where corners are, with corners exchanged and in reading order again.
+
+    The order alone tells of a slot where it lies between others; what a model makes of that is no knowledge of plans.
+    """
+    clean, noise, real = (_rolled(tensor) for tensor in plans)
+    order = in_reading_order(clean[..., :2], real)
+    return [rearranged(tensor, order) for tensor in (clean, noise, real)]
+
+
+def _rolled(tensor: torch.Tensor) -> torch.Tensor:
+    """Slot i of every plan out of the plan i places further: each slot keeps its own, no two stay together."""
+    count, slots = tensor.shape[:2]
+    plan = (torch.arange(count, device=tensor.device)[:, None] + torch.arange(slots, device=tensor.device)) % count
+    return tensor[plan, torch.arange(slots, device=tensor.device)]
+
+
+def _pairs(real: torch.Tensor) -> torch.Tensor:
+    """Each pair of real corners once: (batch, n, n) bool."""
+    return (real[:, :, None] & real[:, None]).triu(diagonal=1)
+
+
+def pair_loss(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """Mean over plans of the mean over their pairs, so that it does not depend on how a batch is split."""
+    pairs = _pairs(batch["real"]).float()
+    each = F.binary_cross_entropy_with_logits(logits, batch["walls"].float(), reduction="none")
+    return ((each * pairs).sum(dim=(1, 2)) / pairs.sum(dim=(1, 2)).clamp_min(1)).mean()
+
+
+def counts(logits: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, ...]:
+    """Walls hit, said and true, pairs right, and pairs."""
+    pairs = _pairs(batch["real"])
+    said, true = (logits > 0) & pairs, batch["walls"] & pairs
+    right = (said == true) & pairs
+    return tuple(found.sum() for found in (said & true, said, true, right, pairs))
