@@ -101,7 +101,7 @@ KEYS: tuple[Key, ...] = (
         "fix",
         "f",
         "fix",
-        "restart with the remedy of the diagnosis, shown in the form first",
+        "restart with the remedy, shown in the form first",
         Scope.ACTIONS,
         16,
         "edit_restart",

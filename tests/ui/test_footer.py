@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from mpstui.ui.bindings import Key, Scope, footer_keys
 from mpstui.ui.rows import width_of
+from mpstui.ui.screens.dialogs import help_rows
 from mpstui.ui.widgets.footer import footer
 
 KEYS = footer_keys(Scope.RUN, Scope.ACTIONS, Scope.LOG, Scope.EVERYWHERE)
@@ -32,3 +35,16 @@ def test_the_order_never_changes() -> None:
 def test_it_keeps_to_its_line(width: int) -> None:
     for usable in (ended, lambda key: False, lambda key: True):
         assert width_of(footer(KEYS, width, usable).text.rstrip()) <= width
+
+
+@pytest.mark.parametrize(("width", "columns"), [(16, 1), (56, 1), (74, 1), (126, 2), (152, 2)])
+def test_the_page_of_keys_cuts_nothing_off(width: int, columns: int) -> None:
+    lines = help_rows(width, columns)
+    assert max(line.width for line in lines) <= width
+    words = " ".join(line.text for line in lines).split()
+    assert Counter(word for key in KEYS for word in key.help.split()) <= Counter(words)
+
+
+def test_two_columns_stand_below_each_other() -> None:
+    lines = [line.text for line in help_rows(152, 2)]
+    assert {line.index(title) for line in lines for title in ("chart", "launch form") if line.endswith(title)} == {77}

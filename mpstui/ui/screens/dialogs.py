@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from ..asking import Question
-from ..bindings import KEYS, Scope
-from ..rows import EMPTY, Row, Span, clean, fit, row, wrap
+from ..bindings import KEYS, Key, Scope
+from ..rows import EMPTY, Row, clean, clip, cut, fit, row, wrap
 from ..widgets.lines import LinePanel
 
 _WIDTH = 64
 _KEY_CELLS, _LABEL_CELLS = 7, 14
+_HELP_WIDTH, _TWO_COLUMNS_FROM, _LEFT_BLOCKS = 78, 130, 4
+_LEAST_BESIDE, _INDENT_BELOW = 12, 4
+_HELP_CLOSING = "esc closes this page; every training goes on when you leave the screen"
 
 
 class Sheet(LinePanel):
@@ -111,9 +116,11 @@ class Help(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """The page, in two columns where there is room."""
         width, height = self.app.size
-        lines = help_rows(two_columns=width >= 130)
+        columns = 2 if width >= _TWO_COLUMNS_FROM else 1
+        taken = min(width, columns * _HELP_WIDTH)
+        lines = help_rows(taken - 4, columns)
         sheet = Sheet(lines)
-        sheet.styles.width = min(width, 128 if width >= 130 else 76)
+        sheet.styles.width = taken
         sheet.styles.height = min(len(lines) + 2, height)
         yield sheet
 
@@ -126,25 +133,29 @@ class Help(ModalScreen[None]):
         self.dismiss(None)
 
 
-def help_rows(two_columns: bool = False) -> list[Row]:
-    """The page of keys, made from the table."""
-    blocks = [_help_block(scope) for scope in Scope]
-    closing = [EMPTY, row(("esc closes this page; every training goes on when you leave the screen", "dim"))]
-    if not two_columns:
-        return [line for block in blocks for line in (*block, EMPTY)][:-1] + closing
-    left = [line for block in blocks[:3] for line in (*block, EMPTY)]
-    right = [line for block in blocks[3:] for line in (*block, EMPTY)]
-    count = max(len(left), len(right))
-    left += [EMPTY] * (count - len(left))
-    right += [EMPTY] * (count - len(right))
-    pairs = zip(left, right, strict=True)
-    return [row(*a.spans, " " * max(1, 62 - a.width), *b.spans) for a, b in pairs] + closing
+def help_rows(width: int, columns: int = 1) -> list[Row]:
+    """The page of keys, made from the table, in lines of at most ``width`` cells."""
+    cells = (width - 2 * (columns - 1)) // columns
+    blocks = [_help_block(scope, cells) for scope in Scope]
+    closing = [row((line, "dim")) for line in wrap(_HELP_CLOSING, width, 6)]
+    if columns == 1:
+        return [line for block in blocks for line in (*block, EMPTY)] + closing
+    left = [line for block in blocks[:_LEFT_BLOCKS] for line in (*block, EMPTY)]
+    right = [line for block in blocks[_LEFT_BLOCKS:] for line in (*block, EMPTY)]
+    pairs = zip_longest(left, right, fillvalue=EMPTY)
+    return [row(*a.spans, " " * (cells + 2 - a.width), *b.spans) for a, b in pairs] + closing
 
 
-def _help_block(scope: Scope) -> list[Row]:
-    lines = [row((scope.value, "title"))]
-    for key in KEYS:
-        if key.scope is scope and key.shown:
-            name = Span(fit(key.shown, _KEY_CELLS, "right"), "key")
-            lines.append(row(name, "  ", (fit(key.label, _LABEL_CELLS), "strong"), (key.help, "dim")))
-    return lines
+def _help_block(scope: Scope, width: int) -> list[Row]:
+    keys = [key for key in KEYS if key.scope is scope and key.shown]
+    return [row((cut(scope.value, width), "title")), *(line for key in keys for line in _help_lines(key, width))]
+
+
+def _help_lines(key: Key, width: int) -> list[Row]:
+    """One key; what it does stands beside it, or below it where lines are short."""
+    name = row((fit(key.shown, _KEY_CELLS, "right"), "key"), "  ", (fit(key.label, _LABEL_CELLS), "strong"))
+    beside = width >= name.width + _LEAST_BESIDE
+    indent = " " * (name.width if beside else _INDENT_BELOW)
+    texts = wrap(key.help, width - len(indent), 12)
+    below = [row(indent, (text, "dim")) for text in texts]
+    return [row(*name.spans, (texts[0], "dim")), *below[1:]] if beside else [row(*clip(name.spans, width)), *below]

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..app import MpstuiApp
 
 _SIDE_BY_SIDE = 100
+_ROOM_FOR_LABELS = 45
 _LABEL_CELLS = 18
 _PREVIEW_DELAY_SECONDS = 0.15
 
@@ -178,6 +179,7 @@ class LaunchForm(_LaunchingScreen):
     def on_resize(self, event: Resize) -> None:
         """Side by side where there is room."""
         self.set_class(event.size.width >= _SIDE_BY_SIDE, "-wide")
+        self.set_class(event.size.width < _ROOM_FOR_LABELS, "-narrow")
 
     @property
     def values(self) -> dict[str, str]:
