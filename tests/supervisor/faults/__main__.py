@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import os
 import random
 import shutil
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import accidents, kills
+from . import accidents, disks, heavy, kills
 from .stage import Faults, Scene, Scenes, Stage
 
 PROOFS = {
@@ -29,6 +30,8 @@ PROOFS = {
 }
 """One rule broken on purpose, and a scene that must notice."""
 SMALL_DISK_BYTES = 2 << 20
+OTHERS_A_ROUND = 3
+"""A thousand runs are then more than fifty of each kill, and about six of everything else."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,12 @@ class Played:
 
 def scenes() -> dict[str, tuple[Scene, dict[str, Any]]]:
     """Every scene that can be played here, by name."""
-    found: Scenes = {**kills.SCENES, **accidents.SCENES}
+    found: Scenes = {**kills.SCENES, **kills.BESIDE, **accidents.SCENES, **disks.SCENES, **heavy.SCENES}
+    if importlib.util.find_spec("torch"):
+        found |= heavy.TORCH_SCENES
     if os.geteuid() == 0 and sys.platform.startswith("linux"):
-        found |= accidents.SMALL_DISK_SCENES
-        found |= accidents.FROZEN_SCENES if shutil.which("chattr") else {}
+        found |= disks.SMALL_DISK_SCENES
+        found |= disks.FROZEN_SCENES if shutil.which("chattr") else {}
     return {scene.__name__: (scene, setting) for scene, setting in found.items()}
 
 
@@ -53,7 +58,7 @@ def play(name: str, sabotage: str | None = None, seed: int = 0) -> Played:
     """Play one scene in a world of its own; ``seed`` decides what a scene leaves to chance."""
     scene, setting = scenes()[name]
     begun = time.monotonic()
-    with _home(small=scene in accidents.SMALL_DISK_SCENES) as home:
+    with _home(small=scene in disks.SMALL_DISK_SCENES) as home:
         stage = Stage(home, sabotage=sabotage, seed=seed, **setting)
         try:
             scene(stage)
@@ -80,11 +85,15 @@ def _home(*, small: bool) -> Iterator[Path]:
 
 
 def draw(runs: int, seed: int, only: Sequence[str]) -> list[str]:
-    """Names of the scenes to play: all in random order, again and again, until there are ``runs``."""
+    """Names of the scenes to play: all of them once, then rounds of every kill and of some of the others."""
     names, chance = [name for name in scenes() if not only or name in only], random.Random(seed)
-    drawn: list[str] = []
+    kinds = {scene.__name__ for scene in kills.SCENES}
+    often, others = [name for name in names if name in kinds], [name for name in names if name not in kinds]
+    drawn, left = chance.sample(names, len(names)), list[str]()
     while len(drawn) < runs:
-        drawn += chance.sample(names, len(names))
+        left = left if len(left) >= OTHERS_A_ROUND else [*left, *chance.sample(others, len(others))]
+        beside, left = left[:OTHERS_A_ROUND], left[OTHERS_A_ROUND:]
+        drawn += chance.sample([*often, *beside], len(often) + len(beside))
     return drawn[:runs]
 
 

@@ -51,12 +51,15 @@ class Faults:
 class Stage:
     """One scene's world. Whatever it starts is gone when it is left."""
 
-    def __init__(self, home: Path, trainer: str, *, sabotage: str | None = None, seed: int = 0, **spec: Any) -> None:
+    def __init__(
+        self, home: Path, trainer: str = "", *, sabotage: str | None = None, seed: int = 0, **spec: Any
+    ) -> None:
         home.mkdir(parents=True, exist_ok=True)
         self.chance = random.Random(seed)
         self.home = home
         self.sabotage = sabotage
-        self.run = Run(home, argv=python(trainer), stop=spec.pop("stop", StopRule(grace_seconds=3.0)), **spec)
+        command = {"argv": python(trainer), "stop": StopRule(grace_seconds=3.0)}
+        self.run = Run(home, **{**command, **spec})
         self.faults = Faults()
         self._machine = Machine(system_process_table(), boot_id())
         self._received = home / "bystander-got"

@@ -56,6 +56,16 @@ GRANDCHILD = _HEAD + (
 )
 """A daemon of its own: double fork, new session, every descriptor closed."""
 
+FLOODS = _HEAD + "while True: print('x' * 1000, flush=True)"
+"""Prints until the disk is full, and ends of it."""
+
+DATALOADER = _HEAD + (
+    "from torch.utils.data import DataLoader\n"
+    "loader = iter(DataLoader(range(10000), num_workers=8))\n"
+    "next(loader); print('up', flush=True)\nuntil('finish', 120)"
+)
+"""torch's loader with eight workers."""
+
 NOISE = _HEAD + (
     "out = sys.stdout.buffer\nout.write(b'\\xff\\xfe broken \\x80\\n\\x1b]0;unterminated title \\x1b[38;5;')\n"
     "for _ in range(100): out.write(b'a' * (1 << 20))\n"

@@ -1,0 +1,82 @@
+"""Scenes that take seconds: torch's own workers and launcher, and a store of five hundred runs."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+
+from mpstui.core.runs.snapshot import State
+from mpstui.wire import atomic
+from mpstui.wire.records import ExitRecord, Status
+from mpstui.wire.rundir import create_run_dir
+
+from ..kit import wait_for
+from . import trainers
+from .stage import Scenes, Stage
+
+SLOW_SECONDS = 60.0
+PS_SECONDS = 0.3
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+
+
+def dataloader(stage: Stage) -> None:
+    """torch's own eight workers: their parent is killed, they are named, and they are gone when they noticed."""
+    stage.start()
+    stage.run.wait_output("up", seconds=SLOW_SECONDS)
+    stage.run.wait_phase("running")
+    stage.kill("trainer")
+    record = stage.expect_exit(signal=9)
+    # They look for their parent every 5 s, each in its own time: one or two may have noticed already.
+    stage.expect_that(record is None or len(record.survivors) >= 5, f"survivors: {record and record.survivors}")
+    stage.expect(State.KILLED)
+    stage.run.wait_unsupervised(SLOW_SECONDS)
+    stage.expect_that(stage.run.status.survivors == [], f"left: {stage.run.status.survivors}")
+
+
+def torchrun(stage: Stage) -> None:
+    """torch's own launcher with two ranks, killed: both ranks are named, and a kill finds them."""
+    stage.start()
+    wait_for(lambda: stage.run.output().count("up") == 2, "the ranks", SLOW_SECONDS)
+    stage.run.wait_phase("running")
+    stage.kill("trainer")
+    record = stage.expect_exit(signal=9)
+    stage.expect_that(record is None or len(record.survivors) >= 2, f"survivors: {record and record.survivors}")
+    stage.expect(State.KILLED)
+
+
+def five_hundred_runs(stage: Stage) -> None:
+    """`mpstui ps` among five hundred finished runs: under 0.3 s of CPU time, once it has seen them."""
+    whole = ExitRecord(1, 2.0, code=0).to_json()
+    for number in range(500):
+        run = create_run_dir(stage.home / "runs", f"finished {number}", float(number))
+        atomic.write_json(run.spec, {**stage.run.spec.to_json(), "run": run.run}, sync=False)
+        atomic.write_json(run.status, Status(run.run, "ended", 1, 2.0).to_json(), sync=False)
+        run.attempt(1).path.mkdir(parents=True)
+        atomic.write_json(run.attempt(1).exit, whole, sync=False)
+        run.attempt(1).output.write_text("epoch 1 loss 0.5\n")
+    stage.start_running()
+    costs = [_cost_of_ps(stage) for _ in range(5)]
+    stage.expect_that(min(costs) < PS_SECONDS, f"mpstui ps took {min(costs):.2f} s of CPU time")
+    stage.finish_trainer()
+    stage.expect_exit(code=7)
+
+
+def _cost_of_ps(stage: Stage) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environ = {**os.environ, "MPSTUI_HOME": str(stage.home)}
+    done = subprocess.run(
+        [sys.executable, "-m", "mpstui", "ps"], env=environ, capture_output=True, text=True, timeout=60, check=True
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    stage.expect_that("warming" in done.stdout, f"the one that runs is not told: {done.stdout[:200]}")
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+SCENES: Scenes = {five_hundred_runs: {"trainer": trainers.WAITS}}
+TORCH_SCENES: Scenes = {
+    dataloader: {"argv": [sys.executable, "-u", "-c", trainers.DATALOADER]},
+    torchrun: {"argv": [*TORCHRUN, "--no-python", sys.executable, "-u", "-c", trainers.WAITS]},
+}
+"""The real thing beside the stand-ins ``workers`` and ``ranks``."""
