@@ -59,9 +59,17 @@ def _value(text: str, at: int, depth: int) -> tuple[Value, int]:
         end = text.index('"', at + 1)
         return text[at + 1 : end], end + 1
     if first == "<":
-        end = text.index(">", at)
-        return bytes.fromhex(text[at + 1 : end]), end + 1
+        return _data(text, at + 1)
     return _scalar(text, at)
+
+
+def _data(text: str, at: int) -> tuple[Value, int]:
+    """Hexadecimal digits, or text in quotes where the data is printable: ``<6b10>``, ``<"AMD Radeon">``."""
+    if text[at] == '"':
+        end = text.index('">', at + 1)
+        return text[at + 1 : end].encode(), end + 2
+    end = text.index(">", at)
+    return bytes.fromhex(text[at:end]), end + 1
 
 
 def _scalar(text: str, at: int) -> tuple[Value, int]:

@@ -1,11 +1,22 @@
-"""The logbook of one run, fed with pictures of it."""
+"""Logbook and pace of one run, fed with pictures of it."""
 
 from __future__ import annotations
 
-from mpstui.core.runs.snapshot import RunSnapshot, State
+import math
+
+from mpstui.core.runs.snapshot import Health, RunSnapshot, SeriesView, State
 from mpstui.core.telemetry.logbook import Logbook, Outlook
 from mpstui.core.telemetry.model import SystemSample, TreeSample
 from mpstui.core.telemetry.recording import TrainerFacts
+from mpstui.core.telemetry.throughput import (
+    Pace,
+    Stretch,
+    ThroughputWatch,
+    pace,
+    present_pace,
+    slow_stretches,
+    speeds,
+)
 from mpstui.wire.rundir import RunDir
 
 
@@ -43,3 +54,33 @@ def trainer_facts(snapshot: RunSnapshot) -> TrainerFacts:
         limit=memory.limit,
         footprint=memory.footprint,
     )
+
+
+class RunPace:
+    """Whether a run trains slower than it did, from its curve and from what is seen while somebody looks."""
+
+    def __init__(self) -> None:
+        self._watch = ThroughputWatch()
+        self._curve: SeriesView | None = None
+        self._past: Pace | None = None
+        self.slow: tuple[Stretch, ...] = ()
+        """Steps in which it was slower, from the newest picture's curve."""
+
+    def look(self, snapshot: RunSnapshot) -> Pace | None:
+        """The pace now; None while it is not training, and before there is enough to compare."""
+        self._read_curve(snapshot.train_loss)
+        training = snapshot.state is State.RUNNING and snapshot.health is Health.TRAINING
+        moment = snapshot.beat.time if snapshot.beat else snapshot.seen
+        live = self._watch.look(snapshot.attempt, moment, snapshot.steps_per_second if training else None)
+        return present_pace(live, self._past) if training else None
+
+    def _read_curve(self, curve: SeriesView | None) -> None:
+        if curve is self._curve:
+            return
+        self._curve = curve
+        told = curve is not None and curve.axis == "step" and curve.complete
+        pieces = speeds(curve.x, curve.times) if told and curve is not None else []
+        self.slow = slow_stretches(pieces)
+        # What a resumed attempt is compared with may have run on another device.
+        since = max(curve.attempt_marks, default=-math.inf) if curve is not None else 0.0
+        self._past = pace([(time, speed) for step, time, speed in pieces if step > since])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 
 import psutil  # type: ignore[import-untyped]
@@ -58,12 +59,24 @@ class HostMemory(PlainSource):
     gives = ("memory_total_bytes", "memory_used_bytes", "memory_available_bytes", "swap_used_bytes")
 
     def read(self, request: Request) -> Facts:
-        memory, swap = psutil.virtual_memory(), psutil.swap_memory()
+        memory = psutil.virtual_memory()
+        swap, reasons = _read_swap()
         host = HostFacts(
             memory_total_bytes=memory.total,
             memory_used_bytes=memory.total - memory.available,
             memory_available_bytes=memory.available,
-            swap_total_bytes=swap.total,
-            swap_used_bytes=swap.used,
+            swap_total_bytes=swap[0],
+            swap_used_bytes=swap[1],
         )
-        return Facts(host=host)
+        return Facts(host=host, reasons=reasons)
+
+
+def _read_swap() -> tuple[tuple[int | None, int | None], dict[str, str]]:
+    """Total and used. Where /proc/vmstat lacks (some containers) psutil warns on standard error, onto the screen."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            swap = psutil.swap_memory()
+    except (OSError, ValueError, RuntimeError) as error:
+        return (None, None), {"swap_used_bytes": f"the system does not tell its swap: {error}"}
+    return (swap.total, swap.used), {}

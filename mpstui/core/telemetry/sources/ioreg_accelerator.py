@@ -7,7 +7,7 @@ memory`` counts all processes. Its sibling ``In use system memory (driver)`` is 
 from __future__ import annotations
 
 import plistlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from xml.parsers.expat import ExpatError
 
@@ -18,6 +18,16 @@ from mpstui.core.telemetry.source import Facts, PlainSource, Request, SourceErro
 
 COMMAND = ("/usr/sbin/ioreg", "-r", "-d", "1", "-w", "0", "-c", "IOAccelerator")
 _KEYS = frozenset({"PerformanceStatistics", "model", "gpu-core-count"})
+_UNREADABLE = (
+    plistlib.InvalidFileException,
+    ExpatError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    OverflowError,
+)
+_DEEPEST = 20
 _NO_STATISTICS = "the GPU driver reports no performance statistics"
 
 
@@ -29,10 +39,9 @@ def parse_text(text: str) -> tuple[GpuSample, ...]:
 def parse_plist(data: bytes) -> tuple[GpuSample, ...]:
     """The same from the XML property list that ``ioreg -a`` prints; empty if it is cut short or malformed."""
     try:
-        listed = plistlib.loads(data)
-    except (plistlib.InvalidFileException, ExpatError, ValueError, TypeError, AttributeError, IndexError, KeyError):
+        return _samples(_with_statistics(plistlib.loads(data), _DEEPEST))
+    except _UNREADABLE:
         return ()
-    return _samples(node for node in listed if isinstance(node, dict)) if isinstance(listed, list) else ()
 
 
 class IoregAccelerator(PlainSource):
@@ -54,6 +63,17 @@ class IoregAccelerator(PlainSource):
         unknown = ("busy_percent", "memory_used_bytes")
         missing = {f"gpu0.{name}": _NO_STATISTICS for name in unknown if getattr(gpus[0], name) is None}
         return Facts(gpus=gpus[:1], reasons=missing)
+
+
+def _with_statistics(value: Any, depth: int) -> Iterator[Mapping[str, Any]]:
+    """The nodes that hold statistics: in a list of matches, or anywhere below a whole tree (``ioreg -l``)."""
+    if depth == 0:
+        return
+    if isinstance(value, dict) and "PerformanceStatistics" in value:
+        yield value
+    for below in value if isinstance(value, list) else value.values() if isinstance(value, dict) else ():
+        if isinstance(below, (list, dict)):
+            yield from _with_statistics(below, depth - 1)
 
 
 def _samples(found: Iterable[Mapping[str, Any]]) -> tuple[GpuSample, ...]:

@@ -130,8 +130,8 @@ def _as_number(value: object) -> float | None:
 
 
 def _bytes(record: Mapping[str, Any], name: str) -> int | None:
-    value = record.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    value = _number(record, name)
+    return int(value) if value is not None and value == value // 1 else None
 
 
 def _first_number(record: Mapping[str, Any], name: str) -> float | None:

@@ -31,7 +31,6 @@ class Nvml(PlainSource):
 
     name = "NVML"
     gives = ("gpus", "gpu_memory_bytes")
-    verified = False
 
     def __init__(self, load: Callable[[], Any] = lambda: importlib.import_module("pynvml")) -> None:
         self._load = load
@@ -39,14 +38,27 @@ class Nvml(PlainSource):
 
     def read(self, request: Request) -> Facts:
         nvml = self._ready()
-        try:
-            handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
-        except nvml.NVMLError as error:
-            self.close()  # the driver was reloaded, or a card fell off the bus
-            raise SourceError(f"the NVIDIA driver lists no cards: {error}") from error
         reasons: dict[str, str] = {}
-        gpus = tuple(_Card(nvml, handle, index, reasons).sample() for index, handle in enumerate(handles))
-        return Facts(gpus=gpus, processes=_processes(nvml, handles, request, reasons), reasons=reasons)
+        handles = self._handles(nvml, reasons)
+        gpus = tuple(_Card(nvml, handle, index, reasons).sample() for index, handle in handles.items())
+        return Facts(gpus=gpus, processes=_processes(nvml, tuple(handles.values()), request, reasons), reasons=reasons)
+
+    def _handles(self, nvml: Any, reasons: dict[str, str]) -> dict[int, Any]:
+        """The cards that answer, by index: one that fell off the bus does not hide the others."""
+        handles: dict[int, Any] = {}
+        try:
+            for index in range(nvml.nvmlDeviceGetCount()):
+                try:
+                    handles[index] = nvml.nvmlDeviceGetHandleByIndex(index)
+                except nvml.NVMLError as error:
+                    lost = error
+                    reasons[f"gpu{index}.busy_percent"] = f"nvmlDeviceGetHandleByIndex: {error}"
+            if reasons and not handles:
+                raise lost
+        except nvml.NVMLError as error:
+            self.close()  # the driver was reloaded, or the only card is gone
+            raise SourceError(f"the NVIDIA driver lists no cards: {error}") from error
+        return handles
 
     def close(self) -> None:
         nvml, self._nvml = self._nvml, None
@@ -103,7 +115,8 @@ class _Card:
     def _ask(self, function: str, *names: str, arguments: tuple[Any, ...] = ()) -> Any:
         try:
             return getattr(self._nvml, function)(self._handle, *arguments)
-        except (self._nvml.NVMLError, AttributeError) as error:  # an attribute that lacks: a binding of another age
+        except (self._nvml.NVMLError, AttributeError, TypeError, UnicodeDecodeError) as error:
+            # Beside the driver's own refusals: a binding of another age, a name that is no text.
             self._reasons.update((f"gpu{self._index}.{name}", f"{function}: {error}") for name in names)
             return None
 

@@ -67,5 +67,11 @@ class ProportionalMemory(PlainSource):
             return None, "too large to be walked without slowing the training"
         if resident == 0:  # a zombie, or a kernel thread: nothing is mapped
             return 0, ""
-        footprint = parse((directory / "smaps_rollup").read_text())
+        try:
+            text = (directory / "smaps_rollup").read_text()
+        except FileNotFoundError:
+            if not (directory / "statm").exists():
+                raise  # the process has ended
+            return None, "this kernel has no smaps_rollup (Linux 4.14 and newer do)"
+        footprint = parse(text)
         return footprint, "" if footprint is not None else "the kernel reports no proportional set size"

@@ -28,8 +28,8 @@ IDENTITY_COMMAND = (
     "hw.perflevel0.physicalcpu",
     "hw.perflevel1.physicalcpu",
 )
-_LINE = re.compile(r"^([\w.]+): (.*)\n", re.MULTILINE)
-_SWAP = re.compile(r"(total|used) = (\d+(?:\.\d+)?)([KMGT])")
+_LINE = re.compile(r"^([\w.]+)(?:: | = |=)(.*)\n", re.MULTILINE)
+_SWAP = re.compile(r"(total|used) = (\d+(?:[.,]\d+)?)([KMGT])\b")
 _SCALE = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _PRESSURE: dict[int, PressureLevel] = {1: "normal", 2: "warn", 4: "critical"}
 
@@ -42,7 +42,10 @@ def parse_lines(text: str) -> dict[str, str]:
 def parse_memory(text: str) -> HostFacts:
     """Total memory, swap, pressure and the wired limit; a limit of 0 means macOS' default and is unknown here."""
     values = parse_lines(text)
-    swap = {word: int(float(size) * _SCALE[unit]) for word, size, unit in _SWAP.findall(values.get("vm.swapusage", ""))}
+    swap = {
+        word: int(float(size.replace(",", ".")) * _SCALE[unit])
+        for word, size, unit in _SWAP.findall(values.get("vm.swapusage", ""))
+    }
     wired_limit = _integer(values, "iogpu.wired_limit_mb")
     return HostFacts(
         memory_total_bytes=_integer(values, "hw.memsize"),

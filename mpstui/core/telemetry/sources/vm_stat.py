@@ -21,13 +21,14 @@ _NEEDED = ("Anonymous pages", "Pages purgeable", "Pages wired down", "Pages occu
 
 
 def parse(text: str) -> int | None:
-    """Bytes in use, or None where the page size or one of the four counters is missing."""
+    """Bytes in use, or None where the page size or one of the four counters is missing, or they make no sense."""
     page_size = _PAGE_SIZE.search(text)
     pages = {name: int(count) for name, count in _COUNTER.findall(text)}
     if page_size is None or any(name not in pages for name in _NEEDED):
         return None
     anonymous, purgeable, wired, compressor = (pages[name] for name in _NEEDED)
-    return max(0, anonymous - purgeable + wired + compressor) * int(page_size[1])
+    used = (anonymous - purgeable + wired + compressor) * int(page_size[1])
+    return used if used > 0 else None
 
 
 class VmStat(PlainSource):

@@ -128,3 +128,30 @@ def test_the_driver_is_asked_anew_after_it_was_lost() -> None:
         source.read(Request())
     assert len(source.read(Request()).gpus) == 1
     assert len(started) == 2
+
+
+def test_a_card_that_fell_off_the_bus_does_not_hide_the_others() -> None:
+    def handle(index: int) -> int:
+        if index == 1:
+            raise NVMLError("GPU is lost")
+        return index
+
+    facts = Nvml(lambda: binding(nvmlDeviceGetCount=lambda: 3, nvmlDeviceGetHandleByIndex=handle)).read(Request())
+    assert [gpu.index for gpu in facts.gpus] == [0, 2]
+    assert "GPU is lost" in facts.reasons["gpu1.busy_percent"]
+    with pytest.raises(SourceError, match="lists no cards: Not Supported"):
+        Nvml(lambda: binding(nvmlDeviceGetHandleByIndex=fail)).read(Request())
+    assert Nvml(lambda: binding(nvmlDeviceGetCount=lambda: 0)).read(Request()).gpus == ()
+
+
+def test_a_card_that_shares_the_hosts_memory_tells_no_total() -> None:
+    facts = Nvml(lambda: binding(nvmlDeviceGetMemoryInfo=fail, nvmlDeviceGetPowerUsage=fail)).read(Request())
+    assert (facts.gpus[0].memory_total_bytes, facts.gpus[0].power_watts, facts.gpus[0].busy_percent) == (None, None, 88)
+
+
+def test_a_name_that_is_no_text_costs_the_name_alone() -> None:
+    def broken(handle: object) -> str:
+        return b"\xff".decode("utf-8")
+
+    facts = Nvml(lambda: binding(nvmlDeviceGetName=broken)).read(Request())
+    assert (facts.gpus[0].name, facts.gpus[0].busy_percent) == (None, 88)
