@@ -7,9 +7,11 @@ from typing import Any
 
 from ..home import Home
 from . import machine_check as machine
+from . import openmp_check, sleep_check
 from .report import Finding, Report, Status
 from .session_check import judge_linger, lingers
 from .torch_check import examine_torch
+from .version_check import judge_versions
 
 __all__ = ["Finding", "Report", "Status", "examine"]
 
@@ -23,17 +25,22 @@ def examine(home: Home, environ: Mapping[str, str], *, python: str, train: bool 
     """
     system, memory, disk = machine.system_facts(), machine.memory_facts(), machine.disk_facts(home)
     limits, kept = machine.limit_facts(), machine.home_facts(home)
-    linger = lingers()
+    linger, sleep = lingers(), sleep_check.sleep_settings(system["system"])
     torch = examine_torch(python, environ, system=system["system"], train=train)
+    place = openmp_check.environment_of(torch.torch)
+    runtimes = openmp_check.openmp_runtimes(*place) if place else ()
     findings = (
         *machine.judge_system(system),
         *torch.findings,
         *_accelerators(torch.devices),
+        *judge_versions(torch.torch, system),
+        *openmp_check.judge_openmp(runtimes),
         *machine.judge_memory(memory),
         *machine.judge_disk(disk),
         *machine.judge_limits(limits),
         *machine.judge_home(kept),
         *judge_linger(linger),
+        *sleep_check.judge_sleep(sleep),
         *machine.judge_environment(environ),
     )
     facts = {
@@ -47,6 +54,8 @@ def examine(home: Home, environ: Mapping[str, str], *, python: str, train: bool 
         "limits": limits,
         "home": kept,
         "linger": linger,
+        "sleep": sleep_check.facts(sleep),
+        "openmp": openmp_check.facts(runtimes),
     }
     return Report(findings, facts)
 

@@ -36,7 +36,7 @@ class Report:
 
     findings: tuple[Finding, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """``os python torch devices memory disk limits home versions``; unknown is None."""
+    """``os python versions torch devices memory disk limits home linger sleep openmp``; unknown is None."""
 
     @property
     def ok(self) -> bool:

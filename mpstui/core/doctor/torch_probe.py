@@ -9,6 +9,7 @@ import importlib
 import json
 import sys
 import time
+from importlib import metadata
 from typing import Any
 
 SIZE = 128
@@ -23,6 +24,9 @@ def facts(torch: Any) -> dict[str, Any]:
     return {
         "version": str(torch.__version__),
         "file": str(torch.__file__),
+        "prefix": sys.prefix,
+        "python": ".".join(str(part) for part in sys.version_info[:3]),
+        "numpy": _installed("numpy"),
         "threads": int(torch.get_num_threads()),
         "devices": {
             "mps": {
@@ -38,6 +42,13 @@ def facts(torch: Any) -> dict[str, Any]:
             "cpu": {"built": True, "available": True, "name": None},
         },
     }
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def test(torch: Any, device: str, *, train: bool) -> dict[str, Any]:

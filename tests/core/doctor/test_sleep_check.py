@@ -1,0 +1,69 @@
+"""What the system does with an idle machine, from what pmset prints and what logind is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.doctor.report import Status
+from mpstui.core.doctor.sleep_check import SleepSettings, from_pmset, idle_action, judge_sleep, sleep_settings
+
+# In the form of pmset(1), "-g": a setting a line, with who prevents sleep in brackets.
+PMSET = """System-wide power settings:
+ SleepDisabled\t\t0
+Currently in use:
+ standby              1
+ Sleep On Power Button 1
+ hibernatefile        /var/vm/sleepimage
+ disksleep            10
+ sleep                {sleep}
+ displaysleep         2 (display sleep prevented by a program)
+ lowpowermode         {low}
+"""
+
+
+@pytest.mark.parametrize(
+    ("sleep", "low", "minutes"), [("1 (sleep prevented by powerd, caffeinate)", "0", 1), ("0", "1", 0), ("30", "0", 30)]
+)
+def test_pmset_is_read(sleep: str, low: str, minutes: int) -> None:
+    found = from_pmset(PMSET.format(sleep=sleep, low=low))
+    assert found == SleepSettings("Darwin", idle_minutes=minutes, low_power=low == "1")
+
+
+def test_an_answer_that_is_not_understood_is_unknown() -> None:
+    assert from_pmset("pmset: unknown option") == SleepSettings("Darwin")
+    assert list(judge_sleep(SleepSettings("Darwin"))) == []
+
+
+def test_a_mac_that_sleeps_is_told_of_what_keeps_it_awake() -> None:
+    (finding,) = judge_sleep(SleepSettings("Darwin", idle_minutes=10, low_power=False))
+    assert finding.status is Status.NOTE
+    assert "10 min" in finding.text
+    assert "caffeinate" in finding.advice
+    awake, throttled = judge_sleep(SleepSettings("Darwin", idle_minutes=0, low_power=True))
+    assert (awake.status, throttled.status) == (Status.OK, Status.WARNING)
+
+
+def logind(root: Path, place: str, text: str) -> None:
+    (root / "run/systemd/system").mkdir(parents=True, exist_ok=True)
+    path = root / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_a_drop_in_beats_the_file_and_a_comment_sets_nothing(tmp_path: Path) -> None:
+    logind(tmp_path, "etc/systemd/logind.conf", "[Login]\n#IdleAction=suspend\n")
+    assert idle_action(tmp_path) == "ignore"
+    logind(tmp_path, "usr/lib/systemd/logind.conf.d/10-idle.conf", "[Login]\nIdleAction=suspend\n")
+    assert idle_action(tmp_path) == "suspend"
+    (finding,) = judge_sleep(SleepSettings("Linux", idle_action="suspend"))
+    assert finding.status is Status.WARNING
+    assert "IdleAction=ignore" in finding.advice
+    logind(tmp_path, "etc/systemd/logind.conf.d/90-mine.conf", "[Login]\nIdleAction = ignore\n")
+    assert sleep_settings("Linux", tmp_path) == SleepSettings("Linux", idle_action="ignore")
+
+
+def test_without_systemd_nothing_is_said(tmp_path: Path) -> None:
+    assert idle_action(tmp_path) is None
+    assert list(judge_sleep(sleep_settings("Linux", tmp_path))) == []
