@@ -72,26 +72,30 @@ def comparison_lines(found: Comparison, width: int) -> Iterator[str]:
     operations = trace["operations"]
     yield f"operations of step {trace['traced_step']}: {operations['compared']} compared, {operations['parted']} apart"
     for one in operations["first"][:_MOST_NAMED]:
-        yield f"  {share(one['apart']):>14}  {one['operation'].rpartition('.')[2]} · {one['layer']}"
+        yield f"  {_apart(one['apart'])}  {one['operation'].rpartition('.')[2]} · {one['layer']}"
     yield ""
     yield from _losses(found)
     for title, name in (("gradients", "gradients"), (f"parameters after step {question.steps}", "parameters")):
         yield ""
         yield f"{title}, the farthest apart"
         for one in trace[name][:_MOST_NAMED]:
-            yield f"  {share(one['apart']):>14}  {one['name']}"
+            yield f"  {_apart(one['apart'])}  {one['name']}"
 
 
 def _losses(found: Comparison) -> Iterator[str]:
     """The first losses, the last, and the one that parts."""
-    yield f"{'step':>6} {found.question.reference:>12} {found.question.device:>12} {'apart':>14}"
+    yield f"{'step':>6} {found.question.reference:>12} {found.question.device:>12} {'apart':>9}"
     losses, parts = found.first["losses"], found.parting_step
     shown = {*range(1, _MOST_LOSSES - 1), parts, losses[-1]["step"]}
     for one in losses:
         if one["step"] in shown:
-            mark = " <- past tolerance" if one["step"] == parts else ""
+            mark = " <- parts" if one["step"] == parts else ""
             values = f"{_loss(one['reference']):>12} {_loss(one['loss']):>12}"
-            yield f"{one['step']:>6} {values} {share(one['apart']):>14}{mark}"
+            yield f"{one['step']:>6} {values} {_apart(one['apart'])}{mark}"
+
+
+def _apart(value: float | None) -> str:
+    return f"{'infinite' if value is None else share(value):>9}"
 
 
 def _loss(value: float | None) -> str:
