@@ -10,6 +10,7 @@ from typing import Any
 from ..core.errors import UsageError
 from ..core.launching import LaunchChoice, LaunchPlan, combinations, edit_choice, parse_sets, plan, save_profile
 from ..core.launching.requirements import world_problems
+from ..core.launching.shell_script import joined_scripts
 from ..core.machine import this_machine
 from ..core.profiles import ProfileEntry, ProfileError, list_profiles, load_profile
 from ..core.profiles.sweep import sweep_toml
@@ -99,13 +100,18 @@ def _show(session: Session, name: str, args: argparse.Namespace) -> int:
     choice = LaunchChoice(profile, device=args.device, recipe=args.recipe, sets=parse_sets(args.sets))
     made = _plan(session, choice)
     if args.json:
-        print_json({**_as_json(made), **({"shell": made.shell()} if args.shell else {})})
+        print_json({**_as_json(made), **({"shell": _shell(session, choice)} if args.shell else {})})
     elif args.shell:
-        print(made.shell(), end="")
+        print(_shell(session, choice), end="")
     else:
         for line in _lines(made):
             say(line)
     return 0
+
+
+def _shell(session: Session, choice: LaunchChoice) -> str:
+    """The launch as a script; all runs of a sweep one after the other."""
+    return joined_scripts([_plan(session, one).shell() for one in combinations(choice)])
 
 
 def _plan(session: Session, choice: LaunchChoice) -> LaunchPlan:

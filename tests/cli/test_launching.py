@@ -159,6 +159,10 @@ def test_a_profile_that_sweeps_queues_its_product(folder: Path) -> None:
     assert told_words == [["--epochs", "3", "--seed", seed] for seed in "12"]
     assert {spec["queue"]["group"] for spec in specs} == {"sweep"}
     one = as_json("launch", "./swept.toml", "--set", "seed=9", cwd=folder)["run"]
+    script = ok("profiles", "./swept.toml", "--shell", cwd=folder)
+    done = subprocess.run(["sh"], input=script, capture_output=True, text=True, check=True)
+    started = [line for line in done.stdout.splitlines() if line.startswith("arguments")]
+    assert [line.split("'--seed', ")[1] for line in started] == ["'1']", "'2']"]
     for run in (*runs, one):
         ok("wait", run, "--timeout", "60")
 

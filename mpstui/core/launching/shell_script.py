@@ -9,16 +9,25 @@ from pathlib import Path
 from .environment import EnvLine
 
 _RUN_DIR = "{run_dir}"
+_SHEBANG = "#!/bin/sh\n"
 
 
 def shell_script(name: str, argv: Sequence[str], env: Sequence[EnvLine], cwd: Path) -> str:
     """POSIX shell, every word quoted, each variable exported with its reason as a comment, no secret's value."""
-    lines = ["#!/bin/sh", f"# {_one_line(name)}", "set -eu", f"cd {shlex.quote(str(cwd))}", ""]
+    lines = [_SHEBANG.strip(), f"# {_one_line(name)}", "set -eu", f"cd {shlex.quote(str(cwd))}", ""]
     for line in env:
         lines += _export(line)
     if any(_RUN_DIR in word for word in argv):
         lines += ['run_dir="${MPSTUI_RUN_DIR:-$PWD/run}"; mkdir -p "$run_dir"']
     return "\n".join([*lines, "", f"exec {' '.join(_word(word) for word in argv)}", ""])
+
+
+def joined_scripts(scripts: Sequence[str]) -> str:
+    """Scripts of :func:`shell_script` as one that runs them in turn, each in its own shell, and ends at a failure."""
+    if len(scripts) == 1:
+        return scripts[0]
+    parts = [f"(\n{script.removeprefix(_SHEBANG)})\n" for script in scripts]
+    return f"{_SHEBANG}# {len(scripts)} runs, one after the other\nset -eu\n\n" + "\n".join(parts)
 
 
 def _export(line: EnvLine) -> list[str]:
