@@ -7,7 +7,7 @@ from typing import Any
 
 from ..home import Home
 from . import machine_check as machine
-from . import openmp_check, sleep_check
+from . import openmp_check, sleep_check, telemetry_check
 from .report import Finding, Report, Status
 from .session_check import judge_linger, lingers
 from .torch_check import examine_torch
@@ -29,6 +29,7 @@ def examine(home: Home, environ: Mapping[str, str], *, python: str, train: bool 
     torch = examine_torch(python, environ, system=system["system"], train=train)
     place = openmp_check.environment_of(torch.torch)
     runtimes = openmp_check.openmp_runtimes(*place) if place else ()
+    sources = telemetry_check.read_sources()
     findings = (
         *machine.judge_system(system),
         *torch.findings,
@@ -39,6 +40,7 @@ def examine(home: Home, environ: Mapping[str, str], *, python: str, train: bool 
         *machine.judge_disk(disk),
         *machine.judge_limits(limits),
         *machine.judge_home(kept),
+        *telemetry_check.judge_telemetry(sources, system["system"]),
         *judge_linger(linger),
         *sleep_check.judge_sleep(sleep),
         *machine.judge_environment(environ),
@@ -53,6 +55,7 @@ def examine(home: Home, environ: Mapping[str, str], *, python: str, train: bool 
         "disk": disk,
         "limits": limits,
         "home": kept,
+        "telemetry": telemetry_check.facts(sources),
         "linger": linger,
         "sleep": sleep_check.facts(sleep),
         "openmp": openmp_check.facts(runtimes),

@@ -38,6 +38,9 @@ class SourceReport:
     period_seconds: float
     seconds: float | None
     reason: str
+    waits: bool = False
+    """Whether it has no value yet and will have one soon."""
+    gives: tuple[str, ...] = ()
 
 
 class Reader:
@@ -51,6 +54,7 @@ class Reader:
         self._clock = clock
         self._call: _Call | None = None
         self._failures = 0
+        self._waits = False
         self._next_at = float("-inf")
         self._seconds: float | None = None
 
@@ -85,6 +89,8 @@ class Reader:
             period_seconds=source.period_seconds,
             seconds=self._seconds,
             reason=self.reason,
+            waits=self._waits,
+            gives=source.gives,
         )
 
     def _due(self, request: Request) -> bool:
@@ -103,20 +109,18 @@ class Reader:
         if call.error is not None:
             self._fail(call.error)
             return
-        self._failures, self.reason = 0, ""
+        self._failures, self.reason, self._waits = 0, "", False
         self._next_at = call.started + self.source.period_seconds
         self.previous, self.latest = self.latest, Reading(call.started, call.request, call.facts)
 
     def _fail(self, error: Exception) -> None:
-        waits_for_more = isinstance(error, NotYet)
-        self._failures = 0 if waits_for_more else self._failures + 1
+        self._waits = isinstance(error, NotYet)
+        self._failures = 0 if self._waits else self._failures + 1
         self.reason = str(error) if isinstance(error, SourceError) else f"{type(error).__name__}: {error}"
         self.previous = self.latest = None
         pause = self.source.period_seconds * 2 ** min(self._failures, 10)
         longest = max(MAX_BACKOFF_SECONDS, self.source.period_seconds)
-        self._next_at = self._clock.monotonic() + (
-            self.source.period_seconds if waits_for_more else min(pause, longest)
-        )
+        self._next_at = self._clock.monotonic() + (self.source.period_seconds if self._waits else min(pause, longest))
 
 
 class _Call:
