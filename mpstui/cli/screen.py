@@ -7,10 +7,15 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..core.errors import OperationError
 from ..core.home import Home, resolve_home
 from ..wire import locks
+
+if TYPE_CHECKING:
+    from ..ui.app import MpstuiApp
+    from ..ui.terminal import Terminal
 
 HELP = "the screen"
 SWITCH_SECONDS = 0.001
@@ -68,6 +73,21 @@ def show_screen(
         opening: the run to open.
         watching: a file or folder that mpstui did not start, shown beside the runs.
     """
+    from .prepaint import early_picture
+
+    log = watching if watching is not None and watching.is_file() else None
+    with early_picture(watching.name if watching is not None else "mpstui", log):
+        app, terminal = _made(home, arguments, opening, watching, log)
+    lock = say_open(home)
+    app.run(mouse=not arguments.no_mouse)
+    if lock is not None:
+        locks.release(lock)
+    return terminal.exit_code() or app.return_code or 0
+
+
+def _made(
+    home: Home, arguments: argparse.Namespace, opening: str | None, watching: Path | None, log: Path | None
+) -> tuple[MpstuiApp, Terminal]:
     # Colours, keyboard protocol and animations are read by Textual when it is imported.
     from ..core.present.colours import colour_system, textual_colour_system
 
@@ -85,15 +105,12 @@ def show_screen(
     app = MpstuiApp(
         core_services(home, os.environ, Path.cwd(), time.time, watching),
         opening=opening,
+        log=log,
         theme=theme_for(os.environ, colours),
         terminal=terminal,
         blocks=os.environ.get("TERM") == "linux",
     )
-    lock = say_open(home)
-    app.run(mouse=not arguments.no_mouse)
-    if lock is not None:
-        locks.release(lock)
-    return terminal.exit_code() or app.return_code or 0
+    return app, terminal
 
 
 def say_open(home: Home) -> int | None:

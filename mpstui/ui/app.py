@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -44,6 +45,7 @@ class MpstuiApp(App[None]):
         services: Services,
         *,
         opening: str | None = None,
+        log: Path | None = None,
         theme: str = ANSI_THEME,
         terminal: Terminal | None = None,
         blocks: bool = False,
@@ -58,6 +60,7 @@ class MpstuiApp(App[None]):
         self._terminal = terminal
         self._announcer = Announcer(services.announce, lambda text: self._driver and self._driver.write(text), self.say)
         self._opening = opening
+        self._first_log = log
         self._blocks = blocks
         self.register_theme(THEME)
         self.theme = theme
@@ -69,7 +72,7 @@ class MpstuiApp(App[None]):
     def on_mount(self) -> None:
         """Start reading."""
         if self._opening is not None:
-            self.open_run(self._opening)
+            self.open_run(self._opening, self._first_log)
         if self._terminal is not None:
             watched = self._terminal
             watched.end_on_signals(self.exit)
@@ -161,11 +164,11 @@ class MpstuiApp(App[None]):
         """Tell the person something in passing."""
         self.toasts.say(text, severity)
 
-    def open_run(self, run: str) -> None:
-        """Show one run."""
+    def open_run(self, run: str, log: Path | None = None) -> None:
+        """Show one run; its output at once where that is known."""
         from .screens.run import RunScreen
 
-        self.push_screen(RunScreen(run, blocks=self._blocks))
+        self.push_screen(RunScreen(run, blocks=self._blocks, log=log))
 
     def close_run(self) -> None:
         """Back to the list of runs."""

@@ -9,13 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ...core.present.format import number, whole
 from ...core.runs.snapshot import Piece, SeriesView
-from ...core.telemetry.throughput import Stretch
 from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread
 from .canvas import Canvas
 from .scale import Scale, nice_step, tick_label, value_scale
+
+if TYPE_CHECKING:
+    from ...core.telemetry.throughput import Stretch
 
 GUTTER = 7
 """Cells of the value axis, its line included."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from textual.app import ComposeResult
 from textual.events import Resize
 
-from ...core.diagnosis.live import LiveWarning
-from ...core.diagnosis.watching import LiveWatch
-from ...core.runs.snapshot import RunSnapshot
-from ...core.telemetry.of_run import RunPace
-from ...core.telemetry.throughput import slow_words
 from ..bindings import Scope, footer_keys
 from ..messages import SystemReady
 from ..pumps import Focus
@@ -29,6 +26,13 @@ from .log_keys import LogKeys
 from .run_body import PANELS, RunBody
 from .sizes import Shape, run_layout
 
+if TYPE_CHECKING:
+    from ...core.diagnosis.live import LiveWarning
+    from ...core.diagnosis.watching import LiveWatch
+    from ...core.runs.snapshot import RunSnapshot
+    from ...core.telemetry.of_run import RunPace
+    from ..ports import LogPort
+
 _SCOPES = (Scope.RUN, Scope.ACTIONS, Scope.CHART, Scope.LOG)
 
 
@@ -39,16 +43,30 @@ class RunScreen(ActingScreen):
     BINDINGS = bindings(*_SCOPES)
     AUTO_FOCUS = None
 
-    def __init__(self, run: str, *, blocks: bool = False) -> None:
+    def __init__(self, run: str, *, blocks: bool = False, log: Path | None = None) -> None:
+        """``log``: its output, where that is known before its first picture."""
         super().__init__()
         self.run_id = run
         self.snapshot: RunSnapshot | None = None
         self.panel = "log"
         self.zoomed = False
         self.body = RunBody(blocks=blocks)
-        self._live = LiveWatch()
-        self._pace = RunPace()
         self._machine: SystemReady | None = None
+        self._shown_log = log
+
+    @cached_property
+    def _live(self) -> LiveWatch:
+        """What goes wrong right now; imported with the first picture, which the first paint does not wait for."""
+        from ...core.diagnosis.watching import LiveWatch
+
+        return LiveWatch()
+
+    @cached_property
+    def _pace(self) -> RunPace:
+        """How fast the run goes, over its length; imported like `_live`."""
+        from ...core.telemetry.of_run import RunPace
+
+        return RunPace()
 
     def compose(self) -> ComposeResult:
         """From top to bottom."""
@@ -87,21 +105,33 @@ class RunScreen(ActingScreen):
             return
         before, self.snapshot = self.snapshot, found
         if before is None or before.output != found.output:
-            self._open_log(found)
+            self._open_log(found.output)
         if before is None or (before.pid, before.state) != (found.pid, found.state):
             self.mpstui.look()
         if before is None or wants_card(before) != wants_card(found) or before.attempt != found.attempt:
             self._arrange()
         self._draw(found)
 
-    def _open_log(self, snapshot: RunSnapshot) -> None:
-        document = self.mpstui.services.open_log(snapshot.output) if snapshot.output else None
+    def on_mount(self) -> None:
+        """A log that is known already is there with the first paint."""
+        if self._shown_log is not None:
+            self.body.log_pane.open(self._document(self._shown_log))
+
+    def _document(self, log: Path | None) -> LogPort | None:
+        document = self.mpstui.services.open_log(log) if log is not None else None
         if document is not None:
             document.refresh()
-        self.body.log_pane.open(document)
+        return document
+
+    def _open_log(self, log: Path | None) -> None:
+        if log is None or log != self._shown_log or self.body.log_pane.reading is None:
+            self.body.log_pane.open(self._document(log))
+        self._shown_log = log
         self.mpstui.look()
 
     def _draw(self, snapshot: RunSnapshot) -> None:
+        from ...core.telemetry.throughput import slow_words
+
         slow = slow_words(self._pace.look(snapshot), snapshot.seen)
         self.query_one(RunHeader).show(snapshot, _gravest(self._live.look(snapshot), slow))
         self.query_one(Progress).show(snapshot)

@@ -69,7 +69,7 @@ class LogPane(LinePanel):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
         self.reading: LogReading | None = None
-        self.absent = "no output yet"
+        self.absent = "reading …"
 
     def open(self, document: LogPort | None, absent: str = "no output yet") -> None:
         """Look at another document, or at none and why."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from textual.events import Leave, MouseMove
 
 from ...core.runs.snapshot import RunSnapshot, SeriesView
-from ...core.telemetry.throughput import Stretch
 from ..charting.plot import GUTTER, ChartData, ChartView, Frame, draw, frame, legend
 from ..charting.viewport import move_cursor, pan, zoom
-from ..rows import Row
+from ..rows import Row, row
 from .lines import LinePanel
+
+if TYPE_CHECKING:
+    from ...core.telemetry.throughput import Stretch
 
 _VALIDATION_PREFIXES = ("val_", "valid_", "validation_", "eval_", "test_", "val/", "valid/", "eval/", "test/")
 
@@ -153,6 +156,8 @@ class LossChart(LinePanel):
 
     def rows(self, width: int, height: int) -> list[Row]:
         """See :func:`mpstui.ui.charting.plot.draw`; until a curve has another bucket, its legend alone is news."""
+        if self._snapshot is None:
+            return [row((" reading …", "dim"))]
         face = (width, height, self.view, self.data.name, self.data.slow, *map(_face, self.data.curves))
         if self._space is None or face != self._drawn_face:
             self._drawn_face, self._space = face, self._frame()
