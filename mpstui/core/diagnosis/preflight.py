@@ -37,7 +37,7 @@ class LaunchPlan:
 
     ``arguments`` are the program's own, ``roles`` says which of them is the batch size, the workers, the precision, ...
     (role to argument name). ``script`` is the source text of the training script. ``expected_memory_bytes`` is what an
-    earlier run needed at its peak, ``checkpoint_bytes`` the size of one checkpoint.
+    earlier run needed with ``expected_batch_size``, ``checkpoint_bytes`` the size of one checkpoint.
     """
 
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -52,6 +52,7 @@ class LaunchPlan:
     checkpoint_bytes: int | None = None
     available_memory_bytes: int | None = None
     expected_memory_bytes: int | None = None
+    expected_batch_size: int | None = None
 
     def argument(self, role: str) -> object | None:
         """Return the value of the argument that plays ``role``; ``None`` when it is not given."""
@@ -121,7 +122,7 @@ def _duplicate_openmp(plan: LaunchPlan) -> Iterator[PreflightWarning]:
 
 
 def _worker_settings(plan: LaunchPlan) -> Iterator[PreflightWarning]:
-    workers = _whole(plan.argument("workers"))
+    workers = whole_number(plan.argument("workers"))
     if workers == 0 and _is_on(plan.argument("persistent_workers")):
         yield PreflightWarning(
             "persistent_without_workers",
@@ -199,11 +200,19 @@ def _disk(plan: LaunchPlan) -> Iterator[PreflightWarning]:
 
 
 def _memory(plan: LaunchPlan) -> Iterator[PreflightWarning]:
-    available, expected = plan.available_memory_bytes, plan.expected_memory_bytes
-    if available is not None and expected is not None and available < expected:
+    available, before = plan.available_memory_bytes, plan.expected_memory_bytes
+    if available is None or before is None:
+        return
+    batch, batch_before = whole_number(plan.argument("batch_size")), plan.expected_batch_size
+    # Activations grow with the batch, weights do not: in proportion is the most that it can become.
+    changed = batch is not None and bool(batch_before) and batch != batch_before
+    expected = round(before * batch / batch_before) if changed and batch and batch_before else before
+    if available < expected:
+        told = f"this training took {size(before)}" + (f" with batch size {batch_before}" if changed else " before")
+        grown = f", so that it may take {size(expected)} with {batch}" if changed else ""
         yield PreflightWarning(
             "memory",
-            f"{size(available)} of memory are available and this training took {size(expected)} before.",
+            f"{size(available)} of memory are available and {told}{grown}.",
             Remedy(
                 text="Close other programs, or halve the batch size and double gradient accumulation.",
                 args=(
@@ -231,7 +240,8 @@ def _is_on(value: object) -> bool:
     return value is True or str(value).lower() in _TRUE
 
 
-def _whole(value: object) -> int | None:
+def whole_number(value: object) -> int | None:
+    """Return the number that an argument's value is or spells; ``None`` when it is none."""
     return int(str(value)) if str(value).strip().isdecimal() and not isinstance(value, bool) else None
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...wire import atomic, heartbeat
 from ...wire.jsontext import UnreadableRecord
 from ...wire.rundir import RunDir, slug
+from ..errors import OperationError, UsageError
 from ..home import Home
+from .choice import launch_arguments
+from .recorded import recorded_choice
 
 MOST_RUNS = 5
 """Newest runs of one name that are looked at."""
@@ -23,6 +26,8 @@ class EarlierRun:
     checkpoint_bytes: int | None = None
     memory_bytes: int | None = None
     """Of the whole process, as its last heartbeat said."""
+    batch_size: int | None = None
+    """What it was started with, where its profile says which argument that is."""
 
 
 def installed_version(python: str, package: str, environ: Mapping[str, str]) -> str | None:
@@ -44,7 +49,7 @@ def earlier_run(home: Home, name: str) -> EarlierRun:
     for run in _newest(home, name):
         found = EarlierRun(_largest_checkpoint(run), _memory(run))
         if found != EarlierRun():
-            return found
+            return replace(found, batch_size=_batch_size(run) if found.memory_bytes else None)
     return EarlierRun()
 
 
@@ -62,6 +67,17 @@ def _largest_checkpoint(run: RunDir) -> int | None:
         return max((file.stat().st_size for file in run.checkpoints.iterdir() if file.is_file()), default=None)
     except OSError:
         return None
+
+
+def _batch_size(run: RunDir) -> int | None:
+    from ..diagnosis.preflight import whole_number
+
+    try:
+        choice = recorded_choice(run)
+        arguments, _ = launch_arguments(choice)
+    except (OperationError, UsageError):
+        return None
+    return whole_number(arguments.get(choice.profile.roles.get("batch_size", "")))
 
 
 def _memory(run: RunDir) -> int | None:

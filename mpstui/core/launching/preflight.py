@@ -45,6 +45,7 @@ def preflight_warnings(
             checkpoint_bytes=before.checkpoint_bytes,
             available_memory_bytes=_available_memory() if before.memory_bytes else None,
             expected_memory_bytes=before.memory_bytes,
+            expected_batch_size=before.batch_size,
         )
     )
     return [f"{warning.sentence} {warning.remedy.text}".rstrip() for warning in found]

@@ -150,6 +150,27 @@ def test_disk_and_memory() -> None:
     assert ids(LaunchPlan(available_memory_bytes=0, expected_memory_bytes=1)) == ["memory"]
 
 
+@pytest.mark.parametrize(
+    ("batch", "available", "told"),
+    [
+        ("32", 5 << 30, False),
+        ("32", 3 << 30, "this training took 4.0 GiB before."),
+        ("64", 5 << 30, "this training took 4.0 GiB with batch size 32, so that it may take 8.0 GiB with 64."),
+        ("16", 3 << 30, False),
+        ("auto", 3 << 30, "this training took 4.0 GiB before."),
+    ],
+)
+def test_memory_is_judged_against_the_batch(batch: str, available: int, told: str | bool) -> None:
+    plan = LaunchPlan(
+        arguments={"batch-size": batch},
+        roles={"batch_size": "batch-size"},
+        available_memory_bytes=available,
+        expected_memory_bytes=4 << 30,
+        expected_batch_size=32,
+    )
+    assert [warning.sentence.endswith(str(told)) for warning in preflight(plan)] == ([True] if told else [])
+
+
 def test_what_fails_at_once_comes_first() -> None:
     environment = {"KMP_DUPLICATE_LIB_OK": "TRUE", "PYTORCH_ENABLE_MPS_FALLBACK": "true"}
     assert ids(LaunchPlan(environment=environment)) == ["fallback_not_a_number", "duplicate_omp_allowed"]

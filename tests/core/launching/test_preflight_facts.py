@@ -14,7 +14,9 @@ import pytest
 from mpstui.core.home import Home
 from mpstui.core.launching import LaunchChoice, plan
 from mpstui.core.launching.earlier import EarlierRun, earlier_run, installed_version
+from mpstui.core.launching.launches import spec_json
 from mpstui.core.profiles import Profile
+from mpstui.wire import atomic
 from mpstui.wire.rundir import create_run_dir
 
 from .conftest import mac
@@ -72,3 +74,14 @@ def test_what_an_earlier_run_needed_is_compared_with_what_is_there(
     profile = profile_of('name = "big net"\ncommand = ["{python}", "train.py"]\n')
     said = warnings(profile, {"MPSTUI_HOME": str(home.state)})
     assert "8.0 GiB of memory are available and this training took 30.0 GiB before" in said
+
+
+def test_the_batch_of_the_earlier_run_is_known(profile_of: Build, tmp_path: Path) -> None:
+    home = Home(tmp_path / "home", tmp_path / "home")
+    text = 'name = "net"\ncommand = ["{python}", "train.py"]\n[args]\nbatch = 32\n[roles]\nbatch_size = "batch"\n'
+    made = plan(LaunchChoice(profile_of(text), sets={"batch": "48"}), environ=os.environ, machine=mac(), check=False)
+    run = create_run_dir(home.runs, "net", 1.0)
+    atomic.write_json(run.spec, spec_json(made, run, 1.0))
+    run.attempt(1).path.mkdir(parents=True)
+    run.attempt(1).heartbeat().write_text('{"schema": 1, "time": 1.0, "seq": 1, "memory": {"rss": 4096}}')
+    assert earlier_run(home, "net") == EarlierRun(None, 4096, 48)
