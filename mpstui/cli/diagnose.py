@@ -67,17 +67,15 @@ def _evidence_at(path: Path) -> Evidence:
 
 def _directory_of_run(name: str) -> Path:
     """Return the directory of the run that ``name`` means; raises ``UsageError`` when none or several do."""
-    from ..core.runs.find import find_run
+    from ..core.runs.find import NoSuchRun, find_run
     from .session import Session
 
     try:
         return find_run(Session().home, name).path
-    except UsageError as error:
-        if Path(name).name == name:
-            raise
-        raise UsageError(
-            f"there is no file {name}", "give a log file, a run directory, or a run's id or name"
-        ) from error
+    except NoSuchRun as error:
+        near = error.hint if error.hint.startswith("did you mean") else ""
+        hint = near or "name a log, a run directory, or a run's id or name"
+        raise UsageError(f"there is neither a file nor a run {name!r}", hint) from error
 
 
 def _card(findings: tuple[Finding, ...], unexplained: str | None) -> str:

@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         profile=load_profile(args.profile, session.home, session.cwd),
         device=args.device,
         sets=parse_sets(args.sets),
-        sweep={key: tuple(values.split(",")) for key, values in parse_sets(args.sweep).items()},
+        sweep={key: tuple(values.split(",")) for key, values in parse_sets(args.sweep, "--sweep").items()},
         recipe=args.recipe,
         name=args.name,
         env=parse_environment(args.env),

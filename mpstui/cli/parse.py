@@ -53,13 +53,17 @@ def as_table(found: ParsedLog) -> str:
         ("format", found.format or "n/a"),
         ("epoch", _position(found.epoch, found.epochs)),
         ("step", _position(found.step, found.steps)),
-        ("training loss", "n/a" if loss is None else f"{loss.first:g} -> {loss.last:g} ({loss.count} readings)"),
+        ("training loss", "n/a" if loss is None else f"{loss.first:g} -> {loss.last:g} ({_readings(loss.count)})"),
         ("learning rate", "n/a" if found.learning_rate is None else f"{found.learning_rate:g}"),
         ("metrics", ", ".join(found.metrics[:_SHOWN_METRICS]) + (f" and {more} more" if more > 0 else "") or "n/a"),
     ]
     if found.runs > 1:
         rows.append(("runs", f"{found.runs} in this file; the last is shown"))
     return strip_controls("\n".join(f"{name:<14} {value}" for name, value in rows))
+
+
+def _readings(count: int) -> str:
+    return f"{count:,} reading{'' if count == 1 else 's'}"
 
 
 def _number(value: int | float | None) -> int | float | str | None:

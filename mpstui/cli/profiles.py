@@ -44,8 +44,10 @@ def run(args: argparse.Namespace) -> int:
             return _check(session, path, as_json=args.json)
         case ["save", run_name, name]:
             return _save(session, run_name, name, args)
-        case ["check" | "save", *_]:
-            raise UsageError(f"mpstui profiles {args.words[0]}: wrong number of words", "see `mpstui profiles --help`")
+        case ["check", *_]:
+            raise UsageError("mpstui profiles check needs one file", "such as `mpstui profiles check mine.toml`")
+        case ["save", *_]:
+            raise UsageError("mpstui profiles save needs a run and a name", "such as `mpstui profiles save RUN mine`")
         case [name]:
             return _show(session, name, args)
     raise UsageError("mpstui profiles: one name at a time", "see `mpstui profiles --help`")

@@ -8,12 +8,13 @@ from dataclasses import replace
 
 from ..core.errors import OperationError, UsageError
 from ..core.launching import Actions, LaunchChoice, edit_choice, parse_sets
+from ..core.launching.choice import effective_arguments
 from ..core.machine import DEVICES
 from ..core.runs.snapshot import RunSnapshot
 from ..wire.records import Request
 from .acting import act, configure_action
 from .launch import parse_environment
-from .session import Session
+from .session import Session, warn
 
 HELP = (
     "Start a new attempt of a run, whether it runs (it is stopped first) or has ended; it continues from a checkpoint."
@@ -49,6 +50,8 @@ def run(args: argparse.Namespace) -> int:
         edited = _fixed(snapshot, accept_risk=args.accept_risk) if args.fix else None
         if sets or env:
             edited = _edited(edited or edit_choice(snapshot, Session().home), sets, env)
+            for note in effective_arguments(edited.profile, sets)[1]:
+                warn(note)
         return actions.restart(snapshot, device=args.device, source=args.source, choice=edited)
 
     return act(args, ask)

@@ -104,6 +104,58 @@ def test_a_profile_as_shell_and_json(tmp_path: Path) -> None:
         assert "--shell needs one profile" in complaint("profiles", *words, "--shell")[0]
 
 
+WRONG: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("frobnicate", ("neither a command nor a run",)),
+    ("launch", ("PROFILE",)),
+    ("launch nowhere", ("no profile 'nowhere'", "quickstart")),
+    ("launch quickstrat", ("no profile 'quickstrat'", "`quickstart`")),
+    ("launch quickstart --device gpu", ("no device 'gpu'", "one of auto, mps, cuda, cpu")),
+    ("launch quickstart --set epochs", ("--set 'epochs'", "KEY=VALUE")),
+    ("launch quickstart --set epoch=3", ("no argument 'epoch'", "'epochs'")),
+    ("launch quickstart --set epochs=many", ("'epochs' is a number (8 in the profile)",)),
+    ("launch quickstart --sweep lr", ("--sweep 'lr'", "`--sweep epochs=3`")),
+    ("launch quickstart --recipe sfe", ("no recipe 'sfe'", "'safe'")),
+    ("launch quickstart --env 1X=2", ("--env '1X=2'", "NAME=VALUE")),
+    ("launch quickstart --after gone", ("no run 'gone'",)),
+    ("launch quickstart --bogus", ("--bogus",)),
+    ("run", ("no command to run",)),
+    ("run -- no-such-program", ("no program 'no-such-program'", "full path")),
+    ("show", ("RUN",)),
+    ("show gone", ("no run 'gone'",)),
+    ("logs gone", ("no run 'gone'",)),
+    ("wait --timeout soon gone", ("--timeout", "'soon'")),
+    ("stop", ("RUN",)),
+    ("kill gone", ("no run 'gone'",)),
+    ("restart gone --device tpu", ("no device 'tpu'", "cuda")),
+    ("restart gone --set x", ("--set 'x'",)),
+    ("clear-cache gone", ("no run 'gone'",)),
+    ("parse", ("FILE",)),
+    ("parse gone.log", ("gone.log", "folder")),
+    ("diagnose gone.log", ("neither a file nor a run 'gone.log'",)),
+    ("profiles check", ("needs one file", "mine.toml")),
+    ("profiles check gone.toml", ("gone.toml", "`mpstui profiles`")),
+    ("profiles save gone", ("a run and a name",)),
+    ("queue pause gone", ("no queue group 'gone'",)),
+    ("watch gone.log", ("gone.log", "heartbeat")),
+    ("doctor extra", ("extra",)),
+    ("ps extra", ("extra",)),
+    ("--color pink", ("'pink'", "truecolor")),
+)
+
+
+@pytest.mark.parametrize(("line", "parts"), WRONG, ids=[line for line, _ in WRONG])
+def test_a_wrong_use_is_one_sentence_that_says_what_and_where(
+    home: Home, line: str, parts: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(line.split()) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    sentence, *hint = told.err.splitlines()
+    assert sentence.startswith("mpstui")
+    assert len(hint) <= 1
+    assert all(part in told.err for part in parts), told.err
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:

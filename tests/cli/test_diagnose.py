@@ -94,7 +94,7 @@ def test_what_does_not_exist_is_wrong_use(
     monkeypatch.setenv("MPSTUI_HOME", str(tmp_path))
     missing = tmp_path / "none.log"
     assert main(["diagnose", str(missing)]) == 2
-    assert f"there is no file {missing}" in capsys.readouterr().err
+    assert f"there is neither a file nor a run {str(missing)!r}" in capsys.readouterr().err
     assert main(["diagnose", "nobody"]) == 2
 
 

@@ -34,8 +34,8 @@ class LaunchChoice:
     queue: QueueRule = field(default_factory=QueueRule)
 
 
-def parse_sets(items: Iterable[str]) -> dict[str, str]:
-    """Read ``KEY=VALUE`` texts.
+def parse_sets(items: Iterable[str], option: str = "--set") -> dict[str, str]:
+    """Read ``KEY=VALUE`` texts; ``option`` is what the person wrote before them.
 
     Raises:
         UsageError: one has no ``=`` or no key.
@@ -44,7 +44,7 @@ def parse_sets(items: Iterable[str]) -> dict[str, str]:
     for item in items:
         key, equals, value = item.partition("=")
         if not equals or not key.strip() or "\0" in item:
-            raise UsageError(f"--set {item!r} is not KEY=VALUE", "write it as `--set epochs=3`")
+            raise UsageError(f"{option} {item!r} is not KEY=VALUE", f"write it as `{option} epochs=3`")
         found[key.strip()] = value
     return found
 
@@ -133,6 +133,6 @@ def _scalar(key: str, text: str, example: Scalar) -> Scalar:
         try:
             float(text)
         except ValueError:
-            raise UsageError(f"--set {key}={text}: {key!r} is a number, in the profile {example}") from None
+            raise UsageError(f"--set {key}={text}: {key!r} is a number ({example} in the profile)") from None
         return text.strip()
     return text

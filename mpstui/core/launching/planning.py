@@ -137,7 +137,7 @@ def _known(what: str, value: str | None, known: tuple[str, ...]) -> None:
     if value is not None and value not in known:
         from ..profiles.checks import nearest
 
-        likely = nearest(value, known)
+        likely = None if value == "gpu" else nearest(value, known)  # one is "mps" or "cuda", and nearest is "cpu"
         hint = f"did you mean {likely!r}?" if likely else f"one of {', '.join(known)}"
         raise UsageError(f"there is no {what} {value!r}", hint)
 

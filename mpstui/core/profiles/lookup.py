@@ -68,6 +68,8 @@ def load_profile(name_or_path: str, home: Home, cwd: Path) -> Profile:
         known.setdefault(file.stem, file)
     if wanted in known:
         return read_profile(known[wanted], cwd)
+    if name_or_path.endswith(SUFFIX):
+        raise UsageError(f"there is no file {cwd / path}, and no profile {wanted!r}", "`mpstui profiles` lists them")
     return _by_title(wanted, list_profiles(home, cwd), cwd)
 
 
