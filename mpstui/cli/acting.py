@@ -9,14 +9,14 @@ from ..core.errors import OperationError
 from ..core.launching import Actions
 from ..core.runs.snapshot import RunSnapshot
 from ..wire.records import Ack, Request
-from .session import OneRun, Session, print_json, say, wait_for
+from .session import RUN_HELP, OneRun, Session, print_json, say, wait_for
 
 Ask = Callable[[Actions, RunSnapshot], Request]
 
 
 def configure_action(parser: argparse.ArgumentParser, *, timeout: float | None = None) -> None:
     """RUN, --no-wait, --timeout and --json."""
-    parser.add_argument("run", metavar="RUN", help="an id, a unique beginning of one, or a name")
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--no-wait", action="store_true", help="ask, and do not wait for the answer")
     shown = "as long as it takes" if timeout is None else f"{timeout:g}"
     parser.add_argument(

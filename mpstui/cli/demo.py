@@ -10,7 +10,7 @@ from pathlib import Path
 from ..core.home import resolve_home
 from .screen import add_screen_options, require_terminal, show_screen
 
-HELP = "launch the quick-start profile and open its screen"
+HELP = "Launch the quick-start profile and open its screen; it goes on when the screen is left."
 PROFILE = "quickstart"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..core.errors import OperationError, UsageError
 from ..core.formats.escapes import colour_only
-from .session import POLL_SECONDS, OneRun, Session, warn
+from .session import POLL_SECONDS, RUN_HELP, OneRun, Session, warn
 from .wait import has_ended
 
 HELP = "Print a run's output. -f follows it, into new attempts too, until the run has ended."
@@ -20,7 +20,7 @@ _CHUNK = 1 << 16
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="an id, a unique beginning of one, or a name")
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("-f", "--follow", action="store_true", help="go on until the run has ended")
     parser.add_argument("--attempt", type=int, metavar="N", help="the output of this attempt (the newest)")
     parser.add_argument("-n", "--lines", type=int, metavar="N", help="begin N lines before the end")

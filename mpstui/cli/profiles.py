@@ -28,7 +28,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="show the launch on this device")
     parser.add_argument("--recipe", metavar="NAME", help="show the launch with this recipe")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="sets")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="sets",
+        help="show the launch with this argument",
+    )
     parser.add_argument("--replace", action="store_true", help="with save: overwrite the profile of that name")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 

@@ -16,6 +16,7 @@ HELP = "Start any command in the background, such as: mpstui run -- python train
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "mpstui run [options] -- COMMAND ..."
     add_launch_options(parser)
     parser.add_argument(
         "--no-agent",

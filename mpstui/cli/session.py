@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..wire.records import ExitRecord
 
 POLL_SECONDS = 0.1
+RUN_HELP = "an id, a unique beginning of one, a name, or a profile (then its newest run)"
 
 
 class OneRun:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..core.runs.find import find_run
 from .reviving import revive
-from .session import Session, print_json, say
+from .session import RUN_HELP, Session, print_json, say
 
 if TYPE_CHECKING:
     from ..core.runs.snapshot import RunSnapshot
@@ -25,7 +25,7 @@ Block = list[str]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="an id, a unique beginning of one, or a name")
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 

@@ -7,13 +7,13 @@ import argparse
 from ..core.errors import OperationError
 from ..core.runs.snapshot import RunSnapshot, State
 from .reviving import Watchful
-from .session import OneRun, Session, say, wait_for
+from .session import RUN_HELP, OneRun, Session, say, wait_for
 
 HELP = "Wait until a run has ended. Exits with 0 only if it finished, else with 1."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="an id, a unique beginning of one, or a name")
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--timeout", type=float, metavar="S", help="give up after so many seconds (exits with 1)")
 
 

@@ -10,7 +10,7 @@ from ..core.errors import UsageError
 from ..core.home import resolve_home
 from .screen import add_screen_options, require_terminal, show_screen
 
-HELP = "open the screen on a log, a heartbeat, a metric file or a run directory that mpstui did not start"
+HELP = "Open the screen on a log, a heartbeat, a metric file or a run directory that mpstui did not start."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -163,4 +163,12 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     assert left.value.code == 0
     text = capsys.readouterr().out
     assert text.startswith(f"usage: mpstui {command}")
+    description = text.split("\n\n")[1]
+    assert description[0].isupper()
     assert "None" not in text
+
+
+def test_a_command_after_two_dashes_is_in_the_usage_of_run(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    assert capsys.readouterr().out.startswith("usage: mpstui run [options] -- COMMAND ...")
