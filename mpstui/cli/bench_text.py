@@ -16,10 +16,10 @@ from ..core.machine import Machine
 from .session import one_line
 
 NARROWEST = 40
-_NAME = 22
+_NAME = 21
 _INDENT = 4
 _HEADS = ("step ms", "range", "samples/s", "×", "memory")
-_WIDTHS = (9, 17, 10, 7, 9)
+_WIDTHS = (8, 15, 10, 6, 9)
 _DROPPED_FIRST = ("memory", "range")
 """Columns that a narrow terminal does without."""
 

@@ -15,10 +15,13 @@ from .training import Training
 
 LOOK_SECONDS = 0.1
 _SHORTEST_LIMIT_SECONDS = 12.0
+_FIRST_SHARE = 0.4
+"""Of the budget, for the first rung: nothing is known of this machine yet, and without it there is no yardstick."""
 _STARTS_ALLOWED = 2.0
 """A rung may take so many times as long to its first step as the first one did; each worker starts Python once more."""
 _STARTS_A_WORKER = 0.75
 _FEWEST_STRETCHES = 2
+_MORE_TIME = "--budget gives every rung more"
 _NEVER = "1000000"
 _USED_WRONGLY = 2
 _OWN_SIZES = ("--batch-size", "--accumulate")
@@ -106,7 +109,7 @@ def climb(
         rung, *turns = turns
         if (earlier := found.get(rung)) and earlier.error:
             continue
-        found[rung] = climber.measure(rung, [rung, *turns])
+        found[rung] = climber.refused(rung) or climber.measure(rung, [rung, *turns])
         for same in course.rungs:
             if same == rung or same.same_as == rung.name:
                 yield replace(found[rung], rung=same)
@@ -156,6 +159,13 @@ class _Climber:
         self._start_seconds = 0.0
         """From the start of the first process to its first step."""
 
+    def refused(self, rung: Rung) -> Measurement | None:
+        """Why a rung is not even tried: the budget leaves no time to start it."""
+        if self._ends - self._monotonic() >= self._start_seconds or rung in self._tallies:
+            return None
+        budget = self._course.budget_seconds
+        return Measurement(rung=rung, error=f"the {budget:.0f} s for all were over before its turn; {_MORE_TIME}")
+
     def measure(self, rung: Rung, waiting: Sequence[Rung]) -> Measurement:
         """Run a rung once more and put it together with what was measured of it before."""
         limit = self._limit(rung, waiting)
@@ -185,6 +195,8 @@ class _Climber:
         """This rung's share of what is left of the budget, but enough to get going on a machine as busy as this one."""
         left = self._ends - self._monotonic()
         share = left * rung.weight / sum(other.weight for other in waiting)
+        if not self._start_seconds:
+            return max(share, left * _FIRST_SHARE, _SHORTEST_LIMIT_SECONDS)
         starts = _STARTS_ALLOWED + _STARTS_A_WORKER * rung.workers
         return max(share, starts * self._start_seconds + 2 * self._course.measure_seconds, _SHORTEST_LIMIT_SECONDS)
 
@@ -244,7 +256,7 @@ def _too_slow(rung: Rung, training: Training, limit: float) -> str:
         reached = "it was still compiling"
     else:
         reached = "it had not done a step"
-    return f"{reached} when its {limit:.0f} s were over; --budget gives every rung more time"
+    return f"{reached} when its {limit:.0f} s were over; {_MORE_TIME}"
 
 
 def _doing(rung: Rung, training: Training, timed: float, wanted: float) -> str:

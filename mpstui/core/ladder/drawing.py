@@ -9,6 +9,8 @@ from html import escape
 
 _WIDTH, _LEFT, _RIGHT, _ROW, _MARGIN = 760, 210, 150, 26, 20
 _PLOT_HEIGHT = 240
+_STROKES = (3.5, 1.5)
+"""The second curve lies on the first: where they are the same both can be seen."""
 _LONGEST_REASON = 78
 _LONGEST_FACTS = 110
 _STYLE = """
@@ -65,7 +67,7 @@ def curve_chart(title: str, facts: str, curves: Sequence[Curve], x_name: str, y_
     box = _Box.around(curves, top + 26)
     parts += [*_axes(box, x_name, y_name)]
     for at, curve in enumerate(curves[:2]):
-        parts.append(f'<path class="c{at}" fill="none" stroke-width="1.8" d="{box.path(curve)}"/>')
+        parts.append(f'<path class="c{at}" fill="none" stroke-width="{_STROKES[at]}" d="{box.path(curve)}"/>')
         parts.append(_text(_MARGIN + 60 + at * 340, top + 12, f"━ {curve.name}"[:48], f"f{at}"))
     return _document(parts, top + 26 + _PLOT_HEIGHT + 44, title)
 
@@ -131,7 +133,7 @@ def _row(bar: Bar, y: float, scale: float) -> list[str]:
         name,
         f'<rect class="bar" x="{_LEFT}" y="{y + 2}" width="{width:.1f}" height="16" rx="2"/>',
         f'<path class="whisker" d="M{_LEFT + low:.1f} {middle} H{_LEFT + high:.1f}"/>',
-        _text(_LEFT + max(width, high) + 8, y + 15, f"{_number(bar.value)}  {bar.beside}".rstrip(), "text"),
+        _text(_LEFT + max(width, high) + 8, y + 15, " · ".join(filter(None, (_number(bar.value), bar.beside))), "text"),
     ]
 
 

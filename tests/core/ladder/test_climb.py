@@ -156,9 +156,20 @@ def test_an_interrupt_ends_the_training_too(environ: dict[str, str], tmp_path: P
     assert wait_until(lambda: not psutil.pid_exists(int(pid_file.read_text())))
 
 
+def test_what_the_budget_leaves_no_time_for_is_not_tried(environ: dict[str, str]) -> None:
+    now = iter([*(float(at) for at in range(20)), *(1000.0 + at for at in range(1000))])
+    found = climb(course(*rungs("mps")), python=sys.executable, environ=environ, monotonic=lambda: next(now))
+    errors = {one.rung.name: one.error for one in found}
+    assert errors["cpu"] is None
+    assert (
+        errors["mps + bf16 + compile"] == "the 60 s for all were over before its turn; --budget gives every rung more"
+    )
+    assert len(words_seen(environ)) < len(errors)
+
+
 def test_a_rung_out_of_time_says_how_far_it_came(environ: dict[str, str], tmp_path: Path) -> None:
     now = iter(range(0, 10_000, 40))
     (tmp_path / "trainer.py").write_text("import time; time.sleep(600)")
     rung = Rung("cpu + compile", "ladder", "cpu", compile="on")
     found = list(climb(course(rung), python=sys.executable, environ=environ, monotonic=lambda: float(next(now))))
-    assert found[0].error == "it was still compiling when its 20 s were over; --budget gives every rung more time"
+    assert found[0].error == "it was still compiling when its 12 s were over; --budget gives every rung more"
