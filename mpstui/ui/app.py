@@ -122,6 +122,7 @@ class MpstuiApp(App[None]):
     @on(messages.JobFailed)
     @on(messages.PumpFailed)
     @on(messages.ProfileSaved)
+    @on(messages.QueueChanged)
     def _tell(self, message: Message) -> None:
         if isinstance(message, messages.RequestAnswered):
             self.board.note_answer(message)

@@ -9,7 +9,9 @@ from ..core.present import format as shown
 from .rows import clean
 
 if TYPE_CHECKING:
+    from ..core.queueing import Moved
     from ..core.runs.snapshot import RunSnapshot
+    from ..wire.queues import Queue
     from ..wire.records import Ack, Request
     from .ports import ActionsPort
 
@@ -22,6 +24,8 @@ LABELS = {
     "pause": "pause",
     "continue": "continue",
     "edit_restart": "edit and restart",
+    "queue_move": "order",
+    "queue_pause": "pause queue",
 }
 NO_RUN = "no run is selected: press n to launch one"
 
@@ -100,6 +104,19 @@ def send(actions: ActionsPort, snapshot: RunSnapshot, action: str) -> Request:
         "restart_cpu": lambda: actions.restart(snapshot, device="cpu"),
     }
     return doing[action]()
+
+
+def moved_text(moved: Moved) -> str:
+    """Where a queued run stands now."""
+    from ..core.runs.snapshot import ordinal
+
+    return f"{ordinal(moved.place)} of {moved.count} in {clean(moved.group, 40)}"
+
+
+def paused_text(queue: Queue) -> str:
+    """What became of a queue group."""
+    doing = "paused: nothing of it starts, what runs goes on" if queue.paused else "goes on"
+    return f"queue {clean(queue.group, 40)} {doing}"
 
 
 def answer_text(label: str, ack: Ack | None) -> tuple[str, bool]:

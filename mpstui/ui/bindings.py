@@ -12,6 +12,7 @@ class Scope(StrEnum):
     EVERYWHERE = "everywhere"
     ACTIONS = "acting on a run"
     RUNS = "list of runs"
+    QUEUE = "a run that waits in a queue"
     RUN = "one run"
     CHART = "chart"
     LOG = "log"
@@ -107,6 +108,27 @@ KEYS: tuple[Key, ...] = (
         "edit_restart",
     ),
     Key("p", "act('pause')", "p", "pause", "freeze the processes, or let them go on", Scope.ACTIONS, 9, "pause"),
+    Key(
+        "less_than_sign",
+        "queue('up')",
+        "< >",
+        "order",
+        "let a queued run start earlier or later than its neighbour",
+        Scope.QUEUE,
+        17,
+        "queue_move",
+    ),
+    Key("greater_than_sign", "queue('down')", "", "", "", Scope.QUEUE),
+    Key(
+        "P",
+        "pause_queue",
+        "P",
+        "pause queue",
+        "let nothing of its queue start any more, or let it go on; what runs goes on",
+        Scope.QUEUE,
+        18,
+        "queue_pause",
+    ),
     Key("y", "chart('scale')", "y", "log/linear", "switch the value axis between log and linear", Scope.CHART),
     Key("t", "chart('axis')", "t", "step/epoch", "switch the time axis between steps and epochs", Scope.CHART),
     Key("m", "chart('metric')", "m", "metric", "draw the next metric", Scope.CHART),
@@ -137,6 +159,8 @@ KEYS: tuple[Key, ...] = (
     Key("e", "log('error')", "e E", "error", "the next error, the one before", Scope.LOG, 15),
     Key("E", "log('previous_error')", "", "", "", Scope.LOG),
     Key("v", "log('level')", "v", "level", "show all lines, warnings and errors, errors", Scope.LOG),
+    Key("V", "log('select')", "V", "select", "select lines; moving extends, esc leaves (or drag the mouse)", Scope.LOG),
+    Key("Y", "log('copy')", "Y", "copy", "copy the selected lines, else those in view, by the terminal", Scope.LOG),
     Key("enter,right", "choose", "⏎", "choose", "open the form of the selected profile", Scope.PROFILES, 1),
     Key("up,k", "move(-1)", "↑ ↓", "select", "select a profile", Scope.PROFILES, 3),
     Key("down,j", "move(1)", "", "", "", Scope.PROFILES),
@@ -160,3 +184,17 @@ def keys_for(*scopes: Scope) -> tuple[Key, ...]:
 def footer_keys(*scopes: Scope) -> list[Key]:
     """The keys a footer shows, the most important first."""
     return sorted((key for key in keys_for(*scopes) if key.footer), key=lambda key: key.footer)
+
+
+def log_footer_keys() -> list[Key]:
+    """The keys of a log that has the whole screen."""
+    others = [key for key in KEYS if (key.scope, key.action) in _BESIDE_A_LOG]
+    return [*others, *(key for key in keys_for(Scope.LOG) if key.shown and key.action != "scroll(-1)")]
+
+
+_BESIDE_A_LOG = {
+    (Scope.RUN, "back"),
+    (Scope.RUN, "zoom_panel"),
+    (Scope.EVERYWHERE, "help"),
+    (Scope.EVERYWHERE, "leave"),
+}

@@ -74,6 +74,14 @@ class DiagnosisReady(Message):
 
 
 @dataclass
+class QueueChanged(Message):
+    """Somebody's order in a queue, or a queue itself, is now as the person wished."""
+
+    run: str
+    text: str
+
+
+@dataclass
 class RequestSent(Message):
     """A wish was written down for whoever carries it out."""
 

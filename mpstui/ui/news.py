@@ -8,7 +8,7 @@ from typing import Literal
 from textual.message import Message
 
 from .asking import answer_text
-from .messages import JobFailed, ProfileSaved, PumpFailed, RequestAnswered, RequestSent
+from .messages import JobFailed, ProfileSaved, PumpFailed, QueueChanged, RequestAnswered, RequestSent
 from .rows import clean
 
 Severity = Literal["information", "warning", "error"]
@@ -42,6 +42,11 @@ def _(message: JobFailed) -> tuple[str, Severity]:
 @news.register
 def _(message: PumpFailed) -> tuple[str, Severity]:
     return f"reading {message.what} failed, trying again: {clean(message.sentence, _LONGEST)}", "error"
+
+
+@news.register
+def _(message: QueueChanged) -> tuple[str, Severity]:
+    return message.text, "information"
 
 
 @news.register

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from ..core.diagnosis.remedy import Remedy
+    from ..core.queueing import Moved
     from ..core.runs.snapshot import RunSnapshot
     from ..core.telemetry.logbook import Outlook
     from ..core.telemetry.model import SystemSample, TreeSample
+    from ..wire.queues import Queue
     from ..wire.records import Ack, Request
     from .form import Field, Preview
 
@@ -58,6 +60,18 @@ class ActionsPort(Protocol):
 
     def answer(self, run_dir: Path, request_id: str) -> Ack | None:
         """The answer to a request, None while there is none."""
+        ...
+
+
+class QueuePort(Protocol):
+    """The order of what waits. Changes are made at once, under the group's own lock."""
+
+    def move(self, snapshot: RunSnapshot, direction: str) -> Moved:
+        """``up`` or ``down`` by one place."""
+        ...
+
+    def set_paused(self, group: str, paused: bool) -> Queue:
+        """Let nothing of a group start any more, or let it go on."""
         ...
 
 

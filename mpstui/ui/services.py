@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from ..core.home import Home
     from ..core.launching.actions import Actions
     from ..core.launching.revival import Reviver
+    from ..core.queueing import Moved
     from ..core.runs.monitor import Monitor
     from ..core.runs.snapshot import Availability, RunSnapshot
     from ..core.settings import EnergySettings
+    from ..wire.queues import Queue
     from ..wire.records import Ack, Request
     from ..wire.rundir import RunDir
     from .alarms import Alarm
-    from .ports import ActionsPort, LauncherPort, LogbookPort, LogPort, MonitorPort, SamplerPort
+    from .ports import ActionsPort, LauncherPort, LogbookPort, LogPort, MonitorPort, QueuePort, SamplerPort
 
 
 REVIVE_SECONDS = 5.0
@@ -30,6 +32,7 @@ class Services:
 
     monitor: MonitorPort
     actions: ActionsPort
+    queue: QueuePort
     availability: Callable[[RunSnapshot, str], Availability]
     sampler: Callable[[], SamplerPort]
     logbook: Callable[[RunSnapshot], LogbookPort]
@@ -67,6 +70,7 @@ def core_services(
     return Services(
         monitor=LazyMonitor(home, watching, lambda run: actions.real.supervise(run), clock),
         actions=actions,
+        queue=LazyQueue(home),
         availability=_availability,
         sampler=_sampler,
         logbook=_logbook,
@@ -121,6 +125,26 @@ class LazyMonitor:
 
             self._reviver = Reviver(self._home, self._supervise)
         self._reviver.revive()
+
+
+class LazyQueue:
+    """The queue groups, imported with the first key that changes one."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def move(self, snapshot: RunSnapshot, direction: str) -> Moved:
+        """See :func:`mpstui.core.queueing.move_run`."""
+        from ..core.queueing import move_run
+        from ..wire.rundir import RunDir
+
+        return move_run(self._home, RunDir(snapshot.dir), direction)
+
+    def set_paused(self, group: str, paused: bool) -> Queue:
+        """See :func:`mpstui.core.queueing.set_paused`."""
+        from ..core.queueing import set_paused
+
+        return set_paused(self._home, group, paused)
 
 
 class LazyActions:

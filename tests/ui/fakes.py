@@ -11,6 +11,7 @@ from typing import Any
 
 from mpstui.core.diagnosis.model import EvidenceLine, Finding, Kind
 from mpstui.core.diagnosis.remedy import Remedy
+from mpstui.core.queueing import Moved
 from mpstui.core.runs.snapshot import (
     Availability,
     Checkpoint,
@@ -29,6 +30,7 @@ from mpstui.core.telemetry.model import GpuSample, SystemSample, TreeSample
 from mpstui.ui.form import EnvironmentLine, Field, FieldError, Preview
 from mpstui.ui.services import Services
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
+from mpstui.wire.queues import Queue
 from mpstui.wire.records import Ack, Request
 
 NOW = 1_795_262_400.0  # 2026-11-21 12:00:00 UTC
@@ -299,8 +301,26 @@ class FakeActions:
         return self.answers.get(request_id, self.automatic)
 
 
+@dataclass
+class FakeQueue:
+    """Writes down what was changed, and says that it was."""
+
+    changes: list[tuple[str, object]] = field(default_factory=list)
+
+    def move(self, snapshot: RunSnapshot, direction: str) -> Moved:
+        self.changes.append((snapshot.run, direction))
+        return Moved("mps", 1, 3)
+
+    def set_paused(self, group: str, paused: bool) -> Queue:
+        self.changes.append((group, paused))
+        return Queue(group, paused=paused)
+
+
 def available(snapshot: RunSnapshot, action: str) -> Availability:
-    """Restarts always, everything else while it runs."""
+    """Restarts always, everything else while it runs; the queue's keys for what waits in one."""
+    if action.startswith("queue"):
+        waits = snapshot.queue is not None and snapshot.queue.group is not None
+        return Availability(waits, "" if waits else "it does not wait in a queue")
     if action in ("restart", "restart_cpu", "edit_restart") or snapshot.state.active:
         return Availability(True)
     return Availability(False, "this run has ended")
@@ -553,6 +573,7 @@ def world(snapshots: tuple[RunSnapshot, ...] = (), *, log: FakeLog | None = None
     services = Services(
         monitor=monitor,
         actions=actions,
+        queue=FakeQueue(),
         availability=available,
         sampler=lambda: sampler,
         logbook=lambda snapshot: logbook,

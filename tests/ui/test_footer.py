@@ -26,6 +26,12 @@ def test_keys_that_work_take_the_place_of_those_that_do_not() -> None:
     assert "/ search" in over
 
 
+def test_keys_of_the_queue_stand_there_for_what_waits_in_one() -> None:
+    keys = footer_keys(Scope.RUNS, Scope.QUEUE)
+    assert "pause queue" in footer(keys, 200, lambda key: True).text
+    assert "pause queue" not in footer(keys, 200, lambda key: not key.needs).text
+
+
 def test_the_order_never_changes() -> None:
     shown = [footer(KEYS, 300, usable).text for usable in (ended, lambda key: True)]
     assert shown[0] == shown[1]

@@ -48,7 +48,8 @@ def test_the_app_stays_small() -> None:
 
 
 def test_keys_do_not_collide_where_they_meet() -> None:
-    for scopes in ((Scope.RUNS, Scope.ACTIONS), (Scope.RUN, Scope.ACTIONS, Scope.CHART, Scope.LOG), (Scope.LAUNCH,)):
+    lists, one = (Scope.RUNS, Scope.ACTIONS, Scope.QUEUE), (Scope.RUN, Scope.ACTIONS, Scope.CHART, Scope.LOG)
+    for scopes in (lists, one, (Scope.LAUNCH,)):
         names = [name for key in keys_for(*scopes) if key.action for name in key.keys.split(",")]
         assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)
 

@@ -18,6 +18,12 @@ from . import fakes
 from .driving import Driver, drive
 
 
+def queue_of(world: fakes.World) -> fakes.FakeQueue:
+    queue = world.services.queue
+    assert isinstance(queue, fakes.FakeQueue)
+    return queue
+
+
 def test_a_queued_row_shows_its_place() -> None:
     waiting = fakes.bare(state=State.QUEUED, queue=QueuePlace("default", 2, True))
     world = fakes.world((waiting, fakes.running()))
@@ -26,6 +32,49 @@ def test_a_queued_row_shows_its_place() -> None:
         await driver.sees("2nd in default · group paused")
 
     drive(world, play)
+
+
+@pytest.mark.parametrize(
+    ("key", "change", "said"),
+    [
+        ("less_than_sign", (fakes.bare().run, "up"), "1st of 3 in mps"),
+        ("greater_than_sign", (fakes.bare().run, "down"), "1st of 3 in mps"),
+        ("P", ("mps", True), "queue mps paused"),
+    ],
+)
+def test_a_key_changes_the_queue_and_says_how_it_is_now(key: str, change: tuple[str, object], said: str) -> None:
+    world = fakes.world((fakes.bare(state=State.QUEUED, queue=QueuePlace("mps", 2)),))
+
+    async def play(driver: Driver) -> None:
+        await driver.press(key)
+        await driver.hears(said)
+
+    drive(world, play)
+    assert queue_of(world).changes == [change]
+
+
+def test_a_paused_queue_is_resumed_by_the_same_key() -> None:
+    world = fakes.world((fakes.bare(state=State.QUEUED, queue=QueuePlace("mps", 2, True)),))
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("P resume queue")
+        await driver.press("P")
+        await driver.hears("queue mps goes on")
+
+    drive(world, play, size=(200, 40))
+    assert queue_of(world).changes == [("mps", False)]
+
+
+@pytest.mark.parametrize("key", ["less_than_sign", "greater_than_sign", "P"])
+def test_what_does_not_wait_in_a_queue_says_so(key: str) -> None:
+    world = fakes.world((fakes.running(),))
+
+    async def play(driver: Driver) -> None:
+        await driver.press(key)
+        await driver.hears("does not wait in a queue")
+
+    drive(world, play)
+    assert queue_of(world).changes == []
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 120, 200])

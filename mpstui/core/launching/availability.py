@@ -19,7 +19,7 @@ def availability(snapshot: RunSnapshot, action: str) -> Availability:
     The sentence of one that can work is a caution, such as a restart that can only begin from scratch.
 
     Args:
-        action: stop, kill, pause, continue, restart, restart_cpu, clear_cache or edit_restart.
+        action: stop, kill, pause, continue, restart, restart_cpu, clear_cache, edit_restart, queue_move or queue_pause.
     """
     if snapshot.state is State.WATCHED:
         return Availability(False, "mpstui did not start this run and only watches it")
@@ -74,6 +74,13 @@ def _reporting_refusal(run: RunDir, attempt: int) -> str:
     )
 
 
+def _queued(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
+    if snapshot.state is not State.QUEUED:
+        return "it does not wait in a queue; `mpstui queue` shows them all"
+    in_group = snapshot.queue is not None and snapshot.queue.group is not None
+    return "" if in_group else "it waits for other runs, in no queue"
+
+
 def device_refusal(recorded: RecordedRun, device: str) -> str:
     """Why the next attempt cannot run on ``device``; empty when it can."""
     if device in recorded.template.variants:
@@ -115,4 +122,6 @@ _RULES: Mapping[str, Rule] = {
     "restart_cpu": _restart_cpu,
     "edit_restart": _restart,
     "clear_cache": _clear_cache,
+    "queue_move": _queued,
+    "queue_pause": _queued,
 }

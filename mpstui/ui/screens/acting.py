@@ -101,16 +101,12 @@ class ActingScreen(Screen[None]):
 
     def action_act(self, action: str) -> None:
         """One of the action keys: refuse with the reason, ask, or do it."""
-        snapshot = self.acting_on
+        selected = self.acting_on
+        action = meant(selected, action) if selected is not None else action
+        snapshot = self._able(action)
         if snapshot is None:
-            self.mpstui.say(NO_RUN, "warning")
             return
-        action = meant(snapshot, action)
-        found = self._available(snapshot, action)
-        if not found.ok:
-            self.mpstui.say(f"{LABELS[action]}: {found.why}", "warning")
-            return
-        asked = question(snapshot, action, found.why)
+        asked = question(snapshot, action, self._available(snapshot, action).why)
         if asked is None:
             self._go(snapshot, action)
             return
@@ -146,6 +142,17 @@ class ActingScreen(Screen[None]):
 
         asked = Question("Apply a remedy that can do harm?", (remedy.text, remedy.risk), "fill in the form with it")
         self.app.push_screen(Confirm(asked), lambda yes: self.mpstui.launch(snapshot, remedy) if yes else None)
+
+    def _able(self, action: str) -> RunSnapshot | None:
+        """The run that an action means and can work for; else the reason is said."""
+        snapshot = self.acting_on
+        if snapshot is None:
+            self.mpstui.say(NO_RUN, "warning")
+            return None
+        found = self._available(snapshot, action)
+        if not found.ok:
+            self.mpstui.say(f"{LABELS[action]}: {found.why}", "warning")
+        return snapshot if found.ok else None
 
     def _available(self, snapshot: RunSnapshot, action: str) -> Availability:
         return self.mpstui.services.availability(snapshot, action)

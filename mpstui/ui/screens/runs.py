@@ -9,7 +9,9 @@ from textual import on
 from textual.app import ComposeResult
 from textual.events import Resize
 
+from ..asking import LABELS, moved_text, paused_text
 from ..bindings import Scope, footer_keys
+from ..messages import QueueChanged
 from ..pumps import Focus
 from ..toasts import ANY_RUN
 from ..widgets.footer import KeyLine
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from ...core.diagnosis.model import Finding
     from ...core.runs.snapshot import RunSnapshot
 
-_SCOPES = (Scope.RUNS, Scope.ACTIONS)
+_SCOPES = (Scope.RUNS, Scope.ACTIONS, Scope.QUEUE)
 
 
 class RunsScreen(ActingScreen):
@@ -121,6 +123,30 @@ class RunsScreen(ActingScreen):
     def action_edge(self, direction: int) -> None:
         """Select the newest or the oldest run."""
         self.table.move(direction * len(self.table.snapshots))
+
+    def key_labels(self) -> dict[str, str]:
+        """Names in the footer that depend on the run."""
+        selected = self.acting_on
+        paused = selected is not None and selected.queue is not None and selected.queue.paused
+        return {**super().key_labels(), **({"pause_queue": "resume queue"} if paused else {})}
+
+    def action_queue(self, direction: str) -> None:
+        """Let the selected run start earlier or later."""
+        snapshot, queue = self._able("queue_move"), self.mpstui.services.queue
+        if snapshot is not None:
+            self.mpstui.courier.do(
+                LABELS["queue_move"], lambda: QueueChanged(snapshot.run, moved_text(queue.move(snapshot, direction)))
+            )
+
+    def action_pause_queue(self) -> None:
+        """Pause the queue of the selected run, or let it go on."""
+        snapshot, queue = self._able("queue_pause"), self.mpstui.services.queue
+        place = snapshot.queue if snapshot is not None else None
+        if snapshot is not None and place is not None and place.group is not None:
+            run, group, paused = snapshot.run, place.group, not place.paused
+            self.mpstui.courier.do(
+                LABELS["queue_pause"], lambda: QueueChanged(run, paused_text(queue.set_paused(group, paused)))
+            )
 
     def action_next_attention(self) -> None:
         """Select the next run that needs a person."""

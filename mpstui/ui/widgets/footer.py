@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..bindings import Key
+from ..bindings import Key, Scope
 from ..rows import Row, Span, row, width_of
 from .lines import LinePanel
 
@@ -12,7 +12,11 @@ Usable = Callable[[Key], bool]
 
 
 def footer(keys: Sequence[Key], width: int, usable: Usable, labels: dict[str, str] | None = None) -> Row:
-    """As many keys as fit, the most important first. Those that cannot work now are dim, and give way to others."""
+    """As many keys as fit, the most important first. Those that cannot work now are dim, and give way to others.
+
+    Those for runs that wait in a queue stand there for such runs alone: most people never have one.
+    """
+    keys = [key for key in keys if key.scope is not Scope.QUEUE or usable(key)]
     named = {key: (labels or {}).get(key.action, key.label) for key in keys}
     ready = {key for key in keys if usable(key)}
     fitting = _fitting(keys, named, width - 2)
@@ -45,6 +49,11 @@ class KeyLine(LinePanel):
         self._keys = keys
         self._usable = usable
         self.labels: dict[str, str] = {}
+
+    def offer(self, keys: Sequence[Key]) -> None:
+        """Show other keys from now on."""
+        self._keys = keys
+        self.repaint()
 
     def rows(self, width: int, height: int) -> list[Row]:
         """One line."""
