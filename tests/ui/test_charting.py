@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mpstui.core.runs.snapshot import SeriesView
+from mpstui.core.telemetry.throughput import Stretch
 from mpstui.ui.charting.canvas import Canvas
-from mpstui.ui.charting.plot import ChartData, ChartView, draw, frame
+from mpstui.ui.charting.plot import GUTTER, SLOW_MARK, ChartData, ChartView, draw, frame
 from mpstui.ui.charting.scale import Scale, nice_step, tick_label, value_scale
 from mpstui.ui.charting.sparkline import sparkline
 from mpstui.ui.charting.viewport import move_cursor, pan, zoom
@@ -189,3 +191,23 @@ def test_most_new_points_leave_the_axes_alone() -> None:
     assert first is not None
     assert second is not None
     assert (first.x, first.y) == (second.x, second.y)
+
+
+def test_slow_steps_are_a_band_along_the_upper_edge() -> None:
+    data = ChartData(name="loss", train=curve(points=100, stride=10), slow=(Stretch(400.0, 600.0),))
+    rows = draw(data, ChartView(), 80, 12)
+    band = [place for place, cell in enumerate(rows[1].text) if cell == SLOW_MARK]
+    assert band[0] == pytest.approx(GUTTER + 0.4 * 73, abs=2)
+    assert band[-1] == pytest.approx(GUTTER + 0.6 * 73, abs=2)
+    assert SLOW_MARK in rows[0].text, "the legend says what the band is"
+    assert not any(SLOW_MARK in row.text for row in rows[2:])
+
+
+def test_slow_steps_out_of_the_window_or_on_another_axis_are_not_drawn() -> None:
+    data = ChartData(name="loss", train=curve(points=100, stride=10), slow=(Stretch(900.0, 950.0),))
+    zoomed = draw(data, ChartView(left=100.0, right=300.0), 80, 12)
+    assert not any(SLOW_MARK in row.text for row in zoomed[1:])
+    by_epoch = replace(data, train=replace(curve(points=100, stride=10), axis="epoch"))
+    assert not any(SLOW_MARK in row.text for row in draw(by_epoch, ChartView(), 80, 12))
+    short = replace(data, slow=(Stretch(500.0, 500.1),))
+    assert draw(short, ChartView(), 80, 12)[1].text.count(SLOW_MARK) == 1

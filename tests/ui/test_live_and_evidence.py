@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from mpstui.core.diagnosis import EvidenceLine
+from mpstui.core.runs.snapshot import Health, RunSnapshot
 from mpstui.ui.widgets.run_header import header
 
 from . import fakes
@@ -55,3 +57,28 @@ def test_without_a_line_the_key_says_so() -> None:
         await driver.hears("no line of the log")
 
     drive(world, play, opening=fakes.failed().run)
+
+
+def slowed(**changes: Any) -> RunSnapshot:
+    """A run whose curve says that it went at half its speed for the last third."""
+    view = fakes.curve(points=300, stride=10)
+    times = [fakes.NOW - 3000.0]
+    for place in range(1, 300):
+        times.append(times[-1] + (5.0 if place < 200 else 10.0))
+    return fakes.running(series={"loss": replace(view, times=times)}, **changes)
+
+
+def test_a_slow_run_says_how_slow_and_since_when_and_marks_its_chart() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.sees("! 0.5x of its median speed for ")
+        await driver.sees("▔ slow")
+
+    drive(fakes.world((slowed(),)), play, opening=fakes.running().run, size=(100, 30))
+
+
+def test_a_run_that_ended_or_evaluates_is_not_called_slow() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.sees("▔ slow")
+        assert "of its median speed" not in driver.text
+
+    drive(fakes.world((slowed(health=Health.EVALUATING),)), play, opening=fakes.running().run, size=(100, 30))

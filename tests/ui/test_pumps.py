@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mpstui.core.errors import UsageError
+from mpstui.core.runs.snapshot import RunSnapshot
+from mpstui.core.settings import EnergySettings
+from mpstui.core.telemetry.logbook import Outlook
+from mpstui.core.telemetry.model import SystemSample, TreeSample
+from mpstui.ui import pumps
 from mpstui.ui.differences import differ
 from mpstui.ui.messages import JobFailed, LogGrew, PumpFailed, RequestAnswered, RequestSent, SnapshotsReady, SystemReady
 from mpstui.ui.pumps import Courier, Focus, RunPump, SystemPump, TerminalWatch
@@ -192,6 +197,62 @@ def test_the_machine_is_sampled_only_while_somebody_looks() -> None:
     finally:
         pump.stop()
     until(lambda: world.sampler.closed)
+
+
+def test_a_hidden_panel_is_sampled_less_and_one_that_comes_into_view_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pumps, "_SAMPLE_SECONDS", 0.05)
+    monkeypatch.setattr(pumps, "_HIDDEN_SECONDS", 60.0)
+    world, inbox = fakes.world((fakes.running(),)), Inbox()
+    pump = SystemPump(world.services, inbox.post)
+    pump.start()
+    try:
+        pump.want(fakes.running(), in_view=False)
+        inbox.wait_for(SystemReady)
+        time.sleep(0.4)
+        assert len(inbox.of(SystemReady)) == 1
+        pump.want(fakes.running(), in_view=True)
+        inbox.wait_for(SystemReady, 3)
+    finally:
+        pump.stop()
+    until(lambda: world.logbook.closed)
+
+
+def test_the_newest_picture_of_the_run_is_noted() -> None:
+    world, inbox = fakes.world((fakes.running(),)), Inbox()
+    seen: list[int | None] = []
+
+    class Noting(fakes.FakeLogbook):
+        def look(self, snapshot: RunSnapshot, system: SystemSample, tree: TreeSample | None) -> Outlook:
+            seen.append(snapshot.step)
+            return self.known
+
+    pump = SystemPump(replace(world.services, logbook=lambda snapshot: Noting()), inbox.post)
+    pump.want(fakes.running(step=1))
+    pump.follow((fakes.failed(), fakes.running(step=2)))
+    pump.start()
+    try:
+        inbox.wait_for(SystemReady)
+        assert seen == [2]
+    finally:
+        pump.stop()
+
+
+def test_mistakes_in_the_settings_are_said_and_cost_the_price_alone() -> None:
+    world, inbox = fakes.world((fakes.running(),)), Inbox()
+
+    def wrong() -> EnergySettings:
+        raise UsageError("settings.toml:2: `price` must be a number")
+
+    pump = SystemPump(replace(world.services, prices=wrong), inbox.post)
+    pump.want(fakes.running())
+    pump.start()
+    try:
+        ready, failed = inbox.wait_for(SystemReady), inbox.wait_for(PumpFailed)
+        assert isinstance(ready, SystemReady)
+        assert isinstance(failed, PumpFailed)
+        assert (ready.prices, failed.what) == (None, "settings")
+    finally:
+        pump.stop()
 
 
 def test_a_request_is_sent_and_its_answer_brought_back() -> None:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from ..rows import Span
 from .sparkline import BLOCKS, LEVELS
 
+CEILING = "┈"
+"""Where the limit is, above a tall strip that does not reach it."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WINDOWS = (
     *(minutes * _MINUTE for minutes in (2, 5, 10, 15, 20, 30, 45, 60, 90)),
@@ -66,6 +68,8 @@ def _line(
     for value in values:
         text = " " if value is None else _cell(value / top if top > 0 else 0.0, lines, below)
         role = role_of(value) if value is not None and text != " " else ""
+        if text == " " and value is not None and below == lines - 1:
+            text, role = CEILING, "track"
         if spans and spans[-1].role == role:
             spans[-1] = Span(spans[-1].text + text, role)
         else:
@@ -75,8 +79,10 @@ def _line(
 
 def _cell(share: float, lines: int, below: int) -> str:
     """The part of a column in the line that has ``below`` others under it; what is known is never blank at the foot."""
-    eighths = round(max(0.0, min(1.0, share)) * (lines * 8 - 1)) - below * 8
+    if share >= 1:
+        return BLOCKS[-1]
+    highest = 8 * (lines - 1) + LEVELS
+    eighths = round(max(0.0, share) * highest) - below * 8
     if eighths <= 0:
         return BLOCKS[0] if below == 0 else " "
-    full = len(BLOCKS) if share >= 1 or below < lines - 1 else LEVELS
-    return BLOCKS[min(eighths, full) - 1]
+    return BLOCKS[min(eighths, len(BLOCKS)) - 1]
