@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ from xml.etree import ElementTree
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from mpstui.cli.bench_text import LiveLine
 from tests import standin
 from tests.core.ladder.test_climb import TRAINER
 from tests.waiting import wait_until
@@ -77,6 +79,34 @@ def test_the_same_as_json(bench: Bench) -> None:
     assert rows["cpu + bf16 + compile"]["error"]
     assert found["loaders"] == []
     assert Path(found["report"]["svg"]).is_file()
+
+
+class Screen(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_live_line_replaces_itself_within_the_width_and_leaves_nothing() -> None:
+    stream = Screen()
+    line = LiveLine(stream, width=20)
+    line.show("one: starting, and much more than fits")
+    line.show("one: done")
+    line.clear()
+    shown = stream.getvalue()
+    assert shown == "\rone: starting, and \x1b[K\rone: done\x1b[K\r\x1b[K"
+    assert "\n" not in shown
+
+
+def test_what_is_no_terminal_gets_a_line_for_each_beginning_alone() -> None:
+    stream = io.StringIO()
+    line = LiveLine(stream)
+    for seconds in range(3):
+        line.show(f"one: {seconds} s", "one")
+    line.show("two: 0 s", "two")
+    line.clear()
+    assert stream.getvalue() == "one\ntwo\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -84,7 +85,8 @@ class Training:
             family = psutil.Process(self._process.pid).children(recursive=True)
         except psutil.Error:
             family = []
-        os.killpg(self._process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # gone meanwhile; macOS says so by EPERM
+            os.killpg(self._process.pid, signal.SIGKILL)
         for member in family:
             try:
                 member.kill()
