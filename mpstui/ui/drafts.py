@@ -141,7 +141,9 @@ class Draft:
 
     def _chosen(self, values: Mapping[str, str]) -> LaunchChoice:
         given = {key[len(ARGUMENT) :]: text for key, text in values.items() if key.startswith(ARGUMENT)}
-        before = _texts(self._choice.profile.args)
+        # A swept argument stays said although it equals the profile's: a run without it would be a sweep again.
+        swept = self._choice.profile.sweep
+        before = {key: text for key, text in _texts(self._choice.profile.args).items() if key not in swept}
         return replace(
             self._choice,
             name=values["name"].strip() or None,

@@ -10,7 +10,7 @@ import pytest
 from mpstui.core.diagnosis.remedy import ArgumentChange, Remedy
 from mpstui.core.errors import UsageError
 from mpstui.core.home import Home
-from mpstui.core.launching import Actions, LaunchChoice
+from mpstui.core.launching import Actions, LaunchChoice, combinations
 from mpstui.core.launching.remedied import remedied
 from mpstui.core.profiles import load_profile
 from mpstui.ui.drafts import ARGUMENT, SWEEP, CoreLauncher, Draft
@@ -160,3 +160,14 @@ def test_a_mistake_in_a_swept_field_is_told_at_that_field(
     with pytest.raises(FieldError, match=part) as caught:
         draft.preview(values(draft, **{f"{SWEEP}epochs": text}))
     assert caught.value.key == f"{SWEEP}epochs"
+
+
+def test_the_new_attempt_of_a_run_of_a_sweep_is_one_run_however_it_was_edited(
+    launcher: CoreLauncher, tmp_path: Path
+) -> None:
+    first = combinations(LaunchChoice(swept_draft(launcher, tmp_path)._choice.profile))[0]
+    assert first.sets == {"epochs": "3", "seed": "1"}
+    draft = Draft(launcher, first)
+    edited = Draft(launcher, draft._chosen(values(draft, **{f"{ARGUMENT}layers": "8"})))
+    assert not [field.key for field in edited.fields if field.key.startswith(SWEEP)]
+    assert edited.preview(values(edited)).runs == ()
