@@ -112,7 +112,8 @@ def print_json(value: Any) -> None:
     """One JSON document on standard output; non-finite numbers are null."""
     from ..wire.jsontext import finite
 
-    print(json.dumps(finite(value), ensure_ascii=False, allow_nan=False, indent=2))
+    every_character = (sys.stdout.encoding or "").lower().startswith("utf")
+    print(json.dumps(finite(value), ensure_ascii=not every_character, allow_nan=False, indent=2))
 
 
 def say(text: str) -> None:

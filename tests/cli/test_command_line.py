@@ -104,6 +104,14 @@ def test_a_profile_as_shell_and_json(tmp_path: Path) -> None:
         assert "--shell needs one profile" in complaint("profiles", *words, "--shell")[0]
 
 
+def test_a_locale_without_unicode_gets_look_alikes_and_whole_json(home: Home) -> None:
+    RunBuilder(home, "naïve · ✓")
+    plain = {"PYTHONIOENCODING": "ascii"}
+    assert "na?ve - v" in ok("ps", env=plain)
+    assert json.loads(ok("ps", "--json", env=plain))[0]["name"] == "naïve · ✓"
+    assert "neither" in mpstui("gibt-es-nicht-·", env=plain).stderr
+
+
 WRONG: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("frobnicate", ("neither a command nor a run",)),
     ("launch", ("PROFILE",)),
