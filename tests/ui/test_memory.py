@@ -118,7 +118,7 @@ def test_nothing_known_is_said_with_reasons() -> None:
     assert "headroom n/a  vm_stat: no page size" in told
     assert "device          n/a it runs on the CPU" in told
     assert "system          n/a vm_stat: no page size" in told
-    assert "energy          n/a nothing tells watts" in told
+    assert "energy          n/a nothing tells watts: NVML: no driver" in told
 
 
 def test_a_control_group_is_the_limit() -> None:
@@ -209,3 +209,13 @@ def test_leaving_the_run_gives_its_file_back() -> None:
 def test_watched_files_are_shown_without_a_process() -> None:
     told = text(memory_rows(facts(fakes.running(state=State.WATCHED, pid=None, memory=MemoryReading())), 80, 20))
     assert "this program reports no device memory" in told
+
+
+@pytest.mark.parametrize("size", [(20, 10), (20, 24), (60, 15), (200, 60)])
+def test_the_panel_is_seen_in_a_window_of_any_size(size: tuple[int, int]) -> None:
+    async def play(driver: Driver) -> None:
+        await driver.press("4")
+        await driver.until(lambda: getattr(driver.app.screen, "_machine", None) is not None)
+        await driver.sees("7.9 GiB left")
+
+    drive(fakes.world((fakes.running(),)), play, opening=fakes.running().run, size=size)

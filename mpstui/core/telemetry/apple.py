@@ -10,7 +10,7 @@ from mpstui.core.telemetry.source import Source
 from mpstui.core.telemetry.sources.host import HostCpu
 from mpstui.core.telemetry.sources.ioreg_accelerator import IoregAccelerator
 from mpstui.core.telemetry.sources.ioreg_clients import IoregClients
-from mpstui.core.telemetry.sources.macmon import Macmon
+from mpstui.core.telemetry.sources.macmon import Macmon, MacmonMissing
 from mpstui.core.telemetry.sources.rusage import Footprint
 from mpstui.core.telemetry.sources.sysctl import SysctlIdentity, SysctlMemory
 from mpstui.core.telemetry.sources.thermal import Thermal
@@ -18,7 +18,7 @@ from mpstui.core.telemetry.sources.vm_stat import VmStat
 
 
 def apple_sources(commands: Commands, which: Callable[[str], str | None] = shutil.which) -> list[Source]:
-    """macOS, without root. ``macmon`` joins where it is installed."""
+    """macOS, without root. ``macmon`` joins where it is installed; where it is not, it says so."""
     run = commands.run
     sources: list[Source] = [
         SysctlIdentity(run),
@@ -31,4 +31,4 @@ def apple_sources(commands: Commands, which: Callable[[str], str | None] = shuti
         Thermal(run),
     ]
     macmon = which("macmon")
-    return sources if macmon is None else [*sources, Macmon(commands, macmon)]
+    return [*sources, MacmonMissing() if macmon is None else Macmon(commands, macmon)]

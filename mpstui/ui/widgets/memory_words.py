@@ -190,8 +190,9 @@ def _why_no_energy(facts: MemoryFacts) -> str:
         return "the machine is being read"
     if any(gpu.power_watts is not None for gpu in facts.system.gpus) or facts.system.power_watts is not None:
         return "measured from now on" if facts.snapshot.state.active else "nobody looked while it ran"
-    gpu = next((f"gpu{gpu.index}.power_watts" for gpu in facts.system.gpus), "power_watts")
-    return f"nothing tells watts: {facts.system.why_unknown(gpu)}"
+    names = ("power_watts", *(f"gpu{gpu.index}.power_watts" for gpu in facts.system.gpus), "gpus")
+    reason = next((facts.system.reasons[name] for name in names if name in facts.system.reasons), None)
+    return f"nothing tells watts: {reason or facts.system.why_unknown('power_watts')}"
 
 
 def gpu_words(gpu: GpuSample) -> str:

@@ -349,3 +349,13 @@ def test_a_real_mac_answers_every_default_source() -> None:
     assert sampler.reasons() == {}
     assert snapshot.system.gpus[0].busy_percent is not None
     assert snapshot.trees["self"].footprint_bytes is not None
+
+
+def test_a_mac_without_macmon_says_how_to_know_its_watts() -> None:
+    commands = Commands()
+    names = {source.name: source for source in apple_sources(commands, which=lambda program: None)}
+    sampler = Sampler([names["macmon"]])
+    system = sampler.sample().system
+    assert system.power_watts is None
+    assert "brew install macmon" in system.why_unknown("power_watts")
+    sampler.close()

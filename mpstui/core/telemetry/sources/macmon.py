@@ -87,6 +87,17 @@ class Macmon(PlainSource):
         return lines[-1].decode("utf-8", "replace") if lines else None
 
 
+class MacmonMissing(PlainSource):
+    """In the place of the program where it is not installed, so that its fields have a reason."""
+
+    name = Macmon.name
+    gives = Macmon.gives
+    period_seconds = 3600.0
+
+    def read(self, request: Request) -> Facts:
+        raise SourceError("not installed; `brew install macmon` adds watts and temperatures")
+
+
 def _read_available(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, 1 << 16)
