@@ -41,8 +41,9 @@ class Terminal:
     ) -> None:
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
-        environment = {**os.environ, "TERM": "xterm-256color", **(env or {})}
+        environment = {**os.environ, "TERM": "xterm-256color"}
         environment.pop("NO_COLOR", None)
+        environment.update(env or {})
         self.pid, self.descriptor = _fork_on_terminal(argv, environment, cwd, rows, columns)
         self.raw = bytearray()
         self._status: int | None = None

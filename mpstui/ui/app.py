@@ -50,7 +50,9 @@ class MpstuiApp(App[None]):
         terminal: Terminal | None = None,
         blocks: bool = False,
     ) -> None:
-        super().__init__()
+        # Not left to the theme: with NO_COLOR, Textual chooses its filter before it has our theme, and the one for true
+        # colour turns a terminal's own colours into black on black.
+        super().__init__(ansi_color=theme == ANSI_THEME)
         self.services = services
         self.courier = Courier(services, self.post_message)
         self.board = Board(self.courier.explain)

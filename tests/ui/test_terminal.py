@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -37,6 +38,15 @@ def test_q_gives_the_terminal_back() -> None:
         terminal.press("q")
         assert terminal.wait_exit(10) == 0
         assert given_back(terminal)
+
+
+@pytest.mark.parametrize("colours", ["truecolor", ""])
+def test_no_color_leaves_a_terminals_own_colours_alone(colours: str) -> None:
+    with Terminal(MPSTUI, columns=80, rows=24, env={"NO_COLOR": "1", "COLORTERM": colours}) as terminal:
+        terminal.wait_text("no runs yet", "press n to launch")
+        assert not re.search(rb"\x1b\[[\d;]*\b(3[0-8]|4[0-8]|9\d|10\d)\b[\d;]*m", bytes(terminal.raw))
+        terminal.press("q")
+        assert terminal.wait_exit(10) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
