@@ -80,7 +80,9 @@ def _write_reference(job: Job, args: argparse.Namespace) -> None:
     found = {
         "device": job.device.type,
         "losses": [*early.losses, *walk.losses],
-        "entries": [(entry.layer, entry.operation, entry.turn, entry.result.plain()) for entry in walk.entries],
+        "entries": [
+            (entry.layer, entry.operation, entry.turn, entry.result.plain(), entry.least) for entry in walk.entries
+        ],
         "gradients": _plain(walk.gradients),
         "parameters": _plain(_parameters(job.model)),
     }
@@ -96,7 +98,9 @@ def _write_differences(job: Job, args: argparse.Namespace, muted: int) -> None:
     first = job.progress.step + 1
     theirs = reference["losses"][first - 1 :]
     walk = _Walk(job, record=True).go(len(theirs))
-    entries = [Entry(layer, name, turn, Sample(**plain)) for layer, name, turn, plain in reference["entries"]]
+    entries = [
+        Entry(layer, name, turn, Sample(**plain), least) for layer, name, turn, plain, least in reference["entries"]
+    ]
     operations = list(matched(walk.entries, entries))
     gradients = differences(walk.gradients, _samples(reference["gradients"]))
     parted = [(entry, apart) for entry, apart in operations if not apart <= args.tolerance]

@@ -18,6 +18,9 @@ _MOST_VALUES = 4096
 _SMALLEST_SHARE = 1e-3
 """A tensor much smaller than the largest of its kind is measured against that share of it, not against itself: the
 gradient of a bias before a normalisation is zero but for rounding."""
+_CANCELLING = frozenset({"mean", "sum", "cumsum", "add", "add_", "sub", "sub_", "__add__", "__sub__", "__rsub__"})
+"""Operations whose result may be nearly zero though their inputs are not, such as the mean of what was normalised: all
+that is left of it is rounding, and it is measured against the inputs."""
 OUTSIDE = "(outside the model)"
 
 
@@ -71,6 +74,8 @@ class Entry:
     turn: int
     """Which call of this operation in this layer, from 0."""
     result: Sample
+    least: float = 0.0
+    """The norm against which a smaller result is measured."""
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -103,18 +108,19 @@ class OperationTrace(TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Run one torch function and keep what it gave."""
-        result = func(*args, **(kwargs or {}))
         name = resolve_name(func) or getattr(func, "__name__", str(func))
+        share = _SMALLEST_SHARE * _rms(args) if name.rpartition(".")[2] in _CANCELLING else 0.0
+        result = func(*args, **(kwargs or {}))
         if torch.is_grad_enabled() and not name.endswith("__get__"):  # not the optimizer: devices have their own ways
             for tensor in _tensors(args[0] if result is None and args else result):
-                self._record(name, tensor)
+                self._record(name, tensor, share * tensor.numel() ** 0.5)
         return result
 
-    def _record(self, name: str, tensor: torch.Tensor) -> None:
+    def _record(self, name: str, tensor: torch.Tensor, least: float) -> None:
         layer = self._layers[-1] if self._layers else OUTSIDE
         turn = self._turns[layer, name]
         self._turns[layer, name] += 1
-        self.entries.append(Entry(layer, name, turn, Sample.of(tensor)))
+        self.entries.append(Entry(layer, name, turn, Sample.of(tensor), least))
 
     def _enter(self, module: nn.Module, inputs: Any) -> None:
         known = self._names.get(id(module))
@@ -134,10 +140,10 @@ def differences(mine: Mapping[str, Sample], reference: Mapping[str, Sample]) -> 
 
 def matched(mine: Iterable[Entry], reference: Iterable[Entry]) -> Iterator[tuple[Entry, float]]:
     """Each operation that both traces know, in order, with how far its results are apart."""
-    known = {entry.key: entry.result for entry in reference}
+    known = {entry.key: entry for entry in reference}
     for entry in mine:
-        if entry.key in known:
-            yield entry, entry.result.apart(known[entry.key])
+        if (other := known.get(entry.key)) is not None:
+            yield entry, entry.result.apart(other.result, other.least)
 
 
 @contextmanager
@@ -147,6 +153,12 @@ def _removed(handle: Any) -> Iterator[None]:
         yield
     finally:
         handle.remove()
+
+
+def _rms(inputs: Iterable[Any]) -> float:
+    """The largest root mean square among some tensors, 0 without any."""
+    samples = [Sample.of(tensor) for value in inputs for tensor in _tensors(value)]
+    return max((sample.norm / sample.count**0.5 for sample in samples if sample.count), default=0.0)
 
 
 def _tensors(result: Any) -> Iterator[torch.Tensor]:

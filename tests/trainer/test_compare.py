@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from tests.trainer.running import command
 from trainer.tasks import TASKS
-from trainer.trace import Sample
+from trainer.trace import Entry, OperationTrace, Sample, matched
 
 SMALL = {
     "cifar": ("--model", "tiny", "--width", "4", "--batch-size", "8"),
@@ -105,6 +105,28 @@ def test_dropout_is_switched_off_and_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [(), ("--against", "x"), ("--trace", "x", "--trace-step", "9")])
 def test_half_a_comparison_is_wrong_use(words: tuple[str, ...], tmp_path: Path) -> None:
     assert trace("cifar", tmp_path, *words) == 2
+
+
+def test_rounding_of_what_is_nearly_zero_is_no_wrong_result() -> None:
+    class Normalising(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            centred: torch.Tensor = x - x.mean()
+            return torch.softmax(centred.mean(dim=0), dim=0)
+
+    def traced(values: torch.Tensor) -> list[Entry]:
+        with OperationTrace(Normalising()).recording() as trace:
+            Normalising()(values)
+        return trace.entries
+
+    values = torch.randn(64, 1000, generator=torch.Generator().manual_seed(0))
+    values -= values.mean(dim=0)
+    rounded = traced(values * (1 + 1e-7 * torch.randn(64, 1000)))
+    assert rounded[2].result.apart(traced(values)[2].result) > 1e-3  # against itself alone
+    assert max(apart for _, apart in matched(rounded, traced(values))) < 1e-3
+    with Sabotage(torch.softmax, 0, lambda result: result * 1.01):
+        spoilt = traced(values)
+    wrong = [entry.operation for entry, apart in matched(spoilt, traced(values)) if apart > 1e-3]
+    assert wrong == ["torch.softmax"]
 
 
 def test_a_tensor_is_measured_against_the_reference() -> None:

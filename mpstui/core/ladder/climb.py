@@ -93,7 +93,7 @@ def climb(
     watch: Watch = lambda underway: None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Iterator[Measurement]:
-    """Measure every rung, the ones that may take long last; one that fails does not end the rest.
+    """Measure every rung in turn; one that fails does not end the rest.
 
     Yields a rung's measurement whenever there is something new about it: with repeats several times, the last one
     counts.
@@ -104,7 +104,8 @@ def climb(
     yield from (Measurement(rung=rung, error=rung.refusal) for rung in course.rungs if rung.refusal)
     climber = _Climber(course, python, environ, watch, monotonic)
     found: dict[Rung, Measurement] = {}
-    turns = [rung for _ in range(course.repeats) for rung in _in_order(course.rungs)]
+    once = [rung for rung in course.rungs if not (rung.refusal or rung.same_as)]
+    turns = once * course.repeats
     while turns:
         rung, *turns = turns
         if (earlier := found.get(rung)) and earlier.error:
@@ -113,11 +114,6 @@ def climb(
         for same in course.rungs:
             if same == rung or same.same_as == rung.name:
                 yield replace(found[rung], rung=same)
-
-
-def _in_order(rungs: Sequence[Rung]) -> list[Rung]:
-    """Those that have to run; the heaviest last, so that what the others leave of the budget is theirs."""
-    return sorted((rung for rung in rungs if not (rung.refusal or rung.same_as)), key=lambda rung: rung.weight)
 
 
 @dataclass(slots=True)

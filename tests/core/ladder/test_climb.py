@@ -81,8 +81,8 @@ def test_every_rung_is_measured_or_says_why_not(environ: dict[str, str]) -> None
         "cpu",
         "mps",
         "made between steps",
-        "ready in memory",
         "mps + bf16",
+        "ready in memory",
         "2 spawned workers",
     ]
     speeds = [found[name].steps_per_second for name in ("cpu", "mps", "mps + bf16")]
