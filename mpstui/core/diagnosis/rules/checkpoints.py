@@ -52,6 +52,7 @@ RULES = (
             r"Unable to load weights from (?:pytorch )?checkpoint file",
             r"pickle data was truncated",
             r"Ran out of input",
+            r"Error while deserializing header",
             r"HeaderTooLarge",
             r"InvalidHeader",
             r"MetadataIncompleteBuffer",

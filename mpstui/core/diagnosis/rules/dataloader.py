@@ -70,6 +70,8 @@ RULES = (
             r"DataLoader worker \(pid(?:\(s\))?:? [\d,\s]{1,80}\) (?:is killed by signal|exited unexpectedly)",
             r"DataLoader worker .{0,80}(?:killed by signal|exited unexpectedly)",
             r"worker .{0,40}is killed by signal",
+            r"Details are lost due to multiprocessing",
+            r"Rerunning with num_workers=0 may give better error trace",
             r"Unexpected (?:segmentation fault|bus error|floating-point exception) encountered in worker",
         ),
         confidence=0.87,

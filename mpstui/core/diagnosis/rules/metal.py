@@ -24,6 +24,8 @@ RULES = (
             r"command buffer exited with error status",
             r"kIO(?:GPU|Accel)CommandBufferCallbackError",
             r"command buffer execution failed",
+            r"\[METAL\] Command buffer ex",
+            r"command buffer was aborted due to an error",
             r"Caused GPU (?:Timeout|Address Fault) Error",
             r"Discarded \(victim of GPU error/recovery\)",
             r"Ignored \(for causing prior/excessive GPU errors\)",

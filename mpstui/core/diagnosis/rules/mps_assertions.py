@@ -30,6 +30,7 @@ RULES = (
             r"Assertion failed: .{0,200}(?:mps|encodeNDArrayOp|NDArray|GPU\w{0,30}Ops?\.mm)",
             r"\[MPS\w{1,40} \w{1,40}[\w:]{0,120}\] ?(?:Error|failed)",
             r"\bMTLReportFailure\b",
+            r", file \w*(?:GPU|MPS|mps)\w*\.mm?, line \d",
             r"destination kernel width and filter kernel width mismatch",
         ),
         weak_patterns=(r"failed assertion \W", r"/AppleInternal/Library/BuildRoots/"),

@@ -56,6 +56,7 @@ RULES = (
             r"MPS (?:device |backend )?only supports? ",
             r"_mps\W{1,2} not implemented for \W\w+",
             r"Trying to convert \w+ to the MPS backend but",
+            r"to the MPS backend but it does not have support for that dtype",
             r"MPS: .{0,80}(?:not supported|unsupported|must be|expected)",
         ),
         confidence=0.78,
