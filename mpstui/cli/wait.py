@@ -6,6 +6,8 @@ import argparse
 
 from ..core.errors import OperationError
 from ..core.runs.snapshot import RunSnapshot, State
+from ..core.runs.waiting import restart_is_wished
+from ..wire import locks
 from .reviving import Watchful
 from .session import RUN_HELP, OneRun, Session, say, wait_for
 
@@ -24,7 +26,9 @@ def run(args: argparse.Namespace) -> int:
     def is_over() -> bool:
         watchful.revive()  # it may wait for another one that waits
         snapshot = one.look()
-        return has_ended(snapshot) and not (snapshot.state is not State.FINISHED and watchful.revive(at_once=True))
+        if not has_ended(snapshot) or _starts_again(one):
+            return False
+        return snapshot.state is State.FINISHED or not watchful.revive(at_once=True)
 
     if not wait_for(is_over, args.timeout):
         raise OperationError(f"{one.dir.run} has not ended within {args.timeout:g} s: it is {one.look().state}")
@@ -34,6 +38,11 @@ def run(args: argparse.Namespace) -> int:
 def has_ended(snapshot: RunSnapshot) -> bool:
     """Whether nothing of it will go on by itself; a run that cannot be stopped may never end and is not waited for."""
     return not snapshot.state.active or snapshot.state is State.STOP_FAILED
+
+
+def _starts_again(one: OneRun) -> bool:
+    """Whether a restart was asked for, and a supervisor is there that has not got round to it."""
+    return locks.is_held(one.dir.supervisor_lock) and restart_is_wished(one.dir)
 
 
 def _report(one: OneRun) -> int:

@@ -101,6 +101,23 @@ def test_a_restart_that_waits_in_a_queue_is_revived_too(tmp_path: Path) -> None:
     ok("wait", first, "--timeout", "30")
 
 
+def test_a_restart_that_was_asked_for_a_moment_ago_is_waited_for_and_can_be_stopped(tmp_path: Path) -> None:
+    run = start("one")
+    ok("wait", run, "--timeout", "30")
+    folder = RunDir(run_folder(run))
+    wait_until(lambda: not locks.is_held(folder.supervisor_lock), what="the supervisor's end")
+    busy = locks.acquire(folder.supervisor_lock)
+    assert busy is not None
+    ok("restart", run, "--no-wait")
+    done = mpstui("wait", run, "--timeout", "1")
+    assert (done.returncode, "has not ended" in done.stderr) == (1, True), done
+    ok("stop", run, "--no-wait")
+    locks.release(busy)
+    ok("kill", run)
+    ok("wait", run, "--timeout", "30")
+    assert told("show", run)["attempt"] == 1
+
+
 def test_a_run_started_by_a_run_is_not_part_of_it(tmp_path: Path) -> None:
     launcher = tmp_path / "launcher.py"
     launcher.write_text(

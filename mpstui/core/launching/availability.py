@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from ...wire.rundir import RunDir
 from ..runs.snapshot import Availability, Health, RunSnapshot, State
+from ..runs.waiting import restart_is_wished
 from .recorded import RecordedRun, read_run
 
 _HAS_PROCESSES = frozenset({State.STARTING, State.RUNNING, State.STOPPING, State.UNSUPERVISED, State.STOP_FAILED})
@@ -31,7 +32,9 @@ def availability(snapshot: RunSnapshot, action: str) -> Availability:
 
 
 def _stop(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
-    return "" if snapshot.state in _HAS_PROCESSES | _WAITS else _not_running(snapshot)
+    if snapshot.state in _HAS_PROCESSES | _WAITS or restart_is_wished(RunDir(snapshot.dir)):
+        return ""
+    return _not_running(snapshot)
 
 
 def _pause(snapshot: RunSnapshot, recorded: RecordedRun) -> str:

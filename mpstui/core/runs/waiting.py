@@ -18,7 +18,7 @@ def is_waiting(run: RunDir, status: Status) -> bool:
     """
     if status.phase != "queued":
         return False
-    return locks.is_held(run.supervisor_lock) or not _has_ended(run) or _restart_is_wished(run)
+    return locks.is_held(run.supervisor_lock) or not _has_ended(run) or restart_is_wished(run)
 
 
 def is_abandoned(run: RunDir) -> bool:
@@ -43,5 +43,6 @@ def _has_ended(run: RunDir) -> bool:
     return bool(numbers) and run.attempt(numbers[-1]).exit.exists()
 
 
-def _restart_is_wished(run: RunDir) -> bool:
+def restart_is_wished(run: RunDir) -> bool:
+    """Whether somebody asked for another attempt and has no answer yet."""
     return any(request.action == "restart" for request in requests.unanswered(run))

@@ -15,7 +15,7 @@ from mpstui.core.home import Home
 from mpstui.core.launching import Actions, LaunchChoice, availability, edit_choice, plan
 from mpstui.core.launching.launches import spec_json
 from mpstui.core.profiles import Profile
-from mpstui.core.runs.snapshot import Health, RunSnapshot, State
+from mpstui.core.runs.snapshot import Health, QueuePlace, RunSnapshot, State
 from mpstui.wire import atomic, locks, requests
 from mpstui.wire.records import Ack, Request
 from mpstui.wire.rundir import RunDir, create_run_dir
@@ -150,6 +150,8 @@ def test_an_edited_restart_carries_its_template_and_can_be_edited_again(bench: B
         ("pause", State.QUEUED, "has not been started yet"),
         ("continue", State.RUNNING, "not paused"),
         ("restart", State.QUEUED, "waits to be started"),
+        ("queue_move", State.RUNNING, "does not wait in a queue"),
+        ("queue_pause", State.QUEUED, "in no queue"),
         ("clear_cache", State.RUNNING, "has not reported yet"),
         ("clear_cache", State.FINISHED, "not running"),
     ],
@@ -173,6 +175,12 @@ def test_refusals(bench: Bench, action: str, state: State, part: str) -> None:
 )
 def test_what_can_work(bench: Bench, action: str, state: State) -> None:
     assert availability(bench.snapshot(state), action).ok
+
+
+def test_the_queue_is_changed_for_what_waits_in_one(bench: Bench) -> None:
+    waiting = bench.snapshot(State.QUEUED, queue=QueuePlace("mps", 2))
+    assert availability(waiting, "queue_move").ok
+    assert availability(waiting, "queue_pause").ok
 
 
 def test_clear_cache_needs_a_trainer_that_beats(bench: Bench) -> None:
