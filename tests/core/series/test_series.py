@@ -152,3 +152,11 @@ def _seconds_of_view(series: Series) -> float:
         return time.perf_counter() - start
 
     return min(once() for _ in range(5))
+
+
+def test_every_column_says_when_it_was_measured() -> None:
+    series = Series("loss", 8)
+    series.extend(1, Points([1.0, 2.0, 3.0], [0.0] * 3, [100.0, 110.0, math.nan], [0.5, 0.4, 0.3]))
+    times = series.view().times
+    assert list(times[:2]) == [100.0, 110.0]
+    assert math.isnan(times[2])

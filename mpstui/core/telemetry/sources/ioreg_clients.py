@@ -38,7 +38,7 @@ class IoregClients(PlainSource):
 
     name = "ioreg AGXDeviceUserClient"
     gives = ("gpu_percent",)
-    period_seconds = 5.0
+    period_seconds = 10.0
     verified = False
     per_process = True
 

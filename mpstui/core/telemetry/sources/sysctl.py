@@ -73,6 +73,7 @@ class SysctlMemory(PlainSource):
 
     name = "sysctl memory"
     gives = ("memory_total_bytes", "swap_total_bytes", "swap_used_bytes", "pressure", "wired_limit_bytes")
+    period_seconds = 3.0
     verified = False
 
     def __init__(self, run: RunCommand) -> None:

@@ -36,6 +36,7 @@ class VmStat(PlainSource):
 
     name = "vm_stat"
     gives = ("memory_used_bytes",)
+    period_seconds = 3.0
 
     def __init__(self, run: RunCommand) -> None:
         self._run = run
