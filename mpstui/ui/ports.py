@@ -162,11 +162,23 @@ class LogPort(Protocol):
         """Lines from a number on; none while the file was not counted that far."""
         ...
 
-    def search(self, pattern: str, start_offset: int, backwards: bool = False) -> LogLinePort | None:
+    @property
+    def size_bytes(self) -> int:
+        """Of the file."""
+        ...
+
+    @property
+    def search_stopped_at(self) -> int | None:
+        """Where the last search ran out of time, None when it got to the end."""
+        ...
+
+    def search(
+        self, pattern: str, start_offset: int, backwards: bool = False, seconds: float = 3.0
+    ) -> LogLinePort | None:
         """The next line that holds ``pattern``."""
         ...
 
-    def next_error(self, offset: int, backwards: bool = False) -> LogLinePort | None:
+    def next_error(self, offset: int, backwards: bool = False, seconds: float = 3.0) -> LogLinePort | None:
         """The next line that is an error."""
         ...
 

@@ -414,6 +414,9 @@ class FakeLog:
     def __init__(self, lines: Sequence[str] = (), *, levels: Mapping[int, str] | None = None) -> None:
         self.texts = list(lines)
         self.levels = dict(levels or {})
+        self.slices = 0
+        """So many looks of a search end before they find anything."""
+        self.search_stopped_at: int | None = None
 
     @property
     def line_count(self) -> int | None:
@@ -445,10 +448,21 @@ class FakeLog:
     def _scan(self, offset: int, backwards: bool) -> list[FakeLine]:
         return self.before(offset, len(self.texts))[::-1] if backwards else self.window(offset, len(self.texts))
 
-    def search(self, pattern: str, start_offset: int, backwards: bool = False) -> FakeLine | None:
+    @property
+    def size_bytes(self) -> int:
+        return len(self.texts) * 10
+
+    def search(
+        self, pattern: str, start_offset: int, backwards: bool = False, seconds: float = 3.0
+    ) -> FakeLine | None:
+        if self.slices:
+            self.slices -= 1
+            self.search_stopped_at = start_offset
+            return None
+        self.search_stopped_at = None
         return next((line for line in self._scan(start_offset, backwards) if pattern in line.text), None)
 
-    def next_error(self, offset: int, backwards: bool = False) -> FakeLine | None:
+    def next_error(self, offset: int, backwards: bool = False, seconds: float = 3.0) -> FakeLine | None:
         return next((line for line in self._scan(offset, backwards) if line.level == "error"), None)
 
 

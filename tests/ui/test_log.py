@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mpstui.ui.widgets.log_pane import log_row
+from textual.events import MouseMove
+
+from mpstui.ui.widgets.log_pane import LogPane, log_row
 from mpstui.ui.widgets.log_reading import LogReading, matcher
 
 from . import fakes
@@ -149,3 +151,90 @@ def test_log_keys_bring_the_log_into_view_and_need_one() -> None:
         await driver.sees("2 log")
 
     drive(fakes.world(fakes.several()), play, opening=fakes.bare().run)
+
+
+def test_a_long_search_goes_on_between_the_keys_and_can_be_left() -> None:
+    world = fakes.world(fakes.several())
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("following · 300 lines")
+        world.log.slices = 10**9
+        await driver.press("slash", *"saved", "enter")
+        await driver.sees("searching, at")
+        await driver.press("up")
+        reading = driver.app.screen.query_one(LogPane).reading
+        assert reading is not None
+        assert not reading.following
+        await driver.press("escape")
+        await driver.until(lambda: "searching, at" not in driver.text)
+        await driver.until(lambda: "/saved" not in driver.text)
+        world.log.slices = 20
+        await driver.press("slash", *"saved", "enter")
+        await driver.sees("saved checkpoints/epoch-056.pt")
+        await driver.until(lambda: "searching, at" not in driver.text)
+        world.log.slices = 20
+        await driver.press("n")
+        await driver.hears("no later match for saved")
+
+    drive(world, play, size=(110, 28), opening=fakes.running().run)
+
+
+def test_lines_are_selected_by_keys_and_handed_to_the_terminal() -> None:
+    world = fakes.world(fakes.several())
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("following · 300 lines")
+        newest = world.log.texts[-3:]
+        await driver.press("V")
+        await driver.sees("selecting")
+        await driver.press("up", "up", "Y")
+        await driver.hears("handed 3 lines")
+        assert driver.app.clipboard == "\n".join(newest)
+        await driver.until(lambda: "selecting" not in driver.text)
+        await driver.press("V", "escape")
+        await driver.until(lambda: "selecting" not in driver.text)
+        await driver.sees("2 log")
+
+    drive(world, play, size=(110, 28), opening=fakes.running().run)
+
+
+def mouse_moved(pane: LogPane, y: int) -> MouseMove:
+    """With the left button down."""
+    return MouseMove(pane, 10, y, 0, 1, 1, shift=False, meta=False, ctrl=False)
+
+
+def test_lines_are_selected_by_the_mouse() -> None:
+    world = fakes.world(fakes.several())
+
+    async def play(driver: Driver) -> None:
+        await driver.press("2", "z")
+        await driver.sees("following · 300 lines")
+        pane = driver.app.screen.query_one(LogPane)
+        expected = [line.text for line in pane.reading.lines(pane.page)[1:4]] if pane.reading else []
+        await driver.pilot.mouse_down("#log", offset=(10, 2))
+        pane.post_message(mouse_moved(pane, 4))
+        await driver.sees("selecting")
+        await driver.press("Y")
+        assert driver.app.clipboard == "\n".join(expected)
+
+    drive(world, play, size=(110, 28), opening=fakes.running().run)
+
+
+def test_a_selection_grows_beyond_the_view() -> None:
+    view = reading()
+    view.select(10)
+    view.extend(-30, 10)
+    assert [line.text for line in view.chosen(10)] == [f"line {place}" for place in range(69, 100)]
+    assert shown(view)[0] == "line 69"
+    view.extend(35, 10)
+    assert [line.text for line in view.chosen(10)] == ["line 99"]
+    assert shown(view)[-1] == "line 99"
+
+
+def test_a_log_that_has_the_screen_offers_its_own_keys() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.press("2", "z")
+        for key in ("n N next", "e E error", "v level", "Y copy", "z full size"):
+            await driver.sees(key)
+
+    drive(fakes.world(fakes.several()), play, size=(120, 28), opening=fakes.running().run)

@@ -87,17 +87,19 @@ class LogDocument:
         ahead = (number - first if start == block else number - first - 1) if first is not None else 0
         return self._lines(lambda finder: islice(finder.forwards(start), max(0, ahead), max(0, ahead) + rows))
 
-    def search(self, pattern: str, start_offset: int, backwards: bool = False) -> LogLine | None:
+    def search(
+        self, pattern: str, start_offset: int, backwards: bool = False, seconds: float = SEARCH_SECONDS
+    ) -> LogLine | None:
         """The next line that shows ``pattern`` (a regular expression, else literal; case does not matter).
 
         Forwards among the lines that begin at or after ``start_offset``, backwards among those that begin before it.
-        None when there is none, or when ``SEARCH_SECONDS`` were not enough (see :attr:`search_stopped_at`).
+        None when there is none, or when ``seconds`` were not enough (see :attr:`search_stopped_at`).
         """
-        return self._search(lambda search: search.pattern(pattern, start_offset, backwards=backwards))
+        return self._search(lambda search: search.pattern(pattern, start_offset, backwards=backwards), seconds)
 
-    def next_error(self, offset: int, backwards: bool = False) -> LogLine | None:
-        """The next line that tells of an error; see :meth:`search` for the directions."""
-        return self._search(lambda search: search.error(offset, backwards=backwards))
+    def next_error(self, offset: int, backwards: bool = False, seconds: float = SEARCH_SECONDS) -> LogLine | None:
+        """The next line that tells of an error; see :meth:`search` for the directions and the time."""
+        return self._search(lambda search: search.error(offset, backwards=backwards), seconds)
 
     def close(self) -> None:
         """Give the file back; the next :meth:`refresh` opens it again."""
@@ -182,11 +184,11 @@ class LogDocument:
             raw, missing = self._finder.read(start, start + LONGEST_FRAME_BYTES), end - start - LONGEST_FRAME_BYTES
         return make_line(raw, start, end, missing=missing)
 
-    def _search(self, look: Callable[[Search], LogLine | None]) -> LogLine | None:
+    def _search(self, look: Callable[[Search], LogLine | None], seconds: float) -> LogLine | None:
         self.search_stopped_at = None
         if self._finder is None:
             return None
-        search = Search(self._finder, self._make, Budget(SEARCH_SECONDS))
+        search = Search(self._finder, self._make, Budget(seconds))
         try:
             line = look(search)
         except OSError:

@@ -10,7 +10,8 @@ from .budget import Budget
 from .line import LogLine, begins_error
 from .pieces import Piece, PieceFinder
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 18
+"""Looked through at a time: a search that is taken in slices can be as short as this."""
 Maker = Callable[[Piece], LogLine]
 
 _ESCAPE = b"\x1b"

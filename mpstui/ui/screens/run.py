@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from textual.app import ComposeResult
 from textual.events import Resize
 
-from ..bindings import Scope, footer_keys
+from ..bindings import Scope, footer_keys, log_footer_keys
 from ..messages import SystemReady
 from ..pumps import Focus
 from ..widgets.failure_card import Failure, FailureCard, card, evidence_line, wants_card
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ..ports import LogPort
 
 _SCOPES = (Scope.RUN, Scope.ACTIONS, Scope.CHART, Scope.LOG)
+_FOOTER = footer_keys(Scope.RUN, Scope.ACTIONS, Scope.LOG, Scope.EVERYWHERE)
 
 
 class RunScreen(ActingScreen):
@@ -74,7 +75,7 @@ class RunScreen(ActingScreen):
         yield Progress()
         yield FailureCard()
         yield self.body
-        yield KeyLine(footer_keys(Scope.RUN, Scope.ACTIONS, Scope.LOG, Scope.EVERYWHERE), self.usable)
+        yield KeyLine(_FOOTER, self.usable)
 
     @property
     def acting_on(self) -> RunSnapshot | None:
@@ -209,14 +210,16 @@ class RunScreen(ActingScreen):
             self._draw_card(self.snapshot)
         shown = self.shows_machine
         self.body.take_places(plan.shape, self.panel, self.zoomed)
+        self.query_one(KeyLine).offer(log_footer_keys() if self.zoomed and self.panel == "log" else _FOOTER)
         if shown != self.shows_machine:
             self.mpstui.look()
 
     # -- keys
 
     def action_back(self) -> None:
-        """To the list of runs."""
-        self.mpstui.close_run()
+        """Out of a selection or a search of the log, else to the list of runs."""
+        if "log" not in self.body.in_view or not self.body.log_pane.stop_search():
+            self.mpstui.close_run()
 
     def action_panel(self, number: int) -> None:
         """Go to a panel."""
@@ -256,6 +259,7 @@ class RunScreen(ActingScreen):
             self.body.log_pane,
             lambda last, done: self.app.push_screen(Prompt("search the log (a regular expression works)", last), done),
             self.mpstui.say,
+            self.app.copy_to_clipboard,
         ).press(what)
 
     def _bring_log(self) -> None:

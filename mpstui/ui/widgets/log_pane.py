@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from textual.events import MouseScrollDown, MouseScrollUp
+from textual.events import MouseDown, MouseMove, MouseScrollDown, MouseScrollUp
 
 from ...core.present import format as shown
 from ..ports import LogLinePort, LogPort, StyleSpanPort
@@ -15,6 +15,7 @@ from .log_reading import LEVELS, LogReading, matcher
 _GLYPHS = {"error": ("✗ ", "bad"), "warning": ("! ", "warn")}
 _MOST_MATCHES = 50
 _WHEEL_LINES = 3
+_SLICE_SECONDS, _BREATH_SECONDS = 0.02, 0.001
 
 
 def log_row(line: LogLinePort, width: int, pattern: str = "", *, found: bool = False) -> Row:
@@ -61,6 +62,19 @@ def _marked(spans: list[Span], text: str, pattern: str) -> list[Span]:
     return [piece for piece in pieces if piece.text]
 
 
+def _doing(reading: LogReading) -> str:
+    searched = reading.searched_to
+    if searched is not None:
+        return f"searching, at {searched:.0%} · esc stops"
+    if reading.selection is not None:
+        return "selecting · Y copies"
+    return "following" if reading.following else "scrolled · G follows"
+
+
+def _lit(reading: LogReading, line: LogLinePort) -> bool:
+    return line.offset == reading.found or reading.selects(line.offset)
+
+
 class LogPane(LinePanel):
     """The panel. It has no document until its run has written something."""
 
@@ -70,6 +84,8 @@ class LogPane(LinePanel):
         super().__init__(id=id)
         self.reading: LogReading | None = None
         self.absent = "reading …"
+        self._offsets: list[int] = []
+        self._pressed: int | None = None
 
     def open(self, document: LogPort | None, absent: str = "no output yet") -> None:
         """Look at another document, or at none and why."""
@@ -88,10 +104,42 @@ class LogPane(LinePanel):
         return max(1, self.size.height - (1 if self.titled else 0))
 
     def scroll_rows(self, by: int) -> None:
-        """Move the view down (or up)."""
+        """Move the view down (or up); while lines are selected, the end of the selection."""
         if self.reading is not None:
-            self.reading.scroll(by, self.page)
+            (self.reading.extend if self.reading.selection is not None else self.reading.scroll)(by, self.page)
             self.repaint()
+
+    def follow_search(self, told: bool | None, done: Callable[[bool], object]) -> None:
+        """Tell how a search went; one that goes on does so in slices, between which keys and frames find their place.
+
+        Args:
+            told: what `LogReading.find` said.
+            done: is told whether anything was found, now or later; never where the search was left.
+        """
+        reading = self.reading
+        if told is not None or reading is None:
+            done(bool(told))
+        else:
+            hunt = reading.hunt
+            self.set_timer(_BREATH_SECONDS, lambda: self._search_on(reading, hunt, done))
+        self.repaint()
+
+    def _search_on(self, reading: LogReading, hunt: object, done: Callable[[bool], object]) -> None:
+        if self.reading is reading and reading.hunt is hunt and hunt is not None:
+            self.follow_search(reading.search_on(self.page, _SLICE_SECONDS), done)
+
+    def stop_search(self) -> bool:
+        """Leave a selection, a search that is going on, or the marks of the last one; False when there is none."""
+        reading = self.reading
+        if reading is None:
+            return False
+        there = reading.selection is not None
+        if there:
+            reading.selection = None
+        else:
+            there = reading.stop_search()
+        self.repaint()
+        return there
 
     def to_line(self, number: int) -> bool:
         """Show a line by its number; False when it is not there."""
@@ -110,7 +158,7 @@ class LogPane(LinePanel):
         if self.reading is None:
             return ()
         count = self.reading.document.line_count
-        parts = ["following" if self.reading.following else "scrolled · G follows"]
+        parts = [_doing(self.reading)]
         parts += [LEVELS[self.reading.level][0]] if self.reading.level else []
         parts += [f"/{clean(self.reading.pattern, 20)}"] if self.reading.pattern else []
         parts += [f"{shown.whole(count)} lines"] if count is not None else []
@@ -121,11 +169,31 @@ class LogPane(LinePanel):
         if self.reading is None:
             return [row((f" {self.absent}", "dim"))]
         lines = self.reading.lines(height)
+        self._offsets = [line.offset for line in lines]
         if not lines:
             text = f" no {LEVELS[self.reading.level][0]}" if self.reading.level else f" {self.absent}"
             return [row((text, "dim"))]
         reading = self.reading
-        return [log_row(line, width, reading.pattern, found=line.offset == reading.found) for line in lines]
+        return [log_row(line, width, reading.pattern, found=_lit(reading, line)) for line in lines]
+
+    def _line_at(self, y: int) -> int | None:
+        """The offset of the line in a row of the panel."""
+        place = y - (1 if self.titled else 0)
+        return self._offsets[place] if 0 <= place < len(self._offsets) else None
+
+    def on_mouse_down(self, event: MouseDown) -> None:
+        """A selection may begin here; a mere click leaves the one there was."""
+        self._pressed = self._line_at(event.y)
+        if self.reading is not None:
+            self.reading.selection = None
+            self.repaint()
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        """With the button down lines are selected."""
+        here = self._line_at(event.y)
+        if event.button and self.reading is not None and self._pressed is not None and here is not None:
+            self.reading.select_between(self._pressed, here, self.page)
+            self.repaint()
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         """The wheel scrolls."""

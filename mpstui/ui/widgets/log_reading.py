@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from ..ports import LogLinePort, LogPort
@@ -16,6 +17,21 @@ LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
 _PAGE_LINES, _MOST_PAGES = 400, 50
 """A filter looks at this many lines at most before it shows what it has: one key press stays one key press."""
 
+_FIRST_SECONDS = 0.05
+"""A search that takes longer goes on between the keys."""
+MOST_COPIED = 2000
+"""Lines: terminals take some hundred kilobytes for their clipboard."""
+
+
+@dataclass(slots=True)
+class Hunt:
+    """A search on its way through a long file."""
+
+    pattern: str | None
+    """None: for errors."""
+    ways: list[tuple[int, bool]]
+    """Where to look and whether backwards, one after another."""
+
 
 class LogReading:
     """The part of a document that is looked at."""
@@ -26,6 +42,10 @@ class LogReading:
         self.pattern = ""
         self.found: int | None = None
         """Offset of the line the last search or error jump led to."""
+        self.hunt: Hunt | None = None
+        """The search that is going on."""
+        self.selection: tuple[int, int] | None = None
+        """Offsets of the line where a selection began, and of the one where it ends now."""
         self._top: int | None = None
 
     @property
@@ -72,24 +92,23 @@ class LogReading:
         self.level = (self.level + 1) % len(LEVELS)
         return LEVELS[self.level][0]
 
-    def find(self, pattern: str, rows: int, *, backwards: bool = False, again: bool = False) -> bool:
-        """Go to a line that holds ``pattern``; a new search begins with what is in view. True when there is one."""
+    def find(self, pattern: str, rows: int, *, backwards: bool = False, again: bool = False) -> bool | None:
+        """Go to a line that holds ``pattern``; a new search begins with what is in view.
+
+        Returns:
+            whether there is one; None: a long file is still being searched, go on with :meth:`search_on`.
+        """
         self.pattern = pattern
+        return self._jump(pattern, rows, backwards=backwards, again=again)
 
-        def look(offset: int, back: bool) -> LogLinePort | None:
-            return self.document.search(pattern, offset, back)
-
-        return self._jump(look, rows, backwards=backwards, again=again)
-
-    def next_error(self, rows: int, *, backwards: bool = False) -> bool:
-        """Go to the next error from here; from the end, to the last one."""
+    def next_error(self, rows: int, *, backwards: bool = False) -> bool | None:
+        """Go to the next error from here; from the end, to the last one. Answers like :meth:`find`."""
         if self.following and self.found is None:
             backwards = True
-        return self._jump(self.document.next_error, rows, backwards=backwards, again=True)
+        return self._jump(None, rows, backwards=backwards, again=True)
 
-    def _jump(
-        self, look: Callable[[int, bool], LogLinePort | None], rows: int, *, backwards: bool, again: bool
-    ) -> bool:
+    def _jump(self, pattern: str | None, rows: int, *, backwards: bool, again: bool) -> bool | None:
+        self.hunt = None
         shown = self.lines(rows)
         if not shown:
             return False
@@ -97,13 +116,88 @@ class LogReading:
             start = self.found if backwards else self.found + 1
         else:
             start = shown[-1].offset + 1 if backwards else shown[0].offset
-        line = look(start, backwards)
-        if line is None and not again:
-            line = look(shown[0].offset, True)
-        if line is None:
-            return False
-        self._show(line, rows)
-        return True
+        ways = [(start, backwards)] if again else [(start, backwards), (shown[0].offset, True)]
+        self.hunt = Hunt(pattern, ways)
+        return self.search_on(rows, _FIRST_SECONDS)
+
+    def search_on(self, rows: int, seconds: float) -> bool | None:
+        """Go on with a search for so long; see :meth:`find`."""
+        hunt = self.hunt
+        while hunt is not None and hunt.ways:
+            offset, backwards = hunt.ways[0]
+            if hunt.pattern is None:
+                line = self.document.next_error(offset, backwards, seconds)
+            else:
+                line = self.document.search(hunt.pattern, offset, backwards, seconds)
+            if line is not None:
+                self.hunt = None
+                self._show(line, rows)
+                return True
+            stopped = self.document.search_stopped_at
+            if stopped is not None:
+                hunt.ways[0] = (stopped, backwards)
+                return None
+            del hunt.ways[0]
+        self.hunt = None
+        return False
+
+    @property
+    def searched_to(self) -> float | None:
+        """Where in the file a search is that is still going on, 0 to 1."""
+        if self.hunt is None or not self.hunt.ways:
+            return None
+        return min(1.0, self.hunt.ways[0][0] / max(1, self.document.size_bytes))
+
+    def stop_search(self) -> bool:
+        """Leave a search, or forget the last one's pattern; False when there is neither."""
+        there = self.hunt is not None or bool(self.pattern)
+        self.hunt, self.pattern, self.found = None, "", None
+        return there
+
+    def select(self, rows: int) -> None:
+        """Begin to select, at the line that was found or at the last in view; or leave the selection."""
+        if self.selection is not None:
+            self.selection = None
+            return
+        shown = self.lines(rows)
+        if shown:
+            places = [line.offset for line in shown]
+            start = self.found if self.found in places else places[-1]
+            self._top = places[0]
+            self.selection = (start, start)
+
+    def select_between(self, first: int, last: int, rows: int) -> None:
+        """Select from one line to another, by their offsets; the view stays."""
+        shown = self.lines(rows)
+        self._top = shown[0].offset if shown else self._top
+        self.selection = (first, last)
+
+    def extend(self, by: int, rows: int) -> None:
+        """Move the end of the selection by lines, and the view with it."""
+        if self.selection is None:
+            return
+        first, last = self.selection
+        further = self._backward(last, -by) if by < 0 else self._forward(last, by + 1)
+        if further:
+            last = further[0 if by < 0 else -1].offset
+        self.selection = (first, last)
+        shown = [line.offset for line in self.lines(rows)]
+        if shown and last < shown[0]:
+            self._top = last
+        elif shown and last > shown[-1]:
+            above = self._backward(last, rows - 1)
+            self._top = above[0].offset if above else last
+
+    def selects(self, offset: int) -> bool:
+        """Whether a line is selected."""
+        return self.selection is not None and min(self.selection) <= offset <= max(self.selection)
+
+    def chosen(self, rows: int) -> Sequence[LogLinePort]:
+        """The selected lines, at most ``MOST_COPIED``; without a selection those in view."""
+        if self.selection is None:
+            return self.lines(rows)
+        found = self._forward(min(self.selection), MOST_COPIED)
+        return [line for line in found if line.offset <= max(self.selection)]
 
     def to_line(self, number: int, rows: int) -> bool:
         """Go to a line by its number, whatever is filtered; False when there is none, or not yet."""

@@ -227,13 +227,12 @@ def test_the_next_error(path: Path) -> None:
     assert last.text == "ERROR late"
 
 
-def test_a_search_that_runs_out_of_time_tells_where_to_go_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(document_module, "SEARCH_SECONDS", 0.0)
+def test_a_search_that_runs_out_of_time_tells_where_to_go_on(path: Path) -> None:
     document = opened(path, b"nothing\n" * (3 * BLOCK_BYTES // 8) + b"needle\n")
-    found, offset, rounds = document.search("needle", 0), 0, 0
+    found, offset, rounds = document.search("needle", 0, seconds=0.0), 0, 0
     while found is None and document.search_stopped_at is not None:
         offset, rounds = document.search_stopped_at, rounds + 1
-        found = document.search("needle", offset)
+        found = document.search("needle", offset, seconds=0.0)
     assert found is not None
     assert rounds > 0
 
