@@ -116,3 +116,8 @@ class Finding:
     cause: str
     remedy: Remedy
     restart_on_cpu_helps: bool
+
+    @property
+    def can_be_cured(self) -> bool:
+        """Whether a launcher can do something about it; a symptom's remedy cures nothing."""
+        return self.kind is not Kind.SYMPTOM and self.remedy.can_be_applied

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..diagnosis.model import Finding, Kind
+from ..diagnosis.model import Finding
 from ..diagnosis.remedy import Remedy, apply_remedy
 from ..profiles.recipes import RECIPES
 from .choice import LaunchChoice, launch_arguments
@@ -36,9 +36,8 @@ class Remedied:
 
 
 def finding_to_apply(findings: Iterable[Finding]) -> Finding | None:
-    """The most probable finding whose remedy a launcher can apply; a symptom's remedy cures nothing."""
-    usable = (item for item in findings if item.kind is not Kind.SYMPTOM and item.remedy.can_be_applied)
-    return next(usable, None)
+    """The most probable finding whose remedy a launcher can apply."""
+    return next((item for item in findings if item.can_be_cured), None)
 
 
 def remedied(choice: LaunchChoice, remedy: Remedy, environ: Mapping[str, str]) -> Remedied:

@@ -126,7 +126,7 @@ class ActingScreen(Screen[None]):
         found = self._available(snapshot, "edit_restart")
         if findings is None:
             self.mpstui.say("fix: the cause is still being looked for", "warning")
-        elif not findings or not findings[0].remedy.can_be_applied:
+        elif not findings or not findings[0].can_be_cured:
             self.mpstui.say("fix: no remedy is known that could be applied here", "warning")
         elif not found.ok:
             self.mpstui.say(f"fix: {found.why}", "warning")

@@ -102,7 +102,7 @@ def _keys(finding: Finding | None, *, log_in_reach: bool, on_cpu: bool) -> Row:
         Span(" c", "key"),
         Span(" restart on CPU ", "strong" if finding and finding.restart_on_cpu_helps else "dim"),
     ]
-    fix = [Span(" f", "key"), Span(" apply the remedy ", "strong")] if finding and finding.remedy.can_be_applied else []
+    fix = [Span(" f", "key"), Span(" apply the remedy ", "strong")] if finding and finding.can_be_cured else []
     there = log_in_reach and finding is not None and evidence_line(finding) is not None
     seen = [Span(" l", "key"), Span(" log there ", "dim")] if there else []
     return row(
