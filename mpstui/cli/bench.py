@@ -18,7 +18,7 @@ from ..core.launching import parse_sets
 from ..core.launching.argument_words import argument_words
 from ..core.launching.requirements import require_device, require_modules
 from ..core.machine import DEVICES, Machine, this_machine
-from .bench_text import LiveLine, ladder_lines, machine_facts, place_lines, places, progress_text
+from .bench_text import LiveLine, ladder_lines, place_lines, places, progress_text, surroundings
 from .session import Session, print_json, warn
 
 HELP = (
@@ -120,6 +120,7 @@ class _Ladder:
         self._course = _course(args, device, refusals)
         self._found: dict[Rung, Measurement] = {}
         self._started = time.time()
+        self._surroundings = surroundings(machine)
         self._width = shutil.get_terminal_size().columns
         self._line = LiveLine(width=self._width)
         self._folder: Path | None = args.out
@@ -155,7 +156,7 @@ class _Ladder:
         report = LadderReport(
             course=self._course,
             device=self._device,
-            machine=machine_facts(self._machine),
+            machine=self._surroundings,
             started=self._started,
             measurements=self._found,
             complete=complete,

@@ -6,6 +6,7 @@ import argparse
 import shutil
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 
 from ..core.errors import UsageError
 from ..core.ladder.deviation import STEPS, WRONG, Comparison, Question, compare_devices, explanation, share
@@ -14,7 +15,7 @@ from ..core.ladder.report import report_folder, save
 from ..core.launching import parse_sets
 from ..core.launching.argument_words import argument_words
 from ..core.machine import Machine
-from .bench_text import LiveLine, machine_facts, paragraph, place_lines, places
+from .bench_text import LiveLine, paragraph, place_lines, places, surroundings
 from .session import Session, print_json
 
 _MOST_LOSSES = 6
@@ -52,7 +53,7 @@ def compare(
         )
     finally:
         line.clear()
-    document = {**found.as_json(), "started": started, "machine": machine_facts(machine)}
+    document = {**found.as_json(), "started": started, "machine": asdict(surroundings(machine))}
     document["explanation"] = explanation(found)
     folder = args.out or report_folder(session.home, f"{args.task} compare", started)
     save(folder, document, _picture(found))

@@ -6,6 +6,7 @@ import argparse
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..core.launching import LaunchChoice, LaunchPlan, parse_sets, plan
 from ..core.machine import Machine
 from ..core.profiles import load_profile
 from ..core.telemetry.platforms import default_sampler
-from .bench_text import LiveLine, bytes_text, machine_facts, paragraph, place_lines, places
+from .bench_text import LiveLine, busy_lines, bytes_text, paragraph, place_lines, places, surroundings
 from .session import Session, print_json, warn
 
 INTERRUPTED = 130
@@ -39,15 +40,16 @@ def race(args: argparse.Namespace, session: Session, machine: Machine) -> int:
     terms = Terms(
         seconds=args.seconds or _SECONDS, steps=args.steps, limit_seconds=(args.budget or _BUDGET_SECONDS) / len(plans)
     )
+    around = surroundings(machine)
     found, interrupted = _run(plans, session, terms, LiveLine(width=width))
-    facts = {"started": started, "complete": not interrupted, "machine": machine_facts(machine)}
+    facts = {"started": started, "complete": not interrupted, "machine": asdict(around)}
     document = {**as_json(found), **facts}
     folder: Path = args.out or report_folder(session.home, "profiles", started)
     save(folder, document, _picture(found))
     if args.json:
         print_json({**document, "report": places(folder)})
     else:
-        print("\n".join([*race_lines(found, width), "", *place_lines(folder)]))
+        print("\n".join([*race_lines(found, width), *busy_lines(around, width), "", *place_lines(folder)]))
     if interrupted:
         warn("interrupted: the report holds what was measured until then")
         return INTERRUPTED

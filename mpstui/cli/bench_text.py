@@ -7,10 +7,10 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from ..core.ladder.climb import Measurement, Underway
-from ..core.ladder.report import LadderReport
+from ..core.ladder.report import LadderReport, Surroundings
 from ..core.ladder.rungs import LADDER, LOADERS
 from ..core.machine import Machine
 from .session import one_line
@@ -60,14 +60,22 @@ def place_lines(folder: Path | None) -> list[str]:
     return [f"report: {folder / 'report.svg'}", f"        {folder / 'report.json'}"] if folder else []
 
 
-def machine_facts(machine: Machine) -> dict[str, Any]:
-    """What measurements depend on beside the program."""
-    return {
-        "system": machine.system,
-        "cpu": machine.architecture,
-        "cores": f"{machine.cores} cores",
-        "load": f"load {os.getloadavg()[0]:.1f} at the start",
-    }
+def surroundings(machine: Machine) -> Surroundings:
+    """This machine, and how busy it is now."""
+    return Surroundings(
+        system=machine.system,
+        architecture=machine.architecture,
+        cores=machine.cores,
+        load_average=os.getloadavg()[0],
+    )
+
+
+def busy_lines(found: Surroundings, width: int) -> Iterator[str]:
+    """A word of caution when other programs were busy."""
+    if found.busy:
+        busy = f"load {found.load_average:.1f} on {found.cores} cores"
+        text = f"note: other programs were busy when this began ({busy}): times are longer and vary more than they need"
+        yield from paragraph(text, width)
 
 
 def bytes_text(count: int | None) -> str:
@@ -139,6 +147,7 @@ def _remarks(report: LadderReport, width: int) -> Iterator[str]:
     notes = dict.fromkeys(note for found in report.measurements.values() for note in found.notes)
     for note in notes:
         yield from paragraph(f"note: {note}", width)
+    yield from busy_lines(report.machine, width)
     if not report.complete:
         yield from paragraph("not complete: what is missing was not measured", width)
 

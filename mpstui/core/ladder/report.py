@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,33 @@ _TITLES = {LADDER: "the ladder", LOADERS: "where batches come from"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What measurements depend on beside the program."""
+
+    system: str
+    architecture: str
+    cores: int
+    load_average: float
+    """Over the minute before the start: programs that wanted a core."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether others took so much of the machine that times say less."""
+        return self.load_average > self.cores / 2
+
+    def sentence(self) -> str:
+        """For a heading."""
+        machine = f"{self.system} {self.architecture} · {self.cores} cores"
+        return f"{machine} · load {self.load_average:.1f} at the start"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LadderReport:
     """The measurements so far."""
 
     course: Course
     device: str
-    machine: Mapping[str, Any]
+    machine: Surroundings
     started: float
     measurements: Mapping[Rung, Measurement]
     complete: bool = False
@@ -53,7 +74,7 @@ class LadderReport:
         return {
             "task": self.course.task,
             "device": self.device,
-            "machine": dict(self.machine),
+            "machine": asdict(self.machine),
             "started": self.started,
             "complete": self.complete,
             "budget_seconds": self.course.budget_seconds,
@@ -68,7 +89,7 @@ class LadderReport:
         """The measurements as bars of samples (else steps) a second."""
         title = f"mpstui bench {self.course.task}" + ("" if self.complete else " (not complete)")
         groups = [(_TITLES[name], [self._bar(one) for one in self.group(name)]) for name in (LADDER, LOADERS)]
-        facts = " · ".join(str(value) for value in self.machine.values() if value)
+        facts = self.machine.sentence()
         unit = "samples/s" if self._tells_samples else "steps/s"
         return bar_chart(title, f"{facts} · {unit}, median, range of the stretches measured", groups)
 

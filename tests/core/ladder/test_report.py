@@ -12,11 +12,14 @@ from mpstui.core.errors import OperationError
 from mpstui.core.home import Home
 from mpstui.core.ladder.climb import Course, Measurement
 from mpstui.core.ladder.drawing import Bar, Curve, bar_chart, curve_chart
-from mpstui.core.ladder.report import LadderReport, report_folder, save
+from mpstui.core.ladder.report import LadderReport, Surroundings, report_folder, save
 from mpstui.core.ladder.rungs import Rung, rungs
 from mpstui.core.ladder.speed import Spread
 
 SVG = "{http://www.w3.org/2000/svg}"
+
+
+MACHINE = Surroundings(system="Darwin", architecture="arm64", cores=8, load_average=1.0)
 
 
 def report(step_ms: dict[str, float | None], samples: float | None = 32.0, *, complete: bool = True) -> LadderReport:
@@ -32,7 +35,7 @@ def report(step_ms: dict[str, float | None], samples: float | None = 32.0, *, co
 
     found = {rung: one(rung) for rung in course.rungs}
     return LadderReport(
-        course=course, device="mps", machine={"cpu": "arm64"}, started=0.0, measurements=found, complete=complete
+        course=course, device="mps", machine=MACHINE, started=0.0, measurements=found, complete=complete
     )
 
 
@@ -61,6 +64,12 @@ def test_the_picture_holds_every_rung_and_the_reason_of_what_is_missing() -> Non
     assert "<no> & never" in words
     assert "mpstui bench cifar (not complete)" in words
     assert "prefers-color-scheme:dark" in picture
+
+
+def test_a_busy_machine_is_told_from_an_idle_one() -> None:
+    assert not MACHINE.busy
+    assert Surroundings(system="Linux", architecture="x86_64", cores=2, load_average=1.5).busy
+    assert MACHINE.sentence() == "Darwin arm64 · 8 cores · load 1.0 at the start"
 
 
 def test_bars_lie_within_the_paper() -> None:
