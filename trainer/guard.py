@@ -3,56 +3,104 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import torch
 from torch.optim import Optimizer
 
+Gradients = list[torch.Tensor]
 
-class FiniteGuard:
-    """A flag on the device that falls with the first non-finite step, for good.
 
-    From then on the weights stand still: fused kernels skip their step (``found_inf``), other optimizers see gradients
-    of zero. The flag travels with the next report, so it costs no read-back of its own.
+class FiniteGuard(Protocol):
+    """A flag on the device that the first non-finite step raises, for good; from then on the weights stand still.
+
+    The flag travels with the next report, so it costs no read-back of its own.
     """
 
-    def __init__(self, device: torch.device, *, skips_by_kernel: bool) -> None:
+    def watch(self, loss: torch.Tensor, gradients: Gradients, step: int) -> None:
+        """Take in the loss (a scalar) and the gradients of a step."""
+
+    def protect(self, optimizer: Optimizer, gradients: Gradients) -> None:
+        """Call between :meth:`watch` and the optimizer's step."""
+
+    def first_bad(self) -> torch.Tensor:
+        """The first step that was not finite, below 0 for none so far: a float scalar on the device."""
+
+
+class KernelGuard:
+    """For fused optimizers: one kernel looks at all gradients, and the optimizer's own skips its step (``found_inf``).
+
+    Both are what torch's GradScaler is made of; here nothing is scaled. Gradients must be float32.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._found = torch.zeros((), device=device)
+        self._scale = torch.ones((), device=device)
+        self._bad_steps = torch.zeros((), device=device)
+        self._step = 0
+
+    def watch(self, loss: torch.Tensor, gradients: Gradients, step: int) -> None:
+        """See :class:`FiniteGuard`."""
+        torch._amp_foreach_non_finite_check_and_unscale_([*gradients, loss], self._found, self._scale)
+        self._bad_steps.add_(self._found)  # the kernel raises its flag and never lowers it
+        self._step = step
+
+    def protect(self, optimizer: Optimizer, gradients: Gradients) -> None:
+        """See :class:`FiniteGuard`."""
+        optimizer.grad_scale = None  # type: ignore[attr-defined]
+        optimizer.found_inf = self._found  # type: ignore[attr-defined]
+
+    def first_bad(self) -> torch.Tensor:
+        """See :class:`FiniteGuard`."""
+        return torch.where(self._bad_steps > 0, self._step + 1 - self._bad_steps, -1.0)
+
+
+class GradientGuard:
+    """For every other optimizer: its gradients become zero. (Momentum may still move weights, by finite amounts.)"""
+
+    def __init__(self, device: torch.device, *, gradients_may_overflow: bool = False) -> None:
+        """Gradients that may overflow (those of fp16: its loss scaler skips such steps) are not watched."""
         self._finite = torch.ones((), dtype=torch.bool, device=device)
-        self._suspect = torch.zeros((), dtype=torch.int32, device=device)
-        self._watched = False
-        self._skips_by_kernel = skips_by_kernel
+        self._suspect = torch.full((), -1.0, device=device)
+        self._gradients_may_overflow = gradients_may_overflow
 
-    def watch(self, value: torch.Tensor, step: int) -> None:
-        """Take in what must be finite of a step, a scalar."""
-        if not self._watched:
-            self._watched = True
-            self._suspect.fill_(step)
+    def watch(self, loss: torch.Tensor, gradients: Gradients, step: int) -> None:
+        """See :class:`FiniteGuard`."""
+        value = loss if self._gradients_may_overflow else loss + gradient_norm(gradients)
+        self._suspect.masked_fill_(self._finite, step)
         self._finite.logical_and_(torch.isfinite(value))
-        self._suspect.masked_fill_(self._finite, step + 1)
 
-    def verdict(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Whether all was finite so far, and the step that was not if not; scalars on the device."""
-        return self._finite, self._suspect
+    def protect(self, optimizer: Optimizer, gradients: Gradients) -> None:
+        """See :class:`FiniteGuard`."""
+        for gradient in gradients:
+            gradient.masked_fill_(~self._finite, 0.0)
 
-    def protect(self, optimizer: Optimizer, parameters: Sequence[torch.Tensor]) -> None:
-        """Call between backward and the optimizer's step."""
-        bad = ~self._finite
-        if self._skips_by_kernel:
-            optimizer.grad_scale = None  # type: ignore[attr-defined]
-            optimizer.found_inf = bad.float()  # type: ignore[attr-defined]
-            return
-        for parameter in parameters:
-            if parameter.grad is not None:
-                parameter.grad.masked_fill_(bad, 0.0)
+    def first_bad(self) -> torch.Tensor:
+        """See :class:`FiniteGuard`."""
+        return torch.where(self._finite, -1.0, self._suspect)
 
 
-def gradient_norm(parameters: Sequence[torch.Tensor]) -> torch.Tensor:
+def guard_for(optimizer: Optimizer, device: torch.device, *, loss_scaling: bool) -> FiniteGuard:
+    """The cheapest guard that holds."""
+    weights = (weight for group in optimizer.param_groups for weight in group["params"])
+    if optimizer.defaults.get("fused") and not loss_scaling and all(w.dtype == torch.float32 for w in weights):
+        return KernelGuard(device)
+    return GradientGuard(device, gradients_may_overflow=loss_scaling)
+
+
+def gradients_of(parameters: Sequence[torch.Tensor]) -> Gradients:
+    """The gradients that a backward pass left."""
+    return [parameter.grad for parameter in parameters if parameter.grad is not None]
+
+
+def gradient_norm(gradients: Gradients) -> torch.Tensor:
     """2-norm over all gradients together, a scalar on their device."""
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     norm: torch.Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
     return norm
 
 
-def clip_gradients(parameters: Sequence[torch.Tensor], norm: torch.Tensor, most: float) -> None:
-    """Scale all gradients so that their common norm is ``most`` at the highest; no read-back."""
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+def clip_gradients(gradients: Gradients, most: float) -> torch.Tensor:
+    """Scale all gradients so that their common norm is ``most`` at the highest; returns what it was. No read-back."""
+    norm = gradient_norm(gradients)
     torch._foreach_mul_(gradients, (most / (norm + 1e-6)).clamp(max=1.0))
+    return norm

@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 
 from .device import Device, is_out_of_memory
 from .distributed import Ranks, unsynchronised
-from .guard import FiniteGuard, clip_gradients, gradient_norm
+from .guard import clip_gradients, gradient_norm, gradients_of, guard_for
 from .network import Network
 from .precision import Precision
 from .tasks import Batch, Task
@@ -56,11 +56,10 @@ class Stepper:
         self._ranks = ranks
         self._notify = notify
         self._parameters = [weight for group in optimizer.param_groups for weight in group["params"]]
-        fused = bool(optimizer.defaults.get("fused")) and not self.scaler.is_enabled()
-        self._guard = FiniteGuard(device.torch, skips_by_kernel=fused)
+        self._guard = guard_for(optimizer, device.torch, loss_scaling=self.scaler.is_enabled())
         self._sums: dict[str, torch.Tensor] = {}
         self._samples = 0
-        self._norm: torch.Tensor | None = None
+        self._norm_before_clipping: torch.Tensor | None = None
 
     def step(self, batch: Batch, total: int, number: int) -> None:
         """Update the weights once.
@@ -82,12 +81,15 @@ class Stepper:
         if not names:
             return Reading(0)
         values = [self._sums[name] / self._samples for name in names]
-        norm = self._norm if self._norm is not None else torch.zeros_like(values[0])
-        *means, grad_norm, finite, suspect = torch.stack(
-            [*values, norm, *(part.to(norm.dtype) for part in self._guard.verdict())]
-        ).tolist()
-        metrics = {**dict(zip(names, means, strict=True)), "grad_norm": grad_norm}
-        reading = Reading(self._samples, metrics, first_bad_step=-1 if finite else int(suspect))
+        norm = self._norm_before_clipping
+        if norm is None:
+            norm = gradient_norm(gradients_of(self._parameters))
+        *means, grad_norm, bad = torch.stack([*values, norm, self._guard.first_bad()]).tolist()
+        found = dict(zip(names, means, strict=True))
+        if bad >= 0:  # the gradients of that step may be gone
+            reading = Reading(self._samples, found, first_bad_step=int(bad))
+        else:
+            reading = Reading(self._samples, {**found, "grad_norm": grad_norm})
         self._sums, self._samples = {}, 0
         return reading
 
@@ -132,12 +134,11 @@ class Stepper:
     def _update(self, loss: torch.Tensor, number: int) -> None:
         if self.scaler.is_enabled():
             self.scaler.unscale_(self._optimizer)
-        self._norm = gradient_norm(self._parameters)
-        # fp16 gradients overflow now and then: the scaler skips that step and halves its scale.
-        self._guard.watch(loss if self.scaler.is_enabled() else loss + self._norm, number)
+        gradients = gradients_of(self._parameters)
+        self._guard.watch(loss, gradients, number)
         if self._clip:
-            clip_gradients(self._parameters, self._norm, self._clip)
-        self._guard.protect(self._optimizer, self._parameters)
+            self._norm_before_clipping = clip_gradients(gradients, self._clip)
+        self._guard.protect(self._optimizer, gradients)
         self.scaler.step(self._optimizer)
         self.scaler.update()
 

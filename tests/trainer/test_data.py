@@ -131,10 +131,11 @@ def test_crops_and_flips_move_every_image_by_its_own_amount() -> None:
     pictures = torch.randint(0, 256, (9, 3, 32, 32), dtype=torch.uint8)
     colour = torch.tensor([0.1, 0.5, 0.9])
     samples = torch.tensor([8, 0, 3, 3, 7, 1])
-    corners, flips = images.drawn_crops(6, seed=5)
-    found = images.cropped(images.padded(pictures, colour), samples, corners, flips)
+    crops = images.drawn_crops(6, seed=5)
+    found = images.cropped(images.padded(pictures, colour), samples, crops)
     assert found.is_contiguous(memory_format=torch.channels_last)
-    for sample, (top, left), flip, result in zip(samples, corners.tolist(), flips.tolist(), found, strict=True):
+    assert set(crops[:, 2].tolist()) == {0, 1}
+    for sample, (top, left, flip), result in zip(samples, crops.tolist(), found, strict=True):
         padded = (colour * 255).round().to(torch.uint8)[:, None, None].expand(3, 40, 40).clone()
         padded[:, 4:36, 4:36] = pictures[sample]
         expected = padded[:, top : top + 32, left : left + 32]

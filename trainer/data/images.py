@@ -83,30 +83,29 @@ def padded(images: torch.Tensor, colour: torch.Tensor) -> torch.Tensor:
     return bordered
 
 
-def cropped(bordered: torch.Tensor, samples: torch.Tensor, corners: torch.Tensor, flips: torch.Tensor) -> torch.Tensor:
+def cropped(bordered: torch.Tensor, samples: torch.Tensor, crops: torch.Tensor) -> torch.Tensor:
     """Some of the images, each cut out at its own place and some mirrored: one gather for the whole batch.
 
     Args:
         bordered: from :func:`padded`.
         samples: int64, which images, shape (n,).
-        corners: int64 from 0 to 2 * CROP_PADDING, shape (n, 2): top and left of each cut.
-        flips: bool, shape (n,).
+        crops: from :func:`drawn_crops`, on the device of ``bordered``.
 
     Returns:
         Shape (n, channels, height, width), the type of ``bordered``, channels last in memory.
     """
     side = bordered.shape[1] - 2 * CROP_PADDING
     along = torch.arange(side, device=bordered.device)
-    rows = corners[:, :1] + along
-    columns = corners[:, 1:] + torch.where(flips[:, None], side - 1 - along, along)
+    rows = crops[:, :1] + along
+    columns = (crops[:, 1:2] + along) + crops[:, 2:] * (side - 1 - 2 * along)
     return bordered[samples[:, None, None], rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
 
 
-def drawn_crops(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Corners and flips for :func:`cropped`, from ``seed`` alone."""
+def drawn_crops(count: int, seed: int) -> torch.Tensor:
+    """Crops from ``seed`` alone: int64, shape (count, 3), top and left from 0 to 2 * CROP_PADDING, and 1 to mirror."""
     generator = torch.Generator().manual_seed(seed)
     corners = torch.randint(0, 2 * CROP_PADDING + 1, (count, 2), generator=generator)
-    return corners, torch.rand(count, generator=generator) < 0.5
+    return torch.cat([corners, torch.randint(0, 2, (count, 1), generator=generator)], dim=1)
 
 
 def cut_out(images: torch.Tensor, centres: torch.Tensor, side: int) -> torch.Tensor:

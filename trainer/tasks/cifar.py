@@ -68,7 +68,7 @@ class Cifar:
         self._flips = args.data is not None
         self._augment = not args.no_augment
         # A plain `.to(device)` would wait for everything queued there, once a step.
-        self._put: Callable[[Batch], Batch] = _unmoved
+        self._put: Callable[[torch.Tensor], torch.Tensor] = _unmoved
         self._mean, self._deviation = found.statistics()
         self._images, self._labels = images.padded(found.train_images, self._mean), found.train_labels
         self._validation = (found.validation_images, found.validation_labels)
@@ -106,13 +106,15 @@ class Cifar:
 
     def batch(self, samples: torch.Tensor, seed: int) -> Batch:
         """Cropped and mirrored images of the step, their labels, and where a square is cut out of each."""
-        corners, flips = images.drawn_crops(len(samples), seed)
+        crops = images.drawn_crops(len(samples), seed)
         if not self._augment:
-            corners.fill_(images.CROP_PADDING)
+            crops[:, :2] = images.CROP_PADDING
         if not (self._augment and self._flips):
-            flips.zero_()
-        drawn = self._put({"samples": samples, "corners": corners, "flips": flips})
-        batch = {"images": images.cropped(self._images, **drawn), "labels": self._labels[drawn["samples"]]}
+            crops[:, 2] = 0
+        # One copy to the device: each of them costs more than the crops themselves.
+        numbers = self._put(torch.cat([samples[:, None], crops], dim=1))
+        chosen = numbers[:, 0]
+        batch = {"images": images.cropped(self._images, chosen, numbers[:, 1:]), "labels": self._labels[chosen]}
         if self._args.cutout:
             batch["centres"] = images.drawn_centres(len(samples), mixed(seed, 1))
         return batch
@@ -146,8 +148,8 @@ class Cifar:
         return images.normalised(pixels.contiguous(memory_format=torch.channels_last), self._mean, self._deviation)
 
 
-def _unmoved(batch: Batch) -> Batch:
-    return batch
+def _unmoved(numbers: torch.Tensor) -> torch.Tensor:
+    return numbers
 
 
 def _read(args: argparse.Namespace) -> images.ImageSet:

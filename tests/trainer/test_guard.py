@@ -1,0 +1,71 @@
+"""The guard against non-finite steps, in both of its forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from trainer.guard import FiniteGuard, GradientGuard, KernelGuard, clip_gradients, guard_for
+
+GUARDS: list[Callable[[], FiniteGuard]] = [
+    lambda: KernelGuard(torch.device("cpu")),
+    lambda: GradientGuard(torch.device("cpu")),
+]
+
+
+def _loss(value: float = 1.0) -> torch.Tensor:
+    return torch.tensor(value)
+
+
+@pytest.mark.parametrize("make", GUARDS)
+@pytest.mark.parametrize("spoiled", ["loss", "gradient"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_the_first_bad_step_is_remembered_whatever_follows(
+    make: Callable[[], FiniteGuard], spoiled: str, value: float
+) -> None:
+    guard = make()
+    for step in range(41, 47):
+        bad = step == 43
+        gradients = [torch.ones(3), torch.full((2,), value if bad and spoiled == "gradient" else 1.0)]
+        guard.watch(_loss(value if bad and spoiled == "loss" else 1.0), gradients, step)
+        assert guard.first_bad().item() == (43 if step >= 43 else -1)
+
+
+@pytest.mark.parametrize("make", GUARDS)
+def test_the_very_first_step_can_be_the_bad_one(make: Callable[[], FiniteGuard]) -> None:
+    guard = make()
+    guard.watch(_loss(float("nan")), [torch.ones(3)], 7)
+    assert guard.first_bad().item() == 7
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_weights_stand_still_from_a_bad_step_on(fused: bool) -> None:
+    weight = torch.nn.Parameter(torch.ones(4))
+    optimizer = torch.optim.SGD([weight], lr=1.0, fused=fused)
+    guard = guard_for(optimizer, weight.device, loss_scaling=False)
+    assert isinstance(guard, KernelGuard if fused else GradientGuard)
+    weights = []
+    for step, value in enumerate((1.0, float("inf"), 1.0), start=1):
+        weight.grad = torch.full((4,), value)
+        guard.watch(_loss(), [weight.grad], step)
+        guard.protect(optimizer, [weight.grad])
+        optimizer.step()
+        weights.append(weight.tolist())
+    assert weights == [[0.0] * 4] * 3
+
+
+def test_gradients_that_a_loss_scaler_may_overflow_are_left_to_it() -> None:
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0, fused=True)
+    guard = guard_for(optimizer, torch.device("cpu"), loss_scaling=True)
+    guard.watch(_loss(), [torch.tensor([float("inf")])], 1)
+    assert guard.first_bad().item() == -1
+    guard.watch(_loss(float("nan")), [torch.ones(1)], 2)
+    assert guard.first_bad().item() == 2
+
+
+def test_clipping_gives_back_the_norm_there_was() -> None:
+    gradients = [torch.tensor([3.0]), torch.tensor([4.0])]
+    assert clip_gradients(gradients, 1.0).item() == pytest.approx(5.0)
+    assert [gradient.item() for gradient in gradients] == pytest.approx([0.6, 0.8], abs=1e-5)
