@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from mpstui.core.runs.snapshot import RunSnapshot, State
+from mpstui.core.runs.snapshot import QueuePlace, RunSnapshot, State
 from mpstui.ui.widgets.progress import progress
 from mpstui.ui.widgets.run_header import header
-from mpstui.ui.widgets.run_rows import heading, run_row
+from mpstui.ui.widgets.run_rows import Namesakes, heading, run_row
 
 from . import fakes
 from .driving import Driver, drive
@@ -37,7 +37,8 @@ def test_a_run_that_counts_nothing_shows_nothing_but_unknown() -> None:
 
 @pytest.mark.parametrize("width", [44, 60, 80, 90, 100, 120, 200])
 def test_rows_and_heading_are_equally_wide(width: int) -> None:
-    rows = [run_row(one, width, namesake=twin) for one in (*fakes.several(), STEPS_ALONE) for twin in (False, True)]
+    runs = (*fakes.several(), STEPS_ALONE)
+    rows = [run_row(one, width, among=among) for one in runs for among in (None, Namesakes(runs), Namesakes(runs * 2))]
     assert {row.width for row in rows} == {heading(width).width}
 
 
@@ -54,6 +55,26 @@ def test_namesakes_are_told_apart_by_their_start(width: int) -> None:
         assert not any("MNIST" in line and ":" in line for line in driver.lines)
 
     drive(world, play, size=(width, 24))
+
+
+@pytest.mark.parametrize("width", [44, 60, 80, 100])
+def test_names_that_begin_alike_show_where_they_differ(width: int) -> None:
+    sweep = tuple(fakes.running(f"r{rate}", name=f"Quick start · tiny network lr={rate}") for rate in ("0.1", "0.01"))
+    rows = [run_row(one, width, among=Namesakes(sweep)).text for one in sweep]
+    assert "lr=0.1 " in rows[0]
+    assert "lr=0.01 " in rows[1]
+    assert len({len(row) for row in rows}) == 1
+
+
+@pytest.mark.parametrize("width", [44, 80])
+def test_wide_characters_keep_to_the_column(width: int) -> None:
+    alike = tuple(fakes.running(f"r{end}", name="日本語の長い名前" * 4 + end) for end in ("甲", "乙"))
+    assert {run_row(one, width, among=Namesakes(alike)).width for one in alike} == {heading(width).width}
+
+
+def test_a_queued_run_tells_its_place_in_its_header() -> None:
+    waiting = fakes.bare(state=State.QUEUED, queue=QueuePlace("default", 2))
+    assert header(waiting, 80, fakes.NOW)[0].text.rstrip().endswith("2nd in default  ◌ queued")
 
 
 def test_speed_and_time_left_are_blank_once_there_is_none() -> None:

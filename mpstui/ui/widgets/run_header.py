@@ -22,7 +22,8 @@ def _warned(snapshot: RunSnapshot, width: int, warning: str) -> Row:
 def _title(snapshot: RunSnapshot, width: int) -> Row:
     look = face(snapshot)
     state = f"{look.glyph} {look.word}"
-    note = clean(snapshot.health_note, 40) or _ending(snapshot)
+    place = snapshot.queue.sentence() if snapshot.queue else ""
+    note = clean(snapshot.health_note or place, 40) or _ending(snapshot)
     right = [Span(f"{state} ", f"{look.tone} strong")]
     room = width - len(state) - 8
     if note and len(note) < room // 2:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ...core.present import format as shown
 from ...core.present.states import WIDEST_WORD, face, needs_attention
 from ...core.runs.snapshot import RunSnapshot
 from ..charting.sparkline import sparkline
-from ..rows import Row, Span, bar, clean, fit, row
+from ..rows import Row, Span, bar, clean, fit, row, width_of
 
 _ROOMY = 100
 """From this width on the columns stand two blanks apart."""
@@ -53,6 +54,17 @@ def _name_and_start(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
     if snapshot.started is None or not told:
         return _name(snapshot, width)
     return (_named(snapshot, width - len(told) - 1), Span(f" {told}", "dim"))
+
+
+def _name_and_end(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    """Several names begin so: both ends of it, as those of a sweep differ in their last words."""
+    name = clean(snapshot.name)
+    room = width * 2 // 3
+    end = name[-room:].partition(" ")[2] or name[-(width // 2) :]
+    while width_of(end) > room:
+        end = end[1:]
+    head = _named(snapshot, width - width_of(end))
+    return (head, Span(end, head.role))
 
 
 _LEAST_NAME = 5
@@ -175,8 +187,27 @@ def heading(width: int) -> Row:
     return row(*parts)
 
 
-def run_row(snapshot: RunSnapshot, width: int, *, selected: bool = False, namesake: bool = False) -> Row:
-    """One run; ``namesake``: others have the same name, so it is told apart by when it was started."""
+class Namesakes:
+    """Which runs of a list could be taken for each other."""
+
+    def __init__(self, snapshots: Iterable[RunSnapshot]) -> None:
+        self._snapshots = tuple(snapshots)
+        self._same = Counter(item.name for item in self._snapshots)
+        self._cut: tuple[int, Counter[str]] = (0, Counter())
+
+    def cell(self, snapshot: RunSnapshot, width: int) -> Cell:
+        """How to show the run's name in ``width`` cells: as it is, with both of its ends, or with its start."""
+        if self._same[snapshot.name] > 1:
+            return _name_and_start
+        if width_of(snapshot.name) <= width:
+            return _name
+        if self._cut[0] != width:
+            self._cut = width, Counter(fit(clean(item.name), width) for item in self._snapshots)
+        return _name_and_end if self._cut[1][fit(clean(snapshot.name), width)] > 1 else _name
+
+
+def run_row(snapshot: RunSnapshot, width: int, *, selected: bool = False, among: Namesakes | None = None) -> Row:
+    """One run; ``among`` others, those that could be taken for it are told apart."""
     parts = [Span("▌" if selected else " ", "key")]
     columns = layout(width)
     place = snapshot.queue.sentence() if snapshot.queue else ""
@@ -185,6 +216,6 @@ def run_row(snapshot: RunSnapshot, width: int, *, selected: bool = False, namesa
         room = sum(cells for _, cells in columns[len(kept) :]) + len(gap(width)) * max(0, len(columns) - len(kept) - 1)
         columns = [*kept, (Column("", room, _place), room)] if room else kept
     for column, cells in columns:
-        cell = _name_and_start if namesake and column.cell is _name else column.cell
+        cell = among.cell(snapshot, cells) if among and column.cell is _name else column.cell
         parts += [*cell(snapshot, cells), Span(gap(width))]
     return row(*parts, base="selected" if selected else "")

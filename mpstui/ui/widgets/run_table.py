@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from .lines import LinePanel
 
 if TYPE_CHECKING:
     from ...core.runs.snapshot import RunSnapshot
+    from .run_rows import Namesakes
 
 
 class RunTable(LinePanel):
@@ -36,8 +36,7 @@ class RunTable(LinePanel):
         """No picture has come yet: nothing is known, not even that there is nothing."""
         self.selected: str | None = None
         self._top = 0
-        self._repeated: frozenset[str] = frozenset()
-        """Names that several runs have."""
+        self._namesakes: Namesakes | None = None
 
     @property
     def index(self) -> int | None:
@@ -49,8 +48,7 @@ class RunTable(LinePanel):
         self.unread = False
         before = self.index
         self.snapshots = snapshots
-        counted = Counter(item.name for item in snapshots)
-        self._repeated = frozenset(name for name, count in counted.items() if count > 1)
+        self._namesakes = None
         after = self.index
         if after is None:
             self._select_at(min(before or 0, len(snapshots) - 1))
@@ -83,15 +81,19 @@ class RunTable(LinePanel):
         """The titles, then the runs around the selected one."""
         if not self.snapshots:
             return [] if self.unread else empty_state(width, height)
-        from .run_rows import heading, run_row  # with the first picture: the first paint does not wait for it
+        from .run_rows import (
+            Namesakes,
+            heading,
+            run_row,
+        )  # with the first picture: the first paint does not wait for it
 
         self._scroll_to_selection(height - 1)
         seen = self.snapshots[self._top : self._top + height - 1]
-        rows = (
-            run_row(item, width, selected=item.run == self.selected, namesake=item.name in self._repeated)
-            for item in seen
-        )
-        return [heading(width), *rows]
+        among = self._namesakes = self._namesakes or Namesakes(self.snapshots)
+        return [
+            heading(width),
+            *(run_row(item, width, selected=item.run == self.selected, among=among) for item in seen),
+        ]
 
     def _scroll_to_selection(self, room: int) -> None:
         index = self.index or 0
