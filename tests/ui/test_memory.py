@@ -15,6 +15,7 @@ from mpstui.core.telemetry.logbook import Outlook
 from mpstui.core.telemetry.model import GpuSample, SystemSample
 from mpstui.ui.charting.strips import binned, strip, window_label, window_seconds
 from mpstui.ui.rows import Row
+from mpstui.ui.widgets import memory
 from mpstui.ui.widgets.memory import MemoryFacts, memory_rows
 from mpstui.wire.heartbeat import DeviceReading, MemoryReading
 from mpstui.wire.records import Ack
@@ -219,3 +220,21 @@ def test_the_panel_is_seen_in_a_window_of_any_size(size: tuple[int, int]) -> Non
         await driver.sees("7.9 GiB left")
 
     drive(fakes.world((fakes.running(),)), play, opening=fakes.running().run, size=size)
+
+
+def test_the_past_is_drawn_once_for_many_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+
+    def counting(*arguments: Any) -> list[float | None]:
+        drawn.append(1)
+        return binned(*arguments)
+
+    monkeypatch.setattr(memory, "binned", counting)
+    now = facts()
+    axis = memory.Axis(memory.course_of(now), 80)
+    first = memory_rows(now, 80, 15, axis)
+    once = len(drawn)
+    assert once > 0
+    assert memory_rows(replace(now, snapshot=fakes.running(step=5)), 80, 15, axis) == first
+    assert len(drawn) == once
+    assert not axis.suits(fakes.outlook().course, 80)

@@ -9,6 +9,7 @@ from mpstui.core.telemetry.logbook import Logbook, Outlook
 from mpstui.core.telemetry.model import SystemSample, TreeSample
 from mpstui.core.telemetry.recording import TrainerFacts
 from mpstui.core.telemetry.throughput import (
+    SAMPLE_SECONDS,
     Pace,
     Stretch,
     ThroughputWatch,
@@ -62,21 +63,22 @@ class RunPace:
     def __init__(self) -> None:
         self._watch = ThroughputWatch()
         self._curve: SeriesView | None = None
+        self._read_at = -math.inf
         self._past: Pace | None = None
         self.slow: tuple[Stretch, ...] = ()
         """Steps in which it was slower, from the newest picture's curve."""
 
     def look(self, snapshot: RunSnapshot) -> Pace | None:
         """The pace now; None while it is not training, and before there is enough to compare."""
-        self._read_curve(snapshot.train_loss)
+        if snapshot.train_loss is not self._curve and abs(snapshot.seen - self._read_at) >= SAMPLE_SECONDS:
+            self._read_at = snapshot.seen
+            self._read_curve(snapshot.train_loss)
         training = snapshot.state is State.RUNNING and snapshot.health is Health.TRAINING
         moment = snapshot.beat.time if snapshot.beat else snapshot.seen
         live = self._watch.look(snapshot.attempt, moment, snapshot.steps_per_second if training else None)
         return present_pace(live, self._past) if training else None
 
     def _read_curve(self, curve: SeriesView | None) -> None:
-        if curve is self._curve:
-            return
         self._curve = curve
         told = curve is not None and curve.axis == "step" and curve.complete
         pieces = speeds(curve.x, curve.times) if told and curve is not None else []

@@ -46,9 +46,9 @@ class _Line(NamedTuple):
     grows: bool = False
 
 
-def memory_rows(facts: MemoryFacts, width: int, height: int) -> list[Row]:
-    """What is known, the verdict first; unknown is n/a with its reason."""
-    lines = list(_lines(facts, width))
+def memory_rows(facts: MemoryFacts, width: int, height: int, axis: Axis | None = None) -> list[Row]:
+    """What is known, the verdict first; unknown is n/a with its reason. ``axis`` is that of an earlier picture."""
+    lines = list(_lines(facts, width, axis or Axis(course_of(facts), width)))
     chosen = sorted(range(len(lines)), key=lambda place: lines[place].importance)[: max(0, height)]
     kept = [lines[place] for place in sorted(chosen)]
     growing = sum(line.grows for line in kept)
@@ -56,8 +56,12 @@ def memory_rows(facts: MemoryFacts, width: int, height: int) -> list[Row]:
     return [drawn for line in kept for drawn in line.draw(tall if line.grows else 1)]
 
 
-def _lines(facts: MemoryFacts, width: int) -> Iterator[_Line]:
-    axis = _Axis(facts.outlook.course if facts.outlook else (), width)
+def course_of(facts: MemoryFacts) -> Sequence[MemoryPoint]:
+    """The past of the run's memory."""
+    return facts.outlook.course if facts.outlook else ()
+
+
+def _lines(facts: MemoryFacts, width: int, axis: Axis) -> Iterator[_Line]:
     yield _Line(0, lambda lines: [_text(verdict(facts), width)])
     for text in _warnings(facts):
         yield _said(2, (Span(f"! {text}", "warn"),), width)
@@ -88,8 +92,8 @@ def _machine_lines(facts: MemoryFacts, width: int) -> Iterator[_Line]:
         yield _fact(9, "machine", "", (Span(around, "dim"),), width)
 
 
-class _Axis:
-    """The one time axis of all curves."""
+class Axis:
+    """The one time axis of all curves. It remembers what it has drawn: the past changes less often than the present."""
 
     def __init__(self, course: Sequence[MemoryPoint], width: int) -> None:
         self.course, self.width = course, width
@@ -97,6 +101,11 @@ class _Axis:
         self.cells = width - _START - self.note
         self.span = window_seconds(course[-1].time - course[0].time) if course else 0
         self.known = len(course) > 1 and self.cells >= _FEWEST_CELLS
+        self._drawn: dict[tuple[object, ...], list[tuple[Span, ...]]] = {}
+
+    def suits(self, course: Sequence[MemoryPoint], width: int) -> bool:
+        """Whether it can serve for another picture."""
+        return course is self.course and width == self.width
 
     def tells(self, amount: Amount) -> bool:
         """Whether there is a curve to draw."""
@@ -105,6 +114,12 @@ class _Axis:
 
     def curve(self, amount: Amount, lines: int) -> list[tuple[Span, ...]]:
         """The past of an amount."""
+        key = amount.label, amount.top, amount.share is None, lines
+        if key not in self._drawn:
+            self._drawn[key] = self._draw(amount, lines)
+        return self._drawn[key]
+
+    def _draw(self, amount: Amount, lines: int) -> list[tuple[Span, ...]]:
         past = amount.past or (lambda point: None)
         points = [(point.time, past(point)) for point in self.course]
         top = amount.top or max((value for _, value in points if value is not None), default=0.0) or 1.0
@@ -119,11 +134,11 @@ class _Axis:
         return row(" " * _START, (words, "faint"))
 
 
-def _drawing(amount: Amount, axis: _Axis) -> Callable[[int], list[Row]]:
+def _drawing(amount: Amount, axis: Axis) -> Callable[[int], list[Row]]:
     return lambda lines: _amount_rows(amount, axis, lines)
 
 
-def _amount_rows(amount: Amount, axis: _Axis, lines: int) -> list[Row]:
+def _amount_rows(amount: Amount, axis: Axis, lines: int) -> list[Row]:
     start = _start(amount.label, amount.value)
     if not axis.tells(amount):
         words = amount.note.strip() if amount.known and amount.note else amount.reason
@@ -156,6 +171,7 @@ class MemoryPanel(LinePanel):
     """The lines as a panel."""
 
     facts: MemoryFacts | None = None
+    _axis: Axis | None = None
 
     def show(self, facts: MemoryFacts) -> None:
         """A new picture."""
@@ -172,4 +188,9 @@ class MemoryPanel(LinePanel):
 
     def rows(self, width: int, height: int) -> list[Row]:
         """See :func:`memory_rows`."""
-        return memory_rows(self.facts, width, height) if self.facts else []
+        if self.facts is None:
+            return []
+        course = course_of(self.facts)
+        if self._axis is None or not self._axis.suits(course, width):
+            self._axis = Axis(course, width)
+        return memory_rows(self.facts, width, height, self._axis)
