@@ -94,11 +94,15 @@ def _prepare_torch(wish: Request) -> None:
 
 
 def _optimizer(asked: Options, task: Task, model: nn.Module, device: Device, step_size: int) -> Optimizer:
-    tuned = task.DEFAULTS.tuned.get(asked.optimizer, Tuned())
+    defaults = task.DEFAULTS
+    tuned = defaults.tuned.get(asked.optimizer, Tuned())
+    # A task's rate is one for its own optimizer: Muon at the rate of AdamW would hardly move.
+    own = defaults.lr if asked.optimizer == defaults.optimizer else None
+    usual = optimizers.default_lr(asked.optimizer, step_size, tuned.lr) if own is None else own
     return optimizers.build(
         asked.optimizer,
         task.parameter_groups(model),
-        lr=optimizers.default_lr(asked.optimizer, step_size, tuned.lr) if asked.lr is None else asked.lr,
+        lr=usual if asked.lr is None else asked.lr,
         weight_decay=tuned.weight_decay if asked.weight_decay is None else asked.weight_decay,
         fused=device.fuses(asked.optimizer),
     )

@@ -97,9 +97,8 @@ def _usual(defaults: Defaults, place: int) -> str:
 
 def _add_optimizer(group: argparse._ArgumentGroup, defaults: Defaults) -> None:
     group.add_argument("--optimizer", choices=OPTIMIZERS, default=defaults.optimizer)
-    group.add_argument(
-        "--lr", type=positive_number, default=defaults.lr, help="peak learning rate (default: the optimizer's)"
-    )
+    own = f"{defaults.lr:g} with {defaults.optimizer}, else " if defaults.lr else ""
+    group.add_argument("--lr", type=positive_number, help=f"peak learning rate (default: {own}the optimizer's)")
     group.add_argument("--weight-decay", type=number, metavar="X", help="default: the optimizer's")
     group.add_argument("--warmup-epochs", type=number, default=defaults.warmup_epochs, metavar="X")
     group.add_argument("--schedule", choices=("cosine", "constant"), default="cosine")

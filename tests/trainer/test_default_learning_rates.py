@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.trainer.building import job
+from tests.trainer.running import train
 from trainer import optimizers
 from trainer.tasks.cifar import Cifar
 
@@ -28,3 +29,14 @@ def test_a_task_may_know_better_values_for_an_optimizer_and_the_command_line_bea
     assert job(*words, folder=tmp_path).optimizer.param_groups[0]["weight_decay"] == tuned
     given = job(*words, "--weight-decay", "0.5", folder=tmp_path)
     assert given.optimizer.param_groups[0]["weight_decay"] == 0.5
+
+
+def test_a_tasks_rate_is_for_its_own_optimizer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = ("--width", "8", "--layers", "1", "--states", "2", "--limit", "128", "--epochs", "1", "--batch-size", "64")
+    for words, rate in (
+        (("--optimizer", "adamw"), "lr 0.001"),
+        (("--optimizer", "muon"), "lr 0.02"),
+        (("--lr", "0.5"), "lr 0.5"),
+    ):
+        train("genomics", *small, *words, "--accumulate", "2", run_dir=tmp_path / words[1])
+        assert f"{rate} ·" in capsys.readouterr().out

@@ -20,6 +20,7 @@ PLACE = slice(0, 2)
 PADDING = -1
 """The channel that says padding (1) or corner (-1)."""
 _EMBEDDING_SPREAD = 0.02
+_SAMPLED_POWER = 1.5
 _OFFSET = 0.008
 _LEAST_SIGNAL = 1e-4
 
@@ -29,6 +30,15 @@ def signal(step: torch.Tensor) -> torch.Tensor:
     angle = (step.float() / STEPS + _OFFSET) / (1 + _OFFSET) * (math.pi / 2)
     start = math.cos(_OFFSET / (1 + _OFFSET) * math.pi / 2) ** 2
     return (angle.cos().square() / start).clamp(_LEAST_SIGNAL, 1 - 1e-6)
+
+
+def drawn_steps(count: int, generator: torch.Generator) -> torch.Tensor:
+    """Steps (count,) to train on, 1 to STEPS, the square of an even draw.
+
+    Whether corners are in line is decided while places are off by 2 to 20 pixels, in the first tenth of the steps: even
+    draws would visit it a tenth of the time, these do a third of it.
+    """
+    return (torch.rand(count, generator=generator).square() * STEPS).ceil().clamp_min(1).long()
 
 
 def noised(clean: torch.Tensor, noise: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
@@ -99,11 +109,11 @@ def sampled(
     """Draw plans: from Gaussian noise of shape (batch, corners, channels) to clean ones, yielding None at each step.
 
     Args:
-        steps: how many of the 1,000 are taken, evenly spread.
+        steps: how many of the 1,000 are taken, closer together where there is less noise.
         noise: makes further noise of the same shape, once a step (ancestral sampling).
     """
     noisy = start
-    moments = torch.linspace(STEPS, 0, steps + 1, device=start.device).round()
+    moments = (torch.linspace(1, 0, steps + 1, device=start.device).pow(_SAMPLED_POWER) * STEPS).round()
     for now, then in itertools.pairwise(moments):
         step = now.expand(len(start))
         clean = cleaned(noisy, model(noisy, step), step)

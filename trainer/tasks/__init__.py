@@ -54,7 +54,8 @@ class Defaults:
     """Batch size and accumulation of those types of device for which others than these two are known to be better."""
     optimizer: str = "adamw"
     lr: float | None = None
-    """None: the one in ``tuned``, else the optimizer's own."""
+    """Peak learning rate of ``optimizer``, whatever the size of a step; None, and with another optimizer: the one in
+    ``tuned``, else the optimizer's own."""
     tuned: Mapping[str, Tuned] = field(default_factory=dict)
     """By optimizer: its name alone on the command line is then a sensible choice for this task."""
     warmup_epochs: float = 1.0

@@ -103,7 +103,7 @@ class CornerStage:
         self, corners: torch.Tensor, real: torch.Tensor, walls: torch.Tensor, generator: torch.Generator
     ) -> Batch:
         """Clean plans in reading order, noise, and a step of each plan's own."""
-        steps = torch.randint(1, diffusion.STEPS + 1, (len(corners),), generator=generator)
+        steps = diffusion.drawn_steps(len(corners), generator)
         order = in_reading_order(corners[..., :2], real)
         if len(real) and int(real.sum(dim=1).max()) > self._slots:
             raise UsageError(f"a plan has more than {self._slots} corners; say --slots {CORNERS} and train anew")
