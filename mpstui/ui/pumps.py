@@ -39,9 +39,12 @@ if TYPE_CHECKING:
 Post = Callable[["Message"], object]
 
 _TICK_SECONDS = 0.025
-_READ_SECONDS = 0.1
+_READ_SECONDS = _POLL_SECONDS = 0.1
 _READING_SHARE = 0.05
-"""Pictures may take this share of one core at most; many runs are then read less often."""
+_HINTED_SHARE = 0.2
+"""Pictures may take this share of one core at most, more after a hint; many runs are then read less often."""
+_LONGEST_READ_SECONDS = 1.0
+"""Whatever that costs: the end of a training is on the screen within two seconds, right after the first reading too."""
 _SLICE_SECONDS, _BREATH_SECONDS = 0.008, 0.001
 """The history of the run in focus is read in slices as short as this; keys and frames come between them."""
 _TOLERATED_BYTES = 64 << 20
@@ -133,7 +136,8 @@ class RunPump(_Pump):
         self._pending: tuple[RunSnapshot, ...] | None = None
         self._drawn = threading.Event()
         self._drawn.set()
-        self._next_read = self._next_draw = 0.0
+        self._next_read = self._next_hinted = self._next_draw = 0.0
+        self._hinted: frozenset[str] = frozenset()
         self._owed_bytes = 0
         self._catching_up = False
 
@@ -142,6 +146,10 @@ class RunPump(_Pump):
         if focus.run != self._focus.run:
             self._next_read = self._next_draw = 0.0
         self._focus = focus
+
+    def hint(self, runs: frozenset[str]) -> None:
+        """Something happened to these runs: look soon. May come from any thread; one that is lost costs a poll."""
+        self._hinted |= runs
 
     def drawn(self) -> None:
         """The last picture is on the screen."""
@@ -156,7 +164,7 @@ class RunPump(_Pump):
         focus = self._focus
         if self._log.grew(focus.output, now) and focus.run is not None:
             self._post(LogGrew(focus.run))
-        if now >= self._next_read:
+        if now >= (self._next_hinted if self._hinted else self._next_read):
             self._read(focus)
         if self._pending is not None and now >= self._next_draw and self._drawn.is_set():
             self._drawn.clear()
@@ -176,14 +184,30 @@ class RunPump(_Pump):
         return self._catching_up
 
     def _read(self, focus: Focus) -> None:
-        began = time.monotonic()
+        began, worked = time.monotonic(), time.thread_time()
         fresh = self._monitor.refresh(focus.run)
         self._owed_bytes = self._monitor.read_on(focus.run, 0.0) if focus.run is not None else 0
-        took = time.monotonic() - began
-        self._next_read = began + max(_READ_SECONDS, took / _READING_SHARE)
+        took = time.thread_time() - worked  # on a busy machine the clock says how long others took
+        self._next_read = began + min(max(_READ_SECONDS, took / _READING_SHARE), _LONGEST_READ_SECONDS)
         if self._last is None or differ(self._last, fresh):
             self._pending = fresh
         self._last = fresh
+
+
+class HintPump(_Pump):
+    """Watches the folder of runs for what is created or renamed; polling finds the same, a little later."""
+
+    name = "watcher"
+
+    def __init__(self, root: Path, hint: Callable[[frozenset[str]], None], post: Post) -> None:
+        super().__init__(post)
+        self._root, self._hint = root, hint
+
+    def _work(self) -> float:
+        from ..core.follow.watcher import RunsWatcher
+
+        RunsWatcher(self._root, self._hint).run(self._stopped)
+        return _RETRY_SECONDS
 
 
 class SystemPump(_Pump):

@@ -51,6 +51,7 @@ def disk_runs_full(stage: Stage) -> None:
     free.write_text(str(1 << 20))
     wait_for(lambda: stage.run.status.held_for == "disk" and _state(trainer) == "T", "the trainer to be held")
     stage.expect(State.RUNNING)
+    wait_for(lambda: stage.run.events("phase"), "the word on it")
     stage.run.kill_supervisor()
     stage.start("--free", str(free))
     stage.run.wait_phase("running")

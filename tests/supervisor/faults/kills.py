@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from mpstui.core.runs.snapshot import State
 from mpstui.wire.records import StopRule
 
@@ -76,9 +78,11 @@ def running_supervisor(stage: Stage) -> None:
 def running_trainer(stage: Stage) -> None:
     """A running trainer dies: its signal is on record, and nobody of ours is blamed."""
     stage.start_running()
+    begun = time.monotonic()
     stage.kill("trainer")
-    stage.expect_exit(signal=9, requested_by=None, action=None)
     stage.expect(State.KILLED)
+    stage.expect_that(time.monotonic() - begun < SEEN_SECONDS, f"told after {time.monotonic() - begun:.1f} s")
+    stage.expect_exit(signal=9, requested_by=None, action=None)
 
 
 def running_both(stage: Stage) -> None:
@@ -220,6 +224,8 @@ def _adopt_and_finish(stage: Stage) -> None:
     stage.expect_that(stage.lines("starts") == 1, f"started {stage.lines('starts')} times")
 
 
+SEEN_SECONDS = 1.5
+"""A trainer's death is on the screen within two seconds, which looks four times a second itself."""
 QUICK = StopRule(grace_seconds=1.0, saving_cap_seconds=20.0)
 SCENES: Scenes = {
     before_spawn: {"trainer": trainers.WAITS},
