@@ -79,13 +79,14 @@ def _run(plans: Sequence[LaunchPlan], session: Session, terms: Terms, line: Live
         watch=lambda doing: line.show(doing, doing.partition(":")[0]),
     )
     try:
-        found.extend(contest.run(made) for made in plans)
-    except KeyboardInterrupt:
-        return found, True
+        for made in plans:
+            found.append(contest.run(made))
+            if contest.interrupted:
+                break
     finally:
         line.clear()
         sampler.close()
-    return found, False
+    return found, contest.interrupted
 
 
 Cell = Callable[[Entrant], str]

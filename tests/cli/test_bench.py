@@ -184,6 +184,22 @@ def test_two_programs_never_written_for_mpstui_side_by_side(bench: Bench, tmp_pa
     ElementTree.parse(found["report"]["svg"])
 
 
+def test_an_interrupted_race_stops_its_run_and_tells_what_was_seen(environ: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "racer.py").write_text(RACER)
+    (tmp_path / "long.toml").write_text('name = "long"\ncommand = ["{python}", "racer.py", "0.005"]\n')
+    out, home = tmp_path / "report", Path(environ["MPSTUI_HOME"])
+    words = ["bench", "--profiles", "./long.toml", "./long.toml", "--seconds", "1000", "--out", str(out)]
+    child = subprocess.Popen([sys.executable, "-m", "mpstui", *words], env=environ, cwd=tmp_path)
+    assert wait_until(lambda: any("step 100/" in log.read_text() for log in home.glob("runs/*/attempts/1/output.log")))
+    child.send_signal(signal.SIGINT)
+    assert child.wait(40) == 130
+    document = json.loads((out / "report.json").read_text())
+    assert document["complete"] is False
+    assert [one["state"] for one in document["profiles"]] == ["stopped"]
+    assert document["profiles"][0]["note"] == "interrupted"
+    assert document["profiles"][0]["step"] >= 100
+
+
 def test_a_program_that_fails_is_told_and_the_other_one_measured(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "racer.py").write_text(RACER)
     (tmp_path / "bad.toml").write_text('name = "bad"\ncommand = ["{python}", "-c", "raise SystemExit(3)"]\n')

@@ -76,6 +76,7 @@ class Race:
         watch: Watch = lambda doing: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.interrupted = False
         self._home = home
         self._environ = environ
         self._terms = terms
@@ -86,7 +87,7 @@ class Race:
         self._actions = Actions(home, environ)
 
     def run(self, plan: LaunchPlan) -> Entrant:
-        """Launch, look until enough was seen, stop it.
+        """Launch, look until enough was seen, stop it. An interrupt stops it too, and is told by ``interrupted``.
 
         Raises:
             OperationError: it could not be launched, or does not end.
@@ -95,9 +96,12 @@ class Race:
         record = _Record()
         try:
             why = self._follow(run, plan.name, record)
-        finally:
-            snapshot = self._end(run)
-        return _entrant(plan, snapshot, record, why)
+        except KeyboardInterrupt:
+            self.interrupted, why = True, "interrupted"
+        except BaseException:
+            self._end(run)
+            raise
+        return _entrant(plan, self._end(run), record, why)
 
     def _follow(self, run: str, name: str, record: _Record) -> str:
         """Look at it until it has shown enough; a sentence when it did not."""
