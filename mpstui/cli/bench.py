@@ -96,6 +96,8 @@ def _require_sense(args: argparse.Namespace) -> None:
         raise UsageError("--profiles takes two profiles and no TASK", "such as `mpstui bench --profiles A B`")
     if args.task is None and not args.profiles:
         raise UsageError("bench needs a TASK", "such as `mpstui bench cifar`")
+    if args.steps and not (args.profiles or args.compare_devices):
+        raise UsageError("--steps goes with --compare-devices or --profiles", "the ladder times --seconds of steps")
     for name in ("budget", "seconds", "repeat", "steps", "tolerance"):
         value = getattr(args, name)
         if value is not None and not 0 < value < float("inf"):

@@ -152,6 +152,7 @@ def test_a_device_that_computes_wrong_is_found_and_the_layer_named(bench: Bench)
         ([], "needs a TASK"),
         (["cifr"], "there is no task"),
         (["cifar", "--seconds", "0"], "--seconds 0 is not above 0"),
+        (["cifar", "--steps", "9"], "--steps goes with"),
         (["cifar", "--device", "msp"], "there is no device 'msp'"),
         (["cifar", "--compare-devices"], "nothing to compare the CPU with"),
         (["cifar", "--profiles", "a", "b"], "no TASK"),
