@@ -28,7 +28,7 @@ RULES = (
             r"(?:Dynamo|torch\.compile) is not supported on",
             r"CppCompileError",
         ),
-        weak_patterns=(r"/torch/_inductor/codegen/\w+\.py", r"TORCHDYNAMO_VERBOSE=1"),
+        weak_patterns=(r"/torch/_inductor/codegen/\w+\.py", r"and TORCHDYNAMO_VERBOSE=1 for more"),
         confidence=0.91,
         outranks=("metal_shader_compile", "mps_op_limit", "dtype_mismatch"),
     ),

@@ -136,7 +136,6 @@ RULES = (
             r"safely call it or ignore it in the fork\(\) child",
             r"The process has forked and you cannot use this CoreFoundation",
             r"YOU_MUST_EXEC__",
-            r"OBJC_DISABLE_INITIALIZE_FORK_SAFETY",
             r"crashed on child side of fork",
         ),
         confidence=0.95,

@@ -82,8 +82,8 @@ RULES = (
         restart_on_cpu_helps=False,
         sources=("Om-Alve/smolGPT#12", "pytorch/pytorch#136217"),
         patterns=(
-            r"Segmentation fault",
-            r"\bsegfault",
+            r"Segmentation fault\b",
+            r"\bsegfault\b",
             r"\bSIGSEGV\b",
             r"EXC_BAD_ACCESS",
             r"KERN_INVALID_ADDRESS",

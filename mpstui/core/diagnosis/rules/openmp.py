@@ -45,7 +45,9 @@ RULES = (
         restart_on_cpu_helps=False,
         sources=("pytorch/pytorch#136217", "pytorch/pytorch#149201"),
         patterns=(
-            r"\b_{0,2}kmp_[a-z]\w+",
+            # Functions of the runtime in a stack; the variables KMP_... are no sign of anything.
+            r"__kmp_[a-z]\w+",
+            r"\bkmp_flag_\w+",
             r"\blibi?omp5?\.(?:dylib|so).{0,80}(?:kmp|barrier|\+ ?\d+|0x)",
             r"OMP: (?:System )?Error #(?!15\b)\d+",
             r"OMP: Error #(?!15\b)\d+",
