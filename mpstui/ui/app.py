@@ -16,7 +16,7 @@ from .alarms import Announcer
 from .bindings import Scope
 from .board import Board
 from .news import Severity, news
-from .pumps import Courier, RunPump, SystemPump, TerminalWatch
+from .pumps import Courier, HintPump, RunPump, SystemPump, TerminalWatch
 from .screens.acting import ActingScreen
 from .screens.keys import bindings
 from .screens.runs import RunsScreen
@@ -59,6 +59,9 @@ class MpstuiApp(App[None]):
         self.toasts = Toasts(self)
         self._runs = RunPump(services, self.post_message)
         self._system = SystemPump(services, self.post_message)
+        folder = services.runs_folder
+        watcher = [] if folder is None else [HintPump(folder, self._runs.hint, self.post_message)]
+        self._pumps = (self._runs, self._system, self.courier, *watcher)
         self._terminal = terminal
         self._announcer = Announcer(services.announce, lambda text: self._driver and self._driver.write(text), self.say)
         self._opening = opening
@@ -83,12 +86,12 @@ class MpstuiApp(App[None]):
 
     def _start_pumps(self) -> None:
         """After the first paint: importing what reads would take the interpreter from what writes to the terminal."""
-        for pump in (self._runs, self._system, self.courier):
+        for pump in self._pumps:
             pump.start()
 
     def on_unmount(self) -> None:
         """Stop reading; the runs do not notice."""
-        for pump in (self._runs, self._system, self.courier):
+        for pump in self._pumps:
             pump.stop()
 
     # -- what the pumps bring

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,6 +22,10 @@ class MonitorPort(Protocol):
 
     def refresh(self, focus: str | None = None) -> tuple[RunSnapshot, ...]:
         """All runs, newest first; the one in focus in full."""
+        ...
+
+    def hint(self, runs: Iterable[str]) -> None:
+        """Something happened to these runs: look at them with the next refresh."""
         ...
 
     def read_on(self, focus: str, seconds: float) -> int:

@@ -185,10 +185,13 @@ class RunPump(_Pump):
 
     def _read(self, focus: Focus) -> None:
         began, worked = time.monotonic(), time.thread_time()
+        hinted, self._hinted = self._hinted, frozenset()
+        self._monitor.hint(hinted)
         fresh = self._monitor.refresh(focus.run)
         self._owed_bytes = self._monitor.read_on(focus.run, 0.0) if focus.run is not None else 0
         took = time.thread_time() - worked  # on a busy machine the clock says how long others took
-        self._next_read = began + min(max(_READ_SECONDS, took / _READING_SHARE), _LONGEST_READ_SECONDS)
+        self._next_read = began + max(_POLL_SECONDS, min(took / _READING_SHARE, _LONGEST_READ_SECONDS))
+        self._next_hinted = began + max(_READ_SECONDS, took / _HINTED_SHARE)
         if self._last is None or differ(self._last, fresh):
             self._pending = fresh
         self._last = fresh

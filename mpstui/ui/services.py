@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,8 @@ class Services:
     diagnose: Callable[[RunSnapshot], Sequence[Finding]]
     launcher: Callable[[], LauncherPort]
     clock: Callable[[], float]
+    runs_folder: Path | None = None
+    """Watched for what is created or renamed; None: polling alone."""
     remote: bool = False
     """Over SSH: draw once a second."""
     announce: Callable[[Sequence[Alarm]], str] = lambda found: ""
@@ -78,6 +80,7 @@ def core_services(
         diagnose=_diagnose,
         launcher=launcher,
         clock=clock,
+        runs_folder=home.runs,
         remote=bool(environ.get("SSH_CONNECTION")),
         announce=lambda found: _announce(home, environ, found),
         prices=lambda: _prices(home),
@@ -109,6 +112,11 @@ class LazyMonitor:
             self._revive_at = self._clock() + REVIVE_SECONDS
         self._revive()
         return self._made.refresh(focus)
+
+    def hint(self, runs: Iterable[str]) -> None:
+        """See :class:`mpstui.core.runs.monitor.Monitor`."""
+        if self._made is not None:
+            self._made.hint(runs)
 
     def read_on(self, focus: str, seconds: float) -> int:
         """See :class:`mpstui.core.runs.monitor.Monitor`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -250,6 +250,10 @@ class FakeMonitor:
     focus: str | None = None
     failure: Exception | None = None
     owed_bytes: int = 0
+    hinted: set[str] = field(default_factory=set)
+
+    def hint(self, runs: Iterable[str]) -> None:
+        self.hinted |= set(runs)
 
     def read_on(self, focus: str, seconds: float) -> int:
         self.owed_bytes = max(0, self.owed_bytes - 1) if seconds else self.owed_bytes
