@@ -100,6 +100,7 @@ def race_lines(found: Sequence[Entrant], width: int) -> Iterator[str]:
         yield f"{label:<{_LABEL}}" + "".join(f"{_fit(cell(one), column)}" for one in found).rstrip()
     yield from _together(found, width)
     for one in found:
+        yield f"run: {one.run}"
         if one.note:
             yield from paragraph(f"{one.profile}: {one.note}", width)
         if one.fallback_operators:
@@ -142,7 +143,6 @@ _ROWS: dict[str, Cell] = {
     "device memory": lambda one: bytes_text(one.device_bytes),
     "MPS fallbacks": lambda one: _known(one.fallbacks),
     "state": lambda one: one.state,
-    "run": lambda one: one.run,
 }
 
 
