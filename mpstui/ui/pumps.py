@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Post = Callable[["Message"], object]
 
 _TICK_SECONDS = 0.025
-_READ_SECONDS = _POLL_SECONDS = 0.1
+_READ_SECONDS, _POLL_SECONDS = 0.1, 0.2
 _READING_SHARE = 0.05
 _HINTED_SHARE = 0.2
 """Pictures may take this share of one core at most, more after a hint; many runs are then read less often."""
@@ -122,7 +122,7 @@ class Wanted(NamedTuple):
 
 
 class RunPump(_Pump):
-    """Reads the runs ten times a second and posts a picture when it differs, at most at the drawing rate."""
+    """Reads the runs five times a second and posts a picture when it differs, at most at the drawing rate."""
 
     name = "runs"
 
