@@ -9,7 +9,7 @@ from .messages import DiagnosisReady, RequestAnswered
 from .rows import clean
 
 if TYPE_CHECKING:
-    from ..core.diagnosis.model import Finding
+    from ..core.diagnosis.model import EvidenceLine, Finding
     from ..core.runs.snapshot import RunSnapshot
     from ..wire.records import Ack
 
@@ -24,6 +24,7 @@ class Board:
         """The newest answer to "clear cache", by run."""
         self._explain = explain
         self._findings: dict[tuple[str, int], Sequence[Finding] | None] = {}
+        self._exceptions: dict[tuple[str, int], EvidenceLine | None] = {}
 
     def findings(self, snapshot: RunSnapshot) -> Sequence[Finding] | None:
         """Why its newest attempt ended; None while that is being found out, which the first call begins."""
@@ -36,6 +37,11 @@ class Board:
     def note_diagnosis(self, message: DiagnosisReady) -> None:
         """Keep what was found out."""
         self._findings[message.run, message.attempt] = message.findings
+        self._exceptions[message.run, message.attempt] = message.exception
+
+    def last_exception(self, snapshot: RunSnapshot) -> EvidenceLine | None:
+        """The last exception of an attempt whose end nothing explains."""
+        return self._exceptions.get((snapshot.run, snapshot.attempt))
 
     def note_answer(self, message: RequestAnswered) -> None:
         """Keep what a cleared cache gave back."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from ..core.diagnosis.model import Finding
+    from ..core.diagnosis.model import EvidenceLine, Finding
     from ..core.runs.snapshot import RunSnapshot
     from ..core.settings import EnergySettings
     from ..core.telemetry.logbook import Outlook
@@ -71,6 +71,8 @@ class DiagnosisReady(Message):
     run: str
     attempt: int
     findings: Sequence[Finding]
+    exception: EvidenceLine | None = None
+    """The last one of the log, where nothing is known."""
 
 
 @dataclass

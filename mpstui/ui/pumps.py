@@ -316,7 +316,7 @@ class Courier(_Pump):
     def __init__(self, services: Services, post: Post, patience_seconds: float = _ANSWER_PATIENCE_SECONDS) -> None:
         super().__init__(post)
         self._actions = services.actions
-        self._diagnose = services.diagnose
+        self._services = services
         self._patience_seconds = patience_seconds
         self._jobs: queue.SimpleQueue[tuple[str, Callable[[], object]]] = queue.SimpleQueue()
         self._awaited: list[_Awaited] = []
@@ -336,7 +336,9 @@ class Courier(_Pump):
         """Find out why an attempt ended."""
 
         def job() -> None:
-            self._post(DiagnosisReady(snapshot.run, snapshot.attempt, tuple(self._diagnose(snapshot))))
+            findings = tuple(self._services.diagnose(snapshot))
+            exception = None if findings else self._services.last_exception(snapshot)
+            self._post(DiagnosisReady(snapshot.run, snapshot.attempt, findings, exception))
 
         self._jobs.put(("diagnosis", job))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..core.diagnosis.model import Finding
+    from ..core.diagnosis.model import EvidenceLine, Finding
     from ..core.home import Home
     from ..core.launching.actions import Actions
     from ..core.launching.revival import Reviver
@@ -42,6 +42,8 @@ class Services:
     clock: Callable[[], float]
     runs_folder: Path | None = None
     """Watched for what is created or renamed; None: polling alone."""
+    last_exception: Callable[[RunSnapshot], EvidenceLine | None] = lambda snapshot: None
+    """The last exception of its log, asked for where diagnosis finds nothing."""
     remote: bool = False
     """Over SSH: draw once a second."""
     announce: Callable[[Sequence[Alarm]], str] = lambda found: ""
@@ -78,6 +80,7 @@ def core_services(
         logbook=_logbook,
         open_log=_open_log,
         diagnose=_diagnose,
+        last_exception=_last_exception,
         launcher=launcher,
         clock=clock,
         runs_folder=home.runs,
@@ -243,3 +246,10 @@ def _diagnose(snapshot: RunSnapshot) -> Sequence[Finding]:
     from ..core.diagnosis.recurrence import diagnose_run
 
     return diagnose_run(snapshot.dir)
+
+
+def _last_exception(snapshot: RunSnapshot) -> EvidenceLine | None:
+    from ..core.diagnosis import last_exception
+    from ..core.diagnosis.for_run import evidence_from_run_dir
+
+    return last_exception(evidence_from_run_dir(snapshot.dir).lines)

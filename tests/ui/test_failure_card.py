@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from mpstui.core.diagnosis import Kind
-from mpstui.core.runs.snapshot import State
+from mpstui.core.diagnosis import EvidenceLine, Kind
+from mpstui.core.runs.snapshot import RunSnapshot, State
 from mpstui.ui.widgets.failure_card import Failure, card
 
 from . import fakes
+from .driving import Driver, drive
 
 
 def test_restart_on_cpu_is_offered_only_where_it_can_work() -> None:
@@ -24,3 +25,31 @@ def test_the_remedy_of_a_mere_symptom_is_not_offered(kind: Kind, offered: bool) 
     failed = next(item for item in fakes.several() if item.state is State.FAILED)
     keys = card(Failure(failed, (replace(fakes.FINDING, kind=kind),)), 80, 8)[-1]
     assert ("apply the remedy" in "".join(span.text for span in keys.spans)) is offered
+
+
+def test_an_unknown_end_shows_the_last_exception_on_the_card() -> None:
+    failed = next(item for item in fakes.several() if item.state is State.FAILED)
+    exception = EvidenceLine(4711, "KeyError: 'learning_rate'")
+    rows = card(Failure(failed, (), True, exception), 80, 9)
+    shown = "\n".join("".join(span.text for span in row.spans) for row in rows)
+    assert "no known cause; the last exception of the log:" in shown
+    assert "line 4711 KeyError: 'learning_rate'" in shown
+
+
+def test_the_screen_asks_for_it_only_where_nothing_was_found() -> None:
+    asked: list[str] = []
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("KeyError: 'learning_rate'")
+
+    def last_exception(snapshot: RunSnapshot) -> EvidenceLine:
+        asked.append(snapshot.run)
+        return EvidenceLine(3, "KeyError: 'learning_rate'")
+
+    world = fakes.world((fakes.failed(),))
+    world.services = replace(world.services, diagnose=lambda snapshot: (), last_exception=last_exception)
+    drive(world, play)
+    drive(world, play, opening=fakes.failed().run)
+    world.services = replace(world.services, diagnose=lambda snapshot: (fakes.FINDING,))
+    drive(world, lambda driver: driver.sees(fakes.FINDING.title), opening=fakes.failed().run)
+    assert asked == [fakes.failed().run] * 2

@@ -150,7 +150,8 @@ class RunScreen(ActingScreen):
             _give_lines(panel, 0)
             return
         on_cpu = self._available(snapshot, "restart_cpu").ok
-        failure = Failure(snapshot, self.mpstui.board.findings(snapshot), on_cpu)
+        board = self.mpstui.board
+        failure = Failure(snapshot, board.findings(snapshot), on_cpu, board.last_exception(snapshot))
         width, height = self.size
         _give_lines(panel, len(card(failure, width, run_layout(width, height).card)))
         panel.show(failure)

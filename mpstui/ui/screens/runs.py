@@ -23,8 +23,8 @@ from .keys import bindings
 from .sizes import peek_height
 
 if TYPE_CHECKING:
-    from ...core.diagnosis.model import Finding
     from ...core.runs.snapshot import RunSnapshot
+    from ..widgets.failure_card import Failure
 
 _SCOPES = (Scope.RUNS, Scope.ACTIONS, Scope.QUEUE)
 
@@ -77,15 +77,17 @@ class RunsScreen(ActingScreen):
         peek.show(selected)
         if selected is not None and peek.display:
             on_cpu = selected.state.active or self._available(selected, "restart_cpu").ok
-            peek.explain(self._findings(selected), on_cpu=on_cpu)
+            peek.explain(self._failure(selected, on_cpu=on_cpu))
         keys = self.query_one(KeyLine)
         keys.labels = self.key_labels()
         keys.repaint()
 
-    def _findings(self, selected: RunSnapshot) -> Sequence[Finding] | None:
-        from ..widgets.failure_card import wants_card
+    def _failure(self, selected: RunSnapshot, *, on_cpu: bool) -> Failure:
+        from ..widgets.failure_card import Failure, wants_card
 
-        return self.mpstui.board.findings(selected) if wants_card(selected) else None
+        board = self.mpstui.board
+        findings = board.findings(selected) if wants_card(selected) else None
+        return Failure(selected, findings, on_cpu, board.last_exception(selected))
 
     def on_resize(self, event: Resize) -> None:
         """Give the peek its lines, or none."""

@@ -13,7 +13,7 @@ from ..rows import Row, Span, clean, clip, row, wrap
 from .lines import LinePanel
 
 if TYPE_CHECKING:
-    from ...core.diagnosis.model import Finding
+    from ...core.diagnosis.model import EvidenceLine, Finding
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -24,6 +24,8 @@ class Failure:
     findings: Sequence[Finding] | None = None
     on_cpu: bool = True
     """Whether this program can be restarted on the CPU: a key that cannot work is not offered here."""
+    exception: EvidenceLine | None = None
+    """The last one of the log, shown where no cause is known."""
 
 
 def wants_card(snapshot: RunSnapshot) -> bool:
@@ -73,9 +75,12 @@ def _explained(finding: Finding, width: int, room: int) -> list[Row]:
 def _evidence(finding: Finding, width: int) -> list[Row]:
     if not finding.evidence:
         return []
-    line = finding.evidence[0]
+    return _quoted(finding.evidence[0], width, 1)
+
+
+def _quoted(line: EvidenceLine, width: int, most: int) -> list[Row]:
     where = f"line {line.line}" if line.line is not None else "seen"
-    return _block(where, clean(line.text), width, 1, "dim")
+    return _block(where, clean(line.text), width, most, "dim")
 
 
 def _block(label: str, text: str, width: int, most: int, tone: str) -> list[Row]:
@@ -94,7 +99,10 @@ def _unexplained(failure: Failure, width: int) -> list[Row]:
     lines += [row((f" {line}", "dim")) for text in evidence for line in wrap(clean(str(text)), width - 3, 1)]
     if failure.findings is None:
         return [*lines, row((" looking for the cause…", "dim"))]
-    return [*lines, row((" no known cause; the log below has the last words (e: last error)", "dim"))]
+    if failure.exception is None:
+        return [*lines, row((" no known cause; the log has the last words (e: last error)", "dim"))]
+    unknown = row((" no known cause; the last exception of the log:", "dim"))
+    return [*lines, unknown, *_quoted(failure.exception, width, 2)]
 
 
 def _keys(finding: Finding | None, *, log_in_reach: bool, on_cpu: bool) -> Row:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..rows import Row, Span, clean, cut
 from .lines import LinePanel
 
 if TYPE_CHECKING:
-    from ...core.diagnosis.model import Finding
     from ...core.runs.snapshot import RunSnapshot
+    from .failure_card import Failure
 
 
 class Peek(LinePanel):
@@ -19,21 +18,20 @@ class Peek(LinePanel):
     def __init__(self) -> None:
         super().__init__()
         self.snapshot: RunSnapshot | None = None
-        self.findings: Sequence[Finding] | None = None
-        self.on_cpu = True
+        self.failure: Failure | None = None
 
     def show(self, snapshot: RunSnapshot | None) -> None:
         """Another run, or a new picture of it."""
         if snapshot is None or self.snapshot is None or snapshot.run != self.snapshot.run:
-            self.findings = None
+            self.failure = None
         self.snapshot = snapshot
         self.titled = snapshot is not None
         self.TITLE = cut(clean(snapshot.name, 60), 40) if snapshot else ""
         self.repaint()
 
-    def explain(self, findings: Sequence[Finding] | None, *, on_cpu: bool) -> None:
+    def explain(self, failure: Failure) -> None:
         """Why the selected run ended, and whether it could go on on the CPU."""
-        self.findings, self.on_cpu = findings, on_cpu
+        self.failure = failure
         self.repaint()
 
     def status(self) -> tuple[Span, ...]:
@@ -50,4 +48,4 @@ class Peek(LinePanel):
             return []
         from .peek_rows import peek  # with the first picture: the first paint does not wait for charts
 
-        return peek(self.snapshot, width, height, self.findings, on_cpu=self.on_cpu)
+        return peek(self.snapshot, width, height, self.failure)
