@@ -12,6 +12,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+from ..formats.encodings import SNIFF_BYTES, sniff_utf16, utf8_of
 from .budget import Budget
 from .counting import LineCounter
 from .line import LONGEST_FRAME_BYTES, LogLine, make_line
@@ -34,7 +35,10 @@ class LogDocument:
         self._identity: tuple[int, int] | None = None
         self._size = 0
         self._begin = 0
-        self._changed: int | None = None
+        self._seen: tuple[int, int] | None = None
+        """Time and size of the file at the last look."""
+        self._encoding: str | None = None
+        """UTF-16, if it is; anything else is found out line by line."""
         self._counter = LineCounter()
         self._finder: PieceFinder | None = None
 
@@ -117,10 +121,12 @@ class LogDocument:
             return False  # in the middle of being replaced, or not there yet: what was seen stays readable
         if (found.st_dev, found.st_ino) != self._identity and not self._open():
             return False
-        changed = self._changed != found.st_mtime_ns or self._size != found.st_size
-        self._changed, self._size = found.st_mtime_ns, found.st_size
+        seen = (found.st_mtime_ns, found.st_size)
+        changed, self._seen = self._seen != seen, seen
         if changed:
             assert self._descriptor is not None
+            self._encoding = sniff_utf16(os.pread(self._descriptor, SNIFF_BYTES, 0))
+            self._size = found.st_size - self._half_newline(found.st_size)
             if found.st_size < self._counter.counted_bytes or not self._counter.still_valid(self._descriptor):
                 self._counter = LineCounter()
             self._begin = self._first_data()
@@ -135,8 +141,14 @@ class LogDocument:
         self.close()
         found = os.fstat(descriptor)
         self._descriptor, self._identity = descriptor, (found.st_dev, found.st_ino)
-        self._size, self._changed, self._counter = 0, None, LineCounter()
+        self._size, self._seen, self._counter = 0, None, LineCounter()
         return True
+
+    def _half_newline(self, size: int) -> int:
+        """Bytes at the end that belong to the newline before them: lines are cut at the byte 0x0A."""
+        if self._encoding != "utf-16-le" or self._descriptor is None or size < 2:
+            return 0
+        return int(os.pread(self._descriptor, 2, size - 2) == b"\n\0")
 
     def _first_data(self) -> int:
         """Where the file begins to hold data: a capped log may have a hole in front."""
@@ -175,6 +187,8 @@ class LogDocument:
     def _make(self, piece: Piece) -> LogLine:
         assert self._finder is not None
         start, end = piece
+        if self._encoding is not None:
+            return make_line(utf8_of(self._finder.read(start, end), self._encoding), start, end)
         if end - start <= LONGEST_FRAME_BYTES:
             return make_line(self._finder.read(start, end), start, end)
         # Of a redrawn line the end counts, of any other the beginning.
@@ -188,7 +202,7 @@ class LogDocument:
         self.search_stopped_at = None
         if self._finder is None:
             return None
-        search = Search(self._finder, self._make, Budget(seconds))
+        search = Search(self._finder, self._make, Budget(seconds), raw_tells=self._encoding is None)
         try:
             line = look(search)
         except OSError:

@@ -101,7 +101,9 @@ def hint_for(pattern: str) -> Hint:
 class Search:
     """One search. ``stopped_at`` tells where a budget ended it: the place to go on from; None: it was finished."""
 
-    def __init__(self, finder: PieceFinder, make: Maker, budget: Budget) -> None:
+    def __init__(self, finder: PieceFinder, make: Maker, budget: Budget, *, raw_tells: bool = True) -> None:
+        """``raw_tells``: whether the bytes of the file are those of its text (of UTF-16 they are not)."""
+        self._raw_tells = raw_tells
         self._finder = finder
         self._make = make
         self._budget = budget
@@ -162,7 +164,7 @@ class Search:
 
     def _candidates(self, hint: Hint, begin: int, end: int) -> Iterator[Piece]:
         data = self._finder.read(begin, end)
-        if not hint.serves(data):
+        if not self._raw_tells or not hint.serves(data):
             yield from _split(data, begin)
             return
         starts = {data.rfind(b"\n", 0, at) + 1 for at in hint.positions(data)}

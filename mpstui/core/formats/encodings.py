@@ -21,6 +21,17 @@ def sniff_utf16(start: bytes) -> str | None:
     return None
 
 
+def utf8_of(line: bytes, encoding: str) -> bytes:
+    """A line that was cut out of UTF-16 text behind the byte 0x0A, as UTF-8; what is none becomes U+FFFD.
+
+    Of a little-endian newline the second byte begins the line after it.
+    """
+    if encoding == "utf-16-le":
+        line = line[1:] + b"\0" if line[:1] == b"\0" else line + b"\0"
+        line = line[: len(line) - len(line) % 2]
+    return line.decode(encoding, errors="replace").removeprefix("\ufeff").encode(errors="replace")
+
+
 def decode_line(line: bytes) -> str:
     """One line as text: UTF-8, else GB18030 when that gives plausible Chinese, else UTF-8 with U+FFFD for bad bytes.
 

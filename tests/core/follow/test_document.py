@@ -316,3 +316,20 @@ def test_a_screenful_costs_the_same_in_a_long_file(path: Path) -> None:
     long = opened(path.with_name("long.log"), line * 400_000)
     long_seconds = min(_timed(lambda: long.tail(50)) for _ in range(5))
     assert long_seconds < 4 * short_seconds + 0.002
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
+def test_a_log_in_another_encoding_is_read_searched_and_counted(path: Path, encoding: str) -> None:
+    mark = b"\xfe\xff" if encoding == "utf-16-be" else b""
+    text = "".join(f"step={i} loss={9 / (1 + i):.4f} 损失\r\n" for i in range(300))
+    document = opened(path, mark + text.encode(encoding))
+    assert [line.text for line in document.tail(2)] == ["step=298 loss=0.0301 损失", "step=299 loss=0.0300 损失"]
+    assert document.window(0, 1)[0].text == "step=0 loss=9.0000 损失"
+    assert document.line_count == 300
+    found = document.search("step=150 ", 0)
+    assert found is not None
+    assert (found.number, found.text) == (151, "step=150 loss=0.0596 损失")
+    with path.open("ab") as file:
+        file.write("step=300 half".encode(encoding).removeprefix(b"\xff\xfe").removeprefix(b"\xef\xbb\xbf"))
+    document.refresh()
+    assert document.tail(1)[0].text == "step=300 half"
