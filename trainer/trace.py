@@ -84,7 +84,11 @@ class Entry:
 
 
 class OperationTrace(TorchFunctionMode):
-    """Records every torch function that gives a tensor, on whatever device it ran."""
+    """Records every torch function of the forward pass and the loss that gives a tensor, on whatever device it ran.
+
+    From backward on until the model is called again nothing is recorded: clipping and the optimizer work differently on
+    different devices by design, and backward itself is judged by its gradients.
+    """
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -93,6 +97,7 @@ class OperationTrace(TorchFunctionMode):
             id(module): f"{name} ({type(module).__name__})" for name, module in model.named_modules() if name
         }
         self._layers: list[str] = []
+        self._paused = False
         self._turns: Counter[tuple[str, str]] = Counter()
 
     @contextmanager
@@ -111,7 +116,8 @@ class OperationTrace(TorchFunctionMode):
         name = resolve_name(func) or getattr(func, "__name__", str(func))
         share = _SMALLEST_SHARE * _rms(args) if name.rpartition(".")[2] in _CANCELLING else 0.0
         result = func(*args, **(kwargs or {}))
-        if torch.is_grad_enabled() and not name.endswith("__get__"):  # not the optimizer: devices have their own ways
+        self._paused = self._paused or name == "torch.Tensor.backward"
+        if not self._paused and not name.endswith("__get__"):
             for tensor in _tensors(args[0] if result is None and args else result):
                 self._record(name, tensor, share * tensor.numel() ** 0.5)
         return result
@@ -123,6 +129,7 @@ class OperationTrace(TorchFunctionMode):
         self.entries.append(Entry(layer, name, turn, Sample.of(tensor), least))
 
     def _enter(self, module: nn.Module, inputs: Any) -> None:
+        self._paused = False
         known = self._names.get(id(module))
         self._layers.append(known or (self._layers[-1] if self._layers else type(module).__name__))
 

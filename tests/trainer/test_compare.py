@@ -12,6 +12,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from tests.trainer.running import command
+from trainer.device import Device
 from trainer.tasks import TASKS
 from trainer.trace import Entry, OperationTrace, Sample, matched
 
@@ -63,6 +64,18 @@ def test_the_same_device_twice_does_not_part(task: str, tmp_path: Path) -> None:
     assert found["operations"]["compared"] > 20
     assert found["operations"]["unmatched"] == found["operations"]["parted"] == 0
     assert found["parameters"][0]["apart"] == 0.0
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_clipping_and_optimizers_of_another_kind_are_no_wrong_result(
+    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace(task, tmp_path, "--trace", str(tmp_path / "trace"), "--clip", "1")
+    monkeypatch.setattr(Device, "fuses", lambda self, optimizer: False)
+    found = compared(task, tmp_path, "--clip", "1")
+    assert found["operations"]["parted"] == 0
+    assert found["operations"]["compared"] > 20
+    assert found["gradient_nearest_the_loss"] is None
 
 
 def test_a_layer_that_computes_wrong_is_named(tmp_path: Path) -> None:
