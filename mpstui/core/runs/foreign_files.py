@@ -91,7 +91,7 @@ class ConsoleFile:
 
 
 class MetricsFile:
-    """A metric file, which its reader takes in one go."""
+    """A metric file, read on by its own reader."""
 
     primary: str | None = None
 
@@ -106,9 +106,13 @@ class MetricsFile:
 
     def read(self, size: int) -> Sequence[Point]:
         """See :class:`FileReader`."""
-        self.read_bytes = size
+        before = self._file.position
+        self.read_bytes = size  # also where a torn last record keeps the reader from its end
         try:
-            return self._file.poll()
+            points = self._file.poll(SLICE_BYTES)
+            if self._file.position != before:
+                self.read_bytes = min(size, self._file.position)
+            return points
         except OSError:
             return ()
         except Exception as error:  # noqa: BLE001 - anybody's file: a reader that stumbles costs this look

@@ -33,8 +33,15 @@ class MetricFile(Protocol):
     def recognises(cls, path: Path, start: bytes) -> bool:
         """Whether a file that starts with ``start`` is of this format; decided by content, the name only helps."""
 
-    def poll(self) -> list[MetricPoint]:
-        """The points written since the last call; raises OSError when the file cannot be read."""
+    @property
+    def position(self) -> int:
+        """How many bytes of the file have been read."""
+
+    def poll(self, limit: int | None = None) -> list[MetricPoint]:
+        """The points written since the last call, of a long backlog those of about ``limit`` bytes.
+
+        Raises OSError when the file cannot be read.
+        """
 
     def close(self) -> list[MetricPoint]:
         """The points held back, taking the file for finished."""

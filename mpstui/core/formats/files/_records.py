@@ -48,10 +48,15 @@ class GrowingLines(Records):
         self._inode = -1
         self._pending = b""
 
-    def poll(self) -> list[MetricPoint]:
-        """The points of the lines completed since the last call."""
+    @property
+    def position(self) -> int:
+        """Bytes read."""
+        return self._offset
+
+    def poll(self, limit: int | None = None) -> list[MetricPoint]:
+        """The points of the lines completed since the last call, or of the next ``limit`` bytes."""
         points: list[MetricPoint] = []
-        for line in self._lines():
+        for line in self._lines(limit):
             points += self._line(line)
         return points
 
@@ -71,7 +76,7 @@ class GrowingLines(Records):
         """The file is another one now."""
         self._offset, self._pending, self._tracker = 0, b"", Tracker()
 
-    def _lines(self) -> Iterator[bytes]:
+    def _lines(self, limit: int | None) -> Iterator[bytes]:
         with self._path.open("rb") as file:
             status = os.fstat(file.fileno())
             if (
@@ -82,7 +87,8 @@ class GrowingLines(Records):
                 self._start_over()
             self._inode = status.st_ino
             file.seek(self._offset)
-            while chunk := file.read(_CHUNK):
+            end = None if limit is None else self._offset + limit
+            while (end is None or self._offset < end) and (chunk := file.read(_CHUNK if end is None else limit)):
                 self._offset += len(chunk)
                 *lines, self._pending = (self._pending + chunk).split(b"\n")
                 yield from lines

@@ -29,8 +29,13 @@ class ConsoleLog:
         """Everything is a log, in the end."""
         return True
 
-    def poll(self) -> list[MetricPoint]:
-        """The points of what was written since the last call."""
+    @property
+    def position(self) -> int:
+        """Bytes read."""
+        return self._offset
+
+    def poll(self, limit: int | None = None) -> list[MetricPoint]:
+        """The points of what was written since the last call, or of the next ``limit`` bytes."""
         points: list[MetricPoint] = []
         with self._path.open("rb") as file:
             status = os.fstat(file.fileno())
@@ -38,7 +43,8 @@ class ConsoleLog:
                 self._reader, self._offset = LogReader(), 0
             self._inode = status.st_ino
             file.seek(self._offset)
-            while chunk := file.read(_CHUNK):
+            end = None if limit is None else self._offset + limit
+            while (end is None or self._offset < end) and (chunk := file.read(_CHUNK if end is None else limit)):
                 self._offset += len(chunk)
                 points += self._reader.feed(chunk)
         return points

@@ -40,7 +40,12 @@ class JsonDocument(Records):
             return _is_json(path)
         return text.count(b"\n") <= 1 and path.suffix != ".jsonl" and _is_json(path)
 
-    def poll(self) -> list[MetricPoint]:
+    @property
+    def position(self) -> int:
+        """The whole document, once it was read."""
+        return self._signature[1] if self._signature is not None else 0
+
+    def poll(self, limit: int | None = None) -> list[MetricPoint]:
         """The new entries, or the new heartbeat; a file caught half-written is left for the next call."""
         status = self._path.stat()
         signature = (status.st_mtime_ns, status.st_size, status.st_ino)

@@ -47,10 +47,18 @@ class TensorBoard(Records):
         length, checksum = _HEADER.unpack_from(start)
         return bool(length < _SUSPICIOUS and masked_crc32c(start[:8]) == checksum)
 
-    def poll(self) -> list[MetricPoint]:
-        """The points of whole records since the last call; the newest step is held until another begins."""
+    @property
+    def position(self) -> int:
+        """Bytes of whole records that were read."""
+        return self._offset
+
+    def poll(self, limit: int | None = None) -> list[MetricPoint]:
+        """The points of whole records since the last call, or of about ``limit`` bytes of them.
+
+        The newest step is held until another begins.
+        """
         points: list[MetricPoint] = []
-        for data in self._records():
+        for data in self._records(limit):
             step, values = _event(data)
             if values and (step != self._step or self._values.keys() & values.keys()):
                 points += self._flush()
@@ -69,10 +77,11 @@ class TensorBoard(Records):
         record: dict[str, object] = {"step": self._step, **values}
         return self._record({**record, "phase": "val"} if self._evaluation else record)
 
-    def _records(self) -> Iterator[bytes]:
+    def _records(self, limit: int | None) -> Iterator[bytes]:
         size = self._path.stat().st_size
+        stop = size if limit is None else self._offset + limit
         with self._path.open("rb") as file:
-            while self._offset + _HEADER.size + _FOOTER <= size:
+            while self._offset < stop and self._offset + _HEADER.size + _FOOTER <= size:
                 file.seek(self._offset)
                 header = file.read(_HEADER.size)
                 length, checksum = _HEADER.unpack(header)

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.core.follow.budget import Budget
 from mpstui.core.formats import detect, read_log, read_metrics
 from mpstui.core.formats.aliases import read_record
 from mpstui.core.formats.files.tensorboard import masked_crc32c
+from mpstui.core.runs.foreign import ForeignPoints
 
 
 def test_json_lines_grow_and_a_torn_line_waits(tmp_path: Path) -> None:
@@ -218,3 +220,47 @@ def test_an_infinite_count_is_unknown() -> None:
     reading = read_record({"step": float("inf"), "epoch": float("nan"), "loss": 0.5}, "test")
     assert reading is not None
     assert (reading.counters.step, reading.counters.epoch) == (None, None)
+
+
+def _long_file(folder: Path, kind: str) -> Path:
+    if kind == "csv":
+        path, data = folder / "metrics.csv", b"step,train_loss\n" + b"".join(b"%d,%d.5\n" % (i, i) for i in range(3000))
+    elif kind == "jsonl":
+        path = folder / "metrics.jsonl"
+        data = b"".join(b'{"step": %d, "loss": %d.5}\n' % (i, i) for i in range(3000))
+    elif kind == "log":
+        path, data = folder / "train.log", b"".join(b"step %d loss %d.5\n" % (i, i) for i in range(3000))
+    else:
+        path = folder / "events.out.tfevents.1"
+        records = [record(event(step, scalars={"loss": step + 0.5})) for step in range(3000)]
+        data = record(event(0, version="brain.Event:2")) + b"".join(records)
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "log", "tensorboard"])
+def test_a_long_file_is_read_in_slices(tmp_path: Path, kind: str) -> None:
+    path = _long_file(tmp_path, kind)
+    size = path.stat().st_size
+    reader = detect(path)
+    slices = 0
+    losses: list[float | None] = []
+    while reader.position < size:
+        before = reader.position
+        losses += [point.loss for point in reader.poll(1000)]
+        assert reader.position - before < 3000
+        slices += 1
+    assert slices > 10
+    losses += [point.loss for point in reader.close()]
+    assert losses == [i + 0.5 for i in range(3000)]
+
+
+def test_a_long_metric_file_of_another_program_shows_that_it_is_still_being_read(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.csv"
+    path.write_bytes(b"step,train_loss\n" + b"".join(b"%d,%d.25\n" % (i, i) for i in range(80_000)))
+    points = ForeignPoints(path, lambda: 0.0)
+    points.look()
+    points.read(Budget(0.0))
+    assert 0 < points.owed_bytes < path.stat().st_size
+    points.read(Budget(60.0))
+    assert points.views()["loss"].count == 80_000
