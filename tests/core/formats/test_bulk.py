@@ -174,3 +174,34 @@ def _told(point: Point) -> list[tuple[object, ...]]:
         )
         for i, loss in enumerate(point.losses)
     ]
+
+
+_DAMAGE: list[Callable[[random.Random, str], str]] = [
+    lambda source, line: line[: source.randrange(len(line) + 1)],
+    lambda source, line: line.replace(str(source.randrange(10)), "nan", 1),
+    lambda source, line: line + "\r" + line,
+    lambda source, line: "\x1b[31m" + line + "\x1b[0m",
+    lambda source, line: line[len(line) // 2 :] + line[: len(line) // 2],
+    lambda source, line: "\ufffd\0" + line,
+    lambda source, line: "",
+    lambda source, line: line.replace("loss", "val_loss"),
+    lambda source, line: line + " " + line,
+]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_columns_agree_on_damaged_and_interleaved_logs_however_they_are_cut(seed: int) -> None:
+    source = random.Random(seed)
+    kinds = source.sample(KINDS, source.randrange(1, 4))
+    lines = []
+    for i in range(1200):
+        line = source.choice(kinds)(i)
+        lines.append(source.choice(_DAMAGE)(source, line) if source.random() < 0.03 else line)
+    data = "\n".join([*lines, ""]).encode()
+    ordinary = [told for point in LogReader().feed(data) for told in _told(point)]
+    reader, found, position = LogReader(), list[tuple[object, ...]](), 0
+    while position < len(data):
+        length = source.choice((1, 50, 3000, 30_000))
+        found += [told for point in reader.take(data[position : position + length]) for told in _told(point)]
+        position += length
+    assert repr(found) == repr(ordinary)
