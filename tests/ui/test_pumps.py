@@ -21,6 +21,7 @@ from mpstui.ui.differences import differ
 from mpstui.ui.messages import JobFailed, LogGrew, PumpFailed, RequestAnswered, RequestSent, SnapshotsReady, SystemReady
 from mpstui.ui.pumps import Courier, Focus, RunPump, SystemPump, TerminalWatch
 from mpstui.wire.records import Ack, Request
+from tests.waiting import wait_until
 
 from . import fakes
 
@@ -86,6 +87,7 @@ def test_nothing_is_posted_while_the_last_picture_is_not_drawn() -> None:
             world.monitor.snapshots = (fakes.running(step=step),)
             time.sleep(0.03)
         assert len(inbox.of(SnapshotsReady)) == 1
+        wait_until(lambda: pump._pending is not None and pump._pending[0].step == 19, what="the last reading")
         pump.drawn()
         newest = inbox.wait_for(SnapshotsReady, 2)
         assert isinstance(newest, SnapshotsReady)
