@@ -122,7 +122,7 @@ def test_watch_opens_a_log_that_mpstui_did_not_start(tmp_path: Path) -> None:
         terminal.wait_text("epoch 29 loss 0.0345")
         with log.open("a") as file:
             file.write("epoch 30 loss 0.0111\n")
-        terminal.wait_text("epoch 30 loss 0.0111")
+        terminal.wait_text("epoch 30 loss 0.0111", "training")
         terminal.press("s")
         terminal.wait_text("only watches it")
         terminal.press("q")

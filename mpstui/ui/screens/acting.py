@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 class ActingScreen(Screen[None]):
     """A screen that shows runs and acts on one of them."""
 
+    no_run = NO_RUN
+    """Why a key that acts on a run cannot work where there is none."""
+
     def __init__(self) -> None:
         super().__init__()
         self._compositor = ExactCompositor()
@@ -118,7 +121,7 @@ class ActingScreen(Screen[None]):
         """Open the form of the run's launch with the diagnosis's remedy filled in."""
         snapshot = self.acting_on
         if snapshot is None:
-            self.mpstui.say(NO_RUN, "warning")
+            self.mpstui.say(self.no_run, "warning")
             return
         from ...core.present.states import needs_attention
 
@@ -147,7 +150,7 @@ class ActingScreen(Screen[None]):
         """The run that an action means and can work for; else the reason is said."""
         snapshot = self.acting_on
         if snapshot is None:
-            self.mpstui.say(NO_RUN, "warning")
+            self.mpstui.say(self.no_run, "warning")
             return None
         found = self._available(snapshot, action)
         if not found.ok:

@@ -43,6 +43,7 @@ class RunScreen(ActingScreen):
     CSS_PATH = "../styles/run.tcss"
     BINDINGS = bindings(*_SCOPES)
     AUTO_FOCUS = None
+    no_run = "the run is still being read: press again in a moment"
 
     def __init__(self, run: str, *, blocks: bool = False, log: Path | None = None) -> None:
         """``log``: its output, where that is known before its first picture."""

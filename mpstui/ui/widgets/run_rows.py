@@ -199,7 +199,7 @@ class Namesakes:
         """How to show the run's name in ``width`` cells: as it is, with both of its ends, or with its start."""
         if self._same[snapshot.name] > 1:
             return _name_and_start
-        if width_of(snapshot.name) <= width:
+        if width_of(snapshot.name) <= width or width < 2 * _LEAST_NAME:
             return _name
         if self._cut[0] != width:
             self._cut = width, Counter(fit(clean(item.name), width) for item in self._snapshots)
