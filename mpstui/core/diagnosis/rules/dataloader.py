@@ -51,9 +51,9 @@ RULES = (
             r"cannot pickle .{1,60} objects?\b",
             r"\bPicklingError",
             r"objects? (?:cannot|can't|can not) be pickled",
-            # The child's half of the story: its parent failed while it was writing to it.
-            r"reduction\.pickle\.load\(from_parent\)",
         ),
+        # The child's half of the story: its parent failed, of whatever, while it was writing to it.
+        weak_patterns=(r"reduction\.pickle\.load\(from_parent\)",),
         confidence=0.9,
         clues={"never_stepped": 0.02},
         outranks=("dl_worker_signal", "ckpt_corrupt"),
@@ -90,9 +90,10 @@ RULES = (
         sources=("pytorch/pytorch#87688",),
         patterns=(
             r"_share_(?:filename|fd)\w*: only available on CPU",
-            r"_share_(?:filename|fd)_(?:cpu_)?",
             r"MPS .{0,60}(?:can(?:not|'t)|not supported).{0,30}shar(?:e|ed|ing)",
         ),
+        # The line of code that every tensor on its way to another process passes.
+        weak_patterns=(r"_share_(?:filename|fd)_(?:cpu_)?",),
         confidence=0.94,
         outranks=("dl_worker_signal", "mps_op_limit", "dl_pickle"),
     ),
@@ -116,7 +117,7 @@ RULES = (
             r"\bEMFILE\b",
         ),
         confidence=0.92,
-        outranks=("dl_worker_signal", "ckpt_corrupt"),
+        outranks=("dl_worker_signal", "ckpt_corrupt", "dl_share_mps"),
     ),
     Rule(
         id="objc_fork",
