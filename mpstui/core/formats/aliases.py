@@ -7,6 +7,7 @@ Names are compared in lower case. What the table does not hold is judged by `nam
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
 from .assemble import series_name
@@ -57,6 +58,8 @@ _NAMES = {
 }
 ALIASES: dict[str, str] = {name: field for field, names in _NAMES.items() for name in names.split()}
 """Lower-case name to field."""
+_TOTALS = {EPOCH: EPOCHS, STEP: STEPS, EPOCH_STEP: EPOCH_STEPS}
+_OF_TOTAL = re.compile(r"\s{0,8}(\d{1,12})\s?/\s?(\d{1,12})\s{0,8}\Z")
 _PRECEDENCE = ("train_loss_step", "train/loss_step", "loss", "train/loss", "train_loss", "training_loss", "total_loss")
 _RUN_SUMMARY = ("train_runtime", "train_steps_per_second", "total_flos")
 _EVALUATION_PHASES = ("val", "valid", "validation", "eval", "test", "dev")
@@ -133,6 +136,10 @@ def _counters(flat: Mapping[str, object], fields: Mapping[str, str | None]) -> C
 
 
 def _keep(found: dict[str, Number], field: str, value: object) -> None:
+    if isinstance(value, str) and (both := _OF_TOTAL.match(value)):
+        value = both[1]
+        if field in _TOTALS:
+            _keep(found, _TOTALS[field], both[2])
     number = as_number(value)
     if number is not None and 0 <= number < math.inf and field not in found:
         found[field] = int(number) if field != EPOCH and number == int(number) else number

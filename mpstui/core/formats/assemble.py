@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .names import Role, Scope
+from .history import PART
+from .names import Role, Scope, words_of
 from .pairs import Pair
 from .points import Counters, Number, Phase, Reading
+from .vocabulary import EPOCH_PLURALS, EVAL_WORDS, TRAIN_WORDS
 
 _NOTE = re.compile(
     r"(?i)\b(?:(?-i:[A-Z]\w{2,20}Warning)|deprecat\w{2,4}|checkpoint|ckpt|sav(?:ed|ing|e)|resum\w{0,4}|restor\w{0,4}|load(?:ed|ing)|best|improv\w{0,5}|early.?stop\w{0,4}|patience|lowest|"
@@ -20,12 +22,12 @@ _NOTE = re.compile(
 _CALL = re.compile(r"\w\([^()\n]{0,120}\b(?:lr|learning_rate)=")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MAX_STRAY_WORDS = 9
-_COMPONENT = 5
-"""From this rank on a loss is one of several parts, or a word of a sentence."""
 _WORDS_BESIDE_A_COUNTER = 4
+_SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _VALUES = frozenset((Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT))
 _COUNTING = frozenset((Role.EPOCH, Role.EPOCHS, Role.STEP, Role.STEPS, Role.BATCH))
-_PLURALS = ("steps", "iters", "iterations", "updates", "batches", "timesteps")
+_PLURALS = ("steps", "iters", "iterations", "updates", "batches", "timesteps", "次数", "步数")
+_CONFIGURED = re.compile(r"(?:Namespace|Config|Args|Arguments|Params|Options|Output)\(")
 
 
 def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = True) -> Reading | None:
@@ -35,6 +37,8 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     own line by other means turns it off.
     """
     loss = training_loss(pairs)
+    if loss is not None and "(" in line and _CONFIGURED.search(line, 0, loss.start):
+        loss = None
     if strict and (_is_sentence(line, pairs) or _is_note(line, loss)):
         return None
     counters, is_plan = read_counters(pairs, has_loss=loss is not None, length=len(line))
@@ -103,15 +107,15 @@ def training_loss(pairs: Sequence[Pair]) -> Pair | None:
     if not losses:
         return None
     best = min(losses, key=lambda pair: pair.name.rank)
-    if best.name.rank >= _COMPONENT and len({pair.key for pair in losses}) > 1:
+    if best.name.rank >= PART and len({pair.key for pair in losses}) > 1:
         return None
     return best
 
 
 def _may_be_training_loss(pair: Pair) -> bool:
-    if pair.name.role is not Role.LOSS or pair.scope is Scope.EVAL or pair.total or pair.unit == "%":
+    if pair.name.role is not Role.LOSS or pair.scope is Scope.EVAL or pair.total or pair.unit:
         return False
-    return pair.marked or pair.name.rank < _COMPONENT
+    return pair.marked or pair.name.rank < PART
 
 
 def read_counters(pairs: Sequence[Pair], *, has_loss: bool, length: int) -> tuple[Counters, bool]:
@@ -124,10 +128,29 @@ def read_counters(pairs: Sequence[Pair], *, has_loss: bool, length: int) -> tupl
         if pair.bracketed and _opens_list(pairs, index):
             continue  # ``step=[8, 11]``: a setting
         before = counters
-        counters = _keyed(counters, pair, has_loss) if pair.key else _bare(counters, pairs, index, has_loss, length)
+        named = pair.key and not _is_tag(pair)
+        counters = _keyed(counters, pair, has_loss) if named else _bare(counters, pairs, index, has_loss, length)
         plan = plan or (counters != before and counters.epoch is None and counters.shown_step is None)
+    if has_loss and counters.epoch is None:
+        counters = counters._replace(epoch=_bare_plural(pairs))
     positioned = counters.epoch is not None or counters.shown_step is not None
     return counters, plan and not positioned
+
+
+def _is_tag(pair: Pair) -> bool:
+    """Whether the name only says whose numbers follow: ``Train: [3/300][10/1251]``."""
+    return pair.bracketed and pair.name.scope is not Scope.NONE and pair.key.lower() in _SCOPE_WORDS
+
+
+def _bare_plural(pairs: Sequence[Pair]) -> Number | None:
+    """``epochs: 3, loss: 0.5``: where no other number is the epoch, and a loss stands beside it, that is one."""
+    found = [pair for pair in pairs if pair.name.role is Role.EPOCHS and _is_bare_plural(pair.key)]
+    return found[0].counted if len(found) == 1 and not found[0].planned else None
+
+
+def _is_bare_plural(key: str) -> bool:
+    own = [word for word in words_of(key) if word not in TRAIN_WORDS]
+    return len(own) == 1 and own[0] in EPOCH_PLURALS
 
 
 def _keyed(counters: Counters, pair: Pair, has_loss: bool) -> Counters:
@@ -140,7 +163,7 @@ def _keyed(counters: Counters, pair: Pair, has_loss: bool) -> Counters:
     if role is Role.EPOCH and (counters.epoch is None or not _short(pair.key)):
         return counters._replace(epoch=count, epochs=_or(planned, counters.epochs))
     if role is Role.STEP and counters.step is None and not pair.unit.endswith("s"):
-        if pair.key.lower().endswith(_PLURALS) and not has_loss and planned is None:
+        if pair.key.lower().endswith(_PLURALS) and not has_loss and planned is None and counters.epoch is None:
             return counters._replace(steps=count)
         return counters._replace(step=count, steps=_or(planned, counters.steps))
     if role is Role.BATCH and counters.epoch_step is None and "size" not in pair.key.lower():
@@ -175,7 +198,7 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
         and counters.epoch_step is None
     ):
         return counters._replace(epoch_step=count, epoch_steps=planned)
-    if index == 0 and pair.bracketed and planned is not None and length <= pair.end + 2 and pair.start <= 2:
+    if index == 0 and planned is not None and length <= pair.end + 2 and pair.start <= 2:
         return counters._replace(epoch=count, epochs=planned)
     if index == 0 and pair.bracketed and _opens_pair(pairs):
         return counters._replace(epoch=count, epochs=planned)
@@ -183,11 +206,22 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
         return counters._replace(epoch_step=count, epoch_steps=planned)
     if pair.bracketed and planned is not None and has_loss and counters.shown_step is None and index > 0:
         return counters._replace(epoch_step=count, epoch_steps=planned)
+    if index == 0 and planned is None and has_loss and pair.start == 0 and _stands_alone(pairs, 1):
+        return counters._replace(epoch=count)
     if index == 0 and planned is None and has_loss and pair.start <= (1 if pair.bracketed else 0):
         return counters._replace(step=count)
     if index == 0 and planned is not None and count <= planned and pair.start <= 3:
         return counters._replace(step=count, steps=planned)
     return counters
+
+
+def _stands_alone(pairs: Sequence[Pair], index: int) -> bool:
+    """Whether the number at ``index`` is a bare count right behind the one before: ``12 3400 loss=0.5``."""
+    if len(pairs) <= index + 1 or not pairs[index + 1].key:
+        return False
+    pair = pairs[index]
+    bare = not (pair.key or pair.total or pair.unit or pair.bracketed) and isinstance(pair.value, int)
+    return bare and pair.start - pairs[index - 1].end <= 2
 
 
 def _opens_list(pairs: Sequence[Pair], index: int) -> bool:
@@ -206,7 +240,7 @@ def _opens_pair(pairs: Sequence[Pair]) -> bool:
     if not any(pair.name.role is Role.LOSS for pair in pairs):
         return False
     return bool(
-        first.start <= 3
+        (first.start <= 3 or _is_tag(first))
         and second.start - first.end <= 6
         and bool(first.total) == bool(second.total)
         and second.unit == ""

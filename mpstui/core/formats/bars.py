@@ -49,6 +49,8 @@ class BarFrame:
     """Iterations per second."""
     postfix: str
     closed: bool
+    counts_epochs: bool
+    """The bar's unit is an epoch: ``3.1s/epoch``."""
     rank: int
     """0 not training, -1 evaluation, 1 undescribed, 2 described as training."""
 
@@ -85,6 +87,7 @@ def _frame(text: str, match: re.Match[str], previous_end: int) -> BarFrame:
         rate=_rate(match["rate"], unit),
         postfix=postfix,
         closed=closed,
+        counts_epochs="epoch" in unit.lower(),
         rank=rank_of(description, match["unit"] or unit),
     )
 

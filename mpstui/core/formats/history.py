@@ -5,8 +5,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from .points import Counters, LossSummary
+from .points import Counters, LossSummary, Number
 
+PART = 5
+"""From this rank on (`names.Name.rank`) a loss is one of several parts, or a word of a sentence."""
 HISTORY_POINTS = 8192
 """At most this many (step, value) pairs are kept per series; beyond, every second one goes."""
 
@@ -21,26 +23,34 @@ class Series:
         "bar",
         "count",
         "counters",
+        "epoch",
+        "epochs_announced",
         "first",
         "format",
         "last",
         "name",
+        "rank",
         "run",
         "start",
         "whole",
     )
 
-    def __init__(self, name: str, source: str, *, bar: bool) -> None:
+    def __init__(self, name: str, source: str, *, bar: bool, rank: int = 0) -> None:
         self.name = name
+        self.rank = rank
         self.format = source
         self.bar = bar
         self.run = -1
         self.whole = 0
+        self.epoch: Number | None = None
+        """The epoch that held at the newest reading, on its own line or above it."""
+        self.epochs_announced = 0
         self.begin(0, Counters())
 
     def begin(self, run: int, start: Counters) -> None:
         """Forget the run before: the next value is the first of ``run``."""
         self.run, self.start, self.counters = run, start, start
+        self.epoch, self.epochs_announced = start.epoch, 0
         self.count, self.first, self.last = 0, 0.0, 0.0
         self._stride, self._steps, self._values = 1, array("d"), array("d")
 
@@ -91,3 +101,16 @@ class Series:
             self._values = self._values[::2]
             self._steps = self._steps[::2]
             self._stride *= 2
+
+
+def leader(rivals: Sequence[Series]) -> Series | None:
+    """The series to chart: a whole loss before a part, then the one with most readings; a line beats a bar on a tie.
+
+    Where there are only parts, and more than one of about the same length, none of them is the main one.
+    """
+    whole = [series for series in rivals if series.rank < PART]
+    best = max(whole or rivals, key=lambda series: (series.count, not series.bar), default=None)
+    if best is None or best.rank < PART:
+        return best
+    others = {s.name.split("@")[0] for s in rivals if s.count > 0.8 * best.count and s.bar == best.bar}
+    return best if len(others) == 1 else None

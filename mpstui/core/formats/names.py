@@ -16,7 +16,9 @@ from itertools import pairwise
 from .vocabulary import (
     AVERAGE_WORDS,
     BATCH_WORDS,
+    BESIDE_A_COUNTER,
     CRITERION_WORDS,
+    EPOCH_PLURALS,
     EPOCH_WORDS,
     EVAL_WORDS,
     FILLER_WORDS,
@@ -72,6 +74,7 @@ _THROUGHPUT = re.compile(
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SPLIT = re.compile(r"[\s_/.\-:|()\[\]*#\"'`]+")
+_SCRIPTS = re.compile(r"(?<=[\u2e80-\u9fff])(?=[A-Za-z])|(?<=[A-Za-z])(?=[\u2e80-\u9fff])")
 _VOCABULARY = (
     TRAIN_WORDS
     | EVAL_WORDS
@@ -88,6 +91,7 @@ _VOCABULARY = (
 # Chinese, Japanese and Korean put no space between words: the longest known words are cut out.
 _UNSPACED = re.compile("|".join(sorted((w for w in _VOCABULARY if w[0] >= "\u2e80"), key=len, reverse=True)))
 _DIGITS = re.compile(r"\d+$")
+_ORDINALS = ("id", "idx", "index", "no", "number", "nr")
 _MAX_NAME = 80
 
 
@@ -95,7 +99,7 @@ def words_of(text: str) -> list[str]:
     """Lower-case words of a name: ``train/CrossEntropyLoss`` gives train, cross, entropy, loss."""
     text = _CAMEL.sub(" ", text).lower()
     if not text.isascii():
-        text = _UNSPACED.sub(r" \g<0> ", text)
+        text = _UNSPACED.sub(r" \g<0> ", _SCRIPTS.sub(" ", text))
     return [word for word in _SPLIT.split(text) if word]
 
 
@@ -126,16 +130,18 @@ def _counter(words: list[str], text: str, scope: Scope) -> Name | None:
     """Epoch, step or batch, or the planned number of them (``num_epochs``, ``Total optimization steps``)."""
     if not words or len(words) > 4:
         return None
+    if words == ["i"] and text == "i":
+        return Name(Role.BATCH, scope)
+    if len(words) == 3 and words[1:] == ["in", "epoch"] and words[0] in STEP_WORDS:
+        return Name(Role.BATCH, scope)
     if words == ["num", "updates"]:
         return Name(Role.STEP, scope)  # fairseq's count of what is done
     head, last = words[:-1], words[-1]
-    if last in ("num",):
-        head, last = ["num"], words[0]
-    current = [
-        w
-        for w in head
-        if w not in ("global", "current", "optimization", "optimizer", "training", "this", "gradient", "model")
-    ]
+    if last == "num" or (len(words) == 2 and last in _ORDINALS and head[0] in BATCH_WORDS | STEP_WORDS | EPOCH_WORDS):
+        head, last = (["num"] if last == "num" else []), words[0]
+    elif words == ["batch", "count"]:
+        head, last = [], "batch"
+    current = [w for w in head if w not in BESIDE_A_COUNTER]
     planned = bool(current) and all(word in PLAN_WORDS for word in current)
     if current and not planned:
         return None
@@ -145,7 +151,7 @@ def _counter(words: list[str], text: str, scope: Scope) -> Name | None:
         (BATCH_WORDS, Role.BATCH, Role.BATCHES),
     ):
         if last in vocabulary:
-            planned = planned or (last == "epochs")
+            planned = planned or last in EPOCH_PLURALS
             if last == "ep" and text != text.lower() and text not in ("Ep", "EP"):
                 return None
             return Name(plan if planned else now, scope)
@@ -168,17 +174,24 @@ def _follows(words: list[str], first: str, second: str) -> bool:
 
 def _loss(words: list[str], scope: Scope) -> Name | None:
     """A loss and how well it stands for the whole: 0 plain or total, 1 average, 2 a criterion, 5 some component."""
-    if not any(word in LOSS_WORDS for word in words) or any(word in NEVER_A_LOSS for word in words):
+    if not any(word in LOSS_WORDS for word in words):
+        return None
+    if any(word in NEVER_A_LOSS for word in words) and not _is_of_value_function(words):
         return None
     rest = [word for word in words if word not in LOSS_WORDS]
     summary = any(word in AVERAGE_WORDS for word in rest)
-    if rest and rest[0] == "value" and words[0] == "value":
-        return Name(Role.LOSS, scope, 5, summary)  # the value function's, of actor-critic methods
+    if _is_of_value_function(words):
+        return Name(Role.LOSS, scope, 5, summary)
     unknown = [w for w in rest if w not in AVERAGE_WORDS and w not in FILLER_WORDS and w not in WHOLE_WORDS]
     if not unknown:
         rank = 0 if not rest or any(w in WHOLE_WORDS for w in rest) else 1
-    elif all(word in CRITERION_WORDS for word in unknown):
+    elif all(word in CRITERION_WORDS for word in unknown) and ("entropy" not in unknown or "cross" in unknown):
         rank = 2
     else:
         rank = 5
     return Name(Role.LOSS, scope, rank, summary)
+
+
+def _is_of_value_function(words: list[str]) -> bool:
+    """``value loss``, ``mean value function loss``: one part of actor-critic methods; ``loss value`` is none."""
+    return "value" in words and any(word in LOSS_WORDS for word in words[words.index("value") + 1 :])

@@ -15,33 +15,41 @@ from .numbers import parse_count, parse_number
 from .points import Number
 from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
-_NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3}){1,6}(?![\d,])|\d{1,30}|(?=\.\d))(?:\.\d{1,30})?(?:[eE][-+]?\d{1,4})?"
+_NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3}){1,6}(?!,?\d)|\d{1,30}|(?=\.\d))(?:\.\d{1,30})?(?:[eE][-+]?\d{1,4})?"
 _SPECIAL = r"[-+]?(?:nan|NaN|NAN|inf|Inf|INF|infinity|Infinity)"
 _RATE_UNIT = r"(?:it|its|tok|tokens?|samples?|steps?|img|images?|examples?)/s(?:ec)?"
 _UNIT = (
     r"(?:%|ms/\w{1,8}|us/\w{1,8}|s/\w{1,8}|GiB|MiB|KiB|GB|MB|KB|TB|"
-    r"ms|us|µs|ns|sec|secs|seconds|min|mins|hrs?|it|x|[skKMBGmhdG])"
+    r"ms|us|µs|ns|sec|secs|seconds|min|mins|hrs?|it|x|st|nd|rd|th|[skKMBGmhdG])"
 )
 _TOKEN = re.compile(
     r"(?<![\w.@/\\+\x2d])(?:"
     r"(?P<skip>\d{1,4}:\d{2}(?::\d{2})?(?:[.,]\d{1,9})?|\d{4}[-/]\d{2}[-/]\d{2}|\d{1,3}\.\d{1,3}\.\d[\w.]{0,20}|0x[0-9a-fA-F]{1,16})"
     rf"|(?P<number>{_NUMBER}|{_SPECIAL})"
     rf"(?:\s{{0,8}}(?:/|／|\b(?:of|out of|de|di|sur|von|из)\b)\s{{0,8}}"
-    rf"(?P<total>\d{{1,3}}(?:,\d{{3}}){{1,6}}(?![\d,])|\d{{1,30}}[kKMB]?(?![\w.])))?"
-    rf"(?P<unit>\s?%|\s?{_RATE_UNIT}(?![\w])|{_UNIT}(?![\w]))?"
-    r")(?![\w@]|\.\d|:\d|/\d)"
+    rf"(?P<total>\d{{1,3}}(?:,\d{{3}}){{1,6}}(?!,?\d)|\d{{1,30}}[kKMB]?(?![\w.])))?"
+    rf"(?P<unit>\s?%|\s?{_RATE_UNIT}(?![\w])|{_UNIT}(?![\w])|\s(?:secs?|seconds|ms|minutes|hours?|hrs)(?![\w.]|\s?[:=\d]))?"
+    r")(?![\w@]|\.\d|:\d|/\d{1,12}(?!\d|\.\d))"
 )
 _KEY = re.compile(
     r"(?P<name>\*?[^\W\d][\w./@*%#&'^+\x2d]{0,60}(?:[ _][^\W\d_][\w./@*%#&'^+\x2d]{0,40}){0,5})"
     r"(?:\s?\([^()=:]{0,24}\))?['\"`*]{0,2}\s{0,24}"
-    r"(?P<mark>:=|=>|->|→|:|=|：|＝|~|≈|\s-\s)?\s{0,24}"
-    r"(?:tensor\(|array\(|np\.float\d\d\()?[\[('\"`{$*]{0,2}\s{0,8}\Z"
+    r"(?P<mark>:=|=>|->|→|:|=|：|＝|~|≈|\s-\s|(?<=\s)(?:is|was):?(?=\s))?\s{0,24}"
+    r"(?:tensor\(|array\(|np\.float\d\d\()?[\[('\"`{$*#№]{0,2}\s{0,8}\Z"
 )
 _REACH = 100
 _ORDINAL = re.compile(
     r"第 ?(\d{1,9}(?: ?/ ?\d{1,9})?) ?(?:个|個)?(轮次?|輪|步|エポック|周期|epoch)目?[:：]?"
     r"|(?<![\w.])(\d{1,9}(?: ?/ ?\d{1,9})?) ?(エポック|에폭|에포크|ステップ|스텝)(?:目|째)?[:：]?"
 )
+_TAG = re.compile(r"\W{0,4}\[[^\]\d]{2,40}\]")
+_CJK = "\u2e80-\u9fff\uac00-\ud7af\uff66-\uff9f"
+_UNSPACED_DIGIT = re.compile(rf"(?<=[{_CJK}])(?=\d)|(?<=\d)(?=[{_CJK}])")
+_BEHIND_A_MARK = r"(?:(?<=\D[=:] )|(?<=\D[=:]))"
+_NO_LIST = r"(?![\d,.]|\]|, ?\d)"
+_DECIMAL_COMMA = re.compile(rf"{_BEHIND_A_MARK}(?:0,\d{{1,9}}|[1-9]\d{{0,5}},(?:\d{{4,9}}|\d{{1,2}})){_NO_LIST}")
+_COMMA = re.compile(rf"{_BEHIND_A_MARK}(\d{{1,6}}),(\d{{1,9}}){_NO_LIST}")
+_DECIMAL_POINT = re.compile(r"\d\.\d")
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _GLUED = re.compile(r"(?i)(?<![\w./\\-])(epochs?|ep|steps?|iter|iteration|it|batch)[_-]?(?=\d)")
 _WORD = re.compile(r"[^\W\d_]{2,14}")
@@ -89,7 +97,9 @@ class Pair(NamedTuple):
 def read_pairs(line: str) -> list[Pair]:
     """Every number of ``line`` with its name and scope."""
     if not line.isascii():
-        line = _ORDINAL.sub(_spell_out, line)
+        line = _UNSPACED_DIGIT.sub(" ", _ORDINAL.sub(_spell_out, line))
+    if "," in line and not _DECIMAL_POINT.search(line):
+        line = _with_points(line)
     line = _GLUED.sub(r"\1 ", line)
     scopes = _scopes(line)
     pairs: list[Pair] = []
@@ -102,6 +112,11 @@ def read_pairs(line: str) -> list[Pair]:
             pairs.append(pair)
         end = match.end()
     return pairs
+
+
+def _with_points(line: str) -> str:
+    """Decimal commas as points, if one of them cannot part thousands: ``0,512`` or ``1,25``, ``1.5``."""
+    return _COMMA.sub(r"\1.\2", line) if _DECIMAL_COMMA.search(line) else line
 
 
 def _pair(line: str, match: re.Match[str], previous: int, scopes: list[tuple[int, Scope]]) -> Pair:
@@ -148,6 +163,9 @@ def _scopes(line: str) -> list[tuple[int, Scope]]:
         before, after = line[match.start() - 1 : match.start()], line[match.end() : match.end() + 1]
         if before not in ("_", "/", ".", "-", "=") and after not in ("_", "/", ".", "-", "="):
             found.append((match.start(), _scope_word(match.group())))
+    tag = _TAG.match(line) if "[" in line[:6] else None
+    if tag is not None and any(word.lower() in EVAL_WORDS for word in _WORD.findall(tag.group())):
+        found.insert(0, (0, Scope.EVAL))  # joined to other words too: ``[Diff-Val(Test)] Epoch 1: loss = 0.5``
     if not found or not line.isascii():
         found += [(m.start(), _scope_word(m.group())) for m in _CJK_SCOPE.finditer(line)]
         found.sort()

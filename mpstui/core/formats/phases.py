@@ -11,10 +11,12 @@ from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
 _HINT = re.compile(r"(?i)val|eval|test|train|验证|検証|测试|評価|评估|训练|学習|검증|평가|훈련|valid|тест|обуч|entra")
 _DONE = re.compile(
-    r"(?i)\b(?:done|finish\w{0,3}|complet\w{0,4}|end(?:ed|s)? of|took|saved|set|size|samples|"
-    r"dataset|data|loader|images?)\b"
+    r"(?i)\b(?:done|finish\w{0,3}|complet\w{0,4}|end(?:ed|s)? of|took|saved|size|load\w{0,3}|creat\w{0,3})\b"
 )
+_DATA = re.compile(r"(?i)\b(?:set|samples|dataset|data|loader|images?)\b")
+_EVALUATING = re.compile(r"(?i)\b(?:evaluat|validat|test)ing\b")
 _SETTING = re.compile(r"[\w.-]{1,60}\s{0,4}(?:=(?!=)|:\s{0,8}\S)")
+_VALUE = re.compile(r"[:=]\s{0,8}[-+]?\d")
 _UNDER_WAY = re.compile(r"(?i)\b(?:\w{2,12}ing|begins?|starts?|started)\b|\.\.\.|…|开始|開始|시작|中")
 _MAX_LENGTH = 90
 
@@ -28,10 +30,10 @@ class Announcement(NamedTuple):
 
 def announced(line: str) -> Announcement | None:
     """The phase that a line without values announces, or None."""
-    if len(line) > _MAX_LENGTH or not _HINT.search(line) or _SETTING.match(line):
+    if len(line) > _MAX_LENGTH or not _HINT.search(line) or _SETTING.match(line) or _VALUE.search(line):
         return None
     words = words_of(line)
-    if len(words) > 8 or _DONE.search(line):
+    if len(words) > 8 or _DONE.search(line) or (_DATA.search(line) and not _EVALUATING.search(line)):
         return None
     evaluation = any(word in EVAL_WORDS for word in words)
     training = any(word in TRAIN_WORDS for word in words)

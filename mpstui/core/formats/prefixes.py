@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from .names import Role, Scope, classify
+
 _TIME = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?"
 _DATE = r"(?:\d{4}[-/.]\d{2}[-/.]\d{2}|\d{2}[-/]\d{2}(?:[-/]\d{2,4})?|[A-Z][a-z]{2} [ \d]\d)"
 _STAMP = rf"{_DATE}[T ,_-]{{1,2}}{_TIME}(?:Z|[+-]\d{{2}}:?\d{{2}})?"
@@ -25,6 +27,7 @@ _LEVEL = re.compile(
 _ORIGIN = re.compile(
     r"(?:\[?(?=[\w./<>]{0,79}[._:])[\w./<>]{1,80}(?::[\w<>]{1,60}){0,3}\]?(?:\s*[-|]\s|\]:?\s|\s\|\s|:\s(?=[\[{A-Z]))\s*)"
 )
+_RANK_OF = re.compile(r"\(\d{1,4}/\d{1,4}\) (?=Epoch|epoch|Train|train)")
 _LEVEL_REACH = 140
 
 
@@ -39,11 +42,22 @@ def strip_prefix(line: str) -> str:
     if level is not None and _only_prefix(line[: level.start()]):
         line = line[level.end() :]
         origin = _ORIGIN.match(line)
-        if origin is not None:
+        if origin is not None and not _says_what_follows(origin.group()):
             line = line[origin.end() :]
-    return line.strip()
+    line = line.strip()
+    share = _RANK_OF.match(line) if line.startswith("(") else None
+    return line if share is None else line[share.end() :]
 
 
 def _only_prefix(text: str) -> bool:
     """Whether what stands before a log level can be a prefix: names and numbers, no ``key=value``, no sentence."""
     return "=" not in text and "{" not in text and len(text.split()) <= 8 and "loss" not in text.lower()
+
+
+def _says_what_follows(origin: str) -> bool:
+    """Whether what looks like a logger's name is a word of the record: ``Epoch: [3/10]``, ``Test: [0/79]``."""
+    word = origin.strip(" :|-")
+    if not word.isalpha():
+        return False
+    name = classify(word)
+    return name.role is not Role.OTHER or name.scope is not Scope.NONE

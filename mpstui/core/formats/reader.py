@@ -22,6 +22,7 @@ _OTHER_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?([1-9]\d{0,4})\]:?|ra
 _EXCEPTION = re.compile(r"(?:\[rank\d{1,4}\]:\s{0,4})?[\w.]{1,120}(?:Error|Exception|Warning):\s")
 _FIRST_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?0\]:?|rank 0:)")
 _FOREIGN = ("wandb:",)
+_REQUEST = re.compile(r"\b(?:GET|POST|PUT|HEAD|DELETE|PATCH) \S{1,200} HTTP/\d")
 _EVERY_LINE = ("",)
 _TRAILING_NUMBER = re.compile(r"(\d)(\.\d+)?\Z")
 _WORTH_BULK = 1 << 15
@@ -163,7 +164,7 @@ class LogReader:
     def _is_foreign(self, text: str) -> bool:
         """Footers of other tools, exceptions, and what ranks other than the first repeat."""
         start = text.lstrip()
-        if start.startswith(_FOREIGN) or _EXCEPTION.match(start):
+        if start.startswith(_FOREIGN) or _EXCEPTION.match(start) or ("HTTP/" in start and _REQUEST.search(start)):
             return True
         if "ank" not in text[:40] and "default" not in text[:40]:
             return False

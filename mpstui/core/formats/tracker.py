@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .history import Series
+from .history import Series, leader
+from .names import classify
 from .phases import Announcement
 from .points import Counters, MetricPoint, Number, ParsedLog, Phase, Reading
 from .positions import first_known, follows, goes_back, or_zero, same_place, same_value
@@ -19,6 +20,8 @@ _MAX_SERIES = 64
 _MAX_NAMES = 512
 _UNCOUNTED_NEEDED = 3
 """So many values of a series that nothing counts make it believable; below, it may be any sentence."""
+_UNCOUNTED_AVERAGES_NEEDED = 5
+"""So many where the name says an average or a criterion: a report of evaluations looks like that too."""
 
 
 class Tracker:
@@ -37,7 +40,7 @@ class Tracker:
         self._series: dict[str, Series] = {}
         self._names: dict[str, None] = {}
         self._bars = BarBook()
-        self._epoch_announced = False
+        self._epochs_announced = 0
         self._trained = False
 
     def place(self, reading: Reading) -> MetricPoint | None:
@@ -50,7 +53,7 @@ class Tracker:
             self._bars.draw(reading)
             return None
         if self._starts_run(reading):
-            self._begin_run()
+            self._begin_run(reading)
         self._remember(reading)
         if reading.loss is not None and not self._count(reading):
             return None
@@ -71,9 +74,10 @@ class Tracker:
         if steps is None:
             steps = range(series.count, series.count + len(losses))
         self._remember(last)
+        series.epoch = first_known(last.counters.epoch, self.current.epoch)
         series.extend(losses, steps)
         series.counters = self._placed(last)
-        self._epoch_announced = False
+        series.epochs_announced = self._epochs_announced
         if not first.bar:
             self._bars.vote(len(losses))
         return True
@@ -89,7 +93,7 @@ class Tracker:
     def primary(self) -> Series | None:
         """The series to chart: of the newest run, the one with most readings; on a tie the line beats the bar."""
         rivals = [s for s in self._series.values() if s.count and s.run == self.run and self._believable(s)]
-        return max(rivals, key=lambda s: (s.count, not s.bar), default=None)
+        return leader(rivals)
 
     def summary(self) -> ParsedLog:
         """What the log says so far."""
@@ -100,10 +104,12 @@ class Tracker:
             return ParsedLog()
         step, steps = self._shown_steps(main, own)
         epoch = self.current.epoch if self.current.epoch is not None else own.epoch
+        if own.epoch is not None and or_zero(epoch) < own.epoch:
+            epoch = own.epoch  # evaluations go through older epochs when all is done
         return ParsedLog(
             format=main.format if main else next((series.format for series in self._series.values()), "key-value"),
             epoch=epoch,
-            epochs=first_known(own.epochs, self.current.epochs, self._plan.epochs),
+            epochs=first_known(own.epochs, self.current.epochs, self._planned_epochs(epoch)),
             step=step,
             steps=steps,
             train_loss=main.summary if main else None,
@@ -113,6 +119,11 @@ class Tracker:
             runs=self.run + 1,
             history=main.history if main else (),
         )
+
+    def _planned_epochs(self, epoch: Number | None) -> Number | None:
+        """What a banner or a setting planned, unless the run has gone beyond it: then it was about something else."""
+        planned = self._plan.epochs
+        return None if planned is not None and epoch is not None and epoch > planned else planned
 
     def _shown_steps(self, main: Series | None, own: Counters) -> tuple[Number | None, Number | None]:
         """The main series' own counter, else the training bar's, else the last one seen."""
@@ -131,7 +142,9 @@ class Tracker:
         return step, plan
 
     def _believable(self, series: Series) -> bool:
-        return series.counters != Counters() or series.start != Counters() or series.count >= _UNCOUNTED_NEEDED
+        if series.counters != Counters() or series.start != Counters():
+            return True
+        return series.count >= (_UNCOUNTED_NEEDED if series.rank == 0 else _UNCOUNTED_AVERAGES_NEEDED)
 
     # -- runs ----------------------------------------------------------------------------------------------------
 
@@ -141,11 +154,21 @@ class Tracker:
             return False
         if reading.restart:
             return True
-        return goes_back(series, reading.counters, new_epoch=self._epoch_announced)
+        new_epoch = series.epochs_announced != self._epochs_announced
+        if reading.counters.epoch is None and self._epoch_fell(series):
+            return True
+        return goes_back(series, reading.counters, new_epoch=new_epoch)
 
-    def _begin_run(self) -> None:
+    def _epoch_fell(self, series: Series) -> bool:
+        """Whether the epoch on a line above has returned to its start since the last reading of a series."""
+        now, before = self.current.epoch, series.epoch
+        return now is not None and before is not None and now < before and now <= max(1, or_zero(series.start.epoch))
+
+    def _begin_run(self, reading: Reading) -> None:
+        announced = reading.counters.epoch is None and self._epoch_fell(self._series[reading.series])
+        held = self.current if announced else Counters()
         self.run += 1
-        self.current = self._line = Counters()
+        self.current, self._line = Counters(epoch=held.epoch, epochs=held.epochs), Counters()
         self._rate = None
         self.phase = Phase.TRAIN
 
@@ -208,6 +231,7 @@ class Tracker:
         if reading.bar:
             self._bars.draw(reading)
         if reading.phase is Phase.EVAL:
+            self._note_epoch(reading.counters)
             return
         self._advance(reading)
         if reading.learning_rate is not None:
@@ -217,6 +241,11 @@ class Tracker:
                 self._planned_rate = reading.learning_rate
         if reading.throughput is not None:
             self._throughput = reading.throughput
+
+    def _note_epoch(self, now: Counters) -> None:
+        """An evaluation tells which epoch it is, where that is not behind what training has said."""
+        if now.epoch is not None and now.epoch >= or_zero(self.current.epoch):
+            self.current = self.current._replace(epoch=now.epoch, epochs=first_known(now.epochs, self.current.epochs))
 
     def _advance(self, reading: Reading) -> None:
         """The counters that hold from here on; those of a bar that is not the training loop's are kept out."""
@@ -229,7 +258,7 @@ class Tracker:
             self._line = now
         new_epoch = now.epoch is not None and now.epoch != self.current.epoch
         if new_epoch:
-            self._epoch_announced = True
+            self._epochs_announced += 1
         held = Counters() if new_epoch and now.step is None else self.current
         self.current = Counters(
             epoch=first_known(now.epoch, self.current.epoch),
@@ -248,7 +277,9 @@ class Tracker:
         if series is None:
             if len(self._series) >= _MAX_SERIES:
                 return True
-            series = self._series[reading.series] = Series(reading.series, reading.grammar, bar=reading.bar)
+            rank = classify(reading.loss_name).rank
+            series = Series(reading.series, reading.grammar, bar=reading.bar, rank=rank)
+            self._series[reading.series] = series
         loss = float(reading.loss) if reading.loss is not None else 0.0
         counters = self._placed(reading)
         if series.run != self.run or series.count == 0:
@@ -258,9 +289,10 @@ class Tracker:
             return True
         elif counters.shown_step is not None and counters == series.counters and same_value(loss, series.last):
             return False
+        series.epoch = first_known(counters.epoch, self.current.epoch)
         series.append(loss, float(or_zero(first_known(counters.shown_step, counters.epoch, series.count))))
         series.counters = counters
-        self._epoch_announced = False
+        series.epochs_announced = self._epochs_announced
         self._trained = True
         if not reading.bar:
             self._bars.vote()

@@ -20,20 +20,28 @@ EVAL_WORDS = _words(
     val valid validation validating validate vloss eval evaluation evaluating evaluate test testing tst dev
     holdout heldout vl 验证 驗證 検証 测试 測試 评估 評価 テスト 검증 평가
     테스트 валидация валидации тест prueba validación validação
-    teste
+    teste validierung validierungsverlust testverlust
     """
 )
 """Say that a value is of an evaluation."""
 EPOCH_WORDS = _words(
     """
-    epoch epoche epoca época époque epochs ep epo epch エポック 轮 轮次 輪 에폭 에포크 эпоха
+    epoch epoche epoca época époque epochs ep epo epch epok epoka
+    エポック 轮 轮次 轮数 輪 輪次 回合 周期 에폭 에포크 에폭수 эпоха эпохи
+    épocas epocas époques epoque epoques epochen
     """
 )
 """Name an epoch."""
+EPOCH_PLURALS = _words(
+    """
+    epochs épocas epocas époques epoques epochen 轮数
+    """
+)
+"""Name how many epochs are planned."""
 STEP_WORDS = _words(
     """
     step steps iter iters iteration iterations it itr update updates timestep timesteps num_updates шаг ステップ 步
-    步数 스텝 단계 étape etape paso passo schritt イテレーション 迭代
+    次数 步数 스텝 단계 étape etape paso passo schritt イテレーション 迭代
     """
 )
 """Name an optimizer step."""
@@ -43,6 +51,13 @@ BATCH_WORDS = _words(
     """
 )
 """Name a batch of an epoch."""
+BESIDE_A_COUNTER = _words(
+    """
+    global current optimization optimizer training this gradient model at in for the on now starting start begin
+    learning completed 迭代 更新
+    """
+)
+"""Say nothing about what a counter counts."""
 PLAN_WORDS = _words(
     """
     num number total max n planned of nb count 総 总 合計 totales
@@ -51,7 +66,9 @@ PLAN_WORDS = _words(
 """In front of a counter: how many are planned."""
 LOSS_WORDS = _words(
     """
-    loss losses lss 损失 損失 ロス 손실 로스 perte pérdida perdida perda verlust cost costs лосс потери ошибка trl
+    loss losses lss 损失 损失值 損失 損失値 误差 誤差 ロス 손실 손실값 로스 trainingsverlust
+    perte pertes pérdida perdida perda verlust verlies perdita strata förlust kayıp kayip cost costs лосс потери потеря
+    ошибка mất-mát trl
     """
 )
 """Name a loss."""
@@ -70,7 +87,7 @@ WHOLE_WORDS = _words(
 FILLER_WORDS = _words(
     """
     step batch iter iteration current cur curr this now minibatch mini per sample token raw 当前 现在 value 값 値 值
-    main
+    main rank is was the so far for on at of in 集 的 为 為 是 每 本轮 该 上的 모델
     """
 )
 """Say nothing about which loss it is."""
@@ -84,7 +101,8 @@ NEVER_A_LOSS = _words(
     """
     scale weight weights fn func function type name smoothing best min minimum lowest max previous prev last
     delta change ratio lambda coef coefficient factor scaler scaling improved target threshold patience explored
-    best_loss old diff initial gap decrease reduction std var norm grad perplexity 最小 最佳 最低 ベスト 最良
+    best_loss old diff initial gap decrease reduction std var norm grad perplexity time times second seconds sec
+    speed memory mem gpu elapsed duration 最小 最佳 最低 ベスト 最良
     """
 )
 """A name with one of these is no training loss, whatever else it says."""
@@ -96,7 +114,8 @@ RATE_WORDS = _words(
 """Are the learning rate."""
 NEVER_A_RATE = _words(
     """
-    mult multiplier scale decay factor min max final warmup scheduler schedule end scaling patience gamma lrm
+    mult mul multiplier scale decay factor min max final warmup scheduler schedule end scaling patience gamma lrm
+    ratio
     """
 )
 """Make something else of a learning rate."""

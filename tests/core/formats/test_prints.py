@@ -29,7 +29,27 @@ PRINTS = [
     ("[{e}エポック目] 学習損失={v} 検証損失=9.9", "e"),
     ("에폭 {e}/5 - 학습 손실: {v} - 검증 손실: 9.9", "e"),
     ("Эпоха {e}/5, потери: {v}, валидация потери: 9.9", "e"),
-    ("Épocas {e}/5 - pérdida: {v}", ""),
+    ("Épocas {e}/5 - pérdida: {v}", "e"),
+    ("Épocas {e}/5 - perda: {v}", "e"),
+    ("Эпоха № {e}: потеря = {v}", "e"),
+    ("训练次数：{s}，Loss：{v}", "s"),
+    ("迭代次数: {s}, 损失值: {v}", "s"),
+    ("训练轮数:{e} 训练误差:{v} 验证误差:9.9", "e"),
+    ("【第{e}轮】训练集loss：{v}，测试集loss：9.9", "e"),
+    ("[エポック{e}] 訓練誤差: {v} テスト誤差: 9.9", "e"),
+    ("{e} {s} Loss={v} Time=0.040", "es"),
+    ("epoch={e} i={s}/530 total_loss={v} part_loss=0.1", "es"),
+    ("epoch: {e}, batch_id: {s}, AUC:0.9, loss:{v}, cost: 1.2 sec", "es"),
+    ("Epoch {e}, Step {s}, used time 7.1 (s), avg loss so far is {v}", "es"),
+    ("2024-01-02 10:00:00,123 - INFO - Epoch: [ {e}/200] Iter [ {s}/1487] || Loss: {v}", "es"),
+    ("[2024-01-02 10:00:00 tiny] (main.py 226): INFO Train: [{e}/300][{s}/1251]\tloss {v} ({v})", "es"),
+    ("current step: {s}th step, batch loss:{v}", "s"),
+    ("completed step: {s}, seconds: 1.2, loss: {v}", "s"),
+    ("Epoch #{e}, loss: {v}", "e"),
+    ("epochs: {e}, loss: {v}", "e"),
+    ("Epoch:[ {e}/ 90], step:[ {s}/ 625], loss:[{v}/9.9], lr:0.1", "es"),
+    ("Train loss {s} {v} Grad Norm 1.2 2.3s/it", "s"),
+    ("(0/4) Epoch {e}, batch {s}, loss[loss={v}, part_loss=9.9, over 12.00 frames.]", "es"),
     ("Époque {e} sur 12 — perte : {v} — perte de validation : 9.9", "e"),
 ]
 
@@ -44,3 +64,17 @@ def test_a_print_statement_is_read(text: str, counters: str) -> None:
     assert (found.train_loss.first, found.train_loss.last, found.train_loss.count) == (1.5, 1.125, 3)
     assert found.epoch == 3 or "e" not in counters
     assert found.step == 300 or "s" not in counters
+
+
+def test_a_decimal_comma_is_read_where_no_point_is() -> None:
+    reader = LogReader()
+    reader.feed("".join(f"Epoche {e} von 9: Verlust = 1,{9 - e}25; Zeit: 12,5 s\n" for e in range(1, 7)).encode())
+    found = reader.summary()
+    assert found.train_loss is not None
+    assert (found.train_loss.last, found.epoch, found.epochs) == (1.325, 6, 9)
+
+
+def test_a_comma_may_part_thousands_or_members_of_a_list() -> None:
+    reader = LogReader()
+    (first,) = reader.feed(b"step: 1,200 loss: 1.5 shape: 3,4\n")
+    assert (first.step, first.loss) == (1200, 1.5)

@@ -17,6 +17,8 @@ _MEMBER = re.compile(
     r"""['"](?P<key>[^'"{}]{1,80})['"]\s{0,4}:\s{0,4}"""
     r"""(?:['"](?P<quoted>[^'"{}]{0,80})['"]|(?P<bare>[-+\w.]{1,40})|tensor\((?P<tensor>[-+\w.]{1,40}))"""
 )
+_OPENING = re.compile(r"\{(?:\s{0,4}['\"][^'\"{}]{1,80}['\"]\s{0,4}:[^{}]{1,400},)?\s{0,4}\Z")
+_MAX_LINES = 60
 _TAG = re.compile(r"\[?(train_inner|train|valid\w{0,20}|test\w{0,20})\]")
 _PYTHON = {"None": None, "null": None, "True": None, "False": None, "true": None, "false": None}
 
@@ -26,10 +28,35 @@ class Dictionary(LineGrammar):
 
     name: ClassVar[str] = "dictionary"
     priority: ClassVar[int] = 20
-    needles: ClassVar[tuple[str, ...]] = ("{'", '{"', "{ '", '{ "')
+    needles: ClassVar[tuple[str, ...]] = ("{", "}", "': ", '": ')
+
+    def __init__(self) -> None:
+        self._open = ""
+        self._lines = 0
 
     def read(self, line: str) -> Sequence[Reading] | None:
-        """Every dictionary of the line that says something."""
+        """Every dictionary of the line that says something; one that is printed over several lines with its last."""
+        if self._open:
+            return self._go_on(line)
+        if _OPENING.search(line) and line.rfind("}") < line.rfind("{"):
+            self._open, self._lines = line[line.rfind("{") :], 1
+            return ()
+        return self._read(line)
+
+    def _go_on(self, line: str) -> Sequence[Reading] | None:
+        """A further line of an open dictionary; anything else closes it."""
+        whole, self._lines = self._open + " " + line, self._lines + 1
+        member = _MEMBER.match(line) is not None or line.strip() == "}"
+        if member and "}" in line:
+            self._open = ""
+            return self._read(whole) or ()
+        if not member or self._lines > _MAX_LINES:
+            self._open = ""
+            return None
+        self._open = whole
+        return ()
+
+    def _read(self, line: str) -> Sequence[Reading] | None:
         readings: list[Reading] = []
         start = line.find("{")
         while start >= 0:

@@ -12,6 +12,9 @@ from ..numbers import as_float, parse_count
 from ..points import Counters, Reading
 from . import LineGrammar
 
+_STEP_FIRST = re.compile(
+    r"(?i)(?P<name>(?:train(?:ing)? )?loss)[ :]{1,2}(?P<n>\d{1,12}) (?P<value>\d{1,9}\.\d{3,20}|nan|inf)(?= |\Z)"
+)
 _LINE = re.compile(
     r"(?i)(?P<name>(?:[a-z_]{1,16} ){0,3}(?:loss|cost)) (?:at|after|for|in|on) (?:the )?"
     r"(?P<what>epoch|step|iteration|iter|batch|minibatch)s?[ #:]{0,4}(?P<n>\d{1,12})(?:\s?/\s?(?P<total>\d{1,12}))?"
@@ -24,21 +27,11 @@ class LossAtStep(LineGrammar):
 
     name: ClassVar[str] = "loss at step"
     priority: ClassVar[int] = 40
-    needles: ClassVar[tuple[str, ...]] = (
-        "oss a",
-        "oss f",
-        "oss i",
-        "oss o",
-        "ost a",
-        "ost f",
-        "ost i",
-        "ost o",
-        "LOSS ",
-    )
+    needles: ClassVar[tuple[str, ...]] = ("oss ", "ost a", "ost f", "ost i", "ost o", "oss: ", "LOSS ")
 
     def read(self, line: str) -> Sequence[Reading] | None:
         """One reading; an evaluation's loss is kept apart."""
-        match = _LINE.match(line)
+        match = _LINE.match(line) or _STEP_FIRST.match(line)
         if match is None:
             return None
         name, value = classify(match["name"]), as_float(match["value"])
@@ -46,10 +39,10 @@ class LossAtStep(LineGrammar):
             return None
         if name.scope is Scope.EVAL:
             return (Reading(self.name, eval_metrics={match["name"]: value}),)
-        n, total = parse_count(match["n"]), parse_count(match["total"] or "")
-        counters = (
-            Counters(epoch=n, epochs=total) if match["what"].lower() == "epoch" else Counters(step=n, steps=total)
-        )
+        found = match.groupdict()
+        n, total = parse_count(match["n"]), parse_count(found.get("total") or "")
+        is_epoch = found.get("what", "").lower() == "epoch"
+        counters = Counters(epoch=n, epochs=total) if is_epoch else Counters(step=n, steps=total)
         return (
             Reading(
                 self.name,

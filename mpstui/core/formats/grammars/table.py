@@ -1,4 +1,4 @@
-"""Tables with a header: fastai, skorch, any script that prints ``epoch  train_loss  valid_loss`` and rows below it."""
+"""Tables with a header: fastai, skorch, spaCy, any script that prints ``epoch  train_loss  valid_loss`` over rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from ..points import Reading
 from . import LineGrammar
 
 _COLUMNS = re.compile(r"\s{2,}|\t|\s{0,40}[|│┃]\s{0,40}")
+_NUMBER = re.compile(r"\d[./]\d")
 _CLOCK = re.compile(r"\d{1,3}:\d{2}(?::\d{2})?\Z")
+_SHARED = ("LOSS TOK2VEC", "LOSS TRANSFORMER")
 _BORDERS = " |│┃"
 _MAX_COLUMNS = 40
 
@@ -54,16 +56,24 @@ class Table(LineGrammar):
 
 def _header(line: str) -> list[str]:
     """The column names, if the line is such a header."""
-    if len(line) > 600 or "oss" not in line or ":" in line or "=" in line:
+    if len(line) > 600 or not ("oss" in line or "OSS" in line) or ":" in line or "=" in line or _NUMBER.search(line):
         return []
     for columns in (_split(line), line.split()):
         if (
-            3 <= len(columns) <= _MAX_COLUMNS
+            2 <= len(columns) <= _MAX_COLUMNS
             and _counts(columns[0])
             and any(classify(c).role is Role.LOSS for c in columns)
         ):
             return columns if not any(as_float(column) is not None for column in columns) else []
+        if columns[:2] == ["E", "#"]:
+            return ["epoch", "step", *_without_shared_loss(columns[2:])]
     return []
+
+
+def _without_shared_loss(columns: list[str]) -> list[str]:
+    """spaCy: where one component learns, the loss passed on to the layers it shares is not another one."""
+    own = [column for column in columns if column.startswith("LOSS ") and column not in _SHARED]
+    return [column.removeprefix("LOSS ") if column in _SHARED and len(own) == 1 else column for column in columns]
 
 
 def _counts(name: str) -> bool:

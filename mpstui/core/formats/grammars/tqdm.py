@@ -60,7 +60,7 @@ def _series(frame: BarFrame, shown: Reading) -> str:
 
 def _counters(frame: BarFrame, shown: Counters) -> Counters:
     """The bar's own count is an epoch's when the description names an epoch, else the run's."""
-    if _EPOCH_LOOP.match(frame.description) and (frame.total or 0) <= _MAX_EPOCHS:
+    if frame.counts_epochs or (_EPOCH_LOOP.match(frame.description) and (frame.total or 0) <= _MAX_EPOCHS):
         return Counters(epoch=frame.n, epochs=frame.total)
     if shown.epoch is not None:
         return shown._replace(step=None, steps=None, epoch_step=frame.n, epoch_steps=frame.total)
