@@ -131,6 +131,12 @@ def test_a_control_group_is_the_limit() -> None:
     assert "system      3.0 GiB    75 % of 4.0 GiB".replace("    ", " ") in told.replace("    ", " ")
 
 
+def test_a_control_group_is_the_limit_of_an_ended_run_too() -> None:
+    limited = replace(SAMPLE.system, cgroup_limit_bytes=4 * GIB, cgroup_used_bytes=3 * GIB)
+    told = text(memory_rows(facts(fakes.finished(), system=limited, outlook=Outlook()), 80, 20))
+    assert "system      3.0 GiB 75 % of 4.0 GiB" in told
+
+
 ENERGY = RunEnergy(whose="gpu", watt_hours=1234.0, measured_fraction=0.5, epoch_watt_hours=12.0, epochs=3)
 
 

@@ -100,7 +100,6 @@ def memory_point(
     """
     reported = heartbeat_memory or {}
     own_memory = card is not None and card.memory_total_bytes is not None
-    used = system.cgroup_used_bytes if _is_tighter(system) else system.memory_used_bytes
     return MemoryPoint(
         time=system.time,
         device_used=card.memory_used_bytes if card and own_memory else None,
@@ -108,7 +107,7 @@ def memory_point(
         driver=reported.get("driver"),
         limit=card.memory_total_bytes if card and own_memory else reported.get("limit"),
         footprint=_first(tree.footprint_bytes if tree else None, reported.get("footprint")),
-        system_used=used,
+        system_used=system.memory_used_of_usable_bytes,
         system_limit=system.usable_memory_bytes,
         swap_used=system.swap_used_bytes,
         pressure=system.pressure,
@@ -167,12 +166,6 @@ def leaks_outside_allocator(points: Sequence[MemoryPoint]) -> bool:
 
 def _first(*values: int | None) -> int | None:
     return next((value for value in values if value is not None), None)
-
-
-def _is_tighter(system: SystemSample) -> bool:
-    """Whether the control group limits memory to less than the machine has."""
-    limit = system.cgroup_limit_bytes
-    return limit is not None and limit == system.usable_memory_bytes
 
 
 def _known(points: Iterable[tuple[float, int | None]]) -> list[Point]:

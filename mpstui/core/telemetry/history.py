@@ -1,4 +1,4 @@
-"""Telemetry of one run over time: bounded in a file, and bounded in memory for drawing.
+"""Telemetry of one run over time, bounded in a file.
 
 The file holds one JSON object a line, ``{"time": .., "gpu_percent": .., ...}``, with unknown quantities left out. Each
 point is one write to a descriptor opened for appending, so that two monitors can follow one run. A torn last line is
@@ -15,11 +15,10 @@ import math
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 DEFAULT_MAX_BYTES = 4 * 2**20
-_FEWEST_BUCKETS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,57 +124,3 @@ def _decode_lines(text: str) -> Iterator[HistoryPoint]:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """Neighbouring points of a series taken together: the time of the first, the extremes, the mean and how many."""
-
-    time: float
-    low: float
-    high: float
-    mean: float
-    count: int
-
-    def merged(self, later: Bucket) -> Bucket:
-        """This bucket and the next one as one."""
-        count = self.count + later.count
-        mean = (self.mean * self.count + later.mean * later.count) / count
-        return Bucket(self.time, min(self.low, later.low), max(self.high, later.high), mean, count)
-
-
-@dataclass(slots=True)
-class DecimatedSeries:
-    """A series of any length in at most ``capacity`` buckets; when full, neighbours merge and no extreme is lost."""
-
-    capacity: int = 1024
-    _buckets: list[Bucket] = field(default_factory=list)
-    _per_bucket: int = 1
-
-    def __post_init__(self) -> None:
-        self.capacity = max(_FEWEST_BUCKETS, self.capacity)
-
-    def append(self, time: float, value: float | None) -> None:
-        """Add a value; an unknown or non-finite one leaves a gap."""
-        if value is None or not math.isfinite(value):
-            return
-        new = Bucket(time, value, value, value, 1)
-        if self._buckets and self._buckets[-1].count < self._per_bucket:
-            self._buckets[-1] = self._buckets[-1].merged(new)
-            return
-        if len(self._buckets) >= self.capacity:
-            self._halve()
-        self._buckets.append(new)
-
-    def buckets(self) -> tuple[Bucket, ...]:
-        """The series, oldest first."""
-        return tuple(self._buckets)
-
-    def _halve(self) -> None:
-        old = self._buckets
-        self._buckets = [pair[0].merged(pair[1]) if len(pair) == 2 else pair[0] for pair in _pairs(old)]
-        self._per_bucket *= 2
-
-
-def _pairs(buckets: list[Bucket]) -> Iterator[list[Bucket]]:
-    return (buckets[at : at + 2] for at in range(0, len(buckets), 2))

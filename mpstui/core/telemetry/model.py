@@ -129,6 +129,13 @@ class SystemSample(HostFacts):
         known = [size for size in (self.memory_total_bytes, self.cgroup_limit_bytes) if size is not None]
         return min(known) if known else None
 
+    @property
+    def memory_used_of_usable_bytes(self) -> int | None:
+        """What counts against :attr:`usable_memory_bytes`: the control group's use where its limit is the tighter."""
+        limit = self.cgroup_limit_bytes
+        limited = limit is not None and limit == self.usable_memory_bytes
+        return self.cgroup_used_bytes if limited else self.memory_used_bytes
+
     def why_unknown(self, name: str) -> str:
         """Why field ``name`` (or ``gpu0.name``) is None, in words for a person."""
         general = self.reasons.get("gpus", NO_SOURCE) if name.startswith("gpu") else NO_SOURCE

@@ -109,7 +109,7 @@ def _footprint(facts: MemoryFacts, now: MemoryPoint | None) -> Amount:
 
 def _system(facts: MemoryFacts, now: MemoryPoint | None) -> Amount:
     system = facts.system
-    sampled = system.memory_used_bytes if system else None
+    sampled = system.memory_used_of_usable_bytes if system else None
     used = now.system_used if now and facts.snapshot.state.active else sampled
     limit = system.usable_memory_bytes if system else None
     why = why_no_system(facts, "memory_used_bytes")

@@ -1,4 +1,4 @@
-"""The history file is bounded, survives tearing and a second writer, and loses no extreme in memory."""
+"""The history file is bounded, survives tearing and a second writer."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from mpstui.core.telemetry.history import DecimatedSeries, HistoryFile, HistoryPoint
+from mpstui.core.telemetry.history import HistoryFile, HistoryPoint
 from mpstui.core.telemetry.model import GpuSample, SystemSample, TreeSample
 from mpstui.core.telemetry.recording import history_point
 
@@ -114,35 +112,3 @@ def test_non_finite_values_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "telemetry.jsonl"
     HistoryFile(path).append(HistoryPoint(1.0, {"a": math.nan, "b": math.inf, "c": 2.0}))
     assert json.loads(path.read_text()) == {"time": 1.0, "c": 2.0}
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=500), st.integers(8, 40))
-def test_decimation_keeps_extremes_count_and_mean(values: list[float], capacity: int) -> None:
-    series = DecimatedSeries(capacity)
-    for at, value in enumerate(values):
-        series.append(float(at), value)
-    buckets = series.buckets()
-    assert len(buckets) <= capacity
-    assert min(bucket.low for bucket in buckets) == min(values)
-    assert max(bucket.high for bucket in buckets) == max(values)
-    assert sum(bucket.count for bucket in buckets) == len(values)
-    mean = sum(bucket.mean * bucket.count for bucket in buckets) / len(values)
-    assert mean == pytest.approx(sum(values) / len(values), abs=1e-3)
-    assert [bucket.time for bucket in buckets] == sorted(bucket.time for bucket in buckets)
-
-
-def test_the_mean_of_merged_buckets_weighs_every_point_alike() -> None:
-    series = DecimatedSeries(8)
-    values = [float(at * at % 97) for at in range(300)]
-    for at, value in enumerate(values):
-        series.append(float(at), value)
-    total = sum(bucket.mean * bucket.count for bucket in series.buckets())
-    assert total == pytest.approx(sum(values))
-    assert series.buckets()[0].mean == pytest.approx(sum(values[:64]) / 64)
-
-
-def test_unknown_values_leave_a_gap() -> None:
-    series = DecimatedSeries()
-    for value in (1.0, None, math.nan, 3.0):
-        series.append(0.0, value)
-    assert [bucket.mean for bucket in series.buckets()] == [1.0, 3.0]
