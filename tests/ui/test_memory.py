@@ -122,6 +122,11 @@ def test_nothing_known_is_said_with_reasons() -> None:
     assert "energy          n/a nothing tells watts: NVML: no driver" in told
 
 
+def test_a_run_that_waits_has_no_process_to_judge() -> None:
+    told = text(memory_rows(facts(fakes.bare(), outlook=Outlook()), 80, 20))
+    assert "headroom n/a  it has no process yet" in told
+
+
 def test_a_control_group_is_the_limit() -> None:
     course = [MemoryPoint(time=fakes.NOW, system_used=3 * GIB, system_limit=4 * GIB)]
     limited = replace(SAMPLE.system, cgroup_limit_bytes=4 * GIB, cgroup_used_bytes=3 * GIB)

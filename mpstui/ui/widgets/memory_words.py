@@ -91,6 +91,8 @@ def _why_no_headroom(facts: MemoryFacts) -> str:
         return "the machine is being read"
     if not facts.snapshot.state.active:
         return "nothing was recorded while it ran"
+    if facts.snapshot.pid is None and facts.snapshot.state is not State.WATCHED:
+        return "it has no process yet"
     return facts.system.why_unknown("memory_used_bytes")
 
 
