@@ -130,7 +130,7 @@ KEYS: tuple[Key, ...] = (
         "queue_pause",
     ),
     Key("y", "chart('scale')", "y", "log/linear", "switch the value axis between log and linear", Scope.CHART),
-    Key("t", "chart('axis')", "t", "step/epoch", "switch the time axis between steps and epochs", Scope.CHART),
+    Key("t", "chart('axis')", "t", "step/epoch", "switch the axis between steps, epochs and time", Scope.CHART),
     Key("m", "chart('metric')", "m", "metric", "draw the next metric", Scope.CHART),
     Key("plus,equals_sign", "chart('in')", "+ -", "zoom", "zoom in and out around the cursor", Scope.CHART),
     Key("minus", "chart('out')", "", "", "", Scope.CHART),

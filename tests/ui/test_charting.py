@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mpstui.core.runs.snapshot import SeriesView
 from mpstui.core.telemetry.throughput import Stretch
 from mpstui.ui.charting.canvas import Canvas
+from mpstui.ui.charting.over_time import over_time
 from mpstui.ui.charting.plot import GUTTER, SLOW_MARK, ChartData, ChartView, draw, frame
 from mpstui.ui.charting.scale import Scale, nice_step, tick_label, value_scale
 from mpstui.ui.charting.sparkline import sparkline
@@ -211,3 +212,20 @@ def test_slow_steps_out_of_the_window_or_on_another_axis_are_not_drawn() -> None
     assert not any(SLOW_MARK in row.text for row in draw(by_epoch, ChartView(), 80, 12))
     short = replace(data, slow=(Stretch(500.0, 500.1),))
     assert draw(short, ChartView(), 80, 12)[1].text.count(SLOW_MARK) == 1
+
+
+def test_time_is_an_axis_where_points_tell_it() -> None:
+    curve = series([float(9 - x) for x in range(10)], marks=(4.0,))
+    assert over_time(ChartData(name="loss", train=curve)) is None
+    timed = replace(curve, times=[math.nan, *(1000.0 + 60 * x for x in range(9))])
+    moved = over_time(ChartData(name="loss", train=timed))
+    assert moved is not None
+    assert moved.train is not None
+    assert list(moved.train.x) == [float(x) for x in range(9)]
+    assert list(moved.train.mean) == list(curve.mean)[1:]
+    assert list(moved.train.attempt_marks) == [3.0]
+    assert moved.axis == "min"
+    assert "min" in lines(moved, ChartView(by_time=True), width=70)[0]
+    long = over_time(ChartData(name="loss", train=replace(curve, times=[3600.0 * x for x in range(10)])))
+    assert long is not None
+    assert long.axis == "h"

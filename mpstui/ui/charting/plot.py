@@ -34,6 +34,7 @@ class ChartView:
     log: bool | None = None
     """None: whatever tells the curve better."""
     by_epoch: bool = False
+    by_time: bool = False
     left: float | None = None
     """None: from the beginning."""
     right: float | None = None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from textual.events import Leave, MouseMove
 
 from ...core.runs.snapshot import RunSnapshot, SeriesView
+from ..charting.over_time import over_time
 from ..charting.plot import GUTTER, ChartData, ChartView, Frame, draw, frame, legend
 from ..charting.viewport import move_cursor, pan, zoom
 from ..rows import Row, row
@@ -66,7 +67,8 @@ class LossChart(LinePanel):
     def __init__(self, *, id: str | None = None, blocks: bool = False) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
         self.view = ChartView(blocks=blocks)
-        self.data = ChartData(name="loss")
+        self.data = self._whole = ChartData(name="loss")
+        """What is drawn, and the same by step."""
         self._metric = "loss"
         self._metrics: list[str] = []
         self._snapshot: RunSnapshot | None = None
@@ -81,14 +83,16 @@ class LossChart(LinePanel):
         self._metrics = metric_names(snapshot)
         if self._metric not in self._metrics:
             self._metric = self._metrics[0] if self._metrics else "loss"
-        self.data = replace(chart_data(snapshot, self._metric), slow=self._slow)
+        self._whole = replace(chart_data(snapshot, self._metric), slow=self._slow)
+        self._place()
         self.repaint()
 
     def mark(self, slow: Sequence[Stretch]) -> None:
         """Where the training was slower than it had been."""
         if tuple(slow) != self._slow:
             self._slow = tuple(slow)
-            self.data = replace(self.data, slow=self._slow)
+            self._whole = replace(self._whole, slow=self._slow)
+            self._place()
             self.repaint()
 
     def press(self, what: str) -> str | None:
@@ -120,19 +124,39 @@ class LossChart(LinePanel):
         return None
 
     def _toggle_axis(self) -> str | None:
-        if not self.data.steps_per_epoch or self.data.axis != "step":
-            return "steps per epoch are not known, so the axis stays as it is"
-        self.view = replace(self.view, by_epoch=not self.view.by_epoch)
+        """Steps, epochs, time: those of them that are known, in turn. A window on one axis means nothing on another."""
+        view = replace(self.view, by_epoch=False, by_time=False, left=None, right=None, cursor=None)
+        known = [view]
+        if self._whole.steps_per_epoch and self._whole.axis == "step":
+            known.append(replace(view, by_epoch=True))
+        if over_time(self._whole) is not None:
+            known.append(replace(view, by_time=True))
+        if len(known) == 1:
+            return "steps per epoch are not known, nor times, so the axis stays as it is"
+        now = next((i for i, one in enumerate(known) if (one.by_epoch, one.by_time) == self._axis), 0)
+        self.view = known[(now + 1) % len(known)]
+        self._place()
         return None
+
+    @property
+    def _axis(self) -> tuple[bool, bool]:
+        """By epoch, by time; where that is known no more, by step."""
+        return (self.view.by_epoch and bool(self._whole.steps_per_epoch), self.data is not self._whole)
+
+    def _place(self) -> None:
+        """Put the curves on the axis that is looked at."""
+        moved = over_time(self._whole) if self.view.by_time else None
+        self.data = moved if moved is not None else self._whole
 
     def _next_metric(self) -> str | None:
         if len(self._metrics) < 2:
             return "there is no other metric to draw"
         place = self._metrics.index(self._metric) if self._metric in self._metrics else -1
         self._metric = self._metrics[(place + 1) % len(self._metrics)]
-        self.view = ChartView(blocks=self.view.blocks, by_epoch=self.view.by_epoch)
+        self.view = ChartView(blocks=self.view.blocks, by_epoch=self.view.by_epoch, by_time=self.view.by_time)
         if self._snapshot is not None:
-            self.data = replace(chart_data(self._snapshot, self._metric), slow=self._slow)
+            self._whole = replace(chart_data(self._snapshot, self._metric), slow=self._slow)
+            self._place()
         return None
 
     def _navigate(self, what: str) -> str | None:
