@@ -23,6 +23,8 @@ _CALL = re.compile(r"\w\([^()\n]{0,120}\b(?:lr|learning_rate)=")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MAX_STRAY_WORDS = 9
 _WORDS_BESIDE_A_COUNTER = 4
+_PREPOSITIONS = (" of", " for", " on", " at", " in", " the")
+"""A name that ends so, with no sign behind it, goes on in a sentence: "the loss of 3 engineers"."""
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _VALUES = frozenset((Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT))
 _COUNTING = frozenset((Role.EPOCH, Role.EPOCHS, Role.STEP, Role.STEPS, Role.BATCH))
@@ -115,7 +117,7 @@ def training_loss(pairs: Sequence[Pair]) -> Pair | None:
 def _may_be_training_loss(pair: Pair) -> bool:
     if pair.name.role is not Role.LOSS or pair.scope is Scope.EVAL or pair.total or pair.unit:
         return False
-    return pair.marked or pair.name.rank < PART
+    return pair.marked or (pair.name.rank < PART and not pair.key.lower().endswith(_PREPOSITIONS))
 
 
 def read_counters(pairs: Sequence[Pair], *, has_loss: bool, length: int) -> tuple[Counters, bool]:

@@ -102,6 +102,7 @@ def test_every_grammar_module_is_found_and_tested() -> None:
         "Downloading model: 100%|██████████| 440M/440M [00:10<00:00, 42.1MB/s]",
         "Epoch 3 Train, mae:84.73, mse:100.34, Cost: 715.7 sec",
         "Epoch[32] Time cost=106.624",
+        "the loss of 3 engineers was a blow",
         "[Diff-Val(Normal)] Epoch 001 (fixed): loss = 0.0071",
         "Namespace(batch_size=64, epochs=14, lr=1.0, loss=0.5)",
         '127.0.0.1 - - [21/Nov/2026 10:00:01] "GET /api/loss?epoch=3&loss=0.5 HTTP/1.1" 200 612',
