@@ -14,7 +14,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from mpstui.core.follow.budget import Budget
 from mpstui.core.follow.document import LogDocument
+from mpstui.core.runs.foreign import ForeignPoints
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.series.series import Points, Series
 from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
@@ -80,6 +82,24 @@ def long_log(folder: Path, size: int = 1_000_000_000) -> None:
     print(f"found from its start in {milliseconds(lambda: document.search('needle', 0)) / 1000:.1f} s")
 
 
+def long_history(folder: Path, size: int = 100_000_000) -> None:
+    """Every metric of a log of a program that knows nothing of us."""
+    path = folder / "foreign.log"
+    with path.open("wb") as file:
+        step = 0
+        while file.tell() < size:
+            lines = (
+                f"step={i} loss={9 / (1 + i % 997):.4f} lr=3e-4 gnorm={i % 991 / 100:.2f}\n"
+                for i in range(step, step + 10_000)
+            )
+            file.write("".join(lines).encode())
+            step += 10_000
+    points = ForeignPoints(path, time.time)
+    points.look()
+    took = milliseconds(lambda: points.read(Budget(600.0))) / 1000
+    print(f"{size / 1e6:.0f} MB log, {step} lines of 4 metrics: whole history in {took:.1f} s")
+
+
 def long_series() -> None:
     values = array("d", [random.random() for _ in range(100_000)])
     for count in (1000, 10_000_000):
@@ -97,6 +117,7 @@ def main() -> None:
         many_runs(Path(name) / "runs")
         long_curves(Path(name) / "curves")
         long_log(Path(name))
+        long_history(Path(name))
     long_series()
 
 
