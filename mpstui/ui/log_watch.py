@@ -18,7 +18,9 @@ class LogWatch:
 
     def __init__(self, slow: bool) -> None:
         self._path: Path | None = None
+        self._slow = slow
         self._seen: tuple[int, int] | None = None
+        self._peeked: tuple[int, int] | None = None
         self._next = 0.0
         self._quick, self._flood = (0.25, 1.0) if slow else (0.03, 0.25)
         self._flooded = -math.inf
@@ -33,19 +35,24 @@ class LogWatch:
         """Whether the file has been growing fast until now."""
         return now - self._flooded < _FLOOD_SECONDS
 
+    def _ends_early(self, now: float) -> bool:
+        """Whether a pause of the file is waited for; over SSH the drawing rate is what counts."""
+        return not self._slow and self.floods(now)
+
     def grew(self, path: Path | None, now: float) -> bool:
         """Whether there is something new to draw and it is time: a trickle at once, a flood four times a second."""
         if path != self._path:
             self._path, self._seen = path, None
-        if path is None or now < self._next or not self._drawn.is_set():
+        if path is None or not self._drawn.is_set() or (now < self._next and not self._ends_early(now)):
             return False
         try:
             found = path.stat()
         except OSError:
             return False
         state = (found.st_size, found.st_mtime_ns)
-        if state == self._seen:
-            return False
+        waits, self._peeked = now < self._next and state != self._peeked, state
+        if state == self._seen or waits:
+            return False  # a flood that has paused is drawn at once: nothing more may come
         grown = state[0] - self._seen[0] if self._seen else 0
         self._seen = state
         if grown > _FLOOD_BYTES:

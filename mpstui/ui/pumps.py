@@ -45,7 +45,7 @@ _HINTED_SHARE = 0.2
 """Pictures may take this share of one core at most, more after a hint; many runs are then read less often."""
 _LONGEST_READ_SECONDS = 1.0
 """Whatever that costs: the end of a training is on the screen within two seconds, right after the first reading too."""
-_SLICE_SECONDS, _BREATH_SECONDS = 0.008, 0.001
+_SLICE_SECONDS, _BREATH_SECONDS = 0.015, 0.001
 """The history of the run in focus is read in slices as short as this; keys and frames come between them."""
 _TOLERATED_BYTES = 64 << 20
 """A log that floods in is read at the pace of the pictures until so much of it is owed."""

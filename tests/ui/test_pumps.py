@@ -18,6 +18,7 @@ from mpstui.core.telemetry.logbook import Outlook
 from mpstui.core.telemetry.model import SystemSample, TreeSample
 from mpstui.ui import pumps
 from mpstui.ui.differences import differ
+from mpstui.ui.log_watch import LogWatch
 from mpstui.ui.messages import JobFailed, LogGrew, PumpFailed, RequestAnswered, RequestSent, SnapshotsReady, SystemReady
 from mpstui.ui.pumps import Courier, Focus, RunPump, SystemPump, TerminalWatch
 from mpstui.wire.records import Ack, Request
@@ -147,6 +148,23 @@ def test_a_flood_is_read_at_the_pace_of_the_pictures_until_much_is_owed(tmp_path
         until(lambda: world.monitor.owed_bytes == 0)  # nothing more came for a while
     finally:
         pump.stop()
+
+
+def test_the_end_of_a_flood_is_drawn_as_soon_as_it_pauses(tmp_path: Path) -> None:
+    log = tmp_path / "output.log"
+    log.write_text("one\n")
+    watch = LogWatch(slow=False)
+    assert watch.grew(log, 0.0)
+    watch.drawn()
+    flood = "flood\n" * 1000
+    for now, told in ((0.1, True), (0.125, False), (0.15, False)):
+        with log.open("a") as file:
+            file.write(flood)
+        assert watch.grew(log, now) is told
+        watch.drawn()
+    assert watch.grew(log, 0.175), "no growth since the last look, and the newest lines are not drawn"
+    watch.drawn()
+    assert not watch.grew(log, 0.2)
 
 
 def test_trouble_is_told_once_and_reading_goes_on() -> None:
