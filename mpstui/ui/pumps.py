@@ -6,6 +6,7 @@ and never piles up messages. Each reports its own trouble as a message and goes 
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 import time
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..core.errors import OperationError, UsageError
 from .differences import differ
 from .log_watch import LogWatch
+from .looking import Wanted
 from .messages import (
     DiagnosisReady,
     JobFailed,
@@ -39,7 +41,9 @@ if TYPE_CHECKING:
 Post = Callable[["Message"], object]
 
 _TICK_SECONDS = 0.025
-_READ_SECONDS, _POLL_SECONDS = 0.1, 0.2
+_READ_SECONDS, _POLL_SECONDS, _QUIET_POLL_SECONDS = 0.1, 0.2, 0.5
+_QUIET_AFTER_SECONDS = 3.0
+"""Where nothing has changed for so long, looks are fewer."""
 _READING_SHARE = 0.05
 _HINTED_SHARE = 0.2
 """Pictures may take this share of one core at most, more after a hint; many runs are then read less often."""
@@ -109,18 +113,6 @@ class Focus(NamedTuple):
     """Whether the output may grow at any moment."""
 
 
-class Wanted(NamedTuple):
-    """A run whose machine is looked at, and whether the panel that shows it is in view."""
-
-    snapshot: RunSnapshot
-    in_view: bool
-
-    @property
-    def subject(self) -> tuple[str, int | None, bool]:
-        """What makes a new sample due at once when it changes."""
-        return self.snapshot.run, self.snapshot.pid, self.in_view
-
-
 class RunPump(_Pump):
     """Reads the runs five times a second and posts a picture when it differs, at most at the drawing rate."""
 
@@ -138,6 +130,7 @@ class RunPump(_Pump):
         self._drawn.set()
         self._next_read = self._next_hinted = self._next_draw = 0.0
         self._hinted: frozenset[str] = frozenset()
+        self._changed_at = -math.inf
         self._owed_bytes = 0
         self._catching_up = False
 
@@ -163,6 +156,7 @@ class RunPump(_Pump):
         now = time.monotonic()
         focus = self._focus
         if self._log.grew(focus.output, now) and focus.run is not None:
+            self._changed_at = now
             self._post(LogGrew(focus.run))
         if now >= (self._next_hinted if self._hinted else self._next_read):
             self._read(focus)
@@ -173,7 +167,8 @@ class RunPump(_Pump):
             self._post(SnapshotsReady(pending))
         if self._catch_up(focus, now):
             return _BREATH_SECONDS
-        return _TICK_SECONDS if focus.output is not None and focus.live else _READ_SECONDS
+        watches = focus.output is not None and focus.live and not self._quiet(now)
+        return _TICK_SECONDS if watches else _READ_SECONDS
 
     def _catch_up(self, focus: Focus, now: float) -> bool:
         """Read a slice of what the run in focus owes; True when there is more to be read at once."""
@@ -190,11 +185,15 @@ class RunPump(_Pump):
         fresh = self._monitor.refresh(focus.run)
         self._owed_bytes = self._monitor.read_on(focus.run, 0.0) if focus.run is not None else 0
         took = time.thread_time() - worked  # on a busy machine the clock says how long others took
-        self._next_read = began + max(_POLL_SECONDS, min(took / _READING_SHARE, _LONGEST_READ_SECONDS))
+        poll = _QUIET_POLL_SECONDS if self._quiet(began) else _POLL_SECONDS
+        self._next_read = began + max(poll, _POLL_SECONDS, min(took / _READING_SHARE, _LONGEST_READ_SECONDS))
         self._next_hinted = began + max(_READ_SECONDS, took / _HINTED_SHARE)
         if self._last is None or differ(self._last, fresh):
-            self._pending = fresh
+            self._pending, self._changed_at = fresh, began
         self._last = fresh
+
+    def _quiet(self, now: float) -> bool:
+        return now - self._changed_at > _QUIET_AFTER_SECONDS
 
 
 class HintPump(_Pump):
