@@ -34,7 +34,7 @@ _PAINT_SECONDS = 0.03
 
 
 class MpstuiApp(App[None]):
-    """See ``screens/`` for what it shows and ``pumps.py`` for what it runs."""
+    """See ``screens/`` for what it shows and ``pumps/`` for what it runs."""
 
     CSS_PATH = ["styles/app.tcss", "styles/runs.tcss"]  # noqa: RUF012 - a default screen is not asked for its own
     ENABLE_COMMAND_PALETTE = False

@@ -12,6 +12,9 @@ _FLOOD_BYTES = 4096
 _FLOOD_SECONDS = 1.0
 """After its last big step a flood is held to be over."""
 
+_LIVELY_SECONDS = 2.0
+"""A log that has not grown for so long is not about to."""
+
 
 class LogWatch:
     """Notices that a file changed by asking for its size; FSEvents says nothing about a file that is kept open."""
@@ -23,7 +26,7 @@ class LogWatch:
         self._peeked: tuple[int, int] | None = None
         self._next = 0.0
         self._quick, self._flood = (0.25, 1.0) if slow else (0.03, 0.25)
-        self._flooded = -math.inf
+        self._flooded = self._grew_at = -math.inf
         self._drawn = threading.Event()
         self._drawn.set()
 
@@ -34,6 +37,10 @@ class LogWatch:
     def floods(self, now: float) -> bool:
         """Whether the file has been growing fast until now."""
         return now - self._flooded < _FLOOD_SECONDS
+
+    def grows(self, now: float) -> bool:
+        """Whether the file has grown just now."""
+        return now - self._grew_at < _LIVELY_SECONDS
 
     def _ends_early(self, now: float) -> bool:
         """Whether a pause of the file is waited for; over SSH the drawing rate is what counts."""
@@ -54,6 +61,8 @@ class LogWatch:
         if state == self._seen or waits:
             return False  # a flood that has paused is drawn at once: nothing more may come
         grown = state[0] - self._seen[0] if self._seen else 0
+        if grown:
+            self._grew_at = now
         self._seen = state
         if grown > _FLOOD_BYTES:
             self._flooded = now

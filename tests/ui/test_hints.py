@@ -10,9 +10,9 @@ import pytest
 
 from mpstui.core.follow import watcher as watcher_module
 from mpstui.core.home import Home
-from mpstui.ui import pumps
 from mpstui.ui.messages import SnapshotsReady
 from mpstui.ui.pumps import HintPump, RunPump
+from mpstui.ui.pumps import runs as run_pump
 from mpstui.ui.services import LazyMonitor, Services
 
 from ..core.runs.build import NOW, RunBuilder, make_home
@@ -90,7 +90,7 @@ def test_with_the_poll_off_what_is_renamed_or_created_still_arrives(
     home: Home, screens: list[Screen], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = running(home, "first")
-    monkeypatch.setattr(pumps, "_POLL_SECONDS", NEVER)
+    monkeypatch.setattr(run_pump, "_POLL_SECONDS", NEVER)
     screen = Screen(home, watches=True)
     screens.append(screen)
     until(lambda: screen.shows(first.run.run, 1))
@@ -113,7 +113,7 @@ def test_with_the_poll_off_what_is_renamed_or_created_still_arrives(
 
 
 def test_with_neither_nothing_would_come(home: Home, screens: list[Screen], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pumps, "_POLL_SECONDS", NEVER)
+    monkeypatch.setattr(run_pump, "_POLL_SECONDS", NEVER)
     screen = Screen(home, watches=False)
     screens.append(screen)
     screen.inbox.wait_for(SnapshotsReady)

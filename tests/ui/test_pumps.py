@@ -16,11 +16,11 @@ from mpstui.core.runs.snapshot import RunSnapshot
 from mpstui.core.settings import EnergySettings
 from mpstui.core.telemetry.logbook import Outlook
 from mpstui.core.telemetry.model import SystemSample, TreeSample
-from mpstui.ui import pumps
 from mpstui.ui.differences import differ
 from mpstui.ui.log_watch import LogWatch
 from mpstui.ui.messages import JobFailed, LogGrew, PumpFailed, RequestAnswered, RequestSent, SnapshotsReady, SystemReady
 from mpstui.ui.pumps import Courier, Focus, RunPump, SystemPump, TerminalWatch
+from mpstui.ui.pumps import system as system_pump
 from mpstui.wire.records import Ack, Request
 from tests.waiting import wait_until
 
@@ -220,8 +220,8 @@ def test_the_machine_is_sampled_only_while_somebody_looks() -> None:
 
 
 def test_a_hidden_panel_is_sampled_less_and_one_that_comes_into_view_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pumps, "_SAMPLE_SECONDS", 0.05)
-    monkeypatch.setattr(pumps, "_HIDDEN_SECONDS", 60.0)
+    monkeypatch.setattr(system_pump, "_SAMPLE_SECONDS", 0.05)
+    monkeypatch.setattr(system_pump, "_HIDDEN_SECONDS", 60.0)
     world, inbox = fakes.world((fakes.running(),)), Inbox()
     pump = SystemPump(world.services, inbox.post)
     pump.start()

@@ -146,7 +146,7 @@ class WatchedReader:
             return f"there is no {self.path.name} (any more)"
         if updated is None:
             return "nothing that could be read is there yet"
-        return f"not started by mpstui; last written {duration(max(0.0, self.machine.clock() - updated))} ago"
+        return f"not started by mpstui; last written {_ago(self.machine.clock() - updated)} ago"
 
     def _readers(self) -> str | None:
         if self._beat is not None and self._beat.beat is not None:
@@ -169,3 +169,11 @@ def _modified(path: Path) -> float | None:
         return path.stat().st_mtime if path.is_file() else None
     except OSError:
         return None
+
+
+def _ago(seconds: float) -> str:
+    """An age in whole minutes: a picture that differs every second is drawn every second, by an idle screen too."""
+    minutes = int(seconds // 60)
+    if minutes < 1:
+        return "less than a minute"
+    return f"{minutes} min" if minutes < 60 else duration(seconds)

@@ -35,19 +35,22 @@ def look(monitor: Monitor, path: Path) -> RunSnapshot:
     return monitor.snapshot(key)
 
 
-def test_a_log(monitor: Monitor, tmp_path: Path) -> None:
+def test_a_log(monitor: Monitor, tmp_path: Path, clock: FakeClock) -> None:
     log = tmp_path / "train.log"
     log.write_text("".join(f"Epoch {i}/10 loss: {1 / i:.4f}\n" for i in range(1, 5)))
     os.utime(log, (NOW - 5, NOW - 5))
     shown = look(monitor, log)
     assert (shown.state, shown.name, shown.epoch, shown.epochs, shown.loss) == (State.WATCHED, "train.log", 4, 10, 0.25)
-    assert "5 s ago" in shown.reason
+    assert "less than a minute ago" in shown.reason
     assert shown.pid is None
     assert shown.output == log
     assert shown.series["loss"].count == 4
     with log.open("a") as file:
         file.write("Epoch 5/10 loss: 0.2000\n")
     assert look(monitor, log).epoch == 5
+    os.utime(log, (NOW - 5, NOW - 5))
+    clock.advance(200)
+    assert "3 min ago" in look(monitor, log).reason
 
 
 def test_a_csv(monitor: Monitor, tmp_path: Path) -> None:

@@ -1,0 +1,104 @@
+"""Carrying out what a person asked for."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...core.errors import OperationError, UsageError
+from ..messages import DiagnosisReady, JobFailed, RequestAnswered, RequestSent
+from .base import Post, Pump
+
+if TYPE_CHECKING:
+    from textual.message import Message
+
+    from ...core.runs.snapshot import RunSnapshot
+    from ...wire.records import Ack, Request
+    from ..services import Services
+
+_JOB_POLL_SECONDS, _ANSWER_POLL_SECONDS = 0.5, 0.1
+_ANSWER_PATIENCE_SECONDS = 120.0
+
+
+class _Awaited(NamedTuple):
+    """A request whose answer is still to come."""
+
+    run: str
+    label: str
+    folder: Path
+    request: Request
+    until: float
+
+
+class Courier(Pump):
+    """Carries out what a person asked for, one thing after another, and waits for the answers of others."""
+
+    name = "requests"
+
+    def __init__(self, services: Services, post: Post, patience_seconds: float = _ANSWER_PATIENCE_SECONDS) -> None:
+        super().__init__(post)
+        self._actions = services.actions
+        self._services = services
+        self._patience_seconds = patience_seconds
+        self._jobs: queue.SimpleQueue[tuple[str, Callable[[], object]]] = queue.SimpleQueue()
+        self._awaited: list[_Awaited] = []
+
+    def ask(self, snapshot: RunSnapshot, label: str, write: Callable[[], Request]) -> None:
+        """Write a request, say so, and report its answer when there is one."""
+
+        def job() -> None:
+            request = write()
+            until = time.monotonic() + self._patience_seconds
+            self._awaited.append(_Awaited(snapshot.run, label, snapshot.dir, request, until))
+            self._post(RequestSent(snapshot.run, label, request))
+
+        self._jobs.put((label, job))
+
+    def explain(self, snapshot: RunSnapshot) -> None:
+        """Find out why an attempt ended."""
+
+        def job() -> None:
+            findings = tuple(self._services.diagnose(snapshot))
+            exception = None if findings else self._services.last_exception(snapshot)
+            self._post(DiagnosisReady(snapshot.run, snapshot.attempt, findings, exception))
+
+        self._jobs.put(("diagnosis", job))
+
+    def do(self, what: str, work: Callable[[], Message]) -> None:
+        """Do something that takes a while and post what came of it."""
+        self._jobs.put((what, lambda: self._post(work())))
+
+    def stop(self) -> None:
+        """End; what was asked for and not yet written is dropped."""
+        self._stopped.set()
+        self._jobs.put(("nothing", lambda: None))
+        super().stop()
+
+    def _work(self) -> float:
+        try:
+            what, job = self._jobs.get(timeout=_ANSWER_POLL_SECONDS if self._awaited else _JOB_POLL_SECONDS)
+        except queue.Empty:
+            pass
+        else:
+            self._carry_out(what, job)
+        self._collect()
+        return 0.0
+
+    def _carry_out(self, what: str, job: Callable[[], object]) -> None:
+        try:
+            job()
+        except (UsageError, OperationError) as error:
+            self._post(JobFailed(what, error.sentence, error.hint, getattr(error, "key", None)))
+        except Exception as error:  # noqa: BLE001 - whatever went wrong, the person who asked is told
+            self._post(JobFailed(what, f"{type(error).__name__}: {error}"))
+
+    def _collect(self) -> None:
+        for awaited in tuple(self._awaited):
+            ack: Ack | None = self._actions.answer(awaited.folder, awaited.request.id)
+            if ack is None and time.monotonic() < awaited.until:
+                continue
+            self._awaited.remove(awaited)
+            self._post(RequestAnswered(awaited.run, awaited.label, awaited.request, ack))

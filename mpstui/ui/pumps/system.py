@@ -1,0 +1,110 @@
+"""Sampling the machine while somebody looks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ...core.errors import UsageError
+from ..looking import Wanted
+from ..messages import PumpFailed, SystemReady
+from .base import Post, Pump
+
+if TYPE_CHECKING:
+    from ...core.runs.snapshot import RunSnapshot
+    from ...core.settings import EnergySettings
+    from ..ports import LogbookPort, SamplerPort
+    from ..services import Services
+
+_SAMPLE_SECONDS, _SAMPLE_SECONDS_REMOTE, _HIDDEN_SECONDS = 1.0, 2.0, 5.0
+_NO_PROCESS_TIMES = 5
+"""The machine alone is read so many times less often."""
+_LOOK_SECONDS = 0.1
+"""Between two looks at whether a sample is due."""
+
+
+class SystemPump(Pump):
+    """Samples the machine while somebody looks at a run, less often while the panel that shows it is hidden."""
+
+    name = "system"
+
+    def __init__(self, services: Services, post: Post) -> None:
+        super().__init__(post)
+        self._services = services
+        self._sampler: SamplerPort | None = None
+        self._wanted: Wanted | None = None
+        self._awake = threading.Event()
+        self._sampled: tuple[Wanted, float] | None = None
+        self._book: tuple[str, LogbookPort] | None = None
+        self._prices: EnergySettings | None = None
+
+    def want(self, snapshot: RunSnapshot | None, *, in_view: bool = True) -> None:
+        """Sample for this run from now on; None: nobody looks."""
+        self._wanted = Wanted(snapshot, in_view) if snapshot is not None else None
+        (self._awake.set if snapshot is not None else self._awake.clear)()
+
+    def follow(self, snapshots: Sequence[RunSnapshot]) -> None:
+        """Newer pictures; that of the wanted run is kept, for what the trainer itself reports."""
+        wanted = self._wanted
+        newer = next((one for one in snapshots if wanted and one.run == wanted.snapshot.run), None)
+        if wanted is not None and newer is not None:
+            self._wanted = wanted._replace(snapshot=newer)
+
+    def stop(self) -> None:
+        """End, and what the sampler started too."""
+        self._awake.set()
+        super().stop()
+        if not self._thread.is_alive():
+            self._close_book()
+            if self._sampler is not None:
+                self._sampler.close()
+
+    def _work(self) -> float:
+        wanted = self._wanted
+        if wanted is None:
+            self._close_book()
+            self._awake.wait()
+            return 0.0
+        if self._sampled is not None and not self._due(wanted, *self._sampled):
+            return _LOOK_SECONDS
+        self._sampled = wanted, time.monotonic()
+        self._sample(wanted.snapshot)
+        return _LOOK_SECONDS
+
+    def _due(self, wanted: Wanted, before: Wanted, sampled_at: float) -> bool:
+        if wanted.subject != before.subject:
+            return True
+        pause = (
+            (_SAMPLE_SECONDS_REMOTE if self._services.remote else _SAMPLE_SECONDS)
+            if wanted.in_view
+            else _HIDDEN_SECONDS
+        )
+        return time.monotonic() - sampled_at >= pause * (1 if wanted.snapshot.pid is not None else _NO_PROCESS_TIMES)
+
+    def _sample(self, snapshot: RunSnapshot) -> None:
+        self._sampler = self._sampler or self._services.sampler()
+        run = snapshot.run
+        sample = self._sampler.sample({run: (snapshot.pid,)} if snapshot.pid is not None else {})
+        tree = sample.trees.get(run)
+        outlook = self._open_book(snapshot).look(snapshot, sample.system, tree)
+        self._post(SystemReady(sample.system, tree, run, outlook, self._prices))
+
+    def _open_book(self, snapshot: RunSnapshot) -> LogbookPort:
+        if self._book is None or self._book[0] != snapshot.run:
+            self._close_book()
+            self._book = snapshot.run, self._services.logbook(snapshot)
+            self._ask_prices()
+        return self._book[1]
+
+    def _ask_prices(self) -> None:
+        try:
+            self._prices = self._services.prices()
+        except UsageError as error:
+            self._post(PumpFailed("settings", error.sentence))
+
+    def _close_book(self) -> None:
+        if self._book is not None:
+            self._book[1].close()
+            self._book = None
