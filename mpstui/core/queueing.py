@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..wire import atomic, locks, queues, records
 from ..wire.jsontext import UnreadableRecord
-from ..wire.queues import Queue, QueueBusy, QueueFiles
+from ..wire.queues import MOST_SLOTS, Queue, QueueBusy, QueueFiles
 from ..wire.records import QueueRule, Spec, Status
 from ..wire.rundir import RunDir
 from .errors import OperationError, UsageError
@@ -24,8 +24,6 @@ from .runs.find import run_dirs, run_name
 from .runs.snapshot import QueuePlace
 from .runs.waiting import is_waiting
 
-MOST_SLOTS = 256
-"""Every waiting run asks for each slot once a second."""
 DIRECTIONS = ("up", "down", "first", "last")
 _PATIENCE_SECONDS = 2.0
 _RETRY_SECONDS = 0.02

@@ -76,7 +76,7 @@ def _of(run: RunDir, seen: takeover.Witnesses) -> Outcome:
 
 def _finished(run: RunDir, record: ExitRecord) -> bool:
     """Code 0 nobody asked for, and the heartbeat, where there is one, says done."""
-    spec = _spec(run)
+    spec = read_spec(run)
     beat = progress.newest_beat(run, spec, record.attempt, record.started) if spec else None
     done = beat is None or beat.phase in (None, "done")
     if record.unknown:
@@ -91,7 +91,8 @@ def _status(run: RunDir) -> Status | None:
         return None
 
 
-def _spec(run: RunDir) -> Spec | None:
+def read_spec(run: RunDir) -> Spec | None:
+    """What was asked of another run; None when it cannot be read."""
     try:
         return records.read(Spec, run.spec)
     except (OSError, UnreadableRecord):

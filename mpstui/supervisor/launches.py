@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..wire import atomic, locks, records
 from ..wire.jsontext import UnreadableRecord
 from ..wire.processes import ProcessIdentity
-from ..wire.records import AFTER_CHECKPOINT, LaunchRecord, LaunchTemplate, Request, Spec, Status
+from ..wire.records import AFTER_CHECKPOINT, GPU_VARIABLE, LaunchRecord, LaunchTemplate, Request, Spec, Status
 from ..wire.rundir import RunDir
 from ..wire.secrets import without_secrets
 from . import checkpoints, spawn
@@ -55,8 +55,13 @@ def template_of(spec: Spec, status: Status, plan: Plan | None = None) -> LaunchT
         raise CannotCompose(f"the new launch template cannot be read: {error}") from error
 
 
-def prepare(run: RunDir, spec: Spec, status: Status, plan: Plan, machine: Machine) -> tuple[Command, str]:
+def prepare(
+    run: RunDir, spec: Spec, status: Status, plan: Plan, machine: Machine, gpus: Sequence[str] = ()
+) -> tuple[Command, str]:
     """The complete command of a plan, and a note when it differs from what was wished.
+
+    Args:
+        gpus: the devices that are this run's own.
 
     Raises:
         CannotCompose: it cannot be built; nothing was changed.
@@ -66,7 +71,18 @@ def prepare(run: RunDir, spec: Spec, status: Status, plan: Plan, machine: Machin
     checkpoint, note = _pick_checkpoint(run, spec, template, plan, machine)
     handed_over = _handed_over(run, spec, template, machine)
     command = spawn.compose(template, run, plan.number, device=device, checkpoint=checkpoint, handed_over=handed_over)
-    return command, note
+    return _on_gpus(command, spec, gpus), note
+
+
+def _on_gpus(command: Command, spec: Spec, gpus: Sequence[str]) -> Command:
+    """The command with its GPUs, and no others, to be seen; a variable that a restart edited has the last word."""
+    rule, asked = spec.gpus, spec.launch.variants.get(command.device)
+    named = command.env.get(GPU_VARIABLE)
+    edited = named is not None and (asked is None or asked.env.get(GPU_VARIABLE) != named)
+    if rule is None or not gpus or edited or command.device not in ("auto", "cuda"):
+        return command
+    env = {} if rule.fixed else {**rule.env, GPU_VARIABLE: ",".join(gpus)}
+    return command._replace(env={**command.env, **env}, gpus=tuple(gpus))
 
 
 def _handed_over(run: RunDir, spec: Spec, template: LaunchTemplate, machine: Machine) -> str | None:
@@ -146,12 +162,18 @@ class SpawnFailed(NamedTuple):
 
 
 def launch(
-    run: RunDir, spec: Spec, plan: Plan, command: Command, journal: Journal, machine: Machine, slot: int | None = None
+    run: RunDir,
+    spec: Spec,
+    plan: Plan,
+    command: Command,
+    journal: Journal,
+    machine: Machine,
+    kept: tuple[int, ...] = (),
 ) -> Attempt | SpawnFailed:
     """Write down what is about to be started, then start it.
 
     Args:
-        slot: descriptor of the queue slot; the trainer keeps it taken even when this supervisor dies.
+        kept: descriptors of the queue's locks; the trainer keeps them taken even when this supervisor dies.
 
     The status says "starting" before there is a process, and the process itself writes its identity down before it
     becomes the program: there is no moment in which a trainer runs that no record names.
@@ -163,10 +185,9 @@ def launch(
         return SpawnFailed(f"{error.strerror}: {run.run_lock}")
     if lock is None:
         return SpawnFailed("processes of an earlier attempt still hold run.lock")
-    kept = (lock,) if slot is None else (lock, slot)
     try:
         output = run.attempt(plan.number).output
-        pid = spawn.start(command, output, kept, lambda: _announce(run, journal, machine))
+        pid = spawn.start(command, output, (lock, *kept), lambda: _announce(run, journal, machine))
     except OSError as error:
         return SpawnFailed(spawn.describe_failure(error, command))
     finally:
@@ -195,6 +216,7 @@ def _write_launch(run: RunDir, spec: Spec, plan: Plan, command: Command, journal
         env=shown,
         secret_env=sorted({*hidden, *spec.secret_env}),
         checkpoint=command.checkpoint,
+        gpus=list(command.gpus),
         reason=plan.reason,
         by=plan.by,
     )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from ..wire import locks, queues, records
 from ..wire.jsontext import UnreadableRecord
 from ..wire.queues import Queue, QueueFiles
-from ..wire.records import QueueRule, Status
+from ..wire.records import GpuRule, LaunchRecord, QueueRule, Status
 from ..wire.rundir import RunDir
-from . import dependencies
+from . import dependencies, gpus
 from .dependencies import Outcome, Verdict
 from .machine import Machine
 
@@ -26,9 +26,11 @@ def may_claim(run: str, order: Sequence[str], contenders: Collection[str], free:
     return len(ahead) < free
 
 
-def joined(queue: Queue, run: str) -> Queue:
-    """The queue with ``run`` at its end, unless it is there."""
-    return queue if run in queue.order else queue.but(order=[*queue.order, run])
+def joined(queue: Queue, run: str, devices: Sequence[str] = ()) -> Queue:
+    """The queue with ``run`` at its end, unless it is there, and the devices it may choose from."""
+    if run in queue.order:
+        return queue
+    return queue.but(order=[*queue.order, run], devices=list(devices) or queue.devices)
 
 
 def left(queue: Queue, run: str) -> Queue:
@@ -50,11 +52,14 @@ GO = Turn(True)
 
 
 class Turnstile:
-    """One run's place in its queue. The slot, once claimed, is kept until the supervisor leaves."""
+    """One run's place in its queue. The slot and the GPUs, once claimed, are kept until the supervisor leaves."""
 
-    def __init__(self, run: RunDir, rule: QueueRule, machine: Machine) -> None:
-        self.slot: int | None = None
-        """Descriptor of the slot's lock, inheritable."""
+    def __init__(self, run: RunDir, rule: QueueRule, machine: Machine, wanted: GpuRule | None = None) -> None:
+        self.gpus: list[str] = []
+        """The devices this run has for itself, as ``CUDA_VISIBLE_DEVICES`` names them."""
+        self._slot: int | None = None
+        self._held: list[int] = []
+        self._wanted = wanted if wanted is not None and wanted.devices else None
         self._run = run
         self._rule = rule
         self._machine = machine
@@ -66,6 +71,11 @@ class Turnstile:
     def needed(self) -> bool:
         """Whether this run waits for anything at all."""
         return bool(self._rule.group or self._rule.after)
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Descriptors of the locks of the slot and the GPUs, which the trainer keeps though this supervisor dies."""
+        return (() if self._slot is None else (self._slot,)) + tuple(self._held)
 
     def ask(self, *, dependencies_matter: bool, status: Status) -> Turn:
         """Whether it is our turn now; looks at most once a second."""
@@ -81,31 +91,35 @@ class Turnstile:
             self._edit(self._files, lambda queue: left(queue, self._run.run))
 
     def close(self) -> None:
-        """Give the slot back; a trainer that still lives keeps it through its own descriptor."""
-        if self.slot is not None:
-            locks.release(self.slot)
-            self.slot = None
+        """Give slot and GPUs back; a trainer that still lives keeps them through its own descriptors."""
+        gpus.release(self._held)
+        if self._slot is not None:
+            locks.release(self._slot)
+            self._slot = None
 
     def _look(self, dependencies_matter: bool, status: Status) -> Turn:
-        if self.slot is not None and not dependencies_matter:
+        if self._slot is not None and not dependencies_matter:
             return GO
         queue: Queue | None = None
         if self._files is not None:
-            queue = self._edit(self._files, lambda found: joined(found, self._run.run))
+            devices = self._wanted.devices if self._wanted else ()
+            queue = self._edit(self._files, lambda found: joined(found, self._run.run, devices))
             if queue is None:
                 return Turn(False, "group", f"queue group {self._rule.group} cannot be read or written")
             if queue.paused:
                 return Turn(False, "group", f"queue group {self._rule.group} is paused")
         turn = self._dependencies() if dependencies_matter else GO
-        if not turn.go or queue is None or self._files is None or self.slot is not None:
+        if not turn.go or queue is None or self._files is None or self._slot is not None:
             return turn
         is_first = queue.order[:1] == [self._run.run]
         if not is_first and status.waiting_for != "slot":
             return self._waiting()  # say first that we contend, so that those behind us see it; claim at the next look
-        return self._claim(self._files)
+        return self._claim(self._files, status)
 
     def _waiting(self) -> Turn:
-        return Turn(False, "slot", f"waits for a slot of queue group {self._rule.group}")
+        count = self._wanted.takes if self._wanted else 0
+        what = {0: "a slot", 1: "a free GPU"}.get(count, f"{count} free GPUs")
+        return Turn(False, "slot", f"waits for {what} of queue group {self._rule.group}")
 
     def _dependencies(self) -> Turn:
         found = [(after, self._outcome(after.get("run", ""))) for after in self._rule.after]
@@ -125,18 +139,62 @@ class Turnstile:
         other = RunDir(self._run.path.parent / run)
         return dependencies.outcome(other, self._machine.table, self._machine.boot_id)
 
-    def _claim(self, files: QueueFiles) -> Turn:
-        """Take a free slot if nobody who could take it now is before us; under the group's lock, so one at a time."""
+    def _claim(self, files: QueueFiles, status: Status) -> Turn:
+        """Take what is free if nobody who could take it now is before us; under the group's lock, so one at a time."""
 
         def claim(queue: Queue) -> Queue:
-            free = queues.free_slots(files, queue)
-            contenders = {name for name in queue.order if name != self._run.run and self._contends(name)}
-            if free and may_claim(self._run.run, queue.order, contenders, len(free)):
-                self.slot = locks.acquire(files.slot(free[0]), inheritable=True)
-            return queue if self.slot is None else left(queue, self._run.run)
+            slot = self._next_slot(files, queue)
+            if slot is None or not self._take_gpus(files, queue, status):
+                return queue
+            self._slot = locks.acquire(files.slot(slot), inheritable=True)
+            if self._slot is None:
+                gpus.release(self._held)
+                return queue
+            return left(queue, self._run.run)
 
         self._edit(files, claim)
-        return GO if self.slot is not None else self._waiting()
+        return GO if self._slot is not None else self._waiting()
+
+    def _next_slot(self, files: QueueFiles, queue: Queue) -> int | None:
+        """The slot to take. Where GPUs are given and nobody set the slots, they alone say how many run at once."""
+        if self._wanted is not None and not queue.by_hand:
+            return next(queues.free_slots(files, queues.MOST_SLOTS), None)
+        free = list(queues.free_slots(files, queue.slots))
+        if not free:
+            return None
+        contenders = {name for name in queue.order if name != self._run.run and self._contends(name)}
+        return free[0] if may_claim(self._run.run, queue.order, contenders, len(free)) else None
+
+    def _take_gpus(self, files: QueueFiles, queue: Queue, status: Status) -> bool:
+        """Hold as many as this run takes, leaving those that whoever waits before us will get."""
+        if self._wanted is None:
+            return True
+        most = gpus.shares(self._wanted, queue.slots if queue.by_hand else None)
+        used = gpus.loads(files, self._wanted.devices, most)
+        for ahead in self._ahead(queue):
+            if all(used[name] >= most for name in self._wanted.devices):
+                return False
+            used = {**gpus.loads(files, ahead.devices, most), **used}
+            gpus.choose(used, ahead, most)
+        chosen = gpus.choose(used, self._wanted, most, self._had(status.attempt))
+        held = gpus.hold(files, chosen, most) if len(chosen) == self._wanted.takes else None
+        self._held, self.gpus = held or [], chosen if held else []
+        return held is not None
+
+    def _ahead(self, queue: Queue) -> Iterator[GpuRule]:
+        """What those who wait for a slot before us will take of the GPUs."""
+        for name in queue.order[: queue.order.index(self._run.run)] if self._run.run in queue.order else ():
+            spec = dependencies.read_spec(RunDir(self._run.path.parent / name)) if self._contends(name) else None
+            if spec is not None and spec.gpus is not None:
+                yield spec.gpus
+
+    def _had(self, attempt: int) -> list[str]:
+        """The GPUs of the last attempt: caches and logs speak of them."""
+        try:
+            last = records.read(LaunchRecord, self._run.attempt(attempt).launch)
+        except (OSError, UnreadableRecord):
+            return []
+        return last.gpus if last else []
 
     def _contends(self, run: str) -> bool:
         other = RunDir(self._run.path.parent / run)

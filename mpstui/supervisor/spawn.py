@@ -28,6 +28,8 @@ class Command(NamedTuple):
     checkpoint: str | None = None
     unset: tuple[str, ...] = ()
     """What is taken from it."""
+    gpus: tuple[str, ...] = ()
+    """The CUDA devices that are this run's own."""
 
 
 def compose(

@@ -27,7 +27,7 @@ def start(boss: Supervision, plan: Plan) -> None:
     """Start an attempt now and answer whoever wished for it."""
     status = boss.journal.status
     try:
-        command, note = launches.prepare(boss.run, boss.spec, status, plan, boss.machine)
+        command, note = launches.prepare(boss.run, boss.spec, status, plan, boss.machine, boss.turnstile.gpus)
     except CannotCompose as error:
         _could_not_start(boss, plan, str(error))
         return
@@ -42,8 +42,8 @@ def start(boss: Supervision, plan: Plan) -> None:
         **_BLANK,
         **boss.own(),
     )
-    slot = boss.turnstile.slot
-    begun = launches.launch(boss.run, boss.spec, plan, command, boss.journal, boss.machine, slot)
+    kept = boss.turnstile.kept
+    begun = launches.launch(boss.run, boss.spec, plan, command, boss.journal, boss.machine, kept)
     if isinstance(begun, SpawnFailed):
         _could_not_start(boss, plan, begun.text)
         return
@@ -74,12 +74,19 @@ _BLANK: dict[str, Any] = {
 
 def _tell(boss: Supervision, plan: Plan, command: Command, note: str) -> None:
     origin = f"from {command.checkpoint}" if command.checkpoint else note or "from scratch"
-    where = "" if command.device == "auto" else f" on {command.device}"
-    text = f"attempt {plan.number} started{where}" + (f", {origin}" if plan.source else "")
+    text = f"attempt {plan.number} started{_where(boss, command)}" + (f", {origin}" if plan.source else "")
     kind = "launched" if plan.number == 1 else "restart"
-    boss.journal.event(kind, text, reason=plan.reason, checkpoint=command.checkpoint)
+    gpus: dict[str, Any] = {"gpus": list(command.gpus)} if command.gpus else {}
+    boss.journal.event(kind, text, reason=plan.reason, checkpoint=command.checkpoint, **gpus)
     if plan.request:
         boss.journal.answer(plan.request, ok=True, text=text, noted=f"the restart that {plan.request.by} asked for")
+
+
+def _where(boss: Supervision, command: Command) -> str:
+    named = [] if command.device == "auto" else [command.device]
+    if command.gpus and boss.spec.gpus is not None:
+        named.append(boss.spec.gpus.sentence(command.gpus))
+    return f" on {', '.join(named)}" if named else ""
 
 
 def _could_not_start(boss: Supervision, plan: Plan, text: str) -> None:

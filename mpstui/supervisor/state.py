@@ -46,7 +46,7 @@ class Supervision:
         """The status the supervisor before us left."""
         self.journal = Journal(run, base, machine.clock)
         self.inbox = Inbox(run, machine.clock)
-        self.turnstile = Turnstile(run, spec.queue, machine)
+        self.turnstile = Turnstile(run, spec.queue, machine, spec.gpus)
         self.attempt: Attempt | None = None
         self.upcoming: Upcoming | None = None
         self.wishes: list[Request] = []

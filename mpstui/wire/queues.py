@@ -2,18 +2,21 @@
 
 ``queue/<group>.json`` says what people decided (slots, pause, order) and is edited under ``<group>.lock``. Who *has* a
 slot is never written: ``<group>.slot<k>`` is a kernel lock, inherited by the trainer, so that the slot of a dead run
-frees itself.
+frees itself. Who has a GPU is the same: ``cuda.device-<name>``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from . import atomic, locks, records
 from .records import Record
 from .rundir import RunDir, slug
 from .values import Value, field
+
+MOST_SLOTS = 256
+"""Every waiting run asks for each slot once a second."""
 
 
 class QueueBusy(OSError):
@@ -26,10 +29,19 @@ class Queue(Record):
     group: str
     schema: int = 1
     slots: int = 1
+    decided: bool = False
+    """The slots are a person's word. Else runs that are given GPUs of their own need no slot beside them."""
+    devices: list[str] = field(default_factory=list)
+    """The CUDA devices the newest of its runs may choose from."""
     paused: bool = False
     """Nothing of this group starts, and no failure is passed on to what waits for it."""
     order: list[str] = field(default_factory=list)
     """Run ids, the next one first. A run adds itself when it starts to wait and leaves when it starts or gives up."""
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether somebody set the slots; another number than one always was (files written before ``decided``)."""
+        return self.decided or self.slots != 1
 
 
 class QueueFiles(Value):
@@ -51,6 +63,10 @@ class QueueFiles(Value):
     def slot(self, number: int) -> Path:
         """The kernel lock of slot ``number`` (from 0)."""
         return self.folder / f"{slug(self.group)}.slot{number}"
+
+    def device(self, name: str, share: int = 0) -> Path:
+        """The kernel lock of a CUDA device, the same in every group; ``share`` > 0: where more than one run has it."""
+        return self.folder / f"cuda.device-{slug(name, longest=80)}{f'.share{share}' if share else ''}"
 
 
 def files_of(run: RunDir, group: str) -> QueueFiles:
@@ -89,6 +105,6 @@ def edit(files: QueueFiles, change: Callable[[Queue], Queue]) -> Queue:
         locks.release(lock)
 
 
-def free_slots(files: QueueFiles, queue: Queue) -> list[int]:
+def free_slots(files: QueueFiles, slots: int) -> Iterator[int]:
     """Numbers of the slots nobody holds now."""
-    return [number for number in range(max(queue.slots, 0)) if not locks.is_held(files.slot(number))]
+    return (number for number in range(max(slots, 0)) if not locks.is_held(files.slot(number)))

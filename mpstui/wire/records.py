@@ -6,7 +6,7 @@ readable but must not be acted upon (:class:`NewerSchema`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -133,6 +133,31 @@ class QueueRule(Record):
     """``{"run": id, "when": "ok" | "any" | "fail"}``, all of them."""
 
 
+GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
+
+
+class GpuRule(Record):
+    """The CUDA devices of which a queued run is given some for itself; without this rule a slot is all it waits for."""
+
+    devices: list[str]
+    """As ``CUDA_VISIBLE_DEVICES`` names them."""
+    takes: int = 1
+    """How many it is given."""
+    fixed: bool = False
+    """The run's own environment names them: they are kept from the others, and nothing is set."""
+    env: dict[str, str] = field(default_factory=dict)
+    """What the names need to mean what was meant, such as ``CUDA_DEVICE_ORDER``."""
+
+    def sentence(self, given: Sequence[str]) -> str:
+        """``GPU 2 of 4``, or ``GPU 3 (of 2, 3)`` where not all of the machine was there to choose from."""
+        count = len(self.devices)
+        whole = list(self.devices) == [str(number) for number in range(count)]
+        named = f"{'GPU' if len(given) == 1 else 'GPUs'} {', '.join(given)}"
+        if self.fixed:
+            return named
+        return f"{named} of {count}" if whole else f"{named} (of {', '.join(self.devices)})"
+
+
 class AlertRule(Record):
     """Whom to tell is in a file of the user's, which may hold secrets: only where it lies is written down."""
 
@@ -161,6 +186,7 @@ class Spec(Record):
     restart: RestartRule = field(default_factory=RestartRule)
     causes: list[CauseRule] = field(default_factory=list)
     queue: QueueRule = field(default_factory=QueueRule)
+    gpus: GpuRule | None = None
     watch: dict[str, str] = field(default_factory=dict)
     """Other files of the program: ``heartbeat``, ``metrics``, ``log``, ``pattern``."""
     pid_file: str | None = None
@@ -174,6 +200,7 @@ class Spec(Record):
         "stop": StopRule,
         "restart": RestartRule,
         "queue": QueueRule,
+        "gpus": GpuRule,
         "alerts": AlertRule,
     }
 
@@ -245,6 +272,8 @@ class LaunchRecord(Record):
     env: dict[str, str] = field(default_factory=dict)
     secret_env: list[str] = field(default_factory=list)
     checkpoint: str | None = None
+    gpus: list[str] = field(default_factory=list)
+    """The CUDA devices it was given for itself; empty: none were chosen for it."""
     reason: str | None = None
     """Why this attempt exists: launched, restarted by whom, after which cause."""
     by: str | None = None
