@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from ..wire import records
-from ..wire.jsontext import UnreadableRecord
-from ..wire.records import Request
-from . import ending, progress, takeover
+from ..wire import requests
+from . import commands, ending, progress, takeover
 from .attempt import Attempt
 from .exits import Ending
 from .family import Family, infer_leader
@@ -29,21 +27,21 @@ def arrive(boss: Supervision) -> None:
         _close_unseen(boss, seen)
 
 
-def interrupted_request(boss: Supervision) -> Request | None:
-    """The request that the supervisor before us was carrying out, as far as it can still be read."""
-    status = boss.journal.status
-    if status.request is None or status.action is None:
-        return None
-    try:
-        found = records.read(Request, boss.run.request(status.request))
-    except (OSError, UnreadableRecord):
-        found = None
-    return found or Request(status.request, status.action, status.attempt, status.asker or "unknown", status.updated)
-
-
 def _begin(boss: Supervision, seen: Witnesses) -> None:
-    plan = Plan(seen.attempt, "launched", by=boss.spec.by, queued=True)
+    first = Plan(1, "launched", by=boss.spec.by, queued=True)
+    plan = first if seen.attempt == 1 else _interrupted_restart(boss, seen.attempt)
     boss.schedule(plan, phase="queued" if boss.turnstile.needed else "starting", attempt=seen.attempt)
+
+
+def _interrupted_restart(boss: Supervision, number: int) -> Plan:
+    """The plan of an attempt that the supervisor before us was about to start: somebody's wish, else the rule's."""
+    open_wishes = (item for item in requests.unanswered(boss.run) if item.action == "restart" and item.attempt < number)
+    wish = next(open_wishes, None)
+    if wish is None:
+        reason = boss.journal.status.message or "restarted by rule"
+        return ending.automatic_plan(boss, number, reason)._replace(queued=True)
+    boss.inbox.mark_seen(wish)
+    return commands.plan_of(boss, wish)._replace(number=number, queued=True)
 
 
 def _adopt(boss: Supervision, seen: Witnesses) -> None:
@@ -67,9 +65,9 @@ def _adopt(boss: Supervision, seen: Witnesses) -> None:
         **boss.own(),
     )
     boss.journal.event("note", "adopted: the supervisor before this one is gone, the trainer lives")
-    request = interrupted_request(boss)
+    request = ending.request_in_progress(boss)
     if request is not None:
-        ending.press(boss, request, force=request.action == "kill", asked_before=status.asked_at)
+        ending.press(boss, request, asked_before=status.asked_at)
         boss.inbox.mark_seen(request)
 
 
@@ -83,7 +81,7 @@ def _back_off_again(boss: Supervision, seen: Witnesses) -> None:
 
 def _close_unseen(boss: Supervision, seen: Witnesses) -> None:
     """We had asked it to end, and it did while no supervisor lived."""
-    record = boss.conclusion(seen.attempt, Ending(), interrupted_request(boss), ())
+    record = boss.conclusion(seen.attempt, Ending(), ending.request_in_progress(boss), ())
     boss.journal.exit(record)
     boss.journal.event("exit", "ended as asked, while no supervisor lived", attempt=seen.attempt)
     boss.journal.update(phase="ended", request=None, action=None)

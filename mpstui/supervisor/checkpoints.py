@@ -103,13 +103,13 @@ def _files_of(folder: Path) -> list[Path]:
 
 
 def _expand(root: Path, pattern: str) -> Iterator[Path]:
-    expanded = Path(pattern).expanduser()
-    if expanded.is_absolute():
-        root, expanded = Path(expanded.anchor), expanded.relative_to(expanded.anchor)
     try:
+        expanded = Path(pattern).expanduser()
+        if expanded.is_absolute():
+            root, expanded = Path(expanded.anchor), expanded.relative_to(expanded.anchor)
         yield from root.glob(str(expanded))
-    except (OSError, ValueError, NotImplementedError):
-        return
+    except (OSError, ValueError, NotImplementedError, RuntimeError):
+        return  # a pattern that nobody can follow finds nothing; RuntimeError: ~ of a user who is not there
 
 
 def _stat(path: Path) -> os.stat_result | None:

@@ -13,6 +13,7 @@ from .spawn import CannotCompose
 from .state import Supervision
 
 ENDED = "this run has ended"
+NOT_STARTED = "it waits to be started"
 _NO_FILE = "sigterm-"
 
 
@@ -27,7 +28,7 @@ def handle(boss: Supervision, request: Request) -> None:
     if action is not None:
         action(boss, request)
     elif request.action in records.TRAINER_ACTIONS:
-        _reply(boss, request, ok=False, text=ENDED)
+        _reply(boss, request, ok=False, text=_why_nothing_runs(boss))
     else:
         _reply(boss, request, ok=False, text=f"unknown action {request.action!r}")
 
@@ -36,7 +37,7 @@ def stop_from_outside(boss: Supervision) -> None:
     """SIGTERM to the supervisor is a stop request of whoever sent it (a service manager at shutdown, most often)."""
     now, attempt = boss.machine.clock.wall(), boss.journal.status.attempt
     boss.journal.event("request", "stop by SIGTERM to the supervisor")
-    _stop(boss, Request(f"{_NO_FILE}{int(now * 1000)}", "stop", attempt, "SIGTERM to the supervisor", now))
+    _end(boss, Request(f"{_NO_FILE}{int(now * 1000)}", "stop", attempt, "SIGTERM to the supervisor", now))
 
 
 def answer_wishes(boss: Supervision) -> None:
@@ -60,15 +61,7 @@ def refuse_wishes(boss: Supervision, text: str) -> None:
         _reply(boss, wish, ok=False, text=text)
 
 
-def _stop(boss: Supervision, request: Request) -> None:
-    _end(boss, request, force=request.options.get("force") is True)
-
-
-def _kill(boss: Supervision, request: Request) -> None:
-    _end(boss, request, force=True)
-
-
-def _end(boss: Supervision, request: Request, *, force: bool) -> None:
+def _end(boss: Supervision, request: Request) -> None:
     """End what lives, and what was to come; of an ended run, what outlived it."""
     called_off = boss.upcoming.plan if boss.upcoming is not None and not boss.trainer_lives() else None
     if called_off is not None:
@@ -79,7 +72,7 @@ def _end(boss: Supervision, request: Request, *, force: bool) -> None:
         text = f"called off: attempt {called_off.number} will not start" if called_off else ENDED
         _reply(boss, request, ok=True, text=text)
     else:
-        ending.press(boss, request, force=force)
+        ending.press(boss, request)
 
 
 def _call_off(boss: Supervision, plan: Plan, request: Request) -> None:
@@ -92,7 +85,7 @@ def _call_off(boss: Supervision, plan: Plan, request: Request) -> None:
 
 def _pause(boss: Supervision, request: Request) -> None:
     if not boss.trainer_lives() or boss.attempt is None:
-        _reply(boss, request, ok=False, text=ENDED)
+        _reply(boss, request, ok=False, text=_why_nothing_runs(boss))
     elif boss.attempt.ladder is not None:
         _reply(boss, request, ok=False, text="it is being stopped")
     else:
@@ -103,7 +96,7 @@ def _pause(boss: Supervision, request: Request) -> None:
 
 def _continue(boss: Supervision, request: Request) -> None:
     if not boss.trainer_lives() or boss.attempt is None:
-        _reply(boss, request, ok=False, text=ENDED)
+        _reply(boss, request, ok=False, text=_why_nothing_runs(boss))
         return
     boss.attempt.resume()
     boss.journal.update(paused=False, held_for=None, message=None)
@@ -115,7 +108,7 @@ def _dump_stacks(boss: Supervision, request: Request) -> None:
     number = launches.stack_signal(boss.run, request.attempt)
     leader = boss.attempt.family.leader if boss.attempt and boss.trainer_lives() else None
     if leader is None:
-        _reply(boss, request, ok=False, text=ENDED)
+        _reply(boss, request, ok=False, text=_why_nothing_runs(boss))
     elif number is None:
         _reply(boss, request, ok=False, text="this program did not say that it listens for a request for its stacks")
     else:
@@ -134,7 +127,7 @@ def _restart(boss: Supervision, request: Request) -> None:
         _start_over(boss, request)
         return
     boss.upcoming = None
-    ending.press(boss, request, force=False)
+    ending.press(boss, request)
 
 
 def _refusal(boss: Supervision, request: Request) -> str | None:
@@ -145,7 +138,7 @@ def _refusal(boss: Supervision, request: Request) -> str | None:
     if boss.upcoming is not None and boss.upcoming.plan.request:
         return f"{boss.upcoming.plan.request.by} asked for a restart before you"
     try:
-        launches.prepare(boss.run, boss.spec, boss.journal.status, _plan(boss, request), boss.machine)
+        launches.prepare(boss.run, boss.spec, boss.journal.status, plan_of(boss, request), boss.machine)
     except CannotCompose as error:
         return str(error)
     return None
@@ -153,10 +146,11 @@ def _refusal(boss: Supervision, request: Request) -> str | None:
 
 def _start_over(boss: Supervision, request: Request) -> None:
     """Want a new attempt; one that nothing ever ran of before goes through its queue again, dependencies included."""
-    boss.schedule(_plan(boss, request), phase="queued" if boss.turnstile.needed else "starting")
+    boss.schedule(plan_of(boss, request), phase="queued" if boss.turnstile.needed else "starting")
 
 
-def _plan(boss: Supervision, request: Request) -> Plan:
+def plan_of(boss: Supervision, request: Request) -> Plan:
+    """The attempt that a restart request asks for."""
     options = request.options
     template, device = options.get("launch"), options.get("device")
     never_ran = not boss.run.attempt(boss.journal.status.attempt).launch.exists()
@@ -173,14 +167,18 @@ def _plan(boss: Supervision, request: Request) -> Plan:
     )
 
 
+def _why_nothing_runs(boss: Supervision) -> str:
+    return NOT_STARTED if boss.upcoming is not None else ENDED
+
+
 def _reply(boss: Supervision, request: Request, *, ok: bool, text: str) -> None:
     if not request.id.startswith(_NO_FILE):
         boss.journal.answer(request, ok=ok, text=text)
 
 
 _ACTIONS: Mapping[str, Callable[[Supervision, Request], None]] = {
-    "stop": _stop,
-    "kill": _kill,
+    "stop": _end,
+    "kill": _end,
     "pause": _pause,
     "continue": _continue,
     "restart": _restart,

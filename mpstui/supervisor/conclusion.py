@@ -9,6 +9,7 @@ from ..wire.records import ExitRecord, Request, Spec
 from ..wire.rundir import RunDir
 from . import causes, progress
 from .exits import Ending
+from .journal import complain_of
 
 
 def conclude(
@@ -24,13 +25,11 @@ def conclude(
     evidence: dict[str, str],
 ) -> ExitRecord:
     """Build the record. A cause is named for failures alone: whoever asked for an end got what they asked for."""
-    notes = dict(evidence)
-    cause = None
-    if asked is None and ending.code != 0:
-        found = causes.find_cause(spec.causes, ending, causes.read_tail(run.attempt(attempt).output))
-        if found and not (ending.unknown and _says_done(run, spec, attempt, started)):
-            cause, notes["cause"] = found
-    notes |= _unasked(run, spec, attempt, ending, asked, started)
+    try:
+        cause, notes = _explained(run, spec, attempt, ending, asked, started)
+    except Exception as error:  # noqa: BLE001  how it ended is known now and never again; why, the log still tells
+        complain_of(error)
+        cause, notes = None, {}
     return ExitRecord(
         attempt=attempt,
         ended=now,
@@ -43,8 +42,20 @@ def conclude(
         rusage=dict(ending.rusage),
         survivors=sorted(survivors),
         unknown=ending.unknown,
-        evidence=notes,
+        evidence={**evidence, **notes},
     )
+
+
+def _explained(
+    run: RunDir, spec: Spec, attempt: int, ending: Ending, asked: Request | None, started: float | None
+) -> tuple[str | None, dict[str, str]]:
+    """The cause, if a rule names one, and all that was noticed beside it."""
+    cause, notes = None, {}
+    if asked is None and ending.code != 0:
+        found = causes.find_cause(spec.causes, ending, causes.read_tail(run.attempt(attempt).output))
+        if found and not (ending.unknown and _says_done(run, spec, attempt, started)):
+            cause, notes["cause"] = found
+    return cause, notes | _unasked(run, spec, attempt, ending, asked, started)
 
 
 def _unasked(

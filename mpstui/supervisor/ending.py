@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from typing import Any
 
+from ..wire import records
+from ..wire.jsontext import UnreadableRecord
 from ..wire.records import ExitRecord, Request
 from . import alerts, conclusion, launches, macos, policy, progress
 from .attempt import Attempt
@@ -20,7 +22,7 @@ DRAIN_SECONDS = 10.0
 """DataLoader workers leave 5 s after their parent; what is still there after this long stays."""
 
 
-def press(boss: Supervision, request: Request, *, force: bool, asked_before: float | None = None) -> None:
+def press(boss: Supervision, request: Request, *, asked_before: float | None = None) -> None:
     """Put a request on the ladder of the attempt; there is one ladder, however many press.
 
     Args:
@@ -36,9 +38,26 @@ def press(boss: Supervision, request: Request, *, force: bool, asked_before: flo
     _watch_saving(boss, attempt)
     wall = boss.machine.clock.wall()
     waited = None if asked_before is None else min(max(wall - asked_before, 0.0), boss.spec.stop.grace_seconds)
-    attempt.press(boss.spec.stop, force=force, asked_seconds_ago=waited)
+    attempt.press(boss.spec.stop, force=_is_forced(request), asked_seconds_ago=waited)
     if boss.journal.status.asked_at is None:
         boss.journal.update(asked_at=wall)  # after the signal: to be asked twice is better than to be killed unasked
+
+
+def _is_forced(request: Request) -> bool:
+    """Whether a request ends a run at once, without asking the program."""
+    return request.action == "kill" or (request.action == "stop" and request.options.get("force") is True)
+
+
+def request_in_progress(boss: Supervision) -> Request | None:
+    """The request that the status says is being carried out, by us or by the supervisor before us."""
+    status = boss.journal.status
+    if status.request is None or status.action is None:
+        return None
+    try:
+        found = records.read(Request, boss.run.request(status.request))
+    except (OSError, UnreadableRecord):
+        found = None
+    return found or Request(status.request, status.action, status.attempt, status.asker or "unknown", status.updated)
 
 
 def watch(boss: Supervision, attempt: Attempt) -> None:
@@ -70,7 +89,8 @@ def _end(boss: Supervision, attempt: Attempt) -> None:
     while attempt.look().others and boss.now < deadline:
         boss.machine.clock.sleep(0.02)
     survivors = attempt.look(thorough=True).others
-    asked = boss.asked_by() if attempt.ladder else None
+    # A wish that was refused, since nothing seemed to help, is what ended it all the same.
+    asked = (boss.asked_by() or request_in_progress(boss)) if attempt.ladder else None
     found = attempt.collect()
     evidence = _memory_kill(boss, attempt) if found.signal == signal.SIGKILL and asked is None else {}
     record = boss.conclusion(attempt.number, found, asked, survivors, **evidence)

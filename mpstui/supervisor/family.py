@@ -1,13 +1,14 @@
 """Whom an attempt consists of: the trainer, its descendants, and whoever can be proved to come from it.
 
 A link from child to parent is lost when the parent dies, so members are remembered by pid and start time as long as
-they live. On Linux two more proofs find what slipped away before it was seen: an open descriptor of ``run.lock`` and
-the mark in the environment.
+they live. On Linux two more proofs find what slipped away before it was seen: an inherited descriptor of ``run.lock``
+and the mark in the environment.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -84,7 +85,7 @@ def leader_is_alive(family: Family, table: ProcessTable) -> bool:
 
 
 def linux_heirs(run_lock: Path, mark: bytes, proc: Path = Path("/proc")) -> set[int]:
-    """Pids that hold a descriptor of ``run_lock`` or carry ``mark`` (``NAME=value``) in their environment.
+    """Pids that inherited a descriptor of ``run_lock`` or carry ``mark`` (``NAME=value``) in their environment.
 
     Sees the processes of this user alone; returns nothing where there is no ``/proc``. Costs about 30 microseconds a
     process, so it is asked when an attempt ends, not while it runs.
@@ -100,6 +101,17 @@ def _is_heir(process: Path, run_lock: str, mark: bytes) -> bool:
         if mark in (process / "environ").read_bytes().split(b"\0"):
             # A run launched from inside this one has a supervisor that carries our mark, and a life of its own.
             return _SUPERVISOR not in (process / "cmdline").read_bytes()
-        return any(os.readlink(entry.path) == run_lock for entry in os.scandir(process / "fd"))  # noqa: PTH115
+        return any(_has_inherited(process, entry, run_lock) for entry in os.scandir(process / "fd"))
     except OSError:
         return False  # gone meanwhile, or somebody else's
+
+
+def _has_inherited(process: Path, entry: os.DirEntry[str], run_lock: str) -> bool:
+    """Whether a descriptor is the trainer's of the lock, which is open for writing.
+
+    One that is open for reading is somebody who looks: a screen asks whether the lock is held, a backup copies it.
+    """
+    if os.readlink(entry.path) != run_lock:  # noqa: PTH115
+        return False
+    flags = re.search(rb"^flags:\s*([0-7]+)", (process / "fdinfo" / entry.name).read_bytes(), re.MULTILINE)
+    return flags is not None and int(flags[1], 8) & os.O_ACCMODE != os.O_RDONLY

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 
-from ..wire.records import Spec, Status
+from ..wire.records import Request, Spec, Status
 from ..wire.rundir import RunDir
 from . import arrival, commands, ending, starting
 from .alerts import StallWatch
@@ -53,7 +53,7 @@ class Supervisor:
             self._term = False
             commands.stop_from_outside(boss)
         for request in boss.inbox.poll(trainer_lives=boss.trainer_lives()):
-            commands.handle(boss, request)
+            self._handle(request)
         if boss.attempt is not None:
             self._chores.do(boss.journal, boss.attempt.number)
             keep_room(boss, boss.attempt, self._disk)
@@ -63,6 +63,15 @@ class Supervisor:
         boss.alerts.reap()
         if boss.attempt is None and boss.run.path.is_dir():
             starting.start_when_due(boss)
+
+    def _handle(self, request: Request) -> None:
+        """The inbox hands out a request once: a mistake of ours must not lose those that came with it."""
+        try:
+            commands.handle(self.state, request)
+        except Exception as error:  # noqa: BLE001  see above
+            complain_of(error)
+            text = f"it could not be carried out ({type(error).__name__}: {error}); see supervisor.log"
+            self.state.journal.answer(request, ok=False, text=text)
 
     def _look_for_stall(self, attempt: Attempt) -> None:
         if attempt.paused or attempt.ladder is not None or attempt.ending is not None:

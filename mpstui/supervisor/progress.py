@@ -20,12 +20,20 @@ def newest_beat(run: RunDir, spec: Spec, attempt: int, since: float | None = Non
         since: a watched file outside the run directory counts only when it was written after this moment.
     """
     found = _read_beat(run.attempt(attempt).heartbeat())
-    watched = spec.watch.get("heartbeat")
-    if found is None and watched:
-        found = _read_beat(Path(spec.launch.cwd) / Path(watched).expanduser())
+    watched = _watched(spec)
+    if found is None and watched is not None:
+        found = _read_beat(watched)
         if found and since is not None and found.time < since:
             return None
     return found
+
+
+def _watched(spec: Spec) -> Path | None:
+    named = spec.watch.get("heartbeat")
+    try:
+        return Path(spec.launch.cwd) / Path(named).expanduser() if named else None
+    except RuntimeError:  # ~ of a user whom this machine does not know
+        return None
 
 
 def newest_step(run: RunDir, spec: Spec, attempt: int, since: float | None = None) -> int | None:
@@ -52,5 +60,5 @@ def _read_beat(path: Path) -> Heartbeat | None:
     try:
         record = atomic.read_json(path)
         return heartbeat.from_json(record) if record is not None else None
-    except (OSError, jsontext.UnreadableRecord):
+    except (OSError, ValueError, jsontext.UnreadableRecord):  # ValueError: a path no system has
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from pathlib import Path
 from typing import NamedTuple
 
 from ..wire import locks, records
@@ -80,8 +81,8 @@ def read_exit(run: RunDir, attempt: int) -> ExitRecord | None:
         return None
 
 
-def _size(path: object) -> int:
+def _size(path: Path) -> int:
     try:
-        return int(path.stat().st_size)  # type: ignore[attr-defined]
+        return path.stat().st_size
     except OSError:
         return 0

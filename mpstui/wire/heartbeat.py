@@ -134,7 +134,10 @@ def number(value: Any) -> float | None:
     """A finite number, or None for anything else (a bool is no number)."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return value if math.isfinite(value) else None
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:  # JSON's integers have any length, and nothing that is counted here has 309 digits
+        return None
 
 
 def integer(value: Any) -> int | None:

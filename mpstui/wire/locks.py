@@ -21,16 +21,8 @@ def acquire(path: Path, *, inheritable: bool = False) -> int | None:
     Raises:
         OSError: the file cannot be made, or the file system knows no locks.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        taken = _lock(descriptor, fcntl.LOCK_EX)
-    except OSError:
-        os.close(descriptor)
-        raise
-    if not taken:
-        os.close(descriptor)
-        return None
-    if inheritable:
+    descriptor = _take(path, fcntl.LOCK_EX)
+    if descriptor is not None and inheritable:
         os.set_inheritable(descriptor, True)
     return descriptor
 
@@ -45,17 +37,7 @@ def is_held(path: Path) -> bool:
 
     Asks with a shared lock, so that two readers that look at once do not see each other.
     """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return _is_refused(path, fcntl.LOCK_SH)
 
 
 def share(path: Path) -> int | None:
@@ -66,26 +48,43 @@ def share(path: Path) -> int | None:
     Raises:
         OSError: the file cannot be made, or the file system knows no locks.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    if _lock(descriptor, fcntl.LOCK_SH):
-        return descriptor
-    os.close(descriptor)
-    return None
+    return _take(path, fcntl.LOCK_SH)
 
 
 def is_shared(path: Path) -> bool:
     """Whether some process holds the lock, shared or alone; a missing file is held by nobody."""
+    return _is_refused(path, fcntl.LOCK_EX)
+
+
+def _is_refused(path: Path, kind: int) -> bool:
+    """Whether a hold of this kind cannot be had now.
+
+    Opens the file for reading: by that the supervisor tells who looks from who inherited the lock.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     finally:
         os.close(descriptor)
     return False
+
+
+def _take(path: Path, kind: int) -> int | None:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        taken = _lock(descriptor, kind)
+    except OSError:
+        os.close(descriptor)
+        raise
+    if taken:
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
 def _lock(descriptor: int, kind: int) -> bool:

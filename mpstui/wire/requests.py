@@ -12,6 +12,8 @@ from .jsontext import UnreadableRecord
 from .records import Ack, Request
 from .rundir import RunDir
 
+_KINDS: Mapping[str, type] = {"action": str, "by": str, "attempt": int, "options": dict}
+
 
 def asker() -> str:
     """Who asks, for the record: ``user@host:pid``."""
@@ -57,8 +59,14 @@ def unanswered(run: RunDir) -> Iterator[Request]:
             found = records.read(Request, run.requests / name)
         except (UnreadableRecord, OSError):
             continue
-        if found is not None and found.id == name[: -len(".json")]:
+        if found is not None and found.id == name[: -len(".json")] and _is_sound(found):
             yield found
+
+
+def _is_sound(request: Request) -> bool:
+    """Whether every field is of its type: anybody may write a request, and one must not cost those beside it."""
+    values: Mapping[str, object] = vars(request)
+    return all(isinstance(values[name], kind) for name, kind in _KINDS.items())
 
 
 def answer(run: RunDir, ack: Ack) -> bool:

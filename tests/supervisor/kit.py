@@ -155,7 +155,7 @@ class Run:
                 supervisor = self.status.supervisor
             except UnreadableRecord:
                 supervisor = None
-            if supervisor and alive(ProcessIdentity(*supervisor)):
+            if supervisor and supervisor[0] != os.getpid() and alive(ProcessIdentity(*supervisor)):
                 os.kill(supervisor[0], signal.SIGKILL)
         for pid in linux_heirs(self.dir.run_lock, b"MPSTUI_RUN_DIR=" + os.fsencode(self.dir.path)):
             if pid > 1:

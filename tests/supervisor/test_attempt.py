@@ -15,6 +15,7 @@ from mpstui.supervisor.exits import Ending
 from mpstui.supervisor.family import Family, linux_heirs
 from mpstui.supervisor.ladder import Rung
 from mpstui.supervisor.machine import Machine
+from mpstui.wire import locks
 from mpstui.wire.processes import Process, ProcessIdentity
 from mpstui.wire.records import StopRule
 from mpstui.wire.rundir import RunDir
@@ -107,6 +108,25 @@ def test_the_tree_is_looked_at_often_at_first(tmp_path: Path) -> None:
             looked.append(round(world.now, 1))
     assert looked[:3] == [0.5, 1.5, 3.5]
     assert looked[-1] - looked[-2] >= 9.9
+
+
+def test_who_holds_the_lock_is_an_heir_and_who_looks_at_it_is_not(tmp_path: Path) -> None:
+    lock = tmp_path / "run.lock"
+    held = locks.acquire(lock, inheritable=True)
+    assert held is not None
+    heir = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[held])
+    reads = "import sys; file = open(sys.argv[1], 'rb'); print(flush=True); input()"
+    reader = subprocess.Popen(
+        [sys.executable, "-c", reads, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, close_fds=True
+    )
+    assert reader.stdout is not None
+    reader.stdout.readline()
+    found = linux_heirs(lock, b"MPSTUI_RUN_DIR=" + os.fsencode(tmp_path))
+    for process in (heir, reader):
+        process.communicate(b"\n")
+    locks.release(held)
+    if sys.platform.startswith("linux"):
+        assert found == {heir.pid}
 
 
 def test_a_run_launched_from_inside_is_not_its_heir(tmp_path: Path) -> None:

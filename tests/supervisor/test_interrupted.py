@@ -1,0 +1,110 @@
+"""What was under way when a supervisor died, and what came after it had given up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable
+
+from mpstui.supervisor import arrival
+from mpstui.supervisor.clock import Clock
+from mpstui.supervisor.loop import Supervisor
+from mpstui.supervisor.machine import Machine, this_machine
+from mpstui.wire import atomic, records
+from mpstui.wire.processes import ProcessIdentity
+from mpstui.wire.records import LaunchRecord, RestartRule, StopRule
+
+from .kit import Run, wait_for
+
+MakeRun = Callable[..., Run]
+SLEEPER = "import time; print('up', flush=True)\nwhile True: time.sleep(0.05)"
+STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True)\nwhile True: time.sleep(1)"
+
+
+def _died_before_the_second_start(run: Run) -> None:
+    """As if the supervisor had been killed between "attempt 2 is starting" and its process."""
+    run.start()
+    run.wait_exit()
+    run.wait_unsupervised()
+    run.checkpoint("step10.pt")
+    run.dir.attempt(2).path.mkdir()
+    atomic.write_json(run.dir.status, run.status.but(phase="starting", attempt=2, trainer=None).to_json())
+
+
+def _second_launch(run: Run) -> LaunchRecord:
+    run.wait_exit(2)
+    found = records.read(LaunchRecord, run.dir.attempt(2).launch)
+    assert found is not None
+    return found
+
+
+def test_a_restart_that_was_about_to_start_begins_where_and_from_what_was_asked(make_run: MakeRun) -> None:
+    run = make_run("raise SystemExit(3)")
+    _died_before_the_second_start(run)
+    request = run.ask("restart", device="cpu")
+    run.start()
+    launch = _second_launch(run)
+    assert (launch.device, launch.checkpoint) == ("cpu", str(run.dir.checkpoints / "step10.pt"))
+    assert run.wait_ack(request).ok
+    run.wait_unsupervised()
+    assert run.dir.attempt_numbers() == [1, 2]
+
+
+def test_a_restart_by_rule_that_was_about_to_start_begins_as_the_rule_says(make_run: MakeRun) -> None:
+    run = make_run("raise SystemExit(3)", restart=RestartRule(on=["mps_oom"], device="cpu"))
+    _died_before_the_second_start(run)
+    run.start()
+    launch = _second_launch(run)
+    assert (launch.device, launch.checkpoint) == ("cpu", str(run.dir.checkpoints / "step10.pt"))
+
+
+def test_a_forced_stop_stays_forced_under_the_next_supervisor(make_run: MakeRun) -> None:
+    run = make_run(STUBBORN, stop=StopRule(grace_seconds=600.0))
+    run.start()
+    run.wait_output("up")
+    run.kill_supervisor()
+    request = run.ask("stop", force=True)
+    stopping = run.status.but(phase="stopping", request=request.id, action="stop", asker=request.by)
+    atomic.write_json(run.dir.status, stopping.to_json())
+    run.start()
+    assert run.wait_exit(seconds=10).action == "stop"
+    assert run.wait_ack(request).ok
+
+
+class _Deaf:
+    """Processes in an uninterruptible call: no signal has an effect."""
+
+    def send(self, target: ProcessIdentity, number: int) -> bool:
+        return True
+
+    def send_group(self, group: int, proof: Iterable[ProcessIdentity], number: int) -> bool:
+        return True
+
+
+def test_what_dies_of_our_signal_after_we_gave_up_was_still_killed_by_whoever_asked(make_run: MakeRun) -> None:
+    run = make_run(SLEEPER)
+    now = [time.monotonic()]
+    real = this_machine()
+    machine = Machine(Clock(monotonic=lambda: now[0]), real.table, _Deaf(), real.boot_id)
+    supervisor = Supervisor(run.dir, run.spec, None, machine)
+
+    def look() -> bool:
+        now[0] += 3.0
+        supervisor.tick()
+        return True
+
+    arrival.arrive(supervisor.state)
+    look()
+    run.wait_output("up")
+    request = run.ask("kill")
+    wait_for(lambda: look() and run.status.phase == "stop_failed", "the ladder to give up")
+    assert not run.wait_ack(request).ok
+    assert run.status.trainer is not None
+    os.kill(run.status.trainer[0], signal.SIGKILL)
+    wait_for(lambda: look() and run.exit() is not None, "the exit record")
+    record = run.exit()
+    assert record is not None
+    assert (record.signal, record.action, record.requested_by) == (signal.SIGKILL, "kill", request.by)
+    assert "sender" not in record.evidence
+    wait_for(lambda: look() and run.status.phase == "ended", "the end of it all")

@@ -1,0 +1,101 @@
+"""What others write into a run directory must cost neither an exit code nor a request beside it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mpstui.supervisor import commands
+from mpstui.supervisor.clock import Clock
+from mpstui.supervisor.exits import Ending
+from mpstui.supervisor.loop import Supervisor
+from mpstui.supervisor.machine import Machine, this_machine
+from mpstui.supervisor.state import Supervision
+from mpstui.wire import atomic, requests
+from mpstui.wire.records import QueueRule, Request
+
+from .kit import Run
+
+MakeRun = Callable[..., Run]
+SLEEPER = "import time; print('up', flush=True)\nwhile True: time.sleep(0.05)"
+FAILS = "import time; time.sleep(0.5); raise SystemExit(3)"
+
+
+def test_a_heartbeat_with_an_endless_number_costs_no_exit_code(make_run: MakeRun) -> None:
+    run = make_run(FAILS)
+    run.start()
+    run.beat(step=10**400)
+    assert run.wait_exit(seconds=8).code == 3
+    assert run.wait_phase("ended").attempt == 1
+
+
+@pytest.mark.parametrize("path", ["~nobody-of-this-name/beat.json", "with\0nothing.json"])
+def test_a_watched_file_that_no_system_has_costs_no_exit_code(make_run: MakeRun, path: str) -> None:
+    run = make_run(FAILS, watch={"heartbeat": path})
+    run.start()
+    assert run.wait_exit(seconds=8).code == 3
+    assert run.wait_phase("ended").attempt == 1
+
+
+def test_a_mistake_while_the_cause_is_sought_costs_the_cause_alone(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: Any) -> None:
+        raise ArithmeticError("of our own")
+
+    monkeypatch.setattr("mpstui.supervisor.causes.find_cause", broken)
+    run = make_run(FAILS)
+    record = Supervision(run.dir, run.spec, None, this_machine()).conclusion(1, Ending(code=3), None, (), seen="this")
+    assert (record.code, record.cause, record.evidence) == (3, None, {"seen": "this"})
+
+
+def test_a_request_of_the_wrong_shape_costs_no_request_beside_it(make_run: MakeRun) -> None:
+    run = make_run(SLEEPER)
+    run.start()
+    run.wait_output("up")
+    assert run.status.supervisor is not None
+    os.kill(run.status.supervisor[0], signal.SIGSTOP)  # so that both lie there at its next look
+    wrong = {"id": "0", "action": "stop", "attempt": None, "by": "somebody", "time": 1.0, "options": "force"}
+    atomic.write_json(run.dir.request("0"), wrong)
+    stop = run.ask("stop")
+    os.kill(run.status.supervisor[0], signal.SIGCONT)
+    assert run.wait_ack(stop).ok
+    assert requests.answer_to(run.dir, "0") is None
+
+
+def test_a_mistake_in_one_request_costs_no_request_beside_it(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(SLEEPER)
+    broken, sound = run.ask("pause"), run.ask("clear_cache")
+    handled: list[Request] = []
+
+    def handle(boss: Supervision, request: Request) -> None:
+        handled.append(request)
+        if request.id == broken.id:
+            raise ArithmeticError("of our own")
+
+    monkeypatch.setattr(commands, "handle", handle)
+    Supervisor(run.dir, run.spec, None, Machine(Clock(), *this_machine()[1:])).tick()
+    assert [request.id for request in handled] == [broken.id, sound.id]
+    ack = requests.answer_to(run.dir, broken.id)
+    assert ack is not None
+    assert not ack.ok
+    assert "of our own" in ack.text
+
+
+@pytest.mark.parametrize("action", ["pause", "continue", "clear_cache", "dump_stacks"])
+def test_what_waits_for_its_turn_is_not_said_to_have_ended(make_run: MakeRun, action: str) -> None:
+    first = make_run(SLEEPER)
+    first.start()
+    second = make_run(SLEEPER, queue=QueueRule(after=[{"run": first.dir.run, "when": "any"}]))
+    second.start()
+    second.wait_phase("queued")
+    ack = second.wait_ack(second.ask(action))
+    assert (ack.ok, ack.text) == (False, "it waits to be started")
+    assert time.time() - ack.time < 60.0
