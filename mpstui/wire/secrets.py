@@ -1,4 +1,4 @@
-"""Which environment variables are secret by their names: their values are never written or shown."""
+"""Which environment variables are secret, by their names or as addresses: such values are never written or shown."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 
 _SECRET_NAME = re.compile(
-    r"(?:^|_)(?:.*TOKEN|.*SECRET|.*PASSWORD|PASSWD|PASSPHRASE|PWD_HASH|API_?KEY|.*ACCESS_?KEY(?:_ID)?|PRIVATE_?KEY|KEY"
-    r"|CREDENTIALS?|AUTH|COOKIE|SESSION_?ID|DSN|WEBHOOK(?:_URL)?)(?:_|$)",
+    r"(?:^|_)(?:.*TOKEN|.*SECRETS?|.*PASSWORDS?|PASSWD|PASSPHRASE|PASS|SSHPASS|(?<=_)PWD|PWD_HASH|PAT|API_?KEYS?"
+    r"|.*ACCESS_?KEY(?:_ID)?|PRIVATE_?KEY|KEY|CREDENTIALS?|AUTH|COOKIE|SESSION_?ID|DSN|WEBHOOK(?:_URL)?)(?:_|$)",
     re.IGNORECASE,
 )
 _URL_PASSWORD = re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)")
@@ -19,9 +19,14 @@ def is_secret(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
+def hides(name: str, value: str) -> bool:
+    """Whether a variable's value may not be written: a secret by its name, or an address with a password in it."""
+    return is_secret(name) or _URL_PASSWORD.search(value) is not None
+
+
 def without_secrets(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Split an environment: what may be written, and the sorted names of what may not."""
-    shown = {name: value for name, value in environment.items() if not is_secret(name)}
+    shown = {name: value for name, value in environment.items() if not hides(name, value)}
     return shown, sorted(set(environment) - set(shown))
 
 

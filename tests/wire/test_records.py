@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from mpstui.wire import atomic, heartbeat, records, requests, rundir, secrets
@@ -75,6 +75,8 @@ def test_a_heartbeat_names_what_is_not_finite() -> None:
     assert back.checkpoint == CheckpointNote("a.pt", 6)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # which a busy machine fails, not the test
+@example({"schema": 1, "time": 1.0, "seq": 1, "step": 10**400})
 @given(
     st.dictionaries(
         st.sampled_from(["time", "seq", "schema", "step", "loss", "device", "metrics", "memory"]),
@@ -124,17 +126,33 @@ def test_attempts_and_ranks_are_found_by_their_names(tmp_path: Path) -> None:
     assert rundir.RunDir(tmp_path / "none").attempt_numbers() == []
 
 
-@pytest.mark.parametrize("name", ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "db_password", "KEY"])
+SECRET_NAMES = [
+    *("HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "db_password", "KEY"),
+    *("DB_PASS", "SSHPASS", "MYSQL_PWD", "GITHUB_PAT", "OPENAI_API_KEYS", "VAULT_SECRETS"),
+]
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES)
 def test_names_that_look_secret(name: str) -> None:
     assert secrets.is_secret(name)
     assert secrets.without_secrets({name: "x", "HOME": "y"}) == ({"HOME": "y"}, [name])
     assert secrets.masked({name: "x"}) == {name: secrets.HIDDEN}
 
 
-@pytest.mark.parametrize("name", ["PATH", "KEYBOARD", "MONKEY", "TOKENIZERS_PARALLELISM", "OMP_NUM_THREADS"])
+PLAIN_NAMES = [
+    *("PATH", "KEYBOARD", "MONKEY", "TOKENIZERS_PARALLELISM", "OMP_NUM_THREADS"),
+    *("PWD", "OLDPWD", "MAX_TOKENS", "NUM_PASSES", "PATTERN", "PATIENCE"),
+]
+
+
+@pytest.mark.parametrize("name", PLAIN_NAMES)
 def test_names_that_do_not(name: str) -> None:
     assert not secrets.is_secret(name)
 
 
-def test_a_password_inside_a_url_is_masked() -> None:
+def test_a_password_inside_a_url_is_masked_and_not_written() -> None:
+    assert secrets.without_secrets({"PROXY": "http://ada:pw@host:1/", "HUB": "http://host:1/"}) == (
+        {"HUB": "http://host:1/"},
+        ["PROXY"],
+    )
     assert secrets.masked({"PROXY": "http://ada:pw@host:1/"}) == {"PROXY": f"http://{secrets.HIDDEN}@host:1/"}

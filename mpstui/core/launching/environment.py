@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...wire.secrets import HIDDEN, is_secret, masked
+from ...wire.secrets import HIDDEN, hides, is_secret
 from ..machine import Machine
 from ..profiles.model import Profile
 from ..profiles.recipes import RECIPES
@@ -71,7 +71,7 @@ def run_environment(
         replaced = f" (replaces {_shown(name, before)})" if before not in (None, value) and name != "PYTHONPATH" else ""
         values[name] = value
         lines[name] = EnvLine(name, _shown(name, value), reason + replaced, doubtful)
-    hidden = {name for name, value in values.items() if _hides(name, value)}
+    hidden = {name for name, value in values.items() if hides(name, value)}
     shaping = {name: value for name, value in environ.items() if _is_kept(name, value)}
     return RunEnvironment(
         lines=tuple(lines.values()),
@@ -109,7 +109,7 @@ def _layers(
 
 def _is_kept(name: str, value: str) -> bool:
     """Shapes the run, is no secret, and is text that a record can hold."""
-    return bool(_SHAPING.fullmatch(name)) and not _hides(name, value) and _is_utf8(value)
+    return bool(_SHAPING.fullmatch(name)) and not hides(name, value) and _is_utf8(value)
 
 
 def _is_utf8(value: str) -> bool:
@@ -121,13 +121,8 @@ def _is_utf8(value: str) -> bool:
     return True
 
 
-def _hides(name: str, value: str) -> bool:
-    """A secret by its name, or an address with a password in it."""
-    return is_secret(name) or masked({name: value})[name] != value
-
-
 def _shown(name: str, value: str | None) -> str:
-    return HIDDEN if value is not None and _hides(name, value) else str(value)
+    return HIDDEN if value is not None and hides(name, value) else str(value)
 
 
 def _secrets_of(environ: Mapping[str, str]) -> Iterator[str]:

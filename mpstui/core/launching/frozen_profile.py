@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...wire.secrets import HIDDEN, is_secret, masked
+from ...wire.secrets import HIDDEN, hides
 from ..profiles.build import parse_profile
 from ..profiles.model import ROLES, ArgumentValue, Profile, Scalar
 from ..profiles.problems import LineIndex
@@ -21,7 +21,7 @@ def frozen_text(profile: Profile) -> str | None:
     """The profile as TOML with dots for secrets; None when they cannot all be taken out."""
     if not profile.text:
         return profile_toml(profile)
-    hidden = {name: value for name, value in profile.env.items() if _hides(name, value)}
+    hidden = {name: value for name, value in profile.env.items() if hides(name, value)}
     text = profile.text
     if hidden:
         text = _without_values(_without_lines(text, hidden), hidden)
@@ -51,7 +51,7 @@ def profile_toml(profile: Profile) -> str:
     if profile.launcher:
         lines.append(f"processes = {profile.processes}")
     lines += [f"max_log = {profile.max_log_bytes}", f"min_free_disk = {profile.min_free_bytes}"]
-    shown = {name: HIDDEN if _hides(name, value) else value for name, value in profile.env.items()}
+    shown = {name: HIDDEN if hides(name, value) else value for name, value in profile.env.items()}
     lines += _table("env", shown) + _table("args", profile.args) + _sweep(profile)
     lines += _table("device_args", profile.device_args)
     resume: dict[str, ArgumentValue] = {"args": profile.resume_args} if profile.resume_args is not None else {}
@@ -65,10 +65,6 @@ def profile_toml(profile: Profile) -> str:
     lines += _table("watch", profile.watch)
     lines += _table("stop", {"signal": profile.stop.signal, "grace_seconds": profile.stop.grace_seconds})
     return "\n".join(lines) + "\n"
-
-
-def _hides(name: str, value: str) -> bool:
-    return is_secret(name) or masked({name: value})[name] != value
 
 
 def _without_lines(text: str, hidden: Mapping[str, str]) -> str:

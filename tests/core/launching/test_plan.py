@@ -13,6 +13,7 @@ import pytest
 
 from mpstui.core.errors import OperationError, UsageError
 from mpstui.core.launching import LaunchChoice, LaunchPlan, parse_sets, plan
+from mpstui.core.launching.launches import choice_json
 from mpstui.core.machine import Machine
 from mpstui.core.profiles import Profile, profile_of_command
 from mpstui.wire.records import QueueRule
@@ -244,7 +245,9 @@ def test_secrets_are_in_no_part_that_is_shown_or_written(profile_of: Build) -> N
     profile = profile_of(SCRIPT + '[env]\nHF_TOKEN = "hf_verysecret"\nPROXY = "http://me:pass99word@host"\n')
     made = planned(profile, environ={"WANDB_API_KEY": "wandbsecret", "SSH_AUTH_SOCK": "/s"})
     everything = repr(made) + made.shell() + str(made.template.to_json())
-    for value in ("hf_verysecret", "pass99word", "wandbsecret"):
+    chosen = planned(profile, env={"DATABASE": "postgres://me:chosen99word@host"}).choice
+    everything += repr(chosen) + str(choice_json(chosen))
+    for value in ("hf_verysecret", "pass99word", "wandbsecret", "chosen99word"):
         assert value not in everything
     assert made.secrets == {"HF_TOKEN": "hf_verysecret", "PROXY": "http://me:pass99word@host"}
     assert set(made.secret_names) == {"HF_TOKEN", "PROXY", "WANDB_API_KEY"}
