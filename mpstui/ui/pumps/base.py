@@ -25,6 +25,7 @@ class Pump:
     def __init__(self, post: Post) -> None:
         self._post = post
         self._stopped = threading.Event()
+        self._woken = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"mpstui-{self.name}", daemon=True)
         self._trouble = ""
 
@@ -35,12 +36,21 @@ class Pump:
     def stop(self) -> None:
         """End soon; waits a moment, not for a read that hangs."""
         self._stopped.set()
+        self.wake()
         if self._thread.is_alive():
             self._thread.join(_JOIN_SECONDS)
 
+    def wake(self) -> None:
+        """Begin the next round now. May be called from any thread."""
+        self._woken.set()
+
     def _run(self) -> None:
-        pause = 0.0
-        while not self._stopped.wait(pause):
+        pause: float | None = 0.0
+        while True:
+            self._woken.wait(pause)
+            self._woken.clear()
+            if self._stopped.is_set():
+                return
             try:
                 pause = self._work()
                 self._trouble = ""
@@ -48,8 +58,8 @@ class Pump:
                 pause = RETRY_SECONDS
                 self._report(error)
 
-    def _work(self) -> float:
-        """One round; the seconds until the next."""
+    def _work(self) -> float | None:
+        """One round; the seconds until the next, None: when it is woken."""
         raise NotImplementedError
 
     def _report(self, error: Exception) -> None:

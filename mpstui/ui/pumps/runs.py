@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from ...core.runs.snapshot import RunSnapshot
     from ..services import Services
 
-_TICK_SECONDS, _LIVELY_TICK_SECONDS = 0.025, 0.01
+_TICK_SECONDS, _LIVELY_TICK_SECONDS, _QUIET_TICK_SECONDS = 0.025, 0.01, 0.1
 """Between two looks at the size of the log in view; shorter while it grows: half of it is what a new line waits."""
-_READ_SECONDS, _POLL_SECONDS, _QUIET_POLL_SECONDS = 0.1, 0.2, 0.5
+_HINTED_SECONDS, _POLL_SECONDS, _QUIET_POLL_SECONDS = 0.1, 0.2, 0.5
 _QUIET_AFTER_SECONDS = 3.0
 """Where nothing has changed for so long, looks are fewer."""
 _READING_SHARE = 0.05
@@ -68,14 +68,17 @@ class RunPump(Pump):
         if focus.run != self._focus.run:
             self._next_read = self._next_draw = 0.0
         self._focus = focus
+        self.wake()
 
     def hint(self, runs: frozenset[str]) -> None:
         """Something happened to these runs: look soon. May come from any thread; one that is lost costs a poll."""
         self._hinted |= runs
+        self.wake()
 
     def drawn(self) -> None:
         """The last picture is on the screen."""
         self._drawn.set()
+        self.wake()
 
     def log_drawn(self) -> None:
         """The log's newest lines are on the screen."""
@@ -87,7 +90,7 @@ class RunPump(Pump):
         if self._log.grew(focus.output, now) and focus.run is not None:
             self._changed_at = now
             self._post(LogGrew(focus.run))
-        if now >= (self._next_hinted if self._hinted else self._next_read):
+        if now >= self._due():
             self._read(focus)
         if self._pending is not None and now >= self._next_draw and self._drawn.is_set():
             self._drawn.clear()
@@ -96,9 +99,20 @@ class RunPump(Pump):
             self._post(SnapshotsReady(pending))
         if self._catch_up(focus, now):
             return _BREATH_SECONDS
-        if focus.output is None or not focus.live or self._quiet(now):
-            return _READ_SECONDS
-        return _LIVELY_TICK_SECONDS if self._log.grows(now) else _TICK_SECONDS
+        return self._pause(focus, now)
+
+    def _due(self) -> float:
+        return self._next_hinted if self._hinted else self._next_read
+
+    def _pause(self, focus: Focus, now: float) -> float:
+        """Seconds until there is something to do; whoever wants it sooner wakes this pump."""
+        until = self._due()
+        if self._pending is not None and self._drawn.is_set():
+            until = min(until, self._next_draw)
+        if focus.output is not None and focus.live:
+            quick = _LIVELY_TICK_SECONDS if self._log.grows(now) else _TICK_SECONDS
+            until = min(until, now + (_QUIET_TICK_SECONDS if self._quiet(now) else quick))
+        return max(0.0, until - time.monotonic())
 
     def _catch_up(self, focus: Focus, now: float) -> bool:
         """Read a slice of what the run in focus owes; True when there is more to be read at once."""
@@ -117,7 +131,7 @@ class RunPump(Pump):
         took = time.thread_time() - worked  # on a busy machine the clock says how long others took
         poll = _QUIET_POLL_SECONDS if self._quiet(began) else _POLL_SECONDS
         self._next_read = began + max(poll, _POLL_SECONDS, min(took / _READING_SHARE, _LONGEST_READ_SECONDS))
-        self._next_hinted = began + max(_READ_SECONDS, took / _HINTED_SHARE)
+        self._next_hinted = began + max(_HINTED_SECONDS, took / _HINTED_SHARE)
         if self._last is None or differ(self._last, fresh):
             self._pending, self._changed_at = fresh, began
         self._last = fresh

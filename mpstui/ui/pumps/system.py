@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 _SAMPLE_SECONDS, _SAMPLE_SECONDS_REMOTE, _HIDDEN_SECONDS = 1.0, 2.0, 5.0
 _NO_PROCESS_TIMES = 5
 """The machine alone is read so many times less often."""
-_LOOK_SECONDS = 0.1
-"""Between two looks at whether a sample is due."""
 
 
 class SystemPump(Pump):
@@ -35,7 +32,6 @@ class SystemPump(Pump):
         self._services = services
         self._sampler: SamplerPort | None = None
         self._wanted: Wanted | None = None
-        self._awake = threading.Event()
         self._sampled: tuple[Wanted, float] | None = None
         self._book: tuple[str, LogbookPort] | None = None
         self._prices: EnergySettings | None = None
@@ -43,7 +39,7 @@ class SystemPump(Pump):
     def want(self, snapshot: RunSnapshot | None, *, in_view: bool = True) -> None:
         """Sample for this run from now on; None: nobody looks."""
         self._wanted = Wanted(snapshot, in_view) if snapshot is not None else None
-        (self._awake.set if snapshot is not None else self._awake.clear)()
+        self.wake()
 
     def follow(self, snapshots: Sequence[RunSnapshot]) -> None:
         """Newer pictures; that of the wanted run is kept, for what the trainer itself reports."""
@@ -51,37 +47,38 @@ class SystemPump(Pump):
         newer = next((one for one in snapshots if wanted and one.run == wanted.snapshot.run), None)
         if wanted is not None and newer is not None:
             self._wanted = wanted._replace(snapshot=newer)
+            if self._wanted.subject != wanted.subject:
+                self.wake()
 
     def stop(self) -> None:
         """End, and what the sampler started too."""
-        self._awake.set()
         super().stop()
         if not self._thread.is_alive():
             self._close_book()
             if self._sampler is not None:
                 self._sampler.close()
 
-    def _work(self) -> float:
+    def _work(self) -> float | None:
         wanted = self._wanted
         if wanted is None:
             self._close_book()
-            self._awake.wait()
-            return 0.0
-        if self._sampled is not None and not self._due(wanted, *self._sampled):
-            return _LOOK_SECONDS
-        self._sampled = wanted, time.monotonic()
-        self._sample(wanted.snapshot)
-        return _LOOK_SECONDS
+            return None
+        if self._left(wanted) <= 0:
+            self._sampled = wanted, time.monotonic()
+            self._sample(wanted.snapshot)
+        return self._left(wanted)
 
-    def _due(self, wanted: Wanted, before: Wanted, sampled_at: float) -> bool:
-        if wanted.subject != before.subject:
-            return True
+    def _left(self, wanted: Wanted) -> float:
+        """Seconds until the next sample is due."""
+        if self._sampled is None or wanted.subject != self._sampled[0].subject:
+            return 0.0
         pause = (
             (_SAMPLE_SECONDS_REMOTE if self._services.remote else _SAMPLE_SECONDS)
             if wanted.in_view
             else _HIDDEN_SECONDS
         )
-        return time.monotonic() - sampled_at >= pause * (1 if wanted.snapshot.pid is not None else _NO_PROCESS_TIMES)
+        pause *= 1 if wanted.snapshot.pid is not None else _NO_PROCESS_TIMES
+        return max(0.0, self._sampled[1] + pause - time.monotonic())
 
     def _sample(self, snapshot: RunSnapshot) -> None:
         self._sampler = self._sampler or self._services.sampler()
