@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...wire.heartbeat import CheckpointNote, DeviceReading, Heartbeat, MemoryReading, integer, number
@@ -64,6 +64,23 @@ def combine(beat: Heartbeat | None, older: Heartbeat | None, points: Mapping[str
         steps_per_second=shown.steps_per_second,
         memory=beat.memory if beat else MemoryReading(),
         checkpoint=shown.checkpoint,
+    )
+
+
+def with_epochs(numbers: Numbers, printed: Mapping[str, Any]) -> Numbers:
+    """The epochs that a program prints, for a run whose own records count steps alone.
+
+    Its steps stay those of the records: a printed count may begin anew, or leave out accumulated ones.
+    """
+    epoch = number(printed.get("epoch"))
+    if numbers.epoch is not None or epoch is None:
+        return numbers
+    return replace(
+        numbers,
+        epoch=epoch,
+        epochs=number(printed.get("epochs")),
+        epoch_step=integer(printed.get("epoch_step")),
+        epoch_steps=integer(printed.get("epoch_steps")),
     )
 
 

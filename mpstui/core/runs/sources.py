@@ -12,7 +12,7 @@ from ..follow.budget import Budget
 from ..series.store import SeriesStore
 from .beating import Beating
 from .foreign import ForeignPoints
-from .numbers import Numbers, combine
+from .numbers import Numbers, combine, with_epochs
 from .pace import Pace
 from .points import PointReader
 from .snapshot import SeriesView
@@ -81,31 +81,29 @@ class Sources:
         else:
             self.points.sketch(LIST_NAMES)
         foreign = self._needed_foreign()
-        if foreign is not None and full:
+        if foreign is not None and full and not self.points.newest:
             foreign = self._continued(foreign)
         if foreign is not None and foreign.look() and not budget.spent:
             self._read_foreign(foreign, budget)
 
     def read_on(self, budget: Budget) -> None:
         """Go on with the history alone, once a full :meth:`read` has begun it."""
-        if self.foreign is None:
-            self.points.read_history(budget)
-        elif self.foreign.look():
+        self.points.read_history(budget)
+        if self.foreign is not None and self.foreign.look():
             self._read_foreign(self.foreign, budget)
 
     @property
     def owed_bytes(self) -> int:
         """How much of the history is still to be read."""
-        if self.foreign is None:
-            return self.points.owed_bytes
-        return self.foreign.owed_bytes + sum(one.owed_bytes for one in self._earlier)
+        outputs = [*self._earlier, *([self.foreign] if self.foreign is not None else [])]
+        return self.points.owed_bytes + sum(one.owed_bytes for one in outputs)
 
     @property
     def complete(self) -> bool:
         """Whether the curves hold every point."""
         if self.foreign is None:
             return self.points.complete
-        return self.foreign.complete and all(one.complete for one in self._earlier)
+        return self.points.complete and self.foreign.complete and all(one.complete for one in self._earlier)
 
     @property
     def caught_up(self) -> bool:
@@ -122,10 +120,9 @@ class Sources:
 
     def numbers(self) -> Numbers:
         """The newest numbers."""
-        values: Mapping[str, Any] = self.points.newest
-        if self.foreign is not None and not values:
-            values = self.foreign.newest
-        return combine(self.beating.beat, self.beating.older, values)
+        printed: Mapping[str, Any] = self.foreign.newest if self.foreign is not None else {}
+        found = combine(self.beating.beat, self.beating.older, self.points.newest or printed)
+        return with_epochs(found, printed)
 
     def views(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, SeriesView]:
         """Curves by metric name."""
@@ -174,11 +171,14 @@ class Sources:
         return [moment for moment in files if moment is not None]
 
     def _needed_foreign(self) -> ForeignPoints | None:
-        """What to read beside our own files: the profile's file, or the output where nothing else tells numbers."""
+        """What to read beside our own files: the profile's file, or the output where nothing else tells numbers.
+
+        The agent in a program that knows nothing of us sees steps and losses, but no epochs: those are printed alone.
+        """
         output = self._output
         if self.foreign is None:
-            beat = self.beating.beat
-            told = self.points.newest or (beat is not None and beat.loss is not None)
+            beat, newest = self.beating.beat, self.points.newest
+            told = newest.get("epoch") is not None or (beat is not None and beat.epoch is not None)
             if output is not None and self._output_changed is not None and not told:
                 self.foreign = ForeignPoints(output, self.machine.clock, self._pattern)
         elif output is not None and self.foreign.path != output and self.run.path in self.foreign.path.parents:
@@ -204,7 +204,11 @@ class Sources:
                 one.read(budget)
             if not one.complete:
                 return
-        self.pace.feed(foreign.read(budget), None)
+        records = foreign.read(budget)
+        if self.pace.beaten or self.points.newest:
+            self.pace.feed_epochs(records)
+        else:
+            self.pace.feed(records, None)
 
     def _stat_output(self) -> None:
         try:

@@ -1,0 +1,60 @@
+"""A program that knows nothing of us, with the agent in it: the agent counts steps, the program prints its epochs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.home import Home
+from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return make_home(tmp_path)
+
+
+def line(epoch: int, batch: int) -> str:
+    return f"epoch {epoch}/30 batch {batch}/64 loss 1.5\n"
+
+
+def watched_by_agent(home: Home, step: int) -> RunBuilder:
+    run = RunBuilder(home).status("running", trainer=[77, 5]).launch().hold()
+    point = {"time": NOW, "attempt": 1, "epoch": None, "step": step, "loss": 1.5, "lr": 0.01}
+    return run.beat(step=step, loss=1.5).points(point)
+
+
+def test_the_epochs_it_prints_stand_beside_the_steps_of_the_agent(home: Home) -> None:
+    run = watched_by_agent(home, step=150).output(line(3, 16))
+    monitor = make_monitor(home, FakeClock())
+    for shown in (monitor.refresh()[0], monitor.refresh(focus=run.run.run)[0]):
+        assert (shown.epoch, shown.epochs, shown.epoch_step, shown.epoch_steps) == (3, 30, 16, 64)
+        assert (shown.step, shown.steps, shown.loss) == (150, None, 1.5)
+        assert shown.readers == "heartbeat"
+    assert [list(view.x) for name, view in shown.series.items() if name == "loss"] == [[150]], "the agent's curve alone"
+    run.release()
+
+
+def test_the_remaining_time_goes_by_the_epochs_that_are_printed(home: Home) -> None:
+    """After a resume the agent counts from 0 again: its steps say nothing of the plan."""
+    clock = FakeClock()
+    run = watched_by_agent(home, step=10).output(line(11, 0))
+    monitor = make_monitor(home, clock)
+    monitor.refresh()
+    for i in range(1, 5):
+        clock.advance(2.0)
+        run.beat(step=10 + 16 * i, loss=1.5, time=clock.wall, seq=1 + i).output(line(11, 16 * i if i < 4 else 63))
+        shown = monitor.refresh()[0]
+    assert shown.steps_per_second == pytest.approx(8.0)
+    assert shown.eta_seconds == pytest.approx(19 * 8.0, rel=0.05)
+    assert shown.epoch_eta_seconds == pytest.approx(0.1, abs=0.1)
+    run.release()
+
+
+def test_epochs_of_a_heartbeat_need_no_printed_ones(home: Home) -> None:
+    run = RunBuilder(home).status("running", trainer=[77, 5]).launch().hold()
+    run.beat(step=150, epoch=7, epochs=9, loss=1.5).output(line(3, 16))
+    shown = make_monitor(home, FakeClock()).refresh()[0]
+    assert (shown.epoch, shown.epochs) == (7, 9)
+    run.release()
