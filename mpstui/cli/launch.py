@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 
 from ..core.errors import UsageError
-from ..core.launching import LaunchChoice, LaunchPlan, combinations, launch, parse_sets, plan
+from ..core.launching import ACCELERATOR_QUEUE, LaunchChoice, LaunchPlan, combinations, launch, parse_sets, plan
 from ..core.machine import this_machine
 from ..core.profiles import load_profile
 from ..wire.records import QueueRule
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY=V1,V2",
         help="one run for each value, and for each combination with other --sweep and the profile's own [sweep]; "
-        "they run one after the other",
+        "they run one at a time on each accelerator",
     )
     add_launch_options(parser)
 
@@ -52,7 +52,14 @@ def add_launch_options(parser: argparse.ArgumentParser) -> None:
         metavar="RUN[:ok|any|fail]",
         help="wait until that run has finished (ok, the default), ended in any way, or failed",
     )
-    parser.add_argument("--queue", metavar="NAME", help="wait until no other run of that queue is running")
+    parser.add_argument(
+        "--queue",
+        nargs="?",
+        const=ACCELERATOR_QUEUE,
+        metavar="NAME",
+        help="wait until no other run of that queue is running; without a name: until the accelerator (on CUDA: a GPU, "
+        "which the run then has for itself) is free of queued runs",
+    )
     parser.add_argument("--json", action="store_true", help='print {"run": ID}')
 
 

@@ -153,7 +153,7 @@ def _sweep_lines(made: LaunchPlan) -> Iterator[str]:
     """What a launch of this profile varies; the command shown is that without a sweep."""
     profile = made.choice.profile
     if profile.sweep:
-        yield f"  sweep    {len(combinations(made.choice))} runs, one after the other:"
+        yield f"  sweep    {len(combinations(made.choice))} runs, one at a time on each accelerator:"
     for key, values in profile.sweep.items():
         along = (f"{one.text} ({', '.join(f'{k}={v}' for k, v in one.along.items())})" for one in values if one.along)
         yield f"    {key}: {', '.join(one.text for one in values)}"

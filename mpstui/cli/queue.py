@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from ..core.queueing import Group, Member
 
 HELP = """Show the queue groups, or one (GROUP): what runs, what waits and for what, the next one first.
-pause GROUP and resume GROUP; slots GROUP N: how many may run at once; move RUN up|down|first|last.
+pause GROUP and resume GROUP; slots GROUP N: how many may run at once (auto: one, or one on each GPU);
+move RUN up|down|first|last.
 Queued runs whose supervisor has died get a new one."""
 _SEE_HELP = "see `mpstui queue --help`"
 
@@ -22,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "words",
         nargs="*",
-        metavar="GROUP | pause GROUP | resume GROUP | slots GROUP N | move RUN up|down|first|last",
+        metavar="GROUP | pause GROUP | resume GROUP | slots GROUP N|auto | move RUN up|down|first|last",
     )
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
@@ -54,7 +55,7 @@ def _show_all(session: Session, *, as_json: bool) -> int:
         print_json([group_json(group) for group in groups])
         return 0
     for group in groups:
-        _print(group)
+        print_group(group)
     if not groups:
         say("no queue groups; `mpstui launch PROFILE --queue NAME` makes one")
     return 0
@@ -64,7 +65,7 @@ def _show(session: Session, name: str, *, as_json: bool) -> int:
     from ..core.queueing import find_group
 
     group = find_group(session.home, name)
-    print_json(group_json(group)) if as_json else _print(group)
+    print_json(group_json(group)) if as_json else print_group(group)
     return 0
 
 
@@ -79,14 +80,15 @@ def _pause(session: Session, name: str, *, paused: bool, as_json: bool) -> int:
 
 
 def _slots(session: Session, name: str, number: str, *, as_json: bool) -> int:
-    from ..core.queueing import set_slots
+    from ..core.queueing import find_group, set_slots
 
-    if not number.isdecimal():
+    if number != "auto" and not number.isdecimal():
         raise UsageError(
-            f"mpstui queue slots: {number!r} is not a number of runs", "such as `mpstui queue slots mps 2`"
+            f"mpstui queue slots: {number!r} is not a number of runs", "such as `mpstui queue slots mps 2`, or auto"
         )
-    slots = set_slots(session.home, name, int(number)).slots
-    return _told({"group": name, "slots": slots}, f"{name}: {_at_once(slots)}", as_json=as_json)
+    set_slots(session.home, name, None if number == "auto" else int(number))
+    group = find_group(session.home, name)
+    return _told({"group": name, "slots": group.slots}, f"{name}: {_at_once(group)}", as_json=as_json)
 
 
 def _move(session: Session, name: str, direction: str, *, as_json: bool) -> int:
@@ -111,10 +113,15 @@ def group_json(group: Group) -> dict[str, Any]:
     return {
         "group": group.name,
         "slots": group.slots,
+        "devices": list(group.devices),
         "paused": group.paused,
-        "running": [{"run": item.run, "name": item.name, "supervised": item.supervised} for item in group.running],
+        "running": [_running_json(item) for item in group.running],
         "waiting": [_waiting_json(item) for item in group.waiting],
     }
+
+
+def _running_json(item: Member) -> dict[str, Any]:
+    return {"run": item.run, "name": item.name, "supervised": item.supervised, "gpus": list(item.gpus)}
 
 
 def _waiting_json(item: Member) -> dict[str, Any]:
@@ -128,14 +135,18 @@ def _waiting_json(item: Member) -> dict[str, Any]:
     }
 
 
-def _print(group: Group) -> None:
+def print_group(group: Group) -> None:
+    """A group in lines: how many run at once, who runs and where, who waits and for what."""
     if group.name is None:
         say("in no group")
     else:
         state = ", paused" if group.paused else ""
-        say(f"{group.name}: {_at_once(group.slots or 0)}{state}")
+        say(f"{group.name}: {_at_once(group)}{state}")
+    from ..wire.records import gpu_words
+
     for item in group.running:
-        say(f"  runs     {item.run}  {item.name}")
+        where = f"  {gpu_words(item.gpus)}" if item.gpus else ""
+        say(f"  runs     {item.run}  {item.name}{where}")
     for item in group.waiting:
         where = item.place.sentence() if item.place else ""
         say(f"  waits    {item.run}  {item.name}  {where}{'' if item.supervised else ' (nobody waits for it)'}")
@@ -143,5 +154,9 @@ def _print(group: Group) -> None:
         say("  nobody waits")
 
 
-def _at_once(slots: int) -> str:
-    return f"{slots} {'run' if slots == 1 else 'runs'} at a time"
+def _at_once(group: Group) -> str:
+    slots, gpus = group.slots or 0, len(group.devices)
+    if group.devices and not group.by_hand:
+        return f"one run at a time on each of {gpus} GPUs" if gpus > 1 else "1 run at a time, on one GPU"
+    shared = f", which share {gpus} GPU{'s' if gpus > 1 else ''}" if group.shares_devices else ""
+    return f"{slots} {'run' if slots == 1 else 'runs'} at a time{shared}"

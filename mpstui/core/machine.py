@@ -7,7 +7,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -53,6 +53,8 @@ class Machine:
     python: str
     """The interpreter mpstui runs in: what ``{python}`` means unless a profile names another."""
     interpreter: Interpreter
+    gpus: Callable[[], Sequence[str]] = tuple
+    """UUIDs of the NVIDIA cards in bus order; empty where they are not known. Asked only when a queue needs them."""
 
     def seems_to_have(self, device: str) -> bool:
         """A look that costs microseconds; False still leaves the interpreter to be asked."""
@@ -92,7 +94,14 @@ def this_machine() -> Machine:
         cores=_usable_cores(),
         python=sys.executable,
         interpreter=SubprocessInterpreter(),
+        gpus=_gpus,
     )
+
+
+def _gpus() -> Sequence[str]:
+    from .gpus import gpus_of_this_machine
+
+    return gpus_of_this_machine()
 
 
 def _usable_cores() -> int:

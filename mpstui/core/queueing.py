@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ..wire import atomic, locks, queues, records
 from ..wire.jsontext import UnreadableRecord
 from ..wire.queues import MOST_SLOTS, Queue, QueueBusy, QueueFiles
-from ..wire.records import QueueRule, Spec, Status
+from ..wire.records import LaunchRecord, QueueRule, Spec, Status
 from ..wire.rundir import RunDir
 from .errors import OperationError, UsageError
 from .home import Home
@@ -48,6 +48,8 @@ class Member:
     """False: nobody waits for its turn (or watches it) now."""
     place: QueuePlace | None = None
     """None: it runs."""
+    gpus: tuple[str, ...] = ()
+    """The CUDA devices it has for itself, while it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,15 @@ class Group:
     running: tuple[Member, ...]
     waiting: tuple[Member, ...]
     """The next one first."""
+    by_hand: bool = False
+    """Whether somebody set the slots."""
+    devices: tuple[str, ...] = ()
+    """The CUDA devices its runs are given, one each unless a run takes more; ``slots`` is their count, if not set."""
+
+    @property
+    def shares_devices(self) -> bool:
+        """Whether more than one run may have the same device."""
+        return bool(self.devices) and (self.slots or 0) > len(self.devices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +123,20 @@ def set_paused(home: Home, name: str, paused: bool) -> Queue:
     return _edit(QueueFiles(home.queue, name), lambda queue: queue.but(paused=paused))
 
 
-def set_slots(home: Home, name: str, slots: int) -> Queue:
+def set_slots(home: Home, name: str, slots: int | None) -> Queue:
     """How many runs of a group may run at once, from now on; also for a group that nobody is in yet.
+
+    Args:
+        slots: None: as if nobody had ever set them, one, or one for each GPU.
 
     Raises:
         UsageError: less than one or more than :data:`MOST_SLOTS`; OperationError: it could not be changed.
     """
+    if slots is None:
+        return _edit(QueueFiles(home.queue, name), lambda queue: queue.but(slots=1, decided=False))
     if not 1 <= slots <= MOST_SLOTS:
         raise UsageError(f"a queue group has 1 to {MOST_SLOTS} slots, not {slots}", "`mpstui queue pause` starts none")
-    return _edit(QueueFiles(home.queue, name), lambda queue: queue.but(slots=slots))
+    return _edit(QueueFiles(home.queue, name), lambda queue: queue.but(slots=slots, decided=True))
 
 
 def move_run(home: Home, run: RunDir, direction: str) -> Moved:
@@ -195,11 +211,18 @@ class _Entry:
     """What the store says of a run that waits or lives."""
 
     run: RunDir
-    name: str
-    rule: QueueRule
-    waiting_for: str | None
+    spec: Spec
+    status: Status
     waits: bool
     supervised: bool
+
+    @property
+    def rule(self) -> QueueRule:
+        return self.spec.queue
+
+    def member(self, place: QueuePlace | None = None) -> Member:
+        """As people are told of it."""
+        return Member(self.run.run, self.spec.name, self.supervised, place, () if self.waits else _gpus_of(self))
 
 
 def _entry(run: RunDir) -> _Entry | None:
@@ -214,7 +237,15 @@ def _entry(run: RunDir) -> _Entry | None:
     supervised, waits = locks.is_held(run.supervisor_lock), is_waiting(run, status)
     if spec is None or not (waits or supervised or locks.is_held(run.run_lock)):
         return None
-    return _Entry(run, spec.name, spec.queue, status.waiting_for, waits, supervised)
+    return _Entry(run, spec, status, waits, supervised)
+
+
+def _gpus_of(item: _Entry) -> tuple[str, ...]:
+    try:
+        launched = records.read(LaunchRecord, item.run.attempt(item.status.attempt).launch)
+    except (OSError, UnreadableRecord):
+        launched = None
+    return tuple(launched.gpus) if launched else ()
 
 
 def _waits(run: RunDir) -> bool:
@@ -244,8 +275,16 @@ def _group(home: Home, name: str, found: Sequence[_Entry]) -> Group:
     mine = [item for item in found if item.rule.group and QueueFiles(home.queue, item.rule.group).state == files.state]
     rank = {run: place for place, run in enumerate(queue.order)}
     waiting = sorted((item for item in mine if item.waits), key=lambda item: rank.get(item.run.run, len(rank)))
-    running = tuple(Member(item.run.run, item.name, item.supervised) for item in mine if not item.waits)
-    return Group(name, queue.slots, queue.paused, running, _members(home, waiting))
+    running = tuple(item.member() for item in mine if not item.waits)
+    devices = _devices(queue, mine)
+    slots = queue.slots if queue.by_hand else max(len(devices), 1)
+    return Group(name, slots, queue.paused, running, _members(home, waiting), queue.by_hand, devices)
+
+
+def _devices(queue: Queue, members: Sequence[_Entry]) -> tuple[str, ...]:
+    """The devices of all who are in the group; of the last one that was, where nobody is."""
+    found = dict.fromkeys(name for item in members if item.spec.gpus for name in item.spec.gpus.devices)
+    return tuple(found) if members else tuple(queue.devices)
 
 
 def _loose(home: Home, waiting: Sequence[_Entry]) -> Group:
@@ -255,8 +294,8 @@ def _loose(home: Home, waiting: Sequence[_Entry]) -> Group:
 def _members(home: Home, waiting: Sequence[_Entry]) -> tuple[Member, ...]:
     after = {rule.get("run", "") for item in waiting for rule in item.rule.after}
     names = {run: run_name(RunDir(home.runs / run)) or run for run in after if run}
-    found = places(home, [Waiter(item.run.run, item.rule, item.waiting_for) for item in waiting], names)
-    return tuple(Member(item.run.run, item.name, item.supervised, found[item.run.run]) for item in waiting)
+    found = places(home, [Waiter(item.run.run, item.rule, item.status.waiting_for) for item in waiting], names)
+    return tuple(item.member(found[item.run.run]) for item in waiting)
 
 
 def _peek(files: QueueFiles) -> Queue:

@@ -136,6 +136,11 @@ class QueueRule(Record):
 GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
+def gpu_words(names: Sequence[str]) -> str:
+    """``GPU 2``, ``GPUs 0, 1``."""
+    return f"{'GPU' if len(names) == 1 else 'GPUs'} {', '.join(names)}"
+
+
 class GpuRule(Record):
     """The CUDA devices of which a queued run is given some for itself; without this rule a slot is all it waits for."""
 
@@ -152,7 +157,7 @@ class GpuRule(Record):
         """``GPU 2 of 4``, or ``GPU 3 (of 2, 3)`` where not all of the machine was there to choose from."""
         count = len(self.devices)
         whole = list(self.devices) == [str(number) for number in range(count)]
-        named = f"{'GPU' if len(given) == 1 else 'GPUs'} {', '.join(given)}"
+        named = gpu_words(given)
         if self.fixed:
             return named
         return f"{named} of {count}" if whole else f"{named} (of {', '.join(self.devices)})"

@@ -9,6 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from mpstui.cli import queue
+from mpstui.core.queueing import Group, Member
 from mpstui.wire import locks
 from mpstui.wire.rundir import RunDir
 from tests.cli.programs import as_json, mpstui, ok, run_folder, told, wait_for_state
@@ -158,3 +162,38 @@ def test_wrong_use_exits_with_2() -> None:
         done = mpstui("queue", *words)
         assert (done.returncode, part in done.stderr) == (2, True), (words, done.stderr)
     assert ok("queue").startswith("no queue groups")
+
+
+def test_a_queue_without_a_name_is_that_of_the_accelerator(tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_text('command = ["{python}", "-c", "1"]\ndevice_args.cpu = ["--cpu"]\n')
+    run = ok("launch", str(tmp_path / "p.toml"), "--device", "cpu", "--queue").strip()
+    spec = json.loads((run_folder(run) / "spec.json").read_text())
+    assert (spec["queue"]["group"], spec["choice"]["queue"]["group"]) == ("cpu", "auto")
+    ok("wait", run, "--timeout", "30")
+    assert ok("queue", "cpu") == "cpu: 1 run at a time\n  nobody waits\n"
+    assert as_json("queue", "slots", "cpu", "3") == {"group": "cpu", "slots": 3}
+    assert ok("queue", "slots", "cpu", "auto") == "cpu: 1 run at a time\n"
+
+
+@pytest.mark.parametrize(
+    ("slots", "devices", "by_hand", "words"),
+    [
+        (4, "0123", False, "one run at a time on each of 4 GPUs"),
+        (1, "0", False, "1 run at a time, on one GPU"),
+        (2, "0123", True, "2 runs at a time"),
+        (6, "0123", True, "6 runs at a time, which share 4 GPUs"),
+        (2, "0", True, "2 runs at a time, which share 1 GPU"),
+    ],
+)
+def test_a_group_says_how_many_run_on_what(
+    slots: int, devices: str, by_hand: bool, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running = (Member("20261121-1-a", "a", True, gpus=("2",)), Member("20261121-1-b", "b", True, gpus=("0", "1")))
+    found = Group("cuda", slots, False, running, (), by_hand, tuple(devices))
+    queue.print_group(found)
+    assert capsys.readouterr().out.splitlines() == [
+        f"cuda: {words}",
+        "  runs     20261121-1-a  a  GPU 2",
+        "  runs     20261121-1-b  b  GPUs 0, 1",
+    ]
+    assert queue.group_json(found)["running"][1]["gpus"] == ["0", "1"]

@@ -6,7 +6,7 @@ from ..home import Home
 from ..runs.snapshot import RunSnapshot
 from .actions import Actions
 from .availability import availability
-from .choice import LaunchChoice, parse_sets
+from .choice import ACCELERATOR_QUEUE, LaunchChoice, parse_sets
 from .environment import EnvLine
 from .launches import launch
 from .planning import LaunchPlan, plan
@@ -14,6 +14,7 @@ from .saving import save_profile
 from .sweeping import combinations
 
 __all__ = [
+    "ACCELERATOR_QUEUE",
     "Actions",
     "EnvLine",
     "LaunchChoice",

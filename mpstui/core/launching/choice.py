@@ -11,6 +11,8 @@ from ..profiles.checks import nearest
 from ..profiles.model import ArgumentValue, Profile, Scalar
 from ..profiles.sweep import arguments_of
 
+ACCELERATOR_QUEUE = "auto"
+"""The group that is called as what the run will use: mps, cuda or cpu. Each runs one at a time, a GPU of its own."""
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _PROBABLY_A_TYPO = 0.75
 

@@ -56,6 +56,7 @@ def spec_json(plan: LaunchPlan, run: RunDir, now: float, home: Home | None = Non
         restart=profile.restart,
         causes=_cause_rules(),
         queue=plan.queue,
+        gpus=plan.gpus,
         watch=dict(profile.watch),
         pid_file=profile.pid_file,
         max_log_bytes=profile.max_log_bytes,

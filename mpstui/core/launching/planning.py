@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...wire.records import AFTER_CHECKPOINT, LaunchTemplate, QueueRule, Variant
+from ...wire.records import AFTER_CHECKPOINT, GpuRule, LaunchTemplate, QueueRule, Variant
 from ...wire.secrets import is_secret
 from ..errors import UsageError
 from ..machine import DEVICES, Machine
 from ..profiles.model import ArgumentValue
 from ..profiles.recipes import ARGUMENT_DOUBTS, RECIPES
+from .accelerators import gpu_rule, queue_rule
 from .argument_words import argument_words
 from .choice import LaunchChoice, launch_arguments, split_device
 from .devices import DeviceVariants, asked_device, compile_variants
@@ -41,6 +42,10 @@ class LaunchPlan:
     secret_names: tuple[str, ...] = ()
     missing_devices: Mapping[str, str] = field(default_factory=dict)
     """Device -> why the program cannot be told to use it."""
+    queue: QueueRule = field(default_factory=QueueRule)
+    """What must be true before the run starts."""
+    gpus: GpuRule | None = None
+    """The GPUs it may be given when it starts; None: none are chosen for it."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Values for the supervisor's environment alone: never written, printed or logged."""
 
@@ -48,11 +53,6 @@ class LaunchPlan:
     def name(self) -> str:
         """What the run will be called."""
         return self.choice.name or self.choice.profile.name
-
-    @property
-    def queue(self) -> QueueRule:
-        """What must be true before the run starts."""
-        return self.choice.queue
 
     def shell(self) -> str:
         """The same launch as a shell script, for people who want to see or keep it."""
@@ -83,11 +83,13 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
     command = _command(choice, arguments, machine)
     variants = compile_variants(profile, command, machine.usable_devices())
     device = _device(choice, command, variants)
+    whole = {**environ, **environment.recorded}
     if check:
-        _require(choice, command, device, {**environ, **environment.recorded, **environment.secrets}, machine)
+        _require(choice, command, device, {**whole, **environment.secrets}, machine)
     template = _template(choice, device, variants, environment)
+    queue = queue_rule(choice, device, whole, machine)
     warnings = notes + _warnings(choice, arguments, variants, environment)
-    warnings += preflight_warnings(profile, arguments, device, {**environ, **environment.recorded}, machine)
+    warnings += preflight_warnings(profile, arguments, device, whole, machine)
     return LaunchPlan(
         choice=choice,
         device=device,
@@ -96,6 +98,8 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
         env=_device_lines(environment, variants, device),
         warnings=tuple(warnings),
         recipe=recipe,
+        queue=queue,
+        gpus=gpu_rule(choice, queue, device, template.variants[device].argv, whole, machine),
         secret_names=environment.secret_names,
         missing_devices=variants.missing,
         secrets=environment.secrets,

@@ -61,7 +61,7 @@ def recorded_choice(run: RunDir) -> LaunchChoice:
         env=dict(choice.get("env") or {}),
         drop_args=tuple(choice.get("drop_args") or ()),
         drop_env=tuple(choice.get("drop_env") or ()),
-        queue=QueueRule(**choice["queue"]) if choice.get("queue") else QueueRule(),
+        queue=QueueRule.from_json(choice["queue"]) if choice.get("queue") else QueueRule(),
     )
 
 

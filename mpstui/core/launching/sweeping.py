@@ -11,17 +11,15 @@ from ...wire.records import QueueRule
 from ..errors import UsageError
 from ..profiles.model import Profile
 from ..profiles.sweep import MOST_RUNS, Sweep, SweepValue, as_text
-from .choice import LaunchChoice, known_key
-
-QUEUE = "sweep"
+from .choice import ACCELERATOR_QUEUE, LaunchChoice, known_key
 
 
 def combinations(choice: LaunchChoice) -> tuple[LaunchChoice, ...]:
     """One choice for each run, in the order of the table, the last argument changing fastest.
 
     ``choice.sweep`` replaces the profile's values of an argument or adds one; what goes with a value in the profile
-    still does. ``choice.sets`` beats both, and leaves an argument one value. Runs of a sweep wait for each other in a
-    queue of that name, unless the choice names another; what they are called says what differs.
+    still does. ``choice.sets`` beats both, and leaves an argument one value. Runs of a sweep wait for each other in the
+    queue of their accelerator, unless the choice names another; what they are called says what differs.
 
     Raises:
         UsageError: more runs than anybody means, or a mistyped argument.
@@ -31,7 +29,7 @@ def combinations(choice: LaunchChoice) -> tuple[LaunchChoice, ...]:
     if count > MOST_RUNS:
         raise UsageError(f"the sweep asks for {count:,} runs; {MOST_RUNS} is the most")
     left_open = open_axes(choice)
-    queue = QueueRule(choice.queue.group or QUEUE, choice.queue.after) if count > 1 else choice.queue
+    queue = QueueRule(choice.queue.group or ACCELERATOR_QUEUE, choice.queue.after) if count > 1 else choice.queue
     return tuple(
         replace(
             choice,

@@ -56,7 +56,7 @@ def _runs(preview: Preview, width: int) -> list[Row]:
         return []
     shown = preview.runs[:_MOST_RUNS_NAMED]
     hidden = len(preview.runs) - len(shown)
-    lines = [row((f"{len(preview.runs)} runs", "heading"), ("  queued, one after the other", "faint"))]
+    lines = [row((f"{len(preview.runs)} runs", "heading"), ("  queued, one at a time on each accelerator", "faint"))]
     lines += [row("  ", (cut(clean(name, 300), width - 3), "dim")) for name in shown]
     return [*lines, *([row((f"  and {hidden} more", "dim"))] if hidden else []), EMPTY]
 

@@ -49,7 +49,7 @@ def test_the_product_with_what_goes_with_each_value(profile: Profile) -> None:
         ("2", "muon", "9", "0.1"),
     ]
     assert [one.name for one in found][1] == "Six seed=1 optimizer=muon"
-    assert {one.queue.group for one in found} == {"sweep"}
+    assert {one.queue.group for one in found} == {"auto"}  # see accelerators.py
     assert launch_arguments(found[1])[0]["momentum"] == "0.95"
     assert launch_arguments(found[1])[1] == []  # what the profile itself sets needs no word
 
