@@ -141,7 +141,7 @@ class MpstuiApp(App[None]):
     def _show_launched(self, message: messages.Launched) -> None:
         self.close_run()
         if message.runs > 1:
-            self.say(f"{message.runs} runs are queued: they run one after the other")
+            self.say(f"{message.runs} runs are queued, one at a time on each accelerator")
         else:
             self.open_run(message.run)
 
