@@ -142,6 +142,21 @@ def test_a_control_group_is_the_limit_of_an_ended_run_too() -> None:
     assert "system      3.0 GiB 75 % of 4.0 GiB" in told
 
 
+def test_of_an_ended_run_the_past_is_shown_and_what_is_of_now_says_so() -> None:
+    course = [MemoryPoint(time=fakes.NOW + i, system_used=3 * GIB, footprint=GIB, swap_used=0) for i in range(3)]
+    course.append(replace(course[-1], time=fakes.NOW + 3, footprint=None, pressure="warn"))
+    gone = replace(fakes.finished(), tree_memory_bytes=None, memory=MemoryReading())
+    told = text(memory_rows(facts(gone, tree=None, outlook=Outlook(course=tuple(course))), 80, 20))
+    rows = {line[1:11].strip(): line for line in told.splitlines()}
+    assert ("3.0 GiB" in rows["system"], "1.0 GiB" in rows["footprint"], "warn" in rows["pressure"]) == (True,) * 3
+    assert "end ┘" in told
+    assert "now" not in told
+    blind = text(memory_rows(facts(gone, tree=None, outlook=Outlook()), 80, 20))
+    assert "of 32.0 GiB now" in blind
+    assert "normal now" in blind
+    assert "no source" not in blind
+
+
 ENERGY = RunEnergy(whose="gpu", watt_hours=1234.0, measured_fraction=0.5, epoch_watt_hours=12.0, epochs=3)
 
 

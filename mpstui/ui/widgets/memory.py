@@ -68,7 +68,7 @@ def _lines(facts: MemoryFacts, width: int, axis: Axis) -> Iterator[_Line]:
     for amount in amounts(facts):
         yield _Line(amount.importance, _drawing(amount, axis), amount.grows and axis.tells(amount))
     if axis.known:
-        yield _Line(10, lambda lines: [axis.row()])
+        yield _Line(10, lambda lines: [axis.row(ended=not facts.snapshot.state.active)])
     yield _fact(3, "cache", shown.size(reclaimable(facts.snapshot)), cache_words(facts), width)
     yield from _machine_lines(facts, width)
     for importance, (label, amount_text, notes) in enumerate(energy_lines(facts, width >= _ROOMY), start=8):
@@ -126,9 +126,10 @@ class Axis:
         values = binned(points, self.course[-1].time, self.span, self.cells)
         return strip(values, top, lines, amount.role_of)
 
-    def row(self) -> Row:
-        """The axis itself."""
-        left, right = f"└ {window_label(self.span)} ago", "now ┘"
+    def row(self, *, ended: bool) -> Row:
+        """The axis itself; of a run that has ended its right end is not now."""
+        back = window_label(self.span)
+        left, right = (f"└ -{back}", "end ┘") if ended else (f"└ {back} ago", "now ┘")
         room = self.cells - len(left) - len(right)
         words = f"{left}{' ' * room}{right}" if room > 0 else f"└{'─' * (self.cells - 2)}┘"
         return row(" " * _START, (words, "faint"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...core.present import format as shown
@@ -56,10 +56,10 @@ def amounts(facts: MemoryFacts) -> Iterator[Amount]:
     course = facts.outlook.course if facts.outlook else ()
     now = course[-1] if course else None
     yield from _device(facts, now)
-    yield _footprint(facts, now)
+    yield _footprint(facts, course)
     yield _system(facts, now)
     yield _swap(facts, course)
-    yield _pressure(facts)
+    yield _pressure(facts, now)
 
 
 def _measured(label: str, importance: int, value: int | None, limit: int | None, **more: object) -> Amount:
@@ -95,9 +95,12 @@ def _device(facts: MemoryFacts, now: MemoryPoint | None) -> Iterator[Amount]:
     yield Amount(label="limit", importance=11, value=shown.size(limit), reason=told)
 
 
-def _footprint(facts: MemoryFacts, now: MemoryPoint | None) -> Amount:
+def _footprint(facts: MemoryFacts, course: Sequence[MemoryPoint]) -> Amount:
     tree, memory = facts.tree, facts.snapshot.memory
+    now = course[-1] if course else None
     used = _first(tree.footprint_bytes if tree else None, memory.footprint)
+    if used is None and not facts.snapshot.state.active:
+        used = next((point.footprint for point in reversed(course) if point.footprint is not None), None)
     label = "footprint"
     if used is None:
         used = _first(tree.rss_bytes if tree else None, facts.snapshot.tree_memory_bytes, memory.rss)
@@ -110,17 +113,19 @@ def _footprint(facts: MemoryFacts, now: MemoryPoint | None) -> Amount:
 def _system(facts: MemoryFacts, now: MemoryPoint | None) -> Amount:
     system = facts.system
     sampled = system.memory_used_of_usable_bytes if system else None
-    used = now.system_used if now and facts.snapshot.state.active else sampled
+    used = now.system_used if now else sampled
     limit = system.usable_memory_bytes if system else None
     why = why_no_system(facts, "memory_used_bytes")
-    return _measured("system", 5, used, limit, past=_machine, role="quiet", reason=why)
+    return _dated(facts, now, _measured("system", 5, used, limit, past=_machine, role="quiet", reason=why))
 
 
 def _swap(facts: MemoryFacts, course: Sequence[MemoryPoint]) -> Amount:
-    used = facts.system.swap_used_bytes if facts.system else None
     known = [point.swap_used for point in course if point.swap_used is not None]
+    used = facts.system.swap_used_bytes if facts.system else None
+    if known and not facts.snapshot.state.active:
+        used = known[-1]
     grown = used - known[0] if used is not None and known else 0
-    return Amount(
+    swap = Amount(
         label="swap",
         importance=6,
         value=shown.size(used),
@@ -129,13 +134,16 @@ def _swap(facts: MemoryFacts, course: Sequence[MemoryPoint]) -> Amount:
         role="quiet",
         note=f"{'+' if grown > 0 else '-'}{shown.size(abs(grown))}" if grown else "steady" if known else "",
         note_role="warn" if grown >= _LEAST_SWAP_BYTES else "dim",
-        reason=why_no_system(facts, "swap_used_bytes"),
+        reason=why_no_system(facts, "swap_used_bytes") if used is None else "",
     )
+    return _dated(facts, course[-1] if course else None, swap)
 
 
-def _pressure(facts: MemoryFacts) -> Amount:
+def _pressure(facts: MemoryFacts, now: MemoryPoint | None) -> Amount:
     level = facts.system.pressure if facts.system else None
-    return Amount(
+    if now is not None and now.pressure is not None and not facts.snapshot.state.active:
+        level = now.pressure
+    pressure = Amount(
         label="pressure",
         importance=12,
         value=level or shown.UNKNOWN,
@@ -143,8 +151,16 @@ def _pressure(facts: MemoryFacts) -> Amount:
         top=1.0,
         role="quiet",
         note_role=_LEVEL_ROLES.get(level or "", "dim"),
-        reason=why_no_system(facts, "pressure"),
+        reason=why_no_system(facts, "pressure") if level is None else "",
     )
+    return _dated(facts, now, pressure)
+
+
+def _dated(facts: MemoryFacts, now: MemoryPoint | None, amount: Amount) -> Amount:
+    """What the machine shows beside a run that has ended and left no record is of the present: it says so."""
+    if facts.snapshot.state.active or now is not None or not amount.known:
+        return amount
+    return replace(amount, note=f"{amount.note} now".strip())
 
 
 def _first(*values: int | None) -> int | None:
