@@ -71,7 +71,7 @@ def test_every_rule_has_an_excerpt() -> None:
 
 def test_ids_are_unique_and_found_by_name() -> None:
     counts = Counter(one.id for one in all_rules())
-    assert len(counts) == 64
+    assert len(counts) == 65
     assert set(counts.values()) == {1}
     assert rule("mps_oom").title == "MPS ran out of memory"
     with pytest.raises(KeyError):

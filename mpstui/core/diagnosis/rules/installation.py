@@ -1,4 +1,4 @@
-"""The installation: macOS, torch, NumPy and processor architecture that do not fit together."""
+"""The installation: macOS, torch, NumPy and processor architecture that do not fit together, modules that lack."""
 
 from __future__ import annotations
 
@@ -115,5 +115,20 @@ RULES = (
             r"requires? (?:at least )?(?:torch|PyTorch) ?(?:>=|version|v)? ?[12]\.\d+",
         ),
         confidence=0.88,
+        outranks=("module_missing",),
+    ),
+    Rule(
+        id="module_missing",
+        title="A module is not installed in this Python",
+        cause="The Python that ran the program does not have the module. Often it is another Python than the one of "
+        "the project: where no environment is active, `python` is the system's.",
+        remedy=Remedy(
+            text="Install the module into that Python, or run with the environment that has it: its own path in the "
+            "command (such as .venv/bin/python), or `python = ` in the profile."
+        ),
+        restart_on_cpu_helps=False,
+        sources=("docs.python.org/3/library/exceptions.html#ModuleNotFoundError",),
+        patterns=(r"ModuleNotFoundError: No module named", r"python[\w.]{0,12}: No module named \w"),
+        confidence=0.85,
     ),
 )
