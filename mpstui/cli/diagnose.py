@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"findings": findings_as_json(findings)})
     else:
-        print(_card(findings, unexplained(findings, last_exception(evidence.lines))))
+        print(_card(findings, unexplained(findings, last_exception(evidence.lines), evidence.exit_code)))
     return 0
 
 

@@ -78,7 +78,9 @@ def _state(snapshot: RunSnapshot) -> str:
     """The state, what it does, how it ended and which witness says so; nothing of it twice."""
     state = str(snapshot.state).replace("_", " ") + (f", {snapshot.health}" if snapshot.health else "")
     ended = snapshot.exit.sentence() if snapshot.exit else ""
-    parts = [ended] if ended and ended not in snapshot.reason else []
+    asker = snapshot.exit.requested_by if snapshot.exit else None
+    known = ended in snapshot.reason or (asker is not None and asker in snapshot.reason)
+    parts = [] if known else [ended]
     return ": ".join([state, "; ".join([*parts, *([snapshot.reason] if snapshot.reason else [])])]).removesuffix(": ")
 
 

@@ -50,6 +50,13 @@ def test_no_crash_is_an_empty_list(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "no known cause" in capsys.readouterr().out
 
 
+def test_an_end_in_good_order_is_no_riddle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    quiet = tmp_path / "quiet.log"
+    quiet.write_text("all is well\n")
+    assert main(["diagnose", str(quiet), "--exit-code", "0"]) == 0
+    assert capsys.readouterr().out == "It ended with exit code 0: there is no crash to explain.\n"
+
+
 def test_the_card_says_what_was_seen_and_what_helps(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diagnose", str(log)]) == 0
     card = capsys.readouterr().out

@@ -61,3 +61,12 @@ def test_a_failure_without_a_known_cause_shows_its_last_exception(tmp_path: Path
     assert any(line.startswith("why       No known cause was found. The last exception") for line in lines)
     assert f"more      mpstui diagnose {run}" in lines
     assert not any(line.startswith("more ") for line in ok("show", ended(tmp_path, "print(1)\n")).splitlines())
+
+
+def test_an_end_that_was_asked_for_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("import time\ntime.sleep(60)\n")
+    run = ok("run", "--no-agent", "--", sys.executable, "program.py", cwd=tmp_path).strip()
+    ok("kill", run)
+    state = next(line for line in ok("show", run).splitlines() if line.startswith("state"))
+    assert state.startswith("state     killed: ended by SIGKILL")
+    assert state.count("SIGKILL") == 1

@@ -25,13 +25,17 @@ def findings_as_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
     ]
 
 
-def unexplained(findings: Sequence[Finding], exception: EvidenceLine | None) -> str | None:
+def unexplained(
+    findings: Sequence[Finding], exception: EvidenceLine | None, exit_code: int | None = None
+) -> str | None:
     """Return the sentence for an end that no rule explains; ``None`` where a cause or an ending was found.
 
     ``exception`` is the last one of the log: no cause, and the next thing to read.
     """
     if any(finding.kind is not Kind.SYMPTOM for finding in findings):
         return None
+    if exception is None and exit_code == 0:
+        return "It ended with exit code 0: there is no crash to explain."
     if exception is None:
         return "Nothing here explains an end: no known cause was found."
     return f"No known cause was found. The last exception, on line {exception.line}: {exception.text}"
