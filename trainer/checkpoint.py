@@ -49,13 +49,25 @@ class CheckpointFolder:
         return target
 
     def newest_first(self) -> list[Path]:
-        """Numbered checkpoints, the latest step first."""
-        return sorted(self.path.glob(_PATTERN), key=lambda path: (len(path.name), path.name), reverse=True)
+        """Numbered checkpoints, the one written last first.
+
+        After a start from scratch, or from an earlier step, in the same folder the highest steps are not the newest.
+        """
+        return sorted(self.path.glob(_PATTERN), key=_age, reverse=True)
 
     def _forget_old(self) -> None:
         for path in self.newest_first()[self._keep :]:
             with contextlib.suppress(OSError):
                 path.unlink()
+
+
+def _age(path: Path) -> tuple[int, int, str]:
+    """Sorts by when a file was written, by its step where that is the same (files that were copied)."""
+    try:
+        written = path.stat().st_mtime_ns
+    except OSError:  # gone meanwhile
+        written = 0
+    return written, len(path.name), path.name
 
 
 def load(path: Path, check: Callable[[Mapping[str, Any]], str | None]) -> Loaded:

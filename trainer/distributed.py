@@ -98,10 +98,6 @@ class Group:
         self._voted, self._asked, self._next_vote = self._clock(), 0, int(ballot[1])
         return not ballot[0]
 
-    def wait(self) -> None:
-        """Wait for the other ranks."""
-        self.any(False)
-
     def close(self) -> None:
         """Leave the group."""
         if self._control is not None:

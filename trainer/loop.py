@@ -123,11 +123,15 @@ class Loop:
         self._reports.say("stopped: the checkpoint is saved, --resume latest goes on from here")
 
     def _end_epoch(self) -> bool:
-        """Validate and save what is due; False when asked to stop meanwhile."""
+        """Validate and save what is due; False when asked to stop meanwhile.
+
+        Raises:
+            TrainingError: it was the last epoch, and what it came to could not be written.
+        """
         self._report()
         epoch, options = self._progress.epoch, self._options
         last = epoch == options.epochs
-        best = False
+        best, kept = False, (self._progress.best, self._progress.best_step)
         if last or epoch % options.eval_every == 0:
             metrics = self._evaluate()
             if metrics is None:
@@ -135,7 +139,11 @@ class Loop:
             best = self._is_best(metrics)
         self._progress.next_epoch()
         if best or last or (options.save_every and epoch % options.save_every == 0):
-            self._save(best=best)
+            saved = self._save(best=best)
+            if best and not saved:
+                self._progress.forget_best(*kept)
+            if last and not saved:
+                raise TrainingError("trained to the end, but the last checkpoint could not be written")
         self._reports.restart_clock()
         return True
 

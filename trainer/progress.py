@@ -45,6 +45,10 @@ class Progress:
         self.best, self.best_step = value, self.step
         return True
 
+    def forget_best(self, value: float | None, step: int | None) -> None:
+        """Go back to the best that is on disk: the newest one could not be written."""
+        self.best, self.best_step = value, step
+
     def state_dict(self) -> dict[str, Any]:
         """Plain containers for a checkpoint."""
         return asdict(self)

@@ -109,10 +109,6 @@ class Reports:
         self.reporter.beat(checkpoint=note)
         self.reporter.event("checkpoint", f"saved {path}", path=path, step=step)
 
-    def fail(self, text: str) -> None:
-        """One sentence on standard error."""
-        print(f"trainer: {text}", file=sys.stderr, flush=True)
-
     def _position(self, progress: Progress) -> dict[str, Any]:
         return {
             "epoch": min(progress.epoch, self._epochs),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from tests.trainer.building import job, train
-from trainer.checkpoint import CheckpointFolder, load
-from trainer.errors import UsageError
+from trainer.checkpoint import CheckpointFolder, find, load
+from trainer.errors import TrainingError, UsageError
+from trainer.loop import Loop
 
 
 def test_keeps_the_newest_and_the_best(tmp_path: Path) -> None:
@@ -18,6 +21,26 @@ def test_keeps_the_newest_and_the_best(tmp_path: Path) -> None:
         folder.save({"value": step}, step, best=step == 1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["best.pt", "step-00000003.pt", "step-00000004.pt"]
     assert load(tmp_path / "best.pt", lambda state: None).state["value"] == 1
+
+
+def test_a_start_from_scratch_in_the_same_folder_keeps_its_own_and_forgets_the_oldest(tmp_path: Path) -> None:
+    before = CheckpointFolder(tmp_path, keep=2)
+    for number, step in enumerate((1000, 2000)):
+        os.utime(before.save({"value": step}, step), (number, number))
+    again = CheckpointFolder(tmp_path, keep=2)
+    saved = again.save({"value": 10}, 10)
+    assert saved.exists()
+    assert [path.name for path in again.newest_first()] == ["step-00000010.pt", "step-00002000.pt"]
+    found = find(str(tmp_path), tmp_path, lambda state: None, print)
+    assert found is not None
+    assert found.path == saved
+
+
+def test_copied_checkpoints_of_one_time_are_ordered_by_their_steps(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path, keep=9)
+    for step in (9, 123456789, 10):
+        os.utime(folder.save({"value": step}, step), (1, 1))
+    assert [int(path.stem.removeprefix("step-")) for path in folder.newest_first()] == [123456789, 10, 9]
 
 
 def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,6 +64,38 @@ def test_a_checkpoint_holds_all_that_resuming_needs(tmp_path: Path) -> None:
     assert {"python", "numpy", "torch"} <= set(state["rng"])
     path = CheckpointFolder(tmp_path, keep=1).save(state, 0)
     assert torch.load(path, weights_only=True)["order"]["seed"] == 0
+
+
+def test_a_best_that_could_not_be_written_stands_in_no_later_ones_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = iter((True, False))
+    scores = iter((0.9, 0.5))
+    made = job("--epochs", "2", "--limit", "32", folder=tmp_path)
+    monkeypatch.setattr(type(made.task), "evaluate", lambda *_: iter([{"val_accuracy": next(scores)}]))
+    write = CheckpointFolder.save
+
+    def save(folder: CheckpointFolder, *arguments: Any, **named: Any) -> Path:
+        if next(full, False):
+            raise OSError("no space left")
+        return write(folder, *arguments, **named)
+
+    monkeypatch.setattr(CheckpointFolder, "save", save)
+    Loop(made).run()
+    found = load(tmp_path / "best.pt", lambda state: None).state["progress"]
+    assert (found["best"], found["best_step"]) == (0.5, made.progress.step)
+
+
+def test_a_training_whose_last_checkpoint_is_lost_is_not_called_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def save(*arguments: Any, **named: Any) -> Path:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(CheckpointFolder, "save", save)
+    with pytest.raises(TrainingError, match="trained to the end, but the last checkpoint could not be written"):
+        Loop(job("--epochs", "2", "--limit", "32", folder=tmp_path)).run()
+    assert "done: 4 steps" not in capsys.readouterr().out
 
 
 def test_a_file_that_would_run_code_is_refused(tmp_path: Path) -> None:
@@ -71,11 +126,16 @@ def test_the_best_checkpoint_is_the_one_with_the_best_validation(tmp_path: Path)
 def test_a_full_disk_does_not_end_a_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def no_space(*args: object, **kwargs: object) -> Path:
-        raise OSError(28, "No space left on device")
+    full = iter((True,))
+    write = CheckpointFolder.save
 
-    monkeypatch.setattr(CheckpointFolder, "save", no_space)
-    train("--limit", "32", "--epochs", "1", "--out", str(tmp_path))
+    def no_space_at_first(folder: CheckpointFolder, *arguments: Any, **named: Any) -> Path:
+        if next(full, False):
+            raise OSError(28, "No space left on device")
+        return write(folder, *arguments, **named)
+
+    monkeypatch.setattr(CheckpointFolder, "save", no_space_at_first)
+    train("--limit", "32", "--epochs", "2", "--out", str(tmp_path))
     printed = capsys.readouterr().out
     assert "the checkpoint could not be written" in printed
-    assert "done: 2 steps" in printed
+    assert "done: 4 steps" in printed
