@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..diagnosis.clues import signal_name
 from .report import Finding, Status
 
 PROBE = Path(__file__).with_name("torch_probe.py")
@@ -121,5 +121,5 @@ def _how_it_ended(done: subprocess.CompletedProcess[str]) -> str:
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     last = lines[-1].strip()[:_LAST_WORDS] if lines else "no message"
     if done.returncode < 0:
-        return f"ended by {signal.Signals(-done.returncode).name}: {last}"
+        return f"ended by {signal_name(-done.returncode)}: {last}"
     return last if done.returncode else "its answer was not understood"

@@ -26,7 +26,7 @@ def world_problems(profile: Profile, program: str, environ: Mapping[str, str]) -
         sentence = f"`python`: there is no interpreter {profile.python}"
         found.append(Problem("python", sentence, lines.line_of(("python",))))
     elif not _is_program(program, profile.cwd, environ):
-        found.append(Problem("command", _no_program(program, environ), lines.line_of(("command",))))
+        found.append(Problem("command", _no_program(program), lines.line_of(("command",))))
     script = script_of(profile)
     if not found and script and not (profile.cwd / script).is_file():
         sentence = f"`command`: there is no file {script} in {profile.cwd}{_meant(script, profile.cwd)}"
@@ -118,7 +118,7 @@ def _is_program(program: str, cwd: Path, environ: Mapping[str, str]) -> bool:
     return shutil.which(program, path=environ.get("PATH", os.defpath)) is not None
 
 
-def _no_program(program: str, environ: Mapping[str, str]) -> str:
+def _no_program(program: str) -> str:
     if "/" in program:
         what = "is not executable" if Path(program).is_file() else "does not exist"
         return f"`command`: the program {program} {what}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -66,6 +67,13 @@ def test_a_device_that_aborts_is_a_problem_and_no_crash(torch_that: Torch) -> No
     assert found["mps"].status is Status.PROBLEM
     assert "SIGABRT" in found["mps"].text
     assert "no tensors here" in found["cpu"].text
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGRTMIN"), reason="this system has no real-time signals")
+def test_a_device_that_ends_by_a_signal_without_a_name_is_told_too(torch_that: Torch) -> None:
+    env = torch_that(built=True, available=True, test="os.kill(os.getpid(), 36)")
+    found = by_id(examine_torch(sys.executable, env, system="Linux", train=False).findings)
+    assert "ended by signal 36" in found["mps"].text
 
 
 def test_a_mac_without_mps_is_told_why_and_linux_is_not(torch_that: Torch) -> None:
