@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 
 from mpstui.core.diagnosis import EvidenceLine, Kind
-from mpstui.core.runs.snapshot import RunSnapshot, State
+from mpstui.core.runs.snapshot import ExitSummary, RunSnapshot, State
 from mpstui.ui.widgets.failure_card import Failure, card
 
 from . import fakes
 from .driving import Driver, drive
+
+EXIT = ExitSummary(code=1, signal=None, cause=None, requested_by=None)
 
 
 def test_restart_on_cpu_is_offered_only_where_it_can_work() -> None:
@@ -34,6 +36,12 @@ def test_an_unknown_end_shows_the_last_exception_on_the_card() -> None:
     shown = "\n".join("".join(span.text for span in row.spans) for row in rows)
     assert "no known cause; the last exception of the log:" in shown
     assert "line 4711 KeyError: 'learning_rate'" in shown
+
+
+def test_how_it_ended_is_said_once() -> None:
+    failed = replace(fakes.failed(), reason="exit code 1", exit=EXIT)
+    shown = ["".join(span.text for span in row.spans) for row in card(Failure(failed, ()), 80, 9)]
+    assert sum("exit code 1" in line for line in shown) == 1
 
 
 def test_the_screen_asks_for_it_only_where_nothing_was_found() -> None:

@@ -95,7 +95,8 @@ def _block(label: str, text: str, width: int, most: int, tone: str) -> list[Row]
 def _unexplained(failure: Failure, width: int) -> list[Row]:
     reason = clean(failure.snapshot.reason, 400)
     evidence = failure.snapshot.exit.evidence.values() if failure.snapshot.exit else ()
-    lines = [row((f" {line}", "")) for line in wrap(reason, width - 3, 2)]
+    ended = failure.snapshot.exit.sentence() if failure.snapshot.exit else ""
+    lines = [row((f" {line}", "")) for line in wrap(reason, width - 3, 2)] if reason != clean(ended, 400) else []
     lines += [row((f" {line}", "dim")) for text in evidence for line in wrap(clean(str(text)), width - 3, 1)]
     if failure.findings is None:
         return [*lines, row((" looking for the cause…", "dim"))]
