@@ -14,6 +14,7 @@ from ..core.ladder.climb import Course, Measurement, Underway, climb
 from ..core.ladder.deviation import STEPS, TOLERANCE
 from ..core.ladder.report import LadderReport, report_folder, save
 from ..core.ladder.rungs import Rung, rungs
+from ..core.ladder.tasks import require_task
 from ..core.launching import parse_sets
 from ..core.launching.argument_words import argument_words
 from ..core.launching.requirements import require_device, require_modules
@@ -78,6 +79,8 @@ def run(args: argparse.Namespace) -> int:
         from .bench_race import race
 
         return race(args, session, machine)
+    require_modules([machine.python, "-m", "trainer"], session.environ, machine)
+    require_task(args.task, machine.python, session.environ)
     device, refusals = _device(args.device, session, machine)
     if args.compare_devices:
         from .bench_compare import compare
@@ -138,7 +141,8 @@ class _Ladder:
                 self._keep(complete=False)
         except KeyboardInterrupt:
             interrupted = True
-        self._line.clear()
+        finally:
+            self._line.clear()
         report = self._keep(complete=not interrupted)
         self._tell(report)
         if interrupted:
@@ -186,10 +190,9 @@ def _course(args: argparse.Namespace, device: str, refusals: Mapping[str, str]) 
 
 
 def _device(asked: str, session: Session, machine: Machine) -> tuple[str, dict[str, str]]:
-    """The device at the top of the ladder, and why there is none where that is the CPU; the trainer must be there."""
+    """The device at the top of the ladder, and why there is none where that is the CPU."""
     if asked not in DEVICES:
         raise UsageError(f"there is no device {asked!r}", f"one of {', '.join(DEVICES)}")
-    require_modules([machine.python, "-m", "trainer"], session.environ, machine)
     if asked != "auto":
         require_device(asked, machine.python, session.environ, machine)
         return asked, {}

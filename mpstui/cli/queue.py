@@ -140,7 +140,7 @@ def print_group(group: Group) -> None:
     if group.name is None:
         say("in no group")
     else:
-        state = ", paused" if group.paused else ""
+        state = f", paused (`mpstui queue resume {group.name}` lets it go on)" if group.paused else ""
         say(f"{group.name}: {_at_once(group)}{state}")
     from ..wire.records import gpu_words
 

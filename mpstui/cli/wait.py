@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..core.errors import OperationError
+from ..core.errors import OperationError, UsageError
 from ..core.runs.snapshot import RunSnapshot, State
 from ..core.runs.waiting import restart_is_wished
 from ..wire import locks
@@ -20,6 +20,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.timeout is not None and not args.timeout >= 0:
+        raise UsageError(f"--timeout {args.timeout:g} is no time to wait", "seconds; 0 looks once")
     session = Session()
     one, watchful = session.run(args.run), Watchful(session)
 

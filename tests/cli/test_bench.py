@@ -146,6 +146,14 @@ def test_a_device_that_computes_wrong_is_found_and_the_layer_named(bench: Bench)
     assert max(map(len, done.stdout.splitlines()[:-2])) <= 60
 
 
+def test_a_task_that_there_is_not_is_refused_before_anything_is_shown(bench: Bench) -> None:
+    for mode in ((), ("--compare-devices", "--device", "cpu")):
+        done = bench("cifr", *mode, PYTHONPATH="")  # the shipped trainer
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.splitlines() == ["mpstui: there is no task 'cifr'", "hint: did you mean cifar?"]
+    assert "tasks: cifar, " in bench("nope", PYTHONPATH="").stderr
+
+
 @pytest.mark.parametrize(
     ("words", "part"),
     [

@@ -132,6 +132,8 @@ WRONG: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("show gone", ("no run 'gone'",)),
     ("logs gone", ("no run 'gone'",)),
     ("wait --timeout soon gone", ("--timeout", "'soon'")),
+    ("wait --timeout -1 gone", ("--timeout", "-1")),
+    ("wait --timeout nan gone", ("--timeout", "nan")),
     ("stop", ("RUN",)),
     ("kill gone", ("no run 'gone'",)),
     ("restart gone --device tpu", ("no device 'tpu'", "cuda")),

@@ -173,6 +173,9 @@ def test_a_queue_without_a_name_is_that_of_the_accelerator(tmp_path: Path) -> No
     assert ok("queue", "cpu") == "cpu: 1 run at a time\n  nobody waits\n"
     assert as_json("queue", "slots", "cpu", "3") == {"group": "cpu", "slots": 3}
     assert ok("queue", "slots", "cpu", "auto") == "cpu: 1 run at a time\n"
+    ok("queue", "pause", "cpu")
+    paused = ok("queue").splitlines()[0]  # nobody waits whose row on the screen could resume it
+    assert paused == "cpu: 1 run at a time, paused (`mpstui queue resume cpu` lets it go on)"
 
 
 @pytest.mark.parametrize(
