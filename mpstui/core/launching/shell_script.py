@@ -15,10 +15,10 @@ _SHEBANG = "#!/bin/sh\n"
 def shell_script(name: str, argv: Sequence[str], env: Sequence[EnvLine], cwd: Path) -> str:
     """POSIX shell, every word quoted, each variable exported with its reason as a comment, no secret's value."""
     lines = [_SHEBANG.strip(), f"# {_one_line(name)}", "set -eu", f"cd {shlex.quote(str(cwd))}", ""]
+    if any(_RUN_DIR in word for word in (*argv, *(line.value for line in env))):
+        lines += ['run_dir="${MPSTUI_RUN_DIR:-$PWD/run}"; mkdir -p "$run_dir"']
     for line in env:
         lines += _export(line)
-    if any(_RUN_DIR in word for word in argv):
-        lines += ['run_dir="${MPSTUI_RUN_DIR:-$PWD/run}"; mkdir -p "$run_dir"']
     return "\n".join([*lines, "", f"exec {' '.join(_word(word) for word in argv)}", ""])
 
 
@@ -36,15 +36,13 @@ def _export(line: EnvLine) -> list[str]:
         comments.append(f"# doubtful: {_one_line(line.doubtful)}")
     if line.secret:
         return [*comments, f': "${{{line.name}:?is a secret: set it before you run this}}"', f"export {line.name}"]
-    return [*comments, f"export {line.name}={shlex.quote(line.value)}"]
+    return [*comments, f"export {line.name}={_word(line.value)}"]
 
 
 def _word(word: str) -> str:
     """Quoted; ``{run_dir}`` becomes a variable, and the first attempt is the only one a script has."""
-    before, found, after = word.replace("{attempt}", "1").partition(_RUN_DIR)
-    if not found:
-        return shlex.quote(before)
-    return (shlex.quote(before) if before else "") + '"$run_dir"' + (shlex.quote(after) if after else "")
+    parts = word.replace("{attempt}", "1").split(_RUN_DIR)
+    return '"$run_dir"'.join(shlex.quote(part) if part or len(parts) == 1 else "" for part in parts)
 
 
 def _one_line(text: str) -> str:

@@ -253,6 +253,16 @@ def test_secrets_are_in_no_part_that_is_shown_or_written(profile_of: Build) -> N
     assert set(made.secret_names) == {"HF_TOKEN", "PROXY", "WANDB_API_KEY"}
 
 
+def test_the_shell_script_fills_in_the_run_directory_wherever_it_stands(profile_of: Build, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import os, sys; print(os.environ['LOGS'], *sys.argv[1:])\n")
+    made = planned(
+        profile_of(SCRIPT + '[env]\nLOGS = "{run_dir}/logs/{attempt}"\n'), sets={"at": "{run_dir}:{run_dir}/b"}
+    )
+    environ = {**os.environ, "MPSTUI_RUN_DIR": str(tmp_path / "a run")}
+    done = subprocess.run(["sh"], input=made.shell(), capture_output=True, text=True, check=True, env=environ)
+    assert done.stdout == "R/logs/1 --at R:R/b\n".replace("R", str(tmp_path / "a run"))
+
+
 def test_the_shell_script_runs_the_very_same_command(profile_of: Build, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import json, os, sys; print(json.dumps([sys.argv[1:], os.environ['ODD']]))\n")
     odd = "a 'b' $HOME `id` \"c\" \\ ; rm\n*"
