@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,14 +29,24 @@ def launch(plan: LaunchPlan, home: Home, environ: Mapping[str, str], now: float)
     """
     require_disk_space(home.runs, plan.choice.profile.min_free_bytes)
     try:
-        run = create_run_dir(home.runs, plan.name, now)
-        atomic.write_json(run.spec, spec_json(plan, run, now, home))
+        run = _create(plan, home, now)
     except OSError as error:
         raise OperationError(
             f"no run can be created in {home.runs}: {error.strerror}", "see `mpstui doctor`, or set MPSTUI_HOME"
         ) from error
     start_supervisor(run, {**environ, **plan.choice.env, **plan.secrets})
     return run.run
+
+
+def _create(plan: LaunchPlan, home: Home, now: float) -> RunDir:
+    """The run directory with its record; nothing at all when the record cannot be written (an unreadable run else)."""
+    run = create_run_dir(home.runs, plan.name, now)
+    try:
+        atomic.write_json(run.spec, spec_json(plan, run, now, home))
+    except OSError:
+        shutil.rmtree(run.path, ignore_errors=True)
+        raise
+    return run
 
 
 def spec_json(plan: LaunchPlan, run: RunDir, now: float, home: Home | None = None) -> dict[str, Any]:

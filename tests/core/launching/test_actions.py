@@ -12,7 +12,7 @@ import pytest
 
 from mpstui.core.errors import OperationError, UsageError
 from mpstui.core.home import Home
-from mpstui.core.launching import Actions, LaunchChoice, availability, edit_choice, plan
+from mpstui.core.launching import Actions, LaunchChoice, availability, edit_choice, launch, plan
 from mpstui.core.launching.launches import spec_json
 from mpstui.core.profiles import Profile
 from mpstui.core.runs.snapshot import Health, QueuePlace, RunSnapshot, State
@@ -216,3 +216,17 @@ def test_a_trainer_that_reported_before_is_only_starting(bench: Bench) -> None:
     atomic.write_json(bench.run.attempt(1).heartbeat(), {"schema": 1, "time": 1.0, "seq": 1})
     found = availability(replace(bench.snapshot(State.RUNNING), attempt=2), "clear_cache")
     assert "still starting" in found.why
+
+
+def test_a_launch_whose_record_cannot_be_written_leaves_no_run_behind(
+    profile_of: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: Any, **named: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    home = Home(tmp_path / "home", tmp_path)
+    made = plan(LaunchChoice(profile_of(TEXT)), environ={"PATH": "/usr/bin:/bin"}, machine=linux())
+    monkeypatch.setattr(atomic, "write_json", full)
+    with pytest.raises(OperationError, match="No space left"):
+        launch(made, home, {}, 1000.0)
+    assert list(home.runs.iterdir()) == []
