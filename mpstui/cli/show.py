@@ -151,10 +151,11 @@ def _metrics(snapshot: RunSnapshot) -> Iterator[tuple[str, ...]]:
 
 def _checkpoints(snapshot: RunSnapshot, now: float) -> Iterator[tuple[str, ...]]:
     from ..core.present import format as shown
+    from ..core.present.story import not_its_own
 
     newest_first = sorted(snapshot.checkpoints, key=lambda one: one.time, reverse=True)
     for one in newest_first[:_CHECKPOINTS]:
-        note = "best" if one.best else "" if one.complete else "incomplete"
+        note = not_its_own(one, snapshot) or ("best" if one.best else "" if one.complete else "incomplete")
         step = f"step {shown.whole(one.step)}" if one.step is not None else ""
         yield one.path.name, shown.size(one.size_bytes), step, shown.moment_of_day(one.time, now), note
     if len(newest_first) > _CHECKPOINTS:

@@ -1,12 +1,14 @@
-"""A run's events as a person reads them: each thing once, and the run's own files by their short names."""
+"""A run's events and files as a person reads them: each thing once, files by short names, strangers as strangers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..runs.snapshot import RunEvent
+from ..runs.snapshot import Checkpoint, RunEvent, RunSnapshot
 
 _ECHO_SECONDS = 5.0
+_LATE_SECONDS = 60.0
+"""A file may be finished this long after its run has ended, by a process that outlived it or on a slow disk."""
 
 
 def told_once(events: Iterable[RunEvent]) -> list[RunEvent]:
@@ -26,3 +28,15 @@ def _echoes(one: RunEvent, before: RunEvent) -> bool:
 def short_paths(text: str, folder: object) -> str:
     """``text`` with the files below ``folder`` named from there."""
     return text.replace(f"{folder}/", "")
+
+
+def not_its_own(checkpoint: Checkpoint, snapshot: RunSnapshot) -> str:
+    """Why a file that the run's pattern matches cannot be of this run; empty where it can be.
+
+    Runs that share a folder find each other's checkpoints; of two that train at once nobody can tell whose one is.
+    """
+    if snapshot.started is not None and checkpoint.time < snapshot.started:
+        return "older than the run"
+    if snapshot.ended is not None and checkpoint.time > snapshot.ended + _LATE_SECONDS:
+        return "newer than the run"
+    return ""

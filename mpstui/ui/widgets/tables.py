@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...core.present import format as shown
-from ...core.present.story import short_paths, told_once
+from ...core.present.story import not_its_own, short_paths, told_once
 from ...core.runs.snapshot import Checkpoint, RunEvent, RunSnapshot, SeriesView
 from ..charting.sparkline import sparkline
 from ..rows import Row, Span, clean, clip, fit, row
@@ -70,7 +70,7 @@ def checkpoint_rows(snapshot: RunSnapshot, width: int) -> list[Row]:
         return [row(*clip((Span(" reported: ", "dim"), Span(clean(note.path, 300))), width))]
     newest_first = sorted(snapshot.checkpoints, key=lambda item: item.time, reverse=True)
     moments = _moments([item.time for item in newest_first], snapshot.seen)
-    return [_checkpoint_row(item, moment, width) for item, moment in zip(newest_first, moments, strict=True)]
+    return [_checkpoint_row(item, moment, snapshot, width) for item, moment in zip(newest_first, moments, strict=True)]
 
 
 def _moments(times: list[float], now: float) -> list[str]:
@@ -80,7 +80,8 @@ def _moments(times: list[float], now: float) -> list[str]:
     return [text.ljust(longest + 2) for text in texts]
 
 
-def _checkpoint_row(item: Checkpoint, moment: str, width: int) -> Row:
+def _checkpoint_row(item: Checkpoint, moment: str, snapshot: RunSnapshot, width: int) -> Row:
+    stranger = not_its_own(item, snapshot)
     parts = [
         Span(" "),
         Span(moment, "dim"),
@@ -88,6 +89,7 @@ def _checkpoint_row(item: Checkpoint, moment: str, width: int) -> Row:
         Span(fit(shown.size(item.size_bytes), 9, "right") + "  "),
         Span("★ best  " if item.best else "", "good"),
         Span("" if item.complete else "! incomplete  ", "warn"),
+        Span(f"{stranger}  " if stranger else "", "warn"),
         Span(clean(item.path.name, 200), "dim"),
     ]
     return row(*clip(tuple(part for part in parts if part.text), width))
@@ -103,12 +105,14 @@ def event_rows(snapshot: RunSnapshot, width: int) -> list[Row]:
 
 
 def _event_row(item: RunEvent, moment: str, folder: Path, width: int) -> Row:
-    """One event; files of the run are named from its folder."""
+    """One event; files of the run are named from its folder, checkpoints by their names alone: the step stays in view."""
+    path = item.details.get("path") if item.event == "checkpoint" else None
+    text = item.text.replace(path, Path(path).name) if isinstance(path, str) else short_paths(item.text, folder)
     parts = (
         Span(" "),
         Span(moment, "dim"),
         Span(fit(clean(item.event, 20), 11), EVENT_TONES.get(item.event, "")),
-        Span(clean(short_paths(item.text, folder), 400)),
+        Span(clean(text, 400)),
     )
     return row(*clip(parts, width))
 
@@ -147,5 +151,10 @@ class TablePanel(LinePanel):
         """The part of the table that fits; its titles stay."""
         lines = self._table(self.snapshot, width) if self.snapshot else []
         fixed, body = lines[: self._heading_rows], lines[self._heading_rows :]
-        self._top = max(0, min(self._top, len(body) - (height - len(fixed))))
-        return fixed + body[self._top :]
+        room = max(0, height - len(fixed))
+        self._top = max(0, min(self._top, len(body) - room))
+        hidden = len(body) - self._top - room
+        seen = body[self._top : self._top + room]
+        if hidden > 0 and room > 1:
+            seen[-1] = row((f" … {hidden + 1} more", "faint"))
+        return fixed + seen

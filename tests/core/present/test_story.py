@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mpstui.core.present.story import short_paths, told_once
-from mpstui.core.runs.snapshot import RunEvent
+from mpstui.core.present.story import not_its_own, short_paths, told_once
+from mpstui.core.runs.snapshot import Checkpoint, RunEvent, RunSnapshot, State
 
 
 def test_an_answer_in_the_same_words_is_an_echo() -> None:
@@ -26,3 +26,10 @@ def test_own_files_have_short_names() -> None:
     assert (
         short_paths("from /runs/a/checkpoints/x.pt and /b/x.pt", Path("/runs/a")) == "from checkpoints/x.pt and /b/x.pt"
     )
+
+
+def test_a_checkpoint_from_before_or_after_the_run_is_another_runs() -> None:
+    run = RunSnapshot(run="r", name="r", dir=Path(), state=State.FINISHED, seen=900.0, started=100.0, ended=500.0)
+    times = (99.0, 101.0, 540.0, 600.0)
+    told = [not_its_own(Checkpoint(Path("e1.pt"), 1, time), run) for time in times]
+    assert told == ["older than the run", "", "", "newer than the run"]
