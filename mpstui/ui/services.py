@@ -107,9 +107,10 @@ class LazyMonitor:
     def refresh(self, focus: str | None = None) -> tuple[RunSnapshot, ...]:
         """See :class:`mpstui.core.runs.monitor.Monitor`."""
         if self._made is None:
+            from ..core.runs.backlog import BacklogProcesses
             from ..core.runs.monitor import Monitor
 
-            self._made = Monitor(self._home)
+            self._made = Monitor(self._home, backlogs=BacklogProcesses())
             if self._watching is not None:
                 self._made.watch(self._watching)
             self._revive_at = self._clock() + REVIVE_SECONDS

@@ -20,7 +20,16 @@ class Budget:
         """Whether the time is up."""
         return self._monotonic() >= self._deadline
 
+    @property
+    def left_seconds(self) -> float:
+        """What may still be spent, 0 or more."""
+        return max(0.0, self._deadline - self._monotonic())
+
     def part(self, seconds: float) -> Budget:
         """A smaller budget within this one."""
-        left = max(0.0, self._deadline - self._monotonic())
-        return Budget(min(seconds, left), self._monotonic)
+        return Budget(min(seconds, self.left_seconds), self._monotonic)
+
+
+def hundredths(read_bytes: int, size: int) -> float:
+    """How much of a file has been read, rounded down to hundredths: 1.0 says all of it."""
+    return min(read_bytes, size) * 100 // size / 100 if size > 0 else 0.0

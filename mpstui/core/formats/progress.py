@@ -10,7 +10,9 @@ _MAX_BARS = 64
 
 
 @dataclass(slots=True)
-class _Bar:
+class Bar:
+    """One entry of the book."""
+
     counters: Counters
     rank: int
     loss: float | None = None
@@ -27,8 +29,8 @@ class BarBook:
     """
 
     def __init__(self) -> None:
-        self._bars: dict[tuple[Number | None, bool], _Bar] = {}
-        self._latest: _Bar | None = None
+        self._bars: dict[tuple[Number | None, bool], Bar] = {}
+        self._latest: Bar | None = None
         self._drawn = 0
         self.reopened = False
         """Whether the frame drawn last belongs to a new bar that looks like a finished one."""
@@ -59,7 +61,7 @@ class BarBook:
         if bar is None:
             if len(self._bars) >= _MAX_BARS:
                 return
-            bar = self._bars[key] = _Bar(reading.counters, reading.rank)
+            bar = self._bars[key] = Bar(reading.counters, reading.rank)
         self.reopened = self._opens_again(bar)
         self._drawn += 1
         bar.counters, bar.epoch, bar.order = reading.counters, reading.counters.epoch, self._drawn
@@ -68,7 +70,7 @@ class BarBook:
             bar.loss = reading.loss
         self._latest = bar
 
-    def _opens_again(self, bar: _Bar) -> bool:
+    def _opens_again(self, bar: Bar) -> bool:
         """Whether a bar that was full is drawn after another one: of those that name no epoch it is the next one."""
         step, steps = _position(bar.counters)
         return bar is not self._latest and self._latest is not None and bar.epoch is None and step == steps
@@ -88,12 +90,12 @@ class BarBook:
         bar = self._best()
         return None if bar is None else bar.counters
 
-    def _best(self) -> _Bar | None:
+    def _best(self) -> Bar | None:
         counting = [bar for bar in self._bars.values() if bar.counters.shown_step is not None]
         return max(counting or self._bars.values(), key=_standing, default=None)
 
 
-def _standing(bar: _Bar) -> tuple[bool, int, int, float]:
+def _standing(bar: Bar) -> tuple[bool, int, int, float]:
     total = _position(bar.counters)[1]
     return bar.loss is not None, bar.votes, bar.rank, float(total or 0)
 

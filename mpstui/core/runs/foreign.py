@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..follow.budget import Budget
+from ..follow.budget import Budget, hundredths
 from ..series.store import SeriesStore
-from .foreign_files import FileReader, open_reader
+from .backlog import Backlog, BacklogStarter, Owed
+from .foreign_files import ConsoleFile, FileReader, open_reader
 from .snapshot import SeriesView
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 PREVIEW_POINTS = 200
 RUNNING_BEHIND_BYTES = 1 << 18
 """A file that is being written is always a little ahead: up to this its curves pass for whole."""
+LEFT_OVER_BYTES = 1 << 25
+"""More than a file can have grown by while the last message of another process was on its way."""
 RUNS_PER_ATTEMPT = 1000
 """Numbers apart: one output may hold several runs one after the other."""
 
@@ -49,7 +52,11 @@ class ForeignPoints:
         self._reader: FileReader | None = None
         self._previewed = False
         self._store = store if store is not None else SeriesStore()
+        self._attempt = attempt
         self._first_run = attempt * RUNS_PER_ATTEMPT
+        self._backlog: Backlog | None = None
+        self._read_here = False
+        """What was to be read elsewhere came back too early: that is not tried again."""
 
     @property
     def complete(self) -> bool:
@@ -60,6 +67,11 @@ class ForeignPoints:
     def owed_bytes(self) -> int:
         """How much of the file is still to be read."""
         return max(0, self._size - (self._reader.read_bytes if self._reader is not None else 0))
+
+    @property
+    def owed_here_bytes(self) -> int:
+        """How much of it is to be read by this process."""
+        return 0 if self._backlog is not None else self.owed_bytes
 
     @property
     def source(self) -> str:
@@ -80,6 +92,31 @@ class ForeignPoints:
         self._identity, self.changed_at, self._size = identity, found.st_mtime, found.st_size
         return not self.complete
 
+    def delegate(self, start: BacklogStarter) -> None:
+        """Have a long backlog read elsewhere; :meth:`read` takes over what is learned there."""
+        if self._backlog is not None or self._read_here or not self.look():
+            return
+        self.preview()
+        if isinstance(self._reader, ConsoleFile):
+            owed = Owed(self.path.absolute(), self._pattern, self._attempt, self.owed_bytes)
+            self._backlog = start(owed, self.memory)
+
+    def memory(self) -> dict[str, Any]:
+        """All that another one of the same file needs to go on from here."""
+        if self._reader is None:
+            self._reader = open_reader(self.path, self._pattern)
+        file = self._reader.memory() if isinstance(self._reader, ConsoleFile) else None
+        return {"file": file, "store": self._store, "newest": self.newest}
+
+    def resume(self, memory: Mapping[str, Any]) -> None:
+        """Go on where another one stopped; what it has learned is taken over, not copied."""
+        if not isinstance(self._reader, ConsoleFile):
+            self._reader = ConsoleFile(self.path, self._pattern)
+        self._reader.resume(memory["file"])
+        self._store = memory["store"]
+        if not self._previewed:
+            self.newest = memory["newest"]
+
     def preview(self) -> None:
         """Understand the end of a long file first."""
         if self._reader is None:
@@ -90,7 +127,7 @@ class ForeignPoints:
     def read(self, budget: Budget) -> list[Mapping[str, Any]]:
         """Read on; returns the records that are new at the end of the file (not those of an old backlog)."""
         self.preview()
-        if self._reader is None:
+        if self._reader is None or self._is_read_elsewhere(budget):
             return []
         fresh: list[Mapping[str, Any]] = []
         while self._reader.read_bytes < self._size:
@@ -106,7 +143,28 @@ class ForeignPoints:
 
     def views(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, SeriesView]:
         """Curves by name; the one to chart is called ``loss``."""
-        return self._store.views(names, complete=self.owed_bytes <= RUNNING_BEHIND_BYTES, **options)
+        complete = self.owed_bytes <= RUNNING_BEHIND_BYTES
+        share = 1.0 if complete else hundredths(self._size - self.owed_bytes, self._size)
+        return self._store.views(names, complete=complete, read_share=share, **options)
+
+    def _is_read_elsewhere(self, budget: Budget) -> bool:
+        """Take over what was learned there, for as long as the budget allows; False when it is this one's turn."""
+        if self._backlog is None:
+            return False
+        while not self._backlog.over:
+            learned = self._backlog.newest(budget)
+            if learned is not None:
+                self.resume(learned)
+            if budget.spent:
+                return True
+        self._end_backlog()
+        self._read_here = self.owed_bytes > LEFT_OVER_BYTES
+        return False
+
+    def _end_backlog(self) -> None:
+        if self._backlog is not None:
+            self._backlog.close()
+            self._backlog = None
 
     def _preview(self, reader: FileReader) -> None:
         points = reader.preview(self._size)
@@ -159,6 +217,8 @@ class ForeignPoints:
             self.newest.update({name: value for name, value in record.items() if value is not None or name == "loss"})
 
     def _forget(self) -> None:
+        self._end_backlog()
+        self._read_here = False
         self._reader, self._store, self._previewed = None, SeriesStore(), False
         self.newest.clear()
 

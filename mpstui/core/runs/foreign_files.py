@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import OperationError, UsageError
 
@@ -79,6 +79,20 @@ class ConsoleFile:
             self.failure = f"{type(error).__name__}: {error}"
             self._reader = self._new_reader()
             return ()
+
+    @property
+    def pattern(self) -> str | None:
+        """What its profile declares."""
+        return self._pattern
+
+    def memory(self) -> dict[str, Any]:
+        """What another reader of the same file needs to go on from here."""
+        return {"read_bytes": self.read_bytes, "failure": self.failure, "reader": self._reader.memory()}
+
+    def resume(self, memory: Mapping[str, Any]) -> None:
+        """Go on where another one stopped."""
+        self.read_bytes, self.failure = memory["read_bytes"], memory["failure"]
+        self._reader.resume(memory["reader"])
 
     def _new_reader(self) -> LogReader:
         from ..formats import Declared, LogReader

@@ -15,6 +15,7 @@ from ..follow.budget import Budget
 from ..follow.poll import PollSchedule
 from ..home import Home
 from ..queueing import Waiter, places
+from .backlog import BacklogStarter
 from .find import find_run, run_dirs
 from .run_reader import RunReader
 from .snapshot import RunSnapshot, State
@@ -45,7 +46,9 @@ class Monitor:
         table: ProcessTable | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         boot_id: str | None = None,
+        backlogs: BacklogStarter | None = None,
     ) -> None:
+        """``backlogs`` has long logs of the run in focus read elsewhere; None: all is read here."""
         self.home = home
         self._machine = Machine(
             table=table or processes.system_process_table(),
@@ -57,6 +60,7 @@ class Monitor:
         self._watched: dict[str, WatchedReader | RunReader] = {}
         self._looked_at: list[str] = []
         self._schedule = PollSchedule(monotonic)
+        self._backlogs = backlogs
 
     def refresh(self, focus: str | None = None) -> tuple[RunSnapshot, ...]:
         """Every run, newest first, the watched ones before them.
@@ -70,6 +74,8 @@ class Monitor:
         self._turn_to(focus)
         focused = self._reader(focus)
         if focused is not None:
+            if self._backlogs is not None:
+                focused.delegate(self._backlogs)
             focused.refresh(full=True, budget=Budget(FOCUS_SECONDS))
         others = [(key, reader) for key, reader in self._in_order_of_need() if key != focus]
         for key, reader in others:
@@ -86,7 +92,7 @@ class Monitor:
             seconds: 0 reads nothing.
 
         Returns:
-            the bytes that are still to be read.
+            the bytes that are still to be read here.
         """
         reader = self._reader(focus)
         if reader is None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..follow.budget import SLICE_BYTES, Budget
+from ..follow.budget import SLICE_BYTES, Budget, hundredths
 from ..follow.tail import LineTail, last_lines
 from ..series.store import NOT_METRICS, SeriesStore
 from .snapshot import SeriesView
@@ -111,7 +111,10 @@ class PointReader:
 
     def views(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, SeriesView]:
         """Curves by name, from the history where it is complete, else from the sketch."""
-        return (self._store if self._complete else self._sketch).views(names, complete=self._complete, **options)
+        if self._complete:
+            return self._store.views(names, complete=True, **options)
+        read, size = (self._history.offset, self._history.size) if self._history is not None else (0, 0)
+        return self._sketch.views(names, complete=False, read_share=hundredths(read, size), **options)
 
     def _skip_backlog(self) -> None:
         size = self._size()

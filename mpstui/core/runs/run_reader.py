@@ -12,6 +12,7 @@ from ...wire.jsontext import UnreadableRecord
 from ...wire.records import ExitRecord, LaunchRecord, LaunchTemplate
 from ...wire.rundir import RunDir
 from ..follow.budget import Budget
+from .backlog import BacklogStarter
 from .checkpoints import CheckpointScanner
 from .events import EventReader
 from .health import Condition, assess
@@ -65,6 +66,11 @@ class RunReader:
         self._full = full
         self.snapshot = self._picture(seen, verdict, full)
         return self.snapshot
+
+    def delegate(self, start: BacklogStarter) -> None:
+        """Have a long backlog read elsewhere."""
+        if self._full:
+            self.sources.delegate(start)
 
     def read_on(self, budget: Budget) -> None:
         """Go on with the history, without making a picture of it."""

@@ -135,6 +135,8 @@ class SeriesView:
     """What earlier attempts measured beyond the step from which a later one resumed; not part of the curve."""
     complete: bool = True
     """False while a long history is still being read: the curve is a sample of it."""
+    read_share: float = 1.0
+    """How much of a long history has been read, 0 to 1, in hundredths."""
     times: Sequence[float] = ()
     """When each column's last point was measured, Unix seconds; NaN where that is unknown."""
 

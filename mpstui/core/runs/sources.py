@@ -10,6 +10,7 @@ from typing import Any
 from ...wire.rundir import AttemptDir, RunDir
 from ..follow.budget import Budget
 from ..series.store import SeriesStore
+from .backlog import BacklogStarter
 from .beating import Beating
 from .foreign import ForeignPoints
 from .numbers import Numbers, combine, with_epochs
@@ -86,6 +87,11 @@ class Sources:
         if foreign is not None and foreign.look() and not budget.spent:
             self._read_foreign(foreign, budget)
 
+    def delegate(self, start: BacklogStarter) -> None:
+        """Have a long output read elsewhere, once those of the attempts before it have been read."""
+        if self.foreign is not None and all(one.complete for one in self._earlier):
+            self.foreign.delegate(start)
+
     def read_on(self, budget: Budget) -> None:
         """Go on with the history alone, once a full :meth:`read` has begun it."""
         self.points.read_history(budget)
@@ -94,9 +100,9 @@ class Sources:
 
     @property
     def owed_bytes(self) -> int:
-        """How much of the history is still to be read."""
+        """How much of the history is still to be read by this process."""
         outputs = [*self._earlier, *([self.foreign] if self.foreign is not None else [])]
-        return self.points.owed_bytes + sum(one.owed_bytes for one in outputs)
+        return self.points.owed_bytes + sum(one.owed_here_bytes for one in outputs)
 
     @property
     def complete(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..follow.budget import Budget
+from .backlog import BacklogStarter
 from .beats import BeatFile
 from .foreign import RUNNING_BEHIND_BYTES, ForeignPoints
 from .health import Signs, assess, duration
@@ -45,6 +46,12 @@ class WatchedReader:
         self.snapshot = self._picture(full)
         return self.snapshot
 
+    def delegate(self, start: BacklogStarter) -> None:
+        """Have a long backlog read elsewhere."""
+        self._look()
+        if self._points is not None:
+            self._points.delegate(start)
+
     def read_on(self, budget: Budget) -> None:
         """Go on with the history, without making a picture of it."""
         if self._points is not None and self._points.look():
@@ -52,8 +59,8 @@ class WatchedReader:
 
     @property
     def owed_bytes(self) -> int:
-        """How much of its file is still to be read."""
-        return self._points.owed_bytes if self._points is not None else 0
+        """How much of its file is still to be read by this process."""
+        return self._points.owed_here_bytes if self._points is not None else 0
 
     @property
     def settled(self) -> bool:

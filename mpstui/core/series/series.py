@@ -33,7 +33,7 @@ class Points(NamedTuple):
     values: Sequence[float]
 
 
-class _Segment:
+class Segment:
     """What one attempt measured without going back."""
 
     def __init__(self, attempt: int, capacity: int) -> None:
@@ -45,12 +45,14 @@ class _Segment:
         self._pyramid = Pyramid(capacity)
 
     def extend(self, points: Points) -> None:
+        """Go on with points whose steps do not fall."""
         if self.first is None:
             self.first = (points.steps[0], points.epochs[0], points.times[0])
         self.last_step = points.steps[-1]
         self._pyramid.extend(*points)
 
     def columns(self) -> Columns:
+        """All of it, as buckets."""
         own = self._pyramid.columns()
         return own if not self._older.step else _joined([self._older, own])
 
@@ -59,7 +61,7 @@ class _Segment:
         """The lowest and the highest finite value; infinities the wrong way round where there is none."""
         return self._pyramid.extremes
 
-    def absorb(self, older: _Segment) -> None:
+    def absorb(self, older: Segment) -> None:
         """Take over an older segment's surviving part, as coarse as bounded memory asks for."""
         bound = self.first[0] if self.first else math.inf
         kept, _ = _split(older.columns(), bound)
@@ -77,7 +79,7 @@ class Series:
         self.last: float | None = None
         self.last_step = math.nan
         self._capacity = capacity
-        self._segments: list[_Segment] = []
+        self._segments: list[Segment] = []
         self._recent: tuple[list[float], ...] = ([], [], [], [])
         self._forgotten = (math.inf, -math.inf)
         """Extremes of the segments that are held no more."""
@@ -115,6 +117,7 @@ class Series:
         smoothing: float = SMOOTHING,
         recent: bool = False,
         complete: bool = True,
+        read_share: float = 1.0,
     ) -> SeriesView:
         """The curve, thinned to at most ``most`` columns (the cost does not depend on the length of the run).
 
@@ -123,6 +126,7 @@ class Series:
             smoothing: weight of the past in the moving average, per column, 0 to below 1.
             recent: the newest points one by one, in place of the whole history.
             complete: False says that not all points have been added yet.
+            read_share: how much has been read then, for whoever waits.
         """
         columns, old = (self._recent_columns(), []) if recent else self._surviving()
         columns = _thinned(columns, max(2, most))
@@ -146,13 +150,14 @@ class Series:
             gaps=[at for at, bad in zip(x, columns.bad, strict=True) if bad],
             superseded=[_piece(part, axis, most) for part in old],
             complete=complete,
+            read_share=read_share,
             times=columns.time,
         )
 
     def _extend_segment(self, attempt: int, points: Points) -> None:
         current = self._segments[-1] if self._segments else None
         if current is None or current.attempt != attempt or points.steps[0] < current.last_step:
-            current = _Segment(attempt, self._capacity)
+            current = Segment(attempt, self._capacity)
             self._segments.append(current)
             if len(self._segments) > MOST_SEGMENTS:
                 oldest = self._segments.pop(0)

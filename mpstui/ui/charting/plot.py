@@ -256,7 +256,9 @@ def legend(data: ChartData, view: ChartView, space: Frame, width: int) -> Row:
     at = view.cursor if view.cursor is not None else space.x.high if view.right is not None else None
     where = f"{axis} {whole(round(at / unit, 2))}" if at is not None else axis
     zoom = "zoom · " if view.left is not None or view.right is not None else ""
-    zoom = zoom if all(curve.complete for curve in data.curves) else f"still reading · {zoom}"
+    if not all(curve.complete for curve in data.curves):
+        read = min(curve.read_share for curve in data.curves)
+        zoom = f"still reading, {read * 100:.0f} % · {zoom}"
     scale = "log" if space.y.log else "linear"
     return spread(clip(tuple(parts), width), (Span(f"{zoom}{scale} · {where} ", "dim"),), width)
 
