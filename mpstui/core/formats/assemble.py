@@ -110,8 +110,17 @@ def training_loss(pairs: Sequence[Pair]) -> Pair | None:
         return None
     best = min(losses, key=lambda pair: pair.name.rank)
     if best.name.rank >= PART and len({pair.key for pair in losses}) > 1:
-        return None
+        return _whole_of_group(losses)
     return best
+
+
+def _whole_of_group(losses: Sequence[Pair]) -> Pair | None:
+    """``actor/loss`` among ``actor/pg_loss`` and ``actor/kl_loss`` is their whole, where no other group has a loss."""
+    whole = [pair for pair in losses if pair.key.lower().endswith("/loss")]
+    if len(whole) != 1:
+        return None
+    group = whole[0].key[: -len("loss")]
+    return whole[0] if all(pair.key.startswith(group) for pair in losses) else None
 
 
 def _may_be_training_loss(pair: Pair) -> bool:
@@ -162,6 +171,8 @@ def _keyed(counters: Counters, pair: Pair, has_loss: bool) -> Counters:
     count, planned = pair.counted, pair.planned
     if count is None or count < 0 or pair.unit == "%":
         return counters
+    if planned is None and pair.key.lower().endswith("progress"):
+        return counters  # a share of the whole
     if role is Role.EPOCH and (counters.epoch is None or not _short(pair.key)):
         return counters._replace(epoch=count, epochs=_or(planned, counters.epochs))
     if role is Role.STEP and counters.step is None and not pair.unit.endswith("s"):
@@ -219,7 +230,7 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
 
 def _stands_alone(pairs: Sequence[Pair], index: int) -> bool:
     """Whether the number at ``index`` is a bare count right behind the one before: ``12 3400 loss=0.5``."""
-    if len(pairs) <= index + 1 or not pairs[index + 1].key:
+    if len(pairs) <= index or (len(pairs) > index + 1 and not pairs[index + 1].key):
         return False
     pair = pairs[index]
     bare = not (pair.key or pair.total or pair.unit or pair.bracketed) and isinstance(pair.value, int)

@@ -23,6 +23,9 @@ _MIN_RUN = 16
 """Fewer lines in a row are placed one by one."""
 _COMPARED_LINES = 64
 """So many lines read before are asked whether they share a new shape."""
+_EVERY = 32
+"""A line in so many is asked for its shape; in a log without a common one, ever fewer of them."""
+_EVERY_AT_MOST = 512
 _JUDGED_LINES = 256
 """A shape is judged by so many lines: in a trickle the few that do not fit may come first."""
 Row = tuple[bytes, ...]
@@ -59,6 +62,7 @@ class BulkReader:
         self._failures = 0
         self._judged = self._fitted = 0
         self._unlearned = 0
+        self._every = _EVERY
         self._others: deque[bytes] = deque(maxlen=_COMPARED_LINES)
         self._floats = Floats()
 
@@ -91,15 +95,19 @@ class BulkReader:
             self._say(self._examine(line), points)
             self._others.append(line)
             self._unlearned += 1
-            if self._failures >= _MAX_FAILURES or self._unlearned % 32:
+            if self._failures >= _MAX_FAILURES or self._unlearned < self._every:
                 continue
+            self._unlearned = 0
             rest = lines[number + 1 :]
             shape = learn(line, self._read)
-            if shape is not None and _is_common(shape, [*self._others, *rest]):
-                self._shape, self._checked, self._judged, self._fitted = shape, 0, 0, 0
+            if shape is None:
+                continue
+            if _is_common(shape, [*self._others, *rest]):
+                self._shape, self._checked, self._judged, self._fitted, self._every = shape, 0, 0, 0, _EVERY
                 if rest:
                     self._mixed(shape, b"\n".join(rest) + b"\n", points)
                 return
+            self._every = min(2 * self._every, _EVERY_AT_MOST)
 
     def _mixed(self, shape: Shape, block: bytes, points: list[Point] | None) -> None:
         """Runs of lines that fit, and the others between them."""

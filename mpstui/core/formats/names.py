@@ -25,6 +25,7 @@ from .vocabulary import (
     LOSS_WORDS,
     NEVER_A_LOSS,
     NEVER_A_RATE,
+    PIXEL_WORDS,
     PLAN_WORDS,
     RATE_WORDS,
     STEP_WORDS,
@@ -91,7 +92,8 @@ _VOCABULARY = (
 # Chinese, Japanese and Korean put no space between words: the longest known words are cut out.
 _UNSPACED = re.compile("|".join(sorted((w for w in _VOCABULARY if w[0] >= "\u2e80"), key=len, reverse=True)))
 _DIGITS = re.compile(r"\d+$")
-_ORDINALS = ("id", "idx", "index", "no", "number", "nr")
+_ORDINALS = ("id", "idx", "index", "no", "number", "nr", "progress")
+_GLUED_LOSS = re.compile(r"(?!f|stop)[^\W\d_]{1,12}(?=loss\Z)")
 _MAX_NAME = 80
 
 
@@ -100,7 +102,13 @@ def words_of(text: str) -> list[str]:
     text = _CAMEL.sub(" ", text).lower()
     if not text.isascii():
         text = _UNSPACED.sub(r" \g<0> ", _SCRIPTS.sub(" ", text))
-    return [word for word in _SPLIT.split(text) if word]
+    return [part for word in _SPLIT.split(text) if word for part in _parts(word)]
+
+
+def _parts(word: str) -> tuple[str, ...]:
+    """``closs`` and ``trainloss`` are two words each; ``vloss`` is known, a ``stoploss`` is none of a model."""
+    glued = _GLUED_LOSS.match(word) if word.endswith("loss") and word not in _VOCABULARY else None
+    return (word,) if glued is None else (glued.group(), "loss")
 
 
 @lru_cache(maxsize=4096)
@@ -136,12 +144,14 @@ def _counter(words: list[str], text: str, scope: Scope) -> Name | None:
         return Name(Role.BATCH, scope)
     if words == ["num", "updates"]:
         return Name(Role.STEP, scope)  # fairseq's count of what is done
+    if len(words) == 3 and words[:2] == ["end", "of"]:
+        words = words[2:]  # ``End of epoch 3 / 200``; an "end epoch" is a setting
     head, last = words[:-1], words[-1]
     if last == "num" or (len(words) == 2 and last in _ORDINALS and head[0] in BATCH_WORDS | STEP_WORDS | EPOCH_WORDS):
         head, last = (["num"] if last == "num" else []), words[0]
     elif words == ["batch", "count"]:
         head, last = [], "batch"
-    current = [w for w in head if w not in BESIDE_A_COUNTER]
+    current = [w for w in head if w not in BESIDE_A_COUNTER and not (w in STEP_WORDS and last in STEP_WORDS)]
     planned = bool(current) and all(word in PLAN_WORDS for word in current)
     if current and not planned:
         return None
@@ -174,6 +184,8 @@ def _follows(words: list[str], first: str, second: str) -> bool:
 
 def _loss(words: list[str], scope: Scope) -> Name | None:
     """A loss and how well it stands for the whole: 0 plain or total, 1 average, 2 a criterion, 5 some component."""
+    if words[:1] == ["l"] and len(words) > 1 and all(word in PIXEL_WORDS for word in words[1:]):
+        return Name(Role.LOSS, scope, 0 if words[1:] == ["total"] else 5)
     if not any(word in LOSS_WORDS for word in words):
         return None
     if any(word in NEVER_A_LOSS for word in words) and not _is_of_value_function(words):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from functools import lru_cache
 from typing import NamedTuple
 
 from .names import Name, Role, Scope, classify
@@ -27,7 +28,7 @@ _TOKEN = re.compile(
     r"(?P<skip>\d{1,4}:\d{2}(?::\d{2})?(?:[.,]\d{1,9})?|\d{4}[-/]\d{2}[-/]\d{2}|\d{1,3}\.\d{1,3}\.\d[\w.]{0,20}|0x[0-9a-fA-F]{1,16})"
     rf"|(?P<number>{_NUMBER}|{_SPECIAL})"
     rf"(?:\s{{0,8}}(?:/|／|\b(?:of|out of|de|di|sur|von|из)\b)\s{{0,8}}"
-    rf"(?P<total>\d{{1,3}}(?:,\d{{3}}){{1,6}}(?!,?\d)|\d{{1,30}}[kKMB]?(?![\w.])))?"
+    rf"(?P<total>\d{{1,3}}(?:,\d{{3}}){{1,6}}(?!,?\d)|\d{{1,30}}(?:\.0{{1,2}}|[kKMB])?(?![\w.])))?"
     rf"(?P<unit>\s?%|\s?{_RATE_UNIT}(?![\w])|{_UNIT}(?![\w])|\s(?:secs?|seconds|ms|minutes|hours?|hrs)(?![\w.]|\s?[:=\d]))?"
     r")(?![\w@]|\.\d|:\d|/\d{1,12}(?!\d|\.\d))"
 )
@@ -44,6 +45,7 @@ _ORDINAL = re.compile(
 )
 _TAG = re.compile(r"\W{0,4}\[[^\]\d]{2,40}\]")
 _CJK = "\u2e80-\u9fff\uac00-\ud7af\uff66-\uff9f"
+_VALUE_BESIDE = re.compile(r"/\s?[-+]?[\d.]")
 _UNSPACED_DIGIT = re.compile(rf"(?<=[{_CJK}])(?=\d)|(?<=\d)(?=[{_CJK}])")
 _BEHIND_A_MARK = r"(?:(?<=\D[=:] )|(?<=\D[=:]))"
 _NO_LIST = r"(?![\d,.]|\]|, ?\d)"
@@ -120,23 +122,37 @@ def _with_points(line: str) -> str:
 
 
 def _pair(line: str, match: re.Match[str], previous: int, scopes: list[tuple[int, Scope]]) -> Pair:
-    start = match.start()
-    gap = line[max(previous, start - _REACH) : start]
-    found = _KEY.search(gap) if gap and not gap.isspace() else None
-    key = found["name"].strip() if found else ""
+    start, end = match.span()
+    key, marked, bracketed = _named_by(line[max(previous, start - _REACH) : start])
     name = classify(key)
+    total = match["total"] or ""
+    if "/" in key and name.role is Role.LOSS and name.rank and (other := _VALUE_BESIDE.match(line, end)) is not None:
+        total = other.group()[1:]  # two losses side by side, ``G/D loss: 0.5/-0.2``: neither is the loss
     return Pair(
         key=key,
         name=name,
         scope=_scope(name, scopes, start),
         text=match["number"],
-        total=match["total"] or "",
+        total=total,
         unit=(match["unit"] or "").strip(),
-        marked=bool(found and found["mark"]),
-        bracketed=gap.rstrip()[-1:] in ("[", "【", "(", "（"),
+        marked=marked,
+        bracketed=bracketed,
         start=start,
-        end=match.end(),
+        end=end,
     )
+
+
+@lru_cache(maxsize=4096)
+def _named_by(gap: str) -> tuple[str, bool, bool]:
+    """The name at the end of the text in front of a number, whether a sign joins it, whether a bracket opens.
+
+    The texts between the numbers of a log are few and come again with every line.
+    """
+    found = _KEY.search(gap) if gap and not gap.isspace() else None
+    bracketed = gap.rstrip()[-1:] in ("[", "【", "(", "（")
+    if found is None:
+        return "", False, bracketed
+    return found["name"].rpartition(". ")[2].strip(), bool(found["mark"]), bracketed
 
 
 def _spell_out(match: re.Match[str]) -> str:

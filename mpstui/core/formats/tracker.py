@@ -18,6 +18,8 @@ from .progress import BarBook
 
 _MAX_SERIES = 64
 _MAX_NAMES = 512
+_PLAN_RISES = 2
+"""A number of steps that is corrected upwards more often was counted, not planned."""
 _UNCOUNTED_NEEDED = 3
 """So many values of a series that nothing counts make it believable; below, it may be any sentence."""
 _UNCOUNTED_AVERAGES_NEEDED = 5
@@ -34,6 +36,7 @@ class Tracker:
         self.current = Counters()
         self._line = Counters()
         self._plan = Counters()
+        self._plan_rises = 0
         self._planned_rate: float | None = None
         self._rate: float | None = None
         self._throughput: float | None = None
@@ -136,7 +139,8 @@ class Tracker:
         else:
             shown = self.current
         step, steps = shown.shown_step, shown.shown_steps
-        plan = self._plan.steps if steps is None else steps
+        # What rises again and again is no plan: ``NumTimesteps 2048`` counts what was done.
+        plan = steps if steps is not None or self._plan_rises > _PLAN_RISES else self._plan.steps
         if steps is None and step is not None and plan is not None and plan < step:
             plan = None
         return step, plan
@@ -170,6 +174,7 @@ class Tracker:
         self.run += 1
         self.current, self._line = Counters(epoch=held.epoch, epochs=held.epochs), Counters()
         self._rate = None
+        self._plan_rises = min(self._plan_rises, 1)
         self.phase = Phase.TRAIN
 
     # -- memory --------------------------------------------------------------------------------------------------
@@ -217,9 +222,11 @@ class Tracker:
 
     def _take_plan(self, reading: Reading) -> None:
         counters = reading.counters
+        steps = first_known(counters.steps, self._plan.steps)
+        self._plan_rises += or_zero(steps) > or_zero(self._plan.steps)
         self._plan = self._plan._replace(
             epochs=first_known(counters.epochs, self._plan.epochs),
-            steps=first_known(counters.steps, self._plan.steps),
+            steps=steps,
         )
         if reading.learning_rate is not None and not self._trained:
             self._planned_rate = reading.learning_rate

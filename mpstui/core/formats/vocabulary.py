@@ -54,7 +54,7 @@ BATCH_WORDS = _words(
 BESIDE_A_COUNTER = _words(
     """
     global current optimization optimizer training this gradient model at in for the on now starting start begin
-    learning completed 迭代 更新
+    learning completed whole 迭代 更新
     """
 )
 """Say nothing about what a counter counts."""
@@ -97,6 +97,12 @@ CRITERION_WORDS = _words(
     """
 )
 """Name a criterion that is the training loss where there is no plainer one."""
+PIXEL_WORDS = _words(
+    """
+    pix pixel percep perceptual fea style gan g d real fake total freq edge ssim charbonnier
+    """
+)
+"""Behind an ``l_``: the losses of image restoration (``l_pix``, ``l_g_percep``, ``l_d_real``)."""
 NEVER_A_LOSS = _words(
     """
     scale weight weights fn func function type name smoothing best min minimum lowest max previous prev last
@@ -115,7 +121,7 @@ RATE_WORDS = _words(
 NEVER_A_RATE = _words(
     """
     mult mul multiplier scale decay factor min max final warmup scheduler schedule end scaling patience gamma lrm
-    ratio
+    ratio reduction range step steps size drop policy
     """
 )
 """Make something else of a learning rate."""

@@ -50,6 +50,17 @@ PRINTS = [
     ("Epoch:[ {e}/ 90], step:[ {s}/ 625], loss:[{v}/9.9], lr:0.1", "es"),
     ("Train loss {s} {v} Grad Norm 1.2 2.3s/it", "s"),
     ("(0/4) Epoch {e}, batch {s}, loss[loss={v}, part_loss=9.9, over 12.00 frames.]", "es"),
+    ("[01:33:27.164930] Epoch: [{e}]  [{s}/1504]  lr: 0.0001  closs: {v} (9.9)  time: 4.1", "es"),
+    ("Epoch {e} trainloss={v} valloss=9.9", "e"),
+    ("[train.py:53 - train - INFO ] Iter: {s}/900   Epoch: {e}.00/20.0 (33.3% complete)   loss: {v}", "es"),
+    ("Whole iter step:{s} - epoch progress:{e}/100 - total_loss:{v} - f_bce:0.7", "es"),
+    ("19-08-11 17:38:53.279 - INFO: <epoch:{e:3d}, iter:{s:8,d}, lr:2.000e-04> l_pix: {v}", "es"),
+    (
+        "[Epoch {e} 281/288][Iteration {s}][Wall Clock 7.2s] Train 12 in 1.2seconds. Rate is 4 a second. Loss is {v}.",
+        "es",
+    ),
+    ("(TaskRunner pid=22) step:{s} - actor/pg_loss:9.9 - actor/loss:{v} - training/epoch:{e} - critic/score:0.1", "es"),
+    ("{e} {s} 2024-03-11 19:58:35.773642 {{'loss': '{v}', 'avg_loss': '9.9', 'tok/gpu/s': '3,679.1'}}", "es"),
     ("Époque {e} sur 12 — perte : {v} — perte de validation : 9.9", "e"),
 ]
 
@@ -78,3 +89,38 @@ def test_a_comma_may_part_thousands_or_members_of_a_list() -> None:
     reader = LogReader()
     (first,) = reader.feed(b"step: 1,200 loss: 1.5 shape: 3,4\n")
     assert (first.step, first.loss) == (1200, 1.5)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Epoch: 00{i}/100 | Batch 100/469 | Gen/Dis Loss: -0.{i}519/-0.2590\n",
+        "<epoch: {i}, iter: 1{i}> l_g_pix: 1.4e-03 l_g_gan: 7.2e-02 l_d_real: 1.4e-05 D_real: -2.5e+01\n",
+        "step {i} - actor/loss:0.{i} - critic/loss:0.2\n",
+        "Stoploss: 0.{i} pair BTC-{i}\n",
+        "epoch progress: 0.{i}\n",
+    ],
+)
+def test_several_losses_or_none_leave_no_main_one(line: str) -> None:
+    reader = LogReader()
+    reader.feed("".join(line.format(i=i) for i in range(1, 7)).encode())
+    assert reader.summary().train_loss is None
+
+
+def test_a_number_of_steps_that_goes_on_rising_is_no_plan() -> None:
+    reader = LogReader()
+    reader.feed("".join(f"Iteration: {i}\nNumTimesteps: {2000 * i}\nLoss: 0.{i}\n" for i in range(1, 6)).encode())
+    found = reader.summary()
+    assert (found.step, found.steps) == (5, None)
+
+
+def test_the_end_of_an_epoch_tells_how_many_are_planned() -> None:
+    reader = LogReader()
+    reader.feed(b"(epoch: 5, iters: 100) G_L1: 12.9\nEnd of epoch 5 / 40 \t Time Taken: 8 sec\n")
+    assert (reader.summary().epoch, reader.summary().epochs) == (5, 40)
+
+
+def test_a_reduction_is_no_learning_rate() -> None:
+    reader = LogReader()
+    reader.feed(b"Epoch 1 loss: 0.5\nLearning Rate: 7.0e-04\nLearning Rate Reduction: 1.4x\nlr_step: 30\n")
+    assert reader.summary().learning_rate == 7.0e-04
