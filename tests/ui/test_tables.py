@@ -16,8 +16,8 @@ RUN = replace(fakes.finished(), started=1000.0, ended=2000.0)
 def test_checkpoints_of_other_runs_in_the_same_folder_are_marked() -> None:
     files = tuple(Checkpoint(Path(f"e{time:.0f}.pt"), 1, time) for time in (3000.0, 1500.0, 500.0))
     newer, own, older = (row.text for row in checkpoint_rows(replace(RUN, checkpoints=files), 80))
-    assert "newer than the run  e3000.pt" in newer
-    assert "older than the run  e500.pt" in older
+    assert "e3000.pt  newer than the run" in newer
+    assert "e500.pt  older than the run" in older
     assert "than the run" not in own
 
 

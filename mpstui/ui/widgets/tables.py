@@ -89,8 +89,8 @@ def _checkpoint_row(item: Checkpoint, moment: str, snapshot: RunSnapshot, width:
         Span(fit(shown.size(item.size_bytes), 9, "right") + "  "),
         Span("★ best  " if item.best else "", "good"),
         Span("" if item.complete else "! incomplete  ", "warn"),
-        Span(f"{stranger}  " if stranger else "", "warn"),
         Span(clean(item.path.name, 200), "dim"),
+        Span(f"  {stranger}" if stranger else "", "warn"),
     ]
     return row(*clip(tuple(part for part in parts if part.text), width))
 
@@ -105,7 +105,7 @@ def event_rows(snapshot: RunSnapshot, width: int) -> list[Row]:
 
 
 def _event_row(item: RunEvent, moment: str, folder: Path, width: int) -> Row:
-    """One event; files of the run are named from its folder, checkpoints by their names alone: the step stays in view."""
+    """One event; files are named from the run's folder, checkpoints by their names alone: the step stays in view."""
     path = item.details.get("path") if item.event == "checkpoint" else None
     text = item.text.replace(path, Path(path).name) if isinstance(path, str) else short_paths(item.text, folder)
     parts = (
