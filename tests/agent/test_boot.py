@@ -64,6 +64,17 @@ def _beat(run: Path) -> dict[str, Any]:
     return found
 
 
+def test_a_program_that_only_asks_first_whether_there_is_a_torch_is_watched_too(tmp_path: Path) -> None:
+    asks = "import importlib.util\nfor _ in range(2): assert importlib.util.find_spec('torch')\n"
+    done = _run(
+        asks + SCRIPT + "step()\nprint(sum('_TorchImport' in repr(one) for one in sys.meta_path))",
+        tmp_path,
+        cwd=tmp_path,
+    )
+    assert (done.stdout, done.stderr) == ("0\n", "")
+    assert _beat(tmp_path)["step"] == 1
+
+
 def test_steps_loss_and_end_are_seen_and_nothing_of_ours_can_be_imported(tmp_path: Path) -> None:
     script = SCRIPT + (
         "losses = [step() for _ in range(25)]\n"

@@ -23,29 +23,31 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class _TorchImport:
-    """A finder that lets torch load as always and then hands it to the agent; it acts once."""
+    """A finder that lets torch load as always and then hands it to the agent.
+
+    It stays until torch was really loaded: many libraries only ask first whether there is one.
+    """
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Ask the other finders for torch, and add one call behind its execution."""
         if name != "torch":
             return None
-        sys.meta_path.remove(self)
-        from importlib.util import find_spec
-
-        spec = find_spec("torch")
+        others = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
+        found = (finder.find_spec(name, path, target) for finder in others)
+        spec = next((spec for spec in found if spec is not None), None)
         if spec is not None and spec.loader is not None:
-            _run_after(spec.loader)
+            self._act_behind(spec.loader)
         return spec
 
+    def _act_behind(self, loader: Any) -> None:
+        execute = loader.exec_module
 
-def _run_after(loader: Any) -> None:
-    execute = loader.exec_module
+        def exec_module(module: Any) -> None:
+            execute(module)
+            _attempt(lambda: sys.meta_path.remove(self))
+            _attempt(lambda: _load_agent().install(module, os.environ))
 
-    def exec_module(module: Any) -> None:
-        execute(module)
-        _attempt(lambda: _load_agent().install(module, os.environ))
-
-    loader.exec_module = exec_module
+        loader.exec_module = exec_module
 
 
 def _load_agent() -> Any:
