@@ -148,13 +148,13 @@ class Stepper:
         return self._network.compiled or (is_out_of_memory(error) and self.micro_batch > 1)
 
     def _recover(self, failure: str) -> None:
-        if self._network.compiled and "out of memory" not in failure:
+        if self._network.compiled and ("out of memory" not in failure or self.micro_batch == 1):
             self._network.run_eagerly()
             self._notify("note", f"compiling failed ({failure}): training without it")
             return
         self._optimizer.zero_grad(set_to_none=True)
         self._device.empty_cache()
-        halved = max(1, self.micro_batch // 2)
+        halved = self.micro_batch // 2
         self._notify(
             "note",
             f"out of memory: micro-batches of {halved} instead of {self.micro_batch} from here on, with twice the"

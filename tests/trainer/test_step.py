@@ -116,6 +116,25 @@ def test_out_of_memory_with_one_sample_is_not_survived(tmp_path: Path, monkeypat
         train("--limit", "32", "--epochs", "1", "--out", str(tmp_path))
 
 
+def test_out_of_memory_with_one_sample_gives_up_compiling_and_then_the_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def hopeless(self: Cifar, model: nn.Module, batch: Batch) -> Loss:
+        calls.append(len(batch["labels"]))
+        assert len(calls) < 10, "tried for ever"
+        raise RuntimeError(OOM_TEXT)
+
+    made = job("--limit", "32", folder=tmp_path)
+    made.network.compiled = True
+    monkeypatch.setattr(Cifar, "loss", hopeless)
+    with pytest.raises(RuntimeError, match="MPS backend out of memory"):
+        made.stepper.step(*next(made.feed.epoch(1)), 1)
+    assert calls == [16, 8, 4, 2, 1, 1]
+    assert not made.network.compiled
+
+
 def test_validation_without_memory_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
