@@ -37,7 +37,10 @@ class Pyramid:
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = max(2, capacity - capacity % 2)
         self._columns = tuple(array("d") for _ in Columns._fields)
-        self._open: tuple[list[float], ...] = ([], [], [], [])
+        self._waiting: list[float] = []
+        """Values of the unfinished bucket."""
+        self._place = (NAN, NAN, NAN)
+        """Step, epoch and time of the last of them."""
         self.width = 1
         """Points in one full bucket."""
         self._extremes = (math.inf, -math.inf)
@@ -46,12 +49,12 @@ class Pyramid:
     @property
     def extremes(self) -> tuple[float, float]:
         """The lowest and the highest finite value; infinities the wrong way round where there is none."""
-        finite = [value for value in self._open[3] if math.isfinite(value)]
+        finite = [value for value in self._waiting if math.isfinite(value)]
         low, high = self._extremes
         return min(low, *finite, math.inf), max(high, *finite, -math.inf)
 
     def __len__(self) -> int:
-        return len(self._columns[0]) + bool(self._open[0])
+        return len(self._columns[0]) + bool(self._waiting)
 
     def extend(
         self, steps: Sequence[float], epochs: Sequence[float], times: Sequence[float], values: Sequence[float]
@@ -66,38 +69,47 @@ class Pyramid:
             take = min(room, (count - position) // self.width)
             self._append_buckets(take, position, steps, epochs, times, values)
             position += take * self.width
-        for pending, column in zip(self._open, (steps, epochs, times, values), strict=True):
-            pending.extend(column[position:])
+        if position < count:
+            self._wait(steps[-1], epochs[-1], times[-1], values[position:])
 
     def columns(self) -> Columns:
         """All buckets, the unfinished one last. Copies: what was handed out never changes."""
         copies = [column[:] for column in self._columns]
-        steps, epochs, times, values = self._open
-        if steps:
-            bucket = (steps[-1], epochs[-1], times[-1], *reduce_points(values))
-            for column, value in zip(copies, bucket, strict=True):
+        if self._waiting:
+            for column, value in zip(copies, self._unfinished(), strict=True):
                 column.append(value)
         return Columns(*copies)
+
+    def _unfinished(self) -> tuple[float, ...]:
+        """The unfinished bucket as far as it goes."""
+        return *self._place, *reduce_points(self._waiting)
+
+    def _wait(self, step: float, epoch: float, time: float, values: Sequence[float]) -> None:
+        """Put points into the unfinished bucket; the place is that of the last of them."""
+        self._waiting.extend(values)
+        self._place = step, epoch, time
 
     def _fill_open(
         self, steps: Sequence[float], epochs: Sequence[float], times: Sequence[float], values: Sequence[float]
     ) -> int:
         """Complete the unfinished bucket first; returns how many points that took."""
-        pending = len(self._open[0])
-        if not pending:
+        take = min(self.width - len(self._waiting), len(values))
+        if not self._waiting or not take:
             return 0
-        take = min(self.width - pending, len(values))
-        for waiting, column in zip(self._open, (steps, epochs, times, values), strict=True):
-            waiting.extend(column[:take])
-        if len(self._open[0]) == self.width:
-            full, self._open = self._open, ([], [], [], [])
+        self._wait(steps[take - 1], epochs[take - 1], times[take - 1], values[:take])
+        if len(self._waiting) == self.width:
             if len(self._columns[0]) >= self._capacity:
-                self._double()
-                # The bucket is half a bucket of the new width: it stays open.
-                self._open = full
+                self._double()  # the bucket is half a bucket of the new width: it stays open
                 return take + self._fill_open(steps[take:], epochs[take:], times[take:], values[take:])
-            self._append_buckets(1, 0, *full)
+            self._finish()
         return take
+
+    def _finish(self) -> None:
+        """The unfinished bucket is full."""
+        for column, value in zip(self._columns, self._unfinished(), strict=True):
+            column.append(value)
+        self._widen(self._columns[3][-1:], self._columns[4][-1:])
+        self._waiting = []
 
     def _append_buckets(
         self,
