@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..core.present.format import settled
+
 if TYPE_CHECKING:
     from ..core.runs.snapshot import RunSnapshot
 
 
 def differ(before: Sequence[RunSnapshot], after: Sequence[RunSnapshot]) -> bool:
-    """Whether two pictures show something different; the moment they were taken does not count."""
+    """Whether two pictures show something different; of the moment they were taken, what an age in words shows of it."""
     if len(before) != len(after):
         return True
     return any(old is not new and _face(old) != _face(new) for old, new in zip(before, after, strict=True))
@@ -21,7 +23,14 @@ def _face(snapshot: RunSnapshot) -> tuple[object, ...]:
     plain = [value for name in _PLAIN_FIELDS for value in [getattr(snapshot, name)]]
     ending = snapshot.exit.sentence() if snapshot.exit else None
     curves = [(name, view.count, view.last, len(view.x), view.complete) for name, view in snapshot.series.items()]
-    return (*plain, ending, curves, len(snapshot.events), [item.path for item in snapshot.checkpoints])
+    return (*plain, _age(snapshot), ending, curves, len(snapshot.events), [item.path for item in snapshot.checkpoints])
+
+
+def _age(snapshot: RunSnapshot) -> float | None:
+    """How long it has been running, as closely as the screen tells it: one that prints nothing grows older too."""
+    if snapshot.started is None or not snapshot.state.active:
+        return None
+    return settled(snapshot.seen - (snapshot.attempt_started or snapshot.started)) // 1
 
 
 _PLAIN_FIELDS = (

@@ -338,3 +338,11 @@ def test_a_terminal_that_is_gone_ends_the_program(reason: str) -> None:
         assert died.wait(PATIENCE_SECONDS)
     finally:
         watch.stop()
+
+
+@pytest.mark.parametrize(("age", "later", "seen"), [(10.0, 1.0, True), (125.0, 3.0, False), (125.0, 6.0, True)])
+def test_a_run_that_prints_nothing_grows_older_on_the_screen(age: float, later: float, seen: bool) -> None:
+    run = replace(fakes.running(), started=1000.0, attempt_started=1000.0, seen=1000.0 + age)
+    assert differ((run,), (replace(run, seen=run.seen + later),)) is seen
+    ended = replace(fakes.finished(), started=1000.0, attempt_started=1000.0)
+    assert not differ((ended,), (replace(ended, seen=ended.seen + 3600),))

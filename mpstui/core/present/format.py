@@ -54,6 +54,11 @@ def size(value: float | None) -> str:
     return f"{amount:.{0 if unit == 0 or abs(amount) >= 99.5 else 1}f} {_SIZE_UNITS[unit]}"
 
 
+def settled(seconds: float) -> float:
+    """An age that grows, in whole tens after the first minute: a line that changes every second is no information."""
+    return seconds if seconds < 60 else seconds // 10 * 10
+
+
 def duration(seconds: float | None) -> str:
     """Two units at most, in at most 7 cells: ``45s``, ``3m 20s``, ``1h 22m``, ``12d 4h``."""
     if seconds is None or not math.isfinite(seconds) or seconds < 0:

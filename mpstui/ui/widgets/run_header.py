@@ -71,12 +71,7 @@ def _ages(snapshot: RunSnapshot, now: float) -> tuple[str, str]:
 
 
 def _lasted(seconds: float, snapshot: RunSnapshot) -> str:
-    return shown.duration(_settled(seconds) if snapshot.ended is None else seconds)
-
-
-def _settled(seconds: float) -> float:
-    """Whole tens of seconds after the first minute: a line that changes every second is no information."""
-    return seconds if seconds < 60 else seconds // 10 * 10
+    return shown.duration(shown.settled(seconds) if snapshot.ended is None else seconds)
 
 
 class RunHeader(LinePanel):
