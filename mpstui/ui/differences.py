@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def differ(before: Sequence[RunSnapshot], after: Sequence[RunSnapshot]) -> bool:
-    """Whether two pictures show something different; of the moment they were taken, what an age in words shows of it."""
+    """Whether two pictures show something different; of the time between them counts what an age in words shows."""
     if len(before) != len(after):
         return True
     return any(old is not new and _face(old) != _face(new) for old, new in zip(before, after, strict=True))
