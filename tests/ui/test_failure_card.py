@@ -8,7 +8,7 @@ import pytest
 
 from mpstui.core.diagnosis import EvidenceLine, Kind
 from mpstui.core.runs.snapshot import ExitSummary, RunSnapshot, State
-from mpstui.ui.widgets.failure_card import Failure, card
+from mpstui.ui.widgets.failure_card import Failure, card, evidence_line
 
 from . import fakes
 from .driving import Driver, drive
@@ -20,6 +20,34 @@ def test_restart_on_cpu_is_offered_only_where_it_can_work() -> None:
     failed = next(item for item in fakes.several() if item.state is State.FAILED)
     keys = ["".join(span.text for span in card(Failure(failed, (), able), 80, 8)[-1].spans) for able in (True, False)]
     assert ["restart on CPU" in shown for shown in keys] == [True, False]
+
+
+@pytest.mark.parametrize("width", range(8, 90))
+def test_the_keys_are_whole_words_at_any_width(width: int) -> None:
+    failed = next(item for item in fakes.several() if item.state is State.FAILED)
+    keys = card(Failure(failed, (fakes.FINDING,)), width, 8)[-1]
+    shown = "".join(span.text for span in keys.spans).removeprefix("▌")
+    full = " c restart on CPU  f apply the remedy  l log there  r restart  R edit"
+    short = " c on CPU  f remedy  l log there  r restart  R edit"
+    assert keys.width <= width
+    if width > len(full):
+        assert shown == full
+    else:
+        assert f"{short} ".startswith(f"{shown} ")
+        assert shown == short or width < len(short) + 1
+
+
+@pytest.mark.parametrize("mark", ["    ", "[rank0]:     ", ""])
+def test_the_error_is_quoted_and_not_the_line_that_raises_it(mark: str) -> None:
+    failed = next(item for item in fakes.several() if item.state is State.FAILED)
+    raises = EvidenceLine(116, f'{mark}raise RuntimeError("MPS backend out of memory (MPS allocated: {{}})")')
+    finding = replace(fakes.FINDING, evidence=(raises, *fakes.FINDING.evidence))
+    rows = card(Failure(failed, (finding,)), 80, 9)
+    shown = "\n".join("".join(span.text for span in row.spans) for row in rows)
+    assert "line 118 RuntimeError: MPS backend out of memory" in shown
+    assert evidence_line(finding) == 118
+    alone = replace(finding, evidence=(EvidenceLine(None, "killed by the system"), raises))
+    assert evidence_line(alone) == 116
 
 
 @pytest.mark.parametrize(("kind", "offered"), [(Kind.CAUSE, True), (Kind.ENDING, True), (Kind.SYMPTOM, False)])

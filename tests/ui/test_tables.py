@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from mpstui.core.runs.snapshot import Checkpoint, RunEvent
-from mpstui.ui.widgets.tables import checkpoint_rows, event_rows
+from mpstui.ui.widgets.tables import TablePanel, checkpoint_rows, event_rows
 
 from . import fakes
+from .driving import Driver, drive
 
 RUN = replace(fakes.finished(), started=1000.0, ended=2000.0)
 
@@ -26,3 +27,23 @@ def test_the_step_of_a_saved_checkpoint_is_in_view() -> None:
     event = RunEvent(1500.0, 1, "checkpoint", f"saved {path}", {"path": path, "step": 160})
     (line,) = event_rows(replace(RUN, events=(event,)), 50)
     assert line.text.endswith("saved step-00000160.pt")
+
+
+def test_a_list_says_how_many_of_its_lines_are_below_those_in_view() -> None:
+    values = {f"metric_{number:02}": float(number) for number in range(30)}
+    run = replace(fakes.running(), series={}, loss=None, lr=None, metrics=values)
+
+    async def play(driver: Driver) -> None:
+        panel = driver.app.screen.query_one("#metrics", TablePanel)
+        await driver.until(lambda: bool(panel.status()))
+        shown = panel.room[1] - 1  # the titles are a line too
+        assert panel.status()[0].text == f"… {30 - shown} more"
+        assert f"… {30 - shown} more" in driver.text
+        panel.scroll_rows(2)
+        assert panel.status()[0].text == f"… {28 - shown} more"
+        panel.to_edge(1)
+        assert panel.status() == ()
+        assert "metric_29" in panel.rows(*panel.room)[-1].text
+        assert len(panel.rows(*panel.room)) == panel.room[1]
+
+    drive(fakes.world((run,)), play, size=(120, 40), opening=run.run)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.present import format as shown
 from ...core.present.states import face, needs_attention
@@ -14,6 +15,19 @@ from .lines import LinePanel
 
 if TYPE_CHECKING:
     from ...core.diagnosis.model import EvidenceLine, Finding
+
+
+_RAISES = re.compile(r"\s*(?:\[\S+\]:?\s*)?raise\b")
+"""Also behind the mark that torchrun puts before each line of a rank."""
+
+
+class _Offer(NamedTuple):
+    """A key of the card."""
+
+    key: str
+    text: str
+    short: str
+    tone: str = "dim"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -34,8 +48,14 @@ def wants_card(snapshot: RunSnapshot) -> bool:
 
 
 def evidence_line(finding: Finding) -> int | None:
-    """Number of the first line of the log that shows the cause; None when it was told by something else."""
-    return next((line.line for line in finding.evidence if line.line is not None), None)
+    """Number of the line of the log that shows the cause best; None when it was told by something else."""
+    in_log = [line for line in finding.evidence if line.line is not None]
+    return _telling(in_log).line if in_log else None
+
+
+def _telling(evidence: Sequence[EvidenceLine]) -> EvidenceLine:
+    """The first that is not the program's own ``raise`` line, which a traceback prints before the error itself."""
+    return next((line for line in evidence if not _RAISES.match(line.text)), evidence[0])
 
 
 def card(failure: Failure, width: int, height: int, *, log_in_reach: bool = True) -> list[Row]:
@@ -43,7 +63,7 @@ def card(failure: Failure, width: int, height: int, *, log_in_reach: bool = True
     finding = failure.findings[0] if failure.findings else None
     lines = [_ending(failure, width)]
     body = _explained(finding, width, height - 2) if finding else _unexplained(failure, width)
-    keys = _keys(finding, log_in_reach=log_in_reach, on_cpu=failure.on_cpu)
+    keys = _keys(finding, width - 1, log_in_reach=log_in_reach, on_cpu=failure.on_cpu)
     return [_edged(line) for line in [*lines, *body[: height - 2], keys]]
 
 
@@ -75,7 +95,7 @@ def _explained(finding: Finding, width: int, room: int) -> list[Row]:
 def _evidence(finding: Finding, width: int) -> list[Row]:
     if not finding.evidence:
         return []
-    return _quoted(finding.evidence[0], width, 1)
+    return _quoted(_telling(finding.evidence), width, 1)
 
 
 def _quoted(line: EvidenceLine, width: int, most: int) -> list[Row]:
@@ -106,17 +126,31 @@ def _unexplained(failure: Failure, width: int) -> list[Row]:
     return [*lines, unknown, *_quoted(failure.exception, width, 2)]
 
 
-def _keys(finding: Finding | None, *, log_in_reach: bool, on_cpu: bool) -> Row:
-    flip = [
-        Span(" c", "key"),
-        Span(" restart on CPU ", "strong" if finding and finding.restart_on_cpu_helps else "dim"),
-    ]
-    fix = [Span(" f", "key"), Span(" apply the remedy ", "strong")] if finding and finding.can_be_cured else []
-    there = log_in_reach and finding is not None and evidence_line(finding) is not None
-    seen = [Span(" l", "key"), Span(" log there ", "dim")] if there else []
-    return row(
-        *(flip if on_cpu else []), *fix, *seen, (" r", "key"), (" restart ", "dim"), (" R", "key"), (" edit", "dim")
-    )
+def _keys(finding: Finding | None, width: int, *, log_in_reach: bool, on_cpu: bool) -> Row:
+    """The keys in whole words: shorter ones where it is tight, then fewer, the last one first."""
+    offers = _offers(finding, log_in_reach=log_in_reach, on_cpu=on_cpu)
+    short = [offer._replace(text=offer.short) for offer in offers]
+    choices = (offers, *(short[:count] for count in range(len(short), 0, -1)))
+    found = (row(*_spelt(choice)) for choice in choices)
+    return next((shown for shown in found if shown.width <= width), row())
+
+
+def _spelt(offers: Sequence[_Offer]) -> list[Span]:
+    """Keys and words, a space around each, none behind the last."""
+    spans = [span for offer in offers for span in (Span(f" {offer.key}", "key"), Span(f" {offer.text} ", offer.tone))]
+    return [*spans[:-1], *(last._replace(text=last.text.rstrip()) for last in spans[-1:])]
+
+
+def _offers(finding: Finding | None, *, log_in_reach: bool, on_cpu: bool) -> list[_Offer]:
+    found = [_Offer("r", "restart", "restart"), _Offer("R", "edit", "edit")]
+    if log_in_reach and finding is not None and evidence_line(finding) is not None:
+        found.insert(0, _Offer("l", "log there", "log there"))
+    if finding and finding.can_be_cured:
+        found.insert(0, _Offer("f", "apply the remedy", "remedy", "strong"))
+    if on_cpu:
+        tone = "strong" if finding and finding.restart_on_cpu_helps else "dim"
+        found.insert(0, _Offer("c", "restart on CPU", "on CPU", tone))
+    return found
 
 
 class FailureCard(LinePanel):

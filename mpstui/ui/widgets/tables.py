@@ -128,6 +128,7 @@ class TablePanel(LinePanel):
         self._table = table
         self._heading_rows = heading_rows
         self._top = 0
+        self._lines: list[Row] = []
         self.snapshot: RunSnapshot | None = None
 
     def show(self, snapshot: RunSnapshot) -> None:
@@ -144,17 +145,22 @@ class TablePanel(LinePanel):
 
     def to_edge(self, direction: int) -> None:
         """To the first or the last line."""
-        self._top = 0 if direction < 0 else len(self._table(self.snapshot, self.size.width)) if self.snapshot else 0
+        self._top = 0 if direction < 0 else len(self._lines)
         self.repaint()
+
+    def repaint(self) -> None:
+        """Read the table anew, for the title too, which tells what does not fit."""
+        width, height = self.room
+        self._lines = self._table(self.snapshot, width) if self.snapshot and width > 0 else []
+        self._top = max(0, min(self._top, len(self._lines) - height))
+        super().repaint()
+
+    def status(self) -> tuple[Span, ...]:
+        """How many lines there are below those in view."""
+        hidden = len(self._lines) - self._top - self.room[1]
+        return (Span(f"… {hidden} more", "dim"),) if hidden > 0 else ()
 
     def rows(self, width: int, height: int) -> list[Row]:
         """The part of the table that fits; its titles stay."""
-        lines = self._table(self.snapshot, width) if self.snapshot else []
-        fixed, body = lines[: self._heading_rows], lines[self._heading_rows :]
-        room = max(0, height - len(fixed))
-        self._top = max(0, min(self._top, len(body) - room))
-        hidden = len(body) - self._top - room
-        seen = body[self._top : self._top + room]
-        if hidden > 0 and room > 1:
-            seen[-1] = row((f" … {hidden + 1} more", "faint"))
-        return fixed + seen
+        fixed = self._lines[: self._heading_rows]
+        return fixed + self._lines[self._heading_rows + self._top :]
