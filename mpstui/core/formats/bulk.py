@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from operator import lt, ne
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .columns import Floats, stretch
 from .phases import Announcement
@@ -28,7 +29,8 @@ _EVERY = 32
 _EVERY_AT_MOST = 512
 _JUDGED_LINES = 256
 """A shape is judged by so many lines: in a trickle the few that do not fit may come first."""
-Row = tuple[bytes, ...]
+Columns = Sequence[Sequence[bytes]]
+"""Of lines that fit a shape: for each of its groups the texts of all lines. Empty where there are no lines."""
 
 
 class Examined(NamedTuple):
@@ -82,9 +84,9 @@ class BulkReader:
             self._learn(block, points)
             return
         if self._checked >= _CHECKED:
-            rows = _rows(_slots(shape, points).pattern.findall(block))
-            if len(rows) == block.count(b"\n"):
-                self._place(shape, rows, block[block.rfind(b"\n", 0, -1) + 1 :].rstrip(b"\n"), points)
+            columns = _matched(_slots(shape, points).pattern, block)
+            if len(columns[0]) == block.count(b"\n"):
+                self._place(shape, columns, block[block.rfind(b"\n", 0, -1) + 1 :].rstrip(b"\n"), points)
                 return
         self._mixed(shape, block, points)
 
@@ -111,23 +113,23 @@ class BulkReader:
 
     def _mixed(self, shape: Shape, block: bytes, points: list[Point] | None) -> None:
         """Runs of lines that fit, and the others between them."""
-        run: list[Row] = []
+        run: list[Sequence[bytes]] = []
         last = b""
         position = fitted = 0
         for match in _slots(shape, points).pattern.finditer(block):
             for other in self._telling(block[position : match.start()]):
-                self._place(shape, run, last, points)
+                self._place(shape, list(zip(*run, strict=True)), last, points)
                 run = []
                 self._say(other, points)
             if self._checked < _CHECKED and not self._check(shape, match.group()):
-                self._place(shape, run, last, points)
+                self._place(shape, list(zip(*run, strict=True)), last, points)
                 self._each(block[match.start() :], points)
                 return
             last = match.group()
             run.append(match.groups())
             fitted += 1
             position = match.end() + 1
-        self._place(shape, run, last, points)
+        self._place(shape, list(zip(*run, strict=True)), last, points)
         self._each(block[position:], points)
         self._judge(fitted, block.count(b"\n"))
 
@@ -168,23 +170,21 @@ class BulkReader:
         if points is not None:
             points += found
 
-    def _place(self, shape: Shape, rows: Sequence[Row], last_line: bytes, points: list[Point] | None) -> None:
-        """``last_line`` is that of the last row: it sets what holds on (the rate, the speed)."""
-        slots = _slots(shape, points)
-        last = shape.reading(last_line) if rows else None
-        start = 0
-        for stop in _cuts(slots, rows):
-            group = rows[start:stop]
-            newest = last if stop == len(rows) else None
-            if len(group) < _MIN_RUN or not self._columns(shape, group, newest, points):
+    def _place(self, shape: Shape, columns: Columns, last_line: bytes, points: list[Point] | None) -> None:
+        """``last_line`` is the last of them: it sets what holds on (the rate, the speed)."""
+        if not columns:
+            return
+        last, count, start = shape.reading(last_line), len(columns[0]), 0
+        for stop in _cuts(_slots(shape, points), columns):
+            group = columns if stop - start == count else [column[start:stop] for column in columns]
+            newest = last if stop == count else None
+            if stop - start < _MIN_RUN or not self._at_once(shape, group, newest, points):
                 self._one_by_one(shape, group, newest, points)
             start = stop
 
-    def _one_by_one(
-        self, shape: Shape, rows: Sequence[Row], newest: Reading | None, points: list[Point] | None
-    ) -> None:
+    def _one_by_one(self, shape: Shape, columns: Columns, newest: Reading | None, points: list[Point] | None) -> None:
         slots = _slots(shape, points)
-        readings = [shape.row_reading(slots, row) for row in rows]
+        readings = [shape.row_reading(slots, row) for row in zip(*columns, strict=True)]
         if newest is not None:
             readings[-1] = newest
         for reading in readings:
@@ -192,19 +192,19 @@ class BulkReader:
             if point is not None and points is not None:
                 points.append(point)
 
-    def _columns(self, shape: Shape, rows: Sequence[Row], newest: Reading | None, points: list[Point] | None) -> bool:
-        """Place many rows at once; False when their counters do not simply go on."""
+    def _at_once(self, shape: Shape, columns: Columns, newest: Reading | None, points: list[Point] | None) -> bool:
+        """Place many lines at once; False when their counters do not simply go on."""
         slots = _slots(shape, points)
-        columns = list(zip(*rows, strict=True))
         loss, step, epoch = slots.column("loss"), _step_column(slots), slots.column("epoch")
-        first, last = shape.row_reading(slots, rows[0]), newest or shape.row_reading(slots, rows[-1])
+        first = shape.row_reading(slots, [column[0] for column in columns])
+        last = newest or shape.row_reading(slots, [column[-1] for column in columns])
         if loss is None or first is None or last is None:
             return False
         counter = epoch if step is None else step
         try:
-            values = self._floats.of(columns[loss])
-            steps = None if counter is None else _counts(columns[counter])
             told = self._floats.all_of(slots, columns) if points is not None else {}
+            values = told.get("loss") or self._floats.of(columns[loss])
+            steps = None if counter is None else _counts(columns[counter])
         except ValueError:
             return False
         if steps is not None and not _rises(steps, strictly=step is not None):
@@ -240,9 +240,10 @@ def _rises(values: Sequence[float], *, strictly: bool) -> bool:
     return all(map(lt, values, values[1:])) if strictly else not any(b < a for a, b in pairwise(values))
 
 
-def _rows(found: list[Any]) -> list[Row]:
-    """``findall`` gives bare strings where the expression has one group."""
-    return found if not found or isinstance(found[0], tuple) else [(row,) for row in found]
+def _matched(pattern: re.Pattern[bytes], block: bytes) -> Columns:
+    """The groups of all lines that match, as columns: cheaper than a tuple for each line, turned round afterwards."""
+    parts, every = pattern.split(block), pattern.groups + 1
+    return [parts[group::every] for group in range(1, every)]
 
 
 def _step_column(slots: Slots) -> int | None:
@@ -250,10 +251,9 @@ def _step_column(slots: Slots) -> int | None:
     return slots.column("epoch_step") if column is None else column
 
 
-def _cuts(slots: Slots, rows: Sequence[Row]) -> Iterator[int]:
-    """Where runs of one epoch end, if steps are counted beside it; the end of the rows otherwise."""
+def _cuts(slots: Slots, columns: Columns) -> Iterator[int]:
+    """Where runs of one epoch end, if steps are counted beside it; the end of the lines otherwise."""
     epoch = slots.column("epoch")
-    if epoch is not None and _step_column(slots) is not None and rows and rows[0][epoch] != rows[-1][epoch]:
-        yield from (index for index in range(1, len(rows)) if rows[index][epoch] != rows[index - 1][epoch])
-    if rows:
-        yield len(rows)
+    if epoch is not None and _step_column(slots) is not None and columns[epoch][0] != columns[epoch][-1]:
+        yield from (at for at, (one, other) in enumerate(pairwise(columns[epoch]), 1) if one != other)
+    yield len(columns[0])
