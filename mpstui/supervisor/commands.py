@@ -34,7 +34,15 @@ def handle(boss: Supervision, request: Request) -> None:
 
 
 def stop_from_outside(boss: Supervision) -> None:
-    """SIGTERM to the supervisor is a stop request of whoever sent it (a service manager at shutdown, most often)."""
+    """SIGTERM to the supervisor is a stop request of whoever sent it (a service manager at shutdown, most often).
+
+    Of a run that waits it is no wish to call it off, else a reboot would clear every queue: the supervisor leaves, and
+    the next one finds the run waiting.
+    """
+    if boss.attempt is None and boss.journal.status.phase in ("queued", "backing_off"):
+        boss.journal.event("note", "the supervisor was told to leave by SIGTERM; the run goes on waiting")
+        boss.upcoming = None
+        return
     now, attempt = boss.machine.clock.wall(), boss.journal.status.attempt
     boss.journal.event("request", "stop by SIGTERM to the supervisor")
     _end(boss, Request(f"{_NO_FILE}{int(now * 1000)}", "stop", attempt, "SIGTERM to the supervisor", now))

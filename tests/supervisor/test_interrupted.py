@@ -13,13 +13,14 @@ from mpstui.supervisor.loop import Supervisor
 from mpstui.supervisor.machine import Machine, this_machine
 from mpstui.wire import atomic, records
 from mpstui.wire.processes import ProcessIdentity
-from mpstui.wire.records import LaunchRecord, RestartRule, StopRule
+from mpstui.wire.records import CauseRule, LaunchRecord, QueueRule, RestartRule, StopRule
 
 from .kit import Run, wait_for
 
 MakeRun = Callable[..., Run]
 SLEEPER = "import time; print('up', flush=True)\nwhile True: time.sleep(0.05)"
 STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True)\nwhile True: time.sleep(1)"
+BOOM = [CauseRule("boom", ["boom"])]
 
 
 def _died_before_the_second_start(run: Run) -> None:
@@ -70,6 +71,37 @@ def test_a_forced_stop_stays_forced_under_the_next_supervisor(make_run: MakeRun)
     run.start()
     assert run.wait_exit(seconds=10).action == "stop"
     assert run.wait_ack(request).ok
+
+
+def test_a_shutdown_of_the_machine_calls_no_waiting_run_off(make_run: MakeRun) -> None:
+    first = make_run(SLEEPER)
+    first.start()
+    first.wait_output("up")
+    waiting = make_run("print('its turn')", queue=QueueRule(after=[{"run": first.dir.run, "when": "any"}]))
+    waiting.start()
+    status = waiting.wait_phase("queued")
+    assert status.supervisor is not None
+    os.kill(status.supervisor[0], signal.SIGTERM)
+    waiting.wait_unsupervised()
+    assert waiting.status.phase == "queued"
+    assert waiting.exit() is None
+    first.wait_ack(first.ask("kill"))
+    waiting.start()
+    assert waiting.wait_exit().code == 0
+
+
+def test_a_shutdown_of_the_machine_forgets_no_restart_that_is_due(make_run: MakeRun) -> None:
+    rule = RestartRule(on=["boom"], delays_seconds=[600.0])
+    run = make_run("import time; time.sleep(0.3); print('boom'); raise SystemExit(3)", restart=rule, causes=BOOM)
+    run.start()
+    run.wait_phase("running")
+    run.beat(step=5, phase="train")
+    status = run.wait_phase("backing_off")
+    assert status.supervisor is not None
+    os.kill(status.supervisor[0], signal.SIGTERM)
+    run.wait_unsupervised()
+    assert run.status.phase == "backing_off"
+    assert run.status.next_start == status.next_start
 
 
 class _Deaf:
