@@ -19,13 +19,15 @@ from .health import Condition, assess
 from .numbers import Numbers
 from .recordfile import RecordFile
 from .shapes import reader_of
-from .snapshot import ExitSummary, RunSnapshot, SeriesView, State
+from .snapshot import ExitSummary, Health, RunSnapshot, SeriesView, State
 from .sources import Sources
 from .state import Verdict, Witnesses
 from .vitals import Vitals
 from .witness import Machine, WitnessReader
 
 HEALTHY = frozenset({State.RUNNING, State.UNSUPERVISED, State.STOPPING, State.STOP_FAILED})
+STANDING = frozenset({Health.STALLED, Health.HUNG})
+"""A run that stands still has neither a speed nor an end in sight, whatever it had before."""
 LIST_COLUMNS = 120
 LIST_SERIES = ("loss",)
 FULL_COLUMNS = 1024
@@ -142,10 +144,10 @@ class RunReader:
             survivors=seen.alive if not live else (),
             readers=self.sources.told_by,
             loading=full and not self.sources.complete,
-            **self._numbers(numbers, running=verdict.state in HEALTHY),
+            **self._numbers(numbers, moving=condition is not None and condition.health not in STANDING),
         )
 
-    def _numbers(self, numbers: Numbers, *, running: bool) -> dict[str, Any]:
+    def _numbers(self, numbers: Numbers, *, moving: bool) -> dict[str, Any]:
         pace = self.sources.pace
         rate = numbers.steps_per_second or pace.steps_per_second
         return {
@@ -163,10 +165,10 @@ class RunReader:
             "memory": numbers.memory,
             "checkpoint": numbers.checkpoint,
             "beat": numbers.beat,
-            "steps_per_second": rate if running else None,
-            "samples_per_second": numbers.samples_per_second if running else None,
-            "eta_seconds": pace.remaining_seconds(numbers) if running else None,
-            "epoch_eta_seconds": pace.epoch_remaining_seconds(numbers) if running else None,
+            "steps_per_second": rate if moving else None,
+            "samples_per_second": numbers.samples_per_second if moving else None,
+            "eta_seconds": pace.remaining_seconds(numbers) if moving else None,
+            "epoch_eta_seconds": pace.epoch_remaining_seconds(numbers) if moving else None,
         }
 
     def _condition(self, seen: Witnesses, verdict: Verdict) -> Condition | None:

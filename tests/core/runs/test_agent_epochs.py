@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.home import Home
+from mpstui.core.runs.snapshot import Health
 from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
 
 
@@ -57,4 +58,21 @@ def test_epochs_of_a_heartbeat_need_no_printed_ones(home: Home) -> None:
     run.beat(step=150, epoch=7, epochs=9, loss=1.5).output(line(3, 16))
     shown = make_monitor(home, FakeClock()).refresh()[0]
     assert (shown.epoch, shown.epochs) == (7, 9)
+    run.release()
+
+
+def test_a_run_that_stands_still_has_neither_speed_nor_end(home: Home) -> None:
+    clock = FakeClock()
+    run = watched_by_agent(home, step=10).output(line(1, 0))
+    monitor = make_monitor(home, clock)
+    monitor.refresh()
+    for i in range(1, 4):
+        clock.advance(2.0)
+        run.beat(step=10 + 16 * i, loss=1.5, time=clock.wall, seq=1 + i).output(line(1, 16 * i))
+        shown = monitor.refresh()[0]
+    assert (shown.health, shown.steps_per_second) == (Health.TRAINING, pytest.approx(8.0))
+    clock.advance(1200.0)
+    shown = monitor.refresh()[0]
+    assert shown.health in (Health.STALLED, Health.HUNG)
+    assert (shown.steps_per_second, shown.eta_seconds, shown.epoch_eta_seconds) == (None, None, None)
     run.release()
