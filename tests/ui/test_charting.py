@@ -154,6 +154,18 @@ def test_a_chart_without_data_says_so() -> None:
     assert any("no loss reported yet" in text for text in lines(ChartData(name="loss")))
 
 
+def test_a_long_run_in_hours_can_be_zoomed_as_closely_as_by_steps() -> None:
+    by_steps = curve(points=400, stride=10)
+    hours = replace(by_steps, x=[x / 4000 for x in by_steps.x])
+    data, view = ChartData(name="loss", train=hours), ChartView()
+    for _ in range(10):
+        space = frame(data, view, 80, 20)
+        assert space is not None
+        view = zoom(view, space, data, 0.5)
+    assert view.left is not None
+    assert sum(x >= view.left for x in hours.x) in (8, 9)
+
+
 def test_zoom_pan_and_cursor() -> None:
     data = ChartData(name="loss", train=curve(points=400, stride=10))
     view = ChartView()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from .plot import ChartData, ChartView, Frame
 
 _CLOSEST_POINTS = 8
-"""Zooming in stops where the window would be narrower than this many units of x per screen."""
+"""Zooming in stops where the window would hold no more points than this."""
 
 
 def zoom(view: ChartView, space: Frame, data: ChartData, factor: float) -> ChartView:
@@ -19,13 +19,19 @@ def zoom(view: ChartView, space: Frame, data: ChartData, factor: float) -> Chart
     whole_span = extent[1] - extent[0]
     if span >= whole_span:
         return replace(view, left=None, right=None)
-    span = max(span, min(whole_span, _CLOSEST_POINTS))
+    span = max(span, min(whole_span, _closest(data, whole_span)))
     if view.cursor is None and view.right is None:
         return replace(view, left=extent[1] - span)
     anchor = view.cursor if view.cursor is not None else space.x.high
     share = (anchor - space.x.low) / (space.x.high - space.x.low)
     left = anchor - span * min(1.0, max(0.0, share))
     return _inside(view, left, span, extent)
+
+
+def _closest(data: ChartData, whole_span: float) -> float:
+    """The narrowest window, in units of x: steps, epochs or minutes, as many as hold some points."""
+    most = max((len(curve.x) for curve in data.curves), default=0)
+    return whole_span * _CLOSEST_POINTS / most if most else whole_span
 
 
 def pan(view: ChartView, space: Frame, data: ChartData, share: float) -> ChartView:
