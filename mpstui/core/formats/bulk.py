@@ -85,7 +85,7 @@ class BulkReader:
             return
         if self._checked >= _CHECKED:
             columns = _matched(_slots(shape, points).pattern, block)
-            if len(columns[0]) == block.count(b"\n"):
+            if columns is not None:
                 self._place(shape, columns, block[block.rfind(b"\n", 0, -1) + 1 :].rstrip(b"\n"), points)
                 return
         self._mixed(shape, block, points)
@@ -240,9 +240,12 @@ def _rises(values: Sequence[float], *, strictly: bool) -> bool:
     return all(map(lt, values, values[1:])) if strictly else not any(b < a for a, b in pairwise(values))
 
 
-def _matched(pattern: re.Pattern[bytes], block: bytes) -> Columns:
-    """The groups of all lines that match, as columns: cheaper than a tuple for each line, turned round afterwards."""
+def _matched(pattern: re.Pattern[bytes], block: bytes) -> Columns | None:
+    """The groups as columns, where all lines match: cheaper than a tuple for each line, turned round afterwards."""
     parts, every = pattern.split(block), pattern.groups + 1
+    ends = parts[every::every]
+    if parts[0] or ends.count(b"\n") != len(ends):
+        return None
     return [parts[group::every] for group in range(1, every)]
 
 
