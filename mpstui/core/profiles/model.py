@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,15 @@ ROLES = (
     *("persistent_workers", "prefetch_factor", "pin_memory", "devices", "processes", "strategy", "backend"),
 )
 """What an argument can mean to mpstui, so that a remedy or a recipe can change it by name."""
+_USUAL_NAMES = {
+    "batch_size": ("batch_size", "train_batch_size", "per_device_train_batch_size", "bs"),
+    "accumulate": (
+        *("accumulate", "gradient_accumulation_steps", "grad_accum_steps", "accumulation_steps", "grad_accum"),
+        "accumulate_grad_batches",
+    ),
+    "workers": ("workers", "num_workers", "dataloader_num_workers"),
+}
+"""What programs call an argument that plays a role, where no profile says so."""
 DIAGNOSIS_ROLES = {"accumulate": "gradient_accumulation"}
 """Roles that the remedies of diagnosis call otherwise."""
 
@@ -70,9 +80,54 @@ class Profile:
 
 
 def profile_of_command(command: tuple[str, ...], *, cwd: Path, name: str | None = None, agent: bool = False) -> Profile:
-    """A profile for a bare command; it is named after its script or module."""
+    """A profile for a bare command; it is named after its script or module.
+
+    What follows the script as ``--key value`` becomes arguments: fields of a form, and what a remedy can change.
+    """
     title = name or _name_of(command)
-    return Profile(name=title, slug=slug(title), command=command, cwd=cwd, agent=agent)
+    fixed, args = _options_of(command)
+    found = {key.replace("-", "_"): key for key in args}
+    roles = {role: found[name] for role, names in _USUAL_NAMES.items() for name in names if name in found}
+    return Profile(name=title, slug=slug(title), command=fixed, cwd=cwd, agent=agent, args=args, roles=roles)
+
+
+def _options_of(command: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, ArgumentValue]]:
+    """The command without the options that end it, and those.
+
+    Where one of them could not be written again as it was typed (``--key=value``, ``-k``, a key twice, a placeholder),
+    all stay in the command; a device does always, since launching finds it there and knows how to replace it.
+    """
+    start = _after_script(command)
+    tail = command[start:]
+    heads = [place for place, word in enumerate(tail) if word.startswith("-") and not _NUMBER.fullmatch(word)]
+    keys = [tail[place] for place in heads]
+    simple = all(_OPTION.fullmatch(key) for key in keys) and len({*keys}) == len(keys)
+    if heads[:1] != [0] or not simple or any("{" in word for word in tail):
+        return command, {}
+    fixed, args = command[:start], dict[str, ArgumentValue]()
+    for head, end in zip(heads, [*heads[1:], len(tail)], strict=True):
+        key, values = tail[head], tail[head + 1 : end]
+        if key == "--device":
+            fixed += (key, *values)
+        else:
+            args[key[2:]] = True if not values else values[0] if len(values) == 1 else values
+    return fixed, args
+
+
+def _after_script(command: tuple[str, ...]) -> int:
+    """Where the arguments of a Python script or module begin; the end, where there is none of them."""
+    for position, word in enumerate(command[1:], start=1):
+        if word == "-m" and position + 1 < len(command):
+            return position + 2
+        if word.endswith(".py"):
+            return position + 1
+        if word == "-c":
+            break
+    return len(command)
+
+
+_OPTION = re.compile(r"--[A-Za-z][\w-]*")
+_NUMBER = re.compile(r"-\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|-\.\d+")
 
 
 def _name_of(command: tuple[str, ...]) -> str:
