@@ -136,7 +136,7 @@ def read_counters(pairs: Sequence[Pair], *, has_loss: bool, length: int) -> tupl
     for index, pair in enumerate(pairs):
         if pair.scope is Scope.EVAL and pair.name.role is not Role.EPOCH and not has_loss:
             continue  # batches of an evaluation
-        if pair.bracketed and _opens_list(pairs, index):
+        if (pair.bracketed and _opens_list(pairs, index)) or _is_equation(pairs, index):
             continue  # ``step=[8, 11]``: a setting
         before = counters
         named = pair.key and not _is_tag(pair)
@@ -146,6 +146,14 @@ def read_counters(pairs: Sequence[Pair], *, has_loss: bool, length: int) -> tupl
         counters = counters._replace(epoch=_bare_plural(pairs))
     positioned = counters.epoch is not None or counters.shown_step is not None
     return counters, plan and not positioned
+
+
+def _is_equation(pairs: Sequence[Pair], index: int) -> bool:
+    """``1 epoch = 2640 batches`` tells how long an epoch is."""
+    if index == 0 or not pairs[index].marked or pairs[index].name.role is not Role.EPOCH:
+        return False
+    one = pairs[0]
+    return index == 1 and one.text == "1" and not one.key and pairs[1].start - one.end <= len(pairs[1].key) + 4
 
 
 def _is_tag(pair: Pair) -> bool:

@@ -73,6 +73,7 @@ def find_bars(text: str) -> list[BarFrame]:
 
 def _frame(text: str, match: re.Match[str], previous_end: int) -> BarFrame:
     description = text[max(previous_end, match.start() - 300) : match.start()].strip().rstrip(":").strip()
+    description = description.removeprefix("^M")  # a carriage return, as an editor shows it, in a pasted log
     close = text.find("]", match.end())
     closed = close >= 0 and (close - match.end()) < 2000
     end = close + 1 if closed else len(text)

@@ -92,6 +92,8 @@ _VOCABULARY = (
 # Chinese, Japanese and Korean put no space between words: the longest known words are cut out.
 _UNSPACED = re.compile("|".join(sorted((w for w in _VOCABULARY if w[0] >= "\u2e80"), key=len, reverse=True)))
 _DIGITS = re.compile(r"\d+$")
+_PAST = re.compile(r"(?i)trained|sampled|seen|done\Z")
+"""Behind a counter: ``num_steps_trained`` is no plan."""
 _ORDINALS = ("id", "idx", "index", "no", "number", "nr", "progress")
 _GLUED_LOSS = re.compile(r"(?!f|stop)[^\W\d_]{1,12}(?=loss\Z)")
 _MAX_NAME = 80
@@ -142,8 +144,8 @@ def _counter(words: list[str], text: str, scope: Scope) -> Name | None:
         return Name(Role.BATCH, scope)
     if len(words) == 3 and words[1:] == ["in", "epoch"] and words[0] in STEP_WORDS:
         return Name(Role.BATCH, scope)
-    if words == ["num", "updates"]:
-        return Name(Role.STEP, scope)  # fairseq's count of what is done
+    if words in (["num", "updates"], ["acc", "iter"]):
+        return Name(Role.STEP, scope)  # counts of what is done, of fairseq and of OpenPCDet
     if len(words) == 3 and words[:2] == ["end", "of"]:
         words = words[2:]  # ``End of epoch 3 / 200``; an "end epoch" is a setting
     head, last = words[:-1], words[-1]
@@ -161,7 +163,7 @@ def _counter(words: list[str], text: str, scope: Scope) -> Name | None:
         (BATCH_WORDS, Role.BATCH, Role.BATCHES),
     ):
         if last in vocabulary:
-            planned = planned or last in EPOCH_PLURALS
+            planned = (planned or last in EPOCH_PLURALS) and not _PAST.search(text)
             if last == "ep" and text != text.lower() and text not in ("Ep", "EP"):
                 return None
             return Name(plan if planned else now, scope)
@@ -169,7 +171,7 @@ def _counter(words: list[str], text: str, scope: Scope) -> Name | None:
 
 
 def _rate(words: list[str], scope: Scope) -> Name | None:
-    if words in (["lr0"], ["lr", "0"]):
+    if words == ["lr0"]:
         return None  # the initial rate among a program's settings
     names = [_DIGITS.sub("", word) for word in words]
     is_rate = "lr" in names or any(w in RATE_WORDS for w in words) or _follows(words, "learning", "rate")

@@ -45,11 +45,13 @@ class BarBook:
         if bar is None or reading.loss is None or bar.loss is None:
             return True
         now, before = reading.counters, bar.counters
+        step, steps = _position(now)
+        if reading.loss == bar.loss and step == _position(before)[0] != steps and now.epoch != bar.epoch:
+            return False  # only the epoch in the description is new: the bar counts epochs itself
         if now.epoch != bar.epoch or self._opens_again(bar) or _less(now, before):
             return True
         if reading.loss != bar.loss:
             return True
-        step, steps = _position(now)
         return step == _position(before)[0] and step != steps
 
     def draw(self, reading: Reading) -> None:

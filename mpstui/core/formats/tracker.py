@@ -223,7 +223,8 @@ class Tracker:
     def _take_plan(self, reading: Reading) -> None:
         counters = reading.counters
         steps = first_known(counters.steps, self._plan.steps)
-        self._plan_rises += or_zero(steps) > or_zero(self._plan.steps)
+        change = or_zero(steps) - or_zero(self._plan.steps)
+        self._plan_rises = 0 if change < 0 else self._plan_rises + (change > 0)
         self._plan = self._plan._replace(
             epochs=first_known(counters.epochs, self._plan.epochs),
             steps=steps,

@@ -54,7 +54,7 @@ BATCH_WORDS = _words(
 BESIDE_A_COUNTER = _words(
     """
     global current optimization optimizer training this gradient model at in for the on now starting start begin
-    learning completed whole 迭代 更新
+    learning completed whole cur curr 迭代 更新
     """
 )
 """Say nothing about what a counter counts."""

@@ -61,6 +61,8 @@ PRINTS = [
     ),
     ("(TaskRunner pid=22) step:{s} - actor/pg_loss:9.9 - actor/loss:{v} - training/epoch:{e} - critic/score:0.1", "es"),
     ("{e} {s} 2024-03-11 19:58:35.773642 {{'loss': '{v}', 'avg_loss': '9.9', 'tok/gpu/s': '3,679.1'}}", "es"),
+    ("2022-10-23 03:18:58,579   INFO  epoch: {e}/120, acc_iter={s}, cur_iter=15/271, loss={v}, lr=0.0003", "es"),
+    ("^MEpoch {e}/30:   7%|▋  | 2/30 [05:05<1:11:07, 152.40s/it, v_num=1, train_loss={v}]", "e"),
     ("Époque {e} sur 12 — perte : {v} — perte de validation : 9.9", "e"),
 ]
 
@@ -124,3 +126,48 @@ def test_a_reduction_is_no_learning_rate() -> None:
     reader = LogReader()
     reader.feed(b"Epoch 1 loss: 0.5\nLearning Rate: 7.0e-04\nLearning Rate Reduction: 1.4x\nlr_step: 30\n")
     assert reader.summary().learning_rate == 7.0e-04
+
+
+def test_the_rate_of_the_first_group_is_the_rate() -> None:
+    reader = LogReader()
+    reader.feed(b"Epoch 3\nLoss = 3.7e-01, PNorm = 37.1023, GNorm = 0.6239, lr_0 = 1.3594e-04\n")
+    assert reader.summary().learning_rate == 1.3594e-04
+
+
+def test_the_length_of_an_epoch_is_no_epoch() -> None:
+    reader = LogReader()
+    reader.feed(b"1 epoch = 2640 batches\n" + b"".join(b"step %d, loss: 1.%d\n" % (i, i) for i in range(4)))
+    assert (reader.summary().epoch, reader.summary().step) == (None, 3)
+
+
+def test_what_was_trained_is_counted_not_planned() -> None:
+    reader = LogReader()
+    reader.feed(b"total_loss: 1.5\nnum_steps_trained: 1080\ntraining_iteration: 27\n")
+    assert reader.summary().steps is None
+
+
+def test_a_position_with_its_total_is_read_by_either_name() -> None:
+    reader = LogReader()
+    reader.feed(b"{'loss': 0.27, 'learning_rate': 9.5e-07, 'epoch': 0.47, 'global_step/max_steps': '22/94'}\n")
+    assert (reader.summary().step, reader.summary().steps) == (22, 94)
+
+
+def test_a_bar_over_one_thing_counts_nothing() -> None:
+    reader = LogReader()
+    reader.feed(
+        b"Data Iteration:   0%|     | 0/1 [00:00<?, ?it/s]\n"
+        b"Epoch Progress:   0%|     | 5/1000 [00:15<51:15,  3.09s/it]Epoch: 6, Train Loss: 1.5, Val Loss: 9.9\n"
+    )
+    found = reader.summary()
+    assert (found.epoch, found.epochs, found.step, found.steps) == (6, 1000, None, None)
+
+
+def test_a_bar_whose_description_names_the_next_epoch_says_nothing_new() -> None:
+    frames = [
+        f"Epoch {e}/9:  1%|▎  | {n}/9 [02:34<1:14, 15.9s/it, train_loss=1.{n}]" for e, n in ((1, 1), (2, 1), (2, 2))
+    ]
+    reader = LogReader()
+    reader.feed(("\r".join([*frames, frames[-1].replace("2/9:", "3/9:")]) + "\n").encode())
+    loss = reader.summary().train_loss
+    assert loss is not None
+    assert (loss.first, loss.last, loss.count) == (1.1, 1.2, 2)

@@ -32,8 +32,8 @@ class Tqdm:
 
     def read_bar(self, frame: BarFrame) -> Reading | None:
         """Counters of the loop, and the metrics shown with it."""
-        if frame.n is None or frame.total is None or frame.rank == 0:
-            return None
+        if frame.n is None or frame.total is None or frame.rank == 0 or (frame.total <= 1 and not frame.postfix):
+            return None  # a bar over one thing counts nothing
         values = read_pairs(f"{frame.description} , {frame.postfix}")
         if frame.rank < 0:
             values = [pair._replace(scope=Scope.EVAL) for pair in values]
