@@ -71,7 +71,7 @@ def stretch(
 
 def _run_steps(last: MetricPoint, steps: Sequence[float] | None, count: int) -> Sequence[float] | None:
     """Steps of the whole run; those of an epoch are moved behind the epochs before, where the plan tells how far."""
-    whole = last.counters.run_step
+    whole = last.run_step
     if whole is None:
         return None
     if steps is None:

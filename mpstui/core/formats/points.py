@@ -40,15 +40,18 @@ class Counters(NamedTuple):
         """The plan that belongs to ``shown_step``."""
         return self.steps if self.step is not None or self.epoch_step is None else self.epoch_steps
 
-    @property
-    def run_step(self) -> float | None:
-        """Steps since the start of the run, also where each epoch counts anew; None when that cannot be told."""
+    def run_step(self, first_epoch: int = 0) -> float | None:
+        """Steps since the start of the run, also where each epoch counts anew; None when that cannot be told.
+
+        Args:
+            first_epoch: the number that this program gives its first epoch.
+        """
         if self.step is not None:
             return float(self.step)
         if self.epoch_step is None or not self.epoch_steps:
             return None
-        epoch = self.epoch if self.epoch is not None and math.isfinite(self.epoch) else 0
-        return math.floor(epoch) * float(self.epoch_steps) + float(self.epoch_step)
+        epoch = self.epoch if self.epoch is not None and math.isfinite(self.epoch) else first_epoch
+        return max(0, math.floor(epoch) - first_epoch) * float(self.epoch_steps) + float(self.epoch_step)
 
 
 NOWHERE = Counters()
@@ -105,6 +108,13 @@ class MetricPoint:
     """Name of the series of ``loss``. A log may hold several (per batch, per epoch); `LogReader.primary` names the one
     to chart."""
     format: str
+    first_epoch: int = 0
+    """What this run calls its first epoch."""
+
+    @property
+    def run_step(self) -> float | None:
+        """Steps since the start of the run, also where each epoch counts anew; None when that cannot be told."""
+        return self.counters.run_step(self.first_epoch)
 
     @property
     def newest(self) -> MetricPoint:

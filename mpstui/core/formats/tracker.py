@@ -37,6 +37,7 @@ class Tracker:
         self._line = Counters()
         self._plan = Counters()
         self._plan_rises = 0
+        self._zeroth_epoch = False
         self._planned_rate: float | None = None
         self._rate: float | None = None
         self._throughput: float | None = None
@@ -174,6 +175,7 @@ class Tracker:
         self.run += 1
         self.current, self._line = Counters(epoch=held.epoch, epochs=held.epochs), Counters()
         self._rate = None
+        self._zeroth_epoch = False
         self._plan_rises = min(self._plan_rises, 1)
         self.phase = Phase.TRAIN
 
@@ -312,9 +314,12 @@ class Tracker:
 
     def point(self, reading: Reading) -> MetricPoint:
         """A reading that was placed, with the counters that hold where it has none."""
+        counters = self._filled(reading)
+        # Without a zeroth the first is 1: most prints count so, and the beginning of a log need not have been read.
+        self._zeroth_epoch = self._zeroth_epoch or (counters.epoch is not None and counters.epoch < 1)
         return MetricPoint(
             run=self.run,
-            counters=self._filled(reading),
+            counters=counters,
             phase=reading.phase,
             loss=reading.loss,
             learning_rate=reading.learning_rate,
@@ -323,6 +328,7 @@ class Tracker:
             eval_metrics=reading.eval_metrics,
             series=reading.series,
             format=reading.grammar,
+            first_epoch=0 if self._zeroth_epoch else 1,
         )
 
     def _filled(self, reading: Reading) -> Counters:

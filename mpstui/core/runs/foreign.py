@@ -225,7 +225,7 @@ class ForeignPoints:
 
 def _record(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
     """A record for the curves. Non-finite values travel as they are: the curve shows them as gaps."""
-    record: dict[str, Any] = {"epoch": point.counters.epoch, "step": point.counters.run_step}
+    record: dict[str, Any] = {"epoch": point.counters.epoch, "step": point.run_step}
     if point.loss is not None and leads:
         record["loss"] = point.loss
     if point.learning_rate is not None:

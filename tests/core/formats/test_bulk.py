@@ -162,7 +162,7 @@ def _told(point: Point) -> list[tuple[object, ...]]:
     if not isinstance(point, Stretch):
         values = {**newest.metrics, **newest.eval_metrics}
         epoch = math.nan if newest.epoch is None else float(newest.epoch)
-        return [(newest.run, newest.counters.run_step, epoch, newest.loss, newest.learning_rate, values)]
+        return [(newest.run, newest.run_step, epoch, newest.loss, newest.learning_rate, values)]
     return [
         (
             newest.run,

@@ -53,6 +53,19 @@ def test_a_log(monitor: Monitor, tmp_path: Path, clock: FakeClock) -> None:
     assert "3 min ago" in look(monitor, log).reason
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_batches_of_an_epoch_are_counted_from_the_first_epoch_on(monitor: Monitor, tmp_path: Path, first: int) -> None:
+    log = tmp_path / "train.log"
+    lines = [
+        f"epoch {epoch}/{first + 2} batch {batch}/64 loss {1 / (epoch + batch):.4f}\n"
+        for epoch in range(first, first + 3)
+        for batch in (16, 32, 64)
+    ]
+    log.write_text("".join(lines))
+    steps = look(monitor, log).series["loss"].x
+    assert (steps[0], steps[-1]) == (16, 3 * 64)
+
+
 def test_a_csv(monitor: Monitor, tmp_path: Path) -> None:
     table = tmp_path / "metrics.csv"
     table.write_text("epoch,step,train_loss,val_loss\n0,10,2.5,\n1,20,1.5,1.75\n")
