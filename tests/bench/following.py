@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+import resource
 import tempfile
 import time
 from array import array
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from mpstui.core.follow.budget import Budget
 from mpstui.core.follow.document import LogDocument
+from mpstui.core.runs.backlog import BacklogProcesses
 from mpstui.core.runs.foreign import ForeignPoints
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.series.series import Points, Series
@@ -82,22 +84,47 @@ def long_log(folder: Path, size: int = 1_000_000_000) -> None:
     print(f"found from its start in {milliseconds(lambda: document.search('needle', 0)) / 1000:.1f} s")
 
 
-def long_history(folder: Path, size: int = 100_000_000) -> None:
-    """Every metric of a log of a program that knows nothing of us."""
-    path = folder / "foreign.log"
+def foreign_log(path: Path, size: int) -> int:
+    """A log of a program that knows nothing of us; returns its lines."""
+    step = 0
+    ends = [
+        f" loss={9 / (1 + i % 997):.4f} lr=3.00e-04 gnorm={i % 991 / 100:.2f} tok/s={41_000 + i % 899} mem=11.{i % 7}G\n"
+        for i in range(10_000)
+    ]
     with path.open("wb") as file:
-        step = 0
         while file.tell() < size:
-            lines = (
-                f"step={i} loss={9 / (1 + i % 997):.4f} lr=3e-4 gnorm={i % 991 / 100:.2f}\n"
-                for i in range(step, step + 10_000)
+            file.write(
+                "".join(
+                    [f"[2026-11-21 12:00:{i % 60:02d},123] INFO step={step + i}{end}" for i, end in enumerate(ends)]
+                ).encode()
             )
-            file.write("".join(lines).encode())
-            step += 10_000
+            step += len(ends)
+    return step
+
+
+def long_history(folder: Path, size: int = 100_000_000) -> None:
+    """Every metric of it, read here."""
+    path = folder / "foreign.log"
+    step = foreign_log(path, size)
     points = ForeignPoints(path, time.time)
     points.look()
     took = milliseconds(lambda: points.read(Budget(600.0))) / 1000
     print(f"{size / 1e6:.0f} MB log, {step} lines of 4 metrics: whole history in {took:.1f} s")
+
+
+def long_backlog(folder: Path, size: int = 1_000_000_000) -> None:
+    """The same, ten times as long, as a screen reads it: by a process of its own."""
+    path = folder / "backlog.log"
+    step = foreign_log(path, size)
+    monitor = Monitor(make_home(folder), backlogs=BacklogProcesses(cores=2))
+    key, began, own, looks = monitor.watch(path), time.monotonic(), time.process_time(), [0.0]
+    while monitor.refresh(key)[0].loading:
+        looks.append(milliseconds(lambda: monitor.refresh(key)))
+        time.sleep(0.2)
+    helper = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{size / 1e9:.0f} GB log, {step} lines: history in {time.monotonic() - began:.1f} s", end=", ")
+    print(f"its process {helper.ru_utime + helper.ru_stime:.1f} s", end=", ")
+    print(f"the screen's {time.process_time() - own:.1f} s, at most {max(looks):.0f} ms at once")
 
 
 def long_series() -> None:
@@ -118,6 +145,7 @@ def main() -> None:
         long_curves(Path(name) / "curves")
         long_log(Path(name))
         long_history(Path(name))
+        long_backlog(Path(name))
     long_series()
 
 

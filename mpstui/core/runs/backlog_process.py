@@ -20,10 +20,11 @@ from mpstui.core.runs.backlog import LENGTH
 from mpstui.core.runs.carried import pack, unpack
 from mpstui.core.runs.foreign import ForeignPoints
 
-NICENESS = 5
-"""A training, and the screen, come first."""
+NICENESS = 2
+"""A training, and the screen, come first; but somebody waits for the curve, for ten seconds once."""
 NEAR_BYTES = 1 << 20
-TELL_SECONDS = 1.0
+FIRST_TELL_SECONDS, TELL_SECONDS = 0.1, 1.0
+"""The first curves are wanted at once; from then on each message costs the screen some milliseconds."""
 _ONE_SLICE = 0.0
 
 
@@ -58,13 +59,13 @@ class Outlet:
 
 def read_backlog(points: ForeignPoints, outlet: Outlet, monotonic: Callable[[], float] = time.monotonic) -> None:
     """Read until the end of the file is near, however it grows meanwhile."""
-    told = monotonic()
+    told, pause = monotonic(), FIRST_TELL_SECONDS
     while points.look() and points.owed_bytes > NEAR_BYTES:
         points.read(Budget(_ONE_SLICE))
-        if outlet.flush() and monotonic() - told >= TELL_SECONDS:
+        if outlet.flush() and monotonic() - told >= pause:
             gc.collect()
             outlet.tell(pack(points.memory()))
-            told = monotonic()
+            told, pause = monotonic(), min(2 * pause, TELL_SECONDS)
     outlet.finish(pack(points.memory()))
 
 
