@@ -88,7 +88,7 @@ def foreign_log(path: Path, size: int) -> int:
     """A log of a program that knows nothing of us; returns its lines."""
     step = 0
     ends = [
-        f" loss={9 / (1 + i % 997):.4f} lr=3.00e-04 gnorm={i % 991 / 100:.2f} tok/s={41_000 + i % 899} mem=11.{i % 7}G\n"
+        f" loss={9 / (1 + i % 997):.4f} lr=3.00e-04 gnorm={i % 991 / 100:.2f} tok/s={41_000 + i % 899} m={i % 7}G\n"
         for i in range(10_000)
     ]
     with path.open("wb") as file:
