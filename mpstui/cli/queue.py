@@ -121,7 +121,8 @@ def group_json(group: Group) -> dict[str, Any]:
 
 
 def _running_json(item: Member) -> dict[str, Any]:
-    return {"run": item.run, "name": item.name, "supervised": item.supervised, "gpus": list(item.gpus)}
+    known = None if item.gpus is None else list(item.gpus)
+    return {"run": item.run, "name": item.name, "supervised": item.supervised, "gpus": known}
 
 
 def _waiting_json(item: Member) -> dict[str, Any]:
@@ -145,7 +146,7 @@ def print_group(group: Group) -> None:
     from ..wire.records import gpu_words
 
     for item in group.running:
-        where = f"  {gpu_words(item.gpus)}" if item.gpus else ""
+        where = "  starts" if item.gpus is None else f"  {gpu_words(item.gpus)}" if item.gpus else ""
         say(f"  runs     {item.run}  {item.name}{where}")
     for item in group.waiting:
         where = item.place.sentence() if item.place else ""

@@ -48,8 +48,8 @@ class Member:
     """False: nobody waits for its turn (or watches it) now."""
     place: QueuePlace | None = None
     """None: it runs."""
-    gpus: tuple[str, ...] = ()
-    """The CUDA devices it has for itself, while it runs."""
+    gpus: tuple[str, ...] | None = ()
+    """The CUDA devices it has for itself, while it runs; None: it is just starting, and they are not on record yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,8 @@ class _Entry:
 
     def member(self, place: QueuePlace | None = None) -> Member:
         """As people are told of it."""
-        return Member(self.run.run, self.spec.name, self.supervised, place, () if self.waits else _gpus_of(self))
+        has_none = self.waits or self.spec.gpus is None
+        return Member(self.run.run, self.spec.name, self.supervised, place, () if has_none else _gpus_of(self))
 
 
 def _entry(run: RunDir) -> _Entry | None:
@@ -240,12 +241,12 @@ def _entry(run: RunDir) -> _Entry | None:
     return _Entry(run, spec, status, waits, supervised)
 
 
-def _gpus_of(item: _Entry) -> tuple[str, ...]:
+def _gpus_of(item: _Entry) -> tuple[str, ...] | None:
     try:
         launched = records.read(LaunchRecord, item.run.attempt(item.status.attempt).launch)
     except (OSError, UnreadableRecord):
         launched = None
-    return tuple(launched.gpus) if launched else ()
+    return tuple(launched.gpus) if launched else None
 
 
 def _waits(run: RunDir) -> bool:

@@ -107,9 +107,9 @@ class Attempt:
         self.look(thorough=True)
         moves: tuple[Move, ...] = ()
         if self.ladder is None and asked_seconds_ago is not None and not force:
-            self.ladder = Ladder(rule, Rung.ASKED, now - asked_seconds_ago, now)
+            self.ladder, moves = Ladder(rule, Rung.ASKED, now - asked_seconds_ago, now), (Move.CONTINUE,)
         elif self.ladder is None:
-            self.ladder, moves = ladder.begin(rule, now, force=force, paused=self.paused)
+            self.ladder, moves = ladder.begin(rule, now, force=force)
         elif force:
             self.ladder, moves = ladder.escalate(self.ladder, now)
         self._carry_out(moves)

@@ -76,12 +76,15 @@ def asking_signal(rule: StopRule) -> signal.Signals:
     return signal.SIGINT if rule.signal.lower() == "int" else signal.SIGTERM
 
 
-def begin(rule: StopRule, now: float, *, force: bool, paused: bool) -> Climb:
-    """The first rung. A paused trainer is continued first: it could not answer otherwise."""
+def begin(rule: StopRule, now: float, *, force: bool) -> Climb:
+    """The first rung. Whoever is asked is continued as well: a stopped process could not answer.
+
+    Also where no record says that it is paused: whoever stopped it may have left no word, and the supervisor that was
+    to continue it may have died before it did. To a process that runs SIGCONT does nothing.
+    """
     if force:
         return _kill(Ladder(rule, Rung.KILLING, now, now), now)
-    moves = (Move.CONTINUE, Move.ASK) if paused else (Move.ASK,)
-    return Ladder(rule, Rung.ASKED, now, now), moves
+    return Ladder(rule, Rung.ASKED, now, now), (Move.ASK, Move.CONTINUE)
 
 
 def escalate(ladder: Ladder, now: float) -> Climb:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from ..wire import locks, queues, records
 from ..wire.jsontext import UnreadableRecord
-from ..wire.queues import Queue, QueueFiles
+from ..wire.queues import Queue, QueueBusy, QueueFiles
 from ..wire.records import GpuRule, LaunchRecord, QueueRule, Status
 from ..wire.rundir import RunDir
 from . import dependencies, gpus
@@ -27,10 +28,10 @@ def may_claim(run: str, order: Sequence[str], contenders: Collection[str], free:
 
 
 def joined(queue: Queue, run: str, devices: Sequence[str] = ()) -> Queue:
-    """The queue with ``run`` at its end, unless it is there, and the devices it may choose from."""
-    if run in queue.order:
-        return queue
-    return queue.but(order=[*queue.order, run], devices=list(devices) or queue.devices)
+    """The queue with ``run`` at its end, unless it is there, and the devices that the last one may choose from."""
+    order = queue.order if run in queue.order else [*queue.order, run]
+    known = list(devices) if devices and order[-1] == run else queue.devices
+    return queue.but(order=order, devices=known)
 
 
 def left(queue: Queue, run: str) -> Queue:
@@ -82,13 +83,17 @@ class Turnstile:
         now = self._machine.clock.monotonic()
         if now >= self._ask_at:
             self._ask_at = now + POLL_SECONDS
-            self._last = self._look(dependencies_matter, status)
+            try:
+                self._last = self._look(dependencies_matter, status)
+            except QueueBusy:
+                self._ask_at = now  # what it waited for is as true as it was; editors need milliseconds
         return self._last
 
     def leave(self) -> None:
         """Give up the place in the line (the slot, if there is one, is kept)."""
         if self._files is not None:
-            self._edit(self._files, lambda queue: left(queue, self._run.run))
+            with contextlib.suppress(QueueBusy):  # whoever has ended is passed over, wherever it stands
+                self._edit(self._files, lambda queue: left(queue, self._run.run))
 
     def close(self) -> None:
         """Give slot and GPUs back; a trainer that still lives keeps them through its own descriptors."""
@@ -206,7 +211,14 @@ class Turnstile:
         return waits and locks.is_held(other.supervisor_lock)
 
     def _edit(self, files: QueueFiles, change: Callable[[Queue], Queue]) -> Queue | None:
+        """None: the file cannot be read or written.
+
+        Raises:
+            QueueBusy: somebody else edits it right now, which says nothing about it.
+        """
         try:
             return queues.edit(files, change)
+        except QueueBusy:
+            raise
         except (OSError, UnreadableRecord):
             return None

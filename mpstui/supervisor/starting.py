@@ -109,14 +109,14 @@ def _is_its_turn(boss: Supervision, plan: Plan) -> bool:
     if turn.never:
         _give_up(boss, plan, turn.message)
     else:
-        _wait_for(boss, plan, turn.waiting_for, turn.message, phase="queued", next_start=None)
+        _wait_for(boss, plan, turn.waiting_for, turn.message, phase="queued")
     return False
 
 
-def _wait_for(boss: Supervision, plan: Plan, what: str | None, text: str, *, phase: str, **status: Any) -> None:
-    """Say once what is waited for."""
+def _wait_for(boss: Supervision, plan: Plan, what: str | None, text: str, *, phase: str) -> None:
+    """Say once what is waited for. A restart by rule keeps its ``next_start``: the next supervisor finds it as due."""
     if (boss.journal.status.waiting_for, boss.journal.status.phase) != (what, phase):
-        boss.journal.update(phase=phase, waiting_for=what, message=text, **status)
+        boss.journal.update(phase=phase, waiting_for=what, message=text)
         boss.journal.event("phase", text, attempt=plan.number)
 
 
@@ -124,7 +124,6 @@ def _disk_has_room(boss: Supervision, plan: Plan) -> bool:
     """Whoever starts a run now was asked by the launcher; what starts hours later, by itself, has to look again."""
     lacking = wants_room(boss) if plan.automatic or (plan.queued and boss.turnstile.needed) else None
     if lacking:
-        # A supervisor that takes over must find the restart as due as it was.
         _wait_for(boss, plan, "disk", lacking, phase="backing_off" if plan.automatic else "queued")
     return lacking is None
 

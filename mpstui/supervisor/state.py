@@ -74,7 +74,7 @@ class Supervision:
         """Want an attempt, now or later; a later word replaces an earlier one."""
         self.upcoming = Upcoming(plan, self.now + delay_seconds)
         self.memory.wait_anew()
-        due = self.machine.clock.wall() + delay_seconds if delay_seconds else None
+        due = self.machine.clock.wall() + delay_seconds if delay_seconds or plan.automatic else None
         self.journal.update(phase=phase, next_start=due, **{**self.own(), **status})
 
     def call_off(self, message: str) -> None:

@@ -21,7 +21,7 @@ class Duty(Enum):
     ADOPT = "adopt"
     """Its processes live without a supervisor."""
     BACK_OFF = "back_off"
-    """It crashed and its restart is due."""
+    """It crashed and its restart is due, or was and waits for its turn."""
     CLOSE = "close"
     """We had asked it to end, and it did while nobody looked: say so."""
     REST = "rest"
@@ -46,7 +46,7 @@ class Witnesses(NamedTuple):
 def decide(seen: Witnesses) -> Duty:
     """The duty that follows from the witnesses."""
     if seen.ended:
-        return Duty.BACK_OFF if seen.phase == "backing_off" and seen.restart_due else Duty.REST
+        return Duty.BACK_OFF if seen.phase in ("backing_off", "queued") and seen.restart_due else Duty.REST
     if seen.alive:
         return Duty.ADOPT
     if not seen.begun:

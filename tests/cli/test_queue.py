@@ -192,11 +192,13 @@ def test_a_group_says_how_many_run_on_what(
     slots: int, devices: str, by_hand: bool, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     running = (Member("20261121-1-a", "a", True, gpus=("2",)), Member("20261121-1-b", "b", True, gpus=("0", "1")))
-    found = Group("cuda", slots, False, running, (), by_hand, tuple(devices))
+    starting = Member("20261121-1-c", "c", True, gpus=None)
+    found = Group("cuda", slots, False, (*running, starting), (), by_hand, tuple(devices))
     queue.print_group(found)
     assert capsys.readouterr().out.splitlines() == [
         f"cuda: {words}",
         "  runs     20261121-1-a  a  GPU 2",
         "  runs     20261121-1-b  b  GPUs 0, 1",
+        "  runs     20261121-1-c  c  starts",
     ]
-    assert queue.group_json(found)["running"][1]["gpus"] == ["0", "1"]
+    assert [item["gpus"] for item in queue.group_json(found)["running"]] == [["2"], ["0", "1"], None]

@@ -15,10 +15,20 @@ from mpstui.core.queueing import find_group, list_groups, move_run, moved, set_p
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.snapshot import QueuePlace, State, ordinal
 from mpstui.core.runs.waiting import is_abandoned
-from mpstui.wire import atomic, locks, queues, requests
+from mpstui.wire import atomic, locks, queues, records, requests
 from mpstui.wire.processes import boot_id
 from mpstui.wire.queues import QueueFiles
-from mpstui.wire.records import Ack, ExitRecord, LaunchTemplate, QueueRule, Spec, Status, Variant
+from mpstui.wire.records import (
+    Ack,
+    ExitRecord,
+    GpuRule,
+    LaunchRecord,
+    LaunchTemplate,
+    QueueRule,
+    Spec,
+    Status,
+    Variant,
+)
 from mpstui.wire.rundir import RunDir
 
 MOVER = """\
@@ -154,6 +164,24 @@ def test_an_unreadable_group_is_named_and_left_alone(home: Home) -> None:
     assert file.read_text() == "{not json"
 
 
+def test_a_run_that_just_starts_has_devices_nobody_knows_yet(home: Home) -> None:
+    runs = [queued(home, run, QueueRule("cuda")) for run in "ab"]
+    for run, rule in zip(runs, (GpuRule(["0"]), None), strict=True):
+        spec = records.read(Spec, run.spec)
+        assert spec is not None
+        atomic.write_json(run.spec, spec.but(gpus=rule).to_json())
+        atomic.write_json(run.status, Status(run.run, "starting", 1, 2.0).to_json())
+    held = [locks.acquire(run.supervisor_lock) for run in runs]
+    assert [(member.run, member.gpus) for member in find_group(home, "cuda").running] == [("b", ()), ("a", None)]
+    runs[0].attempt(1).path.mkdir(parents=True)
+    launched = LaunchRecord(1, 2.0, ["python"], "/", "cuda", gpus=["0"])
+    atomic.write_json(runs[0].attempt(1).launch, launched.to_json())
+    assert [member.gpus for member in find_group(home, "cuda").running] == [(), ("0",)]
+    for lock in held:
+        assert lock is not None
+        locks.release(lock)
+
+
 def test_only_a_waiting_run_without_supervisor_is_revived_and_once(home: Home) -> None:
     dead, alive, over = (queued(home, run, QueueRule("mps")) for run in "abc")
     over.attempt(1).path.mkdir(parents=True)
@@ -180,6 +208,8 @@ def test_a_restart_that_is_owed_is_revived_within_the_same_boot(home: Home) -> N
     atomic.write_json(then.status, crashed.but(boot_id="another").to_json())
     atomic.write_json(refused.status, crashed.but(phase="ended", next_start=None).to_json())
     assert [run.run for run in (now, then, refused) if is_abandoned(run)] == ["a"]
+    atomic.write_json(now.status, crashed.but(phase="queued", waiting_for="slot").to_json())
+    assert is_abandoned(now)
 
 
 def test_a_run_that_waits_again_is_revived_while_its_restart_is_wished_for(home: Home) -> None:

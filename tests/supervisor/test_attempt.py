@@ -62,9 +62,10 @@ class World:
 def test_a_stop_asks_the_group_once_and_kills_everybody_when_the_grace_is_over(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.attempt.press(StopRule(grace_seconds=10.0), force=False)
-    assert world.sent == [("group 100", signal.SIGTERM)]
+    asked = [("group 100", signal.SIGTERM), *((name, signal.SIGCONT) for name in ("group 100", "100", "101", "102"))]
+    assert world.sent == asked
     world.attempt.press(StopRule(grace_seconds=10.0), force=False)
-    assert len(world.sent) == 1
+    assert world.sent == asked
     assert world.climb(9.0) is None
     assert world.sent == []
     assert world.climb(2.0) is Rung.KILLING
@@ -73,13 +74,14 @@ def test_a_stop_asks_the_group_once_and_kills_everybody_when_the_grace_is_over(t
     assert world.climb(1.2) is Rung.GONE
 
 
-def test_a_paused_tree_is_continued_before_it_is_asked(tmp_path: Path) -> None:
+def test_a_paused_tree_is_asked_and_continued(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.attempt.pause()
     assert {number for _, number in world.sent} == {signal.SIGSTOP}
     world.sent.clear()
     world.attempt.press(StopRule(), force=False)
-    assert [number for _, number in world.sent] == [signal.SIGCONT] * 4 + [signal.SIGTERM]
+    assert [number for _, number in world.sent] == [signal.SIGTERM] + [signal.SIGCONT] * 4
+    assert not world.attempt.paused
 
 
 def test_no_group_is_signalled_once_the_trainer_was_reaped(tmp_path: Path) -> None:
@@ -94,7 +96,7 @@ def test_no_group_is_signalled_once_the_trainer_was_reaped(tmp_path: Path) -> No
 def test_a_stop_that_was_sent_by_a_supervisor_before_us_is_not_sent_again(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.attempt.press(StopRule(grace_seconds=10.0), force=False, asked_seconds_ago=4.0)
-    assert world.sent == []
+    assert {number for _, number in world.sent} == {signal.SIGCONT}
     assert world.climb(5.0) is None
     assert world.climb(1.5) is Rung.KILLING
 

@@ -17,7 +17,8 @@ from .kit import Run, python, wait_for
 MakeRun = Callable[..., Run]
 GROUP = QueueRule("cuda")
 TWO = GpuRule(["0", "1"])
-SAYS = "import os, time; print('gpu', os.environ.get('CUDA_VISIBLE_DEVICES'), flush=True)\n"
+SAYS = "import os, time; os.write(1, ('gpu ' + os.environ.get('CUDA_VISIBLE_DEVICES', 'None') + chr(10)).encode())\n"
+"""In one piece: an unbuffered print writes word by word."""
 STAYS = SAYS + "while not os.path.exists('{}'): time.sleep(0.02)"
 
 
@@ -49,7 +50,21 @@ def told(run: Run, event: str = "launched") -> tuple[str, list[str] | None]:
 
 
 def waits(run: Run) -> bool:
-    return run.wait_phase("queued").waiting_for == "slot"
+    """Once it has looked: before that it is queued and does not know yet what for."""
+    return wait_for(lambda: run.status.waiting_for == "slot", f"{run.dir.run} to wait for a slot: {run.log()}")
+
+
+def decide(run: Run, **decided: object) -> None:
+    """Change the group as a person does; whoever edits it at this moment is waited for."""
+
+    def changed() -> bool:
+        try:
+            queues.edit(queues.files_of(run.dir, "cuda"), lambda queue: queue.but(decided=True, **decided))
+        except queues.QueueBusy:
+            return False
+        return True
+
+    wait_for(changed, "the group to be free")
 
 
 @pytest.mark.parametrize(
@@ -185,12 +200,11 @@ def test_a_device_that_the_run_names_itself_is_only_kept_from_others(make_run: M
 
 
 def test_slots_by_hand_share_the_devices_in_turn_or_leave_some_unused(queued: Callable[..., Run]) -> None:
-    files = queues.files_of(queued("go").dir, "cuda")
-    queues.edit(files, lambda queue: queue.but(slots=3, decided=True))
+    decide(queued("go"), slots=3)
     runs = [queued("go") for _ in range(3)]
     assert sorted(given(run)[0] for run in runs[:2]) == ["0", "1"]
     assert waits(runs[2])
-    queues.edit(files, lambda queue: queue.but(slots=1, decided=True))
+    decide(runs[0], slots=1)
     (runs[0].home / "go").touch()
     for run in runs[:2]:
         run.wait_exit()

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable
 
+from mpstui.core.runs.waiting import is_abandoned, is_waiting
 from mpstui.supervisor import arrival
 from mpstui.supervisor.clock import Clock
 from mpstui.supervisor.loop import Supervisor
@@ -20,7 +21,13 @@ from .kit import Run, wait_for
 MakeRun = Callable[..., Run]
 SLEEPER = "import time; print('up', flush=True)\nwhile True: time.sleep(0.05)"
 STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True)\nwhile True: time.sleep(1)"
+SAVES = (
+    "import signal, sys, time\n"
+    "signal.signal(15, lambda *_: sys.exit(print('saved', flush=True)))\n"
+    "print('up', flush=True)\nwhile True: time.sleep(0.05)"
+)
 BOOM = [CauseRule("boom", ["boom"])]
+GROUP = QueueRule("mps")
 
 
 def _died_before_the_second_start(run: Run) -> None:
@@ -71,6 +78,61 @@ def test_a_forced_stop_stays_forced_under_the_next_supervisor(make_run: MakeRun)
     run.start()
     assert run.wait_exit(seconds=10).action == "stop"
     assert run.wait_ack(request).ok
+
+
+def test_a_stop_that_died_before_it_continued_a_paused_training_is_carried_out(make_run: MakeRun) -> None:
+    run = make_run(SAVES, stop=StopRule(grace_seconds=60.0))
+    run.start()
+    run.wait_output("up")
+    assert run.wait_ack(run.ask("pause")).ok
+    run.kill_supervisor()
+    request = run.ask("stop")
+    stopping = run.status.but(phase="stopping", paused=False, request=request.id, action="stop", asker=request.by)
+    atomic.write_json(run.dir.status, stopping.to_json())
+    run.start()
+    run.wait_exit(seconds=10)
+    assert "saved" in run.output()
+
+
+def _lost_its_supervisor_while_it_backed_off(make_run: MakeRun) -> Run:
+    """A run of a queue that crashed: with the supervisor that was to restart it, its slot is gone as well."""
+    code = "import os, time; print('up', flush=True)\nwhile not os.path.exists('crash'): time.sleep(0.02)\n"
+    ends = "raise SystemExit(3 if os.environ['MPSTUI_ATTEMPT'] == '1' else 0)"
+    rule = RestartRule(["three"], delays_seconds=[2.0])
+    run = make_run(code + ends, queue=GROUP, restart=rule, causes=[CauseRule("three", codes=[3])])
+    run.start()
+    run.wait_output("up")
+    run.beat(step=5, phase="train")
+    (run.home / "crash").touch()
+    run.wait_phase("backing_off")
+    run.kill_supervisor()
+    return run
+
+
+def test_a_restart_by_rule_that_waits_for_its_turn_survives_its_supervisor(make_run: MakeRun) -> None:
+    run = _lost_its_supervisor_while_it_backed_off(make_run)
+    other = make_run(f"import os\n{SLEEPER.replace('True', 'not os.path.exists(chr(103))')}", queue=GROUP)
+    other.start()
+    other.wait_output("up")
+    for _ in range(2):
+        run.start()
+        wait_for(lambda: (run.status.phase, run.status.waiting_for) == ("queued", "slot"), "its turn to be waited for")
+        run.kill_supervisor()
+        assert is_abandoned(run.dir)
+        assert is_waiting(run.dir, run.status)
+    run.start()
+    (run.home / "g").touch()
+    assert run.wait_exit(2).code == 0
+    assert run.status.next_start is None
+
+
+def test_a_restart_that_was_due_long_ago_and_is_as_due_for_the_next_one(make_run: MakeRun) -> None:
+    run = _lost_its_supervisor_while_it_backed_off(make_run)
+    atomic.write_json(run.dir.status, run.status.but(next_start=1.0).to_json())
+    supervisor = Supervisor(run.dir, run.spec, run.status, this_machine())
+    arrival.arrive(supervisor.state)
+    assert run.status.phase == "backing_off"
+    assert run.status.next_start is not None
 
 
 def test_a_shutdown_of_the_machine_calls_no_waiting_run_off(make_run: MakeRun) -> None:

@@ -29,14 +29,13 @@ HEIRS = Sight(leader=False, others=True)
 NOTHING = Sight(leader=False, others=False)
 
 
-def start(*, force: bool = False, paused: bool = False) -> Ladder:
-    return begin(RULE, 100.0, force=force, paused=paused)[0]
+def start(*, force: bool = False) -> Ladder:
+    return begin(RULE, 100.0, force=force)[0]
 
 
-def test_it_asks_first_and_continues_a_paused_one_before() -> None:
-    assert begin(RULE, 0.0, force=False, paused=False)[1] == (Move.ASK,)
-    assert begin(RULE, 0.0, force=False, paused=True)[1] == (Move.CONTINUE, Move.ASK)
-    assert begin(RULE, 0.0, force=True, paused=True)[1] == (Move.KILL,)
+def test_it_asks_first_and_continues_what_may_be_stopped() -> None:
+    assert begin(RULE, 0.0, force=False)[1] == (Move.ASK, Move.CONTINUE)
+    assert begin(RULE, 0.0, force=True)[1] == (Move.KILL,)
 
 
 def test_the_profile_names_the_signal() -> None:

@@ -13,7 +13,7 @@ from mpstui.wire import locks, queues
 from mpstui.wire.queues import Queue
 from mpstui.wire.records import LaunchTemplate, QueueRule, Variant
 
-from .kit import Run, python
+from .kit import Run, python, wait_for
 
 MakeRun = Callable[..., Run]
 WAITS = "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('{}'): time.sleep(0.02)"
@@ -57,6 +57,28 @@ def test_joining_twice_keeps_the_place() -> None:
     queue = joined(joined(Queue("g"), "a"), "b")
     assert joined(queue, "a").order == ["a", "b"]
     assert left(queue, "a").order == ["b"]
+
+
+def test_the_devices_are_those_of_the_newest_run_also_where_it_waits_already() -> None:
+    queue = joined(joined(Queue("g", devices=["0"]), "a", ["0", "1"]), "b")
+    assert queue.devices == ["0", "1"]
+    assert joined(queue, "b", ["2"]).devices == ["2"]
+    assert joined(queue, "a", ["2"]).devices == ["0", "1"]  # else two that wait would write in turn, for ever
+
+
+def test_who_meets_another_editor_goes_on_waiting_for_what_it_waited_for(make_run: MakeRun) -> None:
+    first, second = make_run(WAITS.format("go"), queue=ONE), make_run("print('up')", queue=ONE)
+    first.start()
+    first.wait_output("up")
+    second.start()
+    wait_for(lambda: second.status.waiting_for == "slot", "the second to wait for a slot")
+    files = queues.files_of(first.dir, "mps")
+    held = wait_for(lambda: locks.acquire(files.lock), "the group to be free")
+    time.sleep(2.2)  # two looks
+    assert (second.status.waiting_for, second.status.message) == ("slot", "waits for a slot of queue group mps")
+    locks.release(held)
+    (first.home / "go").touch()
+    assert second.wait_exit().code == 0
 
 
 def test_an_edit_is_refused_while_another_one_holds_the_group(make_run: MakeRun) -> None:

@@ -21,7 +21,9 @@ GONE = Witnesses(attempt=1, phase="running", ended=False, begun=True, alive=Fals
         (GONE._replace(ended=True), Duty.REST),
         (GONE._replace(ended=True, alive=True), Duty.REST),
         (GONE._replace(ended=True, phase="backing_off", restart_due=True), Duty.BACK_OFF),
+        (GONE._replace(ended=True, phase="queued", restart_due=True), Duty.BACK_OFF),
         (GONE._replace(ended=True, phase="backing_off"), Duty.REST),
+        (GONE._replace(ended=True, phase="queued"), Duty.REST),
     ],
 )
 def test_the_duty_follows_from_the_witnesses(seen: Witnesses, duty: Duty) -> None:

@@ -14,11 +14,12 @@ _WAITING = (b'"queued"', b'"backing_off"')
 def is_waiting(run: RunDir, status: Status) -> bool:
     """Whether a run waits for its turn: its supervisor says so, or said so before it died.
 
-    What ran before and waits again does so at somebody's request, which is answered when its turn has come.
+    What ran before and waits again does so at somebody's request, which is answered when its turn has come, or because
+    its profile asks for a restart.
     """
     if status.phase != "queued":
         return False
-    return locks.is_held(run.supervisor_lock) or not _has_ended(run) or restart_is_wished(run)
+    return locks.is_held(run.supervisor_lock) or not _has_ended(run) or restart_is_wished(run) or _is_owed(status)
 
 
 def is_abandoned(run: RunDir) -> bool:
@@ -32,10 +33,14 @@ def is_abandoned(run: RunDir) -> bool:
         if not any(word in data for word in _WAITING) or locks.is_held(run.supervisor_lock):
             return False
         status = Status.from_json(jsontext.load_object(data))
-        owed = status.phase == "backing_off" and status.next_start is not None and status.boot_id == boot_id()
-        return owed or is_waiting(run, status)
+        return (status.phase == "backing_off" and _is_owed(status)) or is_waiting(run, status)
     except (OSError, UnreadableRecord):
         return False
+
+
+def _is_owed(status: Status) -> bool:
+    """Whether a supervisor of this boot was to restart it."""
+    return status.next_start is not None and status.boot_id == boot_id()
 
 
 def _has_ended(run: RunDir) -> bool:

@@ -15,7 +15,7 @@ from mpstui.core.launching import LaunchChoice, combinations, launch, plan
 from mpstui.core.launching.accelerators import accelerator, workers
 from mpstui.core.machine import Machine
 from mpstui.core.profiles import Profile
-from mpstui.core.queueing import find_group, set_slots
+from mpstui.core.queueing import Group, find_group, set_slots
 from mpstui.wire import locks, records
 from mpstui.wire.records import GpuRule, LaunchRecord, QueueRule
 from mpstui.wire.rundir import RunDir
@@ -124,6 +124,17 @@ def go(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "go").touch()
 
 
+def placed(home: Home, count: int) -> Group | None:
+    """The group once so many run and the devices of each are on record: a run that just starts has none yet."""
+    group = find_group(home, "cuda")
+    known = [member.gpus for member in group.running if member.gpus is not None]
+    return group if len(known) == len(group.running) == count else None
+
+
+def devices_of(group: Group) -> list[tuple[str, ...]]:
+    return sorted(member.gpus or () for member in group.running)
+
+
 def test_a_sweep_fills_the_gpus_and_the_queue_shows_who_has_which(
     profile_of: ProfileOf, tmp_path: Path, go: Path
 ) -> None:
@@ -134,16 +145,16 @@ def test_a_sweep_fills_the_gpus_and_the_queue_shows_who_has_which(
     plans = [plan(one, environ=environ, machine=machine) for one in combinations(LaunchChoice(profile))]
     runs = [RunDir(home.runs / launch(made, home, environ, time.time())) for made in plans]
     wait_until(lambda: sum(run.attempt(1).output.exists() for run in runs) == 2)
-    wait_until(lambda: len(find_group(home, "cuda").running) == 2)
-    group = find_group(home, "cuda")
+    group = wait_until(lambda: placed(home, 2))
+    assert group is not None
     assert (group.slots, group.devices, group.by_hand) == (2, ("0", "1"), False)
-    assert sorted(member.gpus for member in group.running) == [("0",), ("1",)]
+    assert devices_of(group) == [("0",), ("1",)]
     assert [member.gpus for member in group.waiting] == [()]
     set_slots(home, "cuda", 3)
-    wait_until(lambda: len(find_group(home, "cuda").running) == 3)
-    shared = find_group(home, "cuda")
+    shared = wait_until(lambda: placed(home, 3))
+    assert shared is not None
     assert (shared.slots, shared.by_hand) == (3, True)
-    assert sorted(member.gpus for member in shared.running) in ([("0",), ("0",), ("1",)], [("0",), ("1",), ("1",)])
+    assert devices_of(shared) in ([("0",), ("0",), ("1",)], [("0",), ("1",), ("1",)])
     assert set_slots(home, "cuda", None).by_hand is False
     go.touch()
     wait_until(lambda: all(run.attempt(1).exit.exists() for run in runs))
