@@ -165,7 +165,7 @@ def test_a_long_log_is_read_on_between_pictures_with_all_its_metrics(home: Home,
 def test_a_history_that_is_still_being_read_says_so(home: Home, clock: FakeClock) -> None:
     log = home.state / "train.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_text("".join(f"step={i} loss={9 / (1 + i):.4f}\n" for i in range(90_000)))
+    log.write_text("".join(f"step={i} loss={9 / (1 + i):.4f}\n" for i in range(400_000)))
     monitor = make_monitor(home, clock)
     key = monitor.watch(log)
     monitor.refresh(None)
