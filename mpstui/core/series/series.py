@@ -123,7 +123,8 @@ class Series:
 
         Args:
             axis: what x is: ``step``, ``epoch`` or ``time`` (Unix seconds).
-            smoothing: weight of the past in the moving average, per column, 0 to below 1.
+            smoothing: weight of the past in the moving average, per column, 0 to below 1; less for a short curve, whose
+                average would lag behind all of it.
             recent: the newest points one by one, in place of the whole history.
             complete: False says that not all points have been added yet.
             read_share: how much has been read then, for whoever waits.
@@ -139,7 +140,7 @@ class Series:
             low=columns.low,
             high=columns.high,
             mean=mean,
-            smooth=debiased_average(mean, smoothing),
+            smooth=debiased_average(mean, min(smoothing, _most_smoothing(len(mean)))),
             count=self.count,
             first=self.first,
             last=self.last,
@@ -217,6 +218,11 @@ def is_evaluation(name: str) -> bool:
     """Whether a metric's name says that it was measured on validation data."""
     parts = name.lower().replace("/", "_").replace(".", "_").replace("-", "_").split("_")
     return any(part in _EVALUATION for part in parts)
+
+
+def _most_smoothing(columns: int) -> float:
+    """The weight of the past at which the average looks back over a twelfth of the curve."""
+    return max(0.0, 1 - 12 / columns) if columns else 0.0
 
 
 def debiased_average(values: Sequence[float], smoothing: float) -> list[float]:

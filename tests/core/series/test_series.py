@@ -35,6 +35,19 @@ def test_a_short_curve_is_what_was_fed() -> None:
     assert list(series.view(axis="time").x) == [5.0, 6.0, 7.0]
 
 
+def test_the_average_of_a_short_curve_does_not_lag_behind_it() -> None:
+    def lag(count: int) -> float:
+        series = Series("loss")
+        steps = [float(i) for i in range(count)]
+        series.extend(1, Points(steps, steps, steps, [10.0 - 10 * i / count for i in range(count)]))
+        view = series.view()
+        return (view.smooth[-1] - view.mean[-1]) / 10
+
+    assert lag(8) == 0.0
+    assert 0.0 < lag(30) < 0.1
+    assert 0.0 < lag(200) < 0.1
+
+
 def test_a_resume_from_an_older_step_supersedes_and_keeps_what_was_measured() -> None:
     series = Series("loss")
     series.extend(1, points(0, 100, 1.0))
