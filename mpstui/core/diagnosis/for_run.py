@@ -1,13 +1,15 @@
-"""The evidence of a run that mpstui started: exit record, output, heartbeat and launch of its newest attempt."""
+"""The evidence of a run that mpstui started: exit record, output, heartbeat, launch, telemetry of its newest attempt."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from ...wire import atomic, heartbeat, records
 from ...wire.jsontext import UnreadableRecord
 from ...wire.rundir import AttemptDir, RunDir
+from ..telemetry.growth import memory_growth
 from .log_file import log_lines
 from .model import Evidence, HeartbeatEvidence, LogLine
 
@@ -22,18 +24,23 @@ def evidence_from_run_dir(directory: Path, *, attempt: int | None = None) -> Evi
     """
     run = RunDir(directory)
     number = attempt if attempt is not None else max(run.attempt_numbers(), default=None)
-    return Evidence() if number is None else _evidence_of_attempt(run.attempt(number))
+    return (
+        Evidence()
+        if number is None
+        else _evidence_of_attempt(run.attempt(number), memory_growth(run.telemetry, number))
+    )
 
 
-def _evidence_of_attempt(attempt: AttemptDir) -> Evidence:
+def _evidence_of_attempt(attempt: AttemptDir, growth: float | None) -> Evidence:
     exit_record = _record(records.ExitRecord, attempt.exit)
     launch = _record(records.LaunchRecord, attempt.launch)
+    heard = _heartbeat(attempt.heartbeat(), launch.device if launch else None)
     return Evidence(
         lines=_output(attempt.output),
         signal=exit_record.signal if exit_record else None,
         exit_code=exit_record.code if exit_record else None,
         requested_by=exit_record.requested_by if exit_record else None,
-        heartbeat=_heartbeat(attempt.heartbeat(), launch.device if launch else None),
+        heartbeat=replace(heard, memory_slope_bytes_per_second=growth),
         environment=launch.env if launch else {},
         memory_events=tuple(exit_record.evidence.values()) if exit_record else (),
     )

@@ -30,9 +30,9 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatEvidence:
-    """What the newest heartbeat says about the end. ``None`` is unknown.
+    """What the newest heartbeat, and the telemetry up to it, say about the end. ``None`` is unknown.
 
-    ``memory_ratio`` is memory in use over its limit, ``memory_slope_bytes_per_second`` its recent growth.
+    ``memory_ratio`` is memory in use over its limit, ``memory_slope_bytes_per_second`` its growth at the end.
     """
 
     phase: str | None = None

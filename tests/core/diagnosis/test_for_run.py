@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mpstui.core.diagnosis import Evidence, diagnose
 from mpstui.core.diagnosis.for_run import evidence_from_run_dir
 
@@ -61,6 +63,26 @@ def test_heartbeat_launch_and_memory_evidence_are_read(tmp_path: Path) -> None:
     finding = diagnose(evidence)[0]
     assert finding.id == "killed_os"
     assert finding.confidence > 0.9
+
+
+def test_growing_memory_is_told_from_the_telemetry_of_the_attempt(tmp_path: Path) -> None:
+    ended = {"attempt": 2, "ended": 400.0, "signal": 9, "code": None}
+    write_attempt(tmp_path, 2, "step 1\n", exit=ended)
+
+    def confidence() -> float:
+        (finding,) = diagnose(evidence_from_run_dir(tmp_path))
+        assert finding.id == "killed_os"
+        return finding.confidence
+
+    unknown = confidence()
+    points = [{"time": 5.0 * tick, "attempt": 2, "memory.driver": 4e9 + 1e7 * tick} for tick in range(20)]
+    (tmp_path / "telemetry.jsonl").write_text("".join(f"{json.dumps(point)}\n" for point in points))
+    heartbeat = evidence_from_run_dir(tmp_path).heartbeat
+    assert heartbeat is not None
+    assert heartbeat.memory_slope_bytes_per_second == pytest.approx(2e6)
+    assert confidence() > unknown
+    told = [line.text for line in diagnose(evidence_from_run_dir(tmp_path))[0].evidence]
+    assert "memory grew by 1.9 MiB a second" in told
 
 
 def test_a_stop_that_was_asked_for_needs_no_explanation(tmp_path: Path) -> None:
