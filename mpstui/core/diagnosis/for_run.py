@@ -1,4 +1,4 @@
-"""The evidence of a run that mpstui started: exit record, output, heartbeat, launch, telemetry of its newest attempt."""
+"""The evidence of a run that mpstui started: what its newest attempt left, from exit record to telemetry."""
 
 from __future__ import annotations
 
@@ -24,11 +24,9 @@ def evidence_from_run_dir(directory: Path, *, attempt: int | None = None) -> Evi
     """
     run = RunDir(directory)
     number = attempt if attempt is not None else max(run.attempt_numbers(), default=None)
-    return (
-        Evidence()
-        if number is None
-        else _evidence_of_attempt(run.attempt(number), memory_growth(run.telemetry, number))
-    )
+    if number is None:
+        return Evidence()
+    return _evidence_of_attempt(run.attempt(number), memory_growth(run.telemetry, number))
 
 
 def _evidence_of_attempt(attempt: AttemptDir, growth: float | None) -> Evidence:
