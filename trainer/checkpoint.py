@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
+from mpstui.wire.checkpoint_names import earlier_best, is_earlier_best
 
 from .errors import UsageError
 
@@ -28,11 +31,20 @@ class Loaded:
 
 
 class CheckpointFolder:
-    """The checkpoints of one training: ``step-00001234.pt``, the newest few, and ``best.pt``."""
+    """The checkpoints of one training: ``step-00001234.pt``, the newest few, and ``best.pt``.
+
+    What a training before it called its best stays, as ``best-earlier-1.pt`` and so on.
+    """
 
     def __init__(self, path: Path, keep: int) -> None:
         self.path = path
         self._keep = keep
+        self._known_best: tuple[Any, Any] | None = None
+        self._best_is_ours = False
+
+    def goes_on_from(self, state: Mapping[str, Any]) -> None:
+        """Take the best that a checkpoint tells of for our own."""
+        self._known_best = _best_of(state)
 
     def save(self, state: Mapping[str, Any], step: int, *, best: bool = False) -> Path:
         """Write a checkpoint; a file with its name is always complete.
@@ -44,9 +56,20 @@ class CheckpointFolder:
         target = self.path / f"step-{step:08d}.pt"
         _replace(target, lambda temporary: _write(temporary, {"format": FORMAT, **state}))
         if best:
+            self._keep_earlier_best()
             _replace(self.path / BEST, lambda temporary: _link_or_copy(target, temporary))
+            self._best_is_ours = True
         self._forget_old()
         return target
+
+    def _keep_earlier_best(self) -> None:
+        """Leave the best of another training, begun anew or from an earlier checkpoint, under a name of its own."""
+        best = self.path / BEST
+        if self._best_is_ours or not best.exists() or (self._known_best and self._known_best == _recorded_best(best)):
+            return
+        names = (self.path / f"{earlier_best(number)}.pt" for number in itertools.count(1))
+        free = next(path for path in names if not path.exists())
+        _replace(free, lambda temporary: _link_or_copy(best, temporary))
 
     def newest_first(self) -> list[Path]:
         """Numbered checkpoints, the one written last first.
@@ -68,6 +91,25 @@ def _age(path: Path) -> tuple[int, int, str]:
     except OSError:  # gone meanwhile
         written = 0
     return written, len(path.name), path.name
+
+
+def _earlier_last(path: Path) -> tuple[bool, str]:
+    return is_earlier_best(path.stem), path.name
+
+
+def _best_of(state: Mapping[str, Any]) -> tuple[Any, Any] | None:
+    """The best value that a state knows of, and its step."""
+    progress = state.get("progress")
+    return (progress.get("best"), progress.get("best_step")) if isinstance(progress, dict) else None
+
+
+def _recorded_best(path: Path) -> tuple[Any, Any] | None:
+    """The same of a file; None where it cannot be told. Weights are mapped, not read."""
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except Exception:  # noqa: BLE001  zip, pickle and torch each raise their own kinds
+        return None
+    return _best_of(state) if isinstance(state, dict) else None
 
 
 def load(path: Path, check: Callable[[Mapping[str, Any]], str | None]) -> Loaded:
@@ -113,7 +155,7 @@ def find(
     if asked != "latest" and not Path(asked).is_dir():
         return load(Path(asked), check)
     where = folder if asked == "latest" else Path(asked)
-    candidates = CheckpointFolder(where, keep=1).newest_first() or sorted(where.glob("*.pt"))
+    candidates = CheckpointFolder(where, keep=1).newest_first() or sorted(where.glob("*.pt"), key=_earlier_last)
     if not candidates:
         if asked == "latest":
             return None
@@ -150,7 +192,7 @@ def _link_or_copy(source: Path, target: Path) -> None:
     try:
         target.hardlink_to(source)
     except OSError:  # a file system without hard links
-        shutil.copyfile(source, target)
+        shutil.copy2(source, target)  # with its time: the newest is told by it
 
 
 def _replace(target: Path, write: Callable[[Path], None]) -> None:

@@ -116,6 +116,7 @@ def resume(job: Job, loaded: Loaded) -> None:
     except (ValueError, RuntimeError, KeyError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise UsageError(f"{loaded.path} does not fit this model ({reason}); {_RESUME_REMEDY}") from error
+    job.folder.goes_on_from(loaded.state)
     saved = loaded.state["order"]
     if (saved["size"], saved["step_size"], saved["seed"]) != _identity(job):
         _restart_epoch(job, saved)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from ..wire import checkpoint_names
 from ..wire.records import LaunchTemplate
 from ..wire.rundir import RunDir
 
@@ -30,7 +31,7 @@ class Found(NamedTuple):
     @property
     def best(self) -> bool:
         """Named as the best one."""
-        return "best" in self.path.stem.lower()
+        return checkpoint_names.is_best(self.path.stem)
 
 
 def candidates(template: LaunchTemplate, run: RunDir, created: float) -> list[Found]:

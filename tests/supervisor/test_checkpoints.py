@@ -61,6 +61,8 @@ def test_best_is_by_name_and_latest_by_time(tmp_path: Path) -> None:
     last = archive(run.checkpoints / "epoch-9.pt", 100)
     assert chosen(run, tmp_path) == last
     assert chosen(run, tmp_path, best=True) == best
+    archive(run.checkpoints / "best-earlier-1.pt", 200)  # of a training that was begun anew: only by its name
+    assert chosen(run, tmp_path, best=True) == best
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,54 @@ def test_keeps_the_newest_and_the_best(tmp_path: Path) -> None:
     assert load(tmp_path / "best.pt", lambda state: None).state["value"] == 1
 
 
+def _bests(folder: Path) -> dict[str, int]:
+    return {path.name: load(path, lambda state: None).state["value"] for path in sorted(folder.glob("best*.pt"))}
+
+
+def _state(value: int, best: float, best_step: int) -> dict[str, Any]:
+    return {"value": value, "progress": {"best": best, "best_step": best_step}}
+
+
+def test_the_best_of_a_training_before_stays_beside_that_of_one_begun_anew(tmp_path: Path) -> None:
+    for value, score in ((1, 0.9), (2, 0.1), (3, 0.2)):
+        folder = CheckpointFolder(tmp_path, keep=1)
+        folder.save(_state(0, score - 0.05, 5), 5, best=True)
+        folder.save(_state(value, score, 10), 10, best=True)
+    assert _bests(tmp_path) == {"best-earlier-1.pt": 1, "best-earlier-2.pt": 2, "best.pt": 3}
+    (tmp_path / "step-00000010.pt").unlink()
+    found = find(str(tmp_path), tmp_path, lambda state: None, print)
+    assert found is not None
+    assert found.path.name == "best.pt"
+
+
+def test_who_goes_on_replaces_its_own_best_and_no_better_one(tmp_path: Path) -> None:
+    CheckpointFolder(tmp_path, keep=1).save(_state(1, 0.5, 10), 10, best=True)
+    own = CheckpointFolder(tmp_path, keep=1)
+    own.goes_on_from(_state(7, 0.5, 10))
+    own.save(_state(2, 0.6, 20), 20, best=True)
+    assert _bests(tmp_path) == {"best.pt": 2}
+    from_before = CheckpointFolder(tmp_path, keep=1)
+    from_before.goes_on_from(_state(7, 0.5, 10))
+    from_before.save(_state(3, 0.55, 15), 15, best=True)
+    assert _bests(tmp_path) == {"best-earlier-1.pt": 2, "best.pt": 3}
+
+
+def test_a_best_that_cannot_be_read_is_kept_too(tmp_path: Path) -> None:
+    (tmp_path / "best.pt").write_bytes(b"somebody's")
+    CheckpointFolder(tmp_path, keep=1).save(_state(1, 0.5, 10), 10, best=True)
+    assert (tmp_path / "best-earlier-1.pt").read_bytes() == b"somebody's"
+
+
+@pytest.mark.parametrize("words", [(), ("--resume", "latest")])
+def test_a_training_begun_anew_keeps_the_best_of_the_one_before(tmp_path: Path, words: tuple[str, ...]) -> None:
+    train("--limit", "32", "--epochs", "1", "--out", str(tmp_path))
+    before = (tmp_path / "best.pt").read_bytes()
+    train("--limit", "32", "--epochs", "2", "--out", str(tmp_path), *words)
+    earlier = tmp_path / "best-earlier-1.pt"
+    assert earlier.exists() != bool(words)
+    assert words or earlier.read_bytes() == before
+
+
 def test_a_start_from_scratch_in_the_same_folder_keeps_its_own_and_forgets_the_oldest(tmp_path: Path) -> None:
     before = CheckpointFolder(tmp_path, keep=2)
     for number, step in enumerate((1000, 2000)):

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from ...wire.checkpoint_names import is_best
 from .snapshot import Checkpoint
 
 MOST_CHECKPOINTS = 300
 RESCAN_SECONDS = 5.0
 _STEP = re.compile(r"(?:step|steps|iter|iteration|checkpoint|ckpt|global_step)s?[=_.-]?(\d+)", re.IGNORECASE)
-_BEST = re.compile(r"(?:^|[^a-z])best(?:[^a-z]|$)", re.IGNORECASE)
 _TEMPORARY = re.compile(r"^\.|\.(?:tmp|temp|part|partial|incomplete)(?:\.|$)", re.IGNORECASE)
 _ZIP_START, _ZIP_END, _ZIP_END_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22
 
@@ -56,7 +56,7 @@ class CheckpointScanner:
             size_bytes=size,
             time=found.st_mtime,
             step=steps.get(path.name, step_of(path.name)),
-            best=_BEST.search(path.stem) is not None,
+            best=is_best(path.stem),
             complete=self._is_whole(path, found),
         )
 
