@@ -17,7 +17,9 @@ HELP = "Start a saved profile in the background; the run goes on when this termi
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("profile", metavar="PROFILE", help="a profile's name, or the path of its file")
+    parser.usage = "mpstui launch PROFILE [options]"
+    # Not required of argparse, which cannot say where a profile went that followed an option with an optional value.
+    parser.add_argument("profile", nargs="?", metavar="PROFILE", help="a profile's name, or the path of its file")
     parser.add_argument(
         "--set",
         action="append",
@@ -66,7 +68,7 @@ def add_launch_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     session = Session()
     choice = LaunchChoice(
-        profile=load_profile(args.profile, session.home, session.cwd),
+        profile=load_profile(_profile_of(args), session.home, session.cwd),
         device=args.device,
         sets=parse_sets(args.sets),
         sweep={key: tuple(values.split(",")) for key, values in parse_sets(args.sweep, "--sweep").items()},
@@ -76,6 +78,23 @@ def run(args: argparse.Namespace) -> int:
         queue=QueueRule(args.queue, queue_conditions(session, args.after)),
     )
     return launch_all(session, combinations(choice), as_json=args.json)
+
+
+def _profile_of(args: argparse.Namespace) -> str:
+    """The profile asked for.
+
+    Raises:
+        UsageError: none, or ``--queue`` stood before it and took it.
+    """
+    profile, group = args.profile, args.queue
+    if profile is not None:
+        return str(profile)
+    if group not in (None, ACCELERATOR_QUEUE):
+        raise UsageError(
+            f"mpstui launch: --queue took {group!r} for the queue's name, so that no profile is left",
+            f"`mpstui launch {group} --queue`, or `mpstui launch PROFILE --queue {group}`",
+        )
+    raise UsageError("mpstui launch: PROFILE is required", "`mpstui profiles` lists them; see `mpstui launch --help`")
 
 
 def launch_all(session: Session, choices: Iterable[LaunchChoice], *, as_json: bool) -> int:
