@@ -117,7 +117,7 @@ def test_one_slot_runs_one_after_the_other_and_the_dead_free_theirs(make_run: Ma
         run.start()
         run.wait_phase("running", "queued")
     first.wait_output("up")
-    assert second.wait_phase("queued").waiting_for == "slot"
+    wait_for(lambda: second.status.waiting_for == "slot", "the second to wait for a slot")
     files = queues.files_of(first.dir, "mps")
     first.kill_supervisor()
     time.sleep(1.2)
@@ -141,9 +141,9 @@ def test_a_paused_group_passes_nothing_on_and_a_failed_dependency_is_final(make_
     broken.wait_exit()
     broken.wait_unsupervised()
     waiting.start()
-    waiting.wait_phase("queued")
-    time.sleep(1.2)
-    assert waiting.status.waiting_for == "group"
+    wait_for(lambda: waiting.status.waiting_for == "group", "the run to find the group paused")
+    time.sleep(1.2)  # one more look
+    assert waiting.exit() is None
     queues.edit(queues.files_of(waiting.dir, "mps"), lambda queue: queue.but(paused=False))
     record = waiting.wait_exit()
     assert record.cause == "dependency_failed"
