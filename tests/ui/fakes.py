@@ -456,9 +456,7 @@ class FakeLog:
     def size_bytes(self) -> int:
         return len(self.texts) * 10
 
-    def search(
-        self, pattern: str, start_offset: int, backwards: bool = False, seconds: float = 3.0
-    ) -> FakeLine | None:
+    def search(self, pattern: str, start_offset: int, backwards: bool = False, seconds: float = 3.0) -> FakeLine | None:
         if self.slices:
             self.slices -= 1
             self.search_stopped_at = start_offset
