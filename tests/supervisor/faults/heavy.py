@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 
 from mpstui.core.runs.snapshot import State
 from mpstui.wire import atomic
@@ -45,7 +46,8 @@ def torchrun(stage: Stage) -> None:
 
 
 def five_hundred_runs(stage: Stage) -> None:
-    """`mpstui ps` among five hundred finished runs: quick, once it has seen them."""
+    """`mpstui ps` among five hundred runs that finished an hour ago: quick, once it has seen them."""
+    an_hour_ago = time.time() - 3600
     whole = ExitRecord(1, 2.0, code=0).to_json()
     for number in range(500):
         run = create_run_dir(stage.home / "runs", f"finished {number}", float(number))
@@ -54,6 +56,7 @@ def five_hundred_runs(stage: Stage) -> None:
         run.attempt(1).path.mkdir(parents=True)
         atomic.write_json(run.attempt(1).exit, whole, sync=False)
         run.attempt(1).output.write_text("epoch 1 loss 0.5\n")
+        os.utime(run.path, (an_hour_ago, an_hour_ago))
     stage.start_running()
     looks = [_ps(stage) for _ in range(5)]
     stage.expect_that("warming" in looks[0][1], f"the one that runs is not told: {looks[0][1][:200]}")
