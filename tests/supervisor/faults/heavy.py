@@ -18,7 +18,7 @@ from .stage import Scenes, Stage
 
 SLOW_SECONDS = 60.0
 PS_TIMES = 37
-"""What `mpstui ps` may cost in bare interpreters, looked at beside it: 0.3 s where one takes 8 ms, as on a quiet machine."""
+"""What `mpstui ps` may cost in bare interpreters beside it: 0.3 s where one takes 8 ms, as on a quiet machine."""
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 
 
