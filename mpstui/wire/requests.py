@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import itertools
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,6 +13,7 @@ from .jsontext import UnreadableRecord
 from .records import Ack, Request
 from .rundir import RunDir
 
+_asked = itertools.count()
 _KINDS: Mapping[str, type] = {"action": str, "by": str, "attempt": int, "options": dict}
 
 
@@ -27,8 +29,8 @@ def asker() -> str:
 def new_request(
     action: str, attempt: int, now: float, *, by: str | None = None, options: Mapping[str, Any] | None = None
 ) -> Request:
-    """A request that does not exist yet; ids sort by time."""
-    request_id = f"{int(now * 1000):013d}-{os.urandom(4).hex()}"
+    """A request that does not exist yet; ids sort by time, those of one process also within the same moment."""
+    request_id = f"{int(now * 1000):013d}-{next(_asked):06d}-{os.urandom(4).hex()}"
     return Request(request_id, action, attempt, by or asker(), now, dict(options or {}))
 
 

@@ -110,6 +110,12 @@ def test_requests_are_handed_out_in_order_until_they_are_answered(tmp_path: Path
     assert str(os.getpid()) in requests.asker()
 
 
+def test_requests_of_one_moment_keep_the_order_they_were_asked_in(tmp_path: Path) -> None:
+    run = rundir.create_run_dir(tmp_path, "t", 1.0)
+    asked = [requests.submit(run, requests.new_request("pause", 1, 20.0)).id for _ in range(12)]
+    assert [item.id for item in requests.unanswered(run)] == asked
+
+
 def test_run_ids_are_never_used_twice(tmp_path: Path) -> None:
     made = [rundir.create_run_dir(tmp_path, "CIFAR-10 · ResNet", 0.0).run for _ in range(3)]
     assert made == ["19700101-000000-cifar-10-resnet" + end for end in ("", "-2", "-3")]
