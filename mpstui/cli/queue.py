@@ -74,7 +74,8 @@ def _pause(session: Session, name: str, *, paused: bool, as_json: bool) -> int:
 
     set_paused(session.home, name, paused)
     group = find_group(session.home, name)
-    runs = f", {len(group.running)} running go on" if paused and group.running else ""
+    running = len(group.running)
+    runs = f", {running} running {'goes' if running == 1 else 'go'} on" if paused and running else ""
     text = f"{name}: {'paused' if paused else 'goes on'}, {len(group.waiting)} waiting{runs}"
     return _told({"group": name, "paused": paused}, text, as_json=as_json)
 

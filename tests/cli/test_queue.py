@@ -50,7 +50,7 @@ def test_a_group_is_shown_reordered_paused_and_widened(tmp_path: Path) -> None:
     assert "1st of 2 in mps" in ok("queue", "move", third, "first")
     assert waiting() == ["three", "two"]
     assert as_json("queue", "move", third, "down") == {"run": third, "group": "mps", "place": 2, "count": 2}
-    assert "1 running go on" in ok("queue", "pause", "mps")
+    assert "1 running goes on" in ok("queue", "pause", "mps")
     assert group()["paused"] is True
     assert "group paused" in ok("queue")
     assert as_json("queue", "slots", "mps", "2") == {"group": "mps", "slots": 2}

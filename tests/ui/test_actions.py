@@ -118,6 +118,7 @@ def test_the_answer_is_shown_with_who_gave_it_and_the_memory_freed() -> None:
         await driver.sees("freed 2.0 GiB: 7.0 GiB → 5.0 GiB at 12:00:00")
 
     drive(world, play, opening=fakes.running().run)
+    assert [asked[0] for asked in world.actions.asked] == ["clear_cache"]
 
 
 def test_a_request_that_cannot_be_written_is_told() -> None:

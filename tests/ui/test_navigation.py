@@ -7,16 +7,31 @@ import math
 import pytest
 
 from mpstui.core.runs.snapshot import Health, State
+from mpstui.ui.bindings import Scope, footer_keys
 from mpstui.ui.screens.run import RunScreen
 from mpstui.ui.screens.run_body import PANELS
+from mpstui.ui.screens.runs import RunsScreen
 from mpstui.ui.screens.sizes import Shape, peek_height, run_layout
 
 from . import fakes
 from .driving import Driver, drive
 
+LIST_SCOPES = (Scope.RUNS, Scope.ACTIONS, Scope.QUEUE, Scope.EVERYWHERE)
+
 
 def selected(driver: Driver) -> str:
     return next(line for line in driver.lines if line.startswith("▌"))
+
+
+def test_without_a_run_only_what_needs_none_is_offered() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.sees("no runs yet")
+        screen = driver.app.screen
+        assert isinstance(screen, RunsScreen)
+        ready = [key.label for key in footer_keys(*Scope) if screen.usable(key) and key.scope in LIST_SCOPES]
+        assert ready == ["launch", "help", "quit"]
+
+    drive(fakes.world(()), play)
 
 
 def test_open_and_back_keep_the_selection() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,21 @@ def until(true: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None
         time.sleep(0.01)
 
 
+@contextlib.contextmanager
+def following(world: fakes.World, inbox: Inbox, log: Path) -> Iterator[RunPump]:
+    """A pump at work on a log of one line, whose first growth has been told and drawn."""
+    log.write_text("one\n")
+    pump = RunPump(world.services, inbox.post)
+    pump.look_at(Focus("r", log))
+    pump.start()
+    try:
+        inbox.wait_for(LogGrew)
+        pump.log_drawn()
+        yield pump
+    finally:
+        pump.stop()
+
+
 def test_a_picture_is_posted_once_until_something_changes() -> None:
     world, inbox = fakes.world((fakes.running(),)), Inbox()
     pump = RunPump(world.services, inbox.post)
@@ -98,23 +114,14 @@ def test_nothing_is_posted_while_the_last_picture_is_not_drawn() -> None:
 
 
 def test_growth_of_the_log_in_focus_is_told(tmp_path: Path) -> None:
-    world, inbox = fakes.world((fakes.running(),)), Inbox()
-    log = tmp_path / "output.log"
-    log.write_text("one\n")
-    pump = RunPump(world.services, inbox.post)
-    pump.look_at(Focus("r", log))
-    pump.start()
-    try:
-        inbox.wait_for(LogGrew)
-        pump.log_drawn()
+    world, inbox, log = fakes.world((fakes.running(),)), Inbox(), tmp_path / "output.log"
+    with following(world, inbox, log):
         time.sleep(0.2)
         assert len(inbox.of(LogGrew)) == 1
         with log.open("a") as file:
             file.write("two\n")
         inbox.wait_for(LogGrew, 2)
         assert world.monitor.focus == "r"
-    finally:
-        pump.stop()
 
 
 def test_a_long_history_is_read_between_the_pictures() -> None:
@@ -130,15 +137,8 @@ def test_a_long_history_is_read_between_the_pictures() -> None:
 
 
 def test_a_flood_is_read_at_the_pace_of_the_pictures_until_much_is_owed(tmp_path: Path) -> None:
-    world, inbox = fakes.world((fakes.running(),)), Inbox()
-    log = tmp_path / "output.log"
-    log.write_text("one\n")
-    pump = RunPump(world.services, inbox.post)
-    pump.look_at(Focus("r", log))
-    pump.start()
-    try:
-        inbox.wait_for(LogGrew)
-        pump.log_drawn()
+    world, inbox, log = fakes.world((fakes.running(),)), Inbox(), tmp_path / "output.log"
+    with following(world, inbox, log):
         with log.open("a") as file:
             file.write("flood\n" * 10_000)
         inbox.wait_for(LogGrew, 2)
@@ -146,8 +146,6 @@ def test_a_flood_is_read_at_the_pace_of_the_pictures_until_much_is_owed(tmp_path
         time.sleep(0.3)
         assert world.monitor.owed_bytes == 1000
         until(lambda: world.monitor.owed_bytes == 0)  # nothing more came for a while
-    finally:
-        pump.stop()
 
 
 def test_the_end_of_a_flood_is_drawn_as_soon_as_it_pauses(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.events import Resize
 
 from ..asking import LABELS, moved_text, paused_text
-from ..bindings import Scope, footer_keys
+from ..bindings import Key, Scope, footer_keys
 from ..messages import QueueChanged
 from ..pumps import Focus
 from ..toasts import ANY_RUN
@@ -54,6 +54,10 @@ class RunsScreen(ActingScreen):
         """The selected run."""
         table = self.table
         return table.snapshots[table.index] if table.index is not None else None
+
+    def usable(self, key: Key) -> bool:
+        """Without a run there is nothing to open."""
+        return super().usable(key) and (key.action != "open" or self.acting_on is not None)
 
     @property
     def place(self) -> str:

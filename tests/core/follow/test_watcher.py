@@ -86,6 +86,7 @@ def test_a_root_that_is_made_anew_is_watched_again(root: Path, watching: Watchin
     (root / "two").mkdir(parents=True)
     watching.forget()
     until(lambda: "two" in watching.told, lambda: (root / "two" / "file").write_text(str(time.time())))
+    until(lambda: watching.watcher.error is None)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="APFS refuses such names")
@@ -96,6 +97,7 @@ def test_a_name_that_is_not_utf8_does_not_end_the_watch(root: Path, watching: Wa
         pass
     watching.forget()
     until(lambda: "one" in watching.told, lambda: (root / "one" / "file").write_text(str(time.time())))
+    until(lambda: watching.watcher.error is None)
 
 
 def test_a_watch_that_fails_is_tried_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from mpstui.core.home import Home
-from mpstui.core.runs.snapshot import Health
+from mpstui.core.runs.monitor import Monitor
+from mpstui.core.runs.snapshot import Health, RunSnapshot
 from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
 
 
@@ -37,16 +39,21 @@ def test_the_epochs_it_prints_stand_beside_the_steps_of_the_agent(home: Home) ->
     run.release()
 
 
+def trained(monitor: Monitor, run: RunBuilder, clock: FakeClock, epoch: int, batches: Sequence[int]) -> RunSnapshot:
+    """The picture after some pairs of a heartbeat and a printed batch, two seconds and sixteen steps apart."""
+    monitor.refresh()
+    for i, batch in enumerate(batches, start=1):
+        clock.advance(2.0)
+        run.beat(step=10 + 16 * i, loss=1.5, time=clock.wall, seq=1 + i).output(line(epoch, batch))
+        shown = monitor.refresh()[0]
+    return shown
+
+
 def test_the_remaining_time_goes_by_the_epochs_that_are_printed(home: Home) -> None:
     """After a resume the agent counts from 0 again: its steps say nothing of the plan."""
     clock = FakeClock()
     run = watched_by_agent(home, step=10).output(line(11, 0))
-    monitor = make_monitor(home, clock)
-    monitor.refresh()
-    for i in range(1, 5):
-        clock.advance(2.0)
-        run.beat(step=10 + 16 * i, loss=1.5, time=clock.wall, seq=1 + i).output(line(11, 16 * i if i < 4 else 63))
-        shown = monitor.refresh()[0]
+    shown = trained(make_monitor(home, clock), run, clock, 11, (16, 32, 48, 63))
     assert shown.steps_per_second == pytest.approx(8.0)
     assert shown.eta_seconds == pytest.approx(19 * 8.0, rel=0.05)
     assert shown.epoch_eta_seconds == pytest.approx(0.1, abs=0.1)
@@ -65,11 +72,7 @@ def test_a_run_that_stands_still_has_neither_speed_nor_end(home: Home) -> None:
     clock = FakeClock()
     run = watched_by_agent(home, step=10).output(line(1, 0))
     monitor = make_monitor(home, clock)
-    monitor.refresh()
-    for i in range(1, 4):
-        clock.advance(2.0)
-        run.beat(step=10 + 16 * i, loss=1.5, time=clock.wall, seq=1 + i).output(line(1, 16 * i))
-        shown = monitor.refresh()[0]
+    shown = trained(monitor, run, clock, 1, (16, 32, 48))
     assert shown.health is Health.TRAINING
     assert shown.steps_per_second == pytest.approx(8.0)
     clock.advance(1200.0)

@@ -130,13 +130,11 @@ def test_cpu_limit_that_is_none(text: str) -> None:
 
 
 @given(st.text(max_size=200))
-def test_linux_parsers_never_raise(text: str) -> None:
-    pressure.parse(text)
-    smaps.parse(text)
-    smaps.parse_resident(text, 4096)
-    cgroup.parse_membership(text)
-    cgroup.parse_limit(text)
-    cgroup.parse_cpu_max(text)
+def test_linux_parsers_say_nothing_of_what_is_no_figure(text: str) -> None:
+    _, share = pressure.parse(text)
+    figures = (share, smaps.parse(text), smaps.parse_resident(text, 4096), cgroup.parse_limit(text))
+    assert all(figure is None or figure >= 0 for figure in (*figures, cgroup.parse_cpu_max(text)))
+    assert all(path.startswith("/") for path in cgroup.parse_membership(text).values())
 
 
 def test_proportional_memory_counts_swap() -> None:
