@@ -70,13 +70,13 @@ def _reading(
         grammar=grammar,
         counters=counters,
         phase=Phase.EVAL if evaluation and loss is None else Phase.TRAIN,
-        loss=None if loss is None else _float(loss),
+        loss=None if loss is None else loss.measured,
         loss_name=loss.key if loss else "",
-        learning_rate=_float(rate) if rate else None,
-        throughput=_float(speed) if speed else None,
+        learning_rate=rate.measured if rate else None,
+        throughput=speed.measured if speed else None,
         throughput_unit=(speed.unit if speed.is_rate else speed.key) if speed else "",
-        metrics={p.key: _float(p) for p in named if not _of_evaluation(p)},
-        eval_metrics={p.key: _float(p) for p in named if _of_evaluation(p)},
+        metrics={p.key: p.measured for p in named if not _of_evaluation(p)},
+        eval_metrics={p.key: p.measured for p in named if _of_evaluation(p)},
         series=series_name(loss.key, counters) if loss else "",
         plan=is_plan,
         certain=loss is not None and loss.scope is Scope.TRAIN,
@@ -183,7 +183,7 @@ def _keyed(counters: Counters, pair: Pair, has_loss: bool) -> Counters:
         return counters  # a share of the whole
     if role is Role.EPOCH and (counters.epoch is None or not _short(pair.key)):
         return counters._replace(epoch=count, epochs=_or(planned, counters.epochs))
-    if role is Role.STEP and counters.step is None and not pair.unit.endswith("s"):
+    if role is Role.STEP and counters.step is None and not (pair.unit.endswith("s") or pair.is_rate):
         if pair.key.lower().endswith(_PLURALS) and not has_loss and planned is None and counters.epoch is None:
             return counters._replace(steps=count)
         return counters._replace(step=count, steps=_or(planned, counters.steps))
@@ -303,8 +303,3 @@ def _first(pairs: Sequence[Pair], role: Role) -> Pair | None:
     if role is Role.LEARNING_RATE:
         chosen = [p for p in chosen if not p.total and (p.value or 0) < 1e3]
     return chosen[0] if chosen else None
-
-
-def _float(pair: Pair) -> float:
-    value = pair.value
-    return float("nan") if value is None else float(value)

@@ -70,7 +70,8 @@ class Name:
 
 _THROUGHPUT = re.compile(
     r"(?i)^(?:(?:train[_/ ]?)?"
-    r"(?:tok|tokens?|samples?|it|its|iters?|steps?|img|imgs|images?|examples?|words?|frames?|batch(?:es)?)"
+    r"(?:tok|toks|tokens?|samples?|it|its|iters?|iterations?|updates?|steps?|env[_ ]steps?|img|imgs|images?|ex|"
+    r"examples?|words?|frames?|batch(?:es)?|seqs?|sequences?)"
     r"(?:/s(?:ec)?|/second|[_ ]per[_ ]sec(?:ond)?|ps)(?:[_/ ].*)?|tps|wps|fps|throughput.*|ips|it/sec)$"
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")

@@ -18,7 +18,12 @@ from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
 _NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3}){1,6}(?!,?\d)|\d{1,30}|(?=\.\d))(?:\.\d{1,30})?(?:[eE][-+]?\d{1,4})?"
 _SPECIAL = r"[-+]?(?:nan|NaN|NAN|inf|Inf|INF|infinity|Infinity)"
-_RATE_UNIT = r"(?:it|its|tok|tokens?|samples?|steps?|img|images?|examples?)/s(?:ec)?"
+_RATE_UNIT = (
+    r"[kKM]?\s?(?:it|its|tok|toks|tokens?|samples?|steps?|img|imgs|images?|examples?|ex|words?|frames?|batch(?:es)?|seqs?|"
+    r"sequences|updates|iters?|iterations)(?:/s(?:ec(?:ond)?)?| per sec(?:ond)?)(?:/[A-Za-z]{2,8})?+"
+)
+_IS_RATE = re.compile(_RATE_UNIT)
+_THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6}
 _UNIT = (
     r"(?:%|ms/\w{1,8}|us/\w{1,8}|s/\w{1,8}|GiB|MiB|KiB|GB|MB|KB|TB|"
     r"ms|us|µs|ns|sec|secs|seconds|min|mins|hrs?|it|x|st|nd|rd|th|[skKMBGmhdG])"
@@ -29,7 +34,7 @@ _TOKEN = re.compile(
     rf"|(?P<number>{_NUMBER}|{_SPECIAL})"
     rf"(?:\s{{0,8}}(?:/|／|\b(?:of|out of|de|di|sur|von|из)\b)\s{{0,8}}"
     rf"(?P<total>\d{{1,3}}(?:,\d{{3}}){{1,6}}(?!,?\d)|\d{{1,30}}(?:\.0{{1,2}}|[kKMB])?(?![\w.])))?"
-    rf"(?P<unit>\s?%|\s?{_RATE_UNIT}(?![\w])|{_UNIT}(?![\w])|\s(?:secs?|seconds|ms|minutes|hours?|hrs)(?![\w.]|\s?[:=\d]))?"
+    rf"(?P<unit>\s?%|\s?(?:{_RATE_UNIT}|(?:ms|us|µs|s|sec)/[a-z]{{2,8}})(?![\w/]|\s{{0,2}}[:=：＝])|{_UNIT}(?![\w])|\s(?:secs?|seconds|ms|minutes|hours?|hrs)(?![\w.]|\s?[:=\d]))?"
     r")(?![\w@]|\.\d|:\d|/\d{1,12}(?!\d|\.\d))"
 )
 _KEY = re.compile(
@@ -45,6 +50,7 @@ _ORDINAL = re.compile(
 )
 _TAG = re.compile(r"\W{0,4}\[[^\]\d]{2,40}\]")
 _CJK = "\u2e80-\u9fff\uac00-\ud7af\uff66-\uff9f"
+_VALUE_BEHIND = re.compile(r"\s{1,8}[-+]?\.?\d")
 _VALUE_BESIDE = re.compile(r"/\s?[-+]?[\d.]")
 _UNSPACED_DIGIT = re.compile(rf"(?<=[{_CJK}])(?=\d)|(?<=\d)(?=[{_CJK}])")
 _BEHIND_A_MARK = r"(?:(?<=\D[=:] )|(?<=\D[=:]))"
@@ -52,6 +58,8 @@ _NO_LIST = r"(?![\d,.]|\]|, ?\d)"
 _DECIMAL_COMMA = re.compile(rf"{_BEHIND_A_MARK}(?:0,\d{{1,9}}|[1-9]\d{{0,5}},(?:\d{{4,9}}|\d{{1,2}})){_NO_LIST}")
 _COMMA = re.compile(rf"{_BEHIND_A_MARK}(\d{{1,6}}),(\d{{1,9}}){_NO_LIST}")
 _DECIMAL_POINT = re.compile(r"\d\.\d")
+_SHORTEST_RATIO = len("s/it")
+_SPEEDS = ("speed", "rate", "velocity", "ips")
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _GLUED = re.compile(r"(?i)(?<![\w./\\-])(epochs?|ep|steps?|iter|iteration|it|batch)[_-]?(?=\d)")
 _WORD = re.compile(r"[^\W\d_]{2,14}")
@@ -87,7 +95,19 @@ class Pair(NamedTuple):
     @property
     def is_rate(self) -> bool:
         """Whether the unit says so many per second."""
-        return self.unit.endswith(("/s", "/sec"))
+        return bool(self.unit) and _IS_RATE.match(self.unit) is not None
+
+    @property
+    def is_throughput(self) -> bool:
+        """Whether the name or the unit says so many per second."""
+        return self.name.role is Role.THROUGHPUT or self.is_rate
+
+    @property
+    def measured(self) -> float:
+        """The value as a measurement: ``41k`` per second is 41,000; other units stay as printed."""
+        value = self.value
+        factor = _THOUSANDS.get(self.unit[:1], 1.0) if self.unit and self.is_throughput else 1.0
+        return float("nan") if value is None else float(value) * factor
 
     @property
     def planned(self) -> Number | None:
@@ -109,6 +129,11 @@ def read_pairs(line: str) -> list[Pair]:
     for match in _TOKEN.finditer(line):
         if match["number"]:
             pair = _pair(line, match, end, scopes)
+            if _names_what_follows(line, pair):
+                pair = pair._replace(unit="", end=match.end("number"))
+                pairs.append(pair)
+                end = pair.end
+                continue
             if pair.text[-1] in "nNfFyY" and not pair.marked and pair.name.role is Role.OTHER:
                 continue  # the word "nan" or "inf" within a name: "number of nan iterations"
             pairs.append(pair)
@@ -140,6 +165,14 @@ def _pair(line: str, match: re.Match[str], previous: int, scopes: list[tuple[int
         start=start,
         end=end,
     )
+
+
+def _names_what_follows(line: str, pair: Pair) -> bool:
+    """Whether the unit behind a number is the name of the next: ``lr 0.1 tok/s 41000``, not ``| 41000 tok/s 12 ms``."""
+    if len(pair.unit) < _SHORTEST_RATIO or line[pair.end - len(pair.unit) - 1] != " ":
+        return False
+    named = bool(pair.key) and pair.name.role is not Role.THROUGHPUT and not pair.key.lower().endswith(_SPEEDS)
+    return named and _VALUE_BEHIND.match(line, pair.end) is not None
 
 
 @lru_cache(maxsize=4096)

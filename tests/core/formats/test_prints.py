@@ -171,3 +171,33 @@ def test_a_bar_whose_description_names_the_next_epoch_says_nothing_new() -> None
     loss = reader.summary().train_loss
     assert loss is not None
     assert (loss.first, loss.last, loss.count) == (1.1, 1.2, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "speed"),
+    [
+        ("step=12 loss=1.2 lr=3.00e-04 tok/s=41000 mem=11.2GB", 41000.0),
+        ("step 12 loss 1.2 lr 3.00e-04 tok/s 41000 mem 11.2GB", 41000.0),
+        ("step=12 loss=1.2 lr=3.00e-04 tok/s/gpu=41,000", 41000.0),
+        ("step=12 loss=1.2 it/s: 3.2 lr=3.00e-04", 3.2),
+        ("step 12 loss 1.2 samples/sec 310.5 lr 3.00e-04", 310.5),
+        ("step=12 epoch=3 loss=1.2 images/s=310.5 lr=3.00e-04", 310.5),
+        ("step=12 loss=1.2 lr=3.00e-04 tokens per second: 41000", 41000.0),
+        ("step=12 loss=1.2 tok/s=41k lr=3.00e-04", 41000.0),
+        ("step=12 loss=1.2 lr=3.00e-04 41000 tok/s", 41000.0),
+        ("step 12 | loss 1.2 | 41.5k tok/s 312 ms/step | lr 3.00e-04", 41500.0),
+        ("step=12 loss=1.2 speed 410 img/s 312 ms/step lr=3.00e-04", 410.0),
+        ("step=12 loss=1.2 lr=3.00e-04 3.2it/s", 3.2),
+        ("step=12 loss=1.2 lr=3.00e-04 12.5 batches/s", 12.5),
+        ("step=12 loss=1.2 lr=3.00e-04 310 samples per second", 310.0),
+        ("step=12 loss=1.2 lr=3.00e-04 312 ms/step", None),
+        ("step=12 loss=1.2 lr=3.00e-04 ms/step 312", None),
+    ],
+)
+def test_a_unit_is_told_from_the_name_of_the_next_value(text: str, speed: float | None) -> None:
+    reader = LogReader()
+    reader.feed(text.encode() + b"\n")
+    found = reader.summary()
+    assert (found.throughput, found.learning_rate, found.step) == (speed, 3e-4, 12)
+    assert found.train_loss is not None
+    assert found.train_loss.last == 1.2
