@@ -42,10 +42,12 @@ class OneRun:
 
     def look(self) -> RunSnapshot:
         """The run now: state, attempt and end; no numbers."""
-        from ..core.runs.snapshot import RunSnapshot
+        from ..core.runs.health import STOPPED
+        from ..core.runs.snapshot import Health, RunSnapshot
 
         seen, verdict = self._reader.look(self._phase)
         live = verdict.state.active
+        trainer = self._reader.trainer() if live else None
         return RunSnapshot(
             run=self.dir.run,
             name=seen.spec.name if seen.spec else self.dir.run,
@@ -53,6 +55,7 @@ class OneRun:
             state=verdict.state,
             seen=time.time(),
             reason=verdict.reason,
+            health=Health.PAUSED if trainer is not None and trainer.state == STOPPED else None,
             attempt=self._reader.attempt,
             attempts=self._reader.attempts,
             paused=bool(seen.status and seen.status.paused and live),

@@ -11,6 +11,7 @@ from .errors import OperationError
 from .home import Home
 
 TEST_SECONDS = 90.0
+TEXT = "alerts arrive here: this is the test that `mpstui alerts test` sends, no training has changed"
 _PROGRAM = Path(__file__).resolve().parents[1] / "supervisor" / "notify" / "__main__.py"
 
 
@@ -20,7 +21,7 @@ def send_test(home: Home) -> str:
     Raises:
         OperationError: the home cannot be written, or the notifier did not come back.
     """
-    words = ["test", str(home.state), "1", "sent by `mpstui alerts test`", str(home.settings), str(home.screen_lock)]
+    words = ["test", str(home.state), "1", TEXT, str(home.settings), str(home.screen_lock)]
     log = RunDir(home.state).alerts_log
     try:
         home.state.mkdir(mode=0o700, parents=True, exist_ok=True)

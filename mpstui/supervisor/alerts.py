@@ -18,6 +18,7 @@ DEFAULT_PROMISE_SECONDS = 60.0
 OVERDUE_TIMES = 3.0
 OVERDUE_MARGIN_SECONDS = 60.0
 """Silence is a stall after three times the promise, and never before a minute past it."""
+STOPPED_BY_ANOTHER = "paused: stopped by a signal that mpstui did not send; `mpstui continue` lets it go on"
 _PROGRAM = Path(__file__).resolve().parent / "notify" / "__main__.py"
 
 
@@ -94,7 +95,7 @@ class StallWatch:
         if self._told or silent <= max(OVERDUE_TIMES * promise, promise + OVERDUE_MARGIN_SECONDS):
             return None
         self._told = True
-        return f"no sign of life for {silent:.0f} s; the next heartbeat was promised within {promise:.0f} s"
+        return f"hung: no sign of life for {silent:.0f} s; the next heartbeat was promised within {promise:.0f} s"
 
     def forget(self) -> None:
         """The trainer was paused, or is being stopped: its silence means nothing."""

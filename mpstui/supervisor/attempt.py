@@ -114,6 +114,12 @@ class Attempt:
             self.ladder, moves = ladder.escalate(self.ladder, now)
         self._carry_out(moves)
 
+    def is_stopped(self) -> bool:
+        """Whether a signal has stopped the trainer, whoever sent it."""
+        leader = self.family.leader
+        found = self._machine.table.find(leader.pid) if leader is not None and self.ending is None else None
+        return found is not None and leader is not None and found.start == leader.start and found.state == "T"
+
     def climb(self, is_saving: Callable[[], bool]) -> Rung | None:
         """One look down and, when it is time, one rung up; the rung when it changed."""
         if self.ladder is None or self.ladder.over:

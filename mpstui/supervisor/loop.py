@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ..wire.records import Request, Spec, Status
 from ..wire.rundir import RunDir
 from . import arrival, commands, ending, starting
-from .alerts import StallWatch
+from .alerts import STOPPED_BY_ANOTHER, StallWatch
 from .attempt import Attempt
 from .chores import Chores
 from .journal import complain_of
@@ -79,6 +79,7 @@ class Supervisor:
             return
         text = self._stall.look(attempt.number, self.state.journal.status.started)
         if text:
+            text = STOPPED_BY_ANOTHER if attempt.is_stopped() else text
             self.state.journal.event("note", text)
             self.state.alerts.tell("stall", attempt.number, text)
 

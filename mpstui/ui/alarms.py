@@ -68,7 +68,7 @@ def _change(old: RunSnapshot, new: RunSnapshot) -> Iterable[tuple[str, str]]:
     elif old.state.active and new.state is State.FINISHED:
         yield "finish", "finished"
     elif new.health is Health.HUNG and old.health is not Health.HUNG:
-        yield "stall", f"stalled: {clean(new.health_note, 120)}"
+        yield "stall", f"hung: {clean(new.health_note, 120)}"
 
 
 def words_for(found: Sequence[Alarm], settings: AlertSettings, environ: Mapping[str, str]) -> str:

@@ -41,7 +41,7 @@ class Question(NamedTuple):
 
 def meant(snapshot: RunSnapshot, action: str) -> str:
     """One key pauses and continues: which of the two it is now."""
-    return "continue" if action == "pause" and snapshot.paused else action
+    return "continue" if action == "pause" and snapshot.is_frozen else action
 
 
 def question(snapshot: RunSnapshot, action: str, caution: str = "") -> Question | None:
@@ -51,13 +51,9 @@ def question(snapshot: RunSnapshot, action: str, caution: str = "") -> Question 
         return Question(f"Kill {name}?", (_killing(snapshot), *_loss(snapshot)), "kill it")
     if action in ("restart", "restart_cpu") and (caution or not has_checkpoint(snapshot)):
         where = " on CPU" if action == "restart_cpu" else ""
-        why = caution or "there is no checkpoint"
-        lines = (
-            *_ending_first(snapshot),
-            f"{why[:1].upper()}{why[1:]}.",
-            f"The new attempt starts from scratch{where}.",
-        )
-        return Question(f"Restart {name}{where}?", lines, "start from scratch")
+        begins = caution or "it begins from scratch: there is no checkpoint"
+        lines = (*_ending_first(snapshot), f"{begins[:1].upper()}{begins[1:]}.")
+        return Question(f"Restart {name}{where}?", lines, "restart it")
     return None
 
 

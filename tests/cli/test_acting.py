@@ -48,6 +48,18 @@ def test_pause_continue_stop(folder: Path) -> None:
     assert mpstui("wait", run).returncode == 1
 
 
+def test_a_run_that_somebody_else_stopped_can_be_continued(folder: Path) -> None:
+    run = start(folder)
+    status = json.loads((run_folder(run) / "status.json").read_text())
+    os.kill(status["trainer"][0], signal.SIGSTOP)
+    wait_until(lambda: told("show", run)["health"] == "paused", what="the signal to arrive")
+    assert "mpstui did not send" in told("show", run)["health_note"]
+    assert "it is paused already" in mpstui("pause", run).stderr
+    ok("continue", run)
+    wait_until(lambda: told("show", run)["health"] != "paused", what="the training to go on")
+    ok("kill", run)
+
+
 def test_kill_and_restart(folder: Path) -> None:
     run = start(folder, "--device", "cpu")
     ok("kill", run)

@@ -39,3 +39,10 @@ def test_a_test_runs_the_hook_and_says_what_came_of_it(capsys: pytest.CaptureFix
     out = capsys.readouterr().out
     assert "hook: exit code 0" in out
     assert out.rstrip().endswith("test")
+
+
+def test_the_test_says_that_it_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    write(f"[alerts]\nhook = {json.dumps([sys.executable, '-c', 'import sys; print(sys.argv[1])', '{text}'])}\n")
+    assert main(["alerts", "test"]) == 0
+    said = capsys.readouterr().out.rstrip().splitlines()[-1]
+    assert said.startswith("mpstui alerts arrive here: this is the test that `mpstui alerts test` sends")

@@ -182,13 +182,9 @@ def test_a_webhook_that_cannot_be_reached_or_leads_away_is_said(receiver: Receiv
 
 
 def test_a_hook_that_never_ends_is_ended_with_all_it_started(tmp_path: Path) -> None:
-    code = (
-        "import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']);"
-        "print(p.pid, flush=True); time.sleep(600)"
-    )
     said: list[str] = []
     message = {"event": "test", "text": "", "run": "", "name": "", "dir": str(tmp_path)}
-    delivery.deliver(Wishes(hook=[sys.executable, "-c", code]), message, said.append, hook_seconds=1.0)
+    delivery.deliver(Wishes(hook=["sh", "-c", "sleep 600 & echo $!; sleep 600"]), message, said.append, hook_seconds=1.0)
     assert "its time was up" in said[0]
     grandchild = int(said[0].split()[-1])
     wait_for(lambda: not _lives(grandchild), "the end of the hook's child")
@@ -222,6 +218,19 @@ def test_a_stall_is_told_once_and_again_after_a_new_beat(make_run: MakeRun) -> N
     assert look(130)
 
 
+def test_a_trainer_that_somebody_stopped_is_told_as_paused(make_run: MakeRun) -> None:
+    main = Path(__file__).parent / "quick_stall.py"
+    run = alerting(make_run, "import time; print('up', flush=True); time.sleep(60)", hooked())
+    run.start(main)
+    run.wait_output("up")
+    assert run.status.trainer
+    os.kill(run.status.trainer[0], signal.SIGSTOP)
+    run.beat(expect_next_in=0.2, phase="train")
+    [(_, message)] = wait_for(lambda: told(run), "the hook")
+    assert message["text"].startswith("t paused: stopped by a signal that mpstui did not send; ")
+    run.wait_ack(run.ask("kill"))
+
+
 def test_a_stalled_trainer_is_told_by_the_supervisor(make_run: MakeRun) -> None:
     main = Path(__file__).parent / "quick_stall.py"
     run = alerting(make_run, "import time; print('up', flush=True); time.sleep(60)", hooked())
@@ -231,6 +240,8 @@ def test_a_stalled_trainer_is_told_by_the_supervisor(make_run: MakeRun) -> None:
     run.start(main)
     run.wait_output("up")
     (run.dir.path / "later").rename(run.dir.attempt(1).heartbeat())
-    assert wait_for(lambda: told(run), "the hook")[0][0] == "stall"
+    [(event, message)] = wait_for(lambda: told(run), "the hook")
+    assert event == "stall"
+    assert message["text"].startswith("t hung: no sign of life for ")
     assert any("promised within" in event["text"] for event in run.events("note"))
     run.wait_ack(run.ask("kill"))

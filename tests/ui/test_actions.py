@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpstui.core.errors import OperationError
-from mpstui.core.runs.snapshot import RunSnapshot
+from mpstui.core.runs.snapshot import Health, RunSnapshot
 from mpstui.ui.asking import LABELS, answer_text, meant, question
 from mpstui.ui.bindings import KEYS, Scope
 from mpstui.wire.records import Ack
@@ -86,7 +86,8 @@ def test_a_restart_from_scratch_is_asked_for(key: str) -> None:
 
     async def play(driver: Driver) -> None:
         await driver.press(key)
-        await driver.sees("starts from scratch")
+        await driver.sees("begins from scratch")
+        assert driver.text.count("scratch") == 1
         assert not world.actions.asked
         await driver.press("y")
         await driver.until(lambda: world.actions.asked, "a request")
@@ -104,6 +105,29 @@ def test_pause_becomes_continue() -> None:
 
     drive(world, play, size=(120, 30))
     assert world.actions.asked[0][0] == "continue"
+
+
+def test_a_run_that_somebody_else_stopped_says_so_and_goes_on_with_the_same_key() -> None:
+    note = "stopped by a signal that mpstui did not send"
+    world = fakes.world((fakes.running(health=Health.PAUSED, health_note=note),))
+
+    async def play(driver: Driver) -> None:
+        assert f"! {note}; p lets it go on" in driver.text
+        await driver.press("p")
+        await driver.until(lambda: world.actions.asked, "a request")
+
+    drive(world, play, opening=fakes.running().run)
+    assert world.actions.asked[0][0] == "continue"
+
+
+def test_a_run_that_is_paused_for_a_full_disk_says_so() -> None:
+    reason = "paused: the disk is full (12 MiB left); it goes on by itself when 256 MiB are free"
+    world = fakes.world((fakes.running(paused=True, health=Health.PAUSED, reason=reason),))
+
+    async def play(driver: Driver) -> None:
+        assert "the disk is full (12 MiB left)" in driver.text
+
+    drive(world, play, size=(120, 30), opening=fakes.running().run)
 
 
 def test_the_answer_is_shown_with_who_gave_it_and_the_memory_freed() -> None:

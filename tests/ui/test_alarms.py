@@ -35,6 +35,8 @@ def test_a_crash_a_finish_and_a_hang_are_heard_once() -> None:
     hung = replace(RUNNING, health=Health.HUNG, health_note="no beat for 9 min")
     assert changed(RUNNING, hung) == ["stall"]
     assert changed(hung, hung) == []
+    [alarm] = alarms({"a": RUNNING}, [hung])
+    assert alarm.text == "net hung: no beat for 9 min"
 
 
 def test_what_was_asked_for_or_is_seen_first_is_not_heard() -> None:

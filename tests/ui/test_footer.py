@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from mpstui.core.present.states import legend
 from mpstui.ui.bindings import Key, Scope, footer_keys
 from mpstui.ui.rows import width_of
 from mpstui.ui.screens.dialogs import help_rows
@@ -48,6 +49,7 @@ def test_the_page_of_keys_cuts_nothing_off(width: int, columns: int) -> None:
     lines = help_rows(width, columns)
     assert max(line.width for line in lines) <= width
     words = " ".join(line.text for line in lines).split()
+    assert Counter(word for _, text in legend() for word in text.split()) <= Counter(words)
     assert Counter(word for key in KEYS for word in key.help.split()) <= Counter(words)
 
 

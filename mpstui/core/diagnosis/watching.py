@@ -28,7 +28,7 @@ class LiveWatch:
 
     def look(self, snapshot: RunSnapshot) -> tuple[LiveWarning, ...]:
         """What goes wrong right now, the gravest first; nothing for a run that has ended or is paused."""
-        if not snapshot.state.active or snapshot.paused:
+        if not snapshot.state.active or snapshot.is_frozen:
             return ()
         if self._of != (snapshot.run, snapshot.attempt):
             self._forget(snapshot)

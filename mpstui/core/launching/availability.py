@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ...wire.rundir import RunDir
-from ..runs.snapshot import Availability, Health, RunSnapshot, State
+from ..runs.snapshot import Availability, RunSnapshot, State
 from ..runs.waiting import restart_is_wished
 from .recorded import RecordedRun, read_run
 
@@ -40,13 +40,13 @@ def _stop(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
 def _pause(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
     if snapshot.state not in _HAS_PROCESSES:
         return _not_running(snapshot)
-    return "it is paused already" if _is_paused(snapshot) else ""
+    return "it is paused already" if snapshot.is_frozen else ""
 
 
 def _continue(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
     if snapshot.state not in _HAS_PROCESSES:
         return _not_running(snapshot)
-    return "" if _is_paused(snapshot) else "it is not paused"
+    return "" if snapshot.is_frozen else "it is not paused"
 
 
 def _restart(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
@@ -60,7 +60,7 @@ def _restart_cpu(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
 def _clear_cache(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
     if snapshot.state not in _HAS_PROCESSES:
         return _not_running(snapshot)
-    if _is_paused(snapshot):
+    if snapshot.is_frozen:
         return "it is paused, and only the running trainer itself can clear its cache"
     return _reporting_refusal(RunDir(snapshot.dir), snapshot.attempt)
 
@@ -110,10 +110,6 @@ def _caution(action: str, recorded: RecordedRun) -> str:
 
 def _not_running(snapshot: RunSnapshot) -> str:
     return "it has not been started yet" if snapshot.state in _WAITS else f"it is not running ({snapshot.state})"
-
-
-def _is_paused(snapshot: RunSnapshot) -> bool:
-    return snapshot.paused or snapshot.health is Health.PAUSED
 
 
 _RULES: Mapping[str, Rule] = {

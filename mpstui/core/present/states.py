@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..runs.snapshot import Health, RunSnapshot, State
@@ -45,6 +45,32 @@ HEALTH_FACES = {
     Health.PAUSED: Face("‖", "paused", "warn"),
     Health.SLEPT: Face("☾", "slept", "quiet"),
 }
+MEANINGS: dict[State | Health, str] = {
+    State.QUEUED: "waits for its turn, or for other runs",
+    State.BACKING_OFF: "crashed; its profile has it started again soon",
+    State.STARTING: "is being started",
+    Health.WARMING: "runs, before its first step",
+    Health.TRAINING: "makes steps",
+    Health.EVALUATING: "says that it evaluates",
+    Health.SAVING: "says that it writes a checkpoint",
+    Health.STALLED: "later than it promised, or than is usual for it; may be only slow",
+    Health.HUNG: "silent for three times as long as promised, or without a step as long: look at it",
+    Health.PAUSED: "its processes stand still until they are continued",
+    Health.SLEPT: "the machine slept; it has not reported since",
+    State.STOPPING: "was asked to save and end",
+    State.FINISHED: "ended by itself, with exit code 0",
+    State.STOPPED: "ended because somebody asked, or before it was done",
+    State.FAILED: "ended with an error",
+    State.KILLED: "ended by a signal",
+    State.LOST: "ended, and nobody saw how",
+    State.UNSUPERVISED: "trains, but its supervisor has died",
+    State.STOP_FAILED: "some of its processes cannot be ended",
+    State.DEPENDENCY_FAILED: "a run it waited for did not end as it had to",
+    State.UNREADABLE: "its records are damaged, or of a newer mpstui",
+    State.WATCHED: "not started by mpstui; what it does cannot be told",
+    State.RUNNING: "its processes live; nothing more is known",
+}
+"""What the word of a state or a health tells a person, in the order in which runs go through them."""
 WIDEST_WORD = 10
 _HEALTH_SHOWS_IN = frozenset({State.RUNNING, State.UNSUPERVISED, State.WATCHED})
 _FAILED = frozenset({State.FAILED, State.LOST, State.STOP_FAILED, State.DEPENDENCY_FAILED, State.UNREADABLE})
@@ -53,11 +79,17 @@ _SUFFERING = frozenset({Health.STALLED, Health.HUNG})
 
 def face(snapshot: RunSnapshot) -> Face:
     """The one word for a run: what a running one is doing, else where it is."""
-    if snapshot.state is State.RUNNING and snapshot.paused:
+    if snapshot.state is State.RUNNING and snapshot.is_frozen:
         return HEALTH_FACES[Health.PAUSED]
     if snapshot.state in _HEALTH_SHOWS_IN and snapshot.health is not None:
         return HEALTH_FACES[snapshot.health]
     return STATE_FACES[snapshot.state]
+
+
+def legend() -> Iterator[tuple[Face, str]]:
+    """Every face with its meaning."""
+    for known, meaning in MEANINGS.items():
+        yield HEALTH_FACES[known] if isinstance(known, Health) else STATE_FACES[known], meaning
 
 
 def needs_attention(snapshot: RunSnapshot) -> bool:

@@ -25,6 +25,8 @@ QUIET_TIMES = 10.0
 STUCK_SECONDS = 60.0
 STUCK_STEPS = 20.0
 SLOW_TIMES = 2.0
+STOPPED = "T"
+"""The kernel's letter for a process that a signal has stopped."""
 
 
 class Condition(NamedTuple):
@@ -68,7 +70,7 @@ def assess(signs: Signs) -> Condition:
     """The health of a run that is running."""
     if signs.paused:
         return Condition(Health.PAUSED)
-    if signs.process_state == "T":
+    if signs.process_state == STOPPED:
         return Condition(Health.PAUSED, "stopped by a signal that mpstui did not send")
     if signs.beat_age is None:
         return _by_output(signs)

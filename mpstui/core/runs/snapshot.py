@@ -262,6 +262,11 @@ class RunSnapshot:
     """A long history is still being read: curves are samples of it."""
 
     @property
+    def is_frozen(self) -> bool:
+        """Whether its processes stand still: paused by mpstui, or stopped by a signal of somebody else."""
+        return self.paused or self.health is Health.PAUSED
+
+    @property
     def train_loss(self) -> SeriesView | None:
         """The training loss curve."""
         return self.series.get("loss")

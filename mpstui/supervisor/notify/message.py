@@ -11,20 +11,22 @@ from ...wire import atomic, heartbeat, jsontext, records
 from ...wire.records import ExitRecord, Spec, Status
 from ...wire.rundir import RunDir
 
-TITLES = {"crash": "crashed", "stall": "stalled", "finish": "finished", "test": "is only a test"}
+TITLES = {"crash": "crashed: ", "finish": "finished: "}
+"""What becomes of a run, before the text that says how. The text of a stall begins with its own word: hung, paused."""
+TEST = "test"
 
 
 def compose(event: str, run: RunDir, attempt: int, text: str, now: float | None = None) -> dict[str, Any]:
     """The alert; what cannot be read is null. ``text`` is the whole sentence, the other fields are its parts."""
     spec, exit_record = _read(Spec, run.spec), _read(ExitRecord, run.attempt(attempt).exit)
     status, beat = _read(Status, run.status), _beat(run.attempt(attempt).heartbeat())
-    name = spec.name if spec else run.run
+    name = "mpstui" if event == TEST else spec.name if spec else run.run
     more = status.message if status and event == "crash" else None
     parts = [text, f"step {beat.step:,}" if beat and beat.step is not None else "", more or ""]
     return {
         "event": event,
-        "text": f"{name} {TITLES.get(event, event)}: " + "; ".join(part for part in parts if part),
-        "run": run.run,
+        "text": f"{name} {TITLES.get(event, '')}" + "; ".join(part for part in parts if part),
+        "run": TEST if event == TEST else run.run,
         "name": name,
         "attempt": attempt,
         "cause": exit_record.cause if exit_record else None,

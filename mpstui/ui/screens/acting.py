@@ -100,7 +100,7 @@ class ActingScreen(Screen[None]):
     def key_labels(self) -> dict[str, str]:
         """Names in the footer that depend on the run."""
         snapshot = self.acting_on
-        return {"act('pause')": "continue"} if snapshot is not None and snapshot.paused else {}
+        return {"act('pause')": "continue"} if snapshot is not None and snapshot.is_frozen else {}
 
     def action_act(self, action: str) -> None:
         """One of the action keys: refuse with the reason, ask, or do it."""

@@ -9,6 +9,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from ...core.present.states import legend
 from ..asking import Question
 from ..bindings import KEYS, Key, Scope
 from ..rows import EMPTY, Row, clean, clip, cut, fit, row, wrap
@@ -136,7 +137,7 @@ class Help(ModalScreen[None]):
 def help_rows(width: int, columns: int = 1) -> list[Row]:
     """The page of keys, made from the table, in lines of at most ``width`` cells."""
     cells = (width - 2 * (columns - 1)) // columns
-    blocks = [_help_block(scope, cells) for scope in Scope]
+    blocks = [*(_help_block(scope, cells) for scope in Scope), _legend(cells)]
     closing = [row((line, "dim")) for line in wrap(_HELP_CLOSING, width, 6)]
     if columns == 1:
         return [line for block in blocks for line in (*block, EMPTY)] + closing
@@ -151,11 +152,27 @@ def _help_block(scope: Scope, width: int) -> list[Row]:
     return [row((cut(scope.value, width), "title")), *(line for key in keys for line in _help_lines(key, width))]
 
 
+def _legend(width: int) -> list[Row]:
+    """What the words of the list mean."""
+    faces = [
+        _explained(
+            row((fit(face.glyph, _KEY_CELLS, "right"), face.tone), "  ", fit(face.word, _LABEL_CELLS)), text, width
+        )
+        for face, text in legend()
+    ]
+    return [row((cut("what a run is doing", width), "title")), *(line for lines in faces for line in lines)]
+
+
 def _help_lines(key: Key, width: int) -> list[Row]:
-    """One key; what it does stands beside it, or below it where lines are short."""
+    """One key."""
     name = row((fit(key.shown, _KEY_CELLS, "right"), "key"), "  ", (fit(key.label, _LABEL_CELLS), "strong"))
+    return _explained(name, key.help, width)
+
+
+def _explained(name: Row, text: str, width: int) -> list[Row]:
+    """What a word means stands beside it, or below it where lines are short."""
     beside = width >= name.width + _LEAST_BESIDE
     indent = " " * (name.width if beside else _INDENT_BELOW)
-    texts = wrap(key.help, width - len(indent), 12)
-    below = [row(indent, (text, "dim")) for text in texts]
+    texts = wrap(text, width - len(indent), 12)
+    below = [row(indent, (line, "dim")) for line in texts]
     return [row(*name.spans, (texts[0], "dim")), *below[1:]] if beside else [row(*clip(name.spans, width)), *below]

@@ -11,7 +11,17 @@ from .lines import LinePanel
 
 def header(snapshot: RunSnapshot, width: int, now: float, warning: str = "") -> list[Row]:
     """Two lines: the name and the state; then the facts, or beside the device what is going wrong."""
-    return [_title(snapshot, width), _warned(snapshot, width, warning) if warning else _facts(snapshot, width, now)]
+    wrong = _held(snapshot) or warning
+    return [_title(snapshot, width), _warned(snapshot, width, wrong) if wrong else _facts(snapshot, width, now)]
+
+
+def _held(snapshot: RunSnapshot) -> str:
+    """Who holds a run whose processes stand still, unless it was the person who pressed the key for it."""
+    if not snapshot.is_frozen:
+        return ""
+    if not snapshot.paused:
+        return f"{snapshot.health_note}; p lets it go on"
+    return snapshot.reason if snapshot.reason.startswith("paused: ") else ""
 
 
 def _warned(snapshot: RunSnapshot, width: int, warning: str) -> Row:

@@ -13,6 +13,7 @@ from mpstui.core.present.states import (
     WIDEST_WORD,
     attention,
     face,
+    legend,
     needs_attention,
 )
 from mpstui.core.runs.snapshot import ExitSummary, Health, RunSnapshot, State
@@ -32,12 +33,17 @@ def test_every_state_and_health_has_a_face() -> None:
     assert max(len(word) for word in words) <= WIDEST_WORD
 
 
+def test_the_legend_explains_every_face() -> None:
+    assert {shown for shown, _ in legend()} == {*STATE_FACES.values(), *HEALTH_FACES.values()}
+
+
 @pytest.mark.parametrize(
     ("snapshot", "word"),
     [
         (run(State.RUNNING, Health.TRAINING), "training"),
         (run(State.RUNNING), "running"),
         (run(State.RUNNING, Health.TRAINING, paused=True), "paused"),
+        (run(State.RUNNING, Health.PAUSED), "paused"),
         (run(State.WATCHED, Health.STALLED), "stalled"),
         (run(State.FINISHED, Health.TRAINING), "finished"),
     ],
