@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+from pathlib import Path
 
 from ..core.errors import UsageError
-from ..core.launching import LaunchChoice
+from ..core.launching import ACCELERATOR_QUEUE, LaunchChoice
 from ..core.launching.torchrun import is_python
 from ..core.profiles import profile_of_command
 from ..wire.records import QueueRule
@@ -30,9 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     session = Session()
-    command = tuple(args.command[1:] if args.command[:1] == ["--"] else args.command)
-    if not command:
-        raise UsageError("there is no command to run", "such as: mpstui run -- python train.py")
+    command = _command_of(args)
     choice = LaunchChoice(
         profile=profile_of_command(command, cwd=session.cwd, name=args.name, agent=_is_python(command, args)),
         device=args.device,
@@ -42,6 +42,32 @@ def run(args: argparse.Namespace) -> int:
         queue=QueueRule(args.queue, queue_conditions(session, args.after)),
     )
     return launch_all(session, [choice], as_json=args.json)
+
+
+def _command_of(args: argparse.Namespace) -> tuple[str, ...]:
+    """The program and its arguments.
+
+    Raises:
+        UsageError: none, or ``--queue`` stood before it without ``--`` between them and took its first word.
+    """
+    separated = args.command[:1] == ["--"]
+    command = tuple(args.command[1:] if separated else args.command)
+    group = args.queue
+    if not separated and group not in (None, ACCELERATOR_QUEUE) and _is_program(group):
+        typed = shlex.join([group, *command])
+        raise UsageError(
+            f"mpstui run: --queue took {group!r}, a program, for the queue's name",
+            f"put -- before the command: `mpstui run --queue -- {typed}`, or `mpstui run --queue NAME -- {typed}`",
+        )
+    if not command:
+        raise UsageError("there is no command to run", "such as: mpstui run -- python train.py")
+    return command
+
+
+def _is_program(word: str) -> bool:
+    from shutil import which
+
+    return which(word) is not None or Path(word).is_file()
 
 
 def _is_python(command: tuple[str, ...], args: argparse.Namespace) -> bool:

@@ -75,6 +75,12 @@ def test_any_command_keeps_its_words(folder: Path) -> None:
             ["launch", "--queue", "./steps.toml"],
             ["--queue took './steps.toml' for the queue's name", "`mpstui launch ./steps.toml --queue`"],
         ),
+        (
+            ["run", "--queue", "sh", "steps.sh"],
+            ["--queue took 'sh', a program,", "`mpstui run --queue -- sh steps.sh`"],
+        ),
+        (["run", "--queue", "sh"], ["`mpstui run --queue -- sh`"]),
+        (["run", "--queue", "night"], ["no command"]),
         (["lanch"], ["did you mean `mpstui launch`?"]),
     ],
     ids=lambda value: " ".join(value[:2])[:40] if value and isinstance(value, list) else None,
