@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from mpstui.wire.checkpoint_names import earlier_best, is_earlier_best
+from mpstui.wire.checkpoint_names import earlier_best, earlier_number
 
 from .errors import UsageError
 
 FORMAT = "mpstui.trainer/1"
 BEST = "best.pt"
+EARLIER_BESTS = 2
+"""Bests of trainings before it that stay; a folder that is trained in again and again must not fill the disk."""
 _PATTERN = "step-*.pt"
 
 
@@ -33,7 +34,7 @@ class Loaded:
 class CheckpointFolder:
     """The checkpoints of one training: ``step-00001234.pt``, the newest few, and ``best.pt``.
 
-    What a training before it called its best stays, as ``best-earlier-1.pt`` and so on.
+    What the trainings before it called their best stays, as ``best-earlier-1.pt`` and so on, the newest two of them.
     """
 
     def __init__(self, path: Path, keep: int) -> None:
@@ -67,9 +68,12 @@ class CheckpointFolder:
         best = self.path / BEST
         if self._best_is_ours or not best.exists() or (self._known_best and self._known_best == _recorded_best(best)):
             return
-        names = (self.path / f"{earlier_best(number)}.pt" for number in itertools.count(1))
-        free = next(path for path in names if not path.exists())
-        _replace(free, lambda temporary: _link_or_copy(best, temporary))
+        numbered = (path for path in self.path.glob("best-earlier-*.pt") if _earlier_number(path))
+        earlier = sorted(numbered, key=_earlier_number)
+        number = _earlier_number(earlier[-1]) + 1 if earlier else 1
+        kept = self.path / f"{earlier_best(number)}.pt"
+        _replace(kept, lambda temporary: _link_or_copy(best, temporary))
+        _forget([*earlier, kept][:-EARLIER_BESTS])
 
     def newest_first(self) -> list[Path]:
         """Numbered checkpoints, the one written last first.
@@ -79,9 +83,13 @@ class CheckpointFolder:
         return sorted(self.path.glob(_PATTERN), key=_age, reverse=True)
 
     def _forget_old(self) -> None:
-        for path in self.newest_first()[self._keep :]:
-            with contextlib.suppress(OSError):
-                path.unlink()
+        _forget(self.newest_first()[self._keep :])
+
+
+def _forget(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def _age(path: Path) -> tuple[int, int, str]:
@@ -93,8 +101,14 @@ def _age(path: Path) -> tuple[int, int, str]:
     return written, len(path.name), path.name
 
 
-def _earlier_last(path: Path) -> tuple[bool, str]:
-    return is_earlier_best(path.stem), path.name
+def _earlier_number(path: Path) -> int:
+    return earlier_number(path.stem)
+
+
+def _earlier_last(path: Path) -> tuple[bool, int, str]:
+    """What trainings before called their best comes after all others, the newest of it first."""
+    number = earlier_number(path.stem)
+    return number > 0, -number, path.name
 
 
 def _best_of(state: Mapping[str, Any]) -> tuple[Any, Any] | None:

@@ -20,4 +20,10 @@ def earlier_best(number: int) -> str:
 
 def is_earlier_best(stem: str) -> bool:
     """Whether a name is one of :func:`earlier_best`."""
-    return _EARLIER.match(stem) is not None
+    return earlier_number(stem) > 0
+
+
+def earlier_number(stem: str) -> int:
+    """The number in a name that :func:`earlier_best` gave, the highest is the newest; 0 for any other name."""
+    found = _EARLIER.match(stem)
+    return int(found[1]) if found else 0

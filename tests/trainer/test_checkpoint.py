@@ -43,6 +43,20 @@ def test_the_best_of_a_training_before_stays_beside_that_of_one_begun_anew(tmp_p
     assert found.path.name == "best.pt"
 
 
+def test_only_the_newest_two_earlier_bests_stay_and_are_tried_newest_first(tmp_path: Path) -> None:
+    (tmp_path / "best-earlier-mine.pt").write_bytes(b"named by a person")
+    for value in range(1, 13):
+        folder = CheckpointFolder(tmp_path, keep=1)
+        newest = folder.save(_state(value, value / 100, value), value, best=True)
+    (tmp_path / "best-earlier-mine.pt").unlink()
+    assert _bests(tmp_path) == {"best-earlier-10.pt": 10, "best-earlier-11.pt": 11, "best.pt": 12}
+    for gone in (newest, tmp_path / "best.pt"):
+        gone.unlink()
+    found = find(str(tmp_path), tmp_path, lambda state: None, print)
+    assert found is not None
+    assert found.path.name == "best-earlier-11.pt"
+
+
 def test_who_goes_on_replaces_its_own_best_and_no_better_one(tmp_path: Path) -> None:
     CheckpointFolder(tmp_path, keep=1).save(_state(1, 0.5, 10), 10, best=True)
     own = CheckpointFolder(tmp_path, keep=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.wire.checkpoint_names import earlier_best, is_best, is_earlier_best
+from mpstui.wire.checkpoint_names import earlier_best, earlier_number, is_best, is_earlier_best
 
 
 @pytest.mark.parametrize("stem", ["best", "model_best", "best-epoch=3", "modelBest", "bestmodel", "checkpoint.best"])
@@ -20,3 +20,4 @@ def test_what_is_not(stem: str) -> None:
 def test_the_best_of_an_earlier_training_is_told_by_its_name() -> None:
     assert is_earlier_best(earlier_best(3))
     assert not is_earlier_best("best")
+    assert [earlier_number(stem) for stem in (earlier_best(12), "best-earlier-x", "step-3")] == [12, 0, 0]
