@@ -90,10 +90,11 @@ def _take(path: Path, kind: int) -> int | None:
 def _lock(descriptor: int, kind: int) -> bool:
     deadline = time.monotonic() + PROBE_PATIENCE_SECONDS
     while True:
+        last = time.monotonic() >= deadline  # asked before the try: a process that was held up meanwhile tries again
         try:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() >= deadline:
+            if last:
                 return False
             time.sleep(0.01)
         else:

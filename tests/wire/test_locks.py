@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -31,3 +32,19 @@ def test_a_refused_lock_leaves_no_descriptor_open(
     after = os.open(os.devnull, os.O_RDONLY)
     os.close(after)
     assert after == before
+
+
+def test_who_was_held_up_between_two_tries_tries_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, tries = [0.0], [0]
+
+    def refused_once(descriptor: int, operation: int) -> None:
+        tries[0] += 1
+        if tries[0] == 1:
+            now[0] += 10.0  # a reader looked, and the machine had no time for us until long after
+            raise BlockingIOError
+
+    monkeypatch.setattr(fcntl, "flock", refused_once)
+    monkeypatch.setattr(locks, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: None))
+    lock = locks.acquire(tmp_path / "a.lock")
+    assert lock is not None
+    locks.release(lock)
