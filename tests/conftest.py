@@ -1,10 +1,20 @@
-"""One seam that shuts the developer's own machine out of every test."""
+"""What every test shares: the developer's own machine is shut out, and a busy one fails nothing.
+
+Examples of hypothesis are the same at every run; ``--hypothesis-profile=search`` looks for new ones.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Deadlines and slow drawing are about the machine; an example found by chance would be about somebody else's change.
+_SAME = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+settings.register_profile("same", _SAME)
+settings.register_profile("search", _SAME, derandomize=False, print_blob=True)
+settings.load_profile("same")
 
 
 @pytest.fixture(autouse=True)

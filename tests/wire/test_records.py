@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mpstui.wire import atomic, heartbeat, records, requests, rundir, secrets
@@ -75,7 +75,6 @@ def test_a_heartbeat_names_what_is_not_finite() -> None:
     assert back.checkpoint == CheckpointNote("a.pt", 6)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])  # which a busy machine fails, not the test
 @example({"schema": 1, "time": 1.0, "seq": 1, "step": 10**400})
 @given(
     st.dictionaries(

@@ -118,7 +118,7 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(LINES, st.integers(1, 9), st.booleans())
 def test_any_bytes_walk_the_same_in_both_directions(path: Path, parts: list[bytes], step: int, ended: bool) -> None:
     data = b"\n".join(parts) + (b"\n" if ended else b"")
@@ -192,7 +192,7 @@ def test_search_finds_what_a_long_line_hides(path: Path) -> None:
     assert found.offset == 2
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(st.text("abr\r\x1b[m ", max_size=8), max_size=40), st.sampled_from(["ab", "a", "b+", "^a", "r$"]))
 def test_search_agrees_with_looking_at_every_line(path: Path, parts: list[str], pattern: str) -> None:
     document = opened(path, "\n".join(parts).encode())

@@ -137,7 +137,7 @@ def test_unchanged_files_are_not_read_again(path: Path, monkeypatch: pytest.Monk
     assert tail.read().data == b""
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.binary(max_size=3000), st.lists(st.integers(1, 700), max_size=12), st.integers(0, 3))
 def test_any_bytes_in_any_pieces_come_out_whole(path: Path, data: bytes, cuts: list[int], seed: int) -> None:
     path.unlink(missing_ok=True)

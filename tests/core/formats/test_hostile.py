@@ -36,7 +36,7 @@ def test_a_hostile_line_takes_linear_time(unit: str) -> None:
     assert cost(16_000) < 1.5, "a line of 16 kB must be read in a blink"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.binary(max_size=2000))
 def test_any_bytes_are_survived(data: bytes) -> None:
     reader = LogReader()
@@ -44,7 +44,7 @@ def test_any_bytes_are_survived(data: bytes) -> None:
     assert (reader.summary().train_loss is None) == all(point.loss is None for point in points)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(max_size=300))
 def test_any_line_has_pairs_or_none(text: str) -> None:
     for pair in read_pairs(strip_prefix(text)):
