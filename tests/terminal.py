@@ -56,7 +56,7 @@ class Terminal:
     ) -> None:
         if self.exit_code() is None:
             self.signal(signal.SIGKILL)
-            self.wait_exit(10)
+            self.wait_exit()
         with contextlib.suppress(OSError):
             os.close(self.descriptor)
 
@@ -87,7 +87,7 @@ class Terminal:
             os.write(self.descriptor, KEYS.get(key, key).encode())
             self.pump(0.05)
 
-    def wait_text(self, *wanted: str, timeout: float = 20.0) -> str:
+    def wait_text(self, *wanted: str, timeout: float = 60.0) -> str:
         """Read until every text is on the screen at once; the screen then.
 
         Raises:
@@ -114,7 +114,7 @@ class Terminal:
                 self._status = os.waitstatus_to_exitcode(status)
         return self._status
 
-    def wait_exit(self, timeout: float) -> int:
+    def wait_exit(self, timeout: float = 60.0) -> int:
         """Wait for the end of the program, reading what it still writes."""
         deadline = time.monotonic() + timeout
         while (code := self.exit_code()) is None:

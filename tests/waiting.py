@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wait_until(condition: Callable[[], T], *, timeout: float = 20.0, what: str = "the condition") -> T:
+def wait_until(condition: Callable[[], T], *, timeout: float = 60.0, what: str = "the condition") -> T:
     """Ask until the answer is truthy and return it.
 
     Raises:

@@ -17,7 +17,7 @@ from tests.waiting import wait_until
 STEPS = """\
 import sys, time
 print("arguments:", sys.argv[1:], flush=True)
-for step in range(int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 600):
+for step in range(int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 6000):
     print("epoch 1 step", step, "loss", 1 / (step + 1), flush=True)
     time.sleep(0.05)
 """

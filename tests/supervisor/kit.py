@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mpstui.wire import atomic, locks, records, requests
+from mpstui.wire import atomic, locks, queues, records, requests
 from mpstui.wire.jsontext import UnreadableRecord
 from mpstui.wire.processes import ProcessIdentity, system_process_table
 from mpstui.wire.records import Ack, ExitRecord, LaunchTemplate, Request, Spec, Status, StopRule, Variant
@@ -19,9 +19,11 @@ from mpstui.wire.rundir import RunDir, create_run_dir
 
 SUPERVISOR = Path(__file__).parents[2] / "mpstui" / "supervisor" / "__main__.py"
 T = TypeVar("T")
+PATIENCE_SECONDS = 60.0
+"""A machine with other things to do starts a process in seconds; only a test that fails waits so long."""
 
 
-def wait_for(condition: Callable[[], T | None], what: str = "condition", seconds: float = 15.0) -> T:
+def wait_for(condition: Callable[[], T | None], what: str = "condition", seconds: float = PATIENCE_SECONDS) -> T:
     """Poll until ``condition`` is true, and give back what it returned."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -67,7 +69,7 @@ class Run:
                 stderr=log,
                 start_new_session=True,
                 env={**os.environ, **(env or {})},
-                timeout=20,
+                timeout=PATIENCE_SECONDS,
                 check=False,
             ).returncode
 
@@ -80,16 +82,16 @@ class Run:
     def exit(self, attempt: int = 1) -> ExitRecord | None:
         return records.read(ExitRecord, self.dir.attempt(attempt).exit)
 
-    def wait_exit(self, attempt: int = 1, seconds: float = 15.0) -> ExitRecord:
+    def wait_exit(self, attempt: int = 1, seconds: float = PATIENCE_SECONDS) -> ExitRecord:
         return wait_for(lambda: self.exit(attempt), f"exit record {attempt}: {self.log()}", seconds)
 
-    def wait_phase(self, *phases: str, seconds: float = 15.0) -> Status:
+    def wait_phase(self, *phases: str, seconds: float = PATIENCE_SECONDS) -> Status:
         def reached() -> Status | None:
             return self.status if self.dir.status.exists() and self.status.phase in phases else None
 
         return wait_for(reached, f"phase {phases}: {self.log()}", seconds)
 
-    def wait_output(self, text: str, attempt: int = 1, seconds: float = 15.0) -> None:
+    def wait_output(self, text: str, attempt: int = 1, seconds: float = PATIENCE_SECONDS) -> None:
         wait_for(lambda: text in self.output(attempt), f"{text!r} in the output: {self.log()}", seconds)
 
     def look_twice(self) -> None:
@@ -97,7 +99,7 @@ class Run:
         for _ in range(2):
             self.wait_ack(self.ask("dump_stacks"))
 
-    def wait_unsupervised(self, seconds: float = 15.0) -> None:
+    def wait_unsupervised(self, seconds: float = PATIENCE_SECONDS) -> None:
         wait_for(lambda: not locks.is_held(self.dir.supervisor_lock), "the supervisor to leave", seconds)
 
     def output(self, attempt: int = 1) -> str:
@@ -120,7 +122,7 @@ class Run:
         chosen = {**options, "from": source} if source else options
         return requests.submit(self.dir, requests.new_request(action, attempt, time.time(), by=by, options=chosen))
 
-    def wait_ack(self, request: Request, seconds: float = 20.0) -> Ack:
+    def wait_ack(self, request: Request, seconds: float = PATIENCE_SECONDS) -> Ack:
         return wait_for(
             lambda: requests.answer_to(self.dir, request.id), f"the answer to {request.action}: {self.log()}", seconds
         )
@@ -160,6 +162,19 @@ class Run:
         for pid in linux_heirs(self.dir.run_lock, b"MPSTUI_RUN_DIR=" + os.fsencode(self.dir.path)):
             if pid > 1:
                 os.kill(pid, signal.SIGKILL)
+
+
+def decide(run: Run, group: str, **decided: object) -> None:
+    """Change a queue group as a person does; whoever edits it at this moment is waited for."""
+
+    def changed() -> bool:
+        try:
+            queues.edit(queues.files_of(run.dir, group), lambda queue: queue.but(**decided))
+        except queues.QueueBusy:
+            return False
+        return True
+
+    wait_for(changed, f"queue group {group} to be free")
 
 
 def alive(identity: ProcessIdentity) -> bool:

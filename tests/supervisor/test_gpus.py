@@ -12,7 +12,7 @@ from mpstui.wire import atomic, queues, records
 from mpstui.wire.queues import Queue
 from mpstui.wire.records import CauseRule, GpuRule, LaunchRecord, LaunchTemplate, QueueRule, RestartRule, Spec, Variant
 
-from .kit import Run, python, wait_for
+from .kit import Run, decide, python, wait_for
 
 MakeRun = Callable[..., Run]
 GROUP = QueueRule("cuda")
@@ -52,19 +52,6 @@ def told(run: Run, event: str = "launched") -> tuple[str, list[str] | None]:
 def waits(run: Run) -> bool:
     """Once it has looked: before that it is queued and does not know yet what for."""
     return wait_for(lambda: run.status.waiting_for == "slot", f"{run.dir.run} to wait for a slot: {run.log()}")
-
-
-def decide(run: Run, **decided: object) -> None:
-    """Change the group as a person does; whoever edits it at this moment is waited for."""
-
-    def changed() -> bool:
-        try:
-            queues.edit(queues.files_of(run.dir, "cuda"), lambda queue: queue.but(decided=True, **decided))
-        except queues.QueueBusy:
-            return False
-        return True
-
-    wait_for(changed, "the group to be free")
 
 
 @pytest.mark.parametrize(
@@ -114,6 +101,7 @@ def test_a_trainer_keeps_its_device_without_its_supervisor(queued: Callable[...,
     only = GpuRule(["0"])
     first = queued("go", only)
     assert given(first) == ["0"]
+    first.wait_phase("running")
     first.kill_supervisor()
     second = queued("go", only)
     assert waits(second)
@@ -200,11 +188,11 @@ def test_a_device_that_the_run_names_itself_is_only_kept_from_others(make_run: M
 
 
 def test_slots_by_hand_share_the_devices_in_turn_or_leave_some_unused(queued: Callable[..., Run]) -> None:
-    decide(queued("go"), slots=3)
+    decide(queued("go"), "cuda", decided=True, slots=3)
     runs = [queued("go") for _ in range(3)]
     assert sorted(given(run)[0] for run in runs[:2]) == ["0", "1"]
     assert waits(runs[2])
-    decide(runs[0], slots=1)
+    decide(runs[0], "cuda", decided=True, slots=1)
     (runs[0].home / "go").touch()
     for run in runs[:2]:
         run.wait_exit()

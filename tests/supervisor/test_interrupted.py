@@ -71,12 +71,13 @@ def test_a_forced_stop_stays_forced_under_the_next_supervisor(make_run: MakeRun)
     run = make_run(STUBBORN, stop=StopRule(grace_seconds=600.0))
     run.start()
     run.wait_output("up")
+    run.wait_phase("running")
     run.kill_supervisor()
     request = run.ask("stop", force=True)
     stopping = run.status.but(phase="stopping", request=request.id, action="stop", asker=request.by)
     atomic.write_json(run.dir.status, stopping.to_json())
     run.start()
-    assert run.wait_exit(seconds=10).action == "stop"
+    assert run.wait_exit().action == "stop"
     assert run.wait_ack(request).ok
 
 
@@ -90,7 +91,7 @@ def test_a_stop_that_died_before_it_continued_a_paused_training_is_carried_out(m
     stopping = run.status.but(phase="stopping", paused=False, request=request.id, action="stop", asker=request.by)
     atomic.write_json(run.dir.status, stopping.to_json())
     run.start()
-    run.wait_exit(seconds=10)
+    run.wait_exit()
     assert "saved" in run.output()
 
 
@@ -154,10 +155,12 @@ def test_a_shutdown_of_the_machine_calls_no_waiting_run_off(make_run: MakeRun) -
 
 def test_a_shutdown_of_the_machine_forgets_no_restart_that_is_due(make_run: MakeRun) -> None:
     rule = RestartRule(on=["boom"], delays_seconds=[600.0])
-    run = make_run("import time; time.sleep(0.3); print('boom'); raise SystemExit(3)", restart=rule, causes=BOOM)
+    code = "import os, time\nwhile not os.path.exists('crash'): time.sleep(0.02)\nprint('boom'); raise SystemExit(3)"
+    run = make_run(code, restart=rule, causes=BOOM)
     run.start()
     run.wait_phase("running")
     run.beat(step=5, phase="train")
+    (run.home / "crash").touch()
     status = run.wait_phase("backing_off")
     assert status.supervisor is not None
     os.kill(status.supervisor[0], signal.SIGTERM)

@@ -13,7 +13,7 @@ from mpstui.wire import locks, queues
 from mpstui.wire.queues import Queue
 from mpstui.wire.records import LaunchTemplate, QueueRule, Variant
 
-from .kit import Run, python, wait_for
+from .kit import Run, decide, python, wait_for
 
 MakeRun = Callable[..., Run]
 WAITS = "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('{}'): time.sleep(0.02)"
@@ -98,7 +98,7 @@ def test_a_stop_right_after_a_restart_that_waits_says_what_became_of_both(make_r
     run.start()
     run.wait_exit()
     run.wait_unsupervised()
-    queues.edit(queues.files_of(run.dir, "mps"), lambda queue: queue.but(paused=True))
+    decide(run, "mps", paused=True)
     restart = run.ask("restart")
     run.start()
     run.wait_phase("queued")
@@ -119,6 +119,7 @@ def test_one_slot_runs_one_after_the_other_and_the_dead_free_theirs(make_run: Ma
     first.wait_output("up")
     wait_for(lambda: second.status.waiting_for == "slot", "the second to wait for a slot")
     files = queues.files_of(first.dir, "mps")
+    first.wait_phase("running")
     first.kill_supervisor()
     time.sleep(1.2)
     assert second.status.phase == "queued"  # the trainer keeps the slot without its supervisor
@@ -136,7 +137,7 @@ def test_one_slot_runs_one_after_the_other_and_the_dead_free_theirs(make_run: Ma
 def test_a_paused_group_passes_nothing_on_and_a_failed_dependency_is_final(make_run: MakeRun) -> None:
     broken = make_run("raise SystemExit(1)")
     waiting = make_run("print('up')", queue=QueueRule("mps", [{"run": broken.dir.run, "when": "ok"}]))
-    queues.edit(queues.files_of(waiting.dir, "mps"), lambda queue: queue.but(paused=True))
+    decide(waiting, "mps", paused=True)
     broken.start()
     broken.wait_exit()
     broken.wait_unsupervised()
@@ -144,7 +145,7 @@ def test_a_paused_group_passes_nothing_on_and_a_failed_dependency_is_final(make_
     wait_for(lambda: waiting.status.waiting_for == "group", "the run to find the group paused")
     time.sleep(1.2)  # one more look
     assert waiting.exit() is None
-    queues.edit(queues.files_of(waiting.dir, "mps"), lambda queue: queue.but(paused=False))
+    decide(waiting, "mps", paused=False)
     record = waiting.wait_exit()
     assert record.cause == "dependency_failed"
     assert broken.dir.run in record.evidence["dependency"]

@@ -18,7 +18,7 @@ from .fakes import World
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-PATIENCE_SECONDS = 8.0
+PATIENCE_SECONDS = 60.0
 Play = Callable[["Driver"], Awaitable[None]]
 
 

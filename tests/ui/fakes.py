@@ -251,6 +251,8 @@ class FakeMonitor:
     failure: Exception | None = None
     owed_bytes: int = 0
     hinted: set[str] = field(default_factory=set)
+    pictures: int = 0
+    """How often the runs were read."""
 
     def hint(self, runs: Iterable[str]) -> None:
         self.hinted |= set(runs)
@@ -261,6 +263,7 @@ class FakeMonitor:
 
     def refresh(self, focus: str | None = None) -> tuple[RunSnapshot, ...]:
         self.focus = focus
+        self.pictures += 1
         if self.failure is not None:
             raise self.failure
         return self.snapshots
@@ -310,6 +313,10 @@ class FakeQueue:
     """Writes down what was changed, and says that it was."""
 
     changes: list[tuple[str, object]] = field(default_factory=list)
+    paused_groups: tuple[str, ...] = ()
+
+    def paused(self) -> tuple[str, ...]:
+        return self.paused_groups
 
     def move(self, snapshot: RunSnapshot, direction: str) -> Moved:
         self.changes.append((snapshot.run, direction))
@@ -317,6 +324,7 @@ class FakeQueue:
 
     def set_paused(self, group: str, paused: bool) -> Queue:
         self.changes.append((group, paused))
+        self.paused_groups = tuple({*self.paused_groups, group} if paused else {*self.paused_groups} - {group})
         return Queue(group, paused=paused)
 
 

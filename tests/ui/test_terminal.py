@@ -36,7 +36,7 @@ def test_q_gives_the_terminal_back() -> None:
     with Terminal(MPSTUI, columns=80, rows=24) as terminal:
         terminal.wait_text("no runs yet", "press n to launch")
         terminal.press("q")
-        assert terminal.wait_exit(10) == 0
+        assert terminal.wait_exit() == 0
         assert given_back(terminal)
 
 
@@ -46,7 +46,7 @@ def test_no_color_leaves_a_terminals_own_colours_alone(colours: str) -> None:
         terminal.wait_text("no runs yet", "press n to launch")
         assert not re.search(rb"\x1b\[[\d;]*\b(3[0-8]|4[0-8]|9\d|10\d)\b[\d;]*m", bytes(terminal.raw))
         terminal.press("q")
-        assert terminal.wait_exit(10) == 0
+        assert terminal.wait_exit() == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
@@ -54,7 +54,7 @@ def test_a_signal_gives_the_terminal_back(number: signal.Signals) -> None:
     with Terminal(MPSTUI, columns=80, rows=24) as terminal:
         terminal.wait_text("no runs yet")
         terminal.signal(number)
-        assert terminal.wait_exit(10) == 128 + number
+        assert terminal.wait_exit() == 128 + number
         assert given_back(terminal)
 
 
@@ -63,7 +63,7 @@ def test_a_dead_terminal_ends_the_program_even_where_hangups_are_ignored() -> No
     with contextlib.suppress(OSError), terminal:
         terminal.wait_text("no runs yet")
         os.close(terminal.descriptor)
-        wait_until(lambda: terminal.exit_code() is not None, timeout=10, what="the end of the orphan")
+        wait_until(lambda: terminal.exit_code() is not None, what="the end of the orphan")
 
 
 def test_a_frozen_terminal_does_not_outlive_sigterm() -> None:
@@ -73,7 +73,7 @@ def test_a_frozen_terminal_does_not_outlive_sigterm() -> None:
             os.write(terminal.descriptor, b"?\r")  # opens and closes the page of keys: much to draw, and nobody reads
         wait_until(lambda: _rests(terminal.pid), what="the program to be stuck")
         terminal.signal(signal.SIGTERM)
-        wait_until(lambda: terminal.exit_code() is not None, timeout=15, what="the end")
+        wait_until(lambda: terminal.exit_code() is not None, what="the end")
         assert terminal.exit_code() == 128 + signal.SIGTERM
 
 
@@ -112,7 +112,7 @@ def test_the_screen_and_show_tell_the_same_numbers(tmp_path: Path) -> None:
         assert f"{shown['epoch']:.0f}/{shown['epochs']:.0f}" in text
         assert f"train {shown['loss']:.4f}" in text
         terminal.press("q")
-        assert terminal.wait_exit(10) == 0
+        assert terminal.wait_exit() == 0
 
 
 def test_watch_opens_a_log_that_mpstui_did_not_start(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_watch_opens_a_log_that_mpstui_did_not_start(tmp_path: Path) -> None:
         terminal.press("s")
         terminal.wait_text("only watches it")
         terminal.press("q")
-        assert terminal.wait_exit(10) == 0
+        assert terminal.wait_exit() == 0
 
 
 def test_partial_updates_leave_the_picture_a_full_one_would(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_partial_updates_leave_the_picture_a_full_one_would(tmp_path: Path) -> N
         wait_until(lambda: "everywhere" not in _after(terminal, 0.2), what="the help to close")
         assert _body(terminal) == partial
         terminal.press("q")
-        terminal.wait_exit(10)
+        terminal.wait_exit()
 
 
 def _after(terminal: Terminal, seconds: float) -> str:

@@ -40,7 +40,7 @@ class Watching:
 
     def close(self) -> None:
         self._stop.set()
-        self._thread.join(10)
+        self._thread.join(60)
         assert not self._thread.is_alive()
 
 
@@ -61,7 +61,7 @@ def watching(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watching]:
 
 def until(condition: Callable[[], bool], act: Callable[[], object] | None = None) -> None:
     """Wait for a condition, doing ``act`` again and again: a watch that is not yet set up misses what came before."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
         if act is not None:

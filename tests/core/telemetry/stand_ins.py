@@ -37,7 +37,7 @@ class ScriptedSource(PlainSource):
         name: str = "scripted",
         gives: tuple[str, ...] = ("cpu_percent",),
         per_process: bool = False,
-        timeout_seconds: float = 3.0,
+        timeout_seconds: float = 60.0,
     ) -> None:
         self._script = script
         self.name = name
@@ -65,7 +65,7 @@ def answers(*outputs: str) -> Callable[[Sequence[str], float], str]:
     return run
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Return once ``condition`` holds; fail after ``seconds``."""
     deadline = time.monotonic() + seconds
     pause = threading.Event()

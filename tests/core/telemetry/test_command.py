@@ -27,7 +27,7 @@ def test_a_child_that_does_not_answer_is_killed() -> None:
     before = children()
     with pytest.raises(SourceError, match=r"did not answer within 0\.2 s"):
         Commands().run(SLEEPER, 0.2)
-    assert children() == before
+    assert children() <= before
 
 
 def test_a_failing_or_missing_program_is_named() -> None:
@@ -51,7 +51,7 @@ def test_close_kills_what_runs_and_starts_nothing_more() -> None:
     caller.start()
     wait_for(lambda: len(children() - before) == 1)
     commands.close()
-    caller.join(5)
+    caller.join(60)
     assert "exit code -9" in ended[0]
     with pytest.raises(SourceError, match="closed"):
         commands.start(SLEEPER)
@@ -100,7 +100,7 @@ def test_macmon_gives_the_newest_whole_line(tmp_path: Path) -> None:
             source.read(Request())
     finally:
         source.close()
-    assert children() == before
+    assert children() <= before
 
 
 def test_what_waited_in_the_pipe_during_a_pause_is_not_shown_as_current(tmp_path: Path) -> None:

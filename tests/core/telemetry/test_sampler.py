@@ -90,7 +90,7 @@ def test_a_hanging_source_costs_its_timeout_once_and_does_not_pile_up() -> None:
     release = threading.Event()
 
     def hang(request: Request) -> Facts:
-        release.wait(20)
+        release.wait(60)
         return cpu(50.0)
 
     hanging = ScriptedSource(hang, name="hanging", timeout_seconds=0.05)
@@ -321,7 +321,7 @@ def test_no_child_is_left_and_no_name_appears_twice() -> None:
     sampler = default_sampler()
     sampler.sample({"self": (os.getpid(),)})
     sampler.close()
-    assert children() == before
+    assert children() <= before
     names = [report.name for report in sampler.reports()]
     assert len(names) == len(set(names))
 
