@@ -46,6 +46,7 @@ _PLAIN_FIELDS = (
     "step",
     "steps",
     "epoch_step",
+    "epoch_done",
     "loss",
     "loss_is_finite",
     "lr",

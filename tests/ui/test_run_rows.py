@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -103,3 +104,28 @@ def test_an_ended_attempt_ran_as_long_as_it_ran() -> None:
 
 def test_the_header_ends_with_the_id_that_commands_take() -> None:
     assert facts(fakes.running()).rstrip().endswith(fakes.running().run)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "first", "done", "shares"),
+    [
+        (3, 1, False, ("n/a", "20.0 %")),
+        (3, 1, True, ("100 %", "30.0 %")),
+        (0, 0, True, ("100 %", "10.0 %")),
+        (10, 1, True, ("100 %", "100 %")),
+    ],
+)
+def test_an_epoch_counts_where_it_is_known_to_be_over(
+    epoch: int, first: int, done: bool, shares: tuple[str, str]
+) -> None:
+    counted: dict[str, Any] = {
+        "epoch": epoch,
+        "epochs": 10,
+        "epoch_step": None,
+        "epoch_steps": None,
+        "step": None,
+        "steps": None,
+    }
+    shown = fakes.running(**counted, first_epoch=first, epoch_done=done)
+    lines = [line.text for line in progress(shown, 60)]
+    assert all(share in line for share, line in zip(shares, lines, strict=True))

@@ -119,7 +119,7 @@ class Pair(NamedTuple):
 def read_pairs(line: str) -> list[Pair]:
     """Every number of ``line`` with its name and scope."""
     if not line.isascii():
-        line = _UNSPACED_DIGIT.sub(" ", _ORDINAL.sub(_spell_out, line))
+        line = spell_ordinals(line)
     if "," in line and not _DECIMAL_POINT.search(line):
         line = _with_points(line)
     line = _GLUED.sub(r"\1 ", line)
@@ -186,6 +186,11 @@ def _named_by(gap: str) -> tuple[str, bool, bool]:
     if found is None:
         return "", False, bracketed
     return found["name"].rpartition(". ")[2].strip(), bool(found["mark"]), bracketed
+
+
+def spell_ordinals(line: str) -> str:
+    """``第 3 轮`` as ``epoch 3``, and digits apart from the letters of scripts that put no space between words."""
+    return _UNSPACED_DIGIT.sub(" ", _ORDINAL.sub(_spell_out, line))
 
 
 def _spell_out(match: re.Match[str]) -> str:

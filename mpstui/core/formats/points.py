@@ -86,6 +86,8 @@ class Reading:
     """True when a bar's loss is an average that runs through the epoch: one reading per epoch, the last drawn."""
     certain: bool = False
     """True when the record itself says that its loss is of training, whatever banner stands above it."""
+    epoch_done: bool = False
+    """True when the record says that the epoch it names is over."""
     restart: bool = False
     """True when the record can only be the first of a new run (a repeated table header, a banner)."""
 
@@ -110,6 +112,8 @@ class MetricPoint:
     format: str
     first_epoch: int = 0
     """What this run calls its first epoch."""
+    epoch_done: bool = False
+    """Whether the epoch of ``counters`` is over and no other has begun."""
 
     @property
     def run_step(self) -> float | None:

@@ -10,6 +10,7 @@ from .bars import find_bars
 from .bulk import NOTHING, BulkReader, Examined
 from .console import PENDING_LIMIT, Frame, FrameSplitter
 from .encodings import decode_line
+from .epoch_ends import with_end
 from .escapes import strip_controls
 from .grammars import Grammar, LineGrammar, all_grammars
 from .phases import announced
@@ -134,7 +135,7 @@ class LogReader:
             readings = None if self._bars(line, drawn, self._bar_probes).strip() else drawn
         else:
             stripped = strip_prefix(strip_controls(line))
-            readings = _first_reading(self._probes, stripped) if stripped else None
+            readings = _read_line(self._probes, stripped) if stripped else None
         if readings is None or any(reading.grammar != self._latest for reading in readings):
             return None
         return readings
@@ -154,7 +155,7 @@ class LogReader:
         if self._is_foreign(text):
             return NOTHING
         line = strip_prefix(text)
-        found = _first_reading(self._grammars, line) if line and _WORTH_A_LOOK.search(line) else None
+        found = _read_line(self._grammars, line) if line and _WORTH_A_LOOK.search(line) else None
         if found is None:
             return Examined(readings, announced(line) if line else None, line)
         return Examined([*readings, *found], None, line)
@@ -211,6 +212,10 @@ def _learned(grammar: Grammar) -> dict[str, Any]:
 
 def _reads_bars(grammar: Grammar) -> bool:
     return type(grammar).read_bar is not LineGrammar.read_bar
+
+
+def _read_line(grammars: Sequence[Grammar], line: str) -> Sequence[Reading] | None:
+    return with_end(line, _first_reading(grammars, line))
 
 
 def _first_reading(grammars: Sequence[Grammar], line: str) -> Sequence[Reading] | None:

@@ -38,6 +38,7 @@ class Tracker:
         self._plan = Counters()
         self._plan_rises = 0
         self._zeroth_epoch = False
+        self._ended_epoch: Number | None = None
         self._planned_rate: float | None = None
         self._rate: float | None = None
         self._throughput: float | None = None
@@ -176,6 +177,7 @@ class Tracker:
         self.current, self._line = Counters(epoch=held.epoch, epochs=held.epochs), Counters()
         self._rate = None
         self._zeroth_epoch = False
+        self._ended_epoch = None
         self._plan_rises = min(self._plan_rises, 1)
         self.phase = Phase.TRAIN
 
@@ -262,6 +264,10 @@ class Tracker:
         now = reading.counters
         if reading.bar and now.shown_step is not None and not self._bars.leads(reading):
             return
+        if reading.epoch_done:
+            self._ended_epoch = now.epoch
+        elif now.epoch == self._ended_epoch and now.shown_step is not None and now.shown_step != now.shown_steps:
+            self._ended_epoch = None  # it goes on after all: its end was counted otherwise
         if now == Counters():
             return
         if not reading.bar:
@@ -329,6 +335,7 @@ class Tracker:
             series=reading.series,
             format=reading.grammar,
             first_epoch=0 if self._zeroth_epoch else 1,
+            epoch_done=counters.epoch is not None and counters.epoch == self._ended_epoch,
         )
 
     def _filled(self, reading: Reading) -> Counters:

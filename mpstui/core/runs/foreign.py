@@ -249,4 +249,5 @@ def _known(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
         "loss": point.loss if leads else None,
         "lr": point.learning_rate,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    known = {name: value for name, value in found.items() if value is not None}
+    return {**known, "epoch_done": point.epoch_done, "first_epoch": point.first_epoch}

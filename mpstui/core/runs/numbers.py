@@ -23,6 +23,8 @@ class Numbers:
     steps: int | None = None
     epoch_step: int | None = None
     epoch_steps: int | None = None
+    first_epoch: int = 1
+    epoch_done: bool = False
     loss: float | None = None
     loss_is_finite: bool = True
     lr: float | None = None
@@ -81,6 +83,7 @@ def with_epochs(numbers: Numbers, printed: Mapping[str, Any]) -> Numbers:
         epochs=number(printed.get("epochs")),
         epoch_step=integer(printed.get("epoch_step")),
         epoch_steps=integer(printed.get("epoch_steps")),
+        **_epoch_counting(printed),
     )
 
 
@@ -92,12 +95,19 @@ def _from_points(points: Mapping[str, Any]) -> Numbers:
         steps=integer(points.get("steps")),
         epoch_step=integer(points.get("epoch_step")),
         epoch_steps=integer(points.get("epoch_steps")),
+        **_epoch_counting(points),
         loss=number(points.get("loss")),
         loss_is_finite="loss" not in points or number(points["loss"]) is not None,
         lr=number(points.get("lr")),
         metrics=reported_metrics(points),
         samples_per_second=number(points.get("samples_per_second")),
     )
+
+
+def _epoch_counting(points: Mapping[str, Any]) -> dict[str, Any]:
+    """From which number epochs are counted, and whether the newest is over: 1 and no where nobody says."""
+    first = integer(points.get("first_epoch"))
+    return {"first_epoch": 1 if first is None else first, "epoch_done": points.get("epoch_done") is True}
 
 
 def _loss(shown: Heartbeat, points: Mapping[str, Any], newer: bool) -> tuple[float | None, bool]:

@@ -103,9 +103,14 @@ class Pace:
 def _epochs_done(record: Mapping[str, Any]) -> float | None:
     """Epochs that are behind, the share of the one being trained among them; None where the record does not tell."""
     epoch, step, steps = (record.get(name) for name in ("epoch", "epoch_step", "epoch_steps"))
-    if not isinstance(epoch, (int, float)) or not isinstance(step, (int, float)) or not steps:
+    if not isinstance(epoch, (int, float)):
         return None
-    return float(epoch) - 1.0 + min(1.0, float(step) / float(steps))
+    behind = float(epoch) - float(record.get("first_epoch", 1))
+    if record.get("epoch_done"):
+        return behind + 1.0
+    if not isinstance(step, (int, float)) or not steps:
+        return None
+    return behind + min(1.0, float(step) / float(steps))
 
 
 def _planned_steps(numbers: Numbers) -> float | None:

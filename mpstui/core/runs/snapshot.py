@@ -218,6 +218,10 @@ class RunSnapshot:
     steps: int | None = None
     epoch_step: int | None = None
     epoch_steps: int | None = None
+    first_epoch: int = 1
+    """The number that the program gives its first epoch."""
+    epoch_done: bool = False
+    """Whether ``epoch`` is known to be over, though no other has begun."""
     loss: float | None = None
     loss_is_finite: bool = True
     """False: the newest reported loss was NaN or infinite (then ``loss`` is None)."""

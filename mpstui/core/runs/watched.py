@@ -114,6 +114,8 @@ class WatchedReader:
             steps=numbers.steps,
             epoch_step=numbers.epoch_step,
             epoch_steps=numbers.epoch_steps,
+            first_epoch=numbers.first_epoch,
+            epoch_done=numbers.epoch_done,
             loss=numbers.loss,
             loss_is_finite=numbers.loss_is_finite,
             lr=numbers.lr,

@@ -6,7 +6,7 @@ from ...core.present import format as shown
 from ...core.runs.snapshot import RunSnapshot
 from ..rows import Row, Span, bar, fit, row
 from .lines import LinePanel
-from .run_rows import epoch_text, step_text, total_progress
+from .run_rows import epoch_progress, epoch_text, step_text, total_progress
 
 _LABEL, _COUNT, _SHARE = 7, 15, 8
 
@@ -17,7 +17,7 @@ def progress(snapshot: RunSnapshot, width: int) -> list[Row]:
 
 
 def _epoch_row(snapshot: RunSnapshot, width: int) -> Row:
-    within = shown.ratio(snapshot.epoch_step, snapshot.epoch_steps)
+    within = epoch_progress(snapshot)
     if total_progress(snapshot) == 1.0:
         within = 1.0  # the count within the epoch has begun anew, for an epoch that will not come
     ahead = f"left {shown.duration(snapshot.epoch_eta_seconds)}" if snapshot.state.active else ""

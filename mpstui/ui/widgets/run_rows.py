@@ -111,8 +111,13 @@ def total_progress(snapshot: RunSnapshot) -> float | None:
         return by_steps
     if snapshot.epoch is None:
         return None
-    within = shown.ratio(snapshot.epoch_step, snapshot.epoch_steps) or 0
-    return shown.ratio(snapshot.epoch - 1 + within, snapshot.epochs)
+    within = epoch_progress(snapshot) or 0
+    return shown.ratio(snapshot.epoch - snapshot.first_epoch + within, snapshot.epochs)
+
+
+def epoch_progress(snapshot: RunSnapshot) -> float | None:
+    """The share that is done of the epoch, None where that is not known."""
+    return 1.0 if snapshot.epoch_done else shown.ratio(snapshot.epoch_step, snapshot.epoch_steps)
 
 
 def _loss(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:

@@ -80,3 +80,35 @@ def test_a_run_that_stands_still_has_neither_speed_nor_end(home: Home) -> None:
     assert shown.health in (Health.STALLED, Health.HUNG)
     assert (shown.steps_per_second, shown.eta_seconds, shown.epoch_eta_seconds) == (None, None, None)
     run.release()
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("Epoch 3/30 started\n", (3, 1, False)),
+        ("Epoch 3/30 done\n", (3, 1, True)),
+        ("Epoch 3/30 done\nEpoch 4/30 started\n", (4, 1, False)),
+        ("Epoch 0/30 done\n", (0, 0, True)),
+    ],
+)
+def test_an_epoch_that_is_printed_as_done_is_done(home: Home, printed: str, expected: tuple[int, int, bool]) -> None:
+    run = watched_by_agent(home, step=150).output(printed)
+    monitor = make_monitor(home, FakeClock())
+    for shown in (monitor.refresh()[0], monitor.refresh(focus=run.run.run)[0]):
+        assert (shown.epoch, shown.first_epoch, shown.epoch_done) == expected
+    run.release()
+
+
+def test_epochs_printed_as_done_tell_how_long_the_others_take(home: Home) -> None:
+    clock = FakeClock()
+    run = watched_by_agent(home, step=10)
+    monitor = make_monitor(home, clock)
+    monitor.refresh()
+    for epoch in (1, 2, 3, 4):
+        clock.advance(20.0)
+        run.beat(step=100 * epoch, loss=1.5, time=clock.wall, seq=1 + epoch).output(
+            f"Epoch {epoch}/10 finished in 20 s\n"
+        )
+        shown = monitor.refresh()[0]
+    assert shown.eta_seconds == pytest.approx(6 * 20.0, rel=0.05)
+    run.release()

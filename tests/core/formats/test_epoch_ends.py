@@ -1,0 +1,74 @@
+"""What a log says of the end of an epoch, and what it only seems to say."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpstui.core.formats import LogReader, MetricPoint
+
+
+def read(*lines: str) -> list[MetricPoint]:
+    return LogReader().feed("\n".join([*lines, ""]).encode())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Epoch 3 done",
+        "Epoch 3 finished in 12 s",
+        "Epoch 3/10 complete",
+        "[Epoch 3/10] completed.",
+        "Epoch: 3 took 12.5s",
+        "Epoch 3 done (12.3s), model saved",
+        "Epoch 3/10 done, loss=0.5",
+        "End of epoch 3",
+        "| end of epoch   3 | time: 12.5s | valid loss  1.5 |",
+        "2026-01-02 10:00:00,123 - INFO - Finished epoch 3 of 10",
+        "Training epoch 3 is complete",
+        "第3轮训练完成",
+        "エポック 3 完了",
+        "에폭 3 완료",
+        "Эпоха 3 завершена",
+        "Époque 3 terminée",
+        "Fin de l'époque 3",
+        "Epoche 3 abgeschlossen",
+    ],
+)
+def test_an_epoch_is_over(line: str) -> None:
+    last = read(line)[-1]
+    assert (last.epoch, last.epoch_done) == (3, True)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Epoch 3",
+        "Epoch 3/10",
+        "epoch 3 started",
+        "Starting epoch 3",
+        "Begin epoch 3/10",
+        "Epoch 3 done: 45%",
+        "Epoch 3 (50% complete)",
+        "Epoch 3 ended early",
+        "Epoch 3 not finished",
+        "Epoch 3 completed 50 batches",
+        "Epoch 3/10 - loss 0.5",
+    ],
+)
+def test_an_epoch_that_goes_on_or_only_starts_is_not_over(line: str) -> None:
+    assert not any(point.epoch_done for point in read(line))
+
+
+def test_it_stays_over_until_the_next_one_is_named() -> None:
+    points = read("Epoch 2/5 done", "val_loss: 0.4, accuracy: 81.2", "Epoch 3/5 started", "step 70 loss 0.5")
+    assert [(point.epoch, point.epoch_done) for point in points] == [(2, True), (2, True), (3, False), (3, False)]
+
+
+def test_an_epoch_that_is_trained_after_its_end_was_counted_otherwise() -> None:
+    points = read("Epoch 0 [99/100] loss 0.5", "Epoch 1 done", "Epoch 1 [5/100] loss 0.4")
+    assert [point.epoch_done for point in points] == [False, True, False]
+
+
+def test_the_first_epoch_of_a_program_may_be_its_zeroth() -> None:
+    last = read("Epoch 0 done", "Epoch 1 done")[-1]
+    assert (last.epoch, last.first_epoch, last.epoch_done) == (1, 0, True)
