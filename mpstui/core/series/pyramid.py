@@ -9,25 +9,28 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 CAPACITY = 2048
 NAN = math.nan
+Sums = tuple[float, float, float, float, float]
+"""Low, high, total, good and bad of some points; low and high are NaN when none is finite."""
+_EMPTY: Sums = (NAN, NAN, 0.0, 0.0, 0.0)
 
 
 class Columns(NamedTuple):
     """Buckets as parallel columns. ``step``, ``epoch`` and ``time`` are those of a bucket's last point."""
 
-    step: Sequence[float]
-    epoch: Sequence[float]
-    time: Sequence[float]
-    low: Sequence[float]
-    high: Sequence[float]
-    total: Sequence[float]
-    good: Sequence[float]
+    step: array[float]
+    epoch: array[float]
+    time: array[float]
+    low: array[float]
+    high: array[float]
+    total: array[float]
+    good: array[float]
     """Finite points in the bucket."""
-    bad: Sequence[float]
+    bad: array[float]
     """NaN and infinite points in the bucket."""
 
 
@@ -36,11 +39,13 @@ class Pyramid:
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = max(2, capacity - capacity % 2)
-        self._columns = tuple(array("d") for _ in Columns._fields)
-        self._waiting: list[float] = []
-        """Values of the unfinished bucket."""
+        self._columns = no_columns()
+        self._open = 0
+        """Points in the unfinished bucket."""
         self._place = (NAN, NAN, NAN)
         """Step, epoch and time of the last of them."""
+        self._sum = _EMPTY
+        """What they come to."""
         self.width = 1
         """Points in one full bucket."""
         self._extremes = (math.inf, -math.inf)
@@ -49,12 +54,11 @@ class Pyramid:
     @property
     def extremes(self) -> tuple[float, float]:
         """The lowest and the highest finite value; infinities the wrong way round where there is none."""
-        finite = [value for value in self._waiting if math.isfinite(value)]
         low, high = self._extremes
-        return min(low, *finite, math.inf), max(high, *finite, -math.inf)
+        return min(low, self._sum[0]), max(high, self._sum[1])
 
     def __len__(self) -> int:
-        return len(self._columns[0]) + bool(self._waiting)
+        return len(self._columns[0]) + bool(self._open)
 
     def extend(
         self, steps: Sequence[float], epochs: Sequence[float], times: Sequence[float], values: Sequence[float]
@@ -75,29 +79,26 @@ class Pyramid:
     def columns(self) -> Columns:
         """All buckets, the unfinished one last. Copies: what was handed out never changes."""
         copies = [column[:] for column in self._columns]
-        if self._waiting:
-            for column, value in zip(copies, self._unfinished(), strict=True):
+        if self._open:
+            for column, value in zip(copies, (*self._place, *self._sum), strict=True):
                 column.append(value)
         return Columns(*copies)
 
-    def _unfinished(self) -> tuple[float, ...]:
-        """The unfinished bucket as far as it goes."""
-        return *self._place, *reduce_points(self._waiting)
-
     def _wait(self, step: float, epoch: float, time: float, values: Sequence[float]) -> None:
         """Put points into the unfinished bucket; the place is that of the last of them."""
-        self._waiting.extend(values)
+        self._open += len(values)
         self._place = step, epoch, time
+        self._sum = _together(self._sum, reduce_points(values))
 
     def _fill_open(
         self, steps: Sequence[float], epochs: Sequence[float], times: Sequence[float], values: Sequence[float]
     ) -> int:
         """Complete the unfinished bucket first; returns how many points that took."""
-        take = min(self.width - len(self._waiting), len(values))
-        if not self._waiting or not take:
+        take = min(self.width - self._open, len(values))
+        if not self._open or not take:
             return 0
         self._wait(steps[take - 1], epochs[take - 1], times[take - 1], values[:take])
-        if len(self._waiting) == self.width:
+        if self._open == self.width:
             if len(self._columns[0]) >= self._capacity:
                 self._double()  # the bucket is half a bucket of the new width: it stays open
                 return take + self._fill_open(steps[take:], epochs[take:], times[take:], values[take:])
@@ -106,10 +107,10 @@ class Pyramid:
 
     def _finish(self) -> None:
         """The unfinished bucket is full."""
-        for column, value in zip(self._columns, self._unfinished(), strict=True):
+        for column, value in zip(self._columns, (*self._place, *self._sum), strict=True):
             column.append(value)
         self._widen(self._columns[3][-1:], self._columns[4][-1:])
-        self._waiting = []
+        self._open, self._sum = 0, _EMPTY
 
     def _append_buckets(
         self,
@@ -149,12 +150,17 @@ class Pyramid:
         bad.extend(1.0 - ok for ok in finite)
 
     def _double(self) -> None:
-        self._columns = tuple(array("d", column) for column in join_pairs(Columns(*self._columns)))
+        self._columns = join_pairs(Columns(*self._columns))
         self.width *= 2
 
 
-def reduce_points(values: Sequence[float]) -> tuple[float, float, float, float, float]:
-    """(low, high, total, good, bad) of some points; low and high are NaN when none is finite."""
+def no_columns() -> Columns:
+    """Columns without a bucket."""
+    return Columns(*(array("d") for _ in Columns._fields))
+
+
+def reduce_points(values: Sequence[float]) -> Sums:
+    """What some points come to; there is at least one."""
     total = sum(values)
     if math.isfinite(total):
         return min(values), max(values), total, float(len(values)), 0.0
@@ -162,6 +168,11 @@ def reduce_points(values: Sequence[float]) -> tuple[float, float, float, float, 
     if not finite:
         return NAN, NAN, 0.0, 0.0, float(len(values))
     return min(finite), max(finite), _finite_sum(finite), float(len(finite)), float(len(values) - len(finite))
+
+
+def _together(one: Sums, other: Sums) -> Sums:
+    low, high = _lower(one[0], other[0]), _higher(one[1], other[1])
+    return low, high, _plus(one[2], other[2]), one[3] + other[3], one[4] + other[4]
 
 
 def join_pairs(columns: Columns) -> Columns:
@@ -179,13 +190,12 @@ def join_pairs(columns: Columns) -> Columns:
     )
 
 
-def _second(column: Sequence[float]) -> list[float]:
-    return [*column[1::2], *column[len(column) - len(column) % 2 :]]
+def _second(column: array[float]) -> array[float]:
+    return column[1::2] + column[len(column) - len(column) % 2 :]
 
 
-def _pairwise(join: object, column: Sequence[float]) -> list[float]:
-    assert callable(join)
-    return [*map(join, column[::2], column[1::2]), *column[len(column) - len(column) % 2 :]]
+def _pairwise(join: Callable[[float, float], float], column: array[float]) -> array[float]:
+    return array("d", map(join, column[::2], column[1::2])) + column[len(column) - len(column) % 2 :]
 
 
 def _lower(one: float, other: float) -> float:

@@ -7,20 +7,21 @@ measured before is not lost but *superseded*: kept apart, and marked.
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Sequence
-from itertools import islice
+from itertools import chain, islice
 from operator import le
 from typing import NamedTuple
 
 from ..runs.snapshot import Piece, SeriesView
-from .pyramid import CAPACITY, Columns, Pyramid, join_pairs
+from .pyramid import CAPACITY, Columns, Pyramid, join_pairs, no_columns
 
 RECENT = 512
 """Newest points kept as they came."""
 MOST_SEGMENTS = 12
 AXES = {"step": 0, "epoch": 1, "time": 2}
 SMOOTHING = 0.8
-_NOTHING = Columns(*([] for _ in Columns._fields))
+_NOTHING = no_columns()
 _EVALUATION = ("val", "eval", "test", "valid", "dev")
 
 
@@ -80,7 +81,7 @@ class Series:
         self.last_step = math.nan
         self._capacity = capacity
         self._segments: list[Segment] = []
-        self._recent: tuple[list[float], ...] = ([], [], [], [])
+        self._recent = tuple(array("d") for _ in Points._fields)
         self._forgotten = (math.inf, -math.inf)
         """Extremes of the segments that are held no more."""
 
@@ -210,8 +211,8 @@ class Series:
             self._recent = _newest(self._recent)
 
 
-def _newest(columns: Sequence[Sequence[float]]) -> tuple[list[float], ...]:
-    return tuple(list(column[-RECENT:]) for column in columns)
+def _newest(columns: Sequence[Sequence[float]]) -> tuple[array[float], ...]:
+    return tuple(array("d", column[-RECENT:]) for column in columns)
 
 
 def is_evaluation(name: str) -> bool:
@@ -225,9 +226,9 @@ def _most_smoothing(columns: int) -> float:
     return max(0.0, 1 - 12 / columns) if columns else 0.0
 
 
-def debiased_average(values: Sequence[float], smoothing: float) -> list[float]:
+def debiased_average(values: Sequence[float], smoothing: float) -> array[float]:
     """Exponential moving average without start-up bias (Kingma and Ba 2014, section 3); NaN where there is a gap."""
-    average, weight, out = 0.0, 0.0, []
+    average, weight, out = 0.0, 0.0, array("d")
     rest = 1.0 - smoothing
     for value in values:
         if value != value:
@@ -255,7 +256,7 @@ def _split(columns: Columns, bound: float) -> tuple[Columns, Columns]:
 
 
 def _joined(parts: Sequence[Columns]) -> Columns:
-    return Columns(*([value for part in parts for value in part[i]] for i in range(len(Columns._fields))))
+    return Columns(*(array("d", chain.from_iterable(columns)) for columns in zip(*parts, strict=True)))
 
 
 def _thinned(columns: Columns, most: int) -> Columns:
@@ -265,14 +266,12 @@ def _thinned(columns: Columns, most: int) -> Columns:
     return columns
 
 
-def _means(columns: Columns) -> list[float]:
-    return [
-        total / good if good and good >= bad else math.nan
-        for total, good, bad in zip(columns.total, columns.good, columns.bad, strict=True)
-    ]
+def _means(columns: Columns) -> array[float]:
+    places = zip(columns.total, columns.good, columns.bad, strict=True)
+    return array("d", [total / good if good and good >= bad else math.nan for total, good, bad in places])
 
 
-def _axis(columns: Columns, axis: str) -> Sequence[float]:
+def _axis(columns: Columns, axis: str) -> array[float]:
     return columns[AXES[axis]]
 
 

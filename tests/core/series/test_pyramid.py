@@ -81,7 +81,7 @@ def test_huge_values_do_not_become_gaps() -> None:
 @settings(max_examples=30)
 @given(st.integers(0, 9))
 def test_joining_halves_and_keeps_an_odd_last_one(count: int) -> None:
-    column = [float(i) for i in range(count)]
+    column = array("d", range(count))
     joined = join_pairs(Columns(*([column] * 8)))
     assert len(joined.step) == (count + 1) // 2
     assert sum(joined.total) == sum(column)

@@ -128,7 +128,7 @@ def test_the_average_has_no_start_up_bias_and_skips_gaps() -> None:
     smooth = debiased_average([4.0, NAN, 8.0], 0.5)
     assert math.isnan(smooth[1])
     assert 4.0 < smooth[2] < 8.0
-    assert debiased_average([1.0, 5.0], 0.0) == [1.0, 5.0]
+    assert list(debiased_average([1.0, 5.0], 0.0)) == [1.0, 5.0]
 
 
 @pytest.mark.parametrize(
