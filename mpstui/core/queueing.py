@@ -113,6 +113,12 @@ def find_group(home: Home, name: str) -> Group:
     raise UsageError(f"there is no queue group {name!r}", hint)
 
 
+def paused_groups(home: Home) -> tuple[str, ...]:
+    """The names of the groups that are paused, whether or not anybody is in them; reads the groups' files alone."""
+    queues_of = (_peek(QueueFiles(home.queue, name)) for name in _decided(home))
+    return tuple(sorted(queue.group for queue in queues_of if queue.paused))
+
+
 def set_paused(home: Home, name: str, paused: bool) -> Queue:
     """Let nothing of a group start any more, or let it go on; what runs already is not touched.
 

@@ -99,7 +99,7 @@ class MpstuiApp(App[None]):
     @on(messages.SnapshotsReady)
     def _draw_runs(self, message: messages.SnapshotsReady) -> None:
         self._announcer.look(message.snapshots)
-        self.board.snapshots = message.snapshots
+        self.board.snapshots, self.board.paused_groups = message.snapshots, message.paused_groups
         self._system.follow(message.snapshots)
         self.redraw()
         self.call_after_refresh(self._runs.drawn)

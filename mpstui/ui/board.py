@@ -20,6 +20,8 @@ class Board:
     def __init__(self, explain: Callable[[RunSnapshot], None]) -> None:
         self.snapshots: tuple[RunSnapshot, ...] | None = None
         """None until the first picture."""
+        self.paused_groups: tuple[str, ...] = ()
+        """Queues that start nothing."""
         self.cleared: dict[str, Ack] = {}
         """The newest answer to "clear cache", by run."""
         self._explain = explain

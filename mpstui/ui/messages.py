@@ -22,6 +22,8 @@ class SnapshotsReady(Message):
     """All runs, newest first, something about them being new. A whole state: a newer one may replace it."""
 
     snapshots: tuple[RunSnapshot, ...]
+    paused_groups: tuple[str, ...] = ()
+    """Queues that start nothing."""
 
     def can_replace(self, message: Message) -> bool:
         """Only the newest picture matters."""
@@ -79,7 +81,8 @@ class DiagnosisReady(Message):
 class QueueChanged(Message):
     """Somebody's order in a queue, or a queue itself, is now as the person wished."""
 
-    run: str
+    run: str | None
+    """None: a queue that none of the runs in view waits in."""
     text: str
 
 

@@ -74,6 +74,10 @@ class QueuePort(Protocol):
         """``up`` or ``down`` by one place."""
         ...
 
+    def paused(self) -> tuple[str, ...]:
+        """The groups that are paused, also those that nobody waits in."""
+        ...
+
     def set_paused(self, group: str, paused: bool) -> Queue:
         """Let nothing of a group start any more, or let it go on."""
         ...

@@ -144,6 +144,19 @@ class LazyQueue:
 
     def __init__(self, home: Home) -> None:
         self._home = home
+        self._known: tuple[int, tuple[str, ...]] = (-1, ())
+
+    def paused(self) -> tuple[str, ...]:
+        """See :func:`mpstui.core.queueing.paused_groups`; looked up again once a group was changed."""
+        try:
+            changed = self._home.queue.stat().st_mtime_ns
+        except OSError:
+            return ()
+        if self._known[0] != changed:
+            from ..core.queueing import paused_groups
+
+            self._known = changed, paused_groups(self._home)
+        return self._known[1]
 
     def move(self, snapshot: RunSnapshot, direction: str) -> Moved:
         """See :func:`mpstui.core.queueing.move_run`."""

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.home import Home
-from mpstui.core.runs.snapshot import QueuePlace, State
-from mpstui.ui.services import REVIVE_SECONDS, LazyMonitor
+from mpstui.core.runs.snapshot import QueuePlace, RunSnapshot, State
+from mpstui.ui.services import REVIVE_SECONDS, LazyMonitor, LazyQueue
 from mpstui.ui.widgets.run_rows import run_row
-from mpstui.wire import atomic
+from mpstui.wire import atomic, queues
+from mpstui.wire.queues import QueueFiles
 from mpstui.wire.records import Status
 from mpstui.wire.rundir import RunDir
 
@@ -63,6 +64,35 @@ def test_a_paused_queue_is_resumed_by_the_same_key() -> None:
 
     drive(world, play, size=(200, 40))
     assert queue_of(world).changes == [("mps", False)]
+
+
+@pytest.mark.parametrize("runs", [(), (fakes.running(),)])
+def test_a_paused_queue_that_nobody_waits_in_is_named_and_resumed(runs: tuple[RunSnapshot, ...]) -> None:
+    world = fakes.world(runs)
+    queue_of(world).paused_groups = ("mps",)
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("‖ queue mps paused")
+        assert "P resume queue" in driver.lines[-1]
+        await driver.press("P")
+        await driver.hears("queue mps goes on")
+        await driver.until(lambda: "queue mps paused" not in driver.text, "the notice to go")
+
+    drive(world, play, size=(200, 40))
+    assert queue_of(world).changes == [("mps", False)]
+
+
+def set_paused_in(home: Home, paused: bool) -> None:
+    queues.edit(QueueFiles(home.queue, "night"), lambda group: group.but(paused=paused))
+
+
+def test_the_screen_learns_of_paused_groups_from_their_files(tmp_path: Path) -> None:
+    home = Home(tmp_path, tmp_path)
+    queue = LazyQueue(home)
+    assert queue.paused() == ()
+    for paused in (True, False):
+        set_paused_in(home, paused)
+        assert queue.paused() == (("night",) if paused else ())
 
 
 @pytest.mark.parametrize("key", ["less_than_sign", "greater_than_sign", "P"])

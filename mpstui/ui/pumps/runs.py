@@ -50,11 +50,13 @@ class RunPump(Pump):
     def __init__(self, services: Services, post: Post) -> None:
         super().__init__(post)
         self._monitor = services.monitor
+        self._queue = services.queue
         self._draw_seconds = 1.0 if services.remote else 0.25
         self._log = LogWatch(slow=services.remote)
         self._focus = Focus()
         self._last: tuple[RunSnapshot, ...] | None = None
         self._pending: tuple[RunSnapshot, ...] | None = None
+        self._paused: tuple[str, ...] = ()
         self._drawn = threading.Event()
         self._drawn.set()
         self._next_read = self._next_hinted = self._next_draw = 0.0
@@ -96,7 +98,7 @@ class RunPump(Pump):
             self._drawn.clear()
             pending, self._pending = self._pending, None
             self._next_draw = now + self._draw_seconds
-            self._post(SnapshotsReady(pending))
+            self._post(SnapshotsReady(pending, self._paused))
         if self._catch_up(focus, now):
             return _BREATH_SECONDS
         return self._pause(focus, now)
@@ -132,9 +134,10 @@ class RunPump(Pump):
         poll = _QUIET_POLL_SECONDS if self._quiet(began) else _POLL_SECONDS
         self._next_read = began + max(poll, _POLL_SECONDS, min(took / _READING_SHARE, _LONGEST_READ_SECONDS))
         self._next_hinted = began + max(_HINTED_SECONDS, took / _HINTED_SHARE)
-        if self._last is None or differ(self._last, fresh):
+        paused = self._queue.paused()
+        if self._last is None or paused != self._paused or differ(self._last, fresh):
             self._pending, self._changed_at = fresh, began
-        self._last = fresh
+        self._last, self._paused = fresh, paused
 
     def _quiet(self, now: float) -> bool:
         return now - self._changed_at > _QUIET_AFTER_SECONDS

@@ -23,7 +23,7 @@ from .keys import bindings
 from .sizes import peek_height
 
 if TYPE_CHECKING:
-    from ...core.runs.snapshot import RunSnapshot
+    from ...core.runs.snapshot import QueuePlace, RunSnapshot
     from ..widgets.failure_card import Failure
 
 _SCOPES = (Scope.RUNS, Scope.ACTIONS, Scope.QUEUE)
@@ -56,7 +56,9 @@ class RunsScreen(ActingScreen):
         return table.snapshots[table.index] if table.index is not None else None
 
     def usable(self, key: Key) -> bool:
-        """Without a run there is nothing to open."""
+        """Without a run there is nothing to open; a paused queue can always be resumed."""
+        if key.action == "pause_queue" and self._queue_in_view is None and self._paused_group is not None:
+            return True
         return super().usable(key) and (key.action != "open" or self.acting_on is not None)
 
     @property
@@ -71,7 +73,7 @@ class RunsScreen(ActingScreen):
 
     def show_runs(self, snapshots: Sequence[RunSnapshot]) -> None:
         """Draw new pictures."""
-        self.query_one(TopLine).show(snapshots)
+        self.query_one(TopLine).show(snapshots, self.mpstui.board.paused_groups)
         self.table.show(snapshots)
         self._show_selected()
 
@@ -132,8 +134,8 @@ class RunsScreen(ActingScreen):
 
     def key_labels(self) -> dict[str, str]:
         """Names in the footer that depend on the run."""
-        selected = self.acting_on
-        paused = selected is not None and selected.queue is not None and selected.queue.paused
+        place = self._queue_in_view
+        paused = place.paused if place is not None else self._paused_group is not None
         return {**super().key_labels(), **({"pause_queue": "resume queue"} if paused else {})}
 
     def action_queue(self, direction: str) -> None:
@@ -144,15 +146,30 @@ class RunsScreen(ActingScreen):
                 LABELS["queue_move"], lambda: QueueChanged(snapshot.run, moved_text(queue.move(snapshot, direction)))
             )
 
+    @property
+    def _queue_in_view(self) -> QueuePlace | None:
+        """Where the selected run waits, if it waits in a queue."""
+        place = self.acting_on.queue if self.acting_on is not None else None
+        return place if place is not None and place.group is not None else None
+
+    @property
+    def _paused_group(self) -> str | None:
+        """The paused queue that the top line names: nobody may wait in it, so that no row could resume it."""
+        return next(iter(self.mpstui.board.paused_groups), None)
+
     def action_pause_queue(self) -> None:
-        """Pause the queue of the selected run, or let it go on."""
-        snapshot, queue = self._able("queue_pause"), self.mpstui.services.queue
-        place = snapshot.queue if snapshot is not None else None
-        if snapshot is not None and place is not None and place.group is not None:
-            run, group, paused = snapshot.run, place.group, not place.paused
-            self.mpstui.courier.do(
-                LABELS["queue_pause"], lambda: QueueChanged(run, paused_text(queue.set_paused(group, paused)))
-            )
+        """Pause the queue of the selected run, or let it go on; elsewhere let the paused one go on."""
+        place, named = self._queue_in_view, self._paused_group
+        if place is None and named is not None:
+            self._set_paused(None, named, paused=False)
+        elif (snapshot := self._able("queue_pause")) is not None and place is not None and place.group is not None:
+            self._set_paused(snapshot.run, place.group, paused=not place.paused)
+
+    def _set_paused(self, run: str | None, group: str, *, paused: bool) -> None:
+        queue = self.mpstui.services.queue
+        self.mpstui.courier.do(
+            LABELS["queue_pause"], lambda: QueueChanged(run, paused_text(queue.set_paused(group, paused)))
+        )
 
     def action_next_attention(self) -> None:
         """Select the next run that needs a person."""
