@@ -31,7 +31,7 @@ def mpstui(*words: str, env: dict[str, str] | None = None, cwd: Path | None = No
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
 

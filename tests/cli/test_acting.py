@@ -84,13 +84,13 @@ def test_restart_of_a_running_run_with_other_arguments(folder: Path) -> None:
 
 def test_a_restart_from_another_shell_says_which_secret_it_lacks(folder: Path) -> None:
     run = start(folder, "1", env={"MY_API_KEY": "x" * 9, "OMP_NUM_THREADS": "3"})
-    ok("wait", run, "--timeout", "30")
+    ok("wait", run, "--timeout", "90")
     ok("restart", run)
     wait_until(lambda: told("show", run)["attempt"] == 2, what="attempt 2")
     assert any("MY_API_KEY" in event["text"] for event in told("show", run)["events"])
     launched = json.loads((run_folder(run) / "attempts/2/launch.json").read_text())
     assert launched["env"]["OMP_NUM_THREADS"] == "3"
-    ok("wait", run, "--timeout", "30")
+    ok("wait", run, "--timeout", "90")
 
 
 def test_refusals_name_the_reason(folder: Path) -> None:
@@ -112,7 +112,7 @@ def test_an_action_revives_a_supervisor_that_was_killed(folder: Path) -> None:
     lock = RunDir(run_folder(run)).supervisor_lock
     wait_until(lambda: not locks.is_held(lock), what="the supervisor to be gone")
     assert state_of(run) == "unsupervised"
-    ok("stop", run, "--timeout", "40")
+    ok("stop", run, "--timeout", "90")
     assert state_of(run) == "stopped"
 
 
@@ -154,7 +154,7 @@ def test_logs_follow_to_the_end_and_through_a_truncation(folder: Path) -> None:
 
 def test_logs_of_one_attempt_and_its_last_lines(folder: Path) -> None:
     run = start(folder, "3")
-    ok("wait", run, "--timeout", "30")
+    ok("wait", run, "--timeout", "90")
     assert ok("logs", run, "-n", "2").count("\n") == 2
     assert ok("logs", run, "-n", "99").startswith("arguments")
     assert mpstui("logs", run, "--attempt", "7").returncode == 2
@@ -162,7 +162,7 @@ def test_logs_of_one_attempt_and_its_last_lines(folder: Path) -> None:
 
 def test_names_cannot_steer_the_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = start(folder, "1", name="evil\x1b[2J\x1b]0;title\x07\nsecond line")
-    ok("wait", run, "--timeout", "30")
+    ok("wait", run, "--timeout", "90")
     for words in (["ps"], ["show", run], ["stop", run], ["wait", run], ["profiles", "check", "no\x1b[2Jname"]):
         main(words)
         shown = "".join(capsys.readouterr())
@@ -173,12 +173,12 @@ def test_names_cannot_steer_the_terminal(folder: Path, capsys: pytest.CaptureFix
 
 def test_ps_never_tells_a_settled_run_from_a_stale_cache(folder: Path) -> None:
     run = start(folder, "2")
-    ok("wait", run, "--timeout", "30")
+    ok("wait", run, "--timeout", "90")
     assert as_json("ps")[0]["state"] == told("ps")[0]["state"] == "finished"
     assert (Path(os.environ["MPSTUI_HOME"]) / "cache" / "ps.json").exists()
     ok("restart", run)
     wait_until(lambda: told("ps")[0]["attempt"] == 2, what="attempt 2 in ps")
-    ok("wait", run, "--timeout", "30")
+    ok("wait", run, "--timeout", "90")
     row = told("ps")[0]
     assert (row["state"], row["attempts"]) == ("finished", 2)
     (Path(os.environ["MPSTUI_HOME"]) / "cache" / "ps.json").write_text("{torn")

@@ -30,7 +30,7 @@ def runs_started() -> list[str]:
 
 def test_launch_wait_logs(folder: Path) -> None:
     run = as_json("launch", "./steps.toml", "--set", "epochs=7", cwd=folder)["run"]
-    assert ok("wait", run, "--timeout", "30").startswith(f"{run}: finished")
+    assert ok("wait", run, "--timeout", "90").startswith(f"{run}: finished")
     assert ok("logs", run).splitlines()[0] == "arguments: ['3', '--epochs', '7']"
     row = as_json("ps")[0]
     assert (row["run"], row["name"], row["profile"], row["state"]) == (run, "Steps", "steps", "finished")
@@ -42,7 +42,7 @@ def test_any_command_keeps_its_words(folder: Path) -> None:
     words = ["a b", "$HOME", "`id`", "it's", "--device", "--", '"', "*", "--json"]
     script = "import json, sys; print(json.dumps(sys.argv[1:]))"
     run = ok("run", "--name", "quoting", "--", sys.executable, "-c", script, *words, cwd=folder).strip()
-    ok("wait", run, "--timeout", "30")
+    ok("wait", run, "--timeout", "90")
     assert json.loads(ok("logs", run)) == words
 
 
@@ -124,7 +124,7 @@ def test_secrets_never_touch_the_disk(folder: Path) -> None:
         'DATABASE = "postgres://me:urlpassw0rd@host/db"\n'
     )
     run = as_json("launch", "./steps.toml", cwd=folder, env={"MY_API_KEY": "caller_secret_1"})["run"]
-    ok("wait", run, "--timeout", "30")
+    ok("wait", run, "--timeout", "90")
     assert ok("logs", run).strip() == str(len("hf_profile_secret") + len("caller_secret_1"))
     everything = b"".join(path.read_bytes() for path in run_folder(run).rglob("*") if path.is_file())
     for secret in (b"hf_profile_secret", b"caller_secret_1", b"urlpassw0rd"):
@@ -145,7 +145,7 @@ def test_a_foreign_script_in_another_virtual_environment(folder: Path) -> None:
         'command = ["{python}", "foreign.py"]\npython = "venv/bin/python"\nagent = true\n[args]\nlr = 0.1\n'
     )
     run = as_json("launch", "./foreign.toml", cwd=folder)["run"]
-    ok("wait", run, "--timeout", "30")
+    ok("wait", run, "--timeout", "90")
     assert f"prefix {folder / 'venv'}" in ok("logs", run)
     shown = told("show", run)
     assert (shown["epoch"], shown["epochs"], shown["loss"]) == (2, 2, 0.25)
@@ -160,7 +160,7 @@ def test_a_sweep_is_every_combination_one_after_the_other(folder: Path) -> None:
     ]
     assert {spec["queue"]["group"] for spec in specs} < {"mps", "cuda", "cpu"}
     for run in found["runs"]:
-        ok("wait", run, "--timeout", "60")
+        ok("wait", run, "--timeout", "90")
 
 
 def test_a_profile_that_sweeps_queues_its_product(folder: Path) -> None:
@@ -176,13 +176,13 @@ def test_a_profile_that_sweeps_queues_its_product(folder: Path) -> None:
     started = [line for line in done.stdout.splitlines() if line.startswith("arguments")]
     assert [line.split("'--seed', ")[1] for line in started] == ["'1']", "'2']"]
     for run in (*runs, one):
-        ok("wait", run, "--timeout", "60")
+        ok("wait", run, "--timeout", "90")
 
 
 def test_after_waits_for_the_other_run(folder: Path) -> None:
     first = ok("run", "--name", "first", "--", sys.executable, "steps.py", "10", cwd=folder).strip()
     second = ok("run", "--name", "second", "--after", "first:any", "--", "true", cwd=folder).strip()
-    ok("wait", second, "--timeout", "60")
+    ok("wait", second, "--timeout", "90")
     assert told("show", first)["ended"] <= told("show", second)["started"]
 
 
@@ -198,7 +198,7 @@ def test_profiles_are_listed_shown_checked_and_saved(folder: Path) -> None:
     assert (again.returncode, "already" in again.stderr) == (2, True)
     assert "epochs = 9" in path.read_text()
     other = as_json("launch", "mine", cwd=folder.parent)["run"]
-    ok("wait", other, "--timeout", "30")
+    ok("wait", other, "--timeout", "90")
     assert ok("logs", other).startswith("arguments: ['3', '--epochs', '9']")
 
 

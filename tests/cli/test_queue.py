@@ -56,9 +56,9 @@ def test_a_group_is_shown_reordered_paused_and_widened(tmp_path: Path) -> None:
     assert as_json("queue", "slots", "mps", "2") == {"group": "mps", "slots": 2}
     assert ok("queue", "resume", "mps").startswith("mps: goes on")
     for run in (second, third):
-        ok("wait", run, "--timeout", "30")
+        ok("wait", run, "--timeout", "90")
     go.touch()
-    ok("wait", first, "--timeout", "30")
+    ok("wait", first, "--timeout", "90")
 
 
 def test_a_queued_run_whose_supervisor_was_killed_is_revived_by_a_look(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_queued_run_whose_supervisor_was_killed_is_revived_by_a_look(tmp_path:
     (loose,) = json.loads(done.stdout)
     assert (loose["group"], loose["waiting"][0]["after"], loose["waiting"][0]["supervised"]) == (None, ["one"], True)
     go.touch()
-    ok("wait", second, "--timeout", "30")
+    ok("wait", second, "--timeout", "90")
 
 
 def test_every_command_that_looks_revives_what_waits(tmp_path: Path) -> None:
@@ -86,13 +86,13 @@ def test_every_command_that_looks_revives_what_waits(tmp_path: Path) -> None:
         assert (done.returncode, "has a new one" in done.stderr) == (0, True), (words, done.stderr)
     kill_supervisor(second)
     go.touch()
-    assert "finished" in ok("wait", second, "--timeout", "30")
+    assert "finished" in ok("wait", second, "--timeout", "90")
 
 
 def test_a_restart_that_waits_in_a_queue_is_revived_too(tmp_path: Path) -> None:
     go = tmp_path / "go"
     first = start("one", "--queue", "mps")
-    ok("wait", first, "--timeout", "30")
+    ok("wait", first, "--timeout", "90")
     second = start("two", "--queue", "mps", until=go)
     wait_for_state(second, "running")
     ok("restart", first, "--no-wait")
@@ -102,12 +102,12 @@ def test_a_restart_that_waits_in_a_queue_is_revived_too(tmp_path: Path) -> None:
     assert [item["run"] for item in group()["waiting"]] == [first]
     go.touch()
     wait_until(lambda: told("show", first)["attempt"] == 2, what="the second attempt")
-    ok("wait", first, "--timeout", "30")
+    ok("wait", first, "--timeout", "90")
 
 
 def test_a_restart_that_was_asked_for_a_moment_ago_is_waited_for_and_can_be_stopped(tmp_path: Path) -> None:
     run = start("one")
-    ok("wait", run, "--timeout", "30")
+    ok("wait", run, "--timeout", "90")
     folder = RunDir(run_folder(run))
     wait_until(lambda: not locks.is_held(folder.supervisor_lock), what="the supervisor's end")
     busy = locks.acquire(folder.supervisor_lock)
@@ -118,7 +118,7 @@ def test_a_restart_that_was_asked_for_a_moment_ago_is_waited_for_and_can_be_stop
     ok("stop", run, "--no-wait")
     locks.release(busy)
     ok("kill", run)
-    ok("wait", run, "--timeout", "30")
+    ok("wait", run, "--timeout", "90")
     assert told("show", run)["attempt"] == 1
 
 
@@ -136,7 +136,7 @@ def test_a_run_started_by_a_run_is_not_part_of_it(tmp_path: Path) -> None:
     wait_for_state(inner, "running")
     ok("kill", outer)
     go.touch()
-    assert "finished" in ok("wait", inner, "--timeout", "30")
+    assert "finished" in ok("wait", inner, "--timeout", "90")
 
 
 def test_a_failed_dependency_is_named(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_queue_without_a_name_is_that_of_the_accelerator(tmp_path: Path) -> No
     run = ok("launch", str(tmp_path / "p.toml"), "--device", "cpu", "--queue").strip()
     spec = json.loads((run_folder(run) / "spec.json").read_text())
     assert (spec["queue"]["group"], spec["choice"]["queue"]["group"]) == ("cpu", "auto")
-    ok("wait", run, "--timeout", "30")
+    ok("wait", run, "--timeout", "90")
     assert ok("queue", "cpu") == "cpu: 1 run at a time\n  nobody waits\n"
     assert as_json("queue", "slots", "cpu", "3") == {"group": "cpu", "slots": 3}
     assert ok("queue", "slots", "cpu", "auto") == "cpu: 1 run at a time\n"

@@ -18,14 +18,14 @@ def ended(folder: Path, script: str, *words: str) -> str:
     """A run of a script that has ended, in whatever way."""
     (folder / "program.py").write_text(script)
     run = ok("run", "--name", "program", "--no-agent", "--", sys.executable, "program.py", *words, cwd=folder).strip()
-    mpstui("wait", run, "--timeout", "30")
+    mpstui("wait", run, "--timeout", "90")
     return run
 
 
 def test_each_thing_is_told_once(tmp_path: Path) -> None:
     run = ended(tmp_path, STEPS, "3")
     ok("restart", run)
-    ok("wait", run, "--timeout", "30")
+    ok("wait", run, "--timeout", "90")
     lines = ok("show", run).splitlines()
     assert lines[0] == f"program  ({run})"
     assert sum(line.startswith("loss ") for line in lines) == 1

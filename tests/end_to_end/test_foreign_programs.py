@@ -57,7 +57,7 @@ def run_python(mpstui: CommandLine, name: str, code: str) -> str:
 
 def test_any_command_needs_no_profile(mpstui: CommandLine) -> None:
     run = run_python(mpstui, "three", "print('loss 3'); raise SystemExit(3)")
-    assert mpstui.call("wait", run, "--timeout", "20").returncode == 1
+    assert mpstui.call("wait", run, "--timeout", "60").returncode == 1
     shown = mpstui.show(run)
     assert (shown["state"], shown["exit"]["code"]) == ("failed", 3)
 
@@ -71,7 +71,7 @@ def test_a_program_that_does_not_exist_is_refused_before_it_starts(mpstui: Comma
 @pytest.mark.parametrize("name", ["[red]x[/foo]", "\x1b]0;owned\x07evil", "né 東京 🚀", "a" * 5000])
 def test_any_name_is_only_a_name(mpstui: CommandLine, name: str) -> None:
     run = run_python(mpstui, name, "pass")
-    assert mpstui.call("wait", run, "--timeout", "20").returncode == 0
+    assert mpstui.call("wait", run, "--timeout", "60").returncode == 0
     listing = mpstui.call("ps", "--all").stdout
     assert "\x1b]0" not in listing
     assert mpstui.json("ps", "--all")[0]["run"] == run

@@ -223,7 +223,8 @@ def test_nobody_waits_for_a_run_whose_folder_was_deleted(make_run: MakeRun) -> N
         assert found is not None
         supervisors.append(ProcessIdentity(*found))
         wait_for(partial(_has_told, run), "the last word before it only looks")
-        shutil.rmtree(run.dir.path)
+        gone = run.dir.path.rename(run.home / f"gone-{phase}")  # in one step: who writes there now loses no race
+        shutil.rmtree(gone)
     wait_for(lambda: not alive(supervisors[0]), "the supervisor of a deleted run that waited")
     assert alive(supervisors[1])
     (living.home / "go").touch()

@@ -51,9 +51,9 @@ class Driver:
         await self.pilot.press(*keys)
         await self.pilot.pause()
 
-    async def until(self, true: Callable[[], object], what: str = "") -> None:
+    async def until(self, true: Callable[[], object], what: str = "", seconds: float = PATIENCE_SECONDS) -> None:
         """Wait for something to become true."""
-        until = time.monotonic() + PATIENCE_SECONDS
+        until = time.monotonic() + seconds
         while not true():
             if time.monotonic() > until:
                 raise AssertionError(f"never: {what or true}\n{self.text}\ntoasts: {self.toasts}")

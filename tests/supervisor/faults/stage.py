@@ -117,12 +117,12 @@ class Stage:
     def expect(self, *states: State) -> None:
         """One of these states, soon."""
         try:
-            wait_for(lambda: self.state() in states, "the state", 5.0)
+            wait_for(lambda: self.state() in states, "the state", 20.0)
         except AssertionError:
             wanted = " or ".join(states)
             self.faults.wrong_states.append(f"{self.state()} instead of {wanted}")
 
-    def expect_exit(self, attempt: int = 1, seconds: float = 12.0, **fields: Any) -> ExitRecord | None:
+    def expect_exit(self, attempt: int = 1, seconds: float = 30.0, **fields: Any) -> ExitRecord | None:
         """A record that a living supervisor was there to write."""
         try:
             record = self.run.wait_exit(attempt, seconds)
@@ -157,7 +157,7 @@ class Stage:
         if not locks.is_held(self.run.dir.supervisor_lock):
             self.start()
         try:
-            self.run.wait_ack(request, 15.0)
+            self.run.wait_ack(request)
             self.run.wait_unsupervised()
         except AssertionError as error:
             self.faults.strays.append(f"kill was not answered: {error}")

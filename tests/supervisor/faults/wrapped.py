@@ -36,7 +36,7 @@ from mpstui.supervisor.exits import Ending
 from mpstui.supervisor.journal import Journal
 from mpstui.wire import processes
 
-HOLD_SECONDS = 20.0
+HOLD_SECONDS = 120.0
 
 
 def hold(run: Path, point: str) -> None:
