@@ -17,7 +17,9 @@ from mpstui.ui.charting.plot import GUTTER, SLOW_MARK, ChartData, ChartView, dra
 from mpstui.ui.charting.scale import Scale, nice_step, tick_label, value_scale
 from mpstui.ui.charting.sparkline import sparkline
 from mpstui.ui.charting.viewport import move_cursor, pan, zoom
+from mpstui.ui.widgets.loss_chart import chart_data, metric_names
 
+from . import fakes
 from .fakes import curve
 
 
@@ -241,3 +243,15 @@ def test_time_is_an_axis_where_points_tell_it() -> None:
     long = over_time(ChartData(name="loss", train=replace(curve, times=[3600.0 * x for x in range(10)])))
     assert long is not None
     assert long.axis == "h"
+
+
+def test_validation_over_another_axis_has_a_chart_of_its_own() -> None:
+    """Printed epochs say nothing of where the agent's steps stood."""
+    loss, validation = curve("loss"), curve("val_loss", evaluation=True)
+    together = fakes.running(series={"loss": loss, "val_loss": validation})
+    assert metric_names(together) == ["loss"]
+    assert chart_data(together, "loss").evaluation is validation
+    apart = fakes.running(series={"loss": loss, "val_loss": replace(validation, axis="epoch")})
+    assert metric_names(apart) == ["loss", "val_loss"]
+    assert chart_data(apart, "loss").evaluation is None
+    assert chart_data(apart, "val_loss").axis == "epoch"

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...wire.heartbeat import CheckpointNote, DeviceReading, Heartbeat, MemoryReading, integer, number
 from .points import reported_metrics
+from .printed import printed_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +70,16 @@ def combine(beat: Heartbeat | None, older: Heartbeat | None, points: Mapping[str
     )
 
 
-def with_epochs(numbers: Numbers, printed: Mapping[str, Any]) -> Numbers:
-    """The epochs that a program prints, for a run whose own records count steps alone.
+def with_printed(numbers: Numbers, printed: Mapping[str, Any]) -> Numbers:
+    """The epochs and metrics that a program prints, for a run whose own records count steps alone.
 
     Its steps stay those of the records: a printed count may begin anew, or leave out accumulated ones.
     """
     epoch = number(printed.get("epoch"))
-    if numbers.epoch is not None or epoch is None:
+    if numbers.epoch is not None:
+        return numbers
+    numbers = replace(numbers, metrics=printed_values(numbers.metrics, reported_metrics(printed)))
+    if epoch is None:
         return numbers
     return replace(
         numbers,

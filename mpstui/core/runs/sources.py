@@ -13,9 +13,10 @@ from ..series.store import SeriesStore
 from .backlog import BacklogStarter
 from .beating import Beating
 from .foreign import ForeignPoints
-from .numbers import Numbers, combine, with_epochs
+from .numbers import Numbers, combine, with_printed
 from .pace import Pace
 from .points import PointReader
+from .printed import PrintedCurves
 from .snapshot import SeriesView
 from .witness import Machine, WitnessReader
 
@@ -33,6 +34,7 @@ class Sources:
         self.points = PointReader(run.metrics)
         self.foreign: ForeignPoints | None = None
         self._earlier: list[ForeignPoints] = []
+        self._printed = PrintedCurves()
         self._attempt = 0
         self._output: Path | None = None
         self._output_changed: float | None = None
@@ -82,7 +84,7 @@ class Sources:
         else:
             self.points.sketch(LIST_NAMES)
         foreign = self._needed_foreign()
-        if foreign is not None and full and not self.points.newest:
+        if foreign is not None and full:
             foreign = self._continued(foreign)
         if foreign is not None and foreign.look() and not budget.spent:
             self._read_foreign(foreign, budget)
@@ -128,12 +130,15 @@ class Sources:
         """The newest numbers."""
         printed: Mapping[str, Any] = self.foreign.newest if self.foreign is not None else {}
         found = combine(self.beating.beat, self.beating.older, self.points.newest or printed)
-        return with_epochs(found, printed)
+        return with_printed(found, printed)
 
     def views(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, SeriesView]:
         """Curves by metric name."""
         found = self.points.views(names, **options)
-        return found if found or self.foreign is None else self.foreign.views(names, **options)
+        if self.foreign is None:
+            return found
+        printed = self.foreign.views(names, **options)
+        return self._printed.beside(found, printed) if found else printed
 
     @property
     def output(self) -> Path | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,8 +23,14 @@ _VALIDATION_PREFIXES = ("val_", "valid_", "validation_", "eval_", "test_", "val/
 
 def metric_names(snapshot: RunSnapshot) -> list[str]:
     """What can be drawn: the loss first; a validation series is drawn over its training series, not by itself."""
-    names = [name for name in snapshot.series if base_name(name) not in snapshot.series or base_name(name) == name]
+    names = [name for name, view in snapshot.series.items() if not _is_drawn_over(view, snapshot.series)]
     return sorted(names, key=lambda name: (name != "loss", name))
+
+
+def _is_drawn_over(view: SeriesView, series: Mapping[str, SeriesView]) -> bool:
+    """Whether a validation series shares the chart of its training series: over one axis, or not at all."""
+    base = base_name(view.name)
+    return base != view.name and base in series and series[base].axis == view.axis
 
 
 def base_name(name: str) -> str:
@@ -39,7 +45,7 @@ def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
     """The curves of one metric."""
     shown: SeriesView | None = snapshot.series.get(name)
     others = (view for other, view in snapshot.series.items() if other != name and base_name(other) == name)
-    evaluation = next(others, None)
+    evaluation = next((view for view in others if shown is None or view.axis == shown.axis), None)
     if shown is not None and shown.evaluation:
         shown, evaluation = None, shown
     return ChartData(name=name, train=shown, evaluation=evaluation, steps_per_epoch=_steps_per_epoch(snapshot))

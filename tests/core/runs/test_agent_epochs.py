@@ -112,3 +112,43 @@ def test_epochs_printed_as_done_tell_how_long_the_others_take(home: Home) -> Non
         shown = monitor.refresh()[0]
     assert shown.eta_seconds == pytest.approx(6 * 20.0, rel=0.05)
     run.release()
+
+
+def validated(epoch: int) -> str:
+    return f"epoch {epoch}/30: val_loss {2 / epoch:.4f}, accuracy {60 + epoch}.5, train_loss 1.5\n"
+
+
+def test_the_metrics_it_prints_are_curves_beside_those_of_the_agent(home: Home) -> None:
+    run = watched_by_agent(home, step=150).output(validated(1) + validated(2) + validated(4))
+    shown = make_monitor(home, FakeClock()).refresh(focus=run.run.run)[0]
+    told = {name: (view.axis, list(view.x), view.last) for name, view in shown.series.items()}
+    assert told == {
+        "loss": ("step", [150], 1.5),
+        "lr": ("step", [150], 0.01),
+        "val_loss": ("epoch", [1, 2, 4], 0.5),
+        "accuracy": ("epoch", [1, 2, 4], 64.5),
+        "train_loss": ("epoch", [1, 2, 4], 1.5),
+    }
+    assert shown.series["val_loss"].evaluation
+    assert (shown.metrics["val_loss"], shown.metrics["accuracy"], shown.loss) == (0.5, 64.5, 1.5)
+    run.release()
+
+
+def test_printed_steps_are_an_axis_of_their_own(home: Home) -> None:
+    """A loop that accumulates prints four steps for one of the optimizer."""
+    run = watched_by_agent(home, step=150).output("step 400 val_loss 0.9\nstep 600 val_loss 0.8\n")
+    monitor = make_monitor(home, FakeClock())
+    first = monitor.refresh(focus=run.run.run)[0]
+    assert (first.series["val_loss"].axis, list(first.series["val_loss"].x)) == ("printed step", [400, 600])
+    assert monitor.refresh(focus=run.run.run)[0].series["val_loss"] is first.series["val_loss"]
+    run.output("step 800 val_loss 0.7\n")
+    assert list(monitor.refresh(focus=run.run.run)[0].series["val_loss"].x) == [400, 600, 800]
+    run.release()
+
+
+def test_printed_metrics_of_all_attempts_are_one_curve(home: Home) -> None:
+    run = watched_by_agent(home, step=150).output(validated(1) + validated(2))
+    run.exit(code=1).launch(2).status("running", 2, trainer=[77, 5]).beat(2, step=10).output(validated(3), 2)
+    shown = make_monitor(home, FakeClock()).refresh(focus=run.run.run)[0]
+    assert list(shown.series["val_loss"].x) == [1, 2, 3]
+    run.release()
