@@ -23,8 +23,9 @@ Names are imported when they are used: a screen that only needs `strip_controls`
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from ..on_demand import names_on_demand
 
 if TYPE_CHECKING:
     from .console import ConsoleLine, ConsoleReader
@@ -33,16 +34,16 @@ if TYPE_CHECKING:
     from .points import Counters, LossSummary, MetricPoint, ParsedLog, Phase
     from .reader import LogReader
     from .sources import detect, find_sources, read_log, read_metrics
-
-_HOMES = {
-    "console": ("ConsoleLine", "ConsoleReader"),
-    "declared": ("Declared",),
-    "sources": ("detect", "find_sources", "read_log", "read_metrics"),
-    "escapes": ("StyleSpan", "strip_controls"),
-    "points": ("Counters", "LossSummary", "MetricPoint", "ParsedLog", "Phase"),
-    "reader": ("LogReader",),
-}
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+else:
+    __getattr__ = names_on_demand(
+        __name__,
+        console=("ConsoleLine", "ConsoleReader"),
+        declared=("Declared",),
+        escapes=("StyleSpan", "strip_controls"),
+        points=("Counters", "LossSummary", "MetricPoint", "ParsedLog", "Phase"),
+        reader=("LogReader",),
+        sources=("detect", "find_sources", "read_log", "read_metrics"),
+    )
 
 __all__ = [
     "ConsoleLine",
@@ -61,11 +62,3 @@ __all__ = [
     "read_metrics",
     "strip_controls",
 ]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f".{_HOME_OF[name]}", __name__), name)
-    globals()[name] = value
-    return value

@@ -1,17 +1,35 @@
-"""From a choice to a running process, and from a key press to an answered request."""
+"""From a choice to a running process, and from a key press to an answered request.
+
+Names are imported when they are used: to stop a run, or to say whether it can be stopped, takes no plan of a launch.
+"""
 
 from __future__ import annotations
 
-from ..home import Home
-from ..runs.snapshot import RunSnapshot
-from .actions import Actions
-from .availability import availability
-from .choice import ACCELERATOR_QUEUE, LaunchChoice, parse_sets
-from .environment import EnvLine
-from .launches import launch
-from .planning import LaunchPlan, plan
-from .saving import save_profile
-from .sweeping import combinations
+from typing import TYPE_CHECKING
+
+from ..on_demand import names_on_demand
+
+if TYPE_CHECKING:
+    from .actions import Actions
+    from .choice import ACCELERATOR_QUEUE, LaunchChoice, parse_sets
+    from .editing import edit_choice
+    from .environment import EnvLine
+    from .launches import launch
+    from .planning import LaunchPlan, plan
+    from .saving import save_profile
+    from .sweeping import combinations
+else:
+    __getattr__ = names_on_demand(
+        __name__,
+        actions=("Actions",),
+        choice=("ACCELERATOR_QUEUE", "LaunchChoice", "parse_sets"),
+        editing=("edit_choice",),
+        environment=("EnvLine",),
+        launches=("launch",),
+        planning=("LaunchPlan", "plan"),
+        saving=("save_profile",),
+        sweeping=("combinations",),
+    )
 
 __all__ = [
     "ACCELERATOR_QUEUE",
@@ -19,7 +37,6 @@ __all__ = [
     "EnvLine",
     "LaunchChoice",
     "LaunchPlan",
-    "availability",
     "combinations",
     "edit_choice",
     "launch",
@@ -27,15 +44,3 @@ __all__ = [
     "plan",
     "save_profile",
 ]
-
-
-def edit_choice(snapshot: RunSnapshot, home: Home) -> LaunchChoice:
-    """The launch of a run as it was chosen, to be changed and restarted.
-
-    Raises:
-        OperationError: the run's record cannot be read.
-    """
-    from ...wire.rundir import RunDir
-    from .recorded import recorded_choice
-
-    return recorded_choice(RunDir(home.runs / snapshot.run))

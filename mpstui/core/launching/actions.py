@@ -5,23 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...wire import atomic, locks, requests
 from ...wire.records import Ack, Request, event
 from ...wire.rundir import RunDir
 from ..errors import OperationError, UsageError
 from ..home import Home
-from ..machine import Machine, this_machine
-from ..profiles.lookup import read_profile
 from ..runs.snapshot import RunSnapshot
-from .availability import availability, device_refusal, resume_refusal
-from .choice import LaunchChoice
-from .launches import choice_json
-from .planning import LaunchPlan, plan
+from .availability import availability
 from .recorded import RecordedRun, read_run
-from .requirements import require_device, require_disk_space
 from .start import start_supervisor
+
+if TYPE_CHECKING:
+    from ..machine import Machine
+    from .choice import LaunchChoice
 
 NUDGE_SECONDS = 1.0
 
@@ -85,20 +83,14 @@ class Actions:
         Raises:
             UsageError: the device or checkpoint does not exist, or the edited launch cannot work.
         """
-        action = "edit_restart" if choice else "restart"
-        recorded = self._available(snapshot, action)
-        require_disk_space(self._home.runs, recorded.spec.min_free_bytes)
-        options: dict[str, Any] = {"device": device, "from": _existing(source, recorded)}
-        secrets: Mapping[str, str] = {}
-        if choice:
-            edited = self._plan(choice, device)
-            options |= {"launch": edited.template.to_json(), "choice": choice_json(choice)}
-            secrets = edited.secrets
-        else:
-            _refuse(device_refusal(recorded, device) if device else "")
-            _refuse(resume_refusal(recorded, source))
-            self._require_device(recorded, device)
-        return self._submit(snapshot, "restart", options, secrets)
+        recorded = self._available(snapshot, "edit_restart" if choice else "restart")
+        from .restarting import RestartPlanner  # with all that plans a launch, which no other action needs
+
+        planner = RestartPlanner(
+            recorded=recorded, runs=self._home.runs, environ=self._environ, machine=self._this_machine
+        )
+        wished = planner.edited(choice, device, source) if choice else planner.same(device, source)
+        return self._submit(snapshot, "restart", wished.options, wished.secrets)
 
     def answer(self, run_dir: Path, request_id: str) -> Ack | None:
         """The answer to a request, None while there is none; starts a supervisor again if none is there to answer."""
@@ -162,24 +154,17 @@ class Actions:
         """Secrets that the profile's file still has, under the names the run was started with."""
         if recorded is None or not recorded.spec.profile_path:
             return {}
+        from ..profiles.lookup import read_profile  # only where a supervisor is missing
+
         try:
             profile = read_profile(Path(recorded.spec.profile_path), Path(recorded.spec.launch.cwd))
         except UsageError:
             return {}
         return _picked(profile.env, recorded.spec.secret_env)
 
-    def _plan(self, choice: LaunchChoice, device: str | None) -> LaunchPlan:
-        from dataclasses import replace
-
-        chosen = replace(choice, device=device) if device else choice
-        return plan(chosen, environ=self._environ, machine=self._this_machine())
-
-    def _require_device(self, recorded: RecordedRun, device: str | None) -> None:
-        if device:
-            variant = recorded.template.variants[device]
-            require_device(device, variant.argv[0], {**self._environ, **variant.env}, self._this_machine())
-
     def _this_machine(self) -> Machine:
+        from ..machine import this_machine
+
         self._machine = self._machine or this_machine()
         return self._machine
 
@@ -191,16 +176,3 @@ def _refuse(why: str, before: str = "") -> None:
 
 def _picked(values: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
     return {name: values[name] for name in names if name in values}
-
-
-def _existing(source: str, recorded: RecordedRun) -> str:
-    """``latest``, ``best``, ``scratch``, or the full path of a file that is there."""
-    if source in ("latest", "best", "scratch"):
-        return source
-    path = (Path.cwd() / Path(source).expanduser()).absolute()
-    if not path.is_file():
-        inside = Path(recorded.template.cwd) / source
-        if not inside.is_file():
-            raise UsageError(f"there is no checkpoint {path}", "name a file, or one of latest, best, scratch")
-        path = inside
-    return str(path)

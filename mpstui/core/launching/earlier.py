@@ -13,7 +13,7 @@ from ...wire.rundir import RunDir, slug
 from ..errors import OperationError, UsageError
 from ..home import Home
 from .choice import launch_arguments
-from .recorded import recorded_choice
+from .editing import recorded_choice
 
 MOST_RUNS = 5
 """Newest runs of one name that are looked at."""

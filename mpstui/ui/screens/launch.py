@@ -18,7 +18,6 @@ from ...core.runs.snapshot import RunSnapshot
 from ..bindings import Scope, footer_keys
 from ..form import Field, FieldError
 from ..messages import Launched, ProfileSaved
-from ..ports import DraftPort, LauncherPort
 from ..rows import Row, clean, cut, fit, row, wrap
 from ..widgets.choice import Choice
 from ..widgets.footer import KeyLine
@@ -30,6 +29,7 @@ from .keys import bindings
 if TYPE_CHECKING:
     from ...core.diagnosis.remedy import Remedy
     from ..app import MpstuiApp
+    from ..ports import DraftPort, LauncherPort
 
 _SIDE_BY_SIDE = 100
 _ROOM_FOR_LABELS = 45

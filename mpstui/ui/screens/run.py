@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -20,7 +20,6 @@ from ..widgets.memory import MemoryFacts
 from ..widgets.progress import Progress
 from ..widgets.run_header import RunHeader
 from .acting import ActingScreen
-from .dialogs import Prompt
 from .keys import bindings
 from .log_keys import LogKeys
 from .run_body import PANELS, RunBody
@@ -257,12 +256,12 @@ class RunScreen(ActingScreen):
     def action_log(self, what: str) -> None:
         """One of the log's keys; it brings the log into view."""
         self._bring_log()
-        LogKeys(
-            self.body.log_pane,
-            lambda last, done: self.app.push_screen(Prompt("search the log (a regular expression works)", last), done),
-            self.mpstui.say,
-            self.app.copy_to_clipboard,
-        ).press(what)
+        LogKeys(self.body.log_pane, self._ask_for_pattern, self.mpstui.say, self.app.copy_to_clipboard).press(what)
+
+    def _ask_for_pattern(self, last: str, done: Callable[[str | None], None]) -> None:
+        from .dialogs import Prompt
+
+        self.app.push_screen(Prompt("search the log (a regular expression works)", last), done)
 
     def _bring_log(self) -> None:
         if "log" not in self.body.in_view:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from textual.events import MouseDown, MouseMove, MouseScrollDown, MouseScrollUp
 
 from ...core.present import format as shown
-from ..ports import LogLinePort, LogPort, StyleSpanPort
 from ..rows import Row, Span, clean, clip, row
 from .lines import LinePanel
 from .log_reading import LEVELS, LogReading, matcher
+
+if TYPE_CHECKING:
+    from ..ports import LogLinePort, LogPort, StyleSpanPort
 
 _GLYPHS = {"error": ("✗ ", "bad"), "warning": ("! ", "warn")}
 _MOST_MATCHES = 50

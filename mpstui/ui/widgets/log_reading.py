@@ -6,8 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from ..ports import LogLinePort, LogPort
+if TYPE_CHECKING:
+    from ..ports import LogLinePort, LogPort
 
 LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
     ("all lines", frozenset()),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from ..ports import ProfileEntryPort
 from ..rows import EMPTY, Row, Span, clean, clip, fit, row, wrap
 from .lines import LinePanel
+
+if TYPE_CHECKING:
+    from ..ports import ProfileEntryPort
 
 _NAME, _ORIGIN = 18, 9
 

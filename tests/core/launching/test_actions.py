@@ -12,7 +12,8 @@ import pytest
 
 from mpstui.core.errors import OperationError, UsageError
 from mpstui.core.home import Home
-from mpstui.core.launching import Actions, LaunchChoice, availability, edit_choice, launch, plan
+from mpstui.core.launching import Actions, LaunchChoice, edit_choice, launch, plan
+from mpstui.core.launching.availability import availability
 from mpstui.core.launching.launches import spec_json
 from mpstui.core.profiles import Profile
 from mpstui.core.runs.snapshot import Health, QueuePlace, RunSnapshot, State
