@@ -140,13 +140,12 @@ def test_partial_updates_leave_the_picture_a_full_one_would(tmp_path: Path) -> N
                 file.flush()
                 terminal.pump(0.04)
         terminal.wait_text("step 39/900", "39/900")
-        terminal.pump(0.7)
-        partial = _body(terminal)
+        partial = _settled(terminal)
         terminal.press("?")
         terminal.wait_text("everywhere")
         terminal.press("q")
         wait_until(lambda: "everywhere" not in _after(terminal, 0.2), what="the help to close")
-        assert _body(terminal) == partial
+        assert _settled(terminal) == partial
         terminal.press("q")
         terminal.wait_exit()
 
@@ -154,6 +153,17 @@ def test_partial_updates_leave_the_picture_a_full_one_would(tmp_path: Path) -> N
 def _after(terminal: Terminal, seconds: float) -> str:
     terminal.pump(seconds)
     return terminal.text
+
+
+def _settled(terminal: Terminal) -> list[str]:
+    """The body once nothing is drawn there for most of a second."""
+    wait_until(lambda: _body(terminal) == _body_after(terminal, 0.7), what="the screen to settle")
+    return _body(terminal)
+
+
+def _body_after(terminal: Terminal, seconds: float) -> list[str]:
+    terminal.pump(seconds)
+    return _body(terminal)
 
 
 def _body(terminal: Terminal) -> list[str]:
