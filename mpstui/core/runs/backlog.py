@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import selectors
 import struct
@@ -93,7 +94,7 @@ class BacklogProcess:
     def __init__(self, command: list[str], task: bytes) -> None:
         """Raises OSError when it cannot be started."""
         self.over = False
-        self._arrived = bytearray()
+        self._arrival = _Arrival()
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -132,29 +133,53 @@ class BacklogProcess:
         self._selector.close()
         self._end()
 
-    def _message(self, budget: Budget) -> bytes | None:
-        """The newest whole message; None: none came in time."""
-        newest = None
-        while newest is None and not self.over and self._selector.select(budget.left_seconds):
-            data = os.read(self._outlet.fileno(), _PIPE_BYTES)
-            self._arrived += data
-            while (message := self._next_message()) is not None:
-                newest = message
-            if not data:
+    def _message(self, budget: Budget) -> memoryview | None:
+        """The next whole message; None: none came in time."""
+        message = None
+        while message is None and not self.over and self._selector.select(budget.left_seconds):
+            message = self._arrival.read(self._outlet.fileno())
+            if self._arrival.ended:
                 self.close()
             if budget.spent:
                 break
-        return newest
-
-    def _next_message(self) -> bytes | None:
-        if len(self._arrived) < LENGTH.size:
-            return None
-        end = LENGTH.size + LENGTH.unpack_from(self._arrived)[0]
-        if len(self._arrived) < end:
-            return None
-        message = bytes(self._arrived[LENGTH.size : end])
-        del self._arrived[:end]
         return message
+
+
+class _Arrival:
+    """A message on its way, in memory of its own that goes back to the system with it.
+
+    A megabyte a second through the allocator would stay with this process as holes between what it keeps.
+    """
+
+    def __init__(self) -> None:
+        self.ended = False
+        """Nothing more will come: the other end is closed, or what it says makes no sense."""
+        self._length = bytearray()
+        self._body: mmap.mmap | None = None
+        self._filled = 0
+
+    def read(self, descriptor: int) -> memoryview | None:
+        """Read once what is there; the message, where this was the last of it."""
+        if self._body is None:
+            self._begin(os.read(descriptor, LENGTH.size - len(self._length)))
+            return None
+        count = os.readv(descriptor, [memoryview(self._body)[self._filled :]])
+        self.ended = not count
+        self._filled += count
+        if self._filled < len(self._body):
+            return None
+        message, self._body = memoryview(self._body), None
+        return message
+
+    def _begin(self, data: bytes) -> None:
+        self.ended = not data
+        self._length += data
+        if len(self._length) == LENGTH.size:
+            try:
+                self._body, self._filled = mmap.mmap(-1, LENGTH.unpack(self._length)[0]), 0
+            except (OSError, ValueError, OverflowError):
+                self.ended = True
+            self._length.clear()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

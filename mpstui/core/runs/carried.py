@@ -38,6 +38,7 @@ CLASSES: dict[str, type] = {
 }
 _NAMES = {kind: name for name, kind in CLASSES.items()}
 _HEADER = struct.Struct("<QQ")
+_DOUBLE_BYTES = array("d").itemsize
 _PLAIN = frozenset({type(None), bool, int, float, str})
 _AS_DOUBLES = 8
 """A column of so many floats travels as doubles."""
@@ -54,7 +55,7 @@ def pack(value: object) -> bytes:
     return _HEADER.pack(len(text), len(packer.doubles)) + text + packer.doubles.tobytes()
 
 
-def unpack(data: bytes) -> Any:
+def unpack(data: bytes | memoryview) -> Any:
     """What :func:`pack` was given: the objects in it are new ones.
 
     Raises:
@@ -62,9 +63,10 @@ def unpack(data: bytes) -> Any:
     """
     try:
         length, count = _HEADER.unpack_from(data)
-        text, columns = data[_HEADER.size : _HEADER.size + length], data[_HEADER.size + length :]
-        doubles = array("d", struct.unpack(f"{count}d", columns))
-        return _Unpacker(doubles).value(json.loads(text))
+        text, doubles = data[_HEADER.size : _HEADER.size + length], data[_HEADER.size + length :]
+        if len(doubles) != count * _DOUBLE_BYTES:
+            raise ValueError(f"{count} numbers are announced and {len(doubles)} bytes came")
+        return _Unpacker(doubles).value(json.loads(bytes(text)))
     except (struct.error, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"the state of a reader cannot be understood: {error}") from error
 
@@ -118,7 +120,7 @@ class _Packer:
 class _Unpacker:
     """The way back."""
 
-    def __init__(self, doubles: array[float]) -> None:
+    def __init__(self, doubles: bytes | memoryview) -> None:
         self._doubles = doubles
         self._objects: dict[int, object] = {}
 
@@ -136,14 +138,20 @@ class _Unpacker:
             case "bytes":
                 return rest[0].encode("latin-1")
             case "array":
-                return self._doubles[rest[0] : rest[1]]
+                return self._column(rest)
             case "list of floats":
-                return self._doubles[rest[0] : rest[1]].tolist()
+                return self._column(rest).tolist()
             case "tuple of floats":
-                return tuple(self._doubles[rest[0] : rest[1]])
+                return tuple(self._column(rest))
             case "again":
                 return self._objects[rest[0]]
         return self._object(CLASSES[word], rest)
+
+    def _column(self, place: list[int]) -> array[float]:
+        """Only what is asked for becomes numbers: all of them at once would be megabytes for a moment."""
+        column = array("d")
+        column.frombytes(self._doubles[place[0] * _DOUBLE_BYTES : place[1] * _DOUBLE_BYTES])
+        return column
 
     def _object(self, kind: type, rest: list[Any]) -> object:
         if issubclass(kind, Enum):
