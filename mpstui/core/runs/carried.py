@@ -62,13 +62,19 @@ def unpack(data: bytes | memoryview) -> Any:
         ValueError: these are not its bytes.
     """
     try:
-        length, count = _HEADER.unpack_from(data)
-        text, doubles = data[_HEADER.size : _HEADER.size + length], data[_HEADER.size + length :]
-        if len(doubles) != count * _DOUBLE_BYTES:
-            raise ValueError(f"{count} numbers are announced and {len(doubles)} bytes came")
-        return _Unpacker(doubles).value(json.loads(bytes(text)))
+        text, doubles = _parts(data)
+        return _Unpacker(doubles).value(json.loads(text))
     except (struct.error, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"the state of a reader cannot be understood: {error}") from error
+
+
+def _parts(data: bytes | memoryview) -> tuple[bytes, bytes | memoryview]:
+    """The JSON text, and the doubles behind it."""
+    length, count = _HEADER.unpack_from(data)
+    text, doubles = data[_HEADER.size : _HEADER.size + length], data[_HEADER.size + length :]
+    if len(doubles) != count * _DOUBLE_BYTES:
+        raise ValueError(f"{count} numbers are announced and {len(doubles)} bytes came")
+    return bytes(text), doubles
 
 
 class _Packer:
