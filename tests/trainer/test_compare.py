@@ -131,9 +131,10 @@ def test_rounding_of_what_is_nearly_zero_is_no_wrong_result() -> None:
             Normalising()(values)
         return trace.entries
 
-    values = torch.randn(64, 1000, generator=torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randn(64, 1000, generator=generator)
     values -= values.mean(dim=0)
-    rounded = traced(values * (1 + 1e-7 * torch.randn(64, 1000)))
+    rounded = traced(values * (1 + 1e-7 * torch.randn(64, 1000, generator=generator)))
     assert rounded[2].result.apart(traced(values)[2].result) > 1e-3  # against itself alone
     assert max(apart for _, apart in matched(rounded, traced(values))) < 1e-3
     with Sabotage(torch.softmax, 0, lambda result: result * 1.01):
