@@ -54,7 +54,7 @@ def _run(script: str, run: Path | None, *, cwd: Path, **extra: str) -> subproces
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
 
@@ -155,7 +155,7 @@ def test_a_shadowed_sitecustomize_still_runs(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("print('the other one')")
     environ = _environment(None) | {"PYTHONPATH": f"{BOOT}{os.pathsep}{tmp_path}"}
     done = subprocess.run(
-        [sys.executable, "-c", "print('program')"], env=environ, capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", "print('program')"], env=environ, capture_output=True, text=True, timeout=99, check=False
     )
     assert (done.stdout, done.stderr) == ("the other one\nprogram\n", "")
 
@@ -175,7 +175,7 @@ def test_clear_cache_is_answered_and_save_is_declined(tmp_path: Path) -> None:
         env=_environment(tmp_path),
     )
     try:
-        answers = wait_until(lambda: _answers(run, [request.id for request in asked]), timeout=30)
+        answers = wait_until(lambda: _answers(run, [request.id for request in asked]), timeout=120)
     finally:
         child.kill()
         child.wait()

@@ -146,7 +146,7 @@ def test_logs_follow_to_the_end_and_through_a_truncation(folder: Path) -> None:
         assert follower.stdout.readline().startswith("before")
         os.truncate(run_folder(run) / "attempts/1/output.log", 0)
         (folder / "go").touch()
-        rest, complaints = follower.communicate(timeout=30)
+        rest, complaints = follower.communicate(timeout=90)
     assert rest == "the last words"
     assert follower.returncode == 0
     assert "Traceback" not in complaints

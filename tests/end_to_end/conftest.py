@@ -34,7 +34,7 @@ class CommandLine:
         return {**os.environ, "MPSTUI_HOME": str(self.home), **self.env, **more}
 
     def call(
-        self, *arguments: str, timeout: float = 60, env: Mapping[str, str] | None = None
+        self, *arguments: str, timeout: float = 120, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run one command to its end."""
         return subprocess.run(
@@ -47,7 +47,7 @@ class CommandLine:
             check=False,
         )
 
-    def json(self, *arguments: str, timeout: float = 60) -> Any:
+    def json(self, *arguments: str, timeout: float = 120) -> Any:
         """Run a command that must succeed and read its JSON."""
         done = self.call(*arguments, "--json", timeout=timeout)
         assert done.returncode == 0, f"{arguments}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
@@ -61,7 +61,7 @@ class CommandLine:
         """`mpstui show RUN --json`."""
         return dict(self.json("show", run))
 
-    def wait_state(self, run: str, *states: str, timeout: float = 60) -> dict[str, Any]:
+    def wait_state(self, run: str, *states: str, timeout: float = 120) -> dict[str, Any]:
         """Poll until the run is in one of the states."""
         seen: list[str] = []
 
@@ -78,7 +78,7 @@ class CommandLine:
         assert found is not None
         return found
 
-    def wait_step(self, run: str, step: int, timeout: float = 90) -> dict[str, Any]:
+    def wait_step(self, run: str, step: int, timeout: float = 180) -> dict[str, Any]:
         """Poll until the run has passed a step."""
 
         def passed() -> dict[str, Any] | None:
@@ -96,7 +96,7 @@ class CommandLine:
             run = RunDir(path)
             if locks.is_held(run.supervisor_lock) or locks.is_held(run.run_lock):
                 self.call("kill", run.run)
-                wait_until(lambda run=run: not locks.is_held(run.run_lock), timeout=20, what=f"the end of {run.run}")  # type: ignore[misc]
+                wait_until(lambda run=run: not locks.is_held(run.run_lock), timeout=60, what=f"the end of {run.run}")  # type: ignore[misc]
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import time
 from mpstui.wire.rundir import RunDir
 from tests.ui.driving import Driver
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 
 
 async def second_attempt(driver: Driver, run: RunDir) -> None:

@@ -67,7 +67,7 @@ def test_clearing_the_cache_is_answered_with_bytes_by_the_trainer(mpstui: Comman
 
 def test_out_of_memory_is_named_and_the_flip_to_the_cpu_continues_the_run(mpstui: CommandLine) -> None:
     run = launch(mpstui, "oom@7")
-    failed = mpstui.wait_state(run, "failed", timeout=90)
+    failed = mpstui.wait_state(run, "failed", timeout=180)
     assert failed["exit"]["cause"] == "mps_oom"
     assert failed["diagnosis"]["findings"][0]["id"] == "mps_oom"
     assert failed["diagnosis"]["findings"][0]["restart_on_cpu_helps"] is True
@@ -80,7 +80,7 @@ def test_out_of_memory_is_named_and_the_flip_to_the_cpu_continues_the_run(mpstui
 
 def test_a_metal_assertion_is_told_apart_from_a_kill(mpstui: CommandLine) -> None:
     run = launch(mpstui, "abort@6")
-    ended = mpstui.wait_state(run, "failed", "killed", timeout=90)
+    ended = mpstui.wait_state(run, "failed", "killed", timeout=180)
     assert ended["exit"]["signal"] == 6
     assert ended["exit"]["cause"] == "mps_assert_ndarray"
     assert ended["exit"]["requested_by"] is None
@@ -88,14 +88,14 @@ def test_a_metal_assertion_is_told_apart_from_a_kill(mpstui: CommandLine) -> Non
 
 def test_nan_stops_before_it_reaches_the_weights(mpstui: CommandLine) -> None:
     run = launch(mpstui, "nan@6")
-    ended = mpstui.wait_state(run, "failed", timeout=90)
+    ended = mpstui.wait_state(run, "failed", timeout=180)
     assert ended["exit"]["code"] == 1
     assert ended["diagnosis"]["findings"][0]["id"] == "nan_loss"
 
 
 def test_a_hung_device_can_still_be_killed(mpstui: CommandLine) -> None:
     run = launch(mpstui, "hang@6")
-    wait_until(lambda: (mpstui.show(run)["step"] or 0) >= 4, timeout=90, what="the last steps before the hang")
+    wait_until(lambda: (mpstui.show(run)["step"] or 0) >= 4, timeout=180, what="the last steps before the hang")
     assert mpstui.call("kill", run).returncode == 0
     ended = mpstui.wait_state(run, "killed")
     assert ended["exit"]["signal"] == 9
@@ -104,7 +104,7 @@ def test_a_hung_device_can_still_be_killed(mpstui: CommandLine) -> None:
 
 def test_the_remedy_halves_the_batch_and_the_run_goes_on(mpstui: CommandLine) -> None:
     run = launch(mpstui, "oom@7")
-    failed = mpstui.wait_state(run, "failed", timeout=90)
+    failed = mpstui.wait_state(run, "failed", timeout=180)
     assert failed["exit"]["cause"] == "mps_oom"
     fixed = mpstui.call("restart", run, "--fix", "--env", "MPSTUI_STANDIN=oom-above@20")
     assert fixed.returncode == 0, fixed.stderr
@@ -119,7 +119,7 @@ def test_the_remedy_halves_the_batch_and_the_run_goes_on(mpstui: CommandLine) ->
 
 def test_the_remedy_is_one_key_away(mpstui: CommandLine) -> None:
     run = launch(mpstui, "oom@7")
-    mpstui.wait_state(run, "failed", timeout=90)
+    mpstui.wait_state(run, "failed", timeout=180)
     home = Home(mpstui.home, mpstui.home)
     app = MpstuiApp(core_services(home, mpstui.environment(), mpstui.cwd, time.time), opening=run, theme=OWN_THEME)
 
@@ -134,5 +134,5 @@ def test_the_remedy_is_one_key_away(mpstui: CommandLine) -> None:
 
     asyncio.run(press())
     # The stand-in counts the steps of each process, so that this attempt fails as well, seven steps further on.
-    wait_until(lambda: (mpstui.show(run)["step"] or 0) >= 9, timeout=90, what="steps beyond the crash")
+    wait_until(lambda: (mpstui.show(run)["step"] or 0) >= 9, timeout=180, what="steps beyond the crash")
     assert "32 samples a step (micro-batch 16)" in mpstui.call("logs", run, "--attempt", "2").stdout

@@ -80,7 +80,7 @@ def environment(run_dir: Path | None = None, *, fault: str | None = None, attemp
 
 
 def completed(
-    arguments: Sequence[str], environ: Mapping[str, str], cwd: Path, timeout: float = 60
+    arguments: Sequence[str], environ: Mapping[str, str], cwd: Path, timeout: float = 180
 ) -> subprocess.CompletedProcess[str]:
     """Run a child to its end."""
     return subprocess.run(

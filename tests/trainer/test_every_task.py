@@ -104,7 +104,7 @@ def test_killed_at_a_random_moment_loses_at_most_the_steps_since_the_last_checkp
     arguments = [sys.executable, "-P", "-m", "trainer", "cifar", *QUIET, *words]
     moment = random.randrange(every + 1, 25)
     with subprocess.Popen(arguments, env=environ, stdout=subprocess.DEVNULL) as child:
-        wait_until(lambda: steps(run_dir) >= moment or child.poll() is not None, timeout=60, what=f"step {moment}")
+        wait_until(lambda: steps(run_dir) >= moment or child.poll() is not None, timeout=180, what=f"step {moment}")
         child.kill()
     reached = steps(run_dir)
     assert reached < 168, "it ended before it was killed"

@@ -87,7 +87,7 @@ def _rests(pid: int) -> bool:
 
 
 def test_without_a_terminal_it_says_what_else_there_is() -> None:
-    done = subprocess.run(MPSTUI, capture_output=True, text=True, timeout=30, check=False, stdin=subprocess.DEVNULL)
+    done = subprocess.run(MPSTUI, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
     assert done.returncode == 1
     assert "needs a terminal" in done.stderr
     assert "mpstui ps" in done.stderr
@@ -104,7 +104,7 @@ def test_the_screen_and_show_tell_the_same_numbers(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     run = json.loads(started.stdout)["run"]
-    subprocess.run([*MPSTUI, "wait", run, "--timeout", "30"], timeout=60, check=True, capture_output=True)
+    subprocess.run([*MPSTUI, "wait", run, "--timeout", "60"], timeout=90, check=True, capture_output=True)
     shown = json.loads(subprocess.run([*MPSTUI, "show", run, "--json"], capture_output=True, check=True).stdout)
     with Terminal([*MPSTUI, "--run", run], columns=120, rows=40) as terminal:
         text = terminal.wait_text("same numbers", "finished", "loss 0.3234")
