@@ -6,14 +6,18 @@ import contextlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..core.home import Home
 from ..wire import atomic, locks
 from ..wire.jsontext import UnreadableRecord
 from ..wire.rundir import RunDir
+
+if TYPE_CHECKING:
+    from ..core.runs.notes import LogNotes
 
 CACHE_SCHEMA = 1
 _READ_SECONDS = 1.0
@@ -44,9 +48,10 @@ def list_rows(home: Home, newest: int | None) -> tuple[list[Row], int]:
     runs = _run_dirs(home.runs)
     shown = [run for place, run in enumerate(runs) if newest is None or place < newest or seems_active(run)]
     cache = RowCache(home.state / "cache" / "ps.json")
-    rows = _Rows(cache)
+    rows = _Rows(cache, home.state / "cache" / "logs")
     found = [rows.row(run) for run in shown]
     cache.keep({run.run for run in runs})
+    rows.forget_others()
     return found, len(runs) - len(shown)
 
 
@@ -99,8 +104,10 @@ class RowCache:
 class _Rows:
     """Tells rows, loading the readers only when a run is not in the cache."""
 
-    def __init__(self, cache: RowCache) -> None:
+    def __init__(self, cache: RowCache, notes: Path) -> None:
+        """``notes``: where the logs of live runs are noted, so that the next `ps` reads on from there."""
         self._cache = cache
+        self._notes_folder = notes
         self._machine: Any = None
 
     def row(self, run: RunDir) -> Row:
@@ -114,13 +121,27 @@ class _Rows:
 
         numbers = run.attempt_numbers()
         stamps = _stamps(run, numbers[-1] if numbers else 0)
-        reader = RunReader(run, self._this_machine())
+        reader = RunReader(run, self._this_machine(), self._notes)
         snapshot = reader.refresh(full=False, budget=Budget(_READ_SECONDS))
         row = Row(as_json(snapshot, full=False), face(snapshot).word, snapshot.loss_is_finite)
         watches_others = bool(reader.witnesses.spec.value and reader.witnesses.spec.value.watch)
         if reader.witnesses.settled and reader.sources.exhausted(False) and not watches_others:
             self._cache.put(run, row, stamps)
+            self._notes.drop(run.run)
+        else:
+            reader.sources.note()
         return row
+
+    def forget_others(self) -> None:
+        """Drop the notes of runs that are not told from them any more."""
+        if self._notes_folder.is_dir():
+            self._notes.forget_others()
+
+    @cached_property
+    def _notes(self) -> LogNotes:
+        from ..core.runs.notes import LogNotes
+
+        return LogNotes(self._notes_folder)
 
     def _this_machine(self) -> Any:
         if self._machine is None:

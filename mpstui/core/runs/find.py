@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from difflib import get_close_matches
 from pathlib import Path
 
 from ...wire import atomic
@@ -101,6 +100,8 @@ def _slug_of(run: RunDir) -> str:
 def _nearest(name: str, found: list[RunDir]) -> str:
     if not found:
         return "no run was ever launched; see `mpstui profiles`"
+    from difflib import get_close_matches  # for a mistyped name alone; every list of runs imports this module
+
     words = {run_name(run) or run.run: run for run in found[:_SPECS_READ]}
     close = get_close_matches(name, [*words, *(run.run for run in found)], n=3)
     return f"did you mean {' or '.join(close)}?" if close else "see `mpstui ps --all`"

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ..follow.budget import Budget, hundredths
 from ..series.store import SeriesStore
 from .backlog import Backlog, BacklogStarter, Owed
-from .foreign_files import ConsoleFile, FileReader, open_reader
+from .foreign_files import PREVIEW_BYTES, ConsoleFile, FileReader, open_reader
+from .notes import LogNote
 from .snapshot import SeriesView
 
 if TYPE_CHECKING:
@@ -116,6 +117,21 @@ class ForeignPoints:
         self._store = memory["store"]
         if not self._previewed:
             self.newest = memory["newest"]
+
+    def recall(self, note: LogNote) -> None:
+        """Begin where an earlier process stopped, without the curves up to there: for a list that shows none."""
+        self._reader = reader = ConsoleFile(self.path, self._pattern, note)
+        self._identity, self._size = note.identity, note.read_bytes
+        self.newest.update(note.newest)
+        if self.look() and self.owed_bytes > PREVIEW_BYTES:
+            self._preview(reader)
+
+    def note(self) -> LogNote | None:
+        """What the next process can begin with; None where it has to read anew (a metric file, one that is gone)."""
+        reader = self._reader
+        if not isinstance(reader, ConsoleFile) or reader.failure or self._identity is None:
+            return None
+        return LogNote(identity=self._identity, read_bytes=reader.read_bytes, newest=self.newest, memory=reader.memory)
 
     def preview(self) -> None:
         """Understand the end of a long file first."""

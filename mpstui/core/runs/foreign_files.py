@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from ..formats import LogReader
     from ..formats.files import MetricFile
     from ..formats.points import Point
+    from .notes import LogNote
 
 SLICE_BYTES = 1 << 18
 PREVIEW_BYTES = 1 << 19
@@ -49,12 +51,25 @@ class FileReader(Protocol):
 class ConsoleFile:
     """Console output."""
 
-    def __init__(self, path: Path, pattern: str | None) -> None:
-        self.read_bytes = 0
+    def __init__(self, path: Path, pattern: str | None, note: LogNote | None = None) -> None:
+        """``note``: what is known of it already; no reader is loaded before the file grows."""
+        self.read_bytes = note.read_bytes if note is not None else 0
         self.failure: str | None = None
         self._path = path
         self._pattern = pattern
-        self._reader = self._new_reader()
+        self._note = note
+
+    @cached_property
+    def _reader(self) -> LogReader:
+        if self._note is not None:
+            reader = self._new_reader()
+            try:
+                reader.resume(self._note.memory()["reader"])
+            except (ValueError, LookupError, TypeError, AttributeError):
+                self.read_bytes = 0  # the note of another program: the file is there to be read
+            else:
+                return reader
+        return self._new_reader()
 
     @property
     def primary(self) -> str | None:
@@ -71,10 +86,11 @@ class ConsoleFile:
 
     def read(self, size: int) -> Sequence[Point]:
         """See :class:`FileReader`."""
+        reader = self._reader
         data = _pread(self._path, self.read_bytes, SLICE_BYTES)
         self.read_bytes = self.read_bytes + len(data) if data else size
         try:
-            return self._reader.take(data)
+            return reader.take(data)
         except Exception as error:  # noqa: BLE001 - dozens of grammars over anybody's text: one that fails costs a slice
             self.failure = f"{type(error).__name__}: {error}"
             self._reader = self._new_reader()

@@ -16,6 +16,7 @@ from .backlog import BacklogStarter
 from .checkpoints import CheckpointScanner
 from .events import EventReader
 from .health import Condition, assess
+from .notes import LogNotes
 from .numbers import Numbers
 from .recordfile import RecordFile
 from .shapes import reader_of
@@ -38,11 +39,12 @@ UNKNOWN_DEVICES = (None, "auto", "")
 class RunReader:
     """Everything known about one run directory."""
 
-    def __init__(self, run: RunDir, machine: Machine) -> None:
+    def __init__(self, run: RunDir, machine: Machine, notes: LogNotes | None = None) -> None:
+        """``notes``: see :class:`Sources`."""
         self.run = run
         self.machine = machine
         self.witnesses = WitnessReader(run, machine)
-        self.sources = Sources(run, machine)
+        self.sources = Sources(run, machine, notes)
         self.events = EventReader(run)
         self.snapshot: RunSnapshot | None = None
         """The last picture that was made."""

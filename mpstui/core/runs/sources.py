@@ -13,6 +13,7 @@ from ..series.store import SeriesStore
 from .backlog import BacklogStarter
 from .beating import Beating
 from .foreign import ForeignPoints
+from .notes import LogNotes
 from .numbers import Numbers, combine, with_printed
 from .pace import Pace
 from .points import PointReader
@@ -26,9 +27,11 @@ LIST_NAMES = frozenset({"loss"})
 class Sources:
     """The files of one run that hold numbers, followed through its attempts."""
 
-    def __init__(self, run: RunDir, machine: Machine) -> None:
+    def __init__(self, run: RunDir, machine: Machine, notes: LogNotes | None = None) -> None:
+        """``notes``: what is known of its log from an earlier look, for a list without curves."""
         self.run = run
         self.machine = machine
+        self._notes = notes
         self.pace = Pace()
         self.beating = Beating(run, machine, self.pace)
         self.points = PointReader(run.metrics)
@@ -65,7 +68,7 @@ class Sources:
         self.beating.watch(_inside(folder, watch.get("heartbeat")), self._launched)
         other = _inside(folder, watch.get("metrics") or watch.get("log"))
         if other is not None and (self.foreign is None or self.foreign.path != other):
-            self.foreign = ForeignPoints(other, self.machine.clock, self._pattern)
+            self.foreign = self._opened(other)
 
     def read(self, *, full: bool, budget: Budget) -> None:
         """Take in what was added since the last look.
@@ -191,10 +194,23 @@ class Sources:
             beat, newest = self.beating.beat, self.points.newest
             told = newest.get("epoch") is not None or (beat is not None and beat.epoch is not None)
             if output is not None and self._output_changed is not None and not told:
-                self.foreign = ForeignPoints(output, self.machine.clock, self._pattern)
+                self.foreign = self._opened(output)
         elif output is not None and self.foreign.path != output and self.run.path in self.foreign.path.parents:
-            self.foreign, self._earlier = ForeignPoints(output, self.machine.clock, self._pattern), []
+            self.foreign, self._earlier = self._opened(output), []
         return self.foreign
+
+    def _opened(self, path: Path) -> ForeignPoints:
+        found = ForeignPoints(path, self.machine.clock, self._pattern)
+        note = self._notes.find(self.run.run, path, self._pattern) if self._notes is not None else None
+        if note is not None:
+            found.recall(note)
+        return found
+
+    def note(self) -> None:
+        """Keep what was read of its log for the next look."""
+        note = self.foreign.note() if self.foreign is not None else None
+        if self._notes is not None and self.foreign is not None and note is not None:
+            self._notes.keep(self.run.run, self.foreign.path, self._pattern, note)
 
     def _continued(self, foreign: ForeignPoints) -> ForeignPoints:
         """The attempt's output as the continuation of the outputs before it: one curve, read from the first on."""

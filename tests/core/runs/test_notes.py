@@ -1,0 +1,165 @@
+"""A list that is asked for again and again reads on in a log where it stopped, and says what a whole reading says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpstui.cli.rows import list_rows
+from mpstui.core.follow.budget import Budget
+from mpstui.core.home import Home
+from mpstui.core.runs import notes
+from mpstui.core.runs.foreign import ForeignPoints
+from mpstui.core.runs.foreign_files import PREVIEW_BYTES
+from mpstui.core.runs.notes import LogNotes
+
+from .build import RunBuilder, make_home
+
+RUN = "20270115-080000-x"
+LOGS = {
+    "epochs announced once": "training for 3 epochs\n"
+    + "".join(f"epoch {step // 40 + 1}/3 step {step} loss {9 / (step + 1):.4f} lr 0.001\n" for step in range(120)),
+    "bars": "".join(
+        f"\rEpoch 1/2:  {at}%|{'█' * (at // 10):10}| {at}/100 [00:{at:02}<01:00, 1.00it/s, loss={2 - at / 100:.3f}]"
+        for at in range(60)
+    ),
+    "blocks": "".join(f"Epoch {at}\n----------\ntrain Loss: {1 / at:.4f} Acc: 0.5\n\n" for at in range(1, 40)),
+    "training and validation": "".join(
+        f"step {at}: loss {1 / at:.4f}\n" + (f"step {at}: val loss {2 / at:.4f}\n" if at % 10 == 0 else "")
+        for at in range(1, 90)
+    ),
+}
+
+
+def folder(tmp_path: Path) -> LogNotes:
+    """Notes as a new process finds them."""
+    return LogNotes(tmp_path / "cache" / "logs")
+
+
+def look(path: Path, known: LogNotes | None = None, seconds: float = 60.0) -> ForeignPoints:
+    """One process looks at the log, and notes what it has learned."""
+    found = ForeignPoints(path, time.time)
+    note = known.find(RUN, path, None) if known is not None else None
+    if note is not None:
+        found.recall(note)
+    if found.look():
+        found.read(Budget(seconds))
+    learned = found.note()
+    if known is not None and learned is not None:
+        known.keep(RUN, path, None, learned)
+    return found
+
+
+def told(found: ForeignPoints) -> Mapping[str, Any]:
+    """What a list shows of it: all but the moment at which somebody looked."""
+    return {name: value for name, value in found.newest.items() if name != "time"}
+
+
+@pytest.mark.parametrize("log", LOGS, ids=str)
+def test_reading_on_says_what_reading_all_says(log: str, tmp_path: Path) -> None:
+    path, data = tmp_path / "output.log", LOGS[log].encode()
+    for end in range(400, len(data) + 700, 700):
+        path.write_bytes(b"") if not path.exists() else None
+        with path.open("ab") as file:
+            file.write(data[end - 700 if end > 400 else 0 : end])
+        whole = tmp_path / f"whole{end}.log"
+        whole.write_bytes(data[:end])
+        assert told(look(path, folder(tmp_path))) == told(look(whole))
+
+
+def test_what_has_not_grown_is_told_without_a_reader(tmp_path: Path) -> None:
+    path = tmp_path / "output.log"
+    path.write_text(LOGS["epochs announced once"])
+    look(path, folder(tmp_path))
+    code = f"""
+import sys, time
+from pathlib import Path
+from mpstui.core.runs.foreign import ForeignPoints
+from mpstui.core.runs.notes import LogNotes
+path = Path({str(path)!r})
+found = ForeignPoints(path, time.time)
+found.recall(LogNotes(Path({str(tmp_path / "cache" / "logs")!r})).find({RUN!r}, path, None))
+assert found.newest["step"] == 119 and not found.look(), found.newest
+print("\\n".join(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert "mpstui.core.formats.reader" not in done.stdout.split()
+
+
+def replaced(path: Path) -> None:
+    path.rename(path.with_name("old.log"))
+    path.write_text("step 7 loss 0.7\n" * 500)
+
+
+def written_over(path: Path) -> None:
+    """The same file, emptied and grown beyond where it was (``copytruncate``)."""
+    path.write_text("step 7 loss 0.7\n" * 500)
+
+
+def shorter(path: Path) -> None:
+    path.write_text("step 7 loss 0.7\n")
+
+
+@pytest.mark.parametrize("change", [replaced, written_over, shorter])
+def test_another_file_is_read_from_its_start(change: Any, tmp_path: Path) -> None:
+    path = tmp_path / "output.log"
+    path.write_text("".join(f"step {at} loss 0.5\n" for at in range(100)))
+    assert look(path, folder(tmp_path)).newest["step"] == 99
+    change(path)
+    assert look(path, folder(tmp_path)).newest["step"] == 7
+
+
+def test_notes_that_cannot_be_understood_cost_time_alone(tmp_path: Path) -> None:
+    path = tmp_path / "output.log"
+    path.write_text("".join(f"step {at} loss 0.5\n" for at in range(100)))
+    look(path, folder(tmp_path))
+    (noted,) = (tmp_path / "cache" / "logs").iterdir()
+    head, _, packed = noted.read_bytes().partition(b"\n")
+    with path.open("a") as file:
+        file.write("step 100 loss 0.5\n")
+    for broken in (b"", b"{}", b"[1]\n", head + b"\n", head + b"\n" + packed[:50], head + b"\n" + packed[:-9]):
+        noted.write_bytes(broken)
+        assert look(path, folder(tmp_path)).newest["step"] == 100
+
+
+def test_a_note_of_another_version_or_pattern_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "output.log"
+    path.write_text("step 1 loss 0.5\n")
+    look(path, folder(tmp_path))
+    assert folder(tmp_path).find(RUN, path, None) is not None
+    assert folder(tmp_path).find(RUN, path, "step (?P<step>.*)") is None
+    monkeypatch.setattr(notes, "__version__", "9.9")
+    assert folder(tmp_path).find(RUN, path, None) is None
+
+
+def test_the_end_comes_first_where_more_was_added_than_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "output.log"
+    path.write_text("step 1 loss 0.5\n")
+    look(path, folder(tmp_path))
+    with path.open("a") as file:
+        file.writelines(f"step {at} loss 0.5\n" for at in range(2, 4 * PREVIEW_BYTES // 16))
+        file.write("step 999999 loss 0.25\n")
+    for _ in range(2):  # the second look begins in the middle of the file
+        found = look(path, folder(tmp_path), seconds=0.0)
+        assert (found.newest["step"], found.newest["loss"], found.complete) == (999999, 0.25, False)
+
+
+def test_live_runs_are_noted_and_ended_ones_forgotten(tmp_path: Path) -> None:
+    home: Home = make_home(tmp_path)
+    run = RunBuilder(home).status("running").launch().output("epoch 1/3 step 1 loss 0.5\n").hold()
+    kept = home.state / "cache" / "logs"
+    assert list_rows(home, None)[0][0].json["step"] == 1
+    assert [path.stem for path in kept.iterdir()] == [run.run.run]
+    run.output("epoch 2/3 step 2 loss 0.25\n")
+    row = list_rows(home, None)[0][0].json
+    assert (row["epoch"], row["epochs"], row["step"], row["loss"]) == (2, 3, 2, 0.25)
+    run.release()
+    run.exit(code=0).status("ended")
+    assert list_rows(home, None)[0][0].json["loss"] == 0.25
+    assert list(kept.iterdir()) == []
