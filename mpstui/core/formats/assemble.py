@@ -22,6 +22,8 @@ _NOTE = re.compile(
 _CALL = re.compile(r"\w\([^()\n]{0,120}\b(?:lr|learning_rate)=")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MAX_STRAY_WORDS = 9
+_LONGEST_NAME = 4
+"""Words in the name of a metric that stands by itself; "For debugging consider passing X=1" is advice."""
 _WORDS_BESIDE_A_COUNTER = 4
 _PREPOSITIONS = (" of", " for", " on", " at", " in", " the")
 """A name that ends so, with no sign behind it, goes on in a sentence: "the loss of 3 engineers"."""
@@ -269,7 +271,7 @@ def _opens_pair(pairs: Sequence[Pair]) -> bool:
 
 
 def _names_metrics(named: Sequence[Pair]) -> bool:
-    return any(pair.marked for pair in named)
+    return any(pair.marked and pair.key.count(" ") < _LONGEST_NAME for pair in named)
 
 
 def _is_sentence(line: str, pairs: Sequence[Pair]) -> bool:

@@ -22,10 +22,10 @@ _LAUNCHER = re.compile(
     r")[\s|:;,-]{0,8}"
 )
 _LEVEL = re.compile(
-    r"(?:^|[\s\[|(:\x2d])(?:INFO|WARNING|WARN|DEBUG|ERROR|CRITICAL|NOTICE|METRIC)\b[\s\]|):;\x2d]{1,12}"
+    r"(?:^|[\s\[|(:\x2d])(?:INFO|WARNING|WARN|DEBUG|ERROR(?!\s?[:=]\s?[-+.\d])|CRITICAL|NOTICE|METRIC)\b[\s\]|):;\x2d]{1,12}"
 )
 _ORIGIN = re.compile(
-    r"(?:\[?(?=[\w./<>]{0,79}[._:])[\w./<>]{1,80}(?::[\w<>]{1,60}){0,3}\]?(?:\s*[-|]\s|\]:?\s|\s\|\s|:\s(?=[\[{A-Z]))\s*)"
+    r"(?:\[?(?=[\w./<>]{0,79}[._:])[\w./<>]{1,80}(?::[\w<>]{1,60}){0,3}\]?(?:\s*[-|]\s|\]:?\s|\s\|\s|:\s(?=[\[{A-Z])|(?<=\d):\s)\s*)"
 )
 _RANK_OF = re.compile(r"\(\d{1,4}/\d{1,4}\) (?=Epoch|epoch|Train|train)")
 _LEVEL_REACH = 140
@@ -40,7 +40,7 @@ def strip_prefix(line: str) -> str:
         line = line[match.end() :]
     level = _LEVEL.search(line, 0, _LEVEL_REACH)
     if level is not None and _only_prefix(line[: level.start()]):
-        line = line[level.end() :]
+        line = line[level.end() :].removeprefix("root:")
         origin = _ORIGIN.match(line)
         if origin is not None and not _says_what_follows(origin.group()):
             line = line[origin.end() :]

@@ -12,6 +12,7 @@ from .console import PENDING_LIMIT, Frame, FrameSplitter
 from .encodings import decode_line
 from .epoch_ends import with_end
 from .escapes import strip_controls
+from .failures import SourceLines, is_failure, is_warning
 from .grammars import Grammar, LineGrammar, all_grammars
 from .phases import announced
 from .points import MetricPoint, ParsedLog, Point, Reading
@@ -20,8 +21,6 @@ from .tracker import Tracker
 
 _WORTH_A_LOOK = re.compile(r"[0-9]|oss|----|nan|inf|NaN|Inf|_mem|/ ")
 _OTHER_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?([1-9]\d{0,4})\]:?|rank ([1-9]\d{0,4}):)")
-# The last line of a traceback, and of a warning, is prose about numbers: what was allocated is no metric.
-_EXCEPTION = re.compile(r"(?:\[rank\d{1,4}\]:\s{0,4})?[\w.]{1,120}(?:Error|Exception|Warning):\s")
 _FIRST_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?0\]:?|rank 0:)")
 _FOREIGN = ("wandb:",)
 _REQUEST = re.compile(r"\b(?:GET|POST|PUT|HEAD|DELETE|PATCH) \S{1,200} HTTP/\d")
@@ -49,6 +48,7 @@ class LogReader:
         self._latest = ""
         self._tracker = Tracker()
         self._rank0 = False
+        self._source = SourceLines()
         self._decimals = -1
         self._bulk = BulkReader(self._tracker, self._examine_line, self._apply, self._pure)
 
@@ -110,6 +110,7 @@ class LogReader:
             "grammars": [_learned(grammar) for grammar in self._grammars],
             "latest": self._latest,
             "rank0": self._rank0,
+            "source": vars(self._source),
             "decimals": self._decimals,
         }
 
@@ -119,6 +120,7 @@ class LogReader:
         for grammar, learned in zip(self._grammars, memory["grammars"], strict=True):
             vars(grammar).update(learned)
         self._latest, self._rank0, self._decimals = memory["latest"], memory["rank0"], memory["decimals"]
+        vars(self._source).update(memory["source"])
         self._bulk = BulkReader(self._tracker, self._examine_line, self._apply, self._pure)
 
     def _examine_line(self, line: bytes) -> Examined:
@@ -152,11 +154,11 @@ class LogReader:
         readings: list[Reading] = []
         if "%|" in text:
             text = self._bars(text, readings, self._bar_grammars)
-        if self._is_foreign(text):
+        if self._source.covers(text) or self._is_foreign(text):
             return NOTHING
         line = strip_prefix(text)
         found = _read_line(self._grammars, line) if line and _WORTH_A_LOOK.search(line) else None
-        if found is None:
+        if found is None or is_warning(text, line, found):
             return Examined(readings, announced(line) if line else None, line)
         return Examined([*readings, *found], None, line)
 
@@ -188,7 +190,7 @@ class LogReader:
     def _is_foreign(self, text: str) -> bool:
         """Footers of other tools, exceptions, and what ranks other than the first repeat."""
         start = text.lstrip()
-        if start.startswith(_FOREIGN) or _EXCEPTION.match(start) or ("HTTP/" in start and _REQUEST.search(start)):
+        if start.startswith(_FOREIGN) or is_failure(text) or ("HTTP/" in start and _REQUEST.search(start)):
             return True
         if "ank" not in text[:40] and "default" not in text[:40]:
             return False
