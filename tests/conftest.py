@@ -17,10 +17,16 @@ settings.register_profile("search", _SAME, derandomize=False, print_blob=True)
 settings.load_profile("same")
 
 
+_THE_DEVELOPERS_OWN = (
+    *("MPSTUI_RUN_ID", "MPSTUI_RUN_DIR", "MPSTUI_ATTEMPT", "NO_COLOR", "SSH_CONNECTION", "COLUMNS", "LINES"),
+    *("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"),
+)
+
+
 @pytest.fixture(autouse=True)
 def _a_home_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads or writes the developer's runs, profiles or settings."""
     home: Path = tmp_path_factory.mktemp("mpstui-home")
     monkeypatch.setenv("MPSTUI_HOME", str(home))
-    for name in ("MPSTUI_RUN_ID", "MPSTUI_RUN_DIR", "MPSTUI_ATTEMPT", "NO_COLOR", "SSH_CONNECTION"):
+    for name in _THE_DEVELOPERS_OWN:
         monkeypatch.delenv(name, raising=False)

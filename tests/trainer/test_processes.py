@@ -85,8 +85,8 @@ def test_a_stop_that_reaches_the_data_workers_too_is_survived_until_all_is_saved
 
 def test_two_ranks_beat_each_for_itself_and_a_stop_saves_although_torchrun_passes_it_on(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
-    where = "--rdzv-endpoint=localhost:0"
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d", where]
+    where = ("--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "--local-addr=localhost")  # no name of this machine
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", *where]
     child = subprocess.Popen(
         [*launcher, "-m", "trainer", "cifar", *TINY, *ENDLESS],
         env=environment(tmp_path),
