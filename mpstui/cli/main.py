@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "continue": ("resume", "let a paused run go on"),
     "queue": ("queue", "show the queue groups; pause, resume, reorder them, set their slots"),
     "restart": ("restart", "start a new attempt of a run, on another device if you like"),
+    "remove": ("remove", "delete runs that have ended"),
     "clear-cache": ("clear_cache", "have the trainer return its device's cached memory"),
     "parse": ("parse", "print what the reader understands of a log or metric file"),
     "diagnose": ("diagnose", "explain a crash: causes, evidence, remedies"),

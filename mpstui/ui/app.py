@@ -128,6 +128,7 @@ class MpstuiApp(App[None]):
     @on(messages.PumpFailed)
     @on(messages.ProfileSaved)
     @on(messages.QueueChanged)
+    @on(messages.RunRemoved)
     def _tell(self, message: Message) -> None:
         if isinstance(message, messages.RequestAnswered):
             self.board.note_answer(message)

@@ -26,6 +26,7 @@ LABELS = {
     "edit_restart": "edit and restart",
     "queue_move": "order",
     "queue_pause": "pause queue",
+    "remove": "remove",
 }
 NO_RUN = "no run is selected: press n to launch one"
 

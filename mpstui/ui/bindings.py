@@ -48,6 +48,7 @@ KEYS: tuple[Key, ...] = (
     Key("pagedown", "page(1)", "", "", "", Scope.RUNS),
     Key("home,g", "edge(-1)", "", "", "", Scope.RUNS),
     Key("end,G", "edge(1)", "", "", "", Scope.RUNS),
+    Key("D,delete", "remove", "D", "remove", "delete a run that has ended (asks first)", Scope.RUNS, 19, "remove"),
     Key("a", "next_attention", "a", "attention", "select the next run that needs you", Scope.RUNS),
     Key("escape,backspace", "back", "esc", "back", "back to the list of runs", Scope.RUN, 4),
     Key("1", "panel(1)", "1…6", "panels", "show one of the panels, by its number", Scope.RUN, 12),

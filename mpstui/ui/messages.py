@@ -10,6 +10,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from ..core.diagnosis.model import EvidenceLine, Finding
+    from ..core.runs.removal import Removable, Removed
     from ..core.runs.snapshot import RunSnapshot
     from ..core.settings import EnergySettings
     from ..core.telemetry.logbook import Outlook
@@ -84,6 +85,22 @@ class QueueChanged(Message):
     run: str | None
     """None: a queue that none of the runs in view waits in."""
     text: str
+
+
+@dataclass
+class RemovalExamined(Message):
+    """What removing a run would delete: to be asked about."""
+
+    snapshot: RunSnapshot
+    found: Removable
+
+
+@dataclass
+class RunRemoved(Message):
+    """A run is gone."""
+
+    name: str
+    done: Removed
 
 
 @dataclass

@@ -7,8 +7,9 @@ from typing import Literal
 
 from textual.message import Message
 
+from ..core.present import format as shown
 from .asking import answer_text
-from .messages import JobFailed, ProfileSaved, PumpFailed, QueueChanged, RequestAnswered, RequestSent
+from .messages import JobFailed, ProfileSaved, PumpFailed, QueueChanged, RequestAnswered, RequestSent, RunRemoved
 from .rows import clean
 
 Severity = Literal["information", "warning", "error"]
@@ -47,6 +48,14 @@ def _(message: PumpFailed) -> tuple[str, Severity]:
 @news.register
 def _(message: QueueChanged) -> tuple[str, Severity]:
     return message.text, "information"
+
+
+@news.register
+def _(message: RunRemoved) -> tuple[str, Severity]:
+    done = message.done
+    kept = f"; checkpoints: {clean(str(done.kept), _LONGEST)}" if done.kept else ""
+    text = f"removed {clean(message.name, 40)}, freed {shown.size(done.freed_bytes)}{kept}"
+    return (f"{text}; {clean(done.left, _LONGEST)}", "warning") if done.left else (text, "information")
 
 
 @news.register

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from ..core.diagnosis.remedy import Remedy
     from ..core.queueing import Moved
+    from ..core.runs.removal import Removable, Removed
     from ..core.runs.snapshot import RunSnapshot
     from ..core.telemetry.logbook import Outlook
     from ..core.telemetry.model import SystemSample, TreeSample
@@ -80,6 +81,26 @@ class QueuePort(Protocol):
 
     def set_paused(self, group: str, paused: bool) -> Queue:
         """Let nothing of a group start any more, or let it go on."""
+        ...
+
+
+class RemoverPort(Protocol):
+    """Deletes runs that have ended."""
+
+    def examine(self, snapshot: RunSnapshot) -> Removable:
+        """What that would delete.
+
+        Raises:
+            OperationError: it must stay.
+        """
+        ...
+
+    def remove(self, snapshot: RunSnapshot, keep_checkpoints: bool) -> Removed:
+        """Delete it.
+
+        Raises:
+            OperationError: it must stay after all.
+        """
         ...
 
 

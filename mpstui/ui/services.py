@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from ..core.launching.revival import Reviver
     from ..core.queueing import Moved
     from ..core.runs.monitor import Monitor
+    from ..core.runs.removal import Removable, Removed, Remover
     from ..core.runs.snapshot import Availability, RunSnapshot
     from ..core.settings import EnergySettings
     from ..wire.queues import Queue
     from ..wire.records import Ack, Request
     from ..wire.rundir import RunDir
     from .alarms import Alarm
-    from .ports import ActionsPort, LauncherPort, LogbookPort, LogPort, MonitorPort, QueuePort, SamplerPort
+    from .ports import ActionsPort, LauncherPort, LogbookPort, LogPort, MonitorPort, QueuePort, RemoverPort, SamplerPort
 
 
 REVIVE_SECONDS = 5.0
@@ -33,6 +34,7 @@ class Services:
     monitor: MonitorPort
     actions: ActionsPort
     queue: QueuePort
+    remover: RemoverPort
     availability: Callable[[RunSnapshot, str], Availability]
     sampler: Callable[[], SamplerPort]
     logbook: Callable[[RunSnapshot], LogbookPort]
@@ -75,6 +77,7 @@ def core_services(
         monitor=LazyMonitor(home, watching, lambda run: actions.real.supervise(run), clock),
         actions=actions,
         queue=LazyQueue(home),
+        remover=LazyRemover(home),
         availability=_availability,
         sampler=_sampler,
         logbook=_logbook,
@@ -170,6 +173,34 @@ class LazyQueue:
         from ..core.queueing import set_paused
 
         return set_paused(self._home, group, paused)
+
+
+class LazyRemover:
+    """What deletes runs, imported with the first key that does."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def examine(self, snapshot: RunSnapshot) -> Removable:
+        """See :class:`mpstui.core.runs.removal.Remover`."""
+        return self._remover().examine(_folder(snapshot))
+
+    def remove(self, snapshot: RunSnapshot, keep_checkpoints: bool) -> Removed:
+        """The same; what an interrupted removal left goes with it."""
+        remover = self._remover()
+        remover.clean_up()
+        return remover.remove(_folder(snapshot), keep_checkpoints=keep_checkpoints)
+
+    def _remover(self) -> Remover:
+        from ..core.runs.removal import Remover
+
+        return Remover(self._home)
+
+
+def _folder(snapshot: RunSnapshot) -> RunDir:
+    from ..wire.rundir import RunDir
+
+    return RunDir(snapshot.dir)
 
 
 class LazyActions:

@@ -12,6 +12,7 @@ from typing import Any
 from mpstui.core.diagnosis.model import EvidenceLine, Finding, Kind
 from mpstui.core.diagnosis.remedy import Remedy
 from mpstui.core.queueing import Moved
+from mpstui.core.runs.removal import Removable, Removed
 from mpstui.core.runs.snapshot import (
     Availability,
     Checkpoint,
@@ -32,6 +33,7 @@ from mpstui.ui.services import Services
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
 from mpstui.wire.queues import Queue
 from mpstui.wire.records import Ack, Request
+from mpstui.wire.rundir import RunDir
 
 NOW = 1_795_262_400.0  # 2026-11-21 12:00:00 UTC
 GIB = 1 << 30
@@ -328,11 +330,42 @@ class FakeQueue:
         return Queue(group, paused=paused)
 
 
+@dataclass
+class FakeRemover:
+    """Writes down what was removed, and takes it out of the monitor's list."""
+
+    monitor: FakeMonitor
+    checkpoints: int = 3
+    refusal: Exception | None = None
+    removed: list[tuple[str, bool]] = field(default_factory=list)
+
+    def examine(self, snapshot: RunSnapshot) -> Removable:
+        if self.refusal is not None:
+            raise self.refusal
+        saved = self.checkpoints * 100 << 20
+        return Removable(
+            run=RunDir(snapshot.dir),
+            name=snapshot.name,
+            ended=snapshot.ended or NOW,
+            size_bytes=saved + (12 << 20),
+            checkpoints=self.checkpoints,
+            checkpoint_bytes=saved,
+        )
+
+    def remove(self, snapshot: RunSnapshot, keep_checkpoints: bool) -> Removed:
+        self.removed.append((snapshot.run, keep_checkpoints))
+        self.monitor.snapshots = tuple(item for item in self.monitor.snapshots if item.run != snapshot.run)
+        kept = Path("/state/checkpoints") / snapshot.run if keep_checkpoints else None
+        return Removed(run=snapshot.run, freed_bytes=12 << 20, kept=kept)
+
+
 def available(snapshot: RunSnapshot, action: str) -> Availability:
     """Restarts always, everything else while it runs; the queue's keys for what waits in one."""
     if action.startswith("queue"):
         waits = snapshot.queue is not None and snapshot.queue.group is not None
         return Availability(waits, "" if waits else "it does not wait in a queue")
+    if action == "remove":
+        return Availability(not snapshot.state.active, "it has not ended" if snapshot.state.active else "")
     if action in ("restart", "restart_cpu", "edit_restart") or snapshot.state.active:
         return Availability(True)
     return Availability(False, "this run has ended")
@@ -586,18 +619,21 @@ class World:
     launcher: FakeLauncher
     log: FakeLog
     logbook: FakeLogbook
+    remover: FakeRemover
     services: Services
 
 
 def world(snapshots: tuple[RunSnapshot, ...] = (), *, log: FakeLog | None = None, remote: bool = False) -> World:
     """A core that holds these runs."""
     monitor, actions, sampler, launcher = FakeMonitor(snapshots), FakeActions(), FakeSampler(), FakeLauncher()
+    remover = FakeRemover(monitor)
     document = log if log is not None else training_log()
     logbook = FakeLogbook()
     services = Services(
         monitor=monitor,
         actions=actions,
         queue=FakeQueue(),
+        remover=remover,
         availability=available,
         sampler=lambda: sampler,
         logbook=lambda snapshot: logbook,
@@ -608,4 +644,4 @@ def world(snapshots: tuple[RunSnapshot, ...] = (), *, log: FakeLog | None = None
         clock=lambda: NOW,
         remote=remote,
     )
-    return World(monitor, actions, sampler, launcher, document, logbook, services)
+    return World(monitor, actions, sampler, launcher, document, logbook, remover, services)

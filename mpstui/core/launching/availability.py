@@ -20,7 +20,8 @@ def availability(snapshot: RunSnapshot, action: str) -> Availability:
     The sentence of one that can work is a caution, such as a restart that can only begin from scratch.
 
     Args:
-        action: stop, kill, pause, continue, restart, restart_cpu, clear_cache, edit_restart, queue_move or queue_pause.
+        action: stop, kill, pause, continue, restart, restart_cpu, clear_cache, edit_restart, queue_move, queue_pause
+            or remove.
     """
     if snapshot.state is State.WATCHED:
         return Availability(False, "mpstui did not start this run and only watches it")
@@ -77,6 +78,12 @@ def _reporting_refusal(run: RunDir, attempt: int) -> str:
     )
 
 
+def _remove(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
+    if snapshot.state.active or restart_is_wished(RunDir(snapshot.dir)):
+        return f"it has not ended ({str(snapshot.state).replace('_', ' ')}): stop it first"
+    return "some of its processes still live: kill ends them" if snapshot.survivors else ""
+
+
 def _queued(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
     if snapshot.state is not State.QUEUED:
         return "it does not wait in a queue; `mpstui queue` shows them all"
@@ -123,4 +130,5 @@ _RULES: Mapping[str, Rule] = {
     "clear_cache": _clear_cache,
     "queue_move": _queued,
     "queue_pause": _queued,
+    "remove": _remove,
 }

@@ -67,9 +67,9 @@ class Courier(Pump):
 
         self._jobs.put(("diagnosis", job))
 
-    def do(self, what: str, work: Callable[[], Message]) -> None:
-        """Do something that takes a while and post what came of it."""
-        self._jobs.put((what, lambda: self._post(work())))
+    def do(self, what: str, work: Callable[[], Message], tell: Callable[[Message], object] | None = None) -> None:
+        """Do something that takes a while and post what came of it, to ``tell`` where only a screen wants to know."""
+        self._jobs.put((what, lambda: (tell or self._post)(work())))
 
     def stop(self) -> None:
         """End; what was asked for and not yet written is dropped."""

@@ -15,7 +15,7 @@ from ..bindings import KEYS, Key, Scope
 from ..rows import EMPTY, Row, clean, clip, cut, fit, row, wrap
 from ..widgets.lines import LinePanel
 
-_WIDTH = 64
+WIDTH = 64
 _KEY_CELLS, _LABEL_CELLS = 7, 14
 _HELP_WIDTH, _TWO_COLUMNS_FROM, _LEFT_BLOCKS = 78, 130, 4
 _LEAST_BESIDE, _INDENT_BELOW = 12, 4
@@ -54,7 +54,7 @@ class Confirm(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         """The sheet."""
-        width = min(_WIDTH, self.app.size.width - 4)
+        width = min(WIDTH, self.app.size.width - 4)
         lines = question_rows(self._asked, width - 4)
         sheet = Sheet(lines)
         sheet.styles.width = width

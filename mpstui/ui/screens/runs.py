@@ -11,7 +11,7 @@ from textual.events import Resize
 
 from ..asking import LABELS, moved_text, paused_text
 from ..bindings import Key, Scope, footer_keys
-from ..messages import QueueChanged
+from ..messages import QueueChanged, RemovalExamined
 from ..pumps import Focus
 from ..toasts import ANY_RUN
 from ..widgets.footer import KeyLine
@@ -170,6 +170,19 @@ class RunsScreen(ActingScreen):
         self.mpstui.courier.do(
             LABELS["queue_pause"], lambda: QueueChanged(run, paused_text(queue.set_paused(group, paused)))
         )
+
+    def action_remove(self) -> None:
+        """Find out what removing the selected run would delete, then ask."""
+        snapshot, remover = self._able("remove"), self.mpstui.services.remover
+        if snapshot is not None:
+            examined = lambda: RemovalExamined(snapshot, remover.examine(snapshot))  # noqa: E731
+            self.mpstui.courier.do(LABELS["remove"], examined, self.post_message)
+
+    @on(RemovalExamined)
+    def _ask_removal(self, message: RemovalExamined) -> None:
+        from .removing import ask_removal
+
+        ask_removal(self.mpstui, message)
 
     def action_next_attention(self) -> None:
         """Select the next run that needs a person."""

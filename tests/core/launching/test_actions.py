@@ -155,6 +155,8 @@ def test_an_edited_restart_carries_its_template_and_can_be_edited_again(bench: B
         ("queue_pause", State.QUEUED, "in no queue"),
         ("clear_cache", State.RUNNING, "has not reported yet"),
         ("clear_cache", State.FINISHED, "not running"),
+        ("remove", State.RUNNING, "has not ended (running)"),
+        ("remove", State.WATCHED, "only watches it"),
     ],
 )
 def test_refusals(bench: Bench, action: str, state: State, part: str) -> None:
@@ -172,6 +174,7 @@ def test_refusals(bench: Bench, action: str, state: State, part: str) -> None:
         ("stop", State.BACKING_OFF),
         ("kill", State.STOP_FAILED),
         ("stop", State.UNSUPERVISED),
+        ("remove", State.FINISHED),
     ],
 )
 def test_what_can_work(bench: Bench, action: str, state: State) -> None:

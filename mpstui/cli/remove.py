@@ -1,0 +1,177 @@
+"""`mpstui remove`: delete runs that have ended."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import OperationError, UsageError
+from ..core.present import format as shown
+from .session import RUN_HELP, Session, print_json, say, warn
+
+if TYPE_CHECKING:
+    from ..core.runs.removal import Removable, Removed, Remover
+    from ..wire.rundir import RunDir
+
+HELP = """Delete runs that have ended: those named, or all that ended longer ago than --older-than.
+Only what lies in their own directories is deleted; checkpoints that a program saves elsewhere stay.
+A run that runs, waits, or is needed by one that does is refused."""
+_UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+_AGE = re.compile(r"(\d+)\s*([mhdw])")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "mpstui remove [RUN ...] [options]"
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=RUN_HELP)
+    parser.add_argument(
+        "--older-than", metavar="AGE", help="only runs that ended longer ago: 30d, 12h, 2w, 45m; without RUN, all such"
+    )
+    parser.add_argument(
+        "--keep-checkpoints", action="store_true", help="move the checkpoints in them aside and say where they are"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="say what would be deleted, and delete nothing")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    from ..core.runs.removal import Remover
+
+    if not args.runs and args.older_than is None:
+        raise UsageError("mpstui remove: RUN is required", "or `--older-than 30d` for all that ended before then")
+    session = Session()
+    before = None if args.older_than is None else time.time() - age_seconds(args.older_than)
+    remover = Remover(session.home)
+    needed = remover.needed()
+    found = _chosen(session, args.runs, before, remover, needed)
+    if args.dry_run:
+        return _tell(found, {}, {}, args)
+    if found and not args.yes:
+        _ask(found, args)
+    remover.clean_up()
+    removed: dict[str, Removed] = {}
+    failed: dict[str, str] = {}
+    for item in found:
+        try:
+            removed[item.run.run] = remover.remove(item.run, keep_checkpoints=args.keep_checkpoints, needed=needed)
+        except OperationError as error:
+            failed[item.run.run] = error.sentence
+    return _tell(found, removed, failed, args)
+
+
+def age_seconds(text: str) -> float:
+    """``30d`` in seconds.
+
+    Raises:
+        UsageError: it is no age.
+    """
+    match = _AGE.fullmatch(text.strip().lower())
+    if match is None:
+        raise UsageError(f"--older-than {text!r} is no age", "such as 45m, 12h, 30d or 2w")
+    return float(int(match[1]) * _UNITS[match[2]])
+
+
+def _chosen(
+    session: Session, names: Sequence[str], before: float | None, remover: Remover, needed: Mapping[str, str]
+) -> list[Removable]:
+    """What is to be removed.
+
+    Raises:
+        UsageError: a name means no run; OperationError: one that is named must stay. Nothing was removed then.
+    """
+    from ..core.runs.find import find_run, run_dirs
+
+    if names:
+        named = {found.run: found for found in (find_run(session.home, name) for name in names)}
+        chosen = [remover.examine(item, needed) for item in named.values()]
+    else:
+        looked_at = (_examined(item, remover, needed) for item in run_dirs(session.home.runs))
+        chosen = [item for item in looked_at if item is not None]
+    return [item for item in chosen if before is None or item.ended < before]
+
+
+def _examined(item: RunDir, remover: Remover, needed: Mapping[str, str]) -> Removable | None:
+    """None: it must stay, and nobody has asked for it by name."""
+    try:
+        return remover.examine(item, needed)
+    except OperationError:
+        return None
+
+
+def _ask(found: Sequence[Removable], args: argparse.Namespace) -> None:
+    """Raise unless a person says yes."""
+    if args.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "mpstui remove: nobody is there to be asked", "add --yes, or --dry-run to see what it would do"
+        )
+    _list(found, args)
+    try:
+        answer = input(f"delete {_count(found)}? [y/N] ")
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() not in ("y", "yes"):
+        raise OperationError("nothing was removed")
+
+
+def _tell(
+    found: Sequence[Removable], removed: Mapping[str, Removed], failed: Mapping[str, str], args: argparse.Namespace
+) -> int:
+    freed = sum(item.freed_bytes for item in removed.values())
+    if args.json:
+        rows = [_json(item, removed.get(item.run.run), failed.get(item.run.run)) for item in found]
+        print_json({"dry_run": args.dry_run, "runs": rows, "freed": freed})
+        return 1 if failed else 0
+    if args.dry_run:
+        _list(found, args)
+    for item in removed.values():
+        if item.kept:
+            say(f"checkpoints of {item.run} are in {item.kept}")
+        if item.left:
+            warn(item.left)
+    for sentence in failed.values():
+        warn(sentence)
+    if not args.dry_run:
+        say(f"removed {_count(removed.values())}, freed {shown.size(freed)}" if removed else "no run was removed")
+    return 1 if failed else 0
+
+
+def _list(found: Sequence[Removable], args: argparse.Namespace) -> None:
+    """What would be deleted, a line a run and one for all."""
+    now = time.time()
+    for item in found:
+        files = f"{item.checkpoints} checkpoint file{'' if item.checkpoints == 1 else 's'}"
+        saved = f", {files} of {shown.size(item.checkpoint_bytes)}" if item.checkpoints else ""
+        kept = " kept" if item.checkpoints and args.keep_checkpoints else ""
+        ago = shown.duration(max(0.0, now - item.ended))
+        say(f"{item.run.run}  {item.name}  ended {ago} ago  {shown.size(item.size_bytes)}{saved}{kept}")
+    whole = sum(_deleted_bytes(item, args) for item in found)
+    say(f"{_count(found)}, {shown.size(whole)} to be freed" if found else "no run that has ended is meant")
+
+
+def _deleted_bytes(item: Removable, args: argparse.Namespace) -> int:
+    return item.size_bytes - (item.checkpoint_bytes if args.keep_checkpoints else 0)
+
+
+def _count(found: Collection[object]) -> str:
+    number = len(found)
+    return f"{number} run{'' if number == 1 else 's'}"
+
+
+def _json(item: Removable, done: Removed | None, error: str | None) -> dict[str, Any]:
+    return {
+        "run": item.run.run,
+        "name": item.name,
+        "ended": item.ended,
+        "bytes": item.size_bytes,
+        "checkpoints": item.checkpoints,
+        "checkpoint_bytes": item.checkpoint_bytes,
+        "removed": done is not None,
+        "freed": done.freed_bytes if done else None,
+        "kept": str(done.kept) if done and done.kept else None,
+        "left": done.left if done else None,
+        "error": error,
+    }

@@ -1,0 +1,269 @@
+"""Deleting runs that have ended, and nothing but what lies in their own directories.
+
+A run leaves in one rename: before it the run is whole, after it the run is gone, whatever happens to the deletion that
+follows. What an interrupted deletion left is finished by the next one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...wire import atomic, locks, processes, records
+from ...wire.jsontext import UnreadableRecord
+from ...wire.records import Spec
+from ...wire.rundir import RunDir
+from ..errors import OperationError
+from ..home import Home
+from .dependants import dependants
+from .find import run_dirs
+from .state import Verdict, Witnesses
+from .waiting import is_abandoned, restart_is_wished
+from .witness import Machine, WitnessReader
+
+_BLOCK_BYTES = 512
+"""The unit of ``st_blocks``, whatever the file system's own is (stat(2))."""
+_LEAVING, _LEAVING_KEEPING = ".removing-", ".removing-keeping-"
+"""No run is called so: names with a leading dot are not listed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removable:
+    """A run that may be removed, and what that would delete."""
+
+    run: RunDir
+    name: str
+    ended: float
+    """Unix seconds: its end, else when its record last changed."""
+    size_bytes: int
+    """On the disk, each file once however many names it has; holes take no room."""
+    checkpoints: int
+    checkpoint_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removed:
+    """What became of it."""
+
+    run: str
+    freed_bytes: int
+    kept: Path | None = None
+    """Where its checkpoints lie now, if they were to be kept and there were any."""
+    left: str | None = None
+    """What could not be deleted, and why; the run is gone all the same."""
+
+
+class Remover:
+    """Removes runs of one home, any number of removers at once."""
+
+    def __init__(self, home: Home, machine: Machine | None = None) -> None:
+        self._home = home
+        self._machine = machine or Machine(table=processes.system_process_table(), boot_id=processes.boot_id())
+
+    @property
+    def kept(self) -> Path:
+        """Where checkpoints that were kept go, a folder for each run."""
+        return self._home.state / "checkpoints"
+
+    def needed(self) -> Mapping[str, str]:
+        """The runs that others need; see :func:`mpstui.core.runs.dependants.dependants`."""
+        return dependants(run_dirs(self._home.runs))
+
+    def examine(self, run: RunDir, needed: Mapping[str, str] | None = None) -> Removable:
+        """What removing a run would delete.
+
+        Args:
+            needed: what :meth:`needed` gave, where many are looked at.
+
+        Raises:
+            OperationError: it must stay, with the reason: it has not ended, waits, or another run needs it.
+        """
+        seen = self._refuse(run, self.needed() if needed is None else needed)
+        saved = list(_checkpoints(run.path, _pattern(run)))
+        return Removable(
+            run=run,
+            name=seen.spec.name if seen.spec else run.run,
+            ended=_ended(run, seen),
+            size_bytes=disk_bytes([run.path]),
+            checkpoints=sum(stat.S_ISREG(info.st_mode) for path in saved for info in _files(path)),
+            checkpoint_bytes=disk_bytes(saved),
+        )
+
+    def remove(
+        self, run: RunDir, *, keep_checkpoints: bool = False, needed: Mapping[str, str] | None = None
+    ) -> Removed:
+        """Remove a run: out of the list at once, then file by file.
+
+        Raises:
+            OperationError: it must stay (see :meth:`examine`), began to live meanwhile, or is gone already.
+        """
+        before = _stamp(run.status)
+        self._refuse(run, self.needed() if needed is None else needed)
+        pattern = _pattern(run)
+        lock = _take(run)
+        try:
+            if _stamp(run.status) != before or restart_is_wished(run) or locks.is_held(run.run_lock):
+                raise OperationError(f"{run.run} cannot be removed: somebody has just begun it anew")
+            leaving = run.path.with_name((_LEAVING_KEEPING if keep_checkpoints else _LEAVING) + run.run)
+            _rename(run, leaving)
+            # Held until all is deleted: who cleans up after others sees that this one is at work.
+            return self._delete(leaving, run.run, pattern)
+        finally:
+            locks.release(lock)
+
+    def clean_up(self) -> int:
+        """Finish what interrupted removals left; the bytes that were freed."""
+        freed = 0
+        for leaving in self._home.runs.glob(f"{_LEAVING}*"):
+            if not locks.is_held(leaving / "supervisor.lock"):
+                name = leaving.name.removeprefix(_LEAVING_KEEPING).removeprefix(_LEAVING)
+                freed += self._delete(leaving, name, _pattern(RunDir(leaving))).freed_bytes
+        return freed
+
+    def _refuse(self, run: RunDir, needed: Mapping[str, str]) -> Witnesses:
+        """Raise what must be said of a run that has to stay; else its witnesses."""
+        if not run.path.is_dir():
+            raise OperationError(f"{run.run} is gone already: somebody else has removed it")
+        seen, verdict = WitnessReader(run, self._machine).look(lambda: None)
+        why, hint = _why_not(run, seen, verdict) or (needed.get(run.run, ""), "")
+        if why:
+            raise OperationError(f"{run.run} cannot be removed: {why}", hint)
+        return seen
+
+    def _delete(self, leaving: Path, name: str, pattern: str | None) -> Removed:
+        keeps = leaving.name.startswith(_LEAVING_KEEPING) and not leaving.is_symlink()
+        kept = _move(_checkpoints(leaving, pattern), leaving, self.kept / name) if keeps else None
+        size = disk_bytes([leaving])
+        left = _delete_tree(leaving)
+        if left:
+            size -= disk_bytes([leaving])
+            left = f"{left}; the rest of it lies in {leaving} and goes with the next removal"
+        return Removed(run=name, freed_bytes=max(0, size), kept=kept, left=left or None)
+
+
+def disk_bytes(paths: Iterable[Path]) -> int:
+    """What deleting these files and folders would free: a file with another name elsewhere frees nothing."""
+    names: dict[tuple[int, int], tuple[int, int, int]] = {}
+    for path in paths:
+        for info in _files(path):
+            count, links, size = names.get((info.st_dev, info.st_ino), (0, info.st_nlink, info.st_blocks))
+            names[info.st_dev, info.st_ino] = count + 1, links, size
+    return sum(blocks * _BLOCK_BYTES for count, links, blocks in names.values() if count >= links)
+
+
+def _why_not(run: RunDir, seen: Witnesses, verdict: Verdict) -> tuple[str, str] | None:
+    """Why a run must stay as it is, and what to do; None when nothing of it lives or is to come."""
+    ends_it = f"`mpstui stop {run.run}` or `mpstui kill {run.run}` ends it"
+    if is_abandoned(run) or restart_is_wished(run):
+        return "it waits to be started", ends_it
+    if verdict.state.active:
+        return f"it has not ended ({str(verdict.state).replace('_', ' ')})", ends_it
+    if seen.newer:
+        return verdict.reason, ""
+    if seen.trainer_lives:
+        return "some of its processes still live", ends_it
+    return ("its supervisor is still at work", "try again in a moment") if seen.supervisor_held else None
+
+
+def _ended(run: RunDir, seen: Witnesses) -> float:
+    if seen.exit is not None:
+        return seen.exit.ended
+    return seen.status.updated if seen.status is not None else run.path.lstat().st_mtime
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        info = path.stat()
+    except OSError:
+        return None
+    return info.st_mtime_ns, info.st_ino
+
+
+def _take(run: RunDir) -> int:
+    """The supervisor's own lock: as long as we have it nobody can start the run, and no second remover has it."""
+    try:
+        lock = locks.acquire(run.supervisor_lock)
+    except OSError as error:
+        raise _gone_or(run, error) from error
+    if lock is None:
+        raise OperationError(f"{run.run} cannot be removed: somebody has just begun it anew, or removes it too")
+    return lock
+
+
+def _rename(run: RunDir, leaving: Path) -> None:
+    try:
+        run.path.rename(leaving)
+    except OSError as error:
+        raise _gone_or(run, error) from error
+
+
+def _gone_or(run: RunDir, error: OSError) -> OperationError:
+    if isinstance(error, FileNotFoundError):
+        return OperationError(f"{run.run} is gone already: somebody else has removed it")
+    return OperationError(f"{run.run} cannot be removed: {error.strerror} ({run.path})")
+
+
+def _pattern(run: RunDir) -> str | None:
+    """The glob of the run's checkpoints where it means files of its own directory."""
+    try:
+        spec = records.read(Spec, run.spec)
+    except (OSError, UnreadableRecord):
+        return None
+    pattern = spec.launch.checkpoints if spec else None
+    return pattern if pattern and not pattern.startswith(("/", "~")) and ".." not in Path(pattern).parts else None
+
+
+def _checkpoints(folder: Path, pattern: str | None) -> Iterator[Path]:
+    """The run's own checkpoints: the folder where the shipped trainers save, and what the profile's pattern finds."""
+    own = RunDir(folder).checkpoints
+    if own.is_dir() and not own.is_symlink():
+        yield own
+    try:
+        found = list(folder.glob(pattern)) if pattern else []
+    except (OSError, ValueError, NotImplementedError):
+        return  # a pattern that nobody can follow finds nothing
+    yield from (path for path in found if own not in path.parents and not path.is_symlink())
+
+
+def _move(found: Iterable[Path], folder: Path, target: Path) -> Path | None:
+    """Move files and folders out of ``folder`` under the names they have in it; None when there were none."""
+    for path in [path for path in found if any(_files(path))]:
+        place = target / path.relative_to(folder)
+        atomic.make_private_folder(place.parent)
+        try:
+            path.rename(place)
+        except FileNotFoundError:
+            continue  # another remover, who cleans up, was faster
+    return target if target.is_dir() else None
+
+
+def _files(path: Path) -> Iterator[os.stat_result]:
+    """Every file and folder from ``path`` on; links are not followed."""
+    try:
+        info = path.lstat()
+        yield info
+        names = list(os.scandir(path)) if path.is_dir() and not path.is_symlink() else []
+    except OSError:
+        return
+    for entry in names:
+        yield from _files(Path(entry.path))
+
+
+def _delete_tree(folder: Path) -> str:
+    """Delete a folder, or the link that stands for one; why something is left, empty when nothing is."""
+    if folder.is_symlink():
+        folder.unlink(missing_ok=True)
+        return ""
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,235 @@
+"""Runs are removed whole or not at all, and only by those that may be."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpstui.core.errors import OperationError
+from mpstui.core.home import Home
+from mpstui.core.runs import removal
+from mpstui.core.runs.find import run_dirs
+from mpstui.core.runs.removal import Remover, disk_bytes
+from mpstui.core.runs.witness import Machine
+from mpstui.wire import atomic, locks, processes, requests
+from mpstui.wire.records import LaunchTemplate, QueueRule, Request, Variant
+from mpstui.wire.rundir import RunDir
+from tests.core.runs.build import BOOT, NOW, FakeTable, RunBuilder, make_home
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return make_home(tmp_path)
+
+
+@pytest.fixture
+def remover(home: Home) -> Remover:
+    return Remover(home, Machine(table=FakeTable(), boot_id=BOOT))
+
+
+def ended(home: Home, name: str = "done", **spec: Any) -> RunBuilder:
+    made = RunBuilder(home, name, **spec).status("ended").launch().exit(code=0).output("step 1\n" * 1000)
+    made.run.checkpoints.mkdir()
+    (made.run.checkpoints / "step-1.pt").write_bytes(b"w" * 50_000)
+    (made.run.checkpoints / "best.pt").hardlink_to(made.run.checkpoints / "step-1.pt")
+    return made
+
+
+def names(home: Home) -> list[str]:
+    return [path.name for path in home.runs.iterdir()]
+
+
+def test_a_run_goes_with_all_that_is_in_it(home: Home, remover: Remover) -> None:
+    run = ended(home).run
+    found = remover.examine(run)
+    assert (found.name, found.ended, found.checkpoints) == ("done", NOW + 100, 2)
+    assert 50_000 <= found.checkpoint_bytes < 60_000 < found.size_bytes
+    done = remover.remove(run)
+    assert (done.freed_bytes, done.kept, done.left) == (found.size_bytes, None, None)
+    assert names(home) == []
+
+
+def test_checkpoints_can_be_kept_with_the_names_they_have(home: Home, remover: Remover) -> None:
+    template = LaunchTemplate("cpu", {"cpu": Variant(["t"])}, "/", None, "out/*.ckpt")
+    run = ended(home).respec(launch=template).run
+    (run.path / "out").mkdir()
+    (run.path / "out" / "a.ckpt").write_text("a")
+    (run.path / "out" / "notes.txt").write_text("n")
+    done = remover.remove(run, keep_checkpoints=True)
+    assert done.kept == home.state / "checkpoints" / run.run
+    kept = sorted(str(path.relative_to(done.kept)) for path in done.kept.rglob("*") if path.is_file())
+    assert kept == ["checkpoints/best.pt", "checkpoints/step-1.pt", "out/a.ckpt"]
+    assert names(home) == []
+    bare = RunBuilder(home, "bare").status("ended").launch().exit(code=0).run
+    assert remover.remove(bare, keep_checkpoints=True).kept is None
+
+
+def test_nothing_outside_is_touched(home: Home, remover: Remover, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "w.pt").write_bytes(b"w" * 9000)
+    shared = LaunchTemplate("cpu", {"cpu": Variant(["t"])}, str(tmp_path), None, f"{outside}/*.pt")
+    run = ended(home).respec(launch=shared).run
+    (run.path / "link").symlink_to(outside)
+    (run.path / "same.pt").hardlink_to(outside / "w.pt")
+    found = remover.examine(run)
+    assert remover.remove(run, keep_checkpoints=True).freed_bytes < found.size_bytes + 1
+    assert (outside / "w.pt").read_bytes() == b"w" * 9000
+    elsewhere = ended(home, "moved").run
+    elsewhere.path.rename(tmp_path / "moved")
+    elsewhere.path.symlink_to(tmp_path / "moved")
+    remover.remove(elsewhere, keep_checkpoints=True)
+    assert not elsewhere.path.is_symlink()
+    assert (tmp_path / "moved" / "checkpoints" / "best.pt").exists()
+
+
+def living(made: RunBuilder, kind: str) -> None:
+    if kind == "running":
+        made.status("running").hold()
+        (made.run.attempt(1).exit).unlink()
+    elif kind == "supervisor at work":
+        made.hold(run=False)
+    elif kind == "outlived":
+        made.hold(supervisor=False)
+    elif kind == "queued, supervisor dead":
+        made.status("queued")
+        (made.run.attempt(1).exit).unlink()
+    elif kind == "restart asked for":
+        requests.submit(made.run, Request("r1", "restart", 1, "me", NOW))
+    elif kind == "newer":
+        atomic.write_json(made.run.status, {"schema": 99})
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("running", "has not ended (running)"),
+        ("supervisor at work", "supervisor is still at work"),
+        ("outlived", "some of its processes still live"),
+        ("queued, supervisor dead", "waits to be started"),
+        ("restart asked for", "waits to be started"),
+        ("newer", "newer mpstui"),
+    ],
+)
+def test_what_lives_or_waits_stays(home: Home, remover: Remover, kind: str, why: str) -> None:
+    made = ended(home)
+    living(made, kind)
+    for act in (remover.examine, remover.remove):
+        with pytest.raises(OperationError, match="cannot be removed") as error:
+            act(made.run)
+        assert why in error.value.sentence
+    assert names(home) == [made.run.run]
+    assert (made.run.checkpoints / "best.pt").exists()
+    made.release()
+
+
+def test_what_another_run_needs_stays_until_that_one_has_ended(home: Home, remover: Remover) -> None:
+    first, second = ended(home, "first"), ended(home, "second")
+    rule = QueueRule(after=[{"run": first.run.run, "when": "ok"}])
+    waiting = RunBuilder(home, "waiting", queue=rule).status("queued", 0).hold(run=False)
+    file = f"--resume={second.run.checkpoints}/best.pt"
+    template = LaunchTemplate("cpu", {"cpu": Variant(["python", "t.py", file])}, "/")
+    using = RunBuilder(home, "using").respec(launch=template).status("running").hold()
+    for needed, user, what in ((first, waiting, "waits for it"), (second, using, "was started with a file of it")):
+        with pytest.raises(OperationError, match=f"{user.run.run} {what}"):
+            remover.remove(needed.run)
+        user.release().status("ended").launch().exit(code=0)
+        remover.remove(needed.run)
+    assert len(names(home)) == 2
+
+
+def test_one_that_begins_anew_meanwhile_stays(home: Home, remover: Remover, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = ended(home)
+    take = removal._take
+
+    def late(run: RunDir) -> int:
+        made.status("starting", 2)
+        return take(run)
+
+    monkeypatch.setattr(removal, "_take", late)
+    with pytest.raises(OperationError, match="begun it anew"):
+        remover.remove(made.run)
+    assert not locks.is_held(made.run.supervisor_lock)
+    assert names(home) == [made.run.run]
+
+
+def test_two_at_once_remove_it_once(home: Home) -> None:
+    run, outcomes = ended(home).run, list[str]()
+    for number in range(300):
+        (run.path / f"f{number}").write_text("x")
+    start = threading.Barrier(4)
+
+    def work() -> None:
+        mine = Remover(home, Machine(table=FakeTable(), boot_id=BOOT))
+        start.wait()
+        try:
+            mine.remove(run)
+            outcomes.append("removed")
+        except OperationError as error:
+            outcomes.append(error.sentence)
+        mine.clean_up()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert outcomes.count("removed") == 1, outcomes
+    assert len(outcomes) == 4
+    assert names(home) == []
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_deletion_that_was_interrupted_shows_nothing_and_is_finished_by_the_next(
+    home: Home, remover: Remover, monkeypatch: pytest.MonkeyPatch, keep: bool
+) -> None:
+    run = ended(home).run
+
+    def killed(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(removal, "_delete_tree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        remover.remove(run, keep_checkpoints=keep)
+    monkeypatch.undo()
+    assert run_dirs(home.runs) == []
+    assert len(names(home)) == 1
+    assert remover.clean_up() > 0
+    assert names(home) == []
+    assert (home.state / "checkpoints" / run.run / "checkpoints" / "best.pt").exists() == keep
+
+
+def test_what_cannot_be_deleted_is_told(home: Home, remover: Remover, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = ended(home).run
+
+    def refuse(path: Path, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            raise PermissionError(13, "Permission denied", "locked")
+
+    monkeypatch.setattr("mpstui.core.runs.removal.shutil.rmtree", refuse)
+    done = remover.remove(run)
+    assert done.left is not None
+    assert "Permission denied: 'locked'; the rest of it lies in " in done.left
+    assert done.freed_bytes == 0
+    assert run_dirs(home.runs) == []
+    monkeypatch.undo()
+    remover.clean_up()
+    assert names(home) == []
+
+
+def test_a_file_with_two_names_and_a_hole_count_once_and_nothing(tmp_path: Path) -> None:
+    with (tmp_path / "sparse").open("wb") as file:
+        file.seek(10 << 20)
+        file.write(b"x")
+    (tmp_path / "second").hardlink_to(tmp_path / "sparse")
+    assert disk_bytes([tmp_path]) < 1 << 20
+    assert disk_bytes([tmp_path / "second"]) == 0
+    assert disk_bytes([tmp_path / "gone"]) == 0
+
+
+def test_the_real_process_table_will_do(home: Home) -> None:
+    run = ended(home).respec().status("ended", boot_id=processes.boot_id()).run
+    assert Remover(home).remove(run).freed_bytes > 0
