@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ...wire.records import Ack, Request
     from ..services import Services
 
-_JOB_POLL_SECONDS, _ANSWER_POLL_SECONDS = 0.5, 0.1
+_ANSWER_POLL_SECONDS = 0.1
 _ANSWER_PATIENCE_SECONDS = 120.0
 
 
@@ -79,7 +79,7 @@ class Courier(Pump):
 
     def _work(self) -> float:
         try:
-            what, job = self._jobs.get(timeout=_ANSWER_POLL_SECONDS if self._awaited else _JOB_POLL_SECONDS)
+            what, job = self._jobs.get(timeout=_ANSWER_POLL_SECONDS if self._awaited else None)
         except queue.Empty:
             pass
         else:

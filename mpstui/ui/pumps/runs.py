@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from ...core.runs.snapshot import RunSnapshot
     from ..services import Services
 
-_TICK_SECONDS, _LIVELY_TICK_SECONDS, _QUIET_TICK_SECONDS = 0.025, 0.01, 0.1
-"""Between two looks at the size of the log in view; shorter while it grows: half of it is what a new line waits."""
+_TICK_SECONDS, _LIVELY_TICK_SECONDS, _QUIET_TICK_SECONDS = 0.025, 0.01, 0.25
+"""Between two looks at the size of the log in view; shorter while it grows: half of it is what a new line waits.
+
+A look at nothing costs little, but being woken for it does, ten times as much as the look."""
 _HINTED_SECONDS, _POLL_SECONDS, _QUIET_POLL_SECONDS = 0.1, 0.2, 0.5
 _QUIET_AFTER_SECONDS = 3.0
 """Where nothing has changed for so long, looks are fewer."""
