@@ -1,4 +1,8 @@
-"""The launch form on the real core: fields made of a profile, and what their values would start."""
+"""The launch form on the real core: fields made of a profile, and what their values would start.
+
+The list of profiles and the fields are there with the key that opens them; what plans, starts, mends or saves a launch
+is imported by the first of these.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import UsageError
-from ..core.launching import Actions, LaunchChoice, LaunchPlan, combinations, edit_choice, launch, plan
-from ..core.launching.remedied import remedied
-from ..core.launching.saving import save_profile
-from ..core.launching.sweeping import open_axes
+from ..core.launching.choice import LaunchChoice
+from ..core.launching.sweeping import combinations, open_axes
 from ..core.machine import DEVICES, Machine, this_machine
 from ..core.profiles import RECIPES, ArgumentValue, ProfileEntry, SweepValue, list_profiles, load_profile
 from .form import EnvironmentLine, Field, FieldError, Preview
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from ..core.diagnosis.remedy import Remedy
     from ..core.home import Home
+    from ..core.launching import Actions, LaunchPlan
     from ..core.runs.snapshot import RunSnapshot
     from ..wire.records import Request
 
@@ -62,9 +65,13 @@ class CoreLauncher:
         Raises:
             OperationError: the run's record cannot be read.
         """
+        from ..core.launching.editing import edit_choice
+
         choice = edit_choice(snapshot, self.home)
         if remedy is None:
             return Draft(self, choice)
+        from ..core.launching.remedied import remedied
+
         fixed = remedied(choice, remedy, self.environ)
         return Draft(self, fixed.choice, fixed.sentence)
 
@@ -124,6 +131,8 @@ class Draft:
 
     def launch(self, values: Mapping[str, str]) -> str:
         """Start all its runs, detached, and return the first one's id; a mistake in the last one starts none."""
+        from ..core.launching.launches import launch
+
         launcher = self._launcher
         plans = [self._plan(values, choice, check=True) for choice in self._combinations(values)]
         runs = [launch(made, launcher.home, launcher.environ, launcher.clock()) for made in plans]
@@ -137,6 +146,8 @@ class Draft:
 
     def save(self, values: Mapping[str, str], name: str) -> Path:
         """Keep the values as a profile of one's own; one that is there already is left alone."""
+        from ..core.launching.saving import save_profile
+
         return save_profile(self._chosen(values), name, self._launcher.home)
 
     def _chosen(self, values: Mapping[str, str]) -> LaunchChoice:
@@ -165,6 +176,8 @@ class Draft:
             raise FieldError(None, error.sentence, error.hint) from error
 
     def _plan(self, values: Mapping[str, str], choice: LaunchChoice, *, check: bool) -> LaunchPlan:
+        from ..core.launching.planning import plan
+
         launcher = self._launcher
         try:
             return plan(choice, environ=launcher.environ, machine=launcher.machine, check=check)
