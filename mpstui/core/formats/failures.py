@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from .points import NOWHERE, Reading
 
 _HINT = re.compile(
-    r"rror|xception|arning|WARN|rrupt|memory|OOM|oom-|ERR|CRIT|FATAL|fatal|panic|abort|RESOURCE_|illed|"
+    r"rror|xception|arning|WARN|rrupt|memory|OOM|oom-|ERR|CRIT|FATAL|fatal|panic|abort|RESOURCE_|illed|[A-Z]=|Abort|"
     r"[EF]\d{0,4} .{0,120}:\d+\]|"
     r"^ {2}\w{4,8} {2,6}: "
 )
@@ -35,6 +35,7 @@ _LEVEL = re.compile(rf"(?:^|[\s\[|(:\x2d])(?:ERROR|CRITICAL|FATAL)\b[\s\]|):;\x2
 _WORD = re.compile(
     rf"\b(?:error|fatal|warning|panic|abort(?:ed|ing)?|terminating)\b\s?:(?=\s){_NO_VALUE}|oom-kill"
     r"|\bout of memory\b|\bOOMs?\b|RESOURCE_EXHAUSTED"
+    r"|\b(?:[Uu]se|[Tt]ry|[Ss]et|[Ss]etting|passing|export) [A-Z][A-Z0-9]{1,20}(?:_[A-Z0-9]{1,20}){1,8}=|^Abort trap\b"
 )
 _REACH = 200
 _LETTERS = re.compile(r"[^\W\d_]{2,}")

@@ -37,12 +37,16 @@ _TOKEN = re.compile(
     rf"(?P<unit>\s?%|\s?(?:{_RATE_UNIT}|(?:ms|us|µs|s|sec)/[a-z]{{2,8}})(?![\w/]|\s{{0,2}}[:=：＝])|{_UNIT}(?![\w])|\s(?:secs?|seconds|ms|minutes|hours?|hrs)(?![\w.]|\s?[:=\d]))?"
     r")(?![\w@]|\.\d|:\d|/\d{1,12}(?!\d|\.\d))"
 )
-_KEY = re.compile(
-    r"(?P<name>\*?[^\W\d][\w./@*%#&'^+\x2d]{0,60}(?:[ _][^\W\d_][\w./@*%#&'^+\x2d]{0,40}){0,5})"
-    r"(?:\s?\([^()=:]{0,24}\))?['\"`*]{0,2}\s{0,24}"
-    r"(?P<mark>:=|=>|->|→|:|=|：|＝|~|≈|\s-\s|(?<=\s)(?:is|was):?(?=\s))?\s{0,24}"
-    r"(?:tensor\(|array\(|np\.float\d\d\()?[\[('\"`{$*#№]{0,2}\s{0,8}\Z"
+_IN_NAME = r"[\w./@*%#&'^+\x2d]"
+_OPENS = r"[\[('\"`{$*#№]{0,2}"
+_REVERSED_KEY = re.compile(
+    rf"\s{{0,8}}(?:{_OPENS}?(?:\(rosnet|\(yarra|\(\d\dtaolf\.pn)|{_OPENS})\s{{0,24}}"
+    r"(?P<mark>(?<=\s):?(?:si|saw)(?=\s{1,24}['\"`*)])|=:|>=|>-|→|:|=|：|＝|~|≈|\s-\s)?\s{0,24}"
+    r"['\"`*]{0,2}(?:\)[^()=:]{0,24}\(\s?)?"
+    rf"(?P<name>(?:{_IN_NAME}{{0,40}}[^\W\d_][ _]){{0,5}}{_IN_NAME}{{0,60}}[^\W\d]\*?)"
 )
+"""A name, a sign, an opening bracket, backwards: what stands right in front of a number is at the end of any text, and
+a search for it from the front would try every word of a sentence."""
 _REACH = 100
 _ORDINAL = re.compile(
     r"第 ?(\d{1,9}(?: ?/ ?\d{1,9})?) ?(?:个|個)?(轮次?|輪|步|エポック|周期|epoch)目?[:：]?"
@@ -181,11 +185,11 @@ def _named_by(gap: str) -> tuple[str, bool, bool]:
 
     The texts between the numbers of a log are few and come again with every line.
     """
-    found = _KEY.search(gap) if gap and not gap.isspace() else None
+    found = _REVERSED_KEY.match(gap[::-1]) if gap and not gap.isspace() else None
     bracketed = gap.rstrip()[-1:] in ("[", "【", "(", "（")
     if found is None:
         return "", False, bracketed
-    return found["name"].rpartition(". ")[2].strip(), bool(found["mark"]), bracketed
+    return found["name"][::-1].rpartition(". ")[2].strip(), bool(found["mark"]), bracketed
 
 
 def spell_ordinals(line: str) -> str:

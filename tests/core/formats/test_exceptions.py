@@ -24,6 +24,8 @@ SENTENCES = [
     "For debugging consider passing CUDA_LAUNCH_BLOCKING=1",
     "[E ProcessGroupNCCL.cpp:474] [Rank 0] timeout: WorkNCCL(SeqNum=42, NumelIn=1) ran for 600123 milliseconds",
     "E0102 10:00:00.123000 140 torch/distributed/elastic/api.py:869] failed (exitcode: -9) local_rank: 0 (pid: 7)",
+    "Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable upper limit for memory allocations.",
+    "Abort trap: 6",
     "  exitcode  : -9 (pid: 2411)",
     "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1234.0",
     "zsh: killed     python train.py --lr 0.1 --loss 0.5 --epochs=10",
