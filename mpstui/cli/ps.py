@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -75,7 +74,11 @@ def _of(done: float | None, total: float | None) -> str:
 
 def _room() -> int | None:
     """Cells of a line on this terminal; None where nobody reads lines."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if not sys.stdout.isatty():
+        return None
+    from shutil import get_terminal_size  # brings three compressors along, which no script needs that reads a pipe
+
+    return get_terminal_size().columns
 
 
 def _print_table(rows: Sequence[tuple[str, ...]], room: int | None) -> None:
