@@ -33,14 +33,15 @@ def whole(value: float | None) -> str:
 
 
 def short_count(value: float | None) -> str:
-    """A count in at most 5 cells: ``391``, ``22.3k``, ``1.20M``."""
+    """A count in at most 5 cells (a minus sign and ``1e+100`` take one more): ``391``, ``22.3k``, ``1.20M``."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
-    if abs(value) < 10_000:
-        return f"{value:.0f}" if value == int(value) else f"{value:.1f}"
+    if abs(value) < 9999.5:
+        return f"{value:.{0 if value == int(value) or abs(value) >= 999.95 else 1}f}"
     for unit, scale in (("k", 1e3), ("M", 1e6), ("G", 1e9)):
-        if abs(value) < scale * 1000:
-            return f"{value / scale:.{2 if value < scale * 10 else 1 if value < scale * 100 else 0}f}{unit}"
+        amount = value / scale
+        if abs(amount) < 999.5:  # what is rounded up to a thousand is one of the next unit
+            return f"{amount:.{2 if abs(amount) < 9.995 else 1 if abs(amount) < 99.95 else 0}f}{unit}"
     return f"{value:.0e}"
 
 

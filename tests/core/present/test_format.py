@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import mpstui
@@ -36,6 +36,18 @@ def test_numbers_keep_four_digits(value: float | None, text: str) -> None:
 def test_a_number_never_outgrows_its_column(value: float) -> None:
     assert len(shown.number(value)) <= 11
     assert len(shown.rate(value)) <= 7
+
+
+@given(st.floats(min_value=0, max_value=1e99))
+@example(999.97)
+@example(9999.5)
+@example(99_960)
+@example(999_600)
+@example(9_999_999)
+def test_a_count_never_outgrows_its_column(value: float) -> None:
+    assert len(shown.short_count(value)) <= 5
+    assert len(shown.short_count(-value)) <= 6
+    assert len(shown.rate(value)) <= 5
 
 
 @given(st.floats(min_value=0, max_value=1e15))
@@ -77,7 +89,11 @@ def test_durations_have_two_units(seconds: float | None, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(9999, "9999"), (22301, "22.3k"), (1_200_000, "1.20M"), (4.5, "4.5"), (None, "n/a")]
+    ("value", "text"),
+    [
+        *((9999, "9999"), (22301, "22.3k"), (1_200_000, "1.20M"), (4.5, "4.5"), (None, "n/a")),
+        *((9999.5, "10.0k"), (1234.5, "1234"), (99_960, "100k"), (999_999, "1.00M"), (-99_995_000, "-100M")),
+    ],
 )
 def test_short_counts(value: float | None, text: str) -> None:
     assert shown.short_count(value) == text
