@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from mpstui.wire.checkpoint_names import earlier_best, earlier_number
+from mpstui.wire.checkpoint_owner import mark
 
 from .errors import UsageError
 
@@ -37,8 +38,10 @@ class CheckpointFolder:
     What the trainings before it called their best stays, as ``best-earlier-1.pt`` and so on, the newest two of them.
     """
 
-    def __init__(self, path: Path, keep: int) -> None:
+    def __init__(self, path: Path, keep: int, run: str | None = None) -> None:
+        """``run`` is the id of the run that saves here, where it is one: other runs may save into the same folder."""
         self.path = path
+        self._origin = {"run": mark(run)} if run else {}
         self._keep = keep
         self._known_best: tuple[Any, Any] | None = None
         self._best_is_ours = False
@@ -55,7 +58,7 @@ class CheckpointFolder:
         """
         self.path.mkdir(parents=True, exist_ok=True)
         target = self.path / f"step-{step:08d}.pt"
-        _replace(target, lambda temporary: _write(temporary, {"format": FORMAT, **state}))
+        _replace(target, lambda temporary: _write(temporary, {"format": FORMAT, **self._origin, **state}))
         if best:
             self._keep_earlier_best()
             _replace(self.path / BEST, lambda temporary: _link_or_copy(target, temporary))

@@ -53,7 +53,7 @@ def assembled(
     asked = options.from_namespace(args)
     reporter = Reporter.from_environment(environ)
     reporter.beat("setup", expect_next_in=_SETUP_SECONDS)
-    folder = CheckpointFolder(_out(asked, name, environ), asked.keep)
+    folder = CheckpointFolder(_out(asked, name, environ), asked.keep, environ.get("MPSTUI_RUN_ID"))
     ranks = Ranks.from_environment(environ)
     chosen, passed_over = device.choose(asked.device, local_rank=ranks.local_rank)
     loaded = _resumed(name, asked, folder)

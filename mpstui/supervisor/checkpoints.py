@@ -34,19 +34,20 @@ class Found(NamedTuple):
         return checkpoint_names.is_best(self.path.stem)
 
 
-def candidates(template: LaunchTemplate, run: RunDir, created: float) -> list[Found]:
-    """What the template's pattern finds and no temporary name, newest first.
+def candidates(template: LaunchTemplate, run: RunDir) -> tuple[list[Found], bool]:
+    """What the template's pattern finds and no temporary name, newest first; whether other runs may save there too.
 
-    The pattern is looked up in the run directory; when that holds nothing, in the program's working folder, where only
-    what is newer than the run itself can be its own.
+    The pattern is looked up in the run directory; when that holds nothing, in the program's working folder.
     """
     if not template.checkpoints:
-        return []
-    own = _expand(run.path, template.checkpoints)
-    found = [item for path in own if (item := measure(path))]
-    if not found:
-        shared = _expand(Path(template.cwd), template.checkpoints)
-        found = [item for path in shared if (item := measure(path)) and item.time >= created]
+        return [], False
+    found = _measured(run.path, template.checkpoints)
+    shared = not found or run.path not in found[0].path.parents
+    return found or _measured(Path(template.cwd), template.checkpoints), shared
+
+
+def _measured(root: Path, pattern: str) -> list[Found]:
+    found = (item for path in _expand(root, pattern) if (item := measure(path)))
     return sorted(found, key=lambda item: (item.time, item.path.name), reverse=True)
 
 

@@ -14,7 +14,7 @@ from ..wire.processes import ProcessIdentity
 from ..wire.records import AFTER_CHECKPOINT, GPU_VARIABLE, LaunchRecord, LaunchTemplate, Request, Spec, Status
 from ..wire.rundir import RunDir
 from ..wire.secrets import without_secrets
-from . import checkpoints, spawn
+from . import checkpoints, ownership, spawn
 from .attempt import Attempt
 from .exits import Child
 from .family import Family
@@ -68,7 +68,7 @@ def prepare(
     """
     template = template_of(spec, status, plan)
     device = plan.device or (None if plan.template else _last_device(run, status.attempt))
-    checkpoint, note = _pick_checkpoint(run, spec, template, plan, machine)
+    checkpoint, note = _pick_checkpoint(run, template, plan, machine)
     handed_over = _handed_over(run, spec, template, machine)
     command = spawn.compose(template, run, plan.number, device=device, checkpoint=checkpoint, handed_over=handed_over)
     return _on_gpus(command, spec, gpus), note
@@ -100,7 +100,7 @@ def _handed_over(run: RunDir, spec: Spec, template: LaunchTemplate, machine: Mac
         raise CannotCompose(f"the record of run {name} cannot be read: {error}") from error
     if other_spec is None or other_status is None:
         raise CannotCompose(f"run {name} left no record")
-    found = newest_checkpoint(other, other_spec, template_of(other_spec, other_status), machine)
+    found, _ = newest_checkpoint(other, template_of(other_spec, other_status), machine)
     if found is None:
         raise CannotCompose(f"run {name} left no complete checkpoint")
     return found
@@ -116,31 +116,30 @@ def stack_signal(run: RunDir, attempt: int) -> int | None:
 
 
 def newest_checkpoint(
-    run: RunDir, spec: Spec, template: LaunchTemplate, machine: Machine, *, best: bool = False
-) -> str | None:
-    """Path of the newest complete checkpoint of a run."""
-    found = checkpoints.candidates(template, run, spec.created)
-    chosen = checkpoints.choose(found, best=best, sleep=machine.clock.sleep, now=machine.clock.wall())
-    return str(chosen.path) if chosen else None
+    run: RunDir, template: LaunchTemplate, machine: Machine, *, best: bool = False
+) -> tuple[str | None, str]:
+    """Path of the newest complete checkpoint of a run, and what must be said of other runs' files beside it."""
+    found = ownership.sift(run, template)
+    chosen = checkpoints.choose(found.own, best=best, sleep=machine.clock.sleep, now=machine.clock.wall())
+    return str(chosen.path) if chosen else None, found.remark(chosen, best=best)
 
 
 def saved_since(run: RunDir, spec: Spec, status: Status, moment: float | None) -> bool:
     """Whether a checkpoint was written after ``moment``."""
-    found = checkpoints.candidates(template_of(spec, status), run, spec.created)
+    found = ownership.sift(run, template_of(spec, status)).own
     return moment is not None and any(item.time >= moment for item in found)
 
 
-def _pick_checkpoint(
-    run: RunDir, spec: Spec, template: LaunchTemplate, plan: Plan, machine: Machine
-) -> tuple[str | None, str]:
+def _pick_checkpoint(run: RunDir, template: LaunchTemplate, plan: Plan, machine: Machine) -> tuple[str | None, str]:
     source = plan.source
     if source is None or source == "scratch":
         return None, ""
     if source in ("latest", "best"):
         if template.resume_args is None:
             return None, "from scratch: the profile does not say how this program continues ([resume] args)"
-        found = newest_checkpoint(run, spec, template, machine, best=source == "best")
-        return found, "" if found else "from scratch: there is no complete checkpoint yet"
+        found, remark = newest_checkpoint(run, template, machine, best=source == "best")
+        missing = "" if found else "from scratch: there is no complete checkpoint yet"
+        return found, "; ".join(part for part in (missing, remark) if part)
     path = Path(template.cwd) / Path(source).expanduser()
     if not path.exists():
         raise CannotCompose(f"there is no checkpoint {path}")

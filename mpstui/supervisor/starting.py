@@ -73,7 +73,8 @@ _BLANK: dict[str, Any] = {
 
 
 def _tell(boss: Supervision, plan: Plan, command: Command, note: str) -> None:
-    origin = f"from {command.checkpoint}" if command.checkpoint else note or "from scratch"
+    origin = f"from {command.checkpoint}" + (f" ({note})" if note else "") if command.checkpoint else note
+    origin = origin or "from scratch"
     text = f"attempt {plan.number} started{_where(boss, command)}" + (f", {origin}" if plan.source else "")
     kind = "launched" if plan.number == 1 else "restart"
     gpus: dict[str, Any] = {"gpus": list(command.gpus)} if command.gpus else {}

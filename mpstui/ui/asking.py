@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.present import format as shown
+from ..core.present.story import not_its_own
 from .rows import clean
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def question(snapshot: RunSnapshot, action: str, caution: str = "") -> Question 
 
 def has_checkpoint(snapshot: RunSnapshot) -> bool:
     """Whether a new attempt has something to go on from."""
-    return snapshot.checkpoint is not None or any(item.complete for item in snapshot.checkpoints)
+    own = (item for item in snapshot.checkpoints if not not_its_own(item, snapshot))
+    return snapshot.checkpoint is not None or any(item.complete for item in own)
 
 
 def _killing(snapshot: RunSnapshot) -> str:

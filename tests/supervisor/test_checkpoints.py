@@ -12,6 +12,7 @@ import pytest
 
 from mpstui.supervisor import checkpoints
 from mpstui.supervisor.checkpoints import Found, candidates, choose, is_complete, is_temporary, measure
+from mpstui.supervisor.ownership import sift
 from mpstui.wire.records import LaunchTemplate
 from mpstui.wire.rundir import RunDir
 
@@ -38,8 +39,8 @@ def template(cwd: Path, pattern: str = "checkpoints/*.pt") -> LaunchTemplate:
     return LaunchTemplate("cpu", {}, str(cwd), checkpoints=pattern)
 
 
-def chosen(run: RunDir, cwd: Path, *, best: bool = False, created: float = 0.0) -> Path | None:
-    found = choose(candidates(template(cwd), run, created), best=best, sleep=nothing, now=time.time())
+def chosen(run: RunDir, cwd: Path, *, best: bool = False) -> Path | None:
+    found = choose(sift(run, template(cwd)).own, best=best, sleep=nothing, now=time.time())
     return found.path if found else None
 
 
@@ -52,7 +53,7 @@ def test_the_newest_whole_one_wins_over_newer_torn_ones(tmp_path: Path) -> None:
     aged(torn, 100)
     aged(archive(run.checkpoints / "epoch-4.pt"), 50).write_bytes(b"")
     assert chosen(run, tmp_path) == whole
-    assert [item.path.name for item in candidates(template(tmp_path), run, 0.0)][-2:] == ["epoch-2.pt", "epoch-1.pt"]
+    assert [item.path.name for item in candidates(template(tmp_path), run)[0]][-2:] == ["epoch-2.pt", "epoch-1.pt"]
 
 
 def test_best_is_by_name_and_latest_by_time(tmp_path: Path) -> None:
@@ -75,13 +76,6 @@ def test_names_that_writers_use_before_the_rename(name: str) -> None:
 @pytest.mark.parametrize("name", ["epoch-2.pt", "template.pt", "attempt.pt", "partly.pt", "best.safetensors"])
 def test_names_that_only_look_like_it(name: str) -> None:
     assert not is_temporary(name)
-
-
-def test_in_the_working_folder_only_what_this_run_can_have_written_counts(tmp_path: Path) -> None:
-    run = RunDir(tmp_path / "run")
-    old = archive(tmp_path / "checkpoints" / "old.pt", 1000)
-    assert chosen(run, tmp_path) == old
-    assert chosen(run, tmp_path, created=time.time() - 500) is None
 
 
 def test_a_file_that_still_grows_is_not_complete(tmp_path: Path) -> None:
@@ -116,18 +110,18 @@ def test_safetensors_are_measured_against_their_own_header(tmp_path: Path) -> No
 def test_a_folder_is_one_checkpoint(tmp_path: Path) -> None:
     run = RunDir(tmp_path / "run")
     archive(run.path / "out" / "checkpoint-5" / "model.pt", 50)
-    found = candidates(template(tmp_path, "out/checkpoint-*"), run, 0.0)
+    found = candidates(template(tmp_path, "out/checkpoint-*"), run)[0]
     assert [item.path.name for item in found] == ["checkpoint-5"]
     assert choose(found, best=False, sleep=nothing, now=time.time()) == found[0]
     (run.path / "out" / "checkpoint-6").mkdir()
-    assert len(candidates(template(tmp_path, "out/checkpoint-*"), run, 0.0)) == 1
+    assert len(candidates(template(tmp_path, "out/checkpoint-*"), run)[0]) == 1
 
 
 def test_an_absolute_pattern_and_one_that_finds_nothing(tmp_path: Path) -> None:
     run = RunDir(tmp_path / "run")
     path = archive(tmp_path / "far" / "a.pt")
-    assert [item.path for item in candidates(template(tmp_path, f"{tmp_path}/far/*.pt"), run, 0.0)] == [path]
-    assert candidates(template(tmp_path, "nowhere/*.pt"), run, 0.0) == []
+    assert [item.path for item in candidates(template(tmp_path, f"{tmp_path}/far/*.pt"), run)[0]] == [path]
+    assert candidates(template(tmp_path, "nowhere/*.pt"), run)[0] == []
 
 
 def test_activity_sees_a_temporary_file_grow(tmp_path: Path) -> None:

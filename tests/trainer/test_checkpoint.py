@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from mpstui.wire.checkpoint_owner import owner_of
 from tests.trainer.building import job, train
 from trainer.checkpoint import CheckpointFolder, find, load
 from trainer.errors import TrainingError, UsageError
@@ -201,3 +202,10 @@ def test_a_full_disk_does_not_end_a_training(
     printed = capsys.readouterr().out
     assert "the checkpoint could not be written" in printed
     assert "done: 4 steps" in printed
+
+
+def test_a_checkpoint_says_which_run_wrote_it(tmp_path: Path) -> None:
+    state = {"value": 1, "model": {f"layer{n}": torch.zeros(1000) for n in range(300)}}
+    saved = CheckpointFolder(tmp_path, keep=1, run="20261121-114700-cifar").save(state, 1, best=True)
+    assert owner_of(saved) == owner_of(tmp_path / "best.pt") == "20261121-114700-cifar"
+    assert owner_of(CheckpointFolder(tmp_path, keep=1).save(state, 2)) is None

@@ -33,8 +33,11 @@ def short_paths(text: str, folder: object) -> str:
 def not_its_own(checkpoint: Checkpoint, snapshot: RunSnapshot) -> str:
     """Why a file that the run's pattern matches cannot be of this run; empty where it can be.
 
-    Runs that share a folder find each other's checkpoints; of two that train at once nobody can tell whose one is.
+    Runs that share a folder find each other's checkpoints; of two that train at once nobody can tell whose one is,
+    unless the file itself says so.
     """
+    if checkpoint.owner is not None:
+        return "" if checkpoint.owner == snapshot.run else f"of run {checkpoint.owner}"
     if snapshot.started is not None and checkpoint.time < snapshot.started:
         return "older than the run"
     if snapshot.ended is not None and checkpoint.time > snapshot.ended + _LATE_SECONDS:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ...wire.checkpoint_names import is_best
+from ...wire.checkpoint_owner import owner_of
 from .snapshot import Checkpoint
 
 MOST_CHECKPOINTS = 300
@@ -24,7 +25,7 @@ class CheckpointScanner:
         self._asked = -RESCAN_SECONDS
         self._told: tuple[dict[str, int], bool] = ({}, False)
         self._found: tuple[Checkpoint, ...] = ()
-        self._whole: dict[tuple[str, int, int], bool] = {}
+        self._contents: dict[tuple[str, int, int], tuple[bool, str | None]] = {}
 
     def scan(
         self, pattern: str | None, folders: tuple[Path, ...], steps: Mapping[str, int], now: float, *, live: bool = True
@@ -51,22 +52,25 @@ class CheckpointScanner:
             size = found.st_size if path.is_file() else sum(_sizes(path))
         except OSError:
             return None
+        whole, owner = self._look_into(path, found)
         return Checkpoint(
             path=path,
             size_bytes=size,
             time=found.st_mtime,
             step=steps.get(path.name, step_of(path.name)),
             best=is_best(path.stem),
-            complete=self._is_whole(path, found),
+            complete=whole,
+            owner=owner,
         )
 
-    def _is_whole(self, path: Path, found: os.stat_result) -> bool:
+    def _look_into(self, path: Path, found: os.stat_result) -> tuple[bool, str | None]:
+        """Whether it is whole, and the run it says it is of; read once for each state of the file."""
         key = (str(path), found.st_size, found.st_mtime_ns)
-        if key not in self._whole:
-            if len(self._whole) > 4 * MOST_CHECKPOINTS:
-                self._whole.clear()
-            self._whole[key] = not path.is_file() or is_whole(path)
-        return self._whole[key]
+        if key not in self._contents:
+            if len(self._contents) > 4 * MOST_CHECKPOINTS:
+                self._contents.clear()
+            self._contents[key] = (is_whole(path), owner_of(path)) if path.is_file() else (True, None)
+        return self._contents[key]
 
 
 def step_of(name: str) -> int | None:

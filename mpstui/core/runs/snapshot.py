@@ -179,6 +179,8 @@ class Checkpoint:
     step: int | None = None
     best: bool = False
     complete: bool = True
+    owner: str | None = None
+    """The run that it says it is of; None where it does not say."""
 
 
 @dataclass(frozen=True, eq=False)

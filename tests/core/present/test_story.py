@@ -33,3 +33,9 @@ def test_a_checkpoint_from_before_or_after_the_run_is_another_runs() -> None:
     times = (99.0, 101.0, 540.0, 600.0)
     told = [not_its_own(Checkpoint(Path("e1.pt"), 1, time), run) for time in times]
     assert told == ["older than the run", "", "", "newer than the run"]
+
+
+def test_what_a_checkpoint_says_of_itself_counts_more_than_its_time() -> None:
+    run = RunSnapshot(run="r", name="r", dir=Path(), state=State.FINISHED, seen=900.0, started=100.0, ended=500.0)
+    assert not_its_own(Checkpoint(Path("e1.pt"), 1, 300.0, owner="other"), run) == "of run other"
+    assert not_its_own(Checkpoint(Path("e1.pt"), 1, 600.0, owner="r"), run) == ""

@@ -1,0 +1,127 @@
+"""Whose a checkpoint is, where several runs save into one folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mpstui.supervisor.ownership import LATE_SECONDS, Sifted, sift
+from mpstui.wire import atomic
+from mpstui.wire.checkpoint_owner import mark, owner_of
+from mpstui.wire.records import ExitRecord, LaunchRecord, LaunchTemplate, Spec
+from mpstui.wire.rundir import RunDir
+
+START = 1_700_000_000.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "out").mkdir()
+    return tmp_path
+
+
+def lived(folder: Path, name: str, *attempts: tuple[float, float | None]) -> RunDir:
+    """A run whose attempts began and ended so many seconds after the start of it all; None: no end is on record."""
+    run = RunDir(folder / "runs" / name)
+    run.path.mkdir(parents=True)
+    for number, (begin, end) in enumerate(attempts, 1):
+        attempt = run.attempt(number)
+        attempt.path.mkdir(parents=True)
+        atomic.write_json(attempt.launch, LaunchRecord(number, START + begin, ["t"], "/", "cpu").to_json())
+        if end is not None:
+            atomic.write_json(attempt.exit, ExitRecord(number, START + end, code=1).to_json())
+    atomic.write_json(run.spec, Spec(name, name, START - 9999, template(folder)).to_json())
+    return run
+
+
+def template(folder: Path) -> LaunchTemplate:
+    return LaunchTemplate("cpu", {}, str(folder), checkpoints="out/*.pt")
+
+
+def saved(folder: Path, name: str, after: float, run: str | None = None) -> Path:
+    path = folder / "out" / name
+    path.write_bytes(b"\x80" * 100 + (mark(run).encode() + b"\x94" if run else b"") + b"weights")
+    os.utime(path, (START + after, START + after))
+    return path
+
+
+def looked(run: RunDir, folder: Path) -> tuple[Sifted, list[str]]:
+    found = sift(run, template(folder))
+    return found, [item.path.name for item in found.own]
+
+
+def test_only_what_was_written_while_an_attempt_lived_is_its_own(folder: Path) -> None:
+    run = lived(folder, "a", (100, 200), (400, 500))
+    times = {"before": 50, "first": 150, "late": 200 + LATE_SECONDS, "between": 350, "second": 450, "after": 600}
+    for name, after in times.items():
+        saved(folder, f"{name}.pt", after)
+    found, own = looked(run, folder)
+    assert own == ["second.pt", "late.pt", "first.pt"]
+    remark = found.remark(found.own[0])
+    assert remark == f"{folder}/out/after.pt was not written while this run trained; --from PATH takes it all the same"
+    assert found.remark(None).startswith(f"{folder}/out/after.pt was not")
+
+
+def test_the_newer_file_of_a_run_that_came_later_is_named_and_left(folder: Path) -> None:
+    first, second = lived(folder, "a", (100, 200)), lived(folder, "b", (300, 400))
+    mine = saved(folder, "e1.pt", 150)
+    saved(folder, "e2.pt", 350)
+    found, own = looked(first, folder)
+    assert own == [mine.name]
+    assert f"e2.pt is of run {second.run}; " in found.remark(found.own[0])
+    assert found.remark(found.own[0], best=True) == ""
+
+
+def test_of_two_that_trained_at_once_what_the_file_says_counts(folder: Path) -> None:
+    first, second = lived(folder, "a", (100, 900)), lived(folder, "b", (110, 900))
+    saved(folder, "mine.pt", 500, "a")
+    saved(folder, "theirs.pt", 600, "b")
+    assert looked(first, folder)[1] == ["mine.pt"]
+    assert looked(second, folder)[1] == ["theirs.pt"]
+    assert "theirs.pt is of run b" in looked(first, folder)[0].remark(looked(first, folder)[0].own[0])
+
+
+def test_where_nobody_can_tell_it_is_taken_and_said(folder: Path) -> None:
+    first = lived(folder, "a", (100, 900))
+    lived(folder, "b", (110, 900))
+    saved(folder, "e.pt", 500)
+    found, own = looked(first, folder)
+    assert own == ["e.pt"]
+    assert found.remark(found.own[0]) == "run b saved there at the same time and may have written it"
+
+
+def test_a_run_whose_end_nobody_saw_has_what_no_other_can_have_written(folder: Path) -> None:
+    lost = lived(folder, "a", (100, None))
+    lost.attempt(1).output.write_text("step 1\n")
+    os.utime(lost.attempt(1).output, (START + 200, START + 200))
+    saved(folder, "quiet.pt", 300)  # after its last line, and nobody else trained then
+    lived(folder, "b", (400, 500))
+    saved(folder, "theirs.pt", 450)
+    assert looked(lost, folder)[1] == ["quiet.pt"]
+
+
+def test_a_run_that_never_began_has_none(folder: Path) -> None:
+    saved(folder, "e.pt", 500)
+    assert looked(lived(folder, "a"), folder)[1] == []
+
+
+def test_a_run_in_another_folder_claims_nothing(folder: Path) -> None:
+    run, other = lived(folder, "a", (100, 900)), lived(folder, "b", (100, 900))
+    elsewhere = LaunchTemplate("cpu", {}, "/elsewhere", checkpoints="out/*.pt")
+    atomic.write_json(other.spec, Spec("b", "b", START, elsewhere).to_json())
+    (folder / "runs" / "damaged").mkdir()
+    (folder / "runs" / "damaged" / "spec.json").write_text("{")
+    saved(folder, "e.pt", 500)
+    found, own = looked(run, folder)
+    assert (own, found.remark(found.own[0])) == (["e.pt"], "")
+
+
+def test_the_mark_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.pt"
+    path.write_bytes(b"PK" + mark("20261121-114700-cifar-10").encode() + b"\x94h\x00")
+    assert owner_of(path) == "20261121-114700-cifar-10"
+    path.write_bytes(b"nothing")
+    assert owner_of(path) is None
+    assert owner_of(tmp_path / "gone") is None
