@@ -86,7 +86,7 @@ class LogNotes:
             self._held[run] = note.read_bytes
 
     def drop(self, run: str) -> None:
-        """The run has ended: nothing is added to its log any more."""
+        """Nothing more is to be read of its log, or not from where this note ends."""
         self._held.pop(run, None)
 
     def forget_others(self) -> None:

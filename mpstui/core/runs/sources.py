@@ -207,9 +207,13 @@ class Sources:
         return found
 
     def note(self) -> None:
-        """Keep what was read of its log for the next look."""
+        """Keep what was read of its log for the next look; what its reader stumbled over is read anew."""
+        if self._notes is None:
+            return
         note = self.foreign.note() if self.foreign is not None else None
-        if self._notes is not None and self.foreign is not None and note is not None:
+        if self.foreign is None or note is None:
+            self._notes.drop(self.run.run)
+        else:
             self._notes.keep(self.run.run, self.foreign.path, self._pattern, note)
 
     def _continued(self, foreign: ForeignPoints) -> ForeignPoints:

@@ -13,6 +13,7 @@ import pytest
 
 from mpstui.cli.rows import list_rows
 from mpstui.core.follow.budget import Budget
+from mpstui.core.formats import LogReader
 from mpstui.core.home import Home
 from mpstui.core.runs import notes
 from mpstui.core.runs.foreign import ForeignPoints
@@ -163,3 +164,16 @@ def test_live_runs_are_noted_and_ended_ones_forgotten(tmp_path: Path) -> None:
     run.exit(code=0).status("ended")
     assert list_rows(home, None)[0][0].json["loss"] == 0.25
     assert list(kept.iterdir()) == []
+
+
+def test_a_note_that_its_reader_stumbles_over_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home: Home = make_home(tmp_path)
+    run = RunBuilder(home).status("running").launch().output("epoch 1/3 step 1 loss 0.5\n").hold()
+    list_rows(home, None)
+    run.output("epoch 2/3 step 2 loss 0.25\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(LogReader, "take", lambda *_: 1 / 0)
+        assert list_rows(home, None)[0][0].json["step"] == 1
+    assert list((home.state / "cache" / "logs").iterdir()) == []
+    assert list_rows(home, None)[0][0].json["step"] == 2
+    run.release()
