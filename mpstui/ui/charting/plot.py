@@ -16,6 +16,7 @@ from ...core.runs.snapshot import Piece, SeriesView
 from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread
 from .canvas import Canvas
 from .scale import Scale, nice_step, tick_label, value_scale
+from .strokes import draw_buckets
 
 if TYPE_CHECKING:
     from ...core.telemetry.throughput import Stretch
@@ -146,36 +147,12 @@ def _nothing(data: ChartData, width: int, height: int) -> list[Row]:
     return [EMPTY] * max(0, (height - 1) // 2) + [row((fit(text, min(width, len(text))).center(width), "dim"))]
 
 
-def _pixel(canvas: Canvas, space: Frame, x: float, y: float) -> tuple[int, int] | None:
-    across, up = space.x.position(x), space.y.position(y)
-    if across is None or up is None:
-        return None
-    return round(across * (canvas.width - 1)), round((1 - up) * (canvas.height - 1))
-
-
 def _draw_raw(canvas: Canvas, curve: SeriesView | Piece, space: Frame, layer: str) -> None:
-    previous: tuple[int, int] | None = None
-    for x, low, high, mean in zip(curve.x, curve.low, curve.high, curve.mean, strict=True):
-        if not space.x.low <= x <= space.x.high:
-            previous = None
-            continue
-        here = _pixel(canvas, space, x, mean)
-        top, bottom = _pixel(canvas, space, x, high), _pixel(canvas, space, x, low)
-        if top and bottom:
-            canvas.column(top[0], top[1], bottom[1], layer)
-        if here and previous:
-            canvas.line(*previous, *here, layer)
-        previous = here
+    draw_buckets(canvas, space, layer, zip(curve.x, curve.low, curve.high, curve.mean, strict=True))
 
 
 def _draw_curve(canvas: Canvas, curve: SeriesView, values: Sequence[float], space: Frame, layer: str) -> None:
-    previous: tuple[int, int] | None = None
-    for x, value in zip(curve.x, values, strict=False):
-        inside = space.x.low <= x <= space.x.high
-        here = _pixel(canvas, space, x, value) if inside else None
-        if here:
-            canvas.line(*(previous or here), *here, layer)
-        previous = here
+    draw_buckets(canvas, space, layer, zip(curve.x, values, values, values, strict=False))
 
 
 def _under(data: ChartData, view: ChartView, space: Frame) -> dict[int, Span]:
