@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.present import format as shown
-from ..core.present.story import not_its_own
 from .rows import clean
 
 if TYPE_CHECKING:
@@ -61,6 +60,8 @@ def question(snapshot: RunSnapshot, action: str, caution: str = "") -> Question 
 
 def has_checkpoint(snapshot: RunSnapshot) -> bool:
     """Whether a new attempt has something to go on from."""
+    from ..core.present.story import not_its_own  # with the first key that restarts
+
     own = (item for item in snapshot.checkpoints if not not_its_own(item, snapshot))
     return snapshot.checkpoint is not None or any(item.complete for item in own)
 
