@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mpstui.core.runs.snapshot import SeriesView
@@ -130,6 +130,7 @@ def test_tick_labels(value: float, label: str) -> None:
     assert tick_label(value) == label
 
 
+@example([5e158, 1e-180], 15, 4, False)  # their ratio is less than the least number
 @given(st.lists(st.floats(), max_size=60), st.integers(0, 60), st.integers(0, 20), st.booleans())
 def test_a_chart_survives_any_data_and_any_size(values: list[float], width: int, height: int, blocks: bool) -> None:
     data = ChartData(name="[loss]\x1b[2J", train=series(values), evaluation=series(values[::3]))

@@ -34,7 +34,9 @@ class Scale:
             return None
         if not self.log:
             return (value - self.low) / self.span
-        return math.log(value / self.low) / self.span if value > _SMALLEST_POSITIVE else None
+        if value <= _SMALLEST_POSITIVE:
+            return None
+        return math.log(max(value / self.low, _SMALLEST_POSITIVE)) / self.span  # a ratio can be rounded to 0
 
     def value(self, position: float) -> float:
         """The inverse of :meth:`position`."""
