@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.errors import OperationError
+from ..core.errors import OperationError, UsageError
 from ..core.home import Home, resolve_home
+from ..core.settings import THEMES, load_settings
 from ..wire import locks
 
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ def add_screen_options(parser: argparse.ArgumentParser) -> None:
     """The options that every command with a screen has."""
     parser.add_argument(
         "--color", choices=COLOUR_CHOICES, default="auto", help="colours of the terminal (default: what it says it has)"
+    )
+    parser.add_argument(
+        "--theme",
+        choices=THEMES,
+        help="for a dark or a light terminal (default: [screen] theme in settings.toml, else what the terminal says)",
     )
     parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
 
@@ -89,7 +95,7 @@ def _made(
     home: Home, arguments: argparse.Namespace, opening: str | None, watching: Path | None, log: Path | None
 ) -> tuple[MpstuiApp, Terminal]:
     # Colours, keyboard protocol and animations are read by Textual when it is imported.
-    from ..core.present.colours import colour_system, textual_colour_system
+    from ..core.present.colours import colour_system, ground, textual_colour_system
 
     colours = colour_system(os.environ, arguments.color)
     os.environ["TEXTUAL_COLOR_SYSTEM"] = textual_colour_system(colours)
@@ -106,11 +112,19 @@ def _made(
         core_services(home, os.environ, Path.cwd(), time.time, watching),
         opening=opening,
         log=log,
-        theme=theme_for(os.environ, colours),
+        theme=theme_for(os.environ, colours, ground(os.environ, arguments.theme or _wished_theme(home))),
         terminal=terminal,
         blocks=os.environ.get("TERM") == "linux",
     )
     return app, terminal
+
+
+def _wished_theme(home: Home) -> str:
+    """What the settings say; mistakes in them are told by whoever needs them, and keep no screen from opening."""
+    try:
+        return load_settings(home).screen.theme
+    except UsageError:
+        return "auto"
 
 
 def say_open(home: Home) -> int | None:

@@ -34,12 +34,24 @@ class EnergySettings:
     """Shown behind the amount, as it is written: EUR, $, kr."""
 
 
+THEMES = ("auto", "dark", "light")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenSettings:
+    """How the screen looks."""
+
+    theme: str = "auto"
+    """One of :data:`THEMES`; auto goes by what the terminal says of its background."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that can be set."""
 
     alerts: AlertSettings = field(default_factory=AlertSettings)
     energy: EnergySettings = field(default_factory=EnergySettings)
+    screen: ScreenSettings = field(default_factory=ScreenSettings)
 
 
 def load_settings(home: Home) -> Settings:

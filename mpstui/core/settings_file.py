@@ -13,7 +13,7 @@ from .errors import UsageError
 from .profiles import checks
 from .profiles.checks import Check
 from .profiles.problems import LineIndex
-from .settings import AlertSettings, EnergySettings, Settings
+from .settings import THEMES, AlertSettings, EnergySettings, ScreenSettings, Settings
 
 _DEAREST = 1e6
 _LONGEST_CURRENCY = 4
@@ -35,8 +35,12 @@ def parse_settings(text: str, path: Path) -> Settings:
     index = LineIndex(text)
     problems = [f"{path}:{index.line_of(key) or 1}: {sentence}" for key, sentence in _problems(data)]
     if problems:
-        raise UsageError("\n".join(problems), "docs/alerts.md and docs/telemetry.md list the keys")
-    return Settings(AlertSettings(**_values(data, "alerts")), EnergySettings(**_values(data, "energy")))
+        raise UsageError("\n".join(problems), "docs/alerts.md, docs/telemetry.md and docs/screen.md list the keys")
+    return Settings(
+        AlertSettings(**_values(data, "alerts")),
+        EnergySettings(**_values(data, "energy")),
+        ScreenSettings(**_values(data, "screen")),
+    )
 
 
 def _values(data: Mapping[str, Any], section: str) -> dict[str, Any]:
@@ -68,7 +72,8 @@ _ALERTS: Mapping[str, Check] = {
 
 
 _ENERGY: Mapping[str, Check] = {"price": _price, "currency": _currency}
-_SECTIONS: Mapping[str, Mapping[str, Check]] = {"alerts": _ALERTS, "energy": _ENERGY}
+_SCREEN: Mapping[str, Check] = {"theme": checks.one_of(*THEMES)}
+_SECTIONS: Mapping[str, Mapping[str, Check]] = {"alerts": _ALERTS, "energy": _ENERGY, "screen": _SCREEN}
 
 
 def _problems(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:

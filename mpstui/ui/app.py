@@ -21,7 +21,7 @@ from .screens.acting import ActingScreen
 from .screens.keys import bindings
 from .screens.runs import RunsScreen
 from .terminal import Terminal
-from .theme import ANSI_THEME, THEME
+from .theme import ANSI_THEME, ANSI_THEMES, THEMES
 from .toasts import Toasts
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class MpstuiApp(App[None]):
     ) -> None:
         # Not left to the theme: with NO_COLOR, Textual chooses its filter before it has our theme, and the one for true
         # colour turns a terminal's own colours into black on black.
-        super().__init__(ansi_color=theme == ANSI_THEME)
+        super().__init__(ansi_color=theme in ANSI_THEMES)
         self.services = services
         self.courier = Courier(services, self.post_message)
         self.board = Board(self.courier.explain)
@@ -67,7 +67,8 @@ class MpstuiApp(App[None]):
         self._opening = opening
         self._first_log = log
         self._blocks = blocks
-        self.register_theme(THEME)
+        for designed in THEMES:
+            self.register_theme(designed)
         self.theme = theme
 
     def get_default_screen(self) -> Screen[None]:

@@ -48,12 +48,18 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ("[energy]\nprice = nan\n", ["settings.toml:2", "a number"]),
         ("[energy]\nprice = true\n", ["settings.toml:2", "a number"]),
         ('[energy]\ncurrency = "doubloons"\n', ["settings.toml:2", "4 characters"]),
+        ('[screen]\ntheme = "ligt"\n', ["settings.toml:2", "did you mean 'light'"]),
     ],
 )
 def test_a_mistake_is_named_with_line_and_key(text: str, named: list[str]) -> None:
     with pytest.raises(UsageError) as wrong:
         parse_settings(text, PATH)
     assert all(part in wrong.value.sentence for part in named), wrong.value.sentence
+
+
+def test_a_theme_is_read() -> None:
+    assert parse_settings('[screen]\ntheme = "light"\n', PATH).screen.theme == "light"
+    assert parse_settings("", PATH).screen.theme == "auto"
 
 
 def test_a_price_is_read() -> None:

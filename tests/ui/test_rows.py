@@ -5,10 +5,20 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual.theme import Theme
 
 from mpstui.ui.rows import Span, bar, clean, clip, cut, fit, row, spread, width_of, wrap
 from mpstui.ui.sgr import sgr_style
-from mpstui.ui.theme import ANSI_THEME, OWN_THEME, palette, theme_for
+from mpstui.ui.theme import (
+    ANSI_LIGHT_THEME,
+    ANSI_THEME,
+    OWN_LIGHT_THEME,
+    OWN_THEME,
+    ROLES,
+    THEMES,
+    palette,
+    theme_for,
+)
 from mpstui.ui.widgets.lines import changed_cells
 
 
@@ -84,7 +94,49 @@ def test_only_the_cells_that_differ_are_painted() -> None:
 
 
 def test_every_role_has_a_look_in_both_themes() -> None:
-    assert palette(OWN_THEME).keys() == palette(ANSI_THEME).keys()
+    for theme in (OWN_THEME, ANSI_THEME, OWN_LIGHT_THEME, ANSI_LIGHT_THEME):
+        assert palette(theme).keys() == ROLES
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of two colours (WCAG 2.2, relative luminance)."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+def test_what_is_to_be_read_stands_out_from_its_ground(theme: Theme) -> None:
+    read = ("dim", "title", "brand", "key", "good", "busy", "warn", "bad", "quiet", "train", "val", "mark", "heading")
+    for role in read:
+        colour = palette(theme.name)[role].color
+        assert colour is not None
+        for ground in (theme.background, theme.surface):
+            assert contrast(colour.name, str(ground)) >= 4.4, role
+    for role in ("selected", "raised"):  # a ground of our own must not be written on in the terminal's own colour
+        written, ground = palette(theme.name)[role].color, palette(theme.name)[role].bgcolor
+        assert written is not None
+        assert ground is not None
+        assert contrast(written.name, ground.name) >= 7, role
+
+
+def test_yellow_and_cyan_are_not_written_on_a_light_ground() -> None:
+    used = {style.color.name for style in palette(ANSI_LIGHT_THEME).values() if style.color is not None}
+    assert not used & {"yellow", "cyan"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "colours", "theme"),
+    [({}, "truecolor", OWN_THEME), ({"NO_COLOR": "1"}, "truecolor", ANSI_THEME), ({}, "256", ANSI_THEME)],
+)
+def test_a_light_ground_has_themes_of_its_own(environ: dict[str, str], colours: str, theme: str) -> None:
+    light = {OWN_THEME: OWN_LIGHT_THEME, ANSI_THEME: ANSI_LIGHT_THEME}[theme]
+    assert theme_for(environ, colours, "light") == light
 
 
 @pytest.mark.parametrize(

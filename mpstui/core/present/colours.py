@@ -21,6 +21,21 @@ def colour_system(environ: Mapping[str, str], choice: str = "auto") -> str:
     return "256" if term.endswith(("-256color", "-kitty", "-direct")) else "16"
 
 
+_LIGHT_GROUNDS = frozenset({"7", "15"})
+"""White and bright white, the only light ones of the sixteen that COLORFGBG counts in."""
+
+
+def ground(environ: Mapping[str, str], choice: str = "auto") -> str:
+    """``light`` or ``dark``: what was asked for, else what the terminal says of its background; dark where it does not.
+
+    COLORFGBG (``0;15``: foreground, background) is set by Konsole, iTerm2, rxvt and those that follow them. A terminal
+    could be asked (OSC 11), but one that does not answer would hold up the first paint, over SSH for seconds.
+    """
+    if choice != "auto":
+        return choice
+    return "light" if environ.get("COLORFGBG", "").rpartition(";")[2].strip() in _LIGHT_GROUNDS else "dark"
+
+
 def textual_colour_system(colours: str) -> str:
     """The name that Textual reads from TEXTUAL_COLOR_SYSTEM when it is imported."""
     return _TEXTUAL_NAMES[colours]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.present.colours import colour_system
+from mpstui.core.present.colours import colour_system, ground
 from mpstui.core.present.states import (
     HEALTH_FACES,
     STATE_FACES,
@@ -85,3 +85,20 @@ def test_trouble_is_counted_the_worst_first() -> None:
 )
 def test_a_terminal_has_the_colours_it_says(environ: dict[str, str], choice: str, colours: str) -> None:
     assert colour_system(environ, choice) == colours
+
+
+@pytest.mark.parametrize(
+    ("told", "choice", "found"),
+    [
+        (None, "auto", "dark"),
+        ("15;0", "auto", "dark"),
+        ("0;15", "auto", "light"),
+        ("0;default;15", "auto", "light"),
+        ("0;7", "auto", "light"),
+        ("nonsense", "auto", "dark"),
+        ("0;15", "dark", "dark"),
+        ("15;0", "light", "light"),
+    ],
+)
+def test_the_ground_of_the_terminal(told: str | None, choice: str, found: str) -> None:
+    assert ground({} if told is None else {"COLORFGBG": told}, choice) == found
