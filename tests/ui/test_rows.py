@@ -116,8 +116,8 @@ def test_what_is_to_be_read_stands_out_from_its_ground(theme: Theme) -> None:
     for role in read:
         colour = palette(theme.name)[role].color
         assert colour is not None
-        for ground in (theme.background, theme.surface):
-            assert contrast(colour.name, str(ground)) >= 4.4, role
+        for behind in (theme.background, theme.surface):
+            assert contrast(colour.name, str(behind)) >= 4.4, role
     for role in ("selected", "raised"):  # a ground of our own must not be written on in the terminal's own colour
         written, ground = palette(theme.name)[role].color, palette(theme.name)[role].bgcolor
         assert written is not None
