@@ -19,6 +19,12 @@ _NOTE = re.compile(
     r"(?i)\b(?:(?-i:[A-Z]\w{2,20}Warning)|deprecat\w{2,4}|checkpoint|ckpt|sav(?:ed|ing|e)|resum\w{0,4}|restor\w{0,4}|load(?:ed|ing)|best|improv\w{0,5}|early.?stop\w{0,4}|patience|lowest|"
     r"minimum|previous|expected|target|theoretical|baseline|random)\b|保存|最佳|最良|ベスト|恢复|再開"
 )
+_NOTE_HINTS = (
+    *(
+        "warning deprecat ckpt sav resum restor load best improv early patience lowest minimum previous expected".split()
+    ),
+    *("checkpoint target theoretical baseline random 保存 最佳 最良 ベスト 恢复 再開".split()),
+)
 _CALL = re.compile(r"\w\([^()\n]{0,120}\b(?:lr|learning_rate)=")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MAX_STRAY_WORDS = 9
@@ -136,6 +142,8 @@ def read_counters(pairs: Sequence[Pair], *, has_loss: bool, length: int) -> tupl
     counters = Counters()
     plan = False
     for index, pair in enumerate(pairs):
+        if pair.key and pair.name.role not in _COUNTING and not pair.bracketed:
+            continue
         if pair.scope is Scope.EVAL and pair.name.role is not Role.EPOCH and not has_loss:
             continue  # batches of an evaluation
         if (pair.bracketed and _opens_list(pairs, index)) or _is_equation(pairs, index):
@@ -288,6 +296,8 @@ def _stray_words(line: str, pairs: Sequence[Pair]) -> int:
 
 def _is_note(line: str, loss: Pair | None) -> bool:
     """A remark about a checkpoint or a best value in front of the loss: it repeats a reading, it is none."""
+    if not any(map(line.lower().__contains__, _NOTE_HINTS)):
+        return False
     match = _NOTE.search(line, 0, 200)
     return match is not None and (loss is None or match.start() < loss.start)
 

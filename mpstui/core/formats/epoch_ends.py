@@ -10,7 +10,7 @@ from .numbers import parse_count
 from .pairs import spell_ordinals
 from .points import Counters, Reading
 
-_HINT = re.compile(r"(?i)poch|épo|epoc|эпох|ep ?\d|[轮輪]|エポック|에폭")
+_HINTS = ("poch", "POCH", "poc", "ép", "Ép", "пох", "ПОХ", "ep ", "Ep ", "[ep", "轮", "輪", "エポック", "에폭")
 _EPOCH = r"(?:epoche?n?|époque|época|epoca|эпоха|эпохи|エポック|에폭|ep)"
 _COUNT = r"\s{0,4}[#№:=]?\s{0,4}\[?\(?(?P<epoch>\d{1,9})(?:\s{0,4}(?:/|of|von|sur|de|из)\s{0,4}(?P<epochs>\d{1,9}))?"
 _END = (
@@ -31,7 +31,7 @@ _WORD_FIRST = re.compile(
 
 def with_end(line: str, readings: Sequence[Reading] | None) -> Sequence[Reading] | None:
     """The readings of a line, with what it says of the end of an epoch."""
-    if not _HINT.search(line):
+    if not any(map(line.__contains__, _HINTS)):
         return readings
     ended = ended_epoch(line)
     if ended is None:

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 
 from .points import NOWHERE, Reading
 
-_HINT = re.compile(
-    r"rror|xception|arning|WARN|rrupt|memory|OOM|oom-|ERR|CRIT|FATAL|fatal|panic|abort|RESOURCE_|illed|[A-Z]=|Abort|"
-    r"[EF]\d{0,4} .{0,120}:\d+\]|"
-    r"^ {2}\w{4,8} {2,6}: "
+_HINTS = (
+    *(
+        "rror xception arning WARN rrupt memory OOM oom- ERR CRIT FATAL fatal panic abort Abort terminating illed".split()
+    ),
+    *("RESOURCE_ PYTORCH_ TORCH_ CUDA_ OMP_ MKL_ KMP_ NCCL_ XLA_ TF_ HF_ sh: .py: .cpp: .cc: .cu: .h: .mm:".split()),
+    *("exitcode  :", "rank      :", "time      :", "host      :"),
 )
+"""One of these is in every such line: a substring is found ten times as fast as an expression."""
 _NO_VALUE = r"(?!\s{0,4}(?:[-+]?\.?\d|nan\b|inf\b))"
 """A number right behind the name is the value of a metric: ``TestError: 0.12``."""
 _PYTHONS_OWN = (
@@ -47,7 +50,7 @@ _WARNING_LEVEL = re.compile(r"(?:^|[\s\[|(:\x2d])(?:WARNING|WARN)\b[\s\]|):;\x2d
 
 def is_failure(text: str) -> bool:
     """Whether a line is an exception, an error or a warning of Python or of a library."""
-    if not _HINT.search(text):
+    if not any(map(text.__contains__, _HINTS)):
         return False
     if _EXCEPTION.search(text, 0, 2 * _REACH) or _WORD.search(text, 0, _REACH):
         return True

@@ -6,6 +6,7 @@ cost is linear in the line whatever it holds.
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left
 from functools import lru_cache
@@ -28,15 +29,26 @@ _UNIT = (
     r"(?:%|ms/\w{1,8}|us/\w{1,8}|s/\w{1,8}|GiB|MiB|KiB|GB|MB|KB|TB|"
     r"ms|us|µs|ns|sec|secs|seconds|min|mins|hrs?|it|x|st|nd|rd|th|[skKMBGmhdG])"
 )
-_TOKEN = re.compile(
-    r"(?<![\w.@/\\+\x2d])(?:"
-    r"(?P<skip>\d{1,4}:\d{2}(?::\d{2})?(?:[.,]\d{1,9})?|\d{4}[-/]\d{2}[-/]\d{2}|\d{1,3}\.\d{1,3}\.\d[\w.]{0,20}|0x[0-9a-fA-F]{1,16})"
-    rf"|(?P<number>{_NUMBER}|{_SPECIAL})"
-    rf"(?:\s{{0,8}}(?:/|／|\b(?:of|out of|de|di|sur|von|из)\b)\s{{0,8}}"
-    rf"(?P<total>\d{{1,3}}(?:,\d{{3}}){{1,6}}(?!,?\d)|\d{{1,30}}(?:\.0{{1,2}}|[kKMB])?(?![\w.])))?"
-    rf"(?P<unit>\s?%|\s?(?:{_RATE_UNIT}|(?:ms|us|µs|s|sec)/[a-z]{{2,8}})(?![\w/]|\s{{0,2}}[:=：＝])|{_UNIT}(?![\w])|\s(?:secs?|seconds|ms|minutes|hours?|hrs)(?![\w.]|\s?[:=\d]))?"
-    r")(?![\w@]|\.\d|:\d|/\d{1,12}(?!\d|\.\d))"
-)
+
+
+def _token(first: str, number: str) -> re.Pattern[str]:
+    """Numbers with what belongs to them; ``first`` is what they may begin with, and quickly seen not to be there."""
+    return re.compile(
+        rf"(?=[{first}])(?<![\w.@/\\+\x2d])(?:"
+        r"(?P<skip>\d{1,4}:\d{2}(?::\d{2})?(?:[.,]\d{1,9})?|\d{4}[-/]\d{2}[-/]\d{2}|\d{1,3}\.\d{1,3}\.\d[\w.]{0,20}|"
+        r"0x[0-9a-fA-F]{1,16})"
+        rf"|(?P<number>{number})"
+        rf"(?:\s{{0,8}}(?:/|／|\b(?:of|out of|de|di|sur|von|из)\b)\s{{0,8}}"
+        rf"(?P<total>\d{{1,3}}(?:,\d{{3}}){{1,6}}(?!,?\d)|\d{{1,30}}(?:\.0{{1,2}}|[kKMB])?(?![\w.])))?"
+        rf"(?P<unit>\s?%|\s?(?:{_RATE_UNIT}|(?:ms|us|µs|s|sec)/[a-z]{{2,8}})(?![\w/]|\s{{0,2}}[:=：＝])|"
+        rf"{_UNIT}(?![\w])|\s(?:secs?|seconds|ms|minutes|hours?|hrs)(?![\w.]|\s?[:=\d]))?"
+        r")(?![\w@]|\.\d|:\d|/\d{1,12}(?!\d|\.\d))"
+    )
+
+
+_TOKEN = _token(r"-+−.\dnNiI", rf"{_NUMBER}|{_SPECIAL}")
+_DIGITS_TOKEN = _token(r"-+−.\d", _NUMBER)
+_SPELT = re.compile(r"[nN][aA][nN]|[iI][nN][fF]")
 _IN_NAME = r"[\w./@*%#&'^+\x2d]"
 _OPENS = r"[\[('\"`{$*#№]{0,2}"
 _REVERSED_KEY = re.compile(
@@ -66,6 +78,8 @@ _SHORTEST_RATIO = len("s/it")
 _SPEEDS = ("speed", "rate", "velocity", "ips")
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _GLUED = re.compile(r"(?i)(?<![\w./\\-])(epochs?|ep|steps?|iter|iteration|it|batch)[_-]?(?=\d)")
+_GLUE = re.compile(r"[hsprntHSPRNT][_-]?\d")
+"""How a name that is glued to its number may end: cheaper to look for."""
 _WORD = re.compile(r"[^\W\d_]{2,14}")
 _CJK_SCOPE = re.compile("训练|訓練|学習|학습|훈련|验证|驗證|検証|测试|測試|评估|評価|テスト|검증|평가|테스트")
 
@@ -99,7 +113,7 @@ class Pair(NamedTuple):
     @property
     def is_rate(self) -> bool:
         """Whether the unit says so many per second."""
-        return bool(self.unit) and _IS_RATE.match(self.unit) is not None
+        return len(self.unit) >= _SHORTEST_RATIO and _IS_RATE.match(self.unit) is not None
 
     @property
     def is_throughput(self) -> bool:
@@ -109,9 +123,10 @@ class Pair(NamedTuple):
     @property
     def measured(self) -> float:
         """The value as a measurement: ``41k`` per second is 41,000; other units stay as printed."""
-        value = self.value
-        factor = _THOUSANDS.get(self.unit[:1], 1.0) if self.unit and self.is_throughput else 1.0
-        return float("nan") if value is None else float(value) * factor
+        value = parse_number(self.text)
+        if value is None:
+            return math.nan
+        return float(value) * _THOUSANDS.get(self.unit[:1], 1.0) if self.unit and self.is_throughput else float(value)
 
     @property
     def planned(self) -> Number | None:
@@ -126,14 +141,15 @@ def read_pairs(line: str) -> list[Pair]:
         line = spell_ordinals(line)
     if "," in line and not _DECIMAL_POINT.search(line):
         line = _with_points(line)
-    line = _GLUED.sub(r"\1 ", line)
+    if _GLUE.search(line):
+        line = _GLUED.sub(r"\1 ", line)
     scopes = _scopes(line)
     pairs: list[Pair] = []
     end = 0
-    for match in _TOKEN.finditer(line):
+    for match in (_TOKEN if _SPELT.search(line) else _DIGITS_TOKEN).finditer(line):
         if match["number"]:
             pair = _pair(line, match, end, scopes)
-            if _names_what_follows(line, pair):
+            if len(pair.unit) >= _SHORTEST_RATIO and _names_what_follows(line, pair):
                 pair = pair._replace(unit="", end=match.end("number"))
                 pairs.append(pair)
                 end = pair.end
@@ -152,35 +168,36 @@ def _with_points(line: str) -> str:
 
 def _pair(line: str, match: re.Match[str], previous: int, scopes: list[tuple[int, Scope]]) -> Pair:
     start, end = match.span()
-    key, marked, bracketed = _named_by(line[max(previous, start - _REACH) : start])
-    name = classify(key)
-    total = match["total"] or ""
-    if "/" in key and name.role is Role.LOSS and name.rank and (other := _VALUE_BESIDE.match(line, end)) is not None:
+    named = _named_by(line[max(previous, start - _REACH) : start])
+    name, (text, total, unit) = named.name, match.group("number", "total", "unit")
+    if named.of_two and (other := _VALUE_BESIDE.match(line, end)) is not None:
         total = other.group()[1:]  # two losses side by side, ``G/D loss: 0.5/-0.2``: neither is the loss
-    return Pair(
-        key=key,
-        name=name,
-        scope=_scope(name, scopes, start),
-        text=match["number"],
-        total=total,
-        unit=(match["unit"] or "").strip(),
-        marked=marked,
-        bracketed=bracketed,
-        start=start,
-        end=end,
-    )
+    scope = _scope(name, scopes, start) if scopes else name.scope
+    unit = unit.strip() if unit else ""
+    return Pair(named.key, name, scope, text, total or "", unit, named.marked, named.bracketed, start, end)
 
 
 def _names_what_follows(line: str, pair: Pair) -> bool:
     """Whether the unit behind a number is the name of the next: ``lr 0.1 tok/s 41000``, not ``| 41000 tok/s 12 ms``."""
-    if len(pair.unit) < _SHORTEST_RATIO or line[pair.end - len(pair.unit) - 1] != " ":
+    if line[pair.end - len(pair.unit) - 1] != " ":
         return False
     named = bool(pair.key) and pair.name.role is not Role.THROUGHPUT and not pair.key.lower().endswith(_SPEEDS)
     return named and _VALUE_BEHIND.match(line, pair.end) is not None
 
 
-@lru_cache(maxsize=4096)
-def _named_by(gap: str) -> tuple[str, bool, bool]:
+class _Named(NamedTuple):
+    """What the text in front of a number says of it."""
+
+    key: str
+    name: Name
+    marked: bool
+    bracketed: bool
+    of_two: bool
+    """Whether the name may be that of two losses side by side."""
+
+
+@lru_cache(maxsize=8192)
+def _named_by(gap: str) -> _Named:
     """The name at the end of the text in front of a number, whether a sign joins it, whether a bracket opens.
 
     The texts between the numbers of a log are few and come again with every line.
@@ -188,8 +205,11 @@ def _named_by(gap: str) -> tuple[str, bool, bool]:
     found = _REVERSED_KEY.match(gap[::-1]) if gap and not gap.isspace() else None
     bracketed = gap.rstrip()[-1:] in ("[", "【", "(", "（")
     if found is None:
-        return "", False, bracketed
-    return found["name"][::-1].rpartition(". ")[2].strip(), bool(found["mark"]), bracketed
+        return _Named("", classify(""), False, bracketed, False)
+    key = found["name"][::-1].rpartition(". ")[2].strip()
+    name = classify(key)
+    of_two = "/" in key and name.role is Role.LOSS and name.rank > 0
+    return _Named(key, name, bool(found["mark"]), bracketed, of_two)
 
 
 def spell_ordinals(line: str) -> str:
@@ -215,7 +235,8 @@ def _scope(name: Name, scopes: list[tuple[int, Scope]], start: int) -> Scope:
 def _scopes(line: str) -> list[tuple[int, Scope]]:
     """Where words such as "train" and "val" stand alone; joined ones (``val_loss``) speak for themselves only."""
     found: list[tuple[int, Scope]] = []
-    for match in _WORD.finditer(line):
+    words = map(str.lower, _WORD.findall(line))
+    for match in () if line.isascii() and _SCOPE_WORDS.isdisjoint(words) else _WORD.finditer(line):
         if match.group().lower() not in _SCOPE_WORDS:
             continue
         before, after = line[match.start() - 1 : match.start()], line[match.end() : match.end() + 1]

@@ -9,7 +9,7 @@ from .names import words_of
 from .points import Phase
 from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
-_HINT = re.compile(r"(?i)val|eval|test|train|验证|検証|测试|評価|评估|训练|学習|검증|평가|훈련|valid|тест|обуч|entra")
+_HINTS = tuple("val test train 验证 検証 测试 評価 评估 训练 学習 검증 평가 훈련 тест обуч entra".split())
 _DONE = re.compile(
     r"(?i)\b(?:done|finish\w{0,3}|complet\w{0,4}|end(?:ed|s)? of|took|saved|size|load\w{0,3}|creat\w{0,3})\b"
 )
@@ -30,7 +30,12 @@ class Announcement(NamedTuple):
 
 def announced(line: str) -> Announcement | None:
     """The phase that a line without values announces, or None."""
-    if len(line) > _MAX_LENGTH or not _HINT.search(line) or _SETTING.match(line) or _VALUE.search(line):
+    if (
+        len(line) > _MAX_LENGTH
+        or not any(map(line.lower().__contains__, _HINTS))
+        or _SETTING.match(line)
+        or _VALUE.search(line)
+    ):
         return None
     words = words_of(line)
     if len(words) > 8 or _DONE.search(line) or (_DATA.search(line) and not _EVALUATING.search(line)):

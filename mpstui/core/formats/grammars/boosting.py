@@ -38,6 +38,9 @@ class Boosting(LineGrammar):
         head = _HEAD.match(line)
         if head is None:
             return None
+        first = _VALUE.match(line, head.end())
+        if first is None or not _KNOWN.search(first[1].strip()):
+            return None
         values = [(match[1].strip(), as_float(match[2])) for match in _VALUE.finditer(line, head.end())]
         if not values or not all(
             _KNOWN.search(name) for name, _ in values if name not in ("best", "total", "remaining")
