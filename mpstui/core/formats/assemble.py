@@ -19,12 +19,11 @@ _NOTE = re.compile(
     r"(?i)\b(?:(?-i:[A-Z]\w{2,20}Warning)|deprecat\w{2,4}|checkpoint|ckpt|sav(?:ed|ing|e)|resum\w{0,4}|restor\w{0,4}|load(?:ed|ing)|best|improv\w{0,5}|early.?stop\w{0,4}|patience|lowest|"
     r"minimum|previous|expected|target|theoretical|baseline|random)\b|保存|最佳|最良|ベスト|恢复|再開"
 )
-_NOTE_HINTS = (
-    *(
-        "warning deprecat ckpt sav resum restor load best improv early patience lowest minimum previous expected".split()
-    ),
-    *("checkpoint target theoretical baseline random 保存 最佳 最良 ベスト 恢复 再開".split()),
-)
+_NOTE_WORDS = """
+    warning deprecat ckpt sav resum restor load best improv early patience lowest minimum previous expected checkpoint
+    target theoretical baseline random 保存 最佳 最良 ベスト 恢复 再開
+"""
+_NOTE_HINTS = tuple(_NOTE_WORDS.split())
 _CALL = re.compile(r"\w\([^()\n]{0,120}\b(?:lr|learning_rate)=")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MAX_STRAY_WORDS = 9

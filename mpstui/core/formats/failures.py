@@ -7,13 +7,11 @@ from collections.abc import Sequence
 
 from .points import NOWHERE, Reading
 
-_HINTS = (
-    *(
-        "rror xception arning WARN rrupt memory OOM oom- ERR CRIT FATAL fatal panic abort Abort terminating illed".split()
-    ),
-    *("RESOURCE_ PYTORCH_ TORCH_ CUDA_ OMP_ MKL_ KMP_ NCCL_ XLA_ TF_ HF_ sh: .py: .cpp: .cc: .cu: .h: .mm:".split()),
-    *("exitcode  :", "rank      :", "time      :", "host      :"),
-)
+_WORDS = """
+    rror xception arning WARN rrupt memory OOM oom- ERR CRIT FATAL fatal panic abort Abort terminating illed RESOURCE_
+    PYTORCH_ TORCH_ CUDA_ OMP_ MKL_ KMP_ NCCL_ XLA_ TF_ HF_ sh: .py: .cpp: .cc: .cu: .h: .mm:
+"""
+_HINTS = (*_WORDS.split(), "exitcode  :", "rank      :", "time      :", "host      :")
 """One of these is in every such line: a substring is found ten times as fast as an expression."""
 _NO_VALUE = r"(?!\s{0,4}(?:[-+]?\.?\d|nan\b|inf\b))"
 """A number right behind the name is the value of a metric: ``TestError: 0.12``."""

@@ -9,7 +9,8 @@ from .names import words_of
 from .points import Phase
 from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
-_HINTS = tuple("val test train 验证 検証 测试 評価 评估 训练 学習 검증 평가 훈련 тест обуч entra".split())
+_WORDS = "val test train 验证 検証 测试 評価 评估 训练 学習 검증 평가 훈련 тест обуч entra"
+_HINTS = tuple(_WORDS.split())
 _DONE = re.compile(
     r"(?i)\b(?:done|finish\w{0,3}|complet\w{0,4}|end(?:ed|s)? of|took|saved|size|load\w{0,3}|creat\w{0,3})\b"
 )
