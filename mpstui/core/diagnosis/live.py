@@ -8,14 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from itertools import pairwise
+from statistics import median
 
 from ..present.format import size
 
 Points = Sequence[tuple[float, float]]
 
-PLATEAU_POINTS = 200  # two halves of a hundred: noise averages out to a tenth of a standard deviation
-PLATEAU_GAIN = 0.002  # less than 0.2 % better than the half before
+PLATEAU_POINTS = 200  # fewer are a beginning; half of them must be constant
+PLATEAU_RANGE = 0.001  # of the loss: batches alone differ by more, in every network that answers to its input
 GRADIENT_POINTS = 50
 GRADIENT_FACTOR = 20.0  # clipping and warm-up move a norm by a few times, not by twenty
 MEMORY_POINTS = 60
@@ -36,10 +37,12 @@ class LiveWarning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveSeries:
-    """The series of one run; ``loss`` and ``gradient_norm`` over steps, ``memory_bytes`` and ``step_seconds`` over
+    """The series of one run; ``loss`` and ``gradient_norm`` over steps (``loss_extremes``: lowest and
+    highest value behind each point of ``loss``, in place of a step), ``memory_bytes`` and ``step_seconds`` over
     Unix time. ``memory_limit_bytes`` is where the device or the system ends the training; ``None`` is unknown."""
 
     loss: Points = ()
+    loss_extremes: Points = ()
     gradient_norm: Points = ()
     memory_bytes: Points = ()
     memory_limit_bytes: int | None = None
@@ -53,7 +56,7 @@ def live_warnings(series: LiveSeries) -> tuple[LiveWarning, ...]:
         memory_running_out(series.memory_bytes, series.memory_limit_bytes),
         exploding_gradient(series.gradient_norm),
         slowing(series.step_seconds),
-        plateau(series.loss),
+        plateau(series.loss, series.loss_extremes),
     )
     return tuple(warning for warning in found if warning)
 
@@ -70,17 +73,43 @@ def nonfinite(loss: Points) -> LiveWarning | None:
     return LiveWarning("nan_loss", f"The loss is not a number since step {since:,.0f}.", since)
 
 
-def plateau(loss: Points, *, points: int = PLATEAU_POINTS, gain: float = PLATEAU_GAIN) -> LiveWarning | None:
-    """Warn when the mean of the newest half of a window is hardly below that of the half before."""
-    recent = [(x, value) for x, value in loss[-points:] if math.isfinite(value)]
-    if len(recent) < points:
+def plateau(loss: Points, extremes: Points = (), *, points: int = PLATEAU_POINTS) -> LiveWarning | None:
+    """Warn when the loss is constant: dead units, a rate of zero, a model that answers with the share of each class.
+
+    A loss that has converged keeps its noise, and one that is printed with two digits may only look constant: of both
+    nothing is said. Of a loss that does not fall, but is as noisy as ever, nothing is known either.
+
+    Args:
+        extremes: lowest and highest value behind each point of ``loss``, where these are means of many.
+    """
+    ranges = extremes if len(extremes) == len(loss) else [(value, value) for _, value in loss]
+    known = [(x, *ends) for (x, value), ends in zip(loss, ranges, strict=True) if math.isfinite(value)]
+    if len(known) < points:
         return None
-    half = points // 2
-    before = fmean(value for _, value in recent[:half])
-    after = fmean(value for _, value in recent[half:])
-    if before - after > gain * abs(before):
+    value = next(value for _, value in reversed(loss) if math.isfinite(value))
+    allowed = PLATEAU_RANGE * abs(value)
+    start = _start_of_constant(known, allowed)
+    if len(known) - start < points // 2 or _resolution(known[:start]) > allowed:
         return None
-    return LiveWarning("plateau", f"The loss stays at {after:.4g} since step {recent[half][0]:,.0f}.", recent[half][0])
+    since = known[start][0]
+    share = f"{100 * PLATEAU_RANGE:g} %"
+    return LiveWarning("plateau", f"The loss has stayed within {share} of {value:.4g} since step {since:,.0f}.", since)
+
+
+def _start_of_constant(known: Sequence[tuple[float, float, float]], allowed: float) -> int:
+    """The index from which on lowest and highest value are at most ``allowed`` apart."""
+    low, high = math.inf, -math.inf
+    for index in range(len(known) - 1, -1, -1):
+        low, high = min(low, known[index][1]), max(high, known[index][2])
+        if high - low > allowed:
+            return index + 1
+    return 0
+
+
+def _resolution(known: Sequence[tuple[float, float, float]]) -> float:
+    """The smallest difference between two values: with how many digits they were printed. 0.0 where none differ."""
+    values = sorted({value for _, *ends in known for value in ends})
+    return min((after - before for before, after in pairwise(values)), default=0.0)
 
 
 def exploding_gradient(norm: Points, *, factor: float = GRADIENT_FACTOR) -> LiveWarning | None:

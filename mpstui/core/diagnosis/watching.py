@@ -56,10 +56,13 @@ class LiveWatch:
 
     def _series(self, snapshot: RunSnapshot) -> LiveSeries:
         loss = list(_points(snapshot.train_loss))
+        extremes = list(_extremes(snapshot.train_loss))
         if not snapshot.loss_is_finite and snapshot.step is not None:
             loss.append((float(snapshot.step), math.nan))
+            extremes.append((math.nan, math.nan))
         return LiveSeries(
             loss=loss,
+            loss_extremes=extremes,
             gradient_norm=_points(_gradient_norm(snapshot.series)),
             memory_bytes=tuple(self._memory),
             memory_limit_bytes=self._limit,
@@ -69,6 +72,10 @@ class LiveWatch:
 
 def _gradient_norm(series: Mapping[str, SeriesView]) -> SeriesView | None:
     return next((series[name] for name in _GRADIENT_NAMES if name in series), None)
+
+
+def _extremes(view: SeriesView | None) -> Points:
+    return tuple(zip(view.low, view.high, strict=False)) if view is not None and view.axis == "step" else ()
 
 
 def _points(view: SeriesView | None) -> Points:

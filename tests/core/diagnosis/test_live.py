@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from mpstui.core.diagnosis import live
 from mpstui.core.diagnosis.live import LiveSeries, live_warnings
+from mpstui.core.series.store import SeriesStore
 
 GB = 10**9
 
@@ -44,11 +46,58 @@ def test_a_plateau_is_a_loss_that_stays() -> None:
     assert live.plateau(steps([1.0] * 200)) is not None
     assert live.plateau(steps([1.0] * 199)) is None
     assert live.plateau(steps([2.0 - step / 200 for step in range(200)])) is None
-    assert live.plateau(steps([1.0 + step / 200 for step in range(200)])) is not None
+    assert live.plateau(steps([1.0 + step / 200 for step in range(200)])) is None, "it rises: that is another matter"
 
 
 def test_a_negative_loss_may_fall_too() -> None:
     assert live.plateau(steps([-1.0 - step / 200 for step in range(200)])) is None
+
+
+def summed_up(values: Iterable[float]) -> LiveSeries:
+    """A long series as the screen has it: buckets of many steps."""
+    store = SeriesStore()
+    store.add([{"step": step, "loss": value} for step, value in enumerate(values, 1)])
+    view = store.view("loss", most=1024)
+    assert view is not None
+    points, extremes = zip(view.x, view.mean, strict=True), zip(view.low, view.high, strict=True)
+    return LiveSeries(loss=tuple(points), loss_extremes=tuple(extremes))
+
+
+def test_a_loss_at_the_logarithm_of_the_classes_is_constant() -> None:
+    chance = random.Random(1)
+    stuck = summed_up(2.3026 + chance.uniform(-1e-4, 1e-4) for _ in range(20_000))
+    (warning,) = live_warnings(stuck)
+    assert warning.id == "plateau"
+    assert warning.sentence.startswith("The loss has stayed within 0.1 % of 2.30")
+    assert warning.since < 50
+
+
+@pytest.mark.parametrize("noise", [0.003, 0.05])
+@pytest.mark.parametrize("floor", [0.05, 2.8])
+def test_a_loss_that_has_converged_to_its_noise_is_no_plateau(floor: float, noise: float) -> None:
+    """The means of a hundred steps hardly differ; the steps do."""
+    chance = random.Random(2)
+    falling = (floor + 3 * math.exp(-step / 5_000) + floor * chance.gauss(0, noise) for step in range(100_000))
+    assert live_warnings(summed_up(falling)) == ()
+
+
+def test_stationary_noise_says_nothing() -> None:
+    chance = random.Random(3)
+    assert live_warnings(LiveSeries(loss=steps([0.7 + chance.gauss(0, 0.01) for _ in range(400)]))) == ()
+
+
+def test_a_loss_that_is_printed_with_two_digits_may_only_look_constant() -> None:
+    falling = [round(0.02 + math.exp(-step / 40), 2) for step in range(500)]
+    assert falling[-150:] == [0.02] * 150
+    assert live.plateau(steps(falling)) is None
+
+
+def test_a_loss_that_dies_is_told_since_it_died() -> None:
+    chance = random.Random(4)
+    died = [2.3 - step / 300 + chance.gauss(0, 0.05) for step in range(300)] + [0.6931472] * 200
+    warning = live.plateau(steps(died))
+    assert warning is not None
+    assert warning.sentence == "The loss has stayed within 0.1 % of 0.6931 since step 301."
 
 
 def test_an_exploding_gradient_stands_out_of_its_median() -> None:
