@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from ..patterns import pattern
 from ._signature import Signature
 
 
@@ -13,7 +14,7 @@ class Deepspeed(Signature):
 
     name: ClassVar[str] = "deepspeed"
     needles: ClassVar[tuple[str, ...]] = ("iter time (s)",)
-    signature: ClassVar[re.Pattern[str]] = re.compile(r"""steps: \d{1,9} loss: \S{1,24} iter time \(s\): """)
+    signature: ClassVar[re.Pattern[str]] = pattern(r"""steps: \d{1,9} loss: \S{1,24} iter time \(s\): """)
 
 
 GRAMMAR = Deepspeed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from ..patterns import pattern
 from ._signature import Signature
 
 
@@ -13,7 +14,7 @@ class Demucs(Signature):
 
     name: ClassVar[str] = "demucs"
     needles: ClassVar[tuple[str, ...]] = (" | Epoch ",)
-    signature: ClassVar[re.Pattern[str]] = re.compile(
+    signature: ClassVar[re.Pattern[str]] = pattern(
         r"""(?:Train|Valid|Cross-valid|Test)(?: Summary)? \| Epoch \d{1,6} \| """
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from ..patterns import pattern
 from ._signature import Signature
 
 
@@ -13,7 +14,7 @@ class Detectron2(Signature):
 
     name: ClassVar[str] = "detectron2"
     needles: ClassVar[tuple[str, ...]] = ("iter: ",)
-    signature: ClassVar[re.Pattern[str]] = re.compile(r"""(?:eta: .{1,30}? {2})?iter: \d{1,9} {2}total_loss: """)
+    signature: ClassVar[re.Pattern[str]] = pattern(r"""(?:eta: .{1,30}? {2})?iter: \d{1,9} {2}total_loss: """)
 
 
 GRAMMAR = Detectron2

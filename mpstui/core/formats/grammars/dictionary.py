@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -10,16 +9,17 @@ from typing import ClassVar
 from ..aliases import read_record
 from ..assemble import read_counters
 from ..pairs import read_pairs
+from ..patterns import pattern
 from ..points import Counters, Reading
 from . import LineGrammar
 
-_MEMBER = re.compile(
+_MEMBER = pattern(
     r"""['"](?P<key>[^'"{}]{1,80})['"]\s{0,4}:\s{0,4}"""
-    r"""(?:['"](?P<quoted>[^'"{}]{0,80})['"]|(?P<bare>[-+\w.]{1,40})|tensor\((?P<tensor>[-+\w.]{1,40}))"""
+    r"""(?:['"](?P<quoted>[^'"{}]{0,80})['"]|(?P<bare>[-+\w.]{1,40})|(?:tensor|(?:Device)?[Aa]rray|j?np\.float\d\d)\((?P<tensor>[-+\w.]{1,40}))"""
 )
-_OPENING = re.compile(r"\{(?:\s{0,4}['\"][^'\"{}]{1,80}['\"]\s{0,4}:[^{}]{1,400},)?\s{0,4}\Z")
+_OPENING = pattern(r"\{(?:\s{0,4}['\"][^'\"{}]{1,80}['\"]\s{0,4}:[^{}]{1,400},)?\s{0,4}\Z")
 _MAX_LINES = 60
-_TAG = re.compile(r"\[?(train_inner|train|valid\w{0,20}|test\w{0,20})\]")
+_TAG = pattern(r"\[?(train_inner|train|valid\w{0,20}|test\w{0,20})\]")
 _PYTHON = {"None": None, "null": None, "True": None, "False": None, "true": None, "false": None}
 
 

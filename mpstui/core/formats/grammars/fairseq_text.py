@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from ..patterns import pattern
 from ._signature import Signature
 
 
@@ -17,9 +18,7 @@ class FairseqText(Signature):
 
     name: ClassVar[str] = "fairseq"
     needles: ClassVar[tuple[str, ...]] = ("epoch ",)
-    signature: ClassVar[re.Pattern[str]] = re.compile(
-        r"""(?:\| )?epoch \d{1,6}:\s{1,9}\d{1,9} / \d{1,9} .{0,40}loss="""
-    )
+    signature: ClassVar[re.Pattern[str]] = pattern(r"""(?:\| )?epoch \d{1,6}:\s{1,9}\d{1,9} / \d{1,9} .{0,40}loss=""")
 
 
 GRAMMAR = FairseqText

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from ..patterns import pattern
 from ._signature import Signature
 
 
@@ -13,7 +14,7 @@ class Lerobot(Signature):
 
     name: ClassVar[str] = "lerobot"
     needles: ClassVar[tuple[str, ...]] = ("smpl:",)
-    signature: ClassVar[re.Pattern[str]] = re.compile(r"""step:\S{1,12} smpl:\S{1,12} ep:""")
+    signature: ClassVar[re.Pattern[str]] = pattern(r"""step:\S{1,12} smpl:\S{1,12} ep:""")
 
 
 GRAMMAR = Lerobot

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from ..patterns import pattern
 from ._signature import Signature
 
 
@@ -16,7 +17,7 @@ class Megatron(Signature):
 
     name: ClassVar[str] = "megatron"
     needles: ClassVar[tuple[str, ...]] = ("iteration",)
-    signature: ClassVar[re.Pattern[str]] = re.compile(r"""iteration\s{1,12}\d{1,12}/\s{0,12}\d{1,12} \| """)
+    signature: ClassVar[re.Pattern[str]] = pattern(r"""iteration\s{1,12}\d{1,12}/\s{0,12}\d{1,12} \| """)
 
 
 GRAMMAR = Megatron

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from ..patterns import pattern
 from ._signature import Signature
 
 
@@ -16,7 +17,7 @@ class MlxLm(Signature):
 
     name: ClassVar[str] = "mlx"
     needles: ClassVar[tuple[str, ...]] = ("Iter ",)
-    signature: ClassVar[re.Pattern[str]] = re.compile(r"""Iter \d{1,9}: (?:Train|Val) loss """)
+    signature: ClassVar[re.Pattern[str]] = pattern(r"""Iter \d{1,9}: (?:Train|Val) loss """)
 
 
 GRAMMAR = MlxLm

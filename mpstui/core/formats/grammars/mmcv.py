@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from ..patterns import pattern
 from ._signature import Signature
 
 
@@ -17,7 +18,7 @@ class Mmcv(Signature):
 
     name: ClassVar[str] = "mmcv"
     needles: ClassVar[tuple[str, ...]] = ("Epoch [", "Iter [")
-    signature: ClassVar[re.Pattern[str]] = re.compile(
+    signature: ClassVar[re.Pattern[str]] = pattern(
         r"""(?:Epoch \[\d{1,6}\]\[\s{0,9}\d{1,9}/\d{1,9}\]|Iter \[\d{1,9}/\d{1,9}\])\s{1,9}lr: """
     )
 

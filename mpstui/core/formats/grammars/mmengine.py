@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from ..patterns import pattern
 from ._signature import Signature
 
 
@@ -16,7 +17,7 @@ class Mmengine(Signature):
 
     name: ClassVar[str] = "mmengine"
     needles: ClassVar[tuple[str, ...]] = ("Epoch(", "Iter(")
-    signature: ClassVar[re.Pattern[str]] = re.compile(r"""(?:Epoch|Iter)\((?:train|val|test)\)\s{1,4}\[""")
+    signature: ClassVar[re.Pattern[str]] = pattern(r"""(?:Epoch|Iter)\((?:train|val|test)\)\s{1,4}\[""")
 
 
 GRAMMAR = Mmengine

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from ..patterns import pattern
 from ._signature import Signature
 
 
@@ -13,7 +14,7 @@ class Nanochat(Signature):
 
     name: ClassVar[str] = "nanochat"
     needles: ClassVar[tuple[str, ...]] = (" | loss: ",)
-    signature: ClassVar[re.Pattern[str]] = re.compile(
+    signature: ClassVar[re.Pattern[str]] = pattern(
         r"""step \d{1,9}(?:/\d{1,9} \([\d.]{1,8}%\))? \| (?:train )?loss: """
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from ..patterns import pattern
 from ._signature import Signature
 
 
@@ -17,7 +18,7 @@ class Nanogpt(Signature):
 
     name: ClassVar[str] = "nanogpt"
     needles: ClassVar[tuple[str, ...]] = ("iter ", "step ")
-    signature: ClassVar[re.Pattern[str]] = re.compile(
+    signature: ClassVar[re.Pattern[str]] = pattern(
         r"""iter \d{1,9}: loss |step \d{1,9}: train loss \S{1,24}, val loss """
     )
 

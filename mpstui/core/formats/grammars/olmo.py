@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from ..patterns import pattern
 from ._signature import Signature
 
 
@@ -13,7 +14,7 @@ class Olmo(Signature):
 
     name: ClassVar[str] = "olmo"
     needles: ClassVar[tuple[str, ...]] = ("[step=",)
-    signature: ClassVar[re.Pattern[str]] = re.compile(r"""\[step=\d{1,12}(?:/\d{1,12})?""")
+    signature: ClassVar[re.Pattern[str]] = pattern(r"""\[step=\d{1,12}(?:/\d{1,12})?""")
 
 
 GRAMMAR = Olmo

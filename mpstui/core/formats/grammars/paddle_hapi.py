@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from ..patterns import pattern
 from ._signature import Signature
 
 
@@ -16,7 +17,7 @@ class PaddleHapi(Signature):
 
     name: ClassVar[str] = "paddle"
     needles: ClassVar[tuple[str, ...]] = (" - loss: ",)
-    signature: ClassVar[re.Pattern[str]] = re.compile(r"""step\s{1,9}\d{1,9}/\d{1,9} - loss: """)
+    signature: ClassVar[re.Pattern[str]] = pattern(r"""step\s{1,9}\d{1,9}/\d{1,9} - loss: """)
 
 
 GRAMMAR = PaddleHapi

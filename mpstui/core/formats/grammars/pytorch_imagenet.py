@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from ..patterns import pattern
 from ._signature import Signature
 
 
@@ -16,7 +17,7 @@ class PytorchImagenet(Signature):
 
     name: ClassVar[str] = "pytorch imagenet"
     needles: ClassVar[tuple[str, ...]] = ("Epoch: [",)
-    signature: ClassVar[re.Pattern[str]] = re.compile(r"""Epoch: \[\d{1,6}\]\[\s{0,9}\d{1,9}/\d{1,9}\]\s""")
+    signature: ClassVar[re.Pattern[str]] = pattern(r"""Epoch: \[\d{1,6}\]\[\s{0,9}\d{1,9}/\d{1,9}\]\s""")
 
 
 GRAMMAR = PytorchImagenet

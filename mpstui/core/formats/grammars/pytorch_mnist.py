@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from ..patterns import pattern
 from ._signature import Signature
 
 
@@ -16,7 +17,7 @@ class PytorchMnist(Signature):
 
     name: ClassVar[str] = "pytorch mnist"
     needles: ClassVar[tuple[str, ...]] = ("Train Epoch: ",)
-    signature: ClassVar[re.Pattern[str]] = re.compile(
+    signature: ClassVar[re.Pattern[str]] = pattern(
         r"""Train Epoch: \d{1,6} \[\d{1,12}/\d{1,12} \(\d{1,3}%\)\]\s{1,4}Loss: """
     )
 

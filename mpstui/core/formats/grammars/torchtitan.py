@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from ..patterns import pattern
 from ._signature import Signature
 
 
@@ -13,7 +14,7 @@ class Torchtitan(Signature):
 
     name: ClassVar[str] = "torchtitan"
     needles: ClassVar[tuple[str, ...]] = ("step: ",)
-    signature: ClassVar[re.Pattern[str]] = re.compile(
+    signature: ClassVar[re.Pattern[str]] = pattern(
         r"""step:\s{1,9}\d{1,9}\s{2,9}loss:\s{1,9}\S{1,24}\s{2,9}(?:grad_norm|memory):"""
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from ..patterns import pattern
 from ._signature import Signature
 
 
@@ -13,7 +14,7 @@ class TorchvisionReference(Signature):
 
     name: ClassVar[str] = "torchvision"
     needles: ClassVar[tuple[str, ...]] = ("eta: ",)
-    signature: ClassVar[re.Pattern[str]] = re.compile(
+    signature: ClassVar[re.Pattern[str]] = pattern(
         r"""(?:Epoch: \[\d{1,6}\]|Test:)\s{1,4}\[\s{0,9}\d{1,9}/\d{1,9}\]\s{1,4}eta: """
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from ..patterns import pattern
 from ._signature import Signature
 
 
@@ -13,7 +14,7 @@ class Yolox(Signature):
 
     name: ClassVar[str] = "yolox"
     needles: ClassVar[tuple[str, ...]] = ("iter: ",)
-    signature: ClassVar[re.Pattern[str]] = re.compile(r"""epoch: \d{1,6}/\d{1,6}, iter: \d{1,9}/\d{1,9}, """)
+    signature: ClassVar[re.Pattern[str]] = pattern(r"""epoch: \d{1,6}/\d{1,6}, iter: \d{1,9}/\d{1,9}, """)
 
 
 GRAMMAR = Yolox
