@@ -66,7 +66,8 @@ class MpstuiApp(App[None]):
         self._announcer = Announcer(services.announce, lambda text: self._driver and self._driver.write(text), self.say)
         self._opening = opening
         self._first_log = log
-        self._blocks = blocks
+        self.blocks = blocks
+        """Draw with blocks, for fonts without braille."""
         for designed in THEMES:
             self.register_theme(designed)
         self.theme = theme
@@ -176,7 +177,7 @@ class MpstuiApp(App[None]):
         """Show one run; its output at once where that is known."""
         from .screens.run import RunScreen
 
-        self.push_screen(RunScreen(run, blocks=self._blocks, log=log))
+        self.push_screen(RunScreen(run, blocks=self.blocks, log=log))
 
     def close_run(self) -> None:
         """Back to the list of runs."""

@@ -18,6 +18,7 @@ class Scope(StrEnum):
     LOG = "log"
     PROFILES = "choosing a profile"
     LAUNCH = "launch form"
+    COMPARISON = "comparing runs"
 
 
 class Key(NamedTuple):
@@ -48,6 +49,8 @@ KEYS: tuple[Key, ...] = (
     Key("pagedown", "page(1)", "", "", "", Scope.RUNS),
     Key("home,g", "edge(-1)", "", "", "", Scope.RUNS),
     Key("end,G", "edge(1)", "", "", "", Scope.RUNS),
+    Key("space", "mark", "space", "mark", "mark the selected run, to be compared", Scope.RUNS, 20),
+    Key("C", "compare", "C", "compare", "lay the loss of the marked runs over each other", Scope.RUNS, 21),
     Key("D,delete", "remove", "D", "remove", "delete a run that has ended (asks first)", Scope.RUNS, 19, "remove"),
     Key("a", "next_attention", "a", "attention", "select the next run that needs you", Scope.RUNS),
     Key("escape,backspace", "back", "esc", "back", "back to the list of runs", Scope.RUN, 4),
@@ -174,6 +177,11 @@ KEYS: tuple[Key, ...] = (
     Key("left", "", "← →", "value", "change a value that is chosen", Scope.LAUNCH, 5),
     Key("pagedown", "scroll_preview(8)", "⇟ ⇞", "preview", "move the preview", Scope.LAUNCH),
     Key("pageup", "scroll_preview(-8)", "", "", "", Scope.LAUNCH),
+    Key("t", "axis", "t", "step/epoch", "switch the axis between steps, epochs and time", Scope.COMPARISON, 5),
+    Key("y", "scale", "y", "log/linear", "switch the value axis between log and linear", Scope.COMPARISON, 6),
+    Key("up,k", "scroll(-1)", "↑ ↓", "scroll", "scroll what they differ in", Scope.COMPARISON, 7),
+    Key("down,j", "scroll(1)", "", "", "", Scope.COMPARISON),
+    Key("escape,backspace", "back", "esc", "back", "back to the list of runs", Scope.COMPARISON, 4),
 )
 
 

@@ -134,12 +134,12 @@ def draw(data: ChartData, view: ChartView, width: int, height: int) -> list[Row]
     if data.evaluation is not None:
         _draw_curve(canvas, data.evaluation, data.evaluation.mean, space, "val")
     under = _under(data, view, space)
-    labels = _y_labels(space)
+    labels = y_labels(space)
     slow = _slow_columns(data, space)
     body = [
         row(*labels[line], *canvas.spans(line, slow | under if line == 0 else under)) for line in range(space.lines)
     ]
-    return [legend(data, view, space, width), *body, _x_axis(data, view, space)]
+    return [legend(data, view, space, width), *body, x_axis(data, view, space)]
 
 
 def _nothing(data: ChartData, width: int, height: int) -> list[Row]:
@@ -183,7 +183,8 @@ def _slow_columns(data: ChartData, space: Frame) -> dict[int, Span]:
     }
 
 
-def _y_labels(space: Frame) -> list[tuple[Span, Span]]:
+def y_labels(space: Frame) -> list[tuple[Span, Span]]:
+    """What stands before each line: its value where it has a tick, and the axis."""
     blank = Span(" " * (GUTTER - 1), "dim"), Span("│", "faint")
     labels = [blank] * space.lines
     most = max(2, int(space.lines / _LINES_PER_Y_TICK))
@@ -196,7 +197,8 @@ def _y_labels(space: Frame) -> list[tuple[Span, Span]]:
     return labels
 
 
-def _x_axis(data: ChartData, view: ChartView, space: Frame) -> Row:
+def x_axis(data: ChartData, view: ChartView, space: Frame) -> Row:
+    """The line below the chart: the ticks of x."""
     unit = _epoch_unit(data, view)
     shown = Scale(space.x.low / unit, space.x.high / unit)
     cells = [" "] * (space.columns + GUTTER)

@@ -56,10 +56,12 @@ class RunsScreen(ActingScreen):
         return table.snapshots[table.index] if table.index is not None else None
 
     def usable(self, key: Key) -> bool:
-        """Without a run there is nothing to open; a paused queue can always be resumed."""
+        """Without a run there is nothing to open, without a mark nothing to compare; a paused queue can be resumed."""
         if key.action == "pause_queue" and self._queue_in_view is None and self._paused_group is not None:
             return True
-        return super().usable(key) and (key.action != "open" or self.acting_on is not None)
+        if key.action == "compare":
+            return bool(self.table.marked) and len(self.table.snapshots) > 1
+        return super().usable(key) and (key.action not in ("open", "mark") or self.acting_on is not None)
 
     @property
     def place(self) -> str:
@@ -170,6 +172,25 @@ class RunsScreen(ActingScreen):
         self.mpstui.courier.do(
             LABELS["queue_pause"], lambda: QueueChanged(run, paused_text(queue.set_paused(group, paused)))
         )
+
+    def action_mark(self) -> None:
+        """Mark the selected run, to be compared."""
+        self.table.mark()
+
+    def action_compare(self) -> None:
+        """Compare the marked runs; one alone with the selected one."""
+        from ..widgets.comparison import MOST
+
+        selected = [item.run for item in (self.acting_on,) if item is not None]
+        runs = tuple(dict.fromkeys([*self.table.marked, *(selected if len(self.table.marked) < 2 else [])]))
+        if len(runs) < 2:
+            self.mpstui.say("compare: mark runs with space first, two or more", "warning")
+        elif len(runs) > MOST:
+            self.mpstui.say(f"compare: at most {MOST} curves can be told apart, {len(runs)} runs are marked", "warning")
+        else:
+            from .comparing import ComparisonScreen
+
+            self.mpstui.push_screen(ComparisonScreen(runs, blocks=self.mpstui.blocks))
 
     def action_remove(self) -> None:
         """Find out what removing the selected run would delete, then ask."""

@@ -211,9 +211,16 @@ class Namesakes:
         return _name_and_end if self._cut[1][fit(clean(snapshot.name), width)] > 1 else _name
 
 
-def run_row(snapshot: RunSnapshot, width: int, *, selected: bool = False, among: Namesakes | None = None) -> Row:
+def run_row(
+    snapshot: RunSnapshot,
+    width: int,
+    *,
+    selected: bool = False,
+    marked: bool = False,
+    among: Namesakes | None = None,
+) -> Row:
     """One run; ``among`` others, those that could be taken for it are told apart."""
-    parts = [Span("▌" if selected else " ", "key")]
+    parts = [Span("◆", "mark") if marked else Span("▌" if selected else " ", "key")]
     columns = layout(width)
     place = snapshot.queue.sentence() if snapshot.queue else ""
     if place:

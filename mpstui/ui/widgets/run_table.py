@@ -35,6 +35,8 @@ class RunTable(LinePanel):
         self.unread = True
         """No picture has come yet: nothing is known, not even that there is nothing."""
         self.selected: str | None = None
+        self.marked: tuple[str, ...] = ()
+        """Runs to be compared, in the order in which they were marked."""
         self._top = 0
         self._namesakes: Namesakes | None = None
 
@@ -48,6 +50,7 @@ class RunTable(LinePanel):
         self.unread = False
         before = self.index
         self.snapshots = snapshots
+        self.marked = tuple(run for run in self.marked if any(item.run == run for item in snapshots))
         self._namesakes = None
         after = self.index
         if after is None:
@@ -62,6 +65,13 @@ class RunTable(LinePanel):
             self.selected = run
             self.post_message(self.Selected(run))
         self.repaint()
+
+    def mark(self) -> None:
+        """Mark the selected run, or no longer; the next one is then selected."""
+        if self.selected is not None:
+            rest = tuple(run for run in self.marked if run != self.selected)
+            self.marked = rest if self.selected in self.marked else (*rest, self.selected)
+        self.move(1)
 
     def move(self, by: int) -> None:
         """Select the run ``by`` places further down; stops at the ends."""
@@ -92,7 +102,10 @@ class RunTable(LinePanel):
         among = self._namesakes = self._namesakes or Namesakes(self.snapshots)
         return [
             heading(width),
-            *(run_row(item, width, selected=item.run == self.selected, among=among) for item in seen),
+            *(
+                run_row(item, width, selected=item.run == self.selected, marked=item.run in self.marked, among=among)
+                for item in seen
+            ),
         ]
 
     def _scroll_to_selection(self, room: int) -> None:

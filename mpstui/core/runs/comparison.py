@@ -1,0 +1,55 @@
+"""What runs differ in: the settings each was started with, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from .snapshot import RunSnapshot
+
+_FLAG_GIVEN = "yes"
+
+
+class Difference(NamedTuple):
+    """One setting and its value in each run; None: that run was started without it."""
+
+    name: str
+    values: tuple[str | None, ...]
+
+
+def differences(snapshots: Sequence[RunSnapshot]) -> list[Difference]:
+    """The settings that are not the same in all runs, in the order in which the runs name them."""
+    found = [settings_of(snapshot) for snapshot in snapshots]
+    names = dict.fromkeys(name for settings in found for name in settings)
+    rows = (Difference(name, tuple(settings.get(name) for settings in found)) for name in names)
+    return [row for row in rows if len(set(row.values)) > 1]
+
+
+def settings_of(snapshot: RunSnapshot) -> dict[str, str]:
+    """What a run was started with: profile, recipe, device, arguments, and the environment that was added."""
+    plain = {"profile": snapshot.profile, "recipe": snapshot.recipe, "device": snapshot.device.type}
+    known = {name: value for name, value in plain.items() if value}
+    return known | _arguments(snapshot.argv) | _environment(snapshot.env)
+
+
+def _environment(env: Mapping[str, str]) -> dict[str, str]:
+    """Not the variables of the run itself, which are different by nature."""
+    return {name: value for name, value in env.items() if not name.startswith("MPSTUI_")}
+
+
+def _arguments(argv: Sequence[str]) -> dict[str, str]:
+    """Read ``--key value``, ``--key=value``, ``--flag`` and ``key=value``; other words by their place."""
+    found: dict[str, str] = {}
+    words = list(argv)
+    place = 0
+    while words:
+        word = words.pop(0)
+        name, equals, value = word.lstrip("-+").partition("=")
+        if equals and name.replace("_", "").replace(".", "").replace("-", "").isalnum():
+            found[name] = value
+        elif word.startswith("--") and name:
+            found[name] = words.pop(0) if words and not words[0].startswith("--") else _FLAG_GIVEN
+        else:
+            found[f"word {place}"] = word
+        place += 1
+    return found

@@ -1,0 +1,76 @@
+"""Runs of one's own side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+
+from ..bindings import Scope, footer_keys
+from ..pumps import Focus
+from ..toasts import ANY_RUN
+from ..widgets.comparison import Comparison
+from ..widgets.footer import KeyLine
+from .acting import ActingScreen
+from .keys import bindings
+
+if TYPE_CHECKING:
+    from ...core.runs.snapshot import RunSnapshot
+
+
+class ComparisonScreen(ActingScreen):
+    """Their curves over one axis and the settings they differ in; follows those that still run."""
+
+    CSS_PATH = "../styles/comparing.tcss"
+    BINDINGS = bindings(Scope.COMPARISON)
+    AUTO_FOCUS = None
+
+    def __init__(self, runs: Sequence[str], *, blocks: bool = False) -> None:
+        super().__init__()
+        self._runs, self._blocks = tuple(runs), blocks
+
+    def compose(self) -> ComposeResult:
+        """The panel and the keys."""
+        yield Comparison(blocks=self._blocks)
+        yield KeyLine(footer_keys(Scope.COMPARISON, Scope.EVERYWHERE))
+
+    @property
+    def acting_on(self) -> RunSnapshot | None:
+        """No single run is meant here."""
+        return None
+
+    @property
+    def place(self) -> str:
+        """All runs."""
+        return ANY_RUN
+
+    @property
+    def focus_of_reading(self) -> Focus:
+        """No run is read in full: the curves of the list are enough."""
+        return Focus()
+
+    def show_runs(self, snapshots: Sequence[RunSnapshot]) -> None:
+        """Draw those that are still there, in the order in which they were marked."""
+        known = {item.run: item for item in snapshots}
+        found = [known[run] for run in self._runs if run in known]
+        if not found:
+            self.action_back()
+            return
+        self.query_one(Comparison).show(found)
+
+    def action_back(self) -> None:
+        """Back to the list."""
+        self.app.pop_screen()
+
+    def action_axis(self) -> None:
+        """Steps, epochs, time."""
+        self.query_one(Comparison).next_axis()
+
+    def action_scale(self) -> None:
+        """Log or linear."""
+        self.query_one(Comparison).switch_scale()
+
+    def action_scroll(self, by: int) -> None:
+        """Move the table of settings."""
+        self.query_one(Comparison).scroll_rows(by)

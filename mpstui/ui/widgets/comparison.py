@@ -1,0 +1,135 @@
+"""Several runs side by side: their loss curves over one axis, how each did, and the settings they differ in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...core.present import format as shown
+from ...core.present.states import face
+from ...core.runs.comparison import differences
+from ...core.runs.snapshot import RunSnapshot
+from ..charting.overlay import AXES, ROLES, best_axis, draw_overlay, overlay
+from ..charting.plot import ChartView
+from ..rows import EMPTY, Row, Span, clean, clip, cut, fit, row, spread, width_of
+from .lines import LinePanel
+from .run_rows import epoch_text, step_text
+
+MOST = len(ROLES)
+"""Runs that can be compared at once."""
+_LEAST_CHART, _LEAST_TABLE = 7, 4
+_NAMES, _LEAST_CELLS = 22, 8
+Line = tuple[str, Sequence[str | None]]
+
+
+def legend_rows(snapshots: Sequence[RunSnapshot], width: int) -> list[Row]:
+    """A line a run: its number and colour, its name, how it is."""
+    lines = []
+    for number, (role, item) in enumerate(zip(ROLES, snapshots, strict=False), 1):
+        look = face(item)
+        right = (Span(f"{look.glyph} {look.word} ", look.tone),)
+        left = (
+            Span(f" {number} ━ ", role),
+            Span(clean(item.name, 80), "strong"),
+            Span(f"  {clean(item.run, 60)}", "dim"),
+        )
+        lines.append(spread(clip(left, max(0, width - row(*right).width - 1)), right, width))
+    return lines
+
+
+def table_rows(snapshots: Sequence[RunSnapshot], width: int) -> list[Row]:
+    """How each did, then what they differ in; a setting that a run lacks is a dash."""
+    found = differences(snapshots)
+    cells = max(_LEAST_CELLS, (width - _NAMES - 1) // max(1, len(snapshots)) - 2)
+    numbers = [str(place + 1) for place in range(len(snapshots))]
+    results = [_line(name, "dim", values, cells) for name, values in _results(snapshots)]
+    same = row((" they were started with the same settings", "dim"))
+    differing = [_line(clean(one.name), "", one.values, cells) for one in found] or [same]
+    lines = [_line("", "", numbers, cells, "heading"), *results, EMPTY, *differing]
+    return [row(*clip(line.spans, width)) for line in lines]
+
+
+def _line(name: str, role: str, values: Sequence[str | None], cells: int, values_role: str = "") -> Row:
+    return row(" ", (fit(cut(name, _NAMES), _NAMES), role), *_cells(values, cells, values_role))
+
+
+def _results(snapshots: Sequence[RunSnapshot]) -> list[Line]:
+    curves = [item.train_loss for item in snapshots]
+    lowest = [min((x for x in view.smooth if x == x), default=None) if view is not None else None for view in curves]
+    return [
+        ("loss", [shown.number(item.loss) if item.loss_is_finite else "nan" for item in snapshots]),
+        ("lowest averaged loss", [shown.number(value) for value in lowest]),
+        ("epoch", [epoch_text(item) for item in snapshots]),
+        ("step", [shown.UNKNOWN if item.step is None else step_text(item.step) for item in snapshots]),
+        ("took", [_took(item) for item in snapshots]),
+    ]
+
+
+def _took(item: RunSnapshot) -> str:
+    if item.started is None:
+        return shown.UNKNOWN
+    until = item.ended if item.ended is not None else item.seen
+    return shown.duration(until - item.started)
+
+
+def _cells(values: Sequence[str | None], cells: int, role: str = "") -> list[Span]:
+    """One column a run; the end of a long value tells more than its beginning."""
+    spans = []
+    for value in values:
+        text = clean(value, 200) if value is not None else "–"
+        while width_of(text) > cells:
+            text = f"…{text[2:]}"
+        spans += [Span(fit(text, cells), role if value is not None else "faint"), Span("  ")]
+    return spans
+
+
+class Comparison(LinePanel):
+    """The whole screen below its title."""
+
+    def __init__(self, *, blocks: bool = False) -> None:
+        super().__init__()
+        self.snapshots: Sequence[RunSnapshot] = ()
+        self.view = ChartView(blocks=blocks)
+        self.axis: str | None = None
+        """None: whatever the most runs have."""
+        self._top = 0
+
+    def show(self, snapshots: Sequence[RunSnapshot]) -> None:
+        """New pictures of the same runs."""
+        self.snapshots = snapshots
+        self.repaint()
+
+    def next_axis(self) -> str:
+        """Steps, epochs, time: the next over which any run has a curve; its name."""
+        now = AXES.index(self.axis or best_axis(self.snapshots))
+        order = [AXES[(now + by) % len(AXES)] for by in (1, 2, 3)]
+        self.axis = next((axis for axis in order if overlay(self.snapshots, axis).curves), order[-1])
+        self.repaint()
+        return self.axis
+
+    def switch_scale(self) -> None:
+        """Log or linear."""
+        self.view = replace(self.view, log=not self.view.log)
+        self.repaint()
+
+    def scroll_rows(self, by: int) -> None:
+        """Move the table."""
+        self._top = max(0, self._top + by)
+        self.repaint()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """The legend, the chart, and as much of the table as there is room for."""
+        head = legend_rows(self.snapshots, width)
+        table = table_rows(self.snapshots, width)
+        room = max(min(len(table), height - len(head) - 1 - _LEAST_CHART), min(_LEAST_TABLE, height // 3), 0)
+        axis = self.axis or best_axis(self.snapshots)
+        data = overlay(self.snapshots, axis)
+        told = spread([], [Span(f"loss, averaged · by {axis} ", "dim")], width)
+        drawn = draw_overlay(data, self.view, width, height - len(head) - 1 - room)
+        chart = drawn or [row((f" none of them has a loss by {axis}", "dim"))]
+        self._top = min(self._top, max(0, len(table) - room))
+        below = table[self._top : self._top + room]
+        more = len(table) - self._top - room
+        if more > 0 and below:
+            below[-1] = row((f" … {more + 1} more (↓)", "dim"))
+        return [*head, told, *chart, *below]
