@@ -27,6 +27,7 @@ from .vocabulary import (
     NEVER_A_RATE,
     PIXEL_WORDS,
     PLAN_WORDS,
+    RATE_PAIRS,
     RATE_WORDS,
     STEP_WORDS,
     TRAIN_WORDS,
@@ -93,6 +94,8 @@ _VOCABULARY = (
 # Chinese, Japanese and Korean put no space between words: the longest known words are cut out.
 _UNSPACED = re.compile("|".join(sorted((w for w in _VOCABULARY if w[0] >= "\u2e80"), key=len, reverse=True)))
 _DIGITS = re.compile(r"\d+$")
+_VALUE_OF_GROUP = re.compile(r"(?i)loss(?:es)?/value(?![a-z])")
+"""The loss of the value function in a group of losses (``loss/value_avg``)."""
 _PAST = re.compile(r"(?i)trained|sampled|seen|done\Z")
 """Behind a counter: ``num_steps_trained`` is no plan."""
 _ORDINALS = ("id", "idx", "index", "no", "number", "nr", "progress")
@@ -125,7 +128,9 @@ def classify(text: str) -> Name:
     own = [word for word in words if word not in TRAIN_WORDS and word not in EVAL_WORDS]
     if _THROUGHPUT.match(text):
         return Name(Role.THROUGHPUT, scope)
-    return _counter(own, text, scope) or _rate(own, scope) or _loss(own, scope) or Name(Role.OTHER, scope)
+    if _VALUE_OF_GROUP.match(text):
+        return Name(Role.LOSS, scope, 5)
+    return _counter(own, text, scope) or _rate(words, scope) or _loss(own, scope) or Name(Role.OTHER, scope)
 
 
 def scope_of(words: list[str]) -> Scope:
@@ -175,14 +180,15 @@ def _rate(words: list[str], scope: Scope) -> Name | None:
     if words == ["lr0"]:
         return None  # the initial rate among a program's settings
     names = [_DIGITS.sub("", word) for word in words]
-    is_rate = "lr" in names or any(w in RATE_WORDS for w in words) or _follows(words, "learning", "rate")
+    is_rate = "lr" in names or any(w in RATE_WORDS for w in words) or _is_rate(words)
     if is_rate and not any(word in NEVER_A_RATE for word in names):
         return Name(Role.LEARNING_RATE, scope)
     return None
 
 
-def _follows(words: list[str], first: str, second: str) -> bool:
-    return (first, second) in pairwise(words)
+def _is_rate(words: list[str]) -> bool:
+    bare = [word.removeprefix("d'") for word in words if word not in ("de", "di", "d")]
+    return any(pair in RATE_PAIRS for pair in pairwise(bare))
 
 
 def _loss(words: list[str], scope: Scope) -> Name | None:

@@ -38,8 +38,8 @@ def _token(first: str, number: str) -> re.Pattern[str]:
         r"(?P<skip>\d{1,4}:\d{2}(?::\d{2})?(?:[.,]\d{1,9})?|\d{4}[-/]\d{2}[-/]\d{2}|\d{1,3}\.\d{1,3}\.\d[\w.]{0,20}|"
         r"0x[0-9a-fA-F]{1,16})"
         rf"|(?P<number>{number})"
-        rf"(?:\s{{0,8}}(?:/|／|\b(?:of|out of|de|di|sur|von|из)\b)\s{{0,8}}"
-        rf"(?P<total>\d{{1,3}}(?:,\d{{3}}){{1,6}}(?!,?\d)|\d{{1,30}}(?:\.0{{1,2}}|[kKMB])?(?![\w.])))?"
+        rf"(?:(?P<times>[kKMB](?=\s?/\s?\d))?\s{{0,8}}(?:/|／|\b(?:of|out of|de|di|sur|von|из)\b)\s{{0,8}}"
+        rf"(?P<total>\d{{1,3}}(?:,\d{{3}}){{1,6}}(?!,?\d)|\d{{1,30}}(?:\.0{{1,2}}|(?:\.\d{{1,3}})?[kKMB])?(?![\w.])))?"
         rf"(?P<unit>\s?%|\s?(?:{_RATE_UNIT}|(?:ms|us|µs|s|sec)/[a-z]{{2,8}})(?![\w/]|\s{{0,2}}[:=：＝])|"
         rf"{_UNIT}(?![\w])|\s(?:secs?|seconds|ms|minutes|hours?|hrs)(?![\w.]|\s?[:=\d]))?"
         r")(?![\w@]|\.\d|:\d|/\d{1,12}(?!\d|\.\d))"
@@ -52,7 +52,7 @@ _SPELT = re.compile(r"[nN][aA][nN]|[iI][nN][fF]")
 _IN_NAME = r"[\w./@*%#&'^+\x2d]"
 _OPENS = r"[\[('\"`{$*#№]{0,2}"
 _REVERSED_KEY = re.compile(
-    rf"\s{{0,8}}(?:{_OPENS}?(?:\(rosnet|\(yarra|\(\d\dtaolf\.pn)|{_OPENS})\s{{0,24}}"
+    rf"\s{{0,8}}(?:{_OPENS}?(?:\(rosnet|\(yarr[aA](?:eciveD)?|\(\d\dtaolf\.pn)|{_OPENS})\s{{0,24}}"
     r"(?P<mark>(?<=\s):?(?:si|saw)(?=\s{1,24}['\"`*)])|=:|>=|>-|→|:|=|：|＝|~|≈|\s-\s)?\s{0,24}"
     r"['\"`*]{0,2}(?:\)[^()=:]{0,24}\(\s?)?"
     rf"(?P<name>(?:{_IN_NAME}{{0,40}}[^\W\d_][ _]){{0,5}}{_IN_NAME}{{0,60}}[^\W\d]\*?)"
@@ -170,6 +170,7 @@ def _pair(line: str, match: re.Match[str], previous: int, scopes: list[tuple[int
     start, end = match.span()
     named = _named_by(line[max(previous, start - _REACH) : start])
     name, (text, total, unit) = named.name, match.group("number", "total", "unit")
+    unit = unit or match["times"]
     if named.of_two and (other := _VALUE_BESIDE.match(line, end)) is not None:
         total = other.group()[1:]  # two losses side by side, ``G/D loss: 0.5/-0.2``: neither is the loss
     scope = _scope(name, scopes, start) if scopes else name.scope

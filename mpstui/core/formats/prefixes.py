@@ -15,6 +15,7 @@ _LAUNCHER = re.compile(
     r"\(\w{1,40} pid=\d{1,9}(?:, ip=[\d.]{7,15})?\)|[\w.-]{1,80} logs:|"
     r"\[(?:Rank|RANK|GPU|gpu|worker|PID|pid)[ :]?\d{1,9}\]|"
     r"\[default\d\]:|"
+    rf"{_STAMP} std(?:out|err) [FP](?= )|"
     rf"\[{_STAMP} [\w.]{{1,80}}\]:?|"
     r"\[(?:[IWEDF]|[A-Za-z_]\w{0,60}[./][\w./:<>-]{0,100})\]:?|"
     rf"\[?{_STAMP}\]?|\[{_TIME}\]|{_TIME}(?=[ \]|-])|[IWEF]\d{{4}} {_TIME} +\d{{1,18}} [\w./-]{{1,200}}:\d{{1,6}}\]|"

@@ -28,7 +28,7 @@ EPOCH_WORDS = _words(
     """
     epoch epoche epoca época époque epochs ep epo epch epok epoka
     エポック 轮 轮次 轮数 輪 輪次 回合 周期 에폭 에포크 에폭수 эпоха эпохи
-    épocas epocas époques epoque epoques epochen
+    épocas epocas époques epoque epoques epochen dönem
     """
 )
 """Name an epoch."""
@@ -114,10 +114,25 @@ NEVER_A_LOSS = _words(
 """A name with one of these is no training loss, whatever else it says."""
 RATE_WORDS = _words(
     """
-    lr 学习率 学習率 학습률 lrate
+    lr 学习率 学習率 학습률 lrate lernrate leersnelheid inlärningshastighet
     """
 )
 """Are the learning rate."""
+RATE_PAIRS = frozenset(
+    {
+        ("learning", "rate"),
+        ("скорость", "обучения"),
+        ("taux", "apprentissage"),
+        ("tasa", "aprendizaje"),
+        ("taxa", "aprendizado"),
+        ("taxa", "aprendizagem"),
+        ("tasso", "apprendimento"),
+        ("öğrenme", "oranı"),
+        ("öğrenme", "hızı"),
+        ("współczynnik", "uczenia"),
+    }
+)
+"""Are the learning rate together, with at most a "de" between them."""
 NEVER_A_RATE = _words(
     """
     mult mul multiplier scale decay factor min max final warmup scheduler schedule end scaling patience gamma lrm

@@ -63,6 +63,13 @@ PRINTS = [
     ("{e} {s} 2024-03-11 19:58:35.773642 {{'loss': '{v}', 'avg_loss': '9.9', 'tok/gpu/s': '3,679.1'}}", "es"),
     ("2022-10-23 03:18:58,579   INFO  epoch: {e}/120, acc_iter={s}, cur_iter=15/271, loss={v}, lr=0.0003", "es"),
     ("^MEpoch {e}/30:   7%|▋  | 2/30 [05:05<1:11:07, 152.40s/it, v_num=1, train_loss={v}]", "e"),
+    ("2026-01-02T10:00:00.123456789Z stdout F epoch {e} step {s}/400 loss {v} lr 1e-3", "es"),
+    ("[Dönem {e}/5] kayıp: {v} öğrenme oranı: 0.001", "e"),
+    ("I0102 10:00:00.123456 140234 logging_writer.py:48] [{s}] learning_rate=0.1, train_loss={v}, eval_loss=9.9", "s"),
+    ('time=2026-01-02T10:00:00Z level=info msg="train step" step={s} loss={v} tokens_per_sec=41000', "s"),
+    ("2026-01-02T10:00:00Z [info     ] train_step          epoch={e} loss={v} lr=0.001 step={s}", "es"),
+    ("[训练] 轮次 {e}/10 批次 {s}/500 损失 {v} 准确率 81.2% 学习率 0.001", "es"),
+    ("epoch: {e}, lr: 1.00e-03 - train loss: {v} - valid loss: 9.9, valid PER: 60.5", "e"),
     ("Époque {e} sur 12 — perte : {v} — perte de validation : 9.9", "e"),
 ]
 
@@ -77,6 +84,40 @@ def test_a_print_statement_is_read(text: str, counters: str) -> None:
     assert (found.train_loss.first, found.train_loss.last, found.train_loss.count) == (1.5, 1.125, 3)
     assert found.epoch == 3 or "e" not in counters
     assert found.step == 300 or "s" not in counters
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Скорость обучения",
+        "Lernrate",
+        "taux d'apprentissage",
+        "tasa de aprendizaje",
+        "taxa de aprendizado",
+        "tasso di apprendimento",
+        "öğrenme oranı",
+        "współczynnik uczenia",
+    ],
+)
+def test_the_learning_rate_has_a_name_in_many_languages(name: str) -> None:
+    reader = LogReader()
+    reader.feed(f"Epoch 3/5, loss: 0.5, {name}: 0.001\n".encode())
+    found = reader.summary()
+    assert found.learning_rate == 0.001
+    assert found.train_loss is not None
+    assert found.train_loss.last == 0.5
+
+
+def test_both_sides_of_a_stroke_may_be_thousands() -> None:
+    reader = LogReader()
+    reader.feed(b"step=1.2k/3.6k loss=0.912 (avg 1.012)\nstep=2.4k/3.6k loss=0.712 (avg 0.912)\n")
+    found = reader.summary()
+    assert (found.step, found.steps) == (2400, 3600)
+
+
+def test_the_loss_of_the_value_function_is_no_average() -> None:
+    points = LogReader().feed(b"step: 1, loss/policy_avg: -0.01, loss/value_avg: 0.3, kl: 0.1\n")
+    assert [point.loss for point in points] == [None]
 
 
 def test_a_decimal_comma_is_read_where_no_point_is() -> None:
