@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 
 REVIVE_SECONDS = 5.0
+_DOUBT_SECONDS = 2.0
+"""What changes within one tick of the file system's clock leaves a folder's time as it was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,7 @@ def core_services(
     return Services(
         monitor=LazyMonitor(home, watching, lambda run: actions.real.supervise(run), clock),
         actions=actions,
-        queue=LazyQueue(home),
+        queue=LazyQueue(home, clock),
         remover=LazyRemover(home),
         availability=_availability,
         sampler=_sampler,
@@ -145,8 +147,8 @@ class LazyMonitor:
 class LazyQueue:
     """The queue groups, imported with the first key that changes one."""
 
-    def __init__(self, home: Home) -> None:
-        self._home = home
+    def __init__(self, home: Home, clock: Callable[[], float]) -> None:
+        self._home, self._clock = home, clock
         self._known: tuple[int, tuple[str, ...]] = (-1, ())
 
     def paused(self) -> tuple[str, ...]:
@@ -158,7 +160,8 @@ class LazyQueue:
         if self._known[0] != changed:
             from ..core.queueing import paused_groups
 
-            self._known = changed, paused_groups(self._home)
+            settled = self._clock() - changed / 1e9 > _DOUBT_SECONDS
+            self._known = changed if settled else -1, paused_groups(self._home)
         return self._known[1]
 
     def move(self, snapshot: RunSnapshot, direction: str) -> Moved:

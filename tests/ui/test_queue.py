@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -88,11 +89,17 @@ def set_paused_in(home: Home, paused: bool) -> None:
 
 def test_the_screen_learns_of_paused_groups_from_their_files(tmp_path: Path) -> None:
     home = Home(tmp_path, tmp_path)
-    queue = LazyQueue(home)
+    now = [1000.0]
+    queue = LazyQueue(home, lambda: now[0])
     assert queue.paused() == ()
     for paused in (True, False):
         set_paused_in(home, paused)
+        os.utime(home.queue, (1000, 1000))  # both within one tick of the file system's clock
         assert queue.paused() == (("night",) if paused else ())
+    now[0] += 60.0
+    assert queue.paused() == ()
+    set_paused_in(home, True)
+    assert queue.paused() == ("night",)
 
 
 @pytest.mark.parametrize("key", ["less_than_sign", "greater_than_sign", "P"])

@@ -27,19 +27,12 @@ class RecordedRun:
 
 def read_run(run: RunDir) -> RecordedRun | None:
     """The record of a run; None when it cannot be read (then nothing may be done to the run but look)."""
-    try:
-        spec_stamp = run.spec.stat().st_mtime_ns
-    except OSError:
-        return None
-    try:
-        status_stamp = run.status.stat().st_mtime_ns
-    except OSError:
-        status_stamp = 0
-    return _read_run(run.path, (spec_stamp, status_stamp))
+    spec = atomic.stamp(run.spec)
+    return _read_run(run.path, (spec, atomic.stamp(run.status))) if spec is not None else None
 
 
 @lru_cache(maxsize=256)
-def _read_run(path: Path, stamp: tuple[int, int]) -> RecordedRun | None:
+def _read_run(path: Path, stamps: tuple[object, object]) -> RecordedRun | None:
     run = RunDir(path)
     try:
         record = atomic.read_json(run.spec)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ...wire import locks
+from ...wire import atomic, locks
 from ...wire.rundir import RunDir
 from ..errors import OperationError
 from ..home import Home
@@ -23,8 +23,8 @@ class Reviver:
     def __init__(self, home: Home, supervise: Callable[[RunDir], None]) -> None:
         self._home = home
         self._supervise = supervise
-        self._done: dict[Path, int] = {}
-        """Runs that need nothing until their status is written again, by when it was written."""
+        self._done: dict[Path, tuple[int, int, int]] = {}
+        """Runs that need nothing until their status is written again, by what was written."""
 
     def revive(self) -> list[str]:
         """Start what is missing; the ids of the runs that wait for their turn again.
@@ -44,11 +44,8 @@ class Reviver:
         return revived
 
     def _helped(self, run: RunDir) -> bool:
-        try:
-            written = run.status.stat().st_mtime_ns
-            if self._done.get(run.path) == written:
-                return False
-        except OSError:
+        written = atomic.stamp(run.status)
+        if written is None or self._done.get(run.path) == written:
             return False
         if locks.is_held(run.supervisor_lock):
             return False

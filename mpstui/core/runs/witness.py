@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ...wire import locks
+from ...wire import atomic, locks
 from ...wire.processes import Process, ProcessIdentity, ProcessTable
 from ...wire.records import ExitRecord, LaunchRecord, Spec, Status
 from ...wire.rundir import RunDir
@@ -73,14 +73,14 @@ class WitnessReader:
         self.settled = False
         """Nothing of the run lives and nothing is awaited: only a new attempt can change it."""
         self.same_boot: bool | None = None
-        self._mark: int | None = None
-        self._name = str(run.path)
+        self._mark: tuple[object, object] | None = None
+        self._name, self._status_name = str(run.path), str(run.status)
         self._attempts_folder = self.folder.path.parent
         self._locks = (run.supervisor_lock, run.run_lock)
 
     def unchanged(self) -> bool:
-        """Whether a settled run is still as it was: one stat. A new attempt replaces ``status.json`` in its folder."""
-        return self.settled and self._folder_mark() == self._mark
+        """Whether a settled run is still as it was: two stats. A new attempt replaces ``status.json`` in its folder."""
+        return self.settled and self._marks(self._folder_time()) == self._mark
 
     def look(self, phase: Callable[[], str | None]) -> tuple[Witnesses, Verdict]:
         """The witnesses now and what they say together.
@@ -88,8 +88,9 @@ class WitnessReader:
         Args:
             phase: gives the phase of the newest attempt's last heartbeat; asked after its exit record was read.
         """
-        mark = self._folder_mark()
-        age = max(0.0, self.machine.clock() - mark / 1e9) if mark is not None else 0.0
+        changed = self._folder_time()
+        mark = self._marks(changed)
+        age = max(0.0, self.machine.clock() - changed / 1e9) if changed is not None else 0.0
         seen = self._gather(phase, age)
         if self._nothing_there(seen):
             # Locks were looked at before the records: an attempt may have begun in between. Nothing is lost lightly.
@@ -179,7 +180,11 @@ class WitnessReader:
     def _nothing_there(self, seen: Witnesses) -> bool:
         return seen.exit is None and not seen.supervisor_held and not seen.trainer_lives
 
-    def _folder_mark(self) -> int | None:
+    def _marks(self, changed: int | None) -> tuple[object, object]:
+        """Two changes within one tick of the file system's clock leave the folder's time as it was."""
+        return changed, atomic.stamp(self._status_name)
+
+    def _folder_time(self) -> int | None:
         try:
             return os.stat(self._name).st_mtime_ns  # noqa: PTH116 - half the price of Path.stat
         except OSError:

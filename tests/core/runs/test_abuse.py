@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import random
 import shutil
 from collections.abc import Callable
@@ -34,6 +36,12 @@ def noise(source: random.Random, old: bytes) -> bytes:
     return source.choice(choices)()
 
 
+def put(path: Path, content: bytes, moment: int) -> None:
+    """Write in place; the file system's own clock may not tick between two writes."""
+    path.write_bytes(content)
+    os.utime(path, (moment, moment))
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_happens_to_the_files_the_monitor_goes_on(tmp_path: Path, seed: int) -> None:
     source, home, clock = random.Random(seed), make_home(tmp_path), FakeClock()
@@ -41,20 +49,20 @@ def test_whatever_happens_to_the_files_the_monitor_goes_on(tmp_path: Path, seed:
     run.points(*({"time": NOW + i, "attempt": 1, "step": i, "loss": 1.0 / (i + 1)} for i in range(50)))
     run.event("launched", "x").output("epoch 1/3 loss 0.5\r\n\x1b[31mred\n" * 20).exit(code=1)
     kept = {name: (run.run.path / name).read_bytes() for name in FILES}
-    monitor = make_monitor(home, clock)
+    monitor, moments = make_monitor(home, clock), itertools.count(int(NOW))
     for _ in range(60):
         path = run.run.path / source.choice(FILES)
         if source.random() < 0.15:
             path.unlink(missing_ok=True)
         else:
-            path.write_bytes(noise(source, kept[str(path.relative_to(run.run.path))]))
+            put(path, noise(source, kept[str(path.relative_to(run.run.path))]), next(moments))
         clock.advance(source.choice([0.1, 2.0, 500.0]))
         for snapshot in monitor.refresh(run.run.run if source.random() < 0.5 else None):
             assert snapshot.state in State
             assert snapshot.reason
             as_json(snapshot, full=False)
     for name, content in kept.items():
-        (run.run.path / name).write_bytes(content)
+        put(run.run.path / name, content, next(moments))
     clock.advance(10)
     shown = monitor.snapshot(run.run.run)
     assert (shown.state, shown.series["loss"].count, len(shown.events)) == (State.FAILED, 50, 1)

@@ -283,6 +283,20 @@ def test_without_a_hint_a_restart_is_seen_as_well(home: Home) -> None:
     run.release()
 
 
+def test_a_restart_within_one_tick_of_the_file_systems_clock_is_seen(home: Home) -> None:
+    clock = FakeClock()
+    monitor = make_monitor(home, clock)
+    run = RunBuilder(home).status("ended").launch().exit(code=1)
+    monitor.refresh()
+    ticks = {path: path.stat().st_mtime_ns for path in (run.run.path, run.run.status)}
+    run.status("running", 2).launch(2).hold()
+    for path, tick in ticks.items():
+        os.utime(path, ns=(tick, tick))
+    clock.advance(3)
+    assert only(monitor.refresh()).state is State.RUNNING
+    run.release()
+
+
 def test_a_torn_metrics_line_is_not_yet(home: Home) -> None:
     monitor = make_monitor(home, FakeClock())
     run = running(home).points(*points(3))
