@@ -138,6 +138,21 @@ def test_a_long_history_is_read_between_the_pictures() -> None:
         pump.stop()
 
 
+def test_what_a_long_history_needed_is_given_back_once_when_it_is_read() -> None:
+    world, inbox = fakes.world((fakes.running(),)), Inbox()
+    world.monitor.owed_bytes, owed = 300, []
+    pump = RunPump(world.services, inbox.post, release=lambda: owed.append(world.monitor.owed_bytes))
+    pump.look_at(Focus("r"))
+    pump.start()
+    try:
+        until(lambda: owed)
+        pictures = world.monitor.pictures
+        until(lambda: world.monitor.pictures > pictures + 5)
+        assert owed == [0]
+    finally:
+        pump.stop()
+
+
 def test_a_flood_is_read_at_the_pace_of_the_pictures_until_it_pauses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

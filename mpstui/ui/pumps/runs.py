@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...core.memory_release import release_free_memory
 from ..differences import differ
 from ..log_watch import LogWatch
 from ..messages import LogGrew, SnapshotsReady
@@ -31,6 +33,8 @@ _LONGEST_READ_SECONDS = 1.0
 """Whatever that costs: the end of a training is on the screen within two seconds, right after the first reading too."""
 _SLICE_SECONDS, _BREATH_SECONDS = 0.015, 0.001
 """The history of the run in focus is read in slices as short as this; keys and frames come between them."""
+_RELEASE_SECONDS = 0.5
+"""After the start, and after a history was read, what both needed for a moment is given back."""
 _TOLERATED_BYTES = 64 << 20
 """A log that floods in is read at the pace of the pictures until so much of it is owed."""
 
@@ -49,8 +53,10 @@ class RunPump(Pump):
 
     name = "runs"
 
-    def __init__(self, services: Services, post: Post) -> None:
+    def __init__(self, services: Services, post: Post, release: Callable[[], object] = release_free_memory) -> None:
         super().__init__(post)
+        self._release = release
+        self._release_at = time.monotonic() + _RELEASE_SECONDS
         self._monitor = services.monitor
         self._queue = services.queue
         self._draw_seconds = 1.0 if services.remote else 0.25
@@ -102,7 +108,11 @@ class RunPump(Pump):
             self._next_draw = now + self._draw_seconds
             self._post(SnapshotsReady(pending, self._paused))
         if self._catch_up(focus, now):
+            self._release_at = now + _RELEASE_SECONDS
             return _BREATH_SECONDS
+        if now >= self._release_at:
+            self._release_at = math.inf
+            self._release()
         return self._pause(focus, now)
 
     def _due(self) -> float:
