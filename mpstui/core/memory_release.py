@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-
 
 def release_free_memory() -> bool:
     """Give back the pages between what is in use; True when there were some and the C library can.
@@ -12,6 +10,8 @@ def release_free_memory() -> bool:
     thread's for itself. ``malloc_trim`` of glibc (since 2.8 it looks at whole pages of every arena) and
     ``malloc_zone_pressure_relief`` of macOS give them back within a millisecond or two; musl keeps nothing.
     """
+    import ctypes  # seconds after the start, not before its first picture
+
     library = ctypes.CDLL(None)
     if hasattr(library, "malloc_trim"):
         return bool(library.malloc_trim(ctypes.c_size_t(0)))
