@@ -49,7 +49,9 @@ class CommandParser(argparse.ArgumentParser):
     """An argument parser whose errors are one sentence and a hint."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.prog}: {message}", f"see `{self.prog} --help`")
+        # Where a command of the person's own follows, its options were most likely taken for ours.
+        usage = f"write `{self.usage}`; " if self.usage and " -- " in self.usage else ""
+        raise UsageError(f"{self.prog}: {message}", f"{usage}see `{self.prog} --help`")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

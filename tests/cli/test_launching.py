@@ -81,6 +81,7 @@ def test_any_command_keeps_its_words(folder: Path) -> None:
         ),
         (["run", "--queue", "sh"], ["`mpstui run --queue -- sh`"]),
         (["run", "--queue", "night"], ["no command"]),
+        (["run", "--queue", "sh", "-u", "steps.sh"], ["write `mpstui run [options] -- COMMAND ...`"]),
         (["lanch"], ["did you mean `mpstui launch`?"]),
     ],
     ids=lambda value: " ".join(value[:2])[:40] if value and isinstance(value, list) else None,
