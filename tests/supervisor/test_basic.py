@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 from mpstui.wire import locks
+from mpstui.wire.checkpoint_owner import mark
 from mpstui.wire.processes import ProcessIdentity
 from mpstui.wire.records import StopRule, Variant
 
@@ -142,6 +145,21 @@ def test_restart_takes_the_newest_checkpoint_to_another_device(make_run: MakeRun
     assert len([event for event in run.events() if "attempt 2 started" in event["text"]]) == 1
     late = run.wait_ack(run.ask("restart", attempt=1))
     assert not late.ok
+    run.wait_ack(run.ask("kill", attempt=2))
+
+
+def test_restart_leaves_the_newer_checkpoint_of_another_run_and_names_it(make_run: MakeRun, tmp_path: Path) -> None:
+    run = make_run("import sys, time; print(sys.argv[1:], flush=True)\nwhile True: time.sleep(1)")
+    run.respec(launch=run.spec.launch.but(checkpoints="shared/*.pt", cwd=str(tmp_path)))
+    run.start()
+    run.wait_output("[]")
+    mine, theirs = tmp_path / "shared" / "step-1.pt", tmp_path / "shared" / "step-2.pt"
+    mine.parent.mkdir()
+    mine.write_bytes(b"weights")
+    theirs.write_bytes(mark("20261121-114700-other").encode())
+    os.utime(theirs, (time.time() + 1, time.time() + 1))
+    ack = run.wait_ack(run.ask("restart", device="cpu"))
+    assert ack.text.startswith(f"attempt 2 started on cpu, from {mine} ({theirs} is of run 20261121-114700-other; ")
     run.wait_ack(run.ask("kill", attempt=2))
 
 
