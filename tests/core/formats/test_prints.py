@@ -242,3 +242,12 @@ def test_a_unit_is_told_from_the_name_of_the_next_value(text: str, speed: float 
     assert (found.throughput, found.learning_rate, found.step) == (speed, 3e-4, 12)
     assert found.train_loss is not None
     assert found.train_loss.last == 1.2
+
+
+@pytest.mark.parametrize("value", ["Array(2.5, dtype=float32)", "tensor(2.5, device='mps:0')", "np.float32(2.5)"])
+def test_a_scalar_of_a_library_is_a_number_in_a_dictionary(value: str) -> None:
+    reader = LogReader()
+    reader.feed(f"{{'step': 100, 'loss': {value}, 'lr': 0.001}}\n".encode())
+    found = reader.summary()
+    assert found.train_loss is not None
+    assert (found.step, found.train_loss.last, found.learning_rate) == (100, 2.5, 0.001)

@@ -14,8 +14,8 @@ from ..points import Counters, Reading
 from . import LineGrammar
 
 _MEMBER = pattern(
-    r"""['"](?P<key>[^'"{}]{1,80})['"]\s{0,4}:\s{0,4}"""
-    r"""(?:['"](?P<quoted>[^'"{}]{0,80})['"]|(?P<bare>[-+\w.]{1,40})|(?:tensor|(?:Device)?[Aa]rray|j?np\.float\d\d)\((?P<tensor>[-+\w.]{1,40}))"""
+    r"""['"](?P<key>[^'"{}]{1,80})['"]\s{0,4}:\s{0,4}(?:['"](?P<quoted>[^'"{}]{0,80})['"]|"""
+    r"""(?:tensor|(?:Device)?[Aa]rray|j?np\.float\d\d)\((?P<tensor>[-+\w.]{1,40})|(?P<bare>[-+\w.]{1,40}))"""
 )
 _OPENING = pattern(r"\{(?:\s{0,4}['\"][^'\"{}]{1,80}['\"]\s{0,4}:[^{}]{1,400},)?\s{0,4}\Z")
 _MAX_LINES = 60
