@@ -9,7 +9,7 @@ from .numbers import parse_number
 from .points import MetricPoint, Stretch
 from .shape import Slots
 
-_MOST_REMEMBERED = 1 << 13
+_MOST_REMEMBERED = 1 << 12
 
 
 class Floats(dict[bytes, float]):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.memory_release import release_free_memory
+from ...core.allocator import release_free_memory
 from ..differences import differ
 from ..log_watch import LogWatch
 from ..messages import LogGrew, SnapshotsReady
