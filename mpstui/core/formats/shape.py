@@ -23,6 +23,7 @@ _DRAWING = re.compile(r" {0,3}\d{1,3}%\|[^|\n]{0,200}\||\[[\d:]{1,12}<[\d:?]{1,1
 _DRAWN = (r" {0,3}[0-9]{1,3}%[|][^|\n]{0,600}+[|]", r"\[[0-9:]{1,12}<[0-9:?]{1,12},")
 _COUNTERS = ("epoch", "step", "epoch_step")
 _PLANNED = ("epochs", "steps", "epoch_steps")
+_PADDED_BEHIND = ("[", "(", "{", "<", "=", ":", "|", "/", "#")
 _MAX_SLOTS = 60
 _MAX_LENGTH = 2000
 
@@ -152,7 +153,10 @@ def _expression(
 
 
 def _literal_expression(text: str) -> str:
-    """The text itself, with as many spaces in front of the next number as that needs, and any drawing of a bar."""
+    """The text itself, with as many spaces in front of the next number as that needs, and any drawing of a bar.
+
+    Behind a bracket or a sign that may be none or some, whatever this line has: a column is padded until it is full.
+    """
     parts: list[str] = []
     position = 0
     for drawing in _DRAWING.finditer(text):
@@ -160,7 +164,8 @@ def _literal_expression(text: str) -> str:
         position = drawing.end()
     rest = text[position:]
     bare = rest.rstrip(" ")
-    return "".join(parts) + re.escape(bare) + (" {1,16}+" if len(bare) < len(rest) else "")
+    padding = " {0,16}+" if bare.endswith(_PADDED_BEHIND) else " {1,16}+" if len(bare) < len(rest) else ""
+    return "".join(parts) + re.escape(bare) + padding
 
 
 def _slot_expression(number: str, fields: set[str] | None, wanted: bool, following: str) -> str:
