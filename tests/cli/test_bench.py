@@ -183,7 +183,7 @@ def test_two_programs_never_written_for_mpstui_side_by_side(bench: Bench, tmp_pa
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     first, second = found["profiles"]
-    assert first["step_seconds"]["median"] > 0.06
+    assert first["step_seconds"]["median"] > 0.055  # steps are timed by when they were read
     assert found["speedup"] > 1.5
     assert (first["mps_fallbacks"], second["mps_fallbacks"]) == (1, 0)
     assert first["mps_fallback_operators"] == ["aten::nonzero"]

@@ -82,12 +82,17 @@ def _reading(
         learning_rate=rate.measured if rate else None,
         throughput=speed.measured if speed else None,
         throughput_unit=(speed.unit if speed.is_rate else speed.key) if speed else "",
-        metrics={p.key: p.measured for p in named if not _of_evaluation(p)},
-        eval_metrics={p.key: p.measured for p in named if _of_evaluation(p)},
+        metrics={p.key: p.measured for p in named if _is_named(p) and not _of_evaluation(p)},
+        eval_metrics={p.key: p.measured for p in named if _is_named(p) and _of_evaluation(p)},
         series=series_name(loss.key, counters) if loss else "",
         plan=is_plan,
         certain=loss is not None and loss.scope is Scope.TRAIN,
     )
+
+
+def _is_named(pair: Pair) -> bool:
+    """Whether what stands in front of a value is its name, not a sentence that goes on: "finished in 12 s"."""
+    return pair.marked or not pair.key.lower().endswith(_PREPOSITIONS)
 
 
 def _of_evaluation(pair: Pair) -> bool:
@@ -133,7 +138,7 @@ def _whole_of_group(losses: Sequence[Pair]) -> Pair | None:
 def _may_be_training_loss(pair: Pair) -> bool:
     if pair.name.role is not Role.LOSS or pair.scope is Scope.EVAL or pair.total or pair.unit:
         return False
-    return pair.marked or (pair.name.rank < PART and not pair.key.lower().endswith(_PREPOSITIONS))
+    return pair.marked or (pair.name.rank < PART and _is_named(pair))
 
 
 def read_counters(pairs: Sequence[Pair], *, has_loss: bool, length: int) -> tuple[Counters, bool]:

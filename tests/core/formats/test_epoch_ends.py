@@ -72,3 +72,9 @@ def test_an_epoch_that_is_trained_after_its_end_was_counted_otherwise() -> None:
 def test_the_first_epoch_of_a_program_may_be_its_zeroth() -> None:
     last = read("Epoch 0 done", "Epoch 1 done")[-1]
     assert (last.epoch, last.first_epoch, last.epoch_done) == (1, 0, True)
+
+
+def test_how_long_an_epoch_took_is_no_metric_called_finished_in() -> None:
+    reader = LogReader()
+    reader.feed(b"Epoch 1/2 loss 1.5\nEpoch 1 finished in 12 s\nEpoch 2/2 loss 1.25\n")
+    assert "finished in" not in reader.summary().metrics

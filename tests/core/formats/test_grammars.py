@@ -56,6 +56,8 @@ CASES: list[tuple[str, str, tuple[float | None, float | None, float | None, floa
     ("run summary", "Iter 3: loss: 0.5\nglobal_step = 2490, average loss = 0.25\n", (None, None, 2490, None, 0.5, 1)),
     ("table", "E    #       LOSS TOK2VEC  LOSS NER  ENTS_F  SCORE \n---  ------  ------------  --------  ------  ------\n  0       0          0.00     55.50    0.00    0.00\n  1     200         12.00     35.50    0.50    0.50\n", (1, None, 200, None, 35.5, 2)),
     ("table", "Step\tTraining Loss\n10\t1.250000\n20\t1.125000\n", (None, None, 20, None, 1.125, 2)),
+    ("table", "epoch,train_loss,val_loss,lr\n1,1.5,,0.001\n2,1.25,1.5,0.001\n", (2, None, None, None, 1.25, 2)),
+    ("table", "   epoch      loss  val_loss\n0      1  1.500000      0.95\n   epoch      loss  val_loss\n1      2  1.250000      0.90\n", (2, None, None, None, 1.25, 2)),
     ("dictionary", "INFO: Step 100 took 0.3s\nINFO: {'Loss/part_loss': 0.5,\n 'Loss/total_loss': 0.75,\n 'learning_rate': 0.04}\n" * 3, (None, None, 100, None, 0.75, 3)),
     ("key-value", "Époque 3/9 — perte : 0.5 — val_loss : 0.7\n", (3, 9, None, None, 0.5, 1)),
 ]  # fmt: skip

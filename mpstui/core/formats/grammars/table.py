@@ -1,4 +1,7 @@
-"""Tables with a header: fastai, skorch, spaCy, any script that prints ``epoch  train_loss  valid_loss`` over rows."""
+"""Tables with a header: fastai, skorch, spaCy, any script that prints ``epoch  train_loss  valid_loss`` over rows.
+
+With commas between the columns too, as the csv module prints them, and with an index in front, as pandas does.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,7 @@ class Table(LineGrammar):
 
     def __init__(self) -> None:
         self._columns: list[str] = []
+        self._commas = False
         self._fresh = False
         self._first_cell: float | None = None
 
@@ -39,12 +43,12 @@ class Table(LineGrammar):
         columns = _header(line)
         if columns:
             self._fresh = True
-            self._columns = columns
+            self._columns, self._commas = columns, "," in line
             return ()
         return None
 
     def _row(self, line: str) -> Sequence[Reading] | None:
-        cells = _cells(line, len(self._columns))
+        cells = (_comma_cells if self._commas else _cells)(line, len(self._columns))
         if cells is None:
             return None
         position = as_float(cells[0])
@@ -58,7 +62,7 @@ def _header(line: str) -> list[str]:
     """The column names, if the line is such a header."""
     if len(line) > 600 or not ("oss" in line or "OSS" in line) or ":" in line or "=" in line or _NUMBER.search(line):
         return []
-    for columns in (_split(line), line.split()):
+    for columns in (_by_commas(line),) if "," in line else (_split(line), line.split()):
         if (
             2 <= len(columns) <= _MAX_COLUMNS
             and _counts(columns[0])
@@ -84,8 +88,23 @@ def _split(line: str) -> list[str]:
     return [cell.strip() for cell in _COLUMNS.split(line.strip(_BORDERS)) if cell.strip()]
 
 
+def _by_commas(line: str) -> list[str]:
+    return [cell.strip().strip("\"'") for cell in line.split(",")]
+
+
+def _comma_cells(line: str, expected: int) -> list[str] | None:
+    """The cells of a row of the csv module: as many as there are columns, some of them empty."""
+    cells = _by_commas(line)
+    if len(cells) != expected or any(cell and as_float(cell) is None for cell in cells) or as_float(cells[0]) is None:
+        return None
+    return cells
+
+
 def _cells(line: str, expected: int) -> list[str] | None:
     """The cells of a row: a number first, numbers or clocks behind it, about as many as there are columns."""
+    by_space = line.split()
+    if len(by_space) == expected + 1 and by_space[0].isdigit() and all(as_float(cell) is not None for cell in by_space):
+        return by_space[1:]  # the index of pandas has no name
     for cells in (_split(line), line.replace("|", " ").split()):
         cells = [cell for cell in cells if cell != "+"]
         numeric = sum(as_float(cell.rstrip("%s")) is not None or bool(_CLOCK.match(cell)) for cell in cells)
