@@ -15,7 +15,7 @@ from .points import Point, Reading
 from .shape import Read, Shape, Slots, learn
 from .tracker import Tracker
 
-BLOCK = 1 << 16
+BLOCK = 1 << 17
 _CHECKED = 48
 """So many lines of a new shape are read both ways before it is trusted."""
 _MAX_FAILURES = 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from .numbers import parse_number
 from .points import MetricPoint, Stretch
@@ -12,24 +13,32 @@ from .shape import Slots
 _MOST_REMEMBERED = 1 << 12
 
 
-class Floats(dict[bytes, float]):
+class Floats:
     """Numbers by their text. Losses are printed with a few digits, so that most of them were converted before."""
 
-    def __missing__(self, text: bytes) -> float:
-        if len(self) >= _MOST_REMEMBERED:
-            self.clear()
-        number = parse_number(text.decode())
-        if number is None:
-            raise ValueError(text)
-        value = self[text] = float(number)
-        return value
+    def __init__(self) -> None:
+        self._known: dict[bytes, float] = {}
 
     def of(self, column: Sequence[bytes]) -> list[float]:
         """A column of numbers; raises ValueError when one is none."""
         first = column[0]
         if first == column[-1] and column.count(first) == len(column):
-            return [self[first]] * len(column)
-        return list(map(self.__getitem__, column))
+            return [self._convert(first)] * len(column)
+        values = list(map(self._known.get, column))
+        if None in values:
+            return [self._convert(text) if value is None else value for text, value in zip(column, values, strict=True)]
+        return cast("list[float]", values)
+
+    def _convert(self, text: bytes) -> float:
+        value = self._known.get(text)
+        if value is None:
+            number = parse_number(text.decode())
+            if number is None:
+                raise ValueError(text)
+            if len(self._known) >= _MOST_REMEMBERED:
+                self._known.clear()
+            value = self._known[text] = float(number)
+        return value
 
     def all_of(self, slots: Slots, columns: Sequence[Sequence[bytes]]) -> dict[str, list[float]]:
         """The columns by the field of the reading that each sets; raises like `of`."""
