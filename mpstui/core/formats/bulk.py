@@ -16,6 +16,8 @@ from .shape import Read, Shape, Slots, learn
 from .tracker import Tracker
 
 BLOCK = 1 << 17
+_REMAINDER = BLOCK >> 3
+"""What is left of a chunk goes with its last block, if it is as little: a few lines cost as much as a block."""
 _CHECKED = 48
 """So many lines of a new shape are read both ways before it is trusted."""
 _MAX_FAILURES = 4
@@ -73,7 +75,8 @@ class BulkReader:
         summary."""
         position = 0
         while position < len(lines):
-            end = len(lines) if len(lines) - position <= BLOCK else lines.rfind(b"\n", position, position + BLOCK) + 1
+            whole = len(lines) - position <= BLOCK + _REMAINDER
+            end = len(lines) if whole else lines.rfind(b"\n", position, position + BLOCK) + 1
             end = end if end > position else lines.find(b"\n", position) + 1 or len(lines)
             self._block(lines[position:end], points)
             position = end

@@ -23,7 +23,8 @@ _DRAWING = re.compile(r" {0,3}\d{1,3}%\|[^|\n]{0,200}\||\[[\d:]{1,12}<[\d:?]{1,1
 _DRAWN = (r" {0,3}[0-9]{1,3}%[|][^|\n]{0,600}+[|]", r"\[[0-9:]{1,12}<[0-9:?]{1,12},")
 _COUNTERS = ("epoch", "step", "epoch_step")
 _PLANNED = ("epochs", "steps", "epoch_steps")
-_PADDED_BEHIND = ("[", "(", "{", "<", "=", ":", "|", "/", "#")
+_PADDED_BEHIND = ("[", "(", "/")
+_MAYBE_PADDED_BEHIND = (*_PADDED_BEHIND, "{", "<", "=", ":", "|", "#")
 _MAX_SLOTS = 60
 _MAX_LENGTH = 2000
 
@@ -155,7 +156,8 @@ def _expression(
 def _literal_expression(text: str) -> str:
     """The text itself, with as many spaces in front of the next number as that needs, and any drawing of a bar.
 
-    Behind a bracket or a sign that may be none or some, whatever this line has: a column is padded until it is full.
+    A column is padded until it is full, so that there may be none in the next line; behind a bracket there may be some
+    where this line has none.
     """
     parts: list[str] = []
     position = 0
@@ -164,7 +166,9 @@ def _literal_expression(text: str) -> str:
         position = drawing.end()
     rest = text[position:]
     bare = rest.rstrip(" ")
-    padding = " {0,16}+" if bare.endswith(_PADDED_BEHIND) else " {1,16}+" if len(bare) < len(rest) else ""
+    padded = len(bare) < len(rest)
+    full = bare.endswith(_MAYBE_PADDED_BEHIND if padded else _PADDED_BEHIND)
+    padding = " {0,16}+" if full else " {1,16}+" if padded else ""
     return "".join(parts) + re.escape(bare) + padding
 
 
