@@ -24,7 +24,7 @@ _TICK_SECONDS, _LIVELY_TICK_SECONDS, _QUIET_TICK_SECONDS = 0.025, 0.01, 0.25
 
 A look at nothing costs little, but being woken for it does, ten times as much as the look."""
 _HINTED_SECONDS, _POLL_SECONDS, _QUIET_POLL_SECONDS = 0.1, 0.2, 0.5
-_QUIET_AFTER_SECONDS = 3.0
+_QUIET_AFTER_SECONDS = 2.0
 """Where nothing has changed for so long, looks are fewer."""
 _READING_SHARE = 0.05
 _HINTED_SHARE = 0.2
