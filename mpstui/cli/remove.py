@@ -52,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
         return _tell(found, {}, {}, args)
     if found and not args.yes:
         _ask(found, args)
+        needed = remover.needed()  # others may have come to need one while the person thought
     remover.clean_up()
     removed: dict[str, Removed] = {}
     failed: dict[str, str] = {}

@@ -14,6 +14,7 @@ from mpstui.cli.main import main
 from mpstui.cli.remove import age_seconds
 from mpstui.core.errors import UsageError
 from mpstui.core.home import resolve_home
+from mpstui.wire.records import QueueRule
 from tests.cli.programs import as_json, mpstui, ok, run_folder
 from tests.core.runs.build import RunBuilder
 from tests.terminal import Terminal
@@ -106,6 +107,18 @@ def test_a_person_is_asked(answer: str) -> None:
         terminal.press(answer, "\r")
         terminal.wait_text("removed 1 run" if answer == "y" else "nothing was removed")
     assert folder.exists() == (answer == "n")
+
+
+def test_one_that_came_to_be_needed_while_a_person_thought_stays() -> None:
+    done = ended("done")
+    with Terminal([sys.executable, "-m", "mpstui", "remove", "done"]) as terminal:
+        terminal.wait_text("delete 1 run? [y/N]")
+        rule = QueueRule(after=[{"run": done, "when": "ok"}])
+        waiting = RunBuilder(resolve_home(os.environ), "waiting", queue=rule).status("queued", 0).hold(run=False)
+        terminal.press("y", "\r")
+        terminal.wait_text("waits for it")
+    assert run_folder(done).exists()
+    waiting.release()
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("45m", 2700), ("12h", 43_200), ("30d", 2_592_000), ("2W", 1_209_600)])

@@ -6,6 +6,7 @@ follows. What an interrupted deletion left is finished by the next one.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
@@ -83,13 +84,13 @@ class Remover:
             OperationError: it must stay, with the reason: it has not ended, waits, or another run needs it.
         """
         seen = self._refuse(run, self.needed() if needed is None else needed)
-        saved = list(_checkpoints(run.path, _pattern(run)))
+        saved = _checkpoints(run.path, _pattern(run))
         return Removable(
             run=run,
             name=seen.spec.name if seen.spec else run.run,
             ended=_ended(run, seen),
             size_bytes=disk_bytes([run.path]),
-            checkpoints=sum(stat.S_ISREG(info.st_mode) for path in saved for info in _files(path)),
+            checkpoints=sum(map(_count_files, saved)),
             checkpoint_bytes=disk_bytes(saved),
         )
 
@@ -99,14 +100,17 @@ class Remover:
         """Remove a run: out of the list at once, then file by file.
 
         Raises:
-            OperationError: it must stay (see :meth:`examine`), began to live meanwhile, or is gone already.
+            OperationError: it must stay (see :meth:`examine`), began to live meanwhile, or is gone already; or its
+                checkpoints cannot be kept where they should go.
         """
-        before = _stamp(run.status)
+        before = atomic.stamp(run.status)
         self._refuse(run, self.needed() if needed is None else needed)
         pattern = _pattern(run)
+        if keep_checkpoints:
+            self._make_place(run, pattern)
         lock = _take(run)
         try:
-            if _stamp(run.status) != before or restart_is_wished(run) or locks.is_held(run.run_lock):
+            if atomic.stamp(run.status) != before or restart_is_wished(run) or locks.is_held(run.run_lock):
                 raise OperationError(f"{run.run} cannot be removed: somebody has just begun it anew")
             leaving = run.path.with_name((_LEAVING_KEEPING if keep_checkpoints else _LEAVING) + run.run)
             _rename(run, leaving)
@@ -134,11 +138,28 @@ class Remover:
             raise OperationError(f"{run.run} cannot be removed: {why}", hint)
         return seen
 
+    def _make_place(self, run: RunDir, pattern: str | None) -> None:
+        """Raise where its checkpoints cannot be moved, while the run is still whole."""
+        if run.path.is_symlink() or not any(map(_count_files, _checkpoints(run.path, pattern))):
+            return
+        cannot = f"{run.run} cannot be removed: its checkpoints cannot be moved to {self.kept}"
+        try:
+            atomic.make_private_folder(self.kept)
+            together = _device(self.kept) == _device(run.path)
+        except OSError as error:
+            raise OperationError(f"{cannot}: {error.strerror}") from error
+        if not together:
+            raise OperationError(f"{cannot}, which is on another disk", "move them yourself, then remove it")
+
     def _delete(self, leaving: Path, name: str, pattern: str | None) -> Removed:
         keeps = leaving.name.startswith(_LEAVING_KEEPING) and not leaving.is_symlink()
-        kept = _move(_checkpoints(leaving, pattern), leaving, self.kept / name) if keeps else None
-        size = disk_bytes([leaving])
-        left = _delete_tree(leaving)
+        size, kept, left = 0, None, ""
+        try:
+            kept = _move(_checkpoints(leaving, pattern), leaving, self.kept / name) if keeps else None
+            size = disk_bytes([leaving])
+        except OSError as error:
+            left = str(error)  # what was to be kept is not deleted
+        left = left or _delete_tree(leaving)
         if left:
             size -= disk_bytes([leaving])
             left = f"{left}; the rest of it lies in {leaving} and goes with the next removal"
@@ -151,7 +172,8 @@ def disk_bytes(paths: Iterable[Path]) -> int:
     for path in paths:
         for info in _files(path):
             count, links, size = names.get((info.st_dev, info.st_ino), (0, info.st_nlink, info.st_blocks))
-            names[info.st_dev, info.st_ino] = count + 1, links, size
+            # The links of a folder are those that its own folders have to it: it goes with the one name it has.
+            names[info.st_dev, info.st_ino] = count + 1, 1 if stat.S_ISDIR(info.st_mode) else links, size
     return sum(blocks * _BLOCK_BYTES for count, links, blocks in names.values() if count >= links)
 
 
@@ -173,14 +195,6 @@ def _ended(run: RunDir, seen: Witnesses) -> float:
     if seen.exit is not None:
         return seen.exit.ended
     return seen.status.updated if seen.status is not None else run.path.lstat().st_mtime
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        info = path.stat()
-    except OSError:
-        return None
-    return info.st_mtime_ns, info.st_ino
 
 
 def _take(run: RunDir) -> int:
@@ -217,21 +231,25 @@ def _pattern(run: RunDir) -> str | None:
     return pattern if pattern and not pattern.startswith(("/", "~")) and ".." not in Path(pattern).parts else None
 
 
-def _checkpoints(folder: Path, pattern: str | None) -> Iterator[Path]:
-    """The run's own checkpoints: the folder where the shipped trainers save, and what the profile's pattern finds."""
-    own = RunDir(folder).checkpoints
-    if own.is_dir() and not own.is_symlink():
-        yield own
-    try:
-        found = list(folder.glob(pattern)) if pattern else []
-    except (OSError, ValueError, NotImplementedError):
-        return  # a pattern that nobody can follow finds nothing
-    yield from (path for path in found if own not in path.parents and not path.is_symlink())
+def _checkpoints(folder: Path, pattern: str | None) -> list[Path]:
+    """The run's own checkpoints, none of them inside another one.
+
+    They are the folder where the shipped trainers save, and what the profile's pattern finds.
+    """
+    found = {RunDir(folder).checkpoints}
+    with contextlib.suppress(OSError, ValueError, IndexError, NotImplementedError):  # nobody can follow the pattern
+        found.update(folder.glob(pattern) if pattern else ())
+    return sorted(path for path in found if found.isdisjoint(path.parents) and not _is_linked(path, folder))
+
+
+def _is_linked(path: Path, folder: Path) -> bool:
+    """Whether a link on the way from ``folder`` leads to ``path``: then it may lie elsewhere."""
+    return any(place.is_symlink() for place in (path, *path.parents) if folder in place.parents)
 
 
 def _move(found: Iterable[Path], folder: Path, target: Path) -> Path | None:
     """Move files and folders out of ``folder`` under the names they have in it; None when there were none."""
-    for path in [path for path in found if any(_files(path))]:
+    for path in filter(_count_files, found):
         place = target / path.relative_to(folder)
         atomic.make_private_folder(place.parent)
         try:
@@ -239,6 +257,14 @@ def _move(found: Iterable[Path], folder: Path, target: Path) -> Path | None:
         except FileNotFoundError:
             continue  # another remover, who cleans up, was faster
     return target if target.is_dir() else None
+
+
+def _count_files(path: Path) -> int:
+    return sum(stat.S_ISREG(info.st_mode) for info in _files(path))
+
+
+def _device(path: Path) -> int:
+    return path.stat().st_dev
 
 
 def _files(path: Path) -> Iterator[os.stat_result]:

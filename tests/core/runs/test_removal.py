@@ -75,6 +75,12 @@ def test_nothing_outside_is_touched(home: Home, remover: Remover, tmp_path: Path
     run = ended(home).respec(launch=shared).run
     (run.path / "link").symlink_to(outside)
     (run.path / "same.pt").hardlink_to(outside / "w.pt")
+    behind_link = LaunchTemplate("cpu", {"cpu": Variant(["t"])}, str(tmp_path), None, "link/*.pt")
+    linked = ended(home, "linked").respec(launch=behind_link).run
+    (linked.path / "link").symlink_to(outside)
+    assert remover.examine(linked).checkpoints == 2
+    remover.remove(linked, keep_checkpoints=True)
+    assert (outside / "w.pt").exists()
     found = remover.examine(run)
     assert remover.remove(run, keep_checkpoints=True).freed_bytes < found.size_bytes + 1
     assert (outside / "w.pt").read_bytes() == b"w" * 9000
@@ -200,6 +206,67 @@ def test_a_deletion_that_was_interrupted_shows_nothing_and_is_finished_by_the_ne
     assert remover.clean_up() > 0
     assert names(home) == []
     assert (home.state / "checkpoints" / run.run / "checkpoints" / "best.pt").exists() == keep
+
+
+def test_checkpoints_that_cannot_be_moved_keep_the_run(home: Home, remover: Remover) -> None:
+    run = ended(home).run
+    (home.state / "checkpoints").write_text("in the way")
+    with pytest.raises(OperationError, match="its checkpoints cannot be moved to"):
+        remover.remove(run, keep_checkpoints=True)
+    assert names(home) == [run.run]
+    assert not locks.is_held(run.supervisor_lock)
+
+
+def test_checkpoints_are_not_moved_to_another_disk(
+    home: Home, remover: Remover, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ended(home).run
+    monkeypatch.setattr(removal, "_device", lambda path: hash(path))
+    with pytest.raises(OperationError, match="another disk"):
+        remover.remove(run, keep_checkpoints=True)
+    assert names(home) == [run.run]
+    assert remover.remove(run).kept is None
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_checkpoints_that_could_not_be_moved_are_not_deleted(
+    home: Home, remover: Remover, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    run = ended(home).run
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", "locked")
+
+    monkeypatch.setattr(removal, "_move", refuse)
+    left = remover.remove(run, keep_checkpoints=True).left
+    assert left is not None
+    assert "Permission denied: 'locked'; the rest of it lies in " in left
+    if again:
+        assert remover.clean_up() == 0
+    [leaving] = names(home)
+    assert (home.runs / leaving / "checkpoints" / "best.pt").exists()
+    monkeypatch.undo()
+    remover.clean_up()
+    assert names(home) == []
+    assert (home.state / "checkpoints" / run.run / "checkpoints" / "best.pt").exists()
+
+
+def test_a_folder_without_a_file_is_no_checkpoint(home: Home, remover: Remover) -> None:
+    run = RunBuilder(home, "bare").status("ended").launch().exit(code=0).run
+    run.checkpoints.mkdir()
+    assert remover.examine(run).checkpoints == 0
+    assert remover.remove(run, keep_checkpoints=True).kept is None
+    assert not remover.kept.exists()
+
+
+@pytest.mark.parametrize("pattern", ["**/checkpoint*", "**/*", "checkpoint*", "checkpoint*/**"])
+def test_what_a_pattern_finds_twice_is_one_checkpoint(home: Home, remover: Remover, pattern: str) -> None:
+    template = LaunchTemplate("cpu", {"cpu": Variant(["t"])}, "/", None, pattern)
+    run = ended(home).respec(launch=template).run
+    files = [path for path in run.path.rglob("*") if path.is_file() and (pattern == "**/*" or "/check" in str(path))]
+    found = remover.examine(run)
+    assert found.checkpoints == len(files)
+    assert found.checkpoint_bytes <= found.size_bytes
 
 
 def test_what_cannot_be_deleted_is_told(home: Home, remover: Remover, monkeypatch: pytest.MonkeyPatch) -> None:
