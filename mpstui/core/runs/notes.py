@@ -51,11 +51,9 @@ class LogNotes:
         try:
             text, _, packed = self._path(run).read_bytes().partition(b"\n")
             head = json.loads(text)
-            self._held[run] = head["read_bytes"]
             if head["made"] != _made(path, pattern) or head["tail"] != _before(path, head["read_bytes"]):
-                del self._held[run]
                 return None
-            return LogNote(
+            found = LogNote(
                 identity=(head["device"], head["inode"]),
                 read_bytes=head["read_bytes"],
                 newest=head["newest"],
@@ -63,6 +61,8 @@ class LogNotes:
             )
         except (OSError, ValueError, LookupError, TypeError):
             return None
+        self._held[run] = found.read_bytes
+        return found
 
     def keep(self, run: str, path: Path, pattern: str | None, note: LogNote) -> None:
         """Write down what is known. A disk that takes nothing, or a reader that cannot travel, costs time alone."""

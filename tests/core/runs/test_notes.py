@@ -129,6 +129,22 @@ def test_notes_that_cannot_be_understood_cost_time_alone(tmp_path: Path) -> None
         assert look(path, folder(tmp_path)).newest["step"] == 100
 
 
+def test_a_note_that_lacks_something_is_written_anew(tmp_path: Path) -> None:
+    path = tmp_path / "output.log"
+    path.write_text("step 1 loss 0.5\n")
+    look(path, folder(tmp_path))
+    (noted,) = (tmp_path / "cache" / "logs").iterdir()
+    whole = noted.read_bytes()
+    noted.write_bytes(whole.replace(b'"newest"', b'"oldest"'))
+    look(path, folder(tmp_path))
+    assert folder(tmp_path).find(RUN, path, None) is not None
+    path.unlink()
+    known = folder(tmp_path)
+    assert known.find(RUN, path, None) is None
+    known.forget_others()
+    assert not noted.exists()
+
+
 def test_a_note_of_another_version_or_pattern_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "output.log"
     path.write_text("step 1 loss 0.5\n")
