@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ..wire import records
+from ..wire import locks, records
 from ..wire.checkpoint_owner import owner_of
 from ..wire.jsontext import UnreadableRecord
 from ..wire.records import ExitRecord, LaunchRecord, LaunchTemplate, Spec
@@ -91,21 +91,22 @@ class Owners:
         named = owner_of(item.path) if item.path.is_file() else None
         if named is not None:
             return Claim(named == self._run.run, named if named != self._run.run else None)
-        other = next((name for name, theirs in self._neighbours().items() if _covers(theirs, item.time)), None)
-        if not _covers(self._lives, item.time):
-            return Claim(False, other)
-        surely = any(life.begin - EARLY_SECONDS <= item.time <= life.seen for life in self._lives)
-        return Claim(other is None or surely, other)
+        surely = _surely_covers(self._lives, item.time)
+        # One that died unseen may have lived on for ever: it is no rival of one that is known to have lived then.
+        covers = _surely_covers if surely else _covers
+        other = next((name for name, theirs in self._neighbours().items() if covers(theirs, item.time)), None)
+        return Claim(_covers(self._lives, item.time) and (other is None or surely), other)
 
     def _neighbours(self) -> dict[str, list[Life]]:
         """The lives of the other runs that save into the same folder, the newest run first."""
         if self._others is None:
-            self._others = {run.run: lives(run) for run in _beside(self._run) if _saves_into(run, self._place)}
+            beside = (run for run in _beside(self._run) if _saves_into(run, self._place))
+            self._others = {run.run: lives(run, now=locks.is_held(run.run_lock)) for run in beside}
         return self._others
 
 
-def lives(run: RunDir) -> list[Life]:
-    """When the attempts of a run lived, as far as its records tell."""
+def lives(run: RunDir, *, now: bool = False) -> list[Life]:
+    """When the attempts of a run lived, as far as its records tell; ``now``: the newest is known to."""
     found: list[Life] = []
     for number in reversed(run.attempt_numbers()):
         attempt = run.attempt(number)
@@ -113,7 +114,8 @@ def lives(run: RunDir) -> list[Life]:
         if launched is not None:
             ended = _read(ExitRecord, attempt.exit)
             end = ended.ended + LATE_SECONDS if ended else found[-1].begin if found else math.inf
-            found.append(Life(launched.time, end if ended else min(end, _last_sign(attempt)), end))
+            known = ended or (now and not found)
+            found.append(Life(launched.time, end if known else min(end, _last_sign(attempt)), end))
     return found
 
 
@@ -131,6 +133,10 @@ def _changed(path: Path) -> float:
 
 def _covers(found: Iterable[Life], moment: float) -> bool:
     return any(life.begin - EARLY_SECONDS <= moment <= life.end for life in found)
+
+
+def _surely_covers(found: Iterable[Life], moment: float) -> bool:
+    return any(life.begin - EARLY_SECONDS <= moment <= life.seen for life in found)
 
 
 def _beside(run: RunDir) -> Iterator[RunDir]:

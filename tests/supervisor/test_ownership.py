@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.supervisor.ownership import LATE_SECONDS, Sifted, sift
-from mpstui.wire import atomic
+from mpstui.wire import atomic, locks
 from mpstui.wire.checkpoint_owner import mark, owner_of
 from mpstui.wire.records import ExitRecord, LaunchRecord, LaunchTemplate, Spec
 from mpstui.wire.rundir import RunDir
@@ -100,6 +100,20 @@ def test_a_run_whose_end_nobody_saw_has_what_no_other_can_have_written(folder: P
     lived(folder, "b", (400, 500))
     saved(folder, "theirs.pt", 450)
     assert looked(lost, folder)[1] == ["quiet.pt"]
+
+
+def test_one_that_died_unseen_long_before_is_not_said_to_have_saved_at_the_same_time(folder: Path) -> None:
+    lost, run = lived(folder, "a", (100, None)), lived(folder, "b", (1000, 2000))
+    lost.attempt(1).output.write_text("step 1\n")
+    os.utime(lost.attempt(1).output, (START + 200, START + 200))
+    saved(folder, "e.pt", 1500)
+    found, own = looked(run, folder)
+    assert (own, found.remark(found.own[0])) == (["e.pt"], "")
+    alive = locks.acquire(lost.run_lock)
+    assert alive is not None
+    found, own = looked(run, folder)
+    assert (own, found.remark(found.own[0])[:6]) == (["e.pt"], "run a ")
+    locks.release(alive)
 
 
 def test_a_run_that_never_began_has_none(folder: Path) -> None:
