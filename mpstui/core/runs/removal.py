@@ -10,13 +10,13 @@ import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...wire import atomic, locks, processes, records
 from ...wire.jsontext import UnreadableRecord
-from ...wire.records import Spec
+from ...wire.records import LaunchTemplate, Spec, Status
 from ...wire.rundir import RunDir
 from ..errors import OperationError
 from ..home import Home
@@ -84,7 +84,7 @@ class Remover:
             OperationError: it must stay, with the reason: it has not ended, waits, or another run needs it.
         """
         seen = self._refuse(run, self.needed() if needed is None else needed)
-        saved = _checkpoints(run.path, _pattern(run))
+        saved = _checkpoints(run.path, _patterns(run))
         return Removable(
             run=run,
             name=seen.spec.name if seen.spec else run.run,
@@ -105,9 +105,9 @@ class Remover:
         """
         before = atomic.stamp(run.status)
         self._refuse(run, self.needed() if needed is None else needed)
-        pattern = _pattern(run)
+        patterns = _patterns(run)
         if keep_checkpoints:
-            self._make_place(run, pattern)
+            self._make_place(run, patterns)
         lock = _take(run)
         try:
             if atomic.stamp(run.status) != before or restart_is_wished(run) or locks.is_held(run.run_lock):
@@ -115,7 +115,7 @@ class Remover:
             leaving = run.path.with_name((_LEAVING_KEEPING if keep_checkpoints else _LEAVING) + run.run)
             _rename(run, leaving)
             # Held until all is deleted: who cleans up after others sees that this one is at work.
-            return self._delete(leaving, run.run, pattern)
+            return self._delete(leaving, run.run, patterns)
         finally:
             locks.release(lock)
 
@@ -125,7 +125,7 @@ class Remover:
         for leaving in self._home.runs.glob(f"{_LEAVING}*"):
             if not locks.is_held(leaving / "supervisor.lock"):
                 name = leaving.name.removeprefix(_LEAVING_KEEPING).removeprefix(_LEAVING)
-                freed += self._delete(leaving, name, _pattern(RunDir(leaving))).freed_bytes
+                freed += self._delete(leaving, name, _patterns(RunDir(leaving))).freed_bytes
         return freed
 
     def _refuse(self, run: RunDir, needed: Mapping[str, str]) -> Witnesses:
@@ -138,9 +138,9 @@ class Remover:
             raise OperationError(f"{run.run} cannot be removed: {why}", hint)
         return seen
 
-    def _make_place(self, run: RunDir, pattern: str | None) -> None:
+    def _make_place(self, run: RunDir, patterns: Collection[str]) -> None:
         """Raise where its checkpoints cannot be moved, while the run is still whole."""
-        if run.path.is_symlink() or not any(map(_count_files, _checkpoints(run.path, pattern))):
+        if run.path.is_symlink() or not any(map(_count_files, _checkpoints(run.path, patterns))):
             return
         cannot = f"{run.run} cannot be removed: its checkpoints cannot be moved to {self.kept}"
         try:
@@ -151,11 +151,11 @@ class Remover:
         if not together:
             raise OperationError(f"{cannot}, which is on another disk", "move them yourself, then remove it")
 
-    def _delete(self, leaving: Path, name: str, pattern: str | None) -> Removed:
+    def _delete(self, leaving: Path, name: str, patterns: Collection[str]) -> Removed:
         keeps = leaving.name.startswith(_LEAVING_KEEPING) and not leaving.is_symlink()
         size, kept, left = 0, None, ""
         try:
-            kept = _move(_checkpoints(leaving, pattern), leaving, self.kept / name) if keeps else None
+            kept = _move(_checkpoints(leaving, patterns), leaving, self.kept / name) if keeps else None
             size = disk_bytes([leaving])
         except OSError as error:
             left = str(error)  # what was to be kept is not deleted
@@ -221,24 +221,28 @@ def _gone_or(run: RunDir, error: OSError) -> OperationError:
     return OperationError(f"{run.run} cannot be removed: {error.strerror} ({run.path})")
 
 
-def _pattern(run: RunDir) -> str | None:
-    """The glob of the run's checkpoints where it means files of its own directory."""
-    try:
+def _patterns(run: RunDir) -> list[str]:
+    """The globs of the run's checkpoints, as first launched and as restarted, that mean files of its own directory."""
+    templates = []
+    with contextlib.suppress(OSError, UnreadableRecord):
         spec = records.read(Spec, run.spec)
-    except (OSError, UnreadableRecord):
-        return None
-    pattern = spec.launch.checkpoints if spec else None
-    return pattern if pattern and not pattern.startswith(("/", "~")) and ".." not in Path(pattern).parts else None
+        templates += [spec.launch] if spec else []
+    with contextlib.suppress(OSError, UnreadableRecord, TypeError, AttributeError):  # of another program
+        status = records.read(Status, run.status)
+        templates += [LaunchTemplate.from_json(status.template)] if status and status.template else []
+    found = [template.checkpoints for template in templates if template.checkpoints]
+    return [one for one in found if not one.startswith(("/", "~")) and ".." not in Path(one).parts]
 
 
-def _checkpoints(folder: Path, pattern: str | None) -> list[Path]:
+def _checkpoints(folder: Path, patterns: Iterable[str]) -> list[Path]:
     """The run's own checkpoints, none of them inside another one.
 
-    They are the folder where the shipped trainers save, and what the profile's pattern finds.
+    They are the folder where the shipped trainers save, and what the profile's patterns find.
     """
     found = {RunDir(folder).checkpoints}
-    with contextlib.suppress(OSError, ValueError, IndexError, NotImplementedError):  # nobody can follow the pattern
-        found.update(folder.glob(pattern) if pattern else ())
+    for pattern in patterns:
+        with contextlib.suppress(OSError, ValueError, IndexError, NotImplementedError):  # nobody can follow it
+            found.update(folder.glob(pattern))
     return sorted(path for path in found if found.isdisjoint(path.parents) and not _is_linked(path, folder))
 
 

@@ -67,6 +67,18 @@ def test_checkpoints_can_be_kept_with_the_names_they_have(home: Home, remover: R
     assert remover.remove(bare, keep_checkpoints=True).kept is None
 
 
+def test_what_a_restart_with_another_launch_saved_is_kept_too(home: Home, remover: Remover) -> None:
+    first, second = (LaunchTemplate("cpu", {"cpu": Variant(["t"])}, "/", None, f"{name}/*.pt") for name in ("a", "b"))
+    run = ended(home).respec(launch=first).status("ended", template=second.to_json()).run
+    for name in ("a", "b"):
+        (run.path / name).mkdir()
+        (run.path / name / "w.pt").write_text(name)
+    assert remover.examine(run).checkpoints == 4
+    kept = remover.remove(run, keep_checkpoints=True).kept
+    assert kept is not None
+    assert [(kept / name / "w.pt").read_text() for name in ("a", "b")] == ["a", "b"]
+
+
 def test_nothing_outside_is_touched(home: Home, remover: Remover, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
