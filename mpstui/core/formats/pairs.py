@@ -126,7 +126,8 @@ class Pair(NamedTuple):
         value = parse_number(self.text)
         if value is None:
             return math.nan
-        return float(value) * _THOUSANDS.get(self.unit[:1], 1.0) if self.unit and self.is_throughput else float(value)
+        counts = self.is_throughput and (self.is_rate or self.unit in _THOUSANDS)  # of megabytes M is a part
+        return float(value) * _THOUSANDS.get(self.unit[:1], 1.0) if counts else float(value)
 
     @property
     def planned(self) -> Number | None:

@@ -226,6 +226,8 @@ def test_a_bar_whose_description_names_the_next_epoch_says_nothing_new() -> None
         ("step=12 loss=1.2 lr=3.00e-04 tokens per second: 41000", 41000.0),
         ("step=12 loss=1.2 tok/s=41k lr=3.00e-04", 41000.0),
         ("step=12 loss=1.2 lr=3.00e-04 41000 tok/s", 41000.0),
+        ("step=12 loss=1.2 lr=3.00e-04 throughput 41k", 41000.0),
+        ("step=12 loss=1.2 lr=3.00e-04 throughput 12.5MB", 12.5),
         ("step 12 | loss 1.2 | 41.5k tok/s 312 ms/step | lr 3.00e-04", 41500.0),
         ("step=12 loss=1.2 speed 410 img/s 312 ms/step lr=3.00e-04", 410.0),
         ("step=12 loss=1.2 lr=3.00e-04 3.2it/s", 3.2),
