@@ -38,7 +38,7 @@ def _environment(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _arguments(argv: Sequence[str]) -> dict[str, str]:
-    """Read ``--key value``, ``--key=value``, ``--flag`` and ``key=value``; other words by their place."""
+    """Read ``--key value``, ``--key=value``, ``--flag`` and ``key=value``; other words by their place among such."""
     found: dict[str, str] = {}
     words = list(argv)
     place = 0
@@ -51,5 +51,5 @@ def _arguments(argv: Sequence[str]) -> dict[str, str]:
             found[name] = words.pop(0) if words and not words[0].startswith("--") else _FLAG_GIVEN
         else:
             found[f"word {place}"] = word
-        place += 1
+            place += 1
     return found

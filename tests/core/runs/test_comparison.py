@@ -26,8 +26,12 @@ def test_arguments_of_every_style_are_read() -> None:
         "model.depth": "3",
         "extra": "1",
         "shift": "-1",
-        "word 8": "data",
+        "word 2": "data",
     }
+
+
+def test_a_word_is_the_same_whatever_options_stand_before_it() -> None:
+    assert differences([run("--steps=5", "data"), run("data")]) == [Difference("steps", ("5", None))]
 
 
 def test_only_what_differs_is_told_and_what_is_missing_is_none() -> None:
