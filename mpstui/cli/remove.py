@@ -129,6 +129,7 @@ def _tell(
     if args.dry_run:
         _list(found, args)
     for item in removed.values():
+        say(f"{item.run} is removed")
         if item.kept:
             say(f"checkpoints of {item.run} are in {item.kept}")
         if item.left:

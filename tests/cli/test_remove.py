@@ -51,7 +51,7 @@ def test_those_that_ended_long_ago(capsys: pytest.CaptureFixture[str]) -> None:
     assert "40d" in shown
     assert new not in shown
     assert main(["remove", "old", "new", "--older-than", "30d", "--yes"]) == 0
-    assert capsys.readouterr().out.startswith("removed 1 run, freed ")
+    assert capsys.readouterr().out.startswith(f"{old} is removed\nremoved 1 run, freed ")
     assert [folder.name for folder in (resolve_home(os.environ).runs).iterdir()] == [new]
     assert main(["remove", "--older-than", "30d", "--yes"]) == 0
     assert capsys.readouterr().out == "no run was removed\n"
