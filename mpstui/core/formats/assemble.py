@@ -30,8 +30,8 @@ _MAX_STRAY_WORDS = 9
 _LONGEST_NAME = 4
 """Words in the name of a metric that stands by itself; "For debugging consider passing X=1" is advice."""
 _WORDS_BESIDE_A_COUNTER = 4
-_PREPOSITIONS = (" of", " for", " on", " at", " in", " the")
-"""A name that ends so, with no sign behind it, goes on in a sentence: "the loss of 3 engineers"."""
+_GOES_ON = (" of", " for", " on", " at", " in", " the", " to", " by", " from", " than", " least", " most")
+"""A name that ends so, with no sign behind it, goes on in a sentence: "the loss of 3 engineers", "at least 2"."""
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _VALUES = frozenset((Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT))
 _COUNTING = frozenset((Role.EPOCH, Role.EPOCHS, Role.STEP, Role.STEPS, Role.BATCH))
@@ -92,7 +92,7 @@ def _reading(
 
 def _is_named(pair: Pair) -> bool:
     """Whether what stands in front of a value is its name, not a sentence that goes on: "finished in 12 s"."""
-    return pair.marked or not pair.key.lower().endswith(_PREPOSITIONS)
+    return pair.marked or not pair.key.lower().endswith(_GOES_ON)
 
 
 def _of_evaluation(pair: Pair) -> bool:

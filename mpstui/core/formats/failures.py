@@ -11,7 +11,7 @@ _WORDS = """
     rror xception arning WARN rrupt memory OOM oom- ERR CRIT FATAL fatal panic abort Abort terminating illed RESOURCE_
     PYTORCH_ TORCH_ CUDA_ OMP_ MKL_ KMP_ NCCL_ XLA_ TF_ HF_ sh: .py: .cpp: .cc: .cu: .h: .mm:
 """
-_HINTS = (*_WORDS.split(), "exitcode  :", "rank      :", "time      :", "host      :")
+_HINTS = (*_WORDS.split(), "argument", "sage: ", "exitcode  :", "rank      :", "time      :", "host      :")
 """One of these is in every such line: a substring is found ten times as fast as an expression."""
 _NO_VALUE = r"(?!\s{0,4}(?:[-+]?\.?\d|nan\b|inf\b))"
 """A number right behind the name is the value of a metric: ``TestError: 0.12``."""
@@ -38,6 +38,11 @@ _WORD = re.compile(
     r"|\bout of memory\b|\bOOMs?\b|RESOURCE_EXHAUSTED"
     r"|\b(?:[Uu]se|[Tt]ry|[Ss]et|[Ss]etting|passing|export) [A-Z][A-Z0-9]{1,20}(?:_[A-Z0-9]{1,20}){1,8}=|^Abort trap\b"
 )
+_USAGE = re.compile(
+    r"\bargument -{1,2}[A-Za-z][\w/\x2d]{0,100}: |: argument [A-Za-z][\w\x2d]{0,60}: (?!\s{0,4}[-+]?\.?\d)"
+    r"|\bunrecognized arguments: |\barguments are required: |^\s{0,8}[Uu]sage: [^\d\s][^\n]{0,160}\s\[?-{1,2}[A-Za-z]"
+)
+"""What ``argparse`` says of a command line: the numbers in it were typed."""
 _REACH = 200
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _FILE = re.compile(r'(?<=  )File "[^"\n]{1,400}", line \d{1,9}(?:, in |\s{0,4}$)')
@@ -52,7 +57,7 @@ def is_failure(text: str) -> bool:
         return False
     if _EXCEPTION.search(text, 0, 2 * _REACH) or _WORD.search(text, 0, _REACH):
         return True
-    if _GLOG.search(text) or _REPORT.search(text):
+    if _GLOG.search(text) or _REPORT.search(text) or _USAGE.search(text, 0, _REACH):
         return True
     level = _LEVEL.search(text, 0, _REACH)
     return level is not None and "=" not in text[: level.start()]

@@ -28,6 +28,12 @@ SENTENCES = [
     "Abort trap: 6",
     "  exitcode  : -9 (pid: 2411)",
     "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1234.0",
+    "trainer: argument --lr: -1 is not a number of at least 0; see python -m trainer cifar --help",
+    "2026-01-02 10:00:00 train.py: error: argument -l/--lr: invalid float value: '0,1', lr=0.1",
+    "argument --epochs: invalid int value: '3.5'",
+    "trainer: argument task: invalid choice: 'loss: 3' (choose from step: 1)",
+    "trainer: unrecognized arguments: --lr=0.1 --loss=3 loss: 3",
+    "usage: train.py [-h] [--lr 0.1] [--loss 3] epochs: 3",
     "zsh: killed     python train.py --lr 0.1 --loss 0.5 --epochs=10",
 ]
 
@@ -82,3 +88,15 @@ def test_errors_of_a_model_are_metrics() -> None:
     points = LogReader().feed(b"TrainError: 0.5, TestError: 0.25, epoch: 3\nEPOCH 4 ERROR: 0.125\n")
     assert [dict(point.metrics) for point in points] == [{"TrainError": 0.5}, {"ERROR": 0.125}]
     assert points[0].eval_metrics == {"TestError": 0.25}
+
+
+def test_usage_and_arguments_that_were_measured_are_metrics() -> None:
+    points = LogReader().feed(b"usage: 12.5, epoch: 3, loss: 0.5\nepoch: 4, argument: 2, loss: 0.25\n")
+    assert [(point.epoch, point.loss) for point in points] == [(3, 0.5), (4, 0.25)]
+    assert [set(point.metrics) for point in points] == [{"usage", "loss"}, {"argument", "loss"}]
+
+
+@pytest.mark.parametrize("bound", ["at least", "at most", "not a number of at least", "no more than", "up to"])
+def test_a_bound_is_no_metric(bound: str) -> None:
+    (point,) = LogReader().feed(f"epoch: 3, loss: 0.5, lr is {bound} 2\n".encode())
+    assert set(point.metrics) == {"loss"}
