@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from .evaluations import is_evaluation
 from .history import PART
 from .names import Role, Scope, words_of
 from .pairs import Pair
@@ -55,6 +56,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     if (
         loss is None
         and not _names_metrics(named)
+        and not is_evaluation(line, pairs)
         and (counters == Counters() or (strict and _stray_words(line, pairs) > _WORDS_BESIDE_A_COUNTER))
     ):
         return None

@@ -112,6 +112,19 @@ NEVER_A_LOSS = _words(
     """
 )
 """A name with one of these is no training loss, whatever else it says."""
+MEASURE_WORDS = _words(
+    """
+    acc accuracy acc1 acc5 top1 top5 ppl perplexity bpb bpc f1 precision recall auc auroc iou miou
+    dice psnr ssim mae mse rmse bleu wer cer 准确率 精度 正解率 정확도 точность
+    """
+)
+"""Name a measure of a model that is taken for nothing else where no sign joins it to a number."""
+LABEL_WORDS = _words(
+    """
+    set results result metrics
+    """
+)
+"""Stand beside the word that says whose values a line holds: "Test set", "Validation results"."""
 RATE_WORDS = _words(
     """
     lr 学习率 学習率 학습률 lrate lernrate leersnelheid inlärningshastighet

@@ -1,0 +1,69 @@
+"""Lines of an evaluation without a sign between name and value; sentences about one are none."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpstui.core.formats import LogReader
+
+EVALUATIONS = [
+    ("Validation: val_loss 1.5000 val_acc 60.00%", {"val_loss": 1.5, "val_acc": 60.0}),
+    ("val_loss 1.5 val_acc 60.00", {"val_loss": 1.5, "val_acc": 60.0}),
+    ("  val loss 1.5 | val acc 60%", {"val loss": 1.5, "val acc": 60.0}),
+    ("  -> eval_loss 1.5", {"eval_loss": 1.5}),
+    ("test accuracy 60.0", {"test accuracy": 60.0}),
+    ("Test: loss 1.5 acc 60% (60/100)", {"loss": 1.5, "acc": 60.0}),
+    ("Valid: loss 1.5 ppl 4.5 time 3.2s", {"loss": 1.5, "ppl": 4.5, "time": 3.2}),
+    ("2026-01-02 10:00:00,123 - INFO - Test set: average loss 1.5", {"average loss": 1.5}),
+    ("val_loss nan val_acc 10%", {"val_loss": None, "val_acc": 10.0}),
+    ("验证损失 1.5 验证准确率 0.6", {"验证损失": 1.5, "验证准确率": 0.6}),
+]
+SENTENCES = [
+    "the val loss 1.5 is better than 1.6, saving",
+    "the val loss 1.5 is better than 1.6",
+    "val_loss 1.5 improved from 1.6",
+    "val loss 1.5 is low",
+    "val_loss 1.5 -> 1.4",
+    "val_loss 1.5 < 1.6",
+    "val_loss 1.5, at most 3",
+    "val_loss 1.5 (best 1.4)",
+    "best val_loss 1.5",
+    "we hope for a test accuracy 90 or better",
+    "test accuracy 90 is required",
+    "test accuracy 97/100",
+    "after 3 tries val_loss 1.5",
+    "val_loss_weight 0.5",
+    "eval_batch_size 64 eval_samples 500",
+    "test 5 passed",
+]
+
+
+@pytest.mark.parametrize(("line", "values"), EVALUATIONS)
+def test_unambiguous_names_of_an_evaluation_need_no_sign(line: str, values: dict[str, float | None]) -> None:
+    reader = LogReader()
+    points = reader.feed("".join(f"Epoch {e}/5 step 20/20 loss: 1.0\n{line}\n" for e in (1, 2, 3)).encode())
+    assert [point.loss for point in points] == [1.0, None] * 3
+    read = {name: None if value != value else value for name, value in points[-1].eval_metrics.items()}
+    assert (read, dict(points[-1].metrics), points[-1].epoch) == (values, {}, 3)
+
+
+@pytest.mark.parametrize("line", SENTENCES)
+def test_a_sentence_about_an_evaluation_is_none(line: str) -> None:
+    reader = LogReader()
+    points = reader.feed("".join(f"Epoch {e}/5 step 20/20 loss: 1.0\n{line}\n" for e in (1, 2, 3)).encode())
+    assert [point.loss for point in points] == [1.0] * 3
+    assert not any(point.eval_metrics for point in points)
+
+
+def test_training_goes_on_below_an_evaluation() -> None:
+    points = LogReader().feed(b"step 1 loss 1.5\nval_loss 9.5\nstep 2 loss 1.25\nstep 3 loss 1.0\n")
+    assert [point.loss for point in points] == [1.5, None, 1.25, 1.0]
+
+
+def test_large_pieces_are_read_alike() -> None:
+    text = "".join(f"step {s} loss {1 / (s + 1):.4f}\nval_loss {2 / (s + 1):.4f} val_acc 60.5%\n" for s in range(900))
+    reader, whole = LogReader(), LogReader()
+    reader.feed(text.encode())
+    whole.skim(text.encode())
+    assert reader.summary() == whole.summary()
+    assert reader.summary().metrics == ("loss", "val_loss", "val_acc")
