@@ -52,6 +52,8 @@ class RunReader:
         self._vitals = Vitals(machine)
         self._started: float | None = None
         self._full = False
+        self._outdated = False
+        """More was read than the last picture shows."""
 
     def refresh(self, *, full: bool, budget: Budget) -> RunSnapshot:
         """A picture of now; the very same object when nothing changed in a run that has settled.
@@ -67,7 +69,7 @@ class RunReader:
         self.sources.read(full=full, budget=budget)
         if full:
             self.events.read()
-        self._full = full
+        self._full, self._outdated = full, False
         self.snapshot = self._picture(seen, verdict, full)
         return self.snapshot
 
@@ -79,6 +81,7 @@ class RunReader:
     def read_on(self, budget: Budget) -> None:
         """Go on with the history, without making a picture of it."""
         if self._full:
+            self._outdated = True
             self.sources.read_on(budget)
 
     @property
@@ -94,11 +97,11 @@ class RunReader:
     @property
     def caught_up(self) -> bool:
         """Whether the last picture shows all that the list needs."""
-        return self.sources.caught_up
+        return self.sources.caught_up and not self._outdated
 
     def _rests(self, full: bool, budget: Budget) -> bool:
-        """Whether there is nothing more to read, or no time to."""
-        return self.sources.exhausted(full) or (budget.spent and not full)
+        """Whether there is nothing more to read and to show, or no time to."""
+        return (self.sources.exhausted(full) and not self._outdated) or (budget.spent and not full)
 
     def rest(self) -> None:
         """Nobody looks at it in full any more: give the memory of its whole history back."""

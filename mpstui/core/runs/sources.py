@@ -89,7 +89,7 @@ class Sources:
         foreign = self._needed_foreign()
         if foreign is not None and full:
             foreign = self._continued(foreign)
-        if foreign is not None and foreign.look() and not budget.spent:
+        if foreign is not None and self._owes(foreign) and not budget.spent:
             self._read_foreign(foreign, budget)
 
     def delegate(self, start: BacklogStarter) -> None:
@@ -100,7 +100,7 @@ class Sources:
     def read_on(self, budget: Budget) -> None:
         """Go on with the history alone, once a full :meth:`read` has begun it."""
         self.points.read_history(budget)
-        if self.foreign is not None and self.foreign.look():
+        if self.foreign is not None and self._owes(self.foreign):
             self._read_foreign(self.foreign, budget)
 
     @property
@@ -217,7 +217,10 @@ class Sources:
             self._notes.keep(self.run.run, self.foreign.path, self._pattern, note)
 
     def _continued(self, foreign: ForeignPoints) -> ForeignPoints:
-        """The attempt's output as the continuation of the outputs before it: one curve, read from the first on."""
+        """The attempt's output as the continuation of the outputs before it: one curve, read from the first on.
+
+        What the list knew of it stays until that says more.
+        """
         if foreign.path != self._output or self._attempt < 2 or len(self._earlier) == self._attempt - 1:
             return foreign
         store, clock = SeriesStore(), self.machine.clock
@@ -226,7 +229,12 @@ class Sources:
             for number in range(1, self._attempt)
         ]
         self.foreign = ForeignPoints(foreign.path, clock, self._pattern, attempt=self._attempt, store=store)
+        self.foreign.newest.update(foreign.newest)
         return self.foreign
+
+    def _owes(self, foreign: ForeignPoints) -> bool:
+        """Look whether it has grown, or one of those before it is still to be read: this attempt's may be empty."""
+        return foreign.look() or any(one.look() for one in self._earlier)
 
     def _read_foreign(self, foreign: ForeignPoints, budget: Budget) -> None:
         foreign.preview()

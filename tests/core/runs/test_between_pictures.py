@@ -1,0 +1,75 @@
+"""An ended run's numbers and curves, where they are read between two pictures of it, and not in time for the first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.home import Home
+from mpstui.core.runs.snapshot import RunSnapshot
+from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return make_home(tmp_path)
+
+
+@pytest.fixture
+def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine: the time for the run in focus is over before it has begun."""
+    monkeypatch.setattr("mpstui.core.runs.monitor.FOCUS_SECONDS", 0.0)
+
+
+def only(snapshots: tuple[RunSnapshot, ...]) -> RunSnapshot:
+    assert len(snapshots) == 1
+    return snapshots[0]
+
+
+def failed_twice(home: Home) -> RunBuilder:
+    run = RunBuilder(home).status("ended", 2)
+    for attempt in (1, 2):
+        run.launch(attempt).output(f"step {attempt + 5} loss {attempt / 8:.4f}\n", attempt).exit(attempt, code=1)
+    return run
+
+
+@pytest.mark.usefixtures("no_time")
+@pytest.mark.parametrize("listed_first", [True, False])
+def test_what_was_read_of_an_ended_run_between_two_pictures_is_in_the_next(home: Home, listed_first: bool) -> None:
+    run = failed_twice(home).run.run
+    monitor = make_monitor(home, FakeClock())
+    if listed_first:
+        monitor.refresh()
+    monitor.refresh(run)
+    while monitor.read_on(run, 0.01):
+        pass
+    shown = only(monitor.refresh(run))
+    assert (shown.step, shown.loss, shown.loading) == (7, 0.25, False)
+    assert shown.series["loss"].count == 2
+    assert only(monitor.refresh(run)) is shown
+
+
+@pytest.mark.usefixtures("no_time")
+def test_what_was_read_of_a_run_that_is_left_again_is_in_the_list(home: Home) -> None:
+    run = failed_twice(home).run.run
+    monitor = make_monitor(home, FakeClock())
+    monitor.refresh(run)
+    while monitor.read_on(run, 0.01):
+        pass
+    assert only(monitor.refresh_whole()).loss == 0.25
+
+
+def test_an_attempt_that_has_printed_nothing_hides_no_curve_of_those_before_it(home: Home) -> None:
+    run = failed_twice(home).status("ended", 3).launch(3).output("", 3).exit(3, code=1)
+    shown = make_monitor(home, FakeClock()).snapshot(run.run.run)
+    assert shown.series["loss"].count == 2
+
+
+@pytest.mark.usefixtures("no_time")
+def test_numbers_that_the_list_shows_stay_while_the_curves_of_all_attempts_are_read(home: Home) -> None:
+    run = failed_twice(home).run.run
+    monitor = make_monitor(home, FakeClock())
+    assert only(monitor.refresh_whole()).loss == 0.25
+    shown = only(monitor.refresh(run))
+    assert (shown.step, shown.loss) == (7, 0.25)
