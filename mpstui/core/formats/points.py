@@ -40,18 +40,22 @@ class Counters(NamedTuple):
         """The plan that belongs to ``shown_step``."""
         return self.steps if self.step is not None or self.epoch_step is None else self.epoch_steps
 
-    def run_step(self, first_epoch: int = 0) -> float | None:
+    def run_step(self, first_epoch: int = 0, epoch_length: Number | None = None) -> float | None:
         """Steps since the start of the run, also where each epoch counts anew; None when that cannot be told.
 
         Args:
             first_epoch: the number that this program gives its first epoch.
+            epoch_length: steps of an epoch, for where none are planned.
         """
         if self.step is not None:
             return float(self.step)
-        if self.epoch_step is None or not self.epoch_steps:
+        if self.epoch_step is None:
             return None
         epoch = self.epoch if self.epoch is not None and math.isfinite(self.epoch) else first_epoch
-        return max(0, math.floor(epoch) - first_epoch) * float(self.epoch_steps) + float(self.epoch_step)
+        before, length = max(0, math.floor(epoch) - first_epoch), self.epoch_steps or epoch_length
+        if not length and (before or self.epoch is None):
+            return None
+        return before * float(length or 0) + float(self.epoch_step)
 
 
 NOWHERE = Counters()
@@ -114,11 +118,13 @@ class MetricPoint:
     """What this run calls its first epoch."""
     epoch_done: bool = False
     """Whether the epoch of ``counters`` is over and no other has begun."""
+    epoch_length: Number | None = None
+    """Steps of an epoch as far as one was seen to go, for an axis; nobody planned them."""
 
     @property
     def run_step(self) -> float | None:
         """Steps since the start of the run, also where each epoch counts anew; None when that cannot be told."""
-        return self.counters.run_step(self.first_epoch)
+        return self.counters.run_step(self.first_epoch, self.epoch_length)
 
     @property
     def newest(self) -> MetricPoint:

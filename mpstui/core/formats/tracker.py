@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from .epoch_steps import EpochSteps
 from .history import Series, leader
 from .names import classify
 from .phases import Announcement
@@ -45,12 +46,13 @@ class Tracker:
         self._series: dict[str, Series] = {}
         self._names: dict[str, None] = {}
         self._bars = BarBook()
+        self._epoch_steps = EpochSteps()
         self._epochs_announced = 0
         self._trained = False
 
     def place(self, reading: Reading) -> MetricPoint | None:
         """The point of a reading; None when it is only a plan or a redraw of what is known."""
-        reading = self._under_banner(reading)
+        reading = self._as_meant(self._under_banner(reading))
         if reading.plan:
             self._take_plan(reading)
             return None
@@ -72,6 +74,7 @@ class Tracker:
         series = self._series.get(first.series)
         if series is None or series.run != self.run or not series.count or self.phase is Phase.EVAL:
             return False
+        first, last = self._as_meant(first), self._as_meant(last, max(1, len(losses) - 1))
         if self._starts_run(first) or not follows(first.counters, series.counters):
             return False
         if first.bar and (first.running or steps is None or not self._bars.is_news(first)):
@@ -179,9 +182,19 @@ class Tracker:
         self._zeroth_epoch = False
         self._ended_epoch = None
         self._plan_rises = min(self._plan_rises, 1)
+        self._epoch_steps.forget_place()
         self.phase = Phase.TRAIN
 
     # -- memory --------------------------------------------------------------------------------------------------
+
+    def _as_meant(self, reading: Reading, lines: int = 1) -> Reading:
+        """With a step that is counted anew in each epoch as one of its epoch; see `EpochSteps.watch`."""
+        if reading.bar or reading.plan:
+            return reading
+        if reading.loss is not None and self._epoch_steps.watch(reading.counters, lines):
+            self.current = self.current._replace(step=None, steps=None)
+        meant = self._epoch_steps.read(reading.counters)
+        return reading if meant is reading.counters else replace(reading, counters=meant)
 
     def _under_banner(self, reading: Reading) -> Reading:
         """Below the banner of an evaluation a plain "loss" is an evaluation's, until training shows itself again."""
@@ -320,6 +333,7 @@ class Tracker:
 
     def point(self, reading: Reading) -> MetricPoint:
         """A reading that was placed, with the counters that hold where it has none."""
+        reading = self._as_meant(reading)
         counters = self._filled(reading)
         # Without a zeroth the first is 1: most prints count so, and the beginning of a log need not have been read.
         self._zeroth_epoch = self._zeroth_epoch or (counters.epoch is not None and counters.epoch < 1)
@@ -336,6 +350,7 @@ class Tracker:
             format=reading.grammar,
             first_epoch=0 if self._zeroth_epoch else 1,
             epoch_done=counters.epoch is not None and counters.epoch == self._ended_epoch,
+            epoch_length=self._epoch_steps.length,
         )
 
     def _filled(self, reading: Reading) -> Counters:

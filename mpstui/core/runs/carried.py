@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any, cast
 
 from ..formats.console import FrameSplitter
+from ..formats.epoch_steps import EpochSteps
 from ..formats.history import Series as LossHistory
 from ..formats.points import Counters, Phase
 from ..formats.progress import Bar, BarBook
@@ -27,6 +28,7 @@ CLASSES: dict[str, type] = {
     "BarBook": BarBook,
     "Columns": Columns,
     "Counters": Counters,
+    "EpochSteps": EpochSteps,
     "FrameSplitter": FrameSplitter,
     "LossHistory": LossHistory,
     "Phase": Phase,

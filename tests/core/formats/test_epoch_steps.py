@@ -1,0 +1,74 @@
+"""Steps that begin anew in each epoch, and those of the whole run, told apart where both are called the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from mpstui.core.formats import LogReader
+from mpstui.core.formats.points import MetricPoint
+
+EPOCHS, STEPS = 6, 97
+Line = Callable[[int, int], str]
+
+
+def written(line: Line, every: int = 1, first_epoch: int = 0) -> bytes:
+    """A log of six epochs of 97 steps; the step is that within the epoch, from 0."""
+    places = [(epoch, step) for epoch in range(first_epoch, EPOCHS) for step in range(0, STEPS, every)]
+    return "".join(f"{line(epoch, step)} {3 / (1 + epoch * STEPS + step):.5f}\n" for epoch, step in places).encode()
+
+
+def steps(log: bytes) -> list[float | None]:
+    return [point.run_step for point in LogReader().feed(log)]
+
+
+ANEW: list[Line] = [
+    lambda epoch, step: f"Epoch {epoch + 1}/6 step {step + 1}/97 loss:",
+    lambda epoch, step: f"Epoch [{epoch + 1}/6], Step [{step + 1}/97], Loss:",
+    lambda epoch, step: f"epoch {epoch}/6 step {step}/97 loss",
+    lambda epoch, step: f"Epoch: {epoch}, Step: {step}, Loss:",
+    lambda epoch, step: f"epoch {epoch + 1} batch {step} loss",
+    lambda epoch, step: f"Epoch: {epoch} | Batch: {step} | Loss:",
+]
+THROUGH: list[Line] = [
+    lambda epoch, step: f"epoch {epoch + 1}/6 step {epoch * STEPS + step + 1}/582 loss",
+    lambda epoch, step: f"epoch {epoch}/6 step {epoch * STEPS + step}/582 loss",
+    lambda epoch, step: f"epoch {epoch} iter {epoch * STEPS + step} loss",
+]
+
+
+@pytest.mark.parametrize("line", [*ANEW, *THROUGH])
+def test_a_curve_goes_through_all_epochs(line: Line) -> None:
+    found = steps(written(line))
+    first = found[0]
+    assert first in (0, 1)
+    assert found == [first + i for i in range(EPOCHS * STEPS)]
+
+
+@pytest.mark.parametrize("line", ANEW)
+def test_it_does_so_in_blocks_too(line: Line) -> None:
+    found: list[MetricPoint] = [point.newest for point in LogReader().take(written(line))]
+    assert found[-1].run_step in (EPOCHS * STEPS - 1, EPOCHS * STEPS)
+
+
+@pytest.mark.parametrize("line", ANEW[3:])
+def test_an_epoch_is_as_long_as_it_was_seen_to_go(line: Line) -> None:
+    assert steps(written(line, every=10))[-1] in (590.0, 591.0)
+
+
+def test_a_log_that_begins_in_a_late_epoch_never_goes_back() -> None:
+    for line in ANEW:
+        found = [step for step in steps(written(line, first_epoch=3)) if step is not None]
+        assert found == sorted(found)
+
+
+def test_the_step_of_an_epoch_is_not_shown_as_one_of_the_run() -> None:
+    point = LogReader().feed(written(ANEW[0]))[-1]
+    assert (point.counters.step, point.counters.steps) == (None, None)
+    assert (point.counters.epoch_step, point.counters.epoch_steps) == (97, 97)
+
+
+def test_a_restart_is_another_run_whose_first_epoch_counts_as_before() -> None:
+    found = LogReader().feed(2 * written(ANEW[0]))
+    assert (found[-1].run, found[-1].run_step) == (1, EPOCHS * STEPS)
