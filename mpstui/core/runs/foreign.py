@@ -265,5 +265,7 @@ def _known(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
         "loss": point.loss if leads else None,
         "lr": point.learning_rate,
     }
-    known = {name: value for name, value in found.items() if value is not None}
+    known: dict[str, Any] = {name: value for name, value in found.items() if value is not None}
+    if counters.step is None and counters.epoch_step is not None:
+        known["steps"] = None  # what was taken for the plan of the run, if anything was, is that of an epoch
     return {**known, "epoch_done": point.epoch_done, "first_epoch": point.first_epoch}
