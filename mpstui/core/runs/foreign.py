@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ..formats.points import MetricPoint, Point, Stretch
 
 PREVIEW_POINTS = 200
+_MAY_BE_UNKNOWN = ("loss", "steps")
+"""What a later point says of these counts also where it says that it is not known."""
 RUNNING_BEHIND_BYTES = 1 << 18
 """A file that is being written is always a little ahead: up to this its curves pass for whole."""
 LEFT_OVER_BYTES = 1 << 25
@@ -230,7 +232,9 @@ class ForeignPoints:
 
     def _remember(self, records: Sequence[Mapping[str, Any]]) -> None:
         for record in records:
-            self.newest.update({name: value for name, value in record.items() if value is not None or name == "loss"})
+            self.newest.update(
+                {name: value for name, value in record.items() if value is not None or name in _MAY_BE_UNKNOWN}
+            )
 
     def _forget(self) -> None:
         self._end_backlog()
