@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..core.diagnosis import diagnose, findings_as_json, last_exception
+    from ..core.diagnosis import diagnose, findings_as_json
     from ..core.diagnosis.present import unexplained
     from ..core.diagnosis.recurrence import with_recurrence
     from .session import print_json
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"findings": findings_as_json(findings)})
     else:
-        print(_card(findings, unexplained(findings, last_exception(evidence.lines), evidence.exit_code)))
+        print(_card(findings, unexplained(findings, evidence)))
     return 0
 
 

@@ -116,7 +116,8 @@ def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> Block:
     """The most probable cause and what helps, or the last exception; `mpstui diagnose` has the rest."""
     from ..core.runs.report import EXPLAINED
 
-    if snapshot.state not in EXPLAINED:
+    asked_for = snapshot.exit is not None and snapshot.exit.requested_by is not None
+    if snapshot.state not in EXPLAINED or (asked_for and not findings):
         return []
     first = findings[0] if findings else None
     remedy = first["remedy"] if first else None
@@ -129,11 +130,10 @@ def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> Block:
 
 
 def _last_words(snapshot: RunSnapshot) -> str | None:
-    from ..core.diagnosis import last_exception
     from ..core.diagnosis.for_run import evidence_from_run_dir
     from ..core.diagnosis.present import unexplained
 
-    return unexplained((), last_exception(evidence_from_run_dir(snapshot.dir).lines))
+    return unexplained((), evidence_from_run_dir(snapshot.dir))
 
 
 def _hanging(label: str, text: str) -> Block:

@@ -67,6 +67,8 @@ def test_an_end_that_was_asked_for_is_told_once(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("import time\ntime.sleep(60)\n")
     run = ok("run", "--no-agent", "--", sys.executable, "program.py", cwd=tmp_path).strip()
     ok("kill", run)
-    state = next(line for line in ok("show", run).splitlines() if line.startswith("state"))
+    lines = ok("show", run).splitlines()
+    state = next(line for line in lines if line.startswith("state"))
     assert state.startswith("state     killed: ended by SIGKILL")
     assert state.count("SIGKILL") == 1
+    assert not any(line.startswith("why ") for line in lines), "who asked is the reason"

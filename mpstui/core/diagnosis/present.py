@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .model import EvidenceLine, Finding, Kind
+from .course import last_exception
+from .model import Evidence, Finding, Kind
 from .remedy import Remedy
+from .text import EVIDENCE_WIDTH
 
 
 def findings_as_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
@@ -25,20 +27,22 @@ def findings_as_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
     ]
 
 
-def unexplained(
-    findings: Sequence[Finding], exception: EvidenceLine | None, exit_code: int | None = None
-) -> str | None:
+def unexplained(findings: Sequence[Finding], evidence: Evidence) -> str | None:
     """Return the sentence for an end that no rule explains; ``None`` where a cause or an ending was found.
 
-    ``exception`` is the last one of the log: no cause, and the next thing to read.
+    The last exception of the log, or else its last line, is no cause, and the next thing to read.
     """
     if any(finding.kind is not Kind.SYMPTOM for finding in findings):
         return None
-    if exception is None and exit_code == 0:
+    exception = last_exception(evidence.lines)
+    if exception is not None:
+        return f"No known cause was found. The last exception, on line {exception.line}: {exception.text}"
+    if evidence.exit_code == 0:
         return "It ended with exit code 0: there is no crash to explain."
-    if exception is None:
-        return "Nothing here explains an end: no known cause was found."
-    return f"No known cause was found. The last exception, on line {exception.line}: {exception.text}"
+    ending = next((line.text for line in reversed(evidence.lines) if line.text.strip()), None)
+    if ending is None:
+        return "No known cause was found, and there is no output."
+    return f"No known cause was found. The output ends with: {ending.strip()[:EVIDENCE_WIDTH]}"
 
 
 def remedy_as_json(remedy: Remedy) -> dict[str, Any]:
