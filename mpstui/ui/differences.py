@@ -63,4 +63,5 @@ _PLAIN_FIELDS = (
     "queue",
     "output",
     "tree_memory_bytes",
+    "log_exception",
 )

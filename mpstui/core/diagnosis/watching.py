@@ -37,7 +37,7 @@ class LiveWatch:
             self._noted = moment
             self._note(snapshot, moment)
             self._found = live_warnings(self._series(snapshot))
-        return self._found
+        return (*_log_end(snapshot), *self._found)
 
     def _forget(self, snapshot: RunSnapshot) -> None:
         self._of = snapshot.run, snapshot.attempt
@@ -68,6 +68,14 @@ class LiveWatch:
             memory_limit_bytes=self._limit,
             step_seconds=tuple(self._pace),
         )
+
+
+def _log_end(snapshot: RunSnapshot) -> tuple[LiveWarning, ...]:
+    exception = snapshot.log_exception
+    if exception is None:
+        return ()
+    sentence = f"The log ends with {exception.rstrip('.')}."
+    return (LiveWarning("log_exception", sentence, snapshot.updated or snapshot.seen),)
 
 
 def _gradient_norm(series: Mapping[str, SeriesView]) -> SeriesView | None:

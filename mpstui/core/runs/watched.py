@@ -9,6 +9,7 @@ from .backlog import BacklogStarter
 from .beats import BeatFile
 from .foreign import RUNNING_BEHIND_BYTES, ForeignPoints
 from .health import Signs, assess, duration
+from .log_end import LogEnd
 from .numbers import combine
 from .pace import Pace
 from .run_reader import FULL_COLUMNS
@@ -33,6 +34,7 @@ class WatchedReader:
         self._beat: BeatFile | None = None
         self._points: ForeignPoints | None = None
         self._log: Path | None = None
+        self._log_end = LogEnd()
         self._looked: float | None = None
 
     def refresh(self, *, full: bool, budget: Budget) -> RunSnapshot:
@@ -131,6 +133,7 @@ class WatchedReader:
             output=self._log,
             readers=self._readers(),
             loading=self._points is not None and self._points.owed_bytes > RUNNING_BEHIND_BYTES,
+            log_exception=self._log_end.exception(self._log) if full and self._log else None,
         )
 
     def _signs(self, steps_done: bool) -> Signs:

@@ -47,3 +47,12 @@ def test_a_run_that_does_not_train_is_left_alone() -> None:
     flat = {"loss": curve("loss", [1.0] * 200)}
     assert ids(LiveWatch(), 0.0, state=State.FINISHED, series=flat) == []
     assert ids(LiveWatch(), 0.0, paused=True, series=flat) == []
+
+
+def test_a_log_that_ends_with_an_exception_comes_before_all_else_at_once() -> None:
+    watch = LiveWatch()
+    flat = {"loss": curve("loss", [1.0] * 200)}
+    assert ids(watch, 0.0, series=flat) == ["plateau"]
+    crashed = replace(RUN, seen=0.1, state=State.WATCHED, series=flat, log_exception="ValueError: no data.")
+    assert watch.look(crashed)[0].sentence == "The log ends with ValueError: no data."
+    assert ids(watch, 0.2, series=flat) == ["plateau"]

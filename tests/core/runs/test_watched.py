@@ -53,6 +53,33 @@ def test_a_log(monitor: Monitor, tmp_path: Path, clock: FakeClock) -> None:
     assert "3 min ago" in look(monitor, log).reason
 
 
+CRASH = """step 6 loss 0.3000
+step 7 loss 0.2500
+Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    model(x)
+RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x8 and 9x2)
+"""
+
+
+def test_a_log_that_ends_with_an_exception_says_so_until_training_goes_on(monitor: Monitor, tmp_path: Path) -> None:
+    log = tmp_path / "crashed.log"
+    log.write_text(CRASH)
+    shown = look(monitor, log)
+    assert shown.log_exception == "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x8 and 9x2)"
+    assert (shown.state, shown.step, shown.loss) == (State.WATCHED, 7, 0.25)
+    with log.open("a") as file:
+        file.write("batch skipped\nstep 8 loss 0.2400\n")
+    assert look(monitor, log).log_exception is None
+
+
+@pytest.mark.parametrize("text", ["step 1 loss 0.5\n", "ValueError: said a test\n", CRASH.rpartition("Runtime")[0], ""])
+def test_a_log_without_a_whole_traceback_ends_with_no_exception(monitor: Monitor, tmp_path: Path, text: str) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(text)
+    assert look(monitor, log).log_exception is None
+
+
 @pytest.mark.parametrize("first", [0, 1])
 def test_batches_of_an_epoch_are_counted_from_the_first_epoch_on(monitor: Monitor, tmp_path: Path, first: int) -> None:
     log = tmp_path / "train.log"
