@@ -128,6 +128,11 @@ class ForeignPoints:
         if self.look() and self.owed_bytes > PREVIEW_BYTES:
             self._preview(reader)
 
+    def show(self, newest: Mapping[str, Any]) -> None:
+        """Show these numbers of the same file, which another one has read, until this one has come to its end."""
+        self.newest.update(newest)
+        self._previewed = bool(newest)
+
     def note(self) -> LogNote | None:
         """What the next process can begin with; None where it has to read anew (a metric file, one that is gone)."""
         reader = self._reader
@@ -186,7 +191,7 @@ class ForeignPoints:
 
     def _preview(self, reader: FileReader) -> None:
         points = reader.preview(self._size)
-        self._previewed = bool(points)
+        self._previewed = self._previewed or bool(points)
         for point in points[-PREVIEW_POINTS:]:
             self.newest.update(_known(point.newest, leads=True))
 

@@ -219,7 +219,7 @@ class Sources:
     def _continued(self, foreign: ForeignPoints) -> ForeignPoints:
         """The attempt's output as the continuation of the outputs before it: one curve, read from the first on.
 
-        What the list knew of it stays until that says more.
+        What the list knew of it stays until that has come as far.
         """
         if foreign.path != self._output or self._attempt < 2 or len(self._earlier) == self._attempt - 1:
             return foreign
@@ -229,7 +229,7 @@ class Sources:
             for number in range(1, self._attempt)
         ]
         self.foreign = ForeignPoints(foreign.path, clock, self._pattern, attempt=self._attempt, store=store)
-        self.foreign.newest.update(foreign.newest)
+        self.foreign.show(foreign.newest)
         return self.foreign
 
     def _owes(self, foreign: ForeignPoints) -> bool:

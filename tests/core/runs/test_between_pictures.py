@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.home import Home
+from mpstui.core.runs.foreign_files import SLICE_BYTES
 from mpstui.core.runs.snapshot import RunSnapshot
 from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor
 
@@ -64,6 +65,19 @@ def test_an_attempt_that_has_printed_nothing_hides_no_curve_of_those_before_it(h
     run = failed_twice(home).status("ended", 3).launch(3).output("", 3).exit(3, code=1)
     shown = make_monitor(home, FakeClock()).snapshot(run.run.run)
     assert shown.series["loss"].count == 2
+
+
+@pytest.mark.usefixtures("no_time")
+def test_numbers_do_not_go_back_while_a_log_is_read_again(home: Home) -> None:
+    run = failed_twice(home)
+    run.output("".join(f"step {step} loss {9 / step:.4f} and so on\n" for step in range(8, 12_000)), 2)
+    assert 2 * SLICE_BYTES > run.run.attempt(2).output.stat().st_size > SLICE_BYTES
+    monitor = make_monitor(home, FakeClock())
+    newest = only(monitor.refresh_whole()).step
+    seen = {only(monitor.refresh(run.run.run)).step}
+    while monitor.read_on(run.run.run, 0.000_001):
+        seen.add(only(monitor.refresh(run.run.run)).step)
+    assert seen == {newest} == {11_999}
 
 
 @pytest.mark.usefixtures("no_time")
