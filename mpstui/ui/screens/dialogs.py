@@ -30,6 +30,14 @@ class Sheet(LinePanel):
         self._lines = lines
         self._top = 0
 
+    @classmethod
+    def fitting(cls, lines: list[Row], width: int, most_height: int) -> Sheet:
+        """A sheet in its frame, as high as its lines where the screen is."""
+        sheet = cls(lines)
+        sheet.styles.width = width
+        sheet.styles.height = min(len(lines) + 2, most_height)
+        return sheet
+
     def scroll_rows(self, by: int) -> None:
         """Move the view."""
         self._top = max(0, min(self._top + by, len(self._lines) - self.size.height))
@@ -55,10 +63,7 @@ class Confirm(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         """The sheet."""
         width = min(WIDTH, self.app.size.width - 4)
-        lines = question_rows(self._asked, width - 4)
-        sheet = Sheet(lines)
-        sheet.styles.width = width
-        sheet.styles.height = min(len(lines) + 2, self.app.size.height)
+        sheet = Sheet.fitting(question_rows(self._asked, width - 4), width, self.app.size.height)
         sheet.set_class(self._asked.dangerous, "-dangerous")
         yield sheet
 
@@ -119,11 +124,7 @@ class Help(ModalScreen[None]):
         width, height = self.app.size
         columns = 2 if width >= _TWO_COLUMNS_FROM else 1
         taken = min(width, columns * _HELP_WIDTH)
-        lines = help_rows(taken - 4, columns)
-        sheet = Sheet(lines)
-        sheet.styles.width = taken
-        sheet.styles.height = min(len(lines) + 2, height)
-        yield sheet
+        yield Sheet.fitting(help_rows(taken - 4, columns), taken, height)
 
     def action_scroll_rows(self, by: int) -> None:
         """Move the page."""

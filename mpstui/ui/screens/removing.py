@@ -38,10 +38,7 @@ class ConfirmRemoval(ModalScreen[Answer]):
     def compose(self) -> ComposeResult:
         """The sheet."""
         width = min(WIDTH, self.app.size.width - 4)
-        lines = removal_rows(self._found, self._now, width - 4)
-        sheet = Sheet(lines)
-        sheet.styles.width = width
-        sheet.styles.height = min(len(lines) + 2, self.app.size.height)
+        sheet = Sheet.fitting(removal_rows(self._found, self._now, width - 4), width, self.app.size.height)
         sheet.add_class("-dangerous")
         yield sheet
 
