@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +101,7 @@ def _write_differences(job: Job, args: argparse.Namespace, muted: int) -> None:
     entries = [
         Entry(layer, name, turn, Sample(**plain), least) for layer, name, turn, plain, least in reference["entries"]
     ]
-    operations = list(matched(walk.entries, entries))
+    operations = [(entry, entry.apart(other)) for entry, other in matched(walk.entries, entries)]
     gradients = differences(walk.gradients, _samples(reference["gradients"]))
     parted = [(entry, apart) for entry, apart in operations if not apart <= args.tolerance]
     result = {
@@ -113,7 +113,7 @@ def _write_differences(job: Job, args: argparse.Namespace, muted: int) -> None:
         "losses": [_loss(first + at, *pair) for at, pair in enumerate(zip(walk.losses, theirs, strict=True))],
         "operations": {
             "compared": len(operations),
-            "unmatched": len(_alone(walk.entries, entries)),
+            "unmatched": _in_the_model(walk.entries) - _in_the_model([entry for entry, _ in operations]),
             "parted": len(parted),
             "first": [_operation(entry, apart) for entry, apart in parted[:_MOST_NAMED]],
             "largest": _number(max((apart for _, apart in operations), default=0.0)),
@@ -180,9 +180,8 @@ def _parameters(model: nn.Module) -> dict[str, Sample]:
     return {name: Sample.of(value) for name, value in model.named_parameters()}
 
 
-def _alone(mine: list[Entry], theirs: list[Entry]) -> set[tuple[str, str, int]]:
-    """Operations of the model that only one of the two ran."""
-    return {key for key in {one.key for one in mine} ^ {one.key for one in theirs} if key[0] != OUTSIDE}
+def _in_the_model(entries: Sequence[Entry]) -> int:
+    return sum(entry.layer != OUTSIDE for entry in entries)
 
 
 def _nearest_the_loss(model: nn.Module, gradients: list[tuple[str, float]], tolerance: float) -> str | None:

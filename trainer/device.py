@@ -29,6 +29,8 @@ class Device:
     type: ClassVar[str] = "cpu"
     shares_memory: ClassVar[bool] = True
     """Whether tensors live in this process's ordinary memory, so that there is no cache to return."""
+    replays_kernels: ClassVar[bool] = False
+    """Whether the kernels of a compiled pass can be recorded and issued as one."""
 
     def __init__(self, index: int = 0) -> None:
         self.torch = torch.device(self.type) if self.type != "cuda" else torch.device("cuda", index)
@@ -102,6 +104,7 @@ class CudaDevice(Device):
 
     type = "cuda"
     shares_memory = False
+    replays_kernels = True
 
     @property
     def name(self) -> str:

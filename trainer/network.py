@@ -15,13 +15,18 @@ _LONG_RUN_STEPS = 20_000
 
 
 class Network(nn.Module):
-    """Calls the compiled model as long as compiling works, the plain one otherwise."""
+    """Calls the compiled model as long as compiling works, the plain one otherwise.
 
-    def __init__(self, inner: nn.Module, *, compiled: bool) -> None:
+    A replayed one issues the kernels of a pass as one CUDA graph: a step of small kernels otherwise waits for the CPU
+    that launches them. The next pass overwrites what the graph gave, gradients too: good for one pass a step.
+    """
+
+    def __init__(self, inner: nn.Module, *, compiled: bool, replayed: bool = False) -> None:
         super().__init__()
         self.inner = inner
         self.compiled = compiled
-        self._call: Any = torch.compile(inner) if compiled else inner
+        self._replayed = compiled and replayed
+        self._call: Any = _compile(inner, replayed) if compiled else inner
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """Whatever the model takes and gives."""
@@ -29,8 +34,19 @@ class Network(nn.Module):
 
     def run_eagerly(self) -> None:
         """Give up compiling for good."""
-        self.compiled = False
+        self.compiled = self._replayed = False
         self._call = self.inner
+
+    def stop_replaying(self) -> None:
+        """Launch kernels one by one from here on: steps are to have several passes."""
+        if self._replayed:
+            self._replayed = False
+            self._call = _compile(self.inner, replayed=False)
+
+
+def _compile(model: nn.Module, replayed: bool) -> Any:
+    # A graph is recorded for one shape: a smaller last step of an epoch gets its own, not one of code for any size.
+    return torch.compile(model, mode="reduce-overhead", dynamic=False) if replayed else torch.compile(model)
 
 
 def wants_compiling(asked: str, device: Device, total_steps: int) -> tuple[bool, str | None]:

@@ -153,6 +153,7 @@ class Stepper:
             self._notify("note", f"compiling failed ({failure}): training without it")
             return
         self._optimizer.zero_grad(set_to_none=True)
+        self._network.stop_replaying()
         self._device.empty_cache()
         halved = self.micro_batch // 2
         self._notify(

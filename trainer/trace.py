@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -78,9 +79,13 @@ class Entry:
     """The norm against which a smaller result is measured."""
 
     @property
-    def key(self) -> tuple[str, str, int]:
-        """What names the same operation on another device."""
-        return self.layer, self.operation, self.turn
+    def kind(self) -> tuple[str, int]:
+        """What the same operation has in common on another device."""
+        return self.operation, self.result.count
+
+    def apart(self, reference: Entry) -> float:
+        """How far its result is from the same operation's on another device; see :meth:`Sample.apart`."""
+        return self.result.apart(reference.result, reference.least)
 
 
 class OperationTrace(TorchFunctionMode):
@@ -145,12 +150,34 @@ def differences(mine: Mapping[str, Sample], reference: Mapping[str, Sample]) -> 
     return sorted(found, key=lambda pair: -pair[1])
 
 
-def matched(mine: Iterable[Entry], reference: Iterable[Entry]) -> Iterator[tuple[Entry, float]]:
-    """Each operation that both traces know, in order, with how far its results are apart."""
-    known = {entry.key: entry for entry in reference}
-    for entry in mine:
-        if (other := known.get(entry.key)) is not None:
-            yield entry, entry.result.apart(other.result, other.least)
+def matched(mine: Sequence[Entry], reference: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
+    """Each operation that both traces have with its like in the other, in order.
+
+    A layer may work in other operations, or in pieces of another size, such as a scan in longer chunks: those it begins
+    with and those it ends with are compared as far as they are alike, what lies between is not.
+    """
+    theirs = _by_layer(reference)
+    partners: dict[int, Entry] = {}
+    for layer, entries in _by_layer(mine).items():
+        others = theirs.get(layer, [])
+        begin = _alike(entries, others)
+        end = _alike(entries[begin:][::-1], others[begin:][::-1])
+        pairs = [*zip(entries[:begin], others, strict=False), *zip(entries[::-1][:end], others[::-1], strict=False)]
+        partners.update((id(entry), other) for entry, other in pairs)
+    return ((entry, partners[id(entry)]) for entry in mine if id(entry) in partners)
+
+
+def _by_layer(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    layers: dict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        layers[entry.layer].append(entry)
+    return layers
+
+
+def _alike(entries: Sequence[Entry], others: Sequence[Entry]) -> int:
+    """How many operations two sequences have in common before they part."""
+    pairs = zip(entries, others, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0].kind == pair[1].kind, pairs))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from tests.trainer.running import command
 from trainer.device import Device
+from trainer.models import selective_scan
 from trainer.tasks import TASKS
 from trainer.trace import Entry, OperationTrace, Sample, matched
 
@@ -91,6 +92,22 @@ def test_a_layer_that_computes_wrong_is_named(tmp_path: Path) -> None:
     assert found["gradients"][0]["apart"] > 1e-3
 
 
+def test_a_layer_that_works_in_other_pieces_is_judged_by_what_it_makes_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace("genomics", tmp_path, "--trace", str(tmp_path / "trace"))
+    monkeypatch.setitem(selective_scan._CHUNK_ELEMENTS, "cpu", 1 << 12)
+    found = compared("genomics", tmp_path)
+    assert found["operations"]["parted"] == 0
+    assert found["operations"]["unmatched"] > 20
+    assert found["operations"]["compared"] > 10
+    real = selective_scan._states
+    monkeypatch.setattr(selective_scan, "_states", lambda *inputs: real(*inputs) * 2)
+    found = compared("genomics", tmp_path)
+    first = found["operations"]["first"][0]
+    assert (first["layer"], first["operation"]) == ("blocks.0.backwards (MambaMixer)", "torch.cat")
+
+
 def test_a_result_of_nan_is_as_far_apart_as_can_be(tmp_path: Path) -> None:
     trace("cifar", tmp_path, "--trace", str(tmp_path / "trace"), steps=1)
     with Sabotage(torch.conv2d, 0, lambda result: result.index_fill(0, torch.tensor([0]), float("nan"))):
@@ -136,10 +153,10 @@ def test_rounding_of_what_is_nearly_zero_is_no_wrong_result() -> None:
     values -= values.mean(dim=0)
     rounded = traced(values * (1 + 1e-7 * torch.randn(64, 1000, generator=generator)))
     assert rounded[2].result.apart(traced(values)[2].result) > 1e-3  # against itself alone
-    assert max(apart for _, apart in matched(rounded, traced(values))) < 1e-3
+    assert max(mine.apart(other) for mine, other in matched(rounded, traced(values))) < 1e-3
     with Sabotage(torch.softmax, 0, lambda result: result * 1.01):
         spoilt = traced(values)
-    wrong = [entry.operation for entry, apart in matched(spoilt, traced(values)) if apart > 1e-3]
+    wrong = [mine.operation for mine, other in matched(spoilt, traced(values)) if mine.apart(other) > 1e-3]
     assert wrong == ["torch.softmax"]
 
 

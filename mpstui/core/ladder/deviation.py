@@ -170,7 +170,10 @@ def explanation(found: Comparison) -> list[str]:
     if trace["dropout_off"]:
         lines.append("dropout was switched off: two devices draw different random numbers")
     if operations["unmatched"]:
-        lines.append(f"{operations['unmatched']} operations ran on one of the two alone and are not compared")
+        lines.append(
+            f"{operations['unmatched']} operations have no like on the other device (a layer that works in other pieces"
+            " there); they are not compared, what their layers make of them is"
+        )
     return lines
 
 

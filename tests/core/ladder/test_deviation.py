@@ -70,6 +70,12 @@ def test_an_operation_of_the_first_step_needs_no_second_look(tmp_path: Path) -> 
     assert "50 % apart" in explanation(result)[0]
 
 
+def test_what_has_no_like_on_the_other_device_is_told(tmp_path: Path) -> None:
+    answer = found(0.0)
+    answer["operations"]["unmatched"] = 40
+    assert explanation(compared(tmp_path, {"1": answer}))[-1].startswith("40 operations have no like")
+
+
 def test_losses_that_part_later_are_looked_at_from_the_references_state(tmp_path: Path) -> None:
     answers = {"1": found(0.0, 0.01, 0.02), "2": found(1e-7, 0.01, step=2)}
     result = compared(tmp_path, answers)
