@@ -131,7 +131,16 @@ def _nearest(word: str) -> str:
     if os.path.exists(word):  # noqa: PTH110 - pathlib is not needed for anything else here
         program = f"python {word}" if word.endswith(".py") else word
         return f"`mpstui run -- {program}` starts a program, `mpstui watch {word}` opens a log or folder"
-    return ""
+    return f"{word!r} is a profile: start it with `mpstui launch {word}`" if _is_profile(word) else ""
+
+
+def _is_profile(word: str) -> bool:
+    from pathlib import Path
+
+    from ..core.home import resolve_home
+    from ..core.profiles import names_profile
+
+    return names_profile(word, resolve_home(os.environ), Path.cwd())
 
 
 def _complain(sentence: str, hint: str) -> None:

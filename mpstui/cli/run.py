@@ -9,7 +9,7 @@ from pathlib import Path
 from ..core.errors import UsageError
 from ..core.launching import ACCELERATOR_QUEUE, LaunchChoice
 from ..core.launching.torchrun import is_python
-from ..core.profiles import profile_of_command
+from ..core.profiles import names_profile, profile_of_command
 from ..wire.records import QueueRule
 from .launch import add_launch_options, launch_all, parse_environment, queue_conditions
 from .session import Session
@@ -33,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     session = Session()
     command = _command_of(args)
+    _refuse_profile(session, command)
     choice = LaunchChoice(
         profile=profile_of_command(command, cwd=session.cwd, name=args.name, agent=_is_python(command, args)),
         device=args.device,
@@ -62,6 +63,20 @@ def _command_of(args: argparse.Namespace) -> tuple[str, ...]:
     if not command:
         raise UsageError("there is no command to run", "such as: mpstui run -- python train.py")
     return command
+
+
+def _refuse_profile(session: Session, command: tuple[str, ...]) -> None:
+    """A profile's name in place of a program is told what starts it.
+
+    Raises:
+        UsageError: no program is called as the command's first word, and a profile is.
+    """
+    from shutil import which
+
+    name = command[0]
+    if which(name) is None and names_profile(name, session.home, session.cwd):
+        changed = " (`--set KEY=VALUE` changes an argument of it)" if command[1:] else ""
+        raise UsageError(f"{name!r} is a profile, not a program", f"start it with `mpstui launch {name}`{changed}")
 
 
 def _is_program(word: str) -> bool:

@@ -63,18 +63,19 @@ def _clear_cache(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
         return _not_running(snapshot)
     if snapshot.is_frozen:
         return "it is paused, and only the running trainer itself can clear its cache"
-    return _reporting_refusal(RunDir(snapshot.dir), snapshot.attempt)
+    return _reporting_refusal(RunDir(snapshot.dir), snapshot.attempt, has_profile=recorded.has_profile)
 
 
-def _reporting_refusal(run: RunDir, attempt: int) -> str:
+def _reporting_refusal(run: RunDir, attempt: int, *, has_profile: bool) -> str:
     """Why nothing can be asked of the trainer itself; empty when it reports, and so reads requests."""
     if run.attempt(attempt).heartbeat().exists():
         return ""
     if any(run.attempt(number).heartbeat().exists() for number in range(1, attempt)):
         return "only the trainer itself can clear its cache, and it is still starting: try again in a moment"
+    agent = "else add agent = true to its profile" if has_profile else "else it is none that the agent can be put into"
     return (
         "only the trainer itself can clear its cache, and this one has not reported yet: try again if it is just "
-        "starting, else add agent = true to its profile"
+        f"starting, {agent}"
     )
 
 
@@ -95,6 +96,8 @@ def device_refusal(recorded: RecordedRun, device: str) -> str:
     """Why the next attempt cannot run on ``device``; empty when it can."""
     if device in recorded.template.variants:
         return ""
+    if not recorded.has_profile:
+        return f"this command cannot be told to use {device}: none of its arguments names a device"
     return (
         f"this program cannot be told to use {device}: add [device_args] {device} = [...] to its profile, "
         "or start it with agent = true"
@@ -105,12 +108,16 @@ def resume_refusal(recorded: RecordedRun, source: str) -> str:
     """Why the next attempt cannot begin from ``source``; from scratch is always possible."""
     if source in ("latest", "scratch") or recorded.template.resume_args is not None:
         return ""
+    if not recorded.has_profile:
+        return f"this command cannot continue from {source}: only a profile can say how ([resume] args)"
     return f"this program cannot continue from {source}: its profile has no [resume] args"
 
 
 def _caution(action: str, recorded: RecordedRun) -> str:
     """What a person should know of an action that can work."""
     if action.startswith("restart") and recorded.template.resume_args is None:
+        if not recorded.has_profile:
+            return "it begins from scratch: a command does not say how to continue, a profile can ([resume])"
         return "it begins from scratch: its profile does not say how to continue ([resume])"
     return ""
 

@@ -50,12 +50,18 @@ def compile_variants(profile: Profile, argv: Sequence[str], present: Sequence[st
         if variant:
             found[device] = variant
         else:
-            missing[device] = (
-                f"this program cannot be told to use {device}: its profile has no [device_args] {device}, "
-                "no argument of its command names a device, and it is not started with agent = true"
-            )
+            missing[device] = _why_missing(profile, device)
     found["auto"] = _automatic(profile, argv, found, present)
     return DeviceVariants(found, missing)
+
+
+def _why_missing(profile: Profile, device: str) -> str:
+    if profile.path is None:
+        return f"this command cannot be told to use {device}: none of its arguments names a device"
+    return (
+        f"this program cannot be told to use {device}: its profile has no [device_args] {device}, "
+        "no argument of its command names a device, and it is not started with agent = true"
+    )
 
 
 def asked_device(profile: Profile, argv: Sequence[str], chosen: str | None) -> str:

@@ -115,9 +115,14 @@ def _device(choice: LaunchChoice, command: list[str], variants: DeviceVariants) 
     _known("device", choice.device, DEVICES)
     device = asked_device(choice.profile, command, choice.device)
     if device not in variants.found:
-        example = f'[device_args] {device} = ["--device", "{device}"]'
-        raise UsageError(variants.missing[device], f"add to the profile, in the words of the program: {example}")
+        raise UsageError(variants.missing[device], _how_to_tell(device, choice))
     return device
+
+
+def _how_to_tell(device: str, choice: LaunchChoice) -> str:
+    if choice.profile.path is None:
+        return f"type the program's own option for it behind its name, such as `--device {device}`"
+    return f'add to the profile, in the words of the program: [device_args] {device} = ["--device", "{device}"]'
 
 
 def _require(

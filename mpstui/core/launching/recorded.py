@@ -24,6 +24,11 @@ class RecordedRun:
     template: LaunchTemplate
     """What the next attempt starts from."""
 
+    @property
+    def has_profile(self) -> bool:
+        """Whether it was launched from a profile's file, and not as a command."""
+        return self.spec.profile_path is not None
+
 
 def read_run(run: RunDir) -> RecordedRun | None:
     """The record of a run; None when it cannot be read (then nothing may be done to the run but look)."""

@@ -17,21 +17,27 @@ from .torchrun import is_python
 
 
 def world_problems(profile: Profile, program: str, environ: Mapping[str, str]) -> list[Problem]:
-    """What a profile names and the disk does not have: its folder, its interpreter, its program, its script."""
+    """What a profile names and the disk does not have: its folder, its interpreter, its program, its script.
+
+    The sentences name the key of the profile's file; a command that came from no file has none.
+    """
     lines = LineIndex(profile.text)
     found = []
     if not profile.cwd.is_dir():
-        found.append(Problem("cwd", f"`cwd`: there is no folder {profile.cwd}", lines.line_of(("cwd",))))
+        found.append(_problem(profile, lines, "cwd", f"there is no folder {profile.cwd}"))
     if profile.python and not _is_program(profile.python, profile.cwd, environ):
-        sentence = f"`python`: there is no interpreter {profile.python}"
-        found.append(Problem("python", sentence, lines.line_of(("python",))))
+        found.append(_problem(profile, lines, "python", f"there is no interpreter {profile.python}"))
     elif not _is_program(program, profile.cwd, environ):
-        found.append(Problem("command", _no_program(program), lines.line_of(("command",))))
+        found.append(_problem(profile, lines, "command", _no_program(program)))
     script = script_of(profile)
     if not found and script and not (profile.cwd / script).is_file():
-        sentence = f"`command`: there is no file {script} in {profile.cwd}{_meant(script, profile.cwd)}"
-        found.append(Problem("command", sentence, lines.line_of(("command",))))
+        sentence = f"there is no file {script} in {profile.cwd}{_meant(script, profile)}"
+        found.append(_problem(profile, lines, "command", sentence))
     return found
+
+
+def _problem(profile: Profile, lines: LineIndex, key: str, sentence: str) -> Problem:
+    return Problem(key, f"`{key}`: {sentence}" if profile.path else sentence, lines.line_of((key,)))
 
 
 def require_program(profile: Profile, argv: Sequence[str], environ: Mapping[str, str]) -> None:
@@ -44,8 +50,9 @@ def require_program(profile: Profile, argv: Sequence[str], environ: Mapping[str,
     if problems and profile.path:
         raise ProfileError(profile.path, problems)
     if problems:
-        sentences = [problem.sentence.replace("`command`: ", "").replace("`cwd`: ", "") for problem in problems]
-        raise UsageError("; ".join(sentences), "check the spelling, or give the full path")
+        raise UsageError(
+            "; ".join(problem.sentence for problem in problems), "check the spelling, or give the full path"
+        )
 
 
 def require_text(argv: Sequence[str]) -> None:
@@ -121,8 +128,8 @@ def _is_program(program: str, cwd: Path, environ: Mapping[str, str]) -> bool:
 def _no_program(program: str) -> str:
     if "/" in program:
         what = "is not executable" if Path(program).is_file() else "does not exist"
-        return f"`command`: the program {program} {what}"
-    return f"`command`: there is no program {program!r} on the PATH"
+        return f"the program {program} {what}"
+    return f"there is no program {program!r} on the PATH"
 
 
 def script_of(profile: Profile) -> str | None:
@@ -138,8 +145,10 @@ def script_of(profile: Profile) -> str | None:
     return None
 
 
-def _meant(script: str, cwd: Path) -> str:
+def _meant(script: str, profile: Profile) -> str:
+    cwd = profile.cwd
     if (cwd.parent / script).is_file():
-        return f'; it is in {cwd.parent}: add cwd = ".." to the profile, which runs in its own folder otherwise'
+        add = ': add cwd = ".." to the profile, which runs in its own folder otherwise' if profile.path else ""
+        return f"; it is in {cwd.parent}{add}"
     likely = nearest(Path(script).name, [entry.name for entry in cwd.glob("*.py")]) if cwd.is_dir() else None
     return f"; did you mean {likely}?" if likely else ""

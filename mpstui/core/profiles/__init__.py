@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..on_demand import names_on_demand
 
 if TYPE_CHECKING:
-    from .lookup import ProfileEntry, list_profiles, load_profile, read_profile, shipped_folder
+    from .lookup import ProfileEntry, list_profiles, load_profile, names_profile, read_profile, shipped_folder
     from .model import ArgumentValue, Profile, profile_of_command
     from .problems import Problem, ProfileError
     from .recipes import RECIPES, Recipe, RecipeVariable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 else:
     __getattr__ = names_on_demand(
         __name__,
-        lookup=("ProfileEntry", "list_profiles", "load_profile", "read_profile", "shipped_folder"),
+        lookup=("ProfileEntry", "list_profiles", "load_profile", "names_profile", "read_profile", "shipped_folder"),
         model=("ArgumentValue", "Profile", "profile_of_command"),
         problems=("Problem", "ProfileError"),
         recipes=("RECIPES", "Recipe", "RecipeVariable"),
@@ -37,6 +37,7 @@ __all__ = [
     "SweepValue",
     "list_profiles",
     "load_profile",
+    "names_profile",
     "profile_of_command",
     "read_profile",
     "shipped_folder",

@@ -53,6 +53,13 @@ def list_profiles(home: Home, cwd: Path) -> tuple[ProfileEntry, ...]:
     return tuple(found.values())
 
 
+def names_profile(word: str, home: Home, cwd: Path) -> bool:
+    """Whether a word is a profile's name, or the path of a file that looks like one. Reads no file."""
+    if word.endswith(SUFFIX) and (cwd / Path(word).expanduser()).is_file():
+        return True
+    return any(file.stem == word.removesuffix(SUFFIX) for file, _ in _files(home, cwd))
+
+
 def load_profile(name_or_path: str, home: Home, cwd: Path) -> Profile:
     """Find and read one profile, by path, by the file's name, or by its title.
 

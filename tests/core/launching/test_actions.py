@@ -15,7 +15,7 @@ from mpstui.core.home import Home
 from mpstui.core.launching import Actions, LaunchChoice, edit_choice, launch, plan
 from mpstui.core.launching.availability import availability
 from mpstui.core.launching.launches import spec_json
-from mpstui.core.profiles import Profile
+from mpstui.core.profiles import Profile, profile_of_command
 from mpstui.core.runs.snapshot import Health, QueuePlace, RunSnapshot, State
 from mpstui.wire import atomic, locks, requests
 from mpstui.wire.records import Ack, Request
@@ -206,6 +206,14 @@ def test_a_program_without_contracts_says_so(home: Home, profile_of: Build) -> N
     assert "from scratch" in caution.why
     with pytest.raises(OperationError, match="no \\[resume\\]"):
         bare.actions.restart(bare.snapshot(), source="best")
+
+
+def test_a_run_of_a_bare_command_is_not_told_of_its_profile(home: Home, tmp_path: Path) -> None:
+    bare = Bench(home, LaunchChoice(profile_of_command(("sh", "-c", "true"), cwd=tmp_path)), {})
+    assert "this command cannot be told to use cpu" in availability(bare.snapshot(), "restart_cpu").why
+    assert "a command does not say how to continue" in availability(bare.snapshot(), "restart").why
+    asked = [availability(bare.snapshot(), action).why for action in ("restart", "restart_cpu", "clear_cache")]
+    assert not [why for why in asked if "its profile" in why]
 
 
 def test_a_damaged_record_is_only_looked_at(bench: Bench) -> None:

@@ -148,6 +148,26 @@ def test_an_argument_that_names_no_device_is_left_alone(tmp_path: Path, words: l
     assert "cannot be told to use cpu" in made.missing_devices["cpu"]
 
 
+@pytest.mark.parametrize(
+    ("words", "device", "told"),
+    [
+        (("no-such-program",), None, "there is no program 'no-such-program' on the PATH"),
+        (("./gone.sh",), None, "the program .*/gone.sh does not exist"),
+        (("{python}", "t.py"), None, "there is no file t.py in .*; it is in .*"),
+        (("sh", "-c", "true"), "mps", "this command cannot be told to use mps: none of its arguments names a device"),
+    ],
+)
+def test_a_command_is_spoken_of_as_it_was_typed_and_never_as_a_profile(
+    tmp_path: Path, words: tuple[str, ...], device: str | None, told: str
+) -> None:
+    (tmp_path / "t.py").touch()
+    (tmp_path / "below").mkdir()
+    with pytest.raises(UsageError, match=f"^{told}") as refused:
+        planned(profile_of_command(words, cwd=tmp_path / "below"), device=device)
+    spoken = refused.value.sentence + refused.value.hint
+    assert not [word for word in ("profile", "`command`", "[device_args]", "agent = true") if word in spoken]
+
+
 def test_device_arguments_of_the_profile(profile_of: Build) -> None:
     profile = profile_of(SCRIPT + '[device_args]\nauto = ["--device", "auto"]\ncpu = ["--device", "cpu"]\n')
     assert planned(profile).argv[-2:] == ("--device", "auto")
