@@ -56,7 +56,7 @@ def assemble(wish: Request) -> Job:
     model = device.place(task.build_model())
     task.to_device(device)
     optimizer = _optimizer(asked, task, model, device, step_size)
-    network = _network(wish, model, asked.epochs * steps, reports, single_pass=micro_batch == step_size)
+    network = _network(wish, model, asked.epochs * steps, reports)
     return Job(
         name=wish.name,
         task=task,
@@ -108,11 +108,12 @@ def _optimizer(asked: Options, task: Task, model: nn.Module, device: Device, ste
     )
 
 
-def _network(wish: Request, model: nn.Module, total_steps: int, reports: Reports, *, single_pass: bool) -> Network:
+def _network(wish: Request, model: nn.Module, total_steps: int, reports: Reports) -> Network:
     compiled, refusal = wants_compiling(wish.options.compile, wish.device, total_steps)
     if refusal:
         reports.notify("note", refusal)
-    return Network(wish.group.wrap(model), compiled=compiled, replayed=single_pass and wish.device.replays_kernels)
+    alone = wish.group.ranks.world_size == 1
+    return Network(wish.group.wrap(model), compiled=compiled, replayed=alone and wish.device.replays_kernels)
 
 
 def _stepper(wish: Request, network: Network, optimizer: Optimizer, micro_batch: int, reports: Reports) -> Stepper:

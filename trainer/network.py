@@ -18,14 +18,14 @@ class Network(nn.Module):
     """Calls the compiled model as long as compiling works, the plain one otherwise.
 
     A replayed one issues the kernels of a pass as one CUDA graph: a step of small kernels otherwise waits for the CPU
-    that launches them. The next pass overwrites what the graph gave, gradients too: good for one pass a step.
+    that launches them. The next pass overwrites what the graph gave, gradients too.
     """
 
     def __init__(self, inner: nn.Module, *, compiled: bool, replayed: bool = False) -> None:
         super().__init__()
         self.inner = inner
         self.compiled = compiled
-        self._replayed = compiled and replayed
+        self.replayed = compiled and replayed
         self._call: Any = _compile(inner, replayed) if compiled else inner
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
@@ -34,14 +34,8 @@ class Network(nn.Module):
 
     def run_eagerly(self) -> None:
         """Give up compiling for good."""
-        self.compiled = self._replayed = False
+        self.compiled = self.replayed = False
         self._call = self.inner
-
-    def stop_replaying(self) -> None:
-        """Launch kernels one by one from here on: steps are to have several passes."""
-        if self._replayed:
-            self._replayed = False
-            self._call = _compile(self.inner, replayed=False)
 
 
 def _compile(model: nn.Module, replayed: bool) -> Any:

@@ -95,7 +95,7 @@ class Stepper:
 
     def _try(self, batch: Batch, total: int, number: int) -> str | None:
         """One attempt; a failure that can be survived comes back as its text, free of the frames that hold memory."""
-        self._optimizer.zero_grad(set_to_none=True)
+        self._clear_gradients(batch)
         try:
             sums, samples = self._backward(batch, total)
             self._update(sums["loss"], number)
@@ -108,8 +108,16 @@ class Stepper:
         self._samples += samples
         return None
 
+    def _clear_gradients(self, batch: Batch) -> None:
+        """Forget those of the step before. Of several replayed passes each overwrites what the one before gave: there
+        the gradients they add up to are kept in memory of our own."""
+        self._optimizer.zero_grad(set_to_none=True)
+        if self._network.replayed and _samples(batch) > self.micro_batch:
+            for weight in self._parameters:
+                weight.grad = torch.zeros_like(weight)
+
     def _backward(self, batch: Batch, total: int) -> tuple[dict[str, torch.Tensor], int]:
-        samples = len(next(iter(batch.values())))
+        samples = _samples(batch)
         weight = self._ranks.weight(total)
         sums: dict[str, torch.Tensor] = {}
         for start in range(0, samples, self.micro_batch):
@@ -153,7 +161,6 @@ class Stepper:
             self._notify("note", f"compiling failed ({failure}): training without it")
             return
         self._optimizer.zero_grad(set_to_none=True)
-        self._network.stop_replaying()
         self._device.empty_cache()
         halved = self.micro_batch // 2
         self._notify(
@@ -162,6 +169,10 @@ class Stepper:
             f" accumulation, so that a step keeps its samples",
         )
         self.micro_batch = halved
+
+
+def _samples(batch: Batch) -> int:
+    return len(next(iter(batch.values())))
 
 
 def _in_short(error: BaseException) -> str:

@@ -10,10 +10,8 @@ import torch
 from torch import nn
 
 from tests.trainer.building import job
-from tests.trainer.test_step import OOM_TEXT
 from trainer.device import CudaDevice, Device
-from trainer.tasks import Batch, Loss
-from trainer.tasks.cifar import Cifar
+from trainer.job import Job
 
 Compilations = list[dict[str, Any]]
 
@@ -43,12 +41,9 @@ REPLAYED = {"mode": "reduce-overhead", "dynamic": False}
 
 
 @pytest.mark.usefixtures("replaying")
-@pytest.mark.parametrize(("accumulate", "settings"), [("1", REPLAYED), ("2", {})])
-def test_only_a_step_of_one_pass_is_replayed(
-    accumulate: str, settings: dict[str, Any], compilations: Compilations, tmp_path: Path
-) -> None:
-    job("--limit", "32", "--compile", "on", "--accumulate", accumulate, folder=tmp_path)
-    assert compilations == [settings]
+def test_a_device_that_can_replays_a_compiled_pass(compilations: Compilations, tmp_path: Path) -> None:
+    job("--limit", "32", "--compile", "on", folder=tmp_path)
+    assert compilations == [{"mode": "reduce-overhead", "dynamic": False}]
 
 
 def test_a_device_that_cannot_replay_compiles_all_the_same(compilations: Compilations, tmp_path: Path) -> None:
@@ -56,20 +51,34 @@ def test_a_device_that_cannot_replay_compiles_all_the_same(compilations: Compila
     assert compilations == [{}]
 
 
-@pytest.mark.usefixtures("replaying")
-def test_replaying_ends_when_memory_makes_several_passes_of_a_step(
-    compilations: Compilations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = Cifar.loss
+def _overwritten_by_the_next_pass(made: Job) -> Job:
+    """As replaying does it: a pass gives its gradients in memory that the next pass takes for its own."""
+    given: list[torch.Tensor] = []
 
-    def greedy(self: Cifar, model: nn.Module, batch: Batch) -> Loss:
-        if len(batch["labels"]) > 8:
-            raise RuntimeError(OOM_TEXT)
-        return real(self, model, batch)
+    def give(gradient: torch.Tensor) -> torch.Tensor:
+        given.append(gradient.clone())
+        return given[-1]
 
-    made = job("--limit", "32", "--compile", "on", folder=tmp_path)
-    monkeypatch.setattr(Cifar, "loss", greedy)
-    made.stepper.step(*next(made.feed.epoch(1)), 1)
-    assert made.stepper.micro_batch == 8
-    assert compilations == [REPLAYED, {}]
-    assert made.network.compiled
+    def begin(*_: Any) -> None:
+        for gradient in given:
+            gradient.fill_(float("nan"))
+        given.clear()
+
+    for weight in made.model.parameters():
+        weight.register_hook(give)  # type: ignore[no-untyped-call]
+    made.model.register_forward_pre_hook(begin)
+    return made
+
+
+@pytest.mark.usefixtures("replaying", "compilations")
+@pytest.mark.parametrize("limit", ["48", "41"])
+def test_replayed_passes_of_one_step_add_up(limit: str, tmp_path: Path) -> None:
+    arguments = ("--limit", limit, "--optimizer", "sgd", "--batch-size", "8", "--accumulate", "3")
+    plain = job(*arguments, folder=tmp_path)
+    replayed = _overwritten_by_the_next_pass(job(*arguments, "--compile", "on", folder=tmp_path))
+    assert (plain.network.replayed, replayed.network.replayed) == (False, True)
+    for made in (plain, replayed):
+        for number, (batch, total) in enumerate(made.feed.epoch(1)):
+            made.stepper.step(batch, total, number + 1)
+    for mine, theirs in zip(replayed.model.parameters(), plain.model.parameters(), strict=True):
+        torch.testing.assert_close(mine, theirs)
