@@ -48,6 +48,7 @@ def arguments(text: str | None) -> argparse.Namespace:
     parser.add_argument("--width", type=int, default=64)
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--replay", action="store_true", help="compiled, each pass as one CUDA graph")
     args = parser.parse_args()
     torch.manual_seed(0)
     torch.set_float32_matmul_precision("high")
@@ -78,7 +79,9 @@ def make_model(args: argparse.Namespace, classes: int) -> Any:
     """ResNet-18 on the device, channels last, compiled when asked for."""
     network = ResNet((2, 2, 2, 2), args.width, classes)
     placed = network.to(args.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    return torch.compile(placed) if args.compile else placed
+    if not args.compile:
+        return placed
+    return torch.compile(placed, mode="reduce-overhead", dynamic=False) if args.replay else torch.compile(placed)
 
 
 def augmented(pixels: Pixels, padding: int = 4) -> Pixels:

@@ -53,15 +53,16 @@ def test_a_device_that_cannot_replay_compiles_all_the_same(compilations: Compila
 
 def _overwritten_by_the_next_pass(made: Job) -> Job:
     """As replaying does it: a pass gives its gradients in memory that the next pass takes for its own."""
-    given: list[torch.Tensor] = []
+    given: list[torch.UntypedStorage] = []  # a reference to the tensor itself would make autograd copy it
 
     def give(gradient: torch.Tensor) -> torch.Tensor:
-        given.append(gradient.clone())
-        return given[-1]
+        own = gradient.clone()
+        given.append(own.untyped_storage())
+        return own
 
     def begin(*_: Any) -> None:
-        for gradient in given:
-            gradient.fill_(float("nan"))
+        for storage in given:
+            storage.fill_(255)  # type: ignore[attr-defined]  # all bits set: NaN
         given.clear()
 
     for weight in made.model.parameters():
