@@ -64,4 +64,6 @@ _PLAIN_FIELDS = (
     "output",
     "tree_memory_bytes",
     "log_exception",
+    "loading",
+    "brief",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -155,6 +156,14 @@ def test_the_axis_counts_epochs_when_asked() -> None:
 
 def test_a_chart_without_data_says_so() -> None:
     assert any("no loss reported yet" in text for text in lines(ChartData(name="loss")))
+
+
+@pytest.mark.parametrize("unread", [{"brief": True}, {"loading": True}])
+def test_a_chart_whose_history_is_only_being_read_claims_nothing_of_it(unread: dict[str, Any]) -> None:
+    run = replace(fakes.running(), series={}, **unread)
+    told = "\n".join(lines(chart_data(run, "loss")))
+    assert "the history is being read" in told
+    assert "reported yet" not in told
 
 
 def test_a_long_run_in_hours_can_be_zoomed_as_closely_as_by_steps() -> None:

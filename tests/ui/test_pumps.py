@@ -210,6 +210,7 @@ CHANGES: tuple[dict[str, Any], ...] = (
     {"events": ()},
     {"checkpoints": ()},
     {"exit": None},
+    {"loading": True},
 )
 
 

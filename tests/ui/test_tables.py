@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mpstui.core.runs.snapshot import Checkpoint, RunEvent
-from mpstui.ui.widgets.tables import TablePanel, checkpoint_rows, event_rows
+from mpstui.ui.widgets.tables import TablePanel, checkpoint_rows, event_rows, metric_rows
 
 from . import fakes
 from .driving import Driver, drive
@@ -27,6 +27,16 @@ def test_the_step_of_a_saved_checkpoint_is_in_view() -> None:
     event = RunEvent(1500.0, 1, "checkpoint", f"saved {path}", {"path": path, "step": 160})
     (line,) = event_rows(replace(RUN, events=(event,)), 50)
     assert line.text.endswith("saved step-00000160.pt")
+
+
+def test_lists_of_a_picture_without_them_do_not_say_that_there_is_nothing() -> None:
+    bare = replace(RUN, series={}, metrics={}, loss=None, lr=None, checkpoints=(), checkpoint=None, events=())
+    lists = (metric_rows, checkpoint_rows, event_rows)
+    assert ["yet" in rows(bare, 80)[0].text for rows in lists] == [True, True, True]
+    brief = [rows(replace(bare, brief=True), 80)[0].text for rows in lists]
+    assert [("being read" in text, "yet" in text) for text in brief] == [(True, False)] * 3
+    loading = [rows(replace(bare, loading=True), 80)[0].text for rows in lists]
+    assert ["being read" in text for text in loading] == [True, False, False]
 
 
 def test_a_list_says_how_many_of_its_lines_are_below_those_in_view() -> None:

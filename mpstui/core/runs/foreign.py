@@ -72,6 +72,12 @@ class ForeignPoints:
         return max(0, self._size - (self._reader.read_bytes if self._reader is not None else 0))
 
     @property
+    def behind(self) -> bool:
+        """Whether its curves do not pass for whole: far from the end, or nothing of it has been read."""
+        untouched = self._reader is None or not self._reader.read_bytes
+        return self.owed_bytes > RUNNING_BEHIND_BYTES or (untouched and not self.complete)
+
+    @property
     def owed_here_bytes(self) -> int:
         """How much of it is to be read by this process."""
         return 0 if self._backlog is not None else self.owed_bytes

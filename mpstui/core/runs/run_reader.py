@@ -149,6 +149,7 @@ class RunReader:
             survivors=seen.alive if not live else (),
             readers=self.sources.told_by,
             loading=full and not self.sources.complete,
+            brief=not full,
             **self._numbers(numbers, moving=condition is not None and condition.health not in STANDING),
         )
 

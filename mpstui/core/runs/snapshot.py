@@ -266,6 +266,8 @@ class RunSnapshot:
     """The newest attempt's last heartbeat as it was written (another program's: as far as it was understood)."""
     loading: bool = False
     """A long history is still being read: curves are samples of it."""
+    brief: bool = False
+    """Made for a list: without events, checkpoints and all curves but a short one of the loss, whatever there is."""
     log_exception: str | None = None
     """What a watched log ends with, as it stands there; that its program has ended does not follow."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from ..follow.budget import Budget
 from .backlog import BacklogStarter
 from .beats import BeatFile
-from .foreign import RUNNING_BEHIND_BYTES, ForeignPoints
+from .foreign import ForeignPoints
 from .health import Signs, assess, duration
 from .log_end import LogEnd
 from .numbers import combine
@@ -132,7 +132,8 @@ class WatchedReader:
             series=self._points.views(list(known) if known else None, most=FULL_COLUMNS) if self._points else {},
             output=self._log,
             readers=self._readers(),
-            loading=self._points is not None and self._points.owed_bytes > RUNNING_BEHIND_BYTES,
+            loading=self._points is not None and self._points.behind,
+            brief=not full,
             log_exception=self._log_end.exception(self._log) if full and self._log else None,
         )
 

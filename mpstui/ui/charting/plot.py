@@ -55,6 +55,8 @@ class ChartData:
     steps_per_epoch: float | None = None
     slow: tuple[Stretch, ...] = ()
     """Steps in which the training was slower than before; told on an axis of steps alone."""
+    unread: bool = False
+    """The history has not been read to its end: no curve does not mean that there is none."""
 
     @property
     def curves(self) -> tuple[SeriesView, ...]:
@@ -143,7 +145,8 @@ def draw(data: ChartData, view: ChartView, width: int, height: int) -> list[Row]
 
 
 def _nothing(data: ChartData, width: int, height: int) -> list[Row]:
-    text = "too small for a chart" if data.curves else f"no {clean(data.name, 40)} reported yet"
+    missing = "the history is being read …" if data.unread else f"no {clean(data.name, 40)} reported yet"
+    text = "too small for a chart" if data.curves else missing
     return [EMPTY] * max(0, (height - 1) // 2) + [row((fit(text, min(width, len(text))).center(width), "dim"))]
 
 

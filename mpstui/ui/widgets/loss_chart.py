@@ -48,7 +48,13 @@ def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
     evaluation = next((view for view in others if shown is None or view.axis == shown.axis), None)
     if shown is not None and shown.evaluation:
         shown, evaluation = None, shown
-    return ChartData(name=name, train=shown, evaluation=evaluation, steps_per_epoch=_steps_per_epoch(snapshot))
+    return ChartData(
+        name=name,
+        train=shown,
+        evaluation=evaluation,
+        steps_per_epoch=_steps_per_epoch(snapshot),
+        unread=snapshot.loading or snapshot.brief,
+    )
 
 
 def _steps_per_epoch(snapshot: RunSnapshot) -> float | None:

@@ -28,7 +28,7 @@ def metric_rows(snapshot: RunSnapshot, width: int) -> list[Row]:
     """Every reported value: newest, least, greatest, how often, and its course."""
     named = {**_loose_values(snapshot), **dict(snapshot.series)}
     if not named:
-        return [row((" no metrics reported yet", "dim"))]
+        return [_empty("no metrics reported yet", unread=snapshot.loading or snapshot.brief)]
     name_width = max(10, min(28, max(len(name) for name in named) + 1, max(18, width // 3)))
     room = width - 3 - name_width
     numbers = max(1, min(4, room // (_NUMBER + 1)))
@@ -39,6 +39,11 @@ def metric_rows(snapshot: RunSnapshot, width: int) -> list[Row]:
     for name, value in named.items():
         lines.append(_metric_row(name, value, name_width, numbers, trend))
     return lines
+
+
+def _empty(why: str, *, unread: bool) -> Row:
+    """``unread``: it may be that there is something, which this picture does not have."""
+    return row((" being read …" if unread else f" {why}", "dim"))
 
 
 def _loose_values(snapshot: RunSnapshot) -> dict[str, SeriesView | float | None]:
@@ -66,7 +71,7 @@ def checkpoint_rows(snapshot: RunSnapshot, width: int) -> list[Row]:
     if not snapshot.checkpoints:
         note = snapshot.checkpoint
         if note is None:
-            return [row((" no checkpoint yet", "dim"))]
+            return [_empty("no checkpoint yet", unread=snapshot.brief)]
         return [row(*clip((Span(" reported: ", "dim"), Span(clean(note.path, 300))), width))]
     newest_first = sorted(snapshot.checkpoints, key=lambda item: item.time, reverse=True)
     moments = _moments([item.time for item in newest_first], snapshot.seen)
@@ -98,7 +103,7 @@ def _checkpoint_row(item: Checkpoint, moment: str, snapshot: RunSnapshot, width:
 def event_rows(snapshot: RunSnapshot, width: int) -> list[Row]:
     """What happened, newest first."""
     if not snapshot.events:
-        return [row((" nothing has happened yet", "dim"))]
+        return [_empty("nothing has happened yet", unread=snapshot.brief)]
     newest_first = told_once(snapshot.events)[::-1]
     moments = _moments([item.time for item in newest_first], snapshot.seen)
     return [_event_row(item, moment, snapshot.dir, width) for item, moment in zip(newest_first, moments, strict=True)]

@@ -52,6 +52,20 @@ def test_what_was_read_of_an_ended_run_between_two_pictures_is_in_the_next(home:
 
 
 @pytest.mark.usefixtures("no_time")
+def test_a_picture_whose_history_is_not_in_it_says_so_until_it_is(home: Home) -> None:
+    run = failed_twice(home).run.run
+    monitor = make_monitor(home, FakeClock())
+    listed = only(monitor.refresh())
+    assert listed.brief
+    opened = only(monitor.refresh(run))
+    assert (opened.brief, opened.loading, dict(opened.series)) == (False, True, {})
+    while monitor.read_on(run, 0.01):
+        pass
+    whole = only(monitor.refresh(run))
+    assert (whole.brief, whole.loading, whole.series["loss"].count) == (False, False, 2)
+
+
+@pytest.mark.usefixtures("no_time")
 def test_what_was_read_of_a_run_that_is_left_again_is_in_the_list(home: Home) -> None:
     run = failed_twice(home).run.run
     monitor = make_monitor(home, FakeClock())

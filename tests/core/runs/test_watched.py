@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.core.follow.budget import Budget
 from mpstui.core.home import Home
 from mpstui.core.runs.beats import foreign_heartbeat
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.snapshot import Health, RunSnapshot, State
-from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
+from mpstui.core.runs.watched import WatchedReader
+from mpstui.core.runs.witness import Machine
+from tests.core.runs.build import NOW, FakeClock, FakeTable, RunBuilder, make_home, make_monitor
 
 
 @pytest.fixture
@@ -201,3 +204,14 @@ def test_a_history_that_is_still_being_read_says_so(home: Home, clock: FakeClock
     assert owed > 1 << 18
     assert picture.loading
     assert not picture.series["loss"].complete
+
+
+def test_a_short_log_that_has_not_been_read_at_all_is_no_log_without_numbers(home: Home, clock: FakeClock) -> None:
+    log = home.state / "train.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("step=1 loss=2.5\n")
+    reader = WatchedReader(log, Machine(FakeTable(), "boot", clock, clock.monotonic))
+    unread = reader.refresh(full=False, budget=Budget(0.0))
+    assert (unread.loss, unread.loading) == (None, True)
+    read = reader.refresh(full=True, budget=Budget(1.0))
+    assert (read.loss, read.loading) == (2.5, False)
