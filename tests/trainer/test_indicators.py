@@ -204,6 +204,77 @@ def test_bad_rows_are_named_by_file_and_line(tmp_path: Path) -> None:
     assert len(reading.problems) == 7
 
 
+OF_A_FILE = "Date;Open;High;Low;Close;Volume"
+
+
+def _reading(folder: Path, *rows: str, header: str = OF_A_FILE) -> candles.Reading:
+    path = folder / "A.csv"
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return candles.read(path)
+
+
+def test_decimal_commas_are_not_taken_for_thousands(tmp_path: Path) -> None:
+    """A price of 12,5 beside one of 12,25 would be 125 beside 1225."""
+    reading = _reading(tmp_path, "2024-01-02;12,5;12,75;12;12,25;1.234.567", "2024-01-03;1.012,5;1.013;999,5;1.000;5")
+    assert reading.problems == ()
+    (found,) = reading.symbols
+    assert found.open.tolist() == [12.5, 1012.5]
+    assert found.close.tolist() == [12.25, 1000]
+    assert found.low.tolist() == [12, 999.5]
+    assert found.volume.tolist() == [1234567, 5]
+
+
+def test_a_number_that_is_none_in_the_style_of_its_file_is_named(tmp_path: Path) -> None:
+    mixed = _reading(tmp_path, "2024-01-02;1,012.5;1,013.5;999.5;1,000.5;5", "2024-01-03;12,5;13;12;12;5")
+    assert [problem.partition(", ")[2].partition(";")[0] for problem in mixed.problems] == [
+        "line 3: a price is not a number above 0"
+    ]
+    comma = _reading(tmp_path, "2024-01-02;12,5;13,5;12;12;5", "2024-01-03;12,5;13.5;12;12;5")
+    assert "line 3: a price is not a number" in comma.problems[0]
+    assert [found.open.tolist() for found in comma.symbols] == [[12.5]]
+
+
+def test_a_row_with_more_cells_than_the_header_is_named(tmp_path: Path) -> None:
+    """Decimal commas in a file separated by commas would shift every column after the first."""
+    header = OF_A_FILE.replace(";", ",")
+    reading = _reading(tmp_path, "2024-01-02,12,5,13,0,11,9,12,1,1000", "2024-01-03,5,6,4,5,1000,", header=header)
+    assert len(reading.problems) == 1
+    assert "line 2: it has more cells than the header" in reading.problems[0]
+    assert [found.close.tolist() for found in reading.symbols] == [[5]]
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        ["01/30/2024", "01/31/2024", "02/01/2024"],
+        ["30.01.2024", "31.01.2024", "01.02.2024"],
+        ["1706572800", "1706659200", "1706745600"],
+        ["1706572800000", "1706659200000", "1706745600000"],
+        ["1706572800000000", "1706659200000000", "1706745600000000"],
+        ["1706572800000000000", "1706659200000000000", "1706745600000000000"],
+        ["20240130", "20240131", "20240201"],
+        ["2024/01/30", "2024/01/31", "2024/02/01"],
+        ["30-Jan-2024", "31-Jan-2024", "01-Feb-2024"],
+        ["Jan 30, 2024", "Jan 31, 2024", "Feb 01, 2024"],
+        ["2024-01-30", "2024-01-31", "2024-02-01"],
+        ["2024-01-30T00:00:00Z", "2024-01-31T00:00:00Z", "2024-02-01T00:00:00Z"],
+    ],
+)
+@pytest.mark.parametrize("bad", ["", "soon", "2024", "45321"])
+def test_one_bad_date_is_named_alone_and_changes_no_other(tmp_path: Path, dates: list[str], bad: str) -> None:
+    cells = [dates[0], bad, *dates[1:]]
+    reading = _reading(tmp_path, *(f"{cell};1;1;1;1;5" for cell in cells))
+    assert [problem.rpartition(" (")[0] for problem in reading.problems] == [
+        f"{tmp_path / 'A.csv'}, line 3: the date is not one"
+    ]
+    assert [str(day)[:10] for day in reading.symbols[0].time] == ["2024-01-30", "2024-01-31", "2024-02-01"]
+
+
+def test_unix_times_before_1970_are_dates(tmp_path: Path) -> None:
+    reading = _reading(tmp_path, "-252374400;1;1;1;1;5", "1706659200;1;1;1;1;5")
+    assert [str(day)[:10] for day in reading.symbols[0].time] == ["1962-01-02", "2024-01-31"]
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UsageError
+from . import cells
 
 Floats = npt.NDArray[np.float64]
 
@@ -27,9 +27,6 @@ _ALIASES = {
 }
 """Header names in lower case, letters and digits only; where several are there the first one counts."""
 _PRICES = ("open", "high", "low", "close")
-_SLASHED = ("%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%m/%d/%y")
-_MILLISECONDS = 1e11
-"""Unix times above this are milliseconds: as seconds they would lie beyond the year 5000."""
 
 
 @dataclass(frozen=True)
@@ -98,13 +95,24 @@ def _read_file(file: Path, problems: list[str]) -> Iterable[tuple[str, _Table]]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"--data {file}: {reason}; it must be a CSV file of OHLCV rows in UTF-8") from error
-    widest = max(columns.values())
-    problems.extend(
-        f"{file}, line {number}: it has fewer cells than the header; complete or remove it"
-        for number, row in rows
-        if len(row) <= widest
+    return _by_symbol(
+        file, symbol, columns, _complete(file, rows, max(columns.values()), len(header), problems), problems
     )
-    return _by_symbol(file, symbol, columns, [(number, row) for number, row in rows if len(row) > widest], problems)
+
+
+def _complete(
+    file: Path, rows: list[tuple[int, list[str]]], widest: int, cells_of_header: int, problems: list[str]
+) -> list[tuple[int, list[str]]]:
+    """Rows whose cells lie under the header's; tells of each other one."""
+    found = []
+    for number, row in rows:
+        if len(row) <= widest:
+            problems.append(f"{file}, line {number}: it has fewer cells than the header; complete or remove it")
+        elif any(row[cells_of_header:]):
+            problems.append(f"{file}, line {number}: it has more cells than the header; name them, or quote the commas")
+        else:
+            found.append((number, row))
+    return found
 
 
 def _flattened(
@@ -139,12 +147,13 @@ def _by_symbol(
     file: Path, symbol_of_file: str, columns: dict[str, int], rows: list[tuple[int, list[str]]], problems: list[str]
 ) -> Iterable[tuple[str, _Table]]:
     lines = np.array([number for number, _ in rows], np.int64)
-    cells = [row for _, row in rows]
-    time = _times([row[columns["date"]].strip() for row in cells])
-    numbers = np.stack([_numbers([row[columns[key]] for row in cells]) for key in (*_PRICES, "volume")], axis=1)
+    time = cells.times([row[columns["date"]].strip() for _, row in rows])
+    texts = [[row[columns[key]] for _, row in rows] for key in (*_PRICES, "volume")]
+    comma = cells.decimal_commas(texts)
+    numbers = np.stack([cells.numbers(column, decimal_comma=comma) for column in texts], axis=1)
     sound = _sound(file, lines, time, numbers, problems)
     names = np.array(
-        [row[columns["symbol"]].strip() if "symbol" in columns else symbol_of_file for row in cells], object
+        [row[columns["symbol"]].strip() if "symbol" in columns else symbol_of_file for _, row in rows], object
     )
     for symbol in sorted(set(names[sound].tolist())):
         mine = sound & (names == symbol)
@@ -183,64 +192,3 @@ def _candles(symbol: str, parts: list[_Table], problems: list[str]) -> Candles:
         order = order[~np.isin(order, repeated)]
     numbers = np.concatenate([part.numbers for part in parts])[order]
     return Candles(symbol, time[order], *(np.ascontiguousarray(column) for column in numbers.T))
-
-
-def _numbers(cells: Sequence[str]) -> Floats:
-    """Floats, NaN where a cell is none."""
-    try:
-        return np.array(cells, np.float64)
-    except ValueError:
-        return np.array([_number(cell) for cell in cells], np.float64)
-
-
-def _number(cell: str) -> float:
-    try:
-        return float(cell.replace(",", "").replace("$", "").replace("_", "x"))
-    except ValueError:
-        return float("nan")
-
-
-def _times(cells: Sequence[str]) -> npt.NDArray[np.datetime64]:
-    """Times to the second, not-a-time where a cell is none."""
-    try:
-        return _from_numbers(cells) if _all_digits(cells) else _from_iso(cells)
-    except ValueError:
-        slashed = next((form for form in _SLASHED if all(_fits(cell, form) for cell in cells)), None)
-        return np.array([_time(cell, slashed) for cell in cells], "datetime64[s]")
-
-
-def _all_digits(cells: Sequence[str]) -> bool:
-    return all(cell.replace(".", "", 1).isdigit() for cell in cells)
-
-
-def _from_numbers(cells: Sequence[str]) -> npt.NDArray[np.datetime64]:
-    """Unix seconds or milliseconds, or days as 20240131."""
-    if all(len(cell) == 8 for cell in cells):
-        return np.array([f"{cell[:4]}-{cell[4:6]}-{cell[6:]}" for cell in cells], "datetime64[s]")
-    numbers = np.array(cells, np.float64)
-    return np.where(numbers > _MILLISECONDS, numbers / 1000, numbers).astype(np.int64).astype("datetime64[s]")
-
-
-def _from_iso(cells: Sequence[str]) -> npt.NDArray[np.datetime64]:
-    """numpy's own parser is a hundred times faster, but knows no time zones."""
-    if any(len(cell) > 10 and (cell[-1] in "zZ" or "+" in cell or "-" in cell[10:]) for cell in cells):
-        return np.array([_time(cell, None) for cell in cells], "datetime64[s]")
-    return np.array(cells, "datetime64[s]")
-
-
-def _fits(cell: str, form: str) -> bool:
-    try:
-        datetime.datetime.strptime(cell, form)
-    except ValueError:
-        return False
-    return True
-
-
-def _time(cell: str, slashed: str | None) -> np.datetime64:
-    try:
-        found = datetime.datetime.strptime(cell, slashed) if slashed else datetime.datetime.fromisoformat(cell)
-    except ValueError:
-        return np.datetime64("NaT", "s")
-    if found.tzinfo:
-        found = found.astimezone(datetime.UTC).replace(tzinfo=None)
-    return np.datetime64(found, "s")
