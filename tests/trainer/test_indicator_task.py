@@ -12,6 +12,7 @@ from tests.trainer.running import command, made, metrics, parsed, train
 from trainer import tasks
 from trainer.data import markets
 from trainer.data.candles import Candles
+from trainer.data.indicators import WARM_UP
 from trainer.errors import UsageError
 from trainer.models.indicator import IndicatorTransformer
 
@@ -133,6 +134,18 @@ def test_check_data_counts_symbols_and_names_bad_rows(tmp_path: Path, capsys: py
         "without 1 bad rows: 2 symbols"
         in made("indicator", "--no-cache", "--data", str(folder), "--skip-bad-rows").data
     )
+
+
+def test_a_symbol_that_gives_no_sample_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = _folder(tmp_path / "prices")
+    young = markets.synthetic(3, symbols=1, days=WARM_UP + 16 + 5 - 1)[0]
+    _written(folder / "YOUNG.csv", young)
+    wish = ("indicator", "--no-cache", "--data", str(folder))
+    assert "fold 5 of 5), too few rows for a sample: YOUNG" in made(*wish).data
+    assert command(*wish, "--check-data") == 0
+    assert f"data: {folder}; too few rows for a sample (121 needed): YOUNG" in capsys.readouterr().out
+    (folder / "YOUNG.csv").unlink()
+    assert "too few" not in made(*wish).data
 
 
 def test_too_short_a_history_and_a_fold_too_far_are_refused(tmp_path: Path) -> None:

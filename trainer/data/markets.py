@@ -49,6 +49,11 @@ class Market:
     usable: npt.NDArray[np.bool_]
     """Whether a sample can end here: every window is full and the target is known."""
 
+    def without_samples(self) -> tuple[str, ...]:
+        """Symbols whose history is too short for a single sample."""
+        counts = np.bincount(self.symbol[self.usable], minlength=len(self.symbols))
+        return tuple(name for name, count in zip(self.symbols, counts, strict=True) if not count)
+
 
 def market(symbols: tuple[Candles, ...], *, horizon: int, window: int, cache: IndicatorCache) -> Market:
     """Compute features and targets of all symbols.

@@ -26,6 +26,8 @@ from ..order import mixed
 from . import Batch, Defaults, Loss
 
 _EVALUATION_BATCH = 512
+_NAMED = 9
+"""Symbols without a sample that are named at most."""
 
 
 class Indicator:
@@ -99,7 +101,8 @@ class Indicator:
         split = markets.walk_forward(market, folds=args.folds, fold=_fold(args))
         counts |= {"training samples": len(split.train), "validation samples": len(split.validation)}
         few = () if len(split.train) and len(split.validation) else (_too_few(name, args),)
-        return Inspection(name, counts, (*reading.problems, *few))
+        idle = _idle(market, f" ({_needed(args)} needed)")
+        return Inspection(f"{name}; {idle}" if idle and not few else name, counts, (*reading.problems, *few))
 
     def build_model(self) -> nn.Module:
         """The transformer."""
@@ -227,11 +230,22 @@ def _fold(args: argparse.Namespace) -> int:
     return int(args.fold or args.folds)
 
 
+def _needed(args: argparse.Namespace) -> int:
+    """Rows that a symbol needs for one sample."""
+    return int(WARM_UP + args.window + args.horizon)
+
+
+def _idle(market: markets.Market, needed: str = "") -> str:
+    """Which symbols take no part, in words; empty where all do."""
+    idle = market.without_samples()
+    more = f" and {len(idle) - _NAMED:,} more" if len(idle) > _NAMED else ""
+    return f"too few rows for a sample{needed}: {', '.join(idle[:_NAMED])}{more}" if idle else ""
+
+
 def _too_few(name: str, args: argparse.Namespace) -> str:
-    needed = WARM_UP + args.window + args.horizon
     return (
-        f"--data {name}: too few rows for {args.folds} folds; the first {needed} of each symbol go into averages,"
-        " window and horizon: give a longer history or fewer --folds"
+        f"--data {name}: too few rows for {args.folds} folds; the first {_needed(args)} of each symbol go into"
+        " averages, window and horizon: give a longer history or fewer --folds"
     )
 
 
@@ -246,7 +260,8 @@ def _shuffled(rows: torch.Tensor, total: int, seed: int) -> torch.Tensor:
 def _in_words(name: str, market: markets.Market, split: markets.Split, train: int, args: argparse.Namespace) -> str:
     shuffled = ", returns shuffled" if args.shuffle_labels else ""
     period = f"{split.validation_from.astype('datetime64[D]')} to {split.validation_to.astype('datetime64[D]')}"
+    idle = _idle(market)
     return (
         f"{name}{shuffled}: {len(market.symbols)} symbols, {train:,} training samples, {len(split.validation):,}"
-        f" validation samples ({period}, fold {_fold(args)} of {args.folds})"
+        f" validation samples ({period}, fold {_fold(args)} of {args.folds}){f', {idle}' if idle else ''}"
     )
