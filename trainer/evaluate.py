@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +41,7 @@ def restore(path: Path, arguments: Sequence[str], make_parser: MakeParser, name:
     Raises:
         UsageError: the checkpoint does not load, or is of another model than the options ask for.
     """
-    loaded = checkpoint.load(path, lambda state: None)
+    loaded = _loaded(path)
     kind, signature = str(loaded.state["task"]), dict(loaded.state["signature"])
     args = _parsed(kind, arguments, signature, make_parser(f"{name} {kind}", f"{name} a checkpoint of {kind}"))
     args.seed = int(loaded.state["order"]["seed"]) if args.seed is None else args.seed
@@ -68,7 +69,20 @@ def evaluate(path: Path, arguments: Sequence[str], make_parser: MakeParser) -> s
         for reading in found.task.evaluate(model, chosen):
             metrics = reading or metrics
     step = found.loaded.state["progress"]["step"]
-    return json.dumps({"checkpoint": str(path), "step": step, "data": found.task.data, **metrics})
+    return json.dumps({"checkpoint": str(found.loaded.path), "step": step, "data": found.task.data, **metrics})
+
+
+def _loaded(path: Path) -> Loaded:
+    """A checkpoint, or the newest of a folder."""
+    try:
+        found = checkpoint.find(
+            str(path.absolute()), path, lambda state: None, lambda text: print(text, file=sys.stderr)
+        )
+    except UsageError as error:
+        reason = str(error).partition(";")[0].removeprefix("--resume ").replace(str(path.absolute()), str(path))
+        raise UsageError(f"{reason}; name a checkpoint, or a folder of them") from error
+    assert found is not None  # an absolute path is not `latest`
+    return Loaded(path / found.path.name if path.is_dir() else path, found.state)
 
 
 def _parsed(

@@ -34,6 +34,20 @@ def test_evaluating_finds_what_validation_found(
     assert found["val_loss"] == pytest.approx(metrics["val_loss"], rel=1e-5)
 
 
+def test_a_folder_means_its_newest_checkpoint(
+    trained: tuple[Path, dict[str, float]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = trained[0].parent
+    assert command("evaluate", str(folder), "--limit", "64", "--device", "cpu") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["checkpoint"] == str(folder / "step-00000002.pt")
+    assert command("evaluate", str(tmp_path), "--device", "cpu") == 2
+    told = capsys.readouterr().err
+    assert (
+        told == f"trainer: {tmp_path}: no checkpoints (*.pt) in that folder; name a checkpoint, or a folder of them\n"
+    )
+
+
 def test_exported_weights_are_the_averaged_ones_and_say_what_they_are(
     trained: tuple[Path, dict[str, float]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -57,7 +71,7 @@ def test_exported_weights_are_the_averaged_ones_and_say_what_they_are(
     [
         (["evaluate"], "trainer: evaluate needs CHECKPOINT: python -m trainer evaluate CHECKPOINT [options]"),
         (["export", "a.pt"], "trainer: export needs CHECKPOINT and FILE"),
-        (["evaluate", "gone.pt"], "trainer: gone.pt does not exist"),
+        (["evaluate", "gone.pt"], "trainer: gone.pt does not exist; name a checkpoint, or a folder of them"),
     ],
 )
 def test_wrong_use_is_one_sentence(capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str) -> None:
