@@ -36,6 +36,10 @@ class Board:
             self._explain(snapshot)
         return self._findings[key]
 
+    def known_findings(self, snapshot: RunSnapshot) -> Sequence[Finding] | None:
+        """:meth:`findings`, where somebody has asked for them already: nothing is begun."""
+        return self._findings.get((snapshot.run, snapshot.attempt))
+
     def note_diagnosis(self, message: DiagnosisReady) -> None:
         """Keep what was found out."""
         self._findings[message.run, message.attempt] = message.findings

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from mpstui.core.diagnosis.model import Finding
 from mpstui.core.diagnosis.remedy import Remedy
+from mpstui.core.present.states import needs_attention
+from mpstui.core.runs.snapshot import RunSnapshot
+from mpstui.ui.bindings import KEYS
 from mpstui.ui.form import FieldError, Preview
+from mpstui.ui.screens.acting import ActingScreen
 from mpstui.ui.widgets.launch_preview import preview_rows
 
 from . import fakes
@@ -132,12 +139,46 @@ def test_fix_fills_in_the_remedy_of_the_diagnosis() -> None:
     assert world.launcher.remedies == [fakes.FINDING.remedy]
 
 
-def test_fix_needs_a_failure_with_a_remedy() -> None:
+def test_fix_of_a_run_that_has_not_failed_says_so() -> None:
     async def play(driver: Driver) -> None:
         await driver.press("f")
-        await driver.hears("no remedy is known")
+        await driver.hears("fix: it has not failed")
 
     drive(fakes.world((fakes.running(),)), play)
+
+
+CAN_BE_CURED = (fakes.FINDING,)
+HAS_NO_CURE = (replace(fakes.FINDING, remedy=Remedy(text="Look at the data.")),)
+
+
+@pytest.mark.parametrize(
+    ("run", "findings", "why_not"),
+    [
+        (fakes.failed(), CAN_BE_CURED, ""),
+        (fakes.failed(), HAS_NO_CURE, "fix: no remedy is known"),
+        (fakes.failed(), (), "fix: no remedy is known"),
+        (fakes.running(), CAN_BE_CURED, "fix: it has not failed"),
+        (fakes.finished(), CAN_BE_CURED, "fix: it has not failed"),
+    ],
+)
+@pytest.mark.parametrize("listed", [True, False])
+def test_fix_is_bright_in_the_footer_only_where_it_does_something(
+    run: RunSnapshot, findings: tuple[Finding, ...], why_not: str, listed: bool
+) -> None:
+    world = fakes.world((run,))
+    world.services = replace(world.services, diagnose=lambda snapshot: findings)
+    (fix,) = (key for key in KEYS if key.action == "fix")
+
+    async def play(driver: Driver) -> None:
+        screen = driver.app.screen
+        assert isinstance(screen, ActingScreen)
+        await driver.until(lambda: not needs_attention(run) or driver.app.board.findings(run) is not None)
+        assert screen.usable(fix) is not bool(why_not)
+        if why_not:
+            await driver.press("f")
+            await driver.hears(why_not)
+
+    drive(world, play, size=(200, 40), opening=None if listed else run.run)
 
 
 def test_a_remedy_that_can_harm_asks_first() -> None:

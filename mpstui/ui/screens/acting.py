@@ -13,6 +13,7 @@ from ..painting import ExactCompositor
 from ..pumps import Focus
 
 if TYPE_CHECKING:
+    from ...core.diagnosis.model import Finding
     from ...core.diagnosis.remedy import Remedy
     from ...core.runs.snapshot import Availability, RunSnapshot
     from ..app import MpstuiApp
@@ -95,7 +96,9 @@ class ActingScreen(Screen[None]):
         if not key.needs:
             return True
         snapshot = self.acting_on
-        return snapshot is not None and self._available(snapshot, meant(snapshot, key.needs)).ok
+        if snapshot is None or not self._available(snapshot, meant(snapshot, key.needs)).ok:
+            return False
+        return key.action != "fix" or not self._no_fix(snapshot, self.mpstui.board.known_findings(snapshot))
 
     def key_labels(self) -> dict[str, str]:
         """Names in the footer that depend on the run."""
@@ -127,14 +130,22 @@ class ActingScreen(Screen[None]):
 
         findings = self.mpstui.board.findings(snapshot) if needs_attention(snapshot) else ()
         found = self._available(snapshot, "edit_restart")
-        if findings is None:
-            self.mpstui.say("fix: the cause is still being looked for", "warning")
-        elif not findings or not findings[0].can_be_cured:
-            self.mpstui.say("fix: no remedy is known that could be applied here", "warning")
-        elif not found.ok:
-            self.mpstui.say(f"fix: {found.why}", "warning")
-        else:
+        why_not = self._no_fix(snapshot, findings) or ("" if found.ok else found.why)
+        if why_not:
+            self.mpstui.say(f"fix: {why_not}", "warning")
+        elif findings:
             self._fix(snapshot, findings[0].remedy)
+
+    @staticmethod
+    def _no_fix(snapshot: RunSnapshot, findings: Sequence[Finding] | None) -> str:
+        """Why there is nothing to apply to a run of which so much is known; empty where there is."""
+        from ...core.present.states import needs_attention
+
+        if not needs_attention(snapshot):
+            return "it has not failed"
+        if findings is None:
+            return "the cause is still being looked for"
+        return "" if findings and findings[0].can_be_cured else "no remedy is known that could be applied here"
 
     def _fix(self, snapshot: RunSnapshot, remedy: Remedy) -> None:
         """Open the form; a remedy that can do harm says so first."""
