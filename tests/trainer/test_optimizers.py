@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 
+from trainer.optimizers import build, load_state
 from trainer.optimizers.muon import Muon, orthogonalised
 
 
@@ -43,3 +46,26 @@ def test_a_weight_without_a_gradient_is_left_alone() -> None:
         Muon([{"params": [used, unused], "muon": matrix}], lr=0.1).step()
     assert not torch.equal(used, torch.ones(2, 2))
     assert torch.equal(unused, torch.ones(2, 2))
+
+
+def test_moments_are_taken_as_their_weight_lies_in_memory() -> None:
+    """Fused kernels walk through memory: what a device without channels-last weights saved must not be mixed up."""
+
+    def fresh() -> tuple[torch.nn.Parameter, torch.optim.Optimizer]:
+        weight = torch.nn.Parameter(torch.linspace(0, 1, 360).view(4, 10, 3, 3).to(memory_format=torch.channels_last))
+        return weight, build("adamw", [{"params": [weight]}], lr=0.1, weight_decay=0.0, fused=True)
+
+    def step(weight: torch.nn.Parameter, optimizer: torch.optim.Optimizer, seed: int) -> torch.Tensor:
+        gradient = torch.randn(weight.shape, generator=torch.Generator().manual_seed(seed))
+        weight.grad = gradient.to(memory_format=torch.channels_last)
+        optimizer.step()
+        return weight.detach()
+
+    weight, optimizer = fresh()
+    step(weight, optimizer, 1)
+    saved, reached = copy.deepcopy(optimizer.state_dict()), weight.detach().clone()
+    saved["state"][0] = {name: value.contiguous() for name, value in saved["state"][0].items()}
+    other, resumed = fresh()
+    other.data.copy_(reached)
+    load_state(resumed, saved)
+    torch.testing.assert_close(step(other, resumed, 2), step(weight, optimizer, 2))

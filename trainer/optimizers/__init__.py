@@ -74,6 +74,8 @@ def load_state(optimizer: Optimizer, state: Mapping[str, Any]) -> None:
     """Load moments from a checkpoint; hyperparameters and kernels stay those of this run and this device.
 
     A checkpoint from a GPU says ``fused``; on another device that would fail, or put step counters where they hurt.
+    Moments get the memory layout of their weight, which fused kernels take for granted: convolutions are channels-last
+    on some devices only.
 
     Raises:
         ValueError: the checkpoint's groups have other sizes.
@@ -84,6 +86,8 @@ def load_state(optimizer: Optimizer, state: Mapping[str, Any]) -> None:
         raise ValueError("it was written by an optimizer with other parameter groups")
     groups = [{**mine, "params": theirs["params"]} for mine, theirs in zip(current, saved, strict=True)]
     optimizer.load_state_dict({"state": state["state"], "param_groups": groups})
+    for weight, kept in optimizer.state.items():
+        kept.update({name: _laid_out(value, weight) for name, value in kept.items()})
 
 
 def with_weight_decay_on_matrices(model: torch.nn.Module) -> list[dict[str, Any]]:
@@ -91,6 +95,13 @@ def with_weight_decay_on_matrices(model: torch.nn.Module) -> list[dict[str, Any]
     matrices = [weight for weight in model.parameters() if weight.requires_grad and weight.ndim >= 2]
     others = [weight for weight in model.parameters() if weight.requires_grad and weight.ndim < 2]
     return [{"params": matrices, "muon": True}, {"params": others, "weight_decay": 0.0}]
+
+
+def _laid_out(value: Any, weight: torch.Tensor) -> Any:
+    """A moment as its weight lies in memory; anything else as it is."""
+    if not isinstance(value, torch.Tensor) or value.shape != weight.shape or value.stride() == weight.stride():
+        return value
+    return torch.empty_like(weight, dtype=value.dtype).copy_(value)
 
 
 def _ready(group: dict[str, Any], peak: float) -> dict[str, Any]:
