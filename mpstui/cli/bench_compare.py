@@ -15,6 +15,7 @@ from ..core.ladder.report import report_folder, save
 from ..core.launching import parse_sets
 from ..core.launching.argument_words import argument_words
 from ..core.machine import Machine
+from ..core.present.format import NOT_FINITE
 from .bench_text import LiveLine, paragraph, place_lines, places, surroundings
 from .session import Session, print_json
 
@@ -96,11 +97,11 @@ def _losses(found: Comparison) -> Iterator[str]:
 
 
 def _apart(value: float | None) -> str:
-    return f"{'infinite' if value is None else share(value):>9}"
+    return f"{NOT_FINITE if value is None else share(value):>9}"
 
 
 def _loss(value: float | None) -> str:
-    return "not finite" if value is None else f"{value:.6g}"
+    return NOT_FINITE if value is None else f"{value:.6g}"
 
 
 def _picture(found: Comparison) -> str:

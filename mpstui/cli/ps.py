@@ -52,7 +52,7 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
         one_line(told["device"] or shown.UNKNOWN),
         _of(told["epoch"], told["epochs"]),
         _of(told["step"], told["steps"]),
-        shown.number(told["loss"]) if row.loss_is_finite else "not finite",
+        shown.number(told["loss"]) if row.loss_is_finite else shown.NOT_FINITE,
         shown.moment_of_day(told["started"], now),
     )
 

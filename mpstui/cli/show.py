@@ -64,7 +64,7 @@ def _facts(snapshot: RunSnapshot) -> Iterator[tuple[str, str]]:
     yield "attempt", _attempt(snapshot)
     yield "progress", _progress(snapshot)
     if not snapshot.loss_is_finite:
-        yield "loss", "not finite"
+        yield "loss", shown.NOT_FINITE
     elif "loss" not in snapshot.series:
         yield "loss", shown.number(snapshot.loss)
     memory = [f"{name} {shown.size(value)}" for name, value in vars(snapshot.memory).items() if value is not None]
@@ -146,7 +146,8 @@ def _metrics(snapshot: RunSnapshot) -> Iterator[tuple[str, ...]]:
 
     for name, view in snapshot.series.items():
         values = (view.first, view.last, view.minimum, view.maximum)
-        yield name, shown.whole(view.count), *(shown.number(value) for value in values)
+        told = (shown.NOT_FINITE if value is None else shown.number(value) for value in values)
+        yield name, shown.whole(view.count), *told
 
 
 def _checkpoints(snapshot: RunSnapshot, now: float) -> Iterator[tuple[str, ...]]:

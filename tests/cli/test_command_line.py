@@ -73,6 +73,13 @@ def test_an_ambiguous_run_lists_the_candidates(home: Home) -> None:
     assert all(run in complaint(runs[0][:6])[1] for run in runs)
 
 
+def test_a_loss_that_is_not_finite_is_called_as_on_the_screen(home: Home) -> None:
+    run = RunBuilder(home, "diverged").status("ended").launch().beat(step=3, loss=float("nan")).exit(code=0).run.run
+    assert " NaN/inf " in ok("ps", "--all")
+    assert "NaN/inf" in next(line for line in ok("show", run).splitlines() if line.startswith("loss"))
+    assert as_json("ps", "--all")[0]["loss"] is None
+
+
 def test_no_runs_yet_says_what_starts_one(home: Home) -> None:
     assert "mpstui launch quickstart" in ok("ps")
     assert as_json("ps") == []

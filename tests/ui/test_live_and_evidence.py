@@ -15,7 +15,7 @@ from .driving import Driver, drive
 
 def test_what_goes_wrong_stands_in_the_header() -> None:
     async def play(driver: Driver) -> None:
-        await driver.sees("! The loss is not a number since step")
+        await driver.sees("! The loss is NaN or infinite since step")
 
     world = fakes.world((fakes.running(loss=None, loss_is_finite=False),))
     drive(world, play, opening=fakes.running().run)

@@ -105,7 +105,7 @@ def test_the_list_follows_the_monitor_and_the_focus_follows_the_list() -> None:
         world.monitor.snapshots = (fakes.running(loss=0.1234, step=22_302),)
         await driver.sees("0.1234")
         world.monitor.snapshots = (fakes.running(loss=None, loss_is_finite=False, step=22_303),)
-        await driver.sees(" nan ")
+        await driver.sees(" NaN/inf ")
 
     drive(world, play)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import nan
 from pathlib import Path
 
-from mpstui.core.runs.snapshot import Checkpoint, RunEvent
+from mpstui.core.runs.snapshot import Checkpoint, RunEvent, SeriesView
 from mpstui.ui.widgets.tables import TablePanel, checkpoint_rows, event_rows, metric_rows
 
 from . import fakes
@@ -37,6 +38,12 @@ def test_lists_of_a_picture_without_them_do_not_say_that_there_is_nothing() -> N
     assert [("being read" in text, "yet" in text) for text in brief] == [(True, False)] * 3
     loading = [rows(replace(bare, loading=True), 80)[0].text for rows in lists]
     assert ["being read" in text for text in loading] == [True, False, False]
+
+
+def test_a_metric_that_was_never_finite_is_not_unknown() -> None:
+    gaps = SeriesView("loss", "step", [1.0], [nan], [nan], [nan], [nan], 3)
+    told = metric_rows(replace(RUN, series={"loss": gaps}, metrics={}, lr=None), 80)[1].text.split()
+    assert told[:5] == ["loss", "NaN/inf", "NaN/inf", "NaN/inf", "3"]
 
 
 def test_a_list_says_how_many_of_its_lines_are_below_those_in_view() -> None:

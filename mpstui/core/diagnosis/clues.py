@@ -75,7 +75,7 @@ def _heartbeat_clues(heartbeat: HeartbeatEvidence | None) -> Iterator[tuple[str,
     if heartbeat.phase == "setup" or heartbeat.step == 0:
         yield "never_stepped", "last heartbeat: no step was done"
     if any("loss" in name for name in heartbeat.nonfinite):
-        yield "nonfinite_loss", f"last heartbeat: {', '.join(heartbeat.nonfinite)} not finite"
+        yield "nonfinite_loss", f"last heartbeat: {', '.join(heartbeat.nonfinite)} NaN or infinite"
     if heartbeat.memory_ratio is not None and heartbeat.memory_ratio >= NEAR_LIMIT:
         yield "memory_near_limit", f"last heartbeat: memory at {heartbeat.memory_ratio:.0%} of its limit"
     slope = heartbeat.memory_slope_bytes_per_second

@@ -70,7 +70,7 @@ def nonfinite(loss: Points) -> LiveWarning | None:
         since = x
     if since is None:
         return None
-    return LiveWarning("nan_loss", f"The loss is not a number since step {since:,.0f}.", since)
+    return LiveWarning("nan_loss", f"The loss is NaN or infinite since step {since:,.0f}.", since)
 
 
 def plateau(loss: Points, extremes: Points = (), *, points: int = PLATEAU_POINTS) -> LiveWarning | None:
@@ -118,7 +118,7 @@ def exploding_gradient(norm: Points, *, factor: float = GRADIENT_FACTOR) -> Live
         return None
     x, newest = norm[-1]
     if not math.isfinite(newest):
-        return LiveWarning("exploding_gradient", f"The gradient norm is not finite at step {x:,.0f}.", x)
+        return LiveWarning("exploding_gradient", f"The gradient norm is NaN or infinite at step {x:,.0f}.", x)
     before = [value for _, value in norm[-GRADIENT_POINTS - 1 : -1] if math.isfinite(value)]
     if len(before) < GRADIENT_POINTS // 2 or newest <= factor * median(before):
         return None

@@ -180,7 +180,7 @@ def explanation(found: Comparison) -> list[str]:
 def share(value: float | None) -> str:
     """A relative difference for people; None is infinity or NaN."""
     if value is None:
-        return "infinitely far"
+        return "NaN or infinitely far"
     return f"{value:.1e}" if value < 1e-3 else f"{value * 100:.3g} %"
 
 

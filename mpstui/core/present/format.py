@@ -1,4 +1,7 @@
-"""Numbers, sizes, durations and moments as short text of a known greatest width; unknown is ``n/a``, never 0."""
+"""Numbers, sizes, durations and moments as short text of a known greatest width.
+
+Unknown is ``n/a``, never 0; what is NaN or infinite is ``NaN/inf``, in a sentence "NaN or infinite".
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import math
 import time
 
 UNKNOWN = "n/a"
+NOT_FINITE = "NaN/inf"
+"""One word for what was measured and is no finite number: records keep no more of it than that."""
 _SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _LONGEST_SECONDS = 1000 * _DAY
@@ -16,7 +21,7 @@ def number(value: float | None, *, digits: int = 4) -> str:
     if value is None:
         return UNKNOWN
     if not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+        return NOT_FINITE
     if value == 0:
         return "0"
     magnitude = math.floor(math.log10(abs(value)))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...core.present.format import number, whole
+from ...core.present.format import NOT_FINITE, number, whole
 from ...core.runs.snapshot import Piece, SeriesView
 from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread
 from .canvas import Canvas
@@ -246,10 +246,10 @@ def legend(data: ChartData, view: ChartView, space: Frame, width: int) -> Row:
 
 
 def _reading(curve: SeriesView, cursor: float | None) -> tuple[str, str]:
-    """The value and its average at the cursor, or the newest; a gap reads ``nan``."""
+    """The value and its average at the cursor, or the newest; a gap reads ``NaN/inf``."""
     if cursor is None:
         smooth = curve.smooth[-1] if len(curve.smooth) else math.nan
-        return number(curve.last) if curve.last is not None else "nan", number(smooth)
+        return number(curve.last) if curve.last is not None else NOT_FINITE, number(smooth)
     index = min(range(len(curve.x)), key=lambda i: abs(curve.x[i] - cursor))
     smooth = curve.smooth[index] if index < len(curve.smooth) else math.nan
     return number(curve.mean[index]), number(smooth)

@@ -122,7 +122,7 @@ def epoch_progress(snapshot: RunSnapshot) -> float | None:
 
 def _loss(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
     if not snapshot.loss_is_finite:
-        return (Span(fit("nan", width, "right"), "bad"),)
+        return (Span(fit(shown.NOT_FINITE, width, "right"), "bad"),)
     return (Span(fit(shown.number(snapshot.loss), width, "right"), "" if snapshot.loss is not None else "faint"),)
 
 

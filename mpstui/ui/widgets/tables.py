@@ -56,7 +56,9 @@ def _loose_values(snapshot: RunSnapshot) -> dict[str, SeriesView | float | None]
 
 def _metric_row(name: str, value: SeriesView | float | None, name_width: int, numbers: int, trend: int) -> Row:
     if isinstance(value, SeriesView):
-        texts = [shown.number(value.last), shown.number(value.minimum), shown.number(value.maximum)]
+        # A series holds at least one point: where none of them is known, none is finite.
+        known = (value.last, value.minimum, value.maximum)
+        texts = [shown.NOT_FINITE if one is None else shown.number(one) for one in known]
         texts.append(shown.short_count(value.count))
         tone = "val" if value.evaluation else "train"
         curve = sparkline(value.mean, min(40, trend)) if trend >= 6 else ""

@@ -23,8 +23,8 @@ from mpstui.core.present import format as shown
         (0.0, "0"),
         (1e-7, "1.000e-07"),
         (-0.25, "-0.2500"),
-        (math.nan, "nan"),
-        (-math.inf, "-inf"),
+        (math.nan, "NaN/inf"),
+        (-math.inf, "NaN/inf"),
         (None, "n/a"),
     ],
 )

@@ -12,7 +12,7 @@ _LOSS_IS = r"\bloss (?:value )?(?:is|was|are|became|becomes|has become|turned|we
 RULES = (
     Rule(
         id="nan_loss",
-        title="The loss is not a number",
+        title="The loss is NaN or infinite",
         cause="NaN or infinity entered the training: too high a learning rate, fp16 overflow, bad data, or on MPS "
         "an operator that computes wrongly or a failed GPU command.",
         remedy=Remedy(
