@@ -85,6 +85,20 @@ def best_loss(run_dir: Path, step: int) -> float:
     return next(float(point["val_loss"]) for point in metrics(run_dir) if "val_loss" in point and point["step"] == step)
 
 
+def test_hidden_files_are_no_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A Mac leaves a ``._NAME`` beside each file that it copies to a volume of another system."""
+    sources = {
+        "indicator": (real_formats.candles(tmp_path), tmp_path / "prices"),
+        "gsdiff": (real_formats.plans(tmp_path), tmp_path / "plans" / "train"),
+        "genomics": (real_formats.benchmark(tmp_path), tmp_path / "set" / "train" / "positive"),
+    }
+    (tmp_path / "set" / "train" / ".cache").mkdir()
+    for name, (wish, folder) in sources.items():
+        for path in list(folder.iterdir()):
+            path.with_name(f"._{path.name}").write_bytes(b"\x00\x05\x16\x07")
+        assert command(name, "--check-data", *wish) == 0, capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_resumed_from_a_random_step_equals_uninterrupted(tmp_path: Path, name: str) -> None:
     case = CASES[name]

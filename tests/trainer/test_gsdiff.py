@@ -226,7 +226,9 @@ def test_check_data_counts_and_names_bad_files(tmp_path: Path, capsys: pytest.Ca
     assert "train plans: 12\n  val plans: 4\n  test plans: 2\n" in capsys.readouterr().out
     save(folder / "test" / "5.npy", {"edges": 1})
     assert main(command) == 2
-    assert "problem: " + str(folder / "test" / "5.npy") in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "problem: " + str(folder / "test" / "5.npy") in printed
+    assert "test plans: 2\n" in printed, "a file that is no plan is counted as one"
     assert main(["gsdiff", "--data", str(tmp_path), "--check-data"]) == 2
 
 

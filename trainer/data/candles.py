@@ -59,7 +59,7 @@ def read(path: Path) -> Reading:
     Raises:
         UsageError: nothing is there, or a file has no usable header.
     """
-    files = sorted(file for file in path.iterdir() if file.suffix.lower() == ".csv") if path.is_dir() else [path]
+    files = sorted(path.glob("[!.]*.[cC][sS][vV]")) if path.is_dir() else [path]
     if not files or not files[0].is_file():
         raise UsageError(f"--data {path}: no CSV file there; name a file, or a folder with *.csv, of OHLCV rows")
     problems: list[str] = []

@@ -49,7 +49,7 @@ def scan_folder(data: Path) -> tuple[dict[str, SequenceSet], tuple[str, ...]]:
     for split in ("train", "test"):
         parts, labels = [], []
         for label, name in enumerate(classes):
-            for path in sorted((data / split / name).glob("*.txt")):
+            for path in sorted((data / split / name).glob("[!.]*.txt")):
                 try:
                     parts.append(tokens_of(path.read_text(encoding="ascii", errors="replace").strip()))
                     labels.append(label)
@@ -97,7 +97,7 @@ def scan_intervals(fasta: Path, bed: Path) -> tuple[SequenceSet | None, tuple[st
 
 
 def _classes(train: Path) -> tuple[str, ...]:
-    return tuple(sorted(path.name for path in train.glob("*") if path.is_dir()))
+    return tuple(sorted(path.name for path in train.glob("[!.]*") if path.is_dir()))
 
 
 def _wrong_layout(data: Path, classes: tuple[str, ...]) -> Iterator[str]:

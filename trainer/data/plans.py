@@ -68,7 +68,7 @@ class PlanFiles:
     """The plans of one folder. A file is read when it is first asked for; 2.3 kB of it are then kept."""
 
     def __init__(self, folder: Path) -> None:
-        self.paths = sorted(folder.glob("*.npy"), key=lambda path: (len(path.stem), path.stem))
+        self.paths = sorted(folder.glob("[!.]*.npy"), key=lambda path: (len(path.stem), path.stem))
         self._kept: dict[int, tuple[Floats, Bits, npt.NDArray[np.uint8]]] = {}
 
     def __len__(self) -> int:
@@ -116,12 +116,14 @@ def bad_files(data: Path) -> tuple[dict[str, int], tuple[str, ...]]:
     problems = [
         f"--data {data}: {split}/ has no .npy files; put plans there" for split in SPLITS[:2] if not found[split]
     ]
-    for path in (path for paths in found.values() for path in paths):
+    counts = {f"{split} plans": 0 for split in SPLITS}
+    for split, path in ((split, path) for split, paths in found.items() for path in paths):
         try:
             read_plan(path)
+            counts[f"{split} plans"] += 1
         except BadPlan as error:
             problems.append(f"{path}: {error}; remove or repair it")
-    return {f"{split} plans": len(paths) for split, paths in found.items()}, tuple(problems)
+    return counts, tuple(problems)
 
 
 def read_plan(path: Path) -> Plan:
