@@ -122,7 +122,7 @@ def _made(
 
 
 def _wished_theme(home: Home) -> str:
-    """What the settings say; mistakes in them are told by whoever needs them, and keep no screen from opening."""
+    """What the settings say; the screen tells of a mistake in them once it is open, which none keeps it from."""
     try:
         return load_settings(home).screen.theme
     except UsageError:

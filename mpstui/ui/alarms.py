@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.errors import UsageError
 from .rows import clean
@@ -32,9 +32,9 @@ class Announcer:
         self,
         words: Callable[[Sequence[Alarm]], str],
         write: Callable[[str], object],
-        say: Callable[[str, Literal["error"]], None],
+        complain: Callable[[str], object],
     ) -> None:
-        self._words, self._write, self._say = words, write, say
+        self._words, self._write, self._complain = words, write, complain
         self._before: Mapping[str, RunSnapshot] = {}
 
     def look(self, snapshots: Iterable[RunSnapshot]) -> None:
@@ -47,7 +47,7 @@ class Announcer:
         try:
             self._write(self._words(found))
         except UsageError as error:
-            self._say(error.sentence, "error")
+            self._complain(error.sentence)
 
 
 def alarms(before: Mapping[str, RunSnapshot], now: Iterable[RunSnapshot]) -> list[Alarm]:

@@ -63,7 +63,11 @@ class MpstuiApp(App[None]):
         watcher = [] if folder is None else [HintPump(folder, self._runs.hint, self.post_message)]
         self._pumps = (self._runs, self._system, self.courier, *watcher)
         self._terminal = terminal
-        self._announcer = Announcer(services.announce, lambda text: self._driver and self._driver.write(text), self.say)
+        self._announcer = Announcer(
+            services.announce,
+            lambda text: self._driver and self._driver.write(text),
+            lambda sentence: self.post_message(messages.SettingsMistaken(sentence)),
+        )
         self._opening = opening
         self._first_log = log
         self.blocks = blocks
@@ -90,6 +94,9 @@ class MpstuiApp(App[None]):
         """After the first paint: importing what reads would take the interpreter from what writes to the terminal."""
         for pump in self._pumps:
             pump.start()
+        mistake = self.services.settings_mistake()
+        if mistake:
+            self.post_message(messages.SettingsMistaken(mistake))
 
     def on_unmount(self) -> None:
         """Stop reading; the runs do not notice."""
@@ -128,6 +135,7 @@ class MpstuiApp(App[None]):
     @on(messages.RequestAnswered)
     @on(messages.JobFailed)
     @on(messages.PumpFailed)
+    @on(messages.SettingsMistaken)
     @on(messages.ProfileSaved)
     @on(messages.QueueChanged)
     @on(messages.RunRemoved)
@@ -135,6 +143,8 @@ class MpstuiApp(App[None]):
         if isinstance(message, messages.RequestAnswered):
             self.board.note_answer(message)
             self.redraw()
+        if isinstance(message, messages.SettingsMistaken) and not self.board.is_news(message):
+            return
         text, severity = news(message)
         about: str | None = getattr(message, "run", None)
         shown = self.acting_screen

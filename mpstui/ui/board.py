@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .messages import DiagnosisReady, RequestAnswered
+from .messages import DiagnosisReady, RequestAnswered, SettingsMistaken
 from .rows import clean
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class Board:
         """The newest answer to "clear cache", by run."""
         self._explain = explain
         self._findings: dict[tuple[str, int], Sequence[Finding] | None] = {}
+        self._mistakes: set[str] = set()
         self._exceptions: dict[tuple[str, int], EvidenceLine | None] = {}
 
     def findings(self, snapshot: RunSnapshot) -> Sequence[Finding] | None:
@@ -48,6 +49,12 @@ class Board:
     def last_exception(self, snapshot: RunSnapshot) -> EvidenceLine | None:
         """The last exception of an attempt whose end nothing explains."""
         return self._exceptions.get((snapshot.run, snapshot.attempt))
+
+    def is_news(self, mistake: SettingsMistaken) -> bool:
+        """Whether it is told for the first time: whatever needs the settings stumbles over the same one."""
+        told = mistake.sentence in self._mistakes
+        self._mistakes.add(mistake.sentence)
+        return not told
 
     def note_answer(self, message: RequestAnswered) -> None:
         """Keep what a cleared cache gave back."""

@@ -104,6 +104,13 @@ class RunRemoved(Message):
 
 
 @dataclass
+class SettingsMistaken(Message):
+    """The settings cannot be used; the sentence names every mistake, each on a line."""
+
+    sentence: str
+
+
+@dataclass
 class RequestSent(Message):
     """A wish was written down for whoever carries it out."""
 

@@ -9,12 +9,23 @@ from textual.message import Message
 
 from ..core.present import format as shown
 from .asking import answer_text
-from .messages import JobFailed, ProfileSaved, PumpFailed, QueueChanged, RequestAnswered, RequestSent, RunRemoved
+from .messages import (
+    JobFailed,
+    ProfileSaved,
+    PumpFailed,
+    QueueChanged,
+    RequestAnswered,
+    RequestSent,
+    RunRemoved,
+    SettingsMistaken,
+)
 from .rows import clean
 
 Severity = Literal["information", "warning", "error"]
 TOAST_SECONDS = {"information": 4.0, "warning": 6.0, "error": 9.0}
 _LONGEST = 300
+_SETTINGS = "settings.toml"
+"""The file's name: a toast has no room for its folder."""
 
 
 @singledispatch
@@ -43,6 +54,13 @@ def _(message: JobFailed) -> tuple[str, Severity]:
 @news.register
 def _(message: PumpFailed) -> tuple[str, Severity]:
     return f"reading {message.what} failed, trying again: {clean(message.sentence, _LONGEST)}", "error"
+
+
+@news.register
+def _(message: SettingsMistaken) -> tuple[str, Severity]:
+    first, *more = (line[max(0, line.find(_SETTINGS)) :] for line in message.sentence.splitlines())
+    told = clean(first, _LONGEST) + (f" (and {len(more)} more)" if more else "")
+    return f"{told} · the whole file is ignored; `mpstui alerts` checks it", "error"
 
 
 @news.register

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core.errors import UsageError
+
 if TYPE_CHECKING:
     from ..core.diagnosis.model import EvidenceLine, Finding
     from ..core.home import Home
@@ -56,6 +58,8 @@ class Services:
     Raises:
         UsageError: the settings have mistakes.
     """
+    settings_mistake: Callable[[], str] = lambda: ""
+    """What is wrong with the settings; empty where nothing is."""
     prices: Callable[[], EnergySettings | None] = lambda: None
     """What electricity costs.
 
@@ -91,6 +95,7 @@ def core_services(
         runs_folder=home.runs,
         remote=bool(environ.get("SSH_CONNECTION")),
         announce=lambda found: _announce(home, environ, found),
+        settings_mistake=lambda: _settings_mistake(home),
         prices=lambda: _prices(home),
     )
 
@@ -269,6 +274,16 @@ def _logbook(snapshot: RunSnapshot) -> LogbookPort:
     from ..core.telemetry.of_run import RunLogbook
 
     return RunLogbook(snapshot)
+
+
+def _settings_mistake(home: Home) -> str:
+    from ..core.settings import load_settings
+
+    try:
+        load_settings(home)
+    except UsageError as error:
+        return error.sentence
+    return ""
 
 
 def _prices(home: Home) -> EnergySettings:

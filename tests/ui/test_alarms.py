@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from mpstui.core.home import Home
 from mpstui.core.runs.snapshot import ExitSummary, Health, RunSnapshot, State
 from mpstui.core.settings import AlertSettings
 from mpstui.ui.alarms import Alarm, Announcer, alarms, words_for
+from mpstui.ui.services import core_services
 from mpstui.wire import locks
 
 from . import fakes
@@ -86,10 +89,44 @@ def test_a_mistake_in_the_settings_is_said_on_the_screen() -> None:
         raise UsageError("settings.toml:1: `wen` is not a key")
 
     said: list[str] = []
-    announcer = Announcer(mistaken, said.append, lambda text, severity: said.append(text))
+    announcer = Announcer(mistaken, said.append, said.append)
     announcer.look([RUNNING])
     announcer.look([CRASHED])
     assert said == ["settings.toml:1: `wen` is not a key"]
+
+
+MISTAKES = "/home/me/settings.toml:2: `wen` is not a key of [alerts]\n/home/me/settings.toml:4: `thme` is not one"
+
+
+@pytest.mark.parametrize("size", [(60, 15), (120, 40)])
+def test_a_mistake_in_the_settings_is_said_once_when_the_screen_opens(size: tuple[int, int]) -> None:
+    def mistaken(found: object = None) -> Any:
+        raise UsageError(MISTAKES)
+
+    world = fakes.world((RUNNING,))
+    world.services = replace(world.services, settings_mistake=lambda: MISTAKES, announce=mistaken, prices=mistaken)
+
+    async def play(driver: Driver) -> None:
+        await driver.hears("settings.toml:2: `wen` is not a key of [alerts] (and 1 more)")
+        await driver.press("enter")
+        await driver.sees("1 2 log 3" if size[0] < 80 else "6 events")
+        world.monitor.snapshots = (CRASHED,)
+        await driver.sees("failed")
+        assert len(driver.toasts) == 1
+        assert "/home/me" not in driver.toasts[0]
+        assert "the whole file is ignored" in driver.toasts[0]
+
+    drive(world, play, size=size)
+
+
+def test_settings_without_a_mistake_are_not_spoken_of(tmp_path: Path) -> None:
+    home = Home(state=tmp_path, config=tmp_path)
+    services = core_services(home, {}, tmp_path, time.time)
+    assert services.settings_mistake() == ""
+    home.settings.write_text("[screen]\ntheme = 'light'\n")
+    assert services.settings_mistake() == ""
+    home.settings.write_text("[screen]\ntheme = 'pink'\n")
+    assert "settings.toml:2: `theme`" in services.settings_mistake()
 
 
 def test_the_screen_hears_of_a_run_that_is_not_in_view() -> None:

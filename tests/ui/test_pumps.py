@@ -20,7 +20,16 @@ from mpstui.core.telemetry.model import SystemSample, TreeSample
 from mpstui.ui import log_watch
 from mpstui.ui.differences import differ
 from mpstui.ui.log_watch import LogWatch
-from mpstui.ui.messages import JobFailed, LogGrew, PumpFailed, RequestAnswered, RequestSent, SnapshotsReady, SystemReady
+from mpstui.ui.messages import (
+    JobFailed,
+    LogGrew,
+    PumpFailed,
+    RequestAnswered,
+    RequestSent,
+    SettingsMistaken,
+    SnapshotsReady,
+    SystemReady,
+)
 from mpstui.ui.pumps import Courier, Focus, RunPump, SystemPump, TerminalWatch
 from mpstui.ui.pumps import system as system_pump
 from mpstui.wire.records import Ack, Request
@@ -287,10 +296,10 @@ def test_mistakes_in_the_settings_are_said_and_cost_the_price_alone() -> None:
     pump.want(fakes.running())
     pump.start()
     try:
-        ready, failed = inbox.wait_for(SystemReady), inbox.wait_for(PumpFailed)
+        ready, said = inbox.wait_for(SystemReady), inbox.wait_for(SettingsMistaken)
         assert isinstance(ready, SystemReady)
-        assert isinstance(failed, PumpFailed)
-        assert (ready.prices, failed.what) == (None, "settings")
+        assert isinstance(said, SettingsMistaken)
+        assert (ready.prices, said.sentence) == (None, "settings.toml:2: `price` must be a number")
     finally:
         pump.stop()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import UsageError
 from ..looking import Wanted
-from ..messages import PumpFailed, SystemReady
+from ..messages import SettingsMistaken, SystemReady
 from .base import Post, Pump
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class SystemPump(Pump):
         try:
             self._prices = self._services.prices()
         except UsageError as error:
-            self._post(PumpFailed("settings", error.sentence))
+            self._post(SettingsMistaken(error.sentence))
 
     def _close_book(self) -> None:
         if self._book is not None:
