@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -10,7 +11,7 @@ from torch.optim import Optimizer
 
 from mpstui.agent.reporter import Reporter
 
-from . import optimizers, precision, rng
+from . import optimizers, precision, rng, sharding
 from .checkpoint import CheckpointFolder, Loaded
 from .control import Control
 from .device import Device
@@ -24,6 +25,7 @@ from .order import SampleOrder
 from .progress import Progress
 from .reports import Reports
 from .schedule import Schedule
+from .sharding import Layout
 from .step import Stepper
 from .tasks import Task, Tuned
 
@@ -55,8 +57,9 @@ def assemble(wish: Request) -> Job:
     _prepare_torch(wish)
     model = device.place(task.build_model())
     task.to_device(device)
-    optimizer = _optimizer(asked, task, model, device, step_size)
-    network = _network(wish, model, asked.epochs * steps, reports)
+    layout = _layout(wish, model, reports)
+    optimizer = _optimizer(wish, layout.held(task.parameter_groups(model)), step_size)
+    network = _network(wish, layout, asked.epochs * steps, reports)
     return Job(
         name=wish.name,
         task=task,
@@ -64,14 +67,15 @@ def assemble(wish: Request) -> Job:
         seed=wish.seed,
         device=device,
         model=model,
+        layout=layout,
         network=network,
         optimizer=optimizer,
-        stepper=_stepper(wish, network, optimizer, micro_batch, reports),
+        stepper=_stepper(wish, network, layout, optimizer, micro_batch, reports),
         feed=Feed(task, order, wish.group.ranks, asked.workers),
         schedule=Schedule.of(
             asked.schedule, epochs=asked.epochs, steps_per_epoch=steps, warmup_epochs=asked.warmup_epochs
         ),
-        average=WeightAverage(model, asked.ema) if asked.ema else None,
+        average=WeightAverage(layout, asked.ema) if asked.ema else None,
         folder=wish.folder,
         progress=Progress.from_state(wish.loaded.state["progress"]) if wish.loaded else Progress(),
         reports=reports,
@@ -93,36 +97,48 @@ def _prepare_torch(wish: Request) -> None:
     rng.seed_everything(wish.seed)
 
 
-def _optimizer(asked: Options, task: Task, model: nn.Module, device: Device, step_size: int) -> Optimizer:
-    defaults = task.DEFAULTS
+def _layout(wish: Request, model: nn.Module, reports: Reports) -> Layout:
+    if wish.options.shard and wish.group.ranks.world_size == 1:
+        reports.notify("note", "--shard divides over several processes (torchrun), this is one: training unsharded")
+    return sharding.layout_for(model, wish.group, divided=wish.options.shard)
+
+
+def _optimizer(wish: Request, groups: list[dict[str, Any]], step_size: int) -> Optimizer:
+    asked, defaults = wish.options, wish.task.DEFAULTS
     tuned = defaults.tuned.get(asked.optimizer, Tuned())
     # A task's rate is one for its own optimizer: Muon at the rate of AdamW would hardly move.
     own = defaults.lr if asked.optimizer == defaults.optimizer else None
     usual = optimizers.default_lr(asked.optimizer, step_size, tuned.lr) if own is None else own
     return optimizers.build(
         asked.optimizer,
-        task.parameter_groups(model),
+        groups,
         lr=usual if asked.lr is None else asked.lr,
         weight_decay=tuned.weight_decay if asked.weight_decay is None else asked.weight_decay,
-        fused=device.fuses(asked.optimizer),
+        fused=wish.device.fuses(asked.optimizer),
     )
 
 
-def _network(wish: Request, model: nn.Module, total_steps: int, reports: Reports) -> Network:
-    compiled, refusal = wants_compiling(wish.options.compile, wish.device, total_steps)
+def _network(wish: Request, layout: Layout, total_steps: int, reports: Reports) -> Network:
+    asked = wish.options.compile
+    compiled, refusal = wants_compiling(asked, wish.device, total_steps)
+    if compiled and layout.divided:
+        compiled, refusal = False, "a sharded training is not compiled: training eagerly" if asked == "on" else None
     if refusal:
         reports.notify("note", refusal)
     alone = wish.group.ranks.world_size == 1
-    return Network(wish.group.wrap(model), compiled=compiled, replayed=alone and wish.device.replays_kernels)
+    return Network(layout.network(), compiled=compiled, replayed=alone and wish.device.replays_kernels)
 
 
-def _stepper(wish: Request, network: Network, optimizer: Optimizer, micro_batch: int, reports: Reports) -> Stepper:
+def _stepper(
+    wish: Request, network: Network, layout: Layout, optimizer: Optimizer, micro_batch: int, reports: Reports
+) -> Stepper:
     numeric = precision.resolve(wish.options.precision, wish.device)
     if numeric.note:
         reports.notify("note", numeric.note)
     return Stepper(
         wish.task,
         network,
+        layout,
         optimizer,
         wish.device,
         numeric,

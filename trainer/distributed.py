@@ -80,23 +80,24 @@ class Group:
         dist.all_reduce(votes, group=self._control)
         return bool(votes.item())
 
-    def any_lately(self, flag: bool) -> bool:
-        """Like :meth:`any`, about four times a second however often it is asked: once a step, on every rank.
+    def any_lately(self, *flags: bool) -> tuple[bool, ...]:
+        """Like :meth:`any` of each, about four times a second however often it is asked: once a step, on every rank.
 
         All ranks count the same questions and take the shortest distance that one of them proposes, so they vote at the
         same step; a flag that rises in between is heard by the next vote.
         """
         if self._control is None:
-            return flag
+            return flags
         self._asked += 1
         if self._asked < self._next_vote:
-            return False
+            return (False,) * len(flags)
         elapsed = max(1e-6, self._clock() - self._voted)
         affordable = max(1, int(self._asked * VOTE_SECONDS / elapsed))
-        ballot = torch.tensor([0 if flag else 1, affordable])
+        ballot = torch.tensor([affordable, *(not flag for flag in flags)])
         dist.all_reduce(ballot, op=dist.ReduceOp.MIN, group=self._control)
-        self._voted, self._asked, self._next_vote = self._clock(), 0, int(ballot[1])
-        return not ballot[0]
+        self._next_vote, *against = ballot.tolist()
+        self._voted, self._asked = self._clock(), 0
+        return tuple(not vote for vote in against)
 
     def close(self) -> None:
         """Leave the group."""

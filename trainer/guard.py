@@ -17,8 +17,8 @@ class FiniteGuard(Protocol):
     The flag travels with the next report, so it costs no read-back of its own.
     """
 
-    def watch(self, loss: torch.Tensor, gradients: Gradients, step: int) -> None:
-        """Take in the loss (a scalar) and the gradients of a step."""
+    def watch(self, loss: torch.Tensor, gradients: Gradients, step: int, norm: torch.Tensor | None = None) -> None:
+        """Take in the loss (a scalar) and the gradients of a step, or instead of these their norm where it is known."""
 
     def protect(self, optimizer: Optimizer, gradients: Gradients) -> None:
         """Call between :meth:`watch` and the optimizer's step."""
@@ -39,9 +39,10 @@ class KernelGuard:
         self._bad_steps = torch.zeros((), device=device)
         self._step = 0
 
-    def watch(self, loss: torch.Tensor, gradients: Gradients, step: int) -> None:
+    def watch(self, loss: torch.Tensor, gradients: Gradients, step: int, norm: torch.Tensor | None = None) -> None:
         """See :class:`FiniteGuard`."""
-        torch._amp_foreach_non_finite_check_and_unscale_([*gradients, loss], self._found, self._scale)
+        looked_at = [*gradients, loss] if norm is None else [norm, loss]
+        torch._amp_foreach_non_finite_check_and_unscale_(looked_at, self._found, self._scale)
         self._bad_steps.add_(self._found)  # the kernel raises its flag and never lowers it
         self._step = step
 
@@ -64,9 +65,11 @@ class GradientGuard:
         self._suspect = torch.full((), -1.0, device=device)
         self._gradients_may_overflow = gradients_may_overflow
 
-    def watch(self, loss: torch.Tensor, gradients: Gradients, step: int) -> None:
+    def watch(self, loss: torch.Tensor, gradients: Gradients, step: int, norm: torch.Tensor | None = None) -> None:
         """See :class:`FiniteGuard`."""
-        value = loss if self._gradients_may_overflow else loss + gradient_norm(gradients)
+        value = loss
+        if not self._gradients_may_overflow:
+            value = loss + (gradient_norm(gradients) if norm is None else norm)
         self._suspect.masked_fill_(self._finite, step)
         self._finite.logical_and_(torch.isfinite(value))
 
@@ -89,8 +92,8 @@ def guard_for(optimizer: Optimizer, device: torch.device, *, loss_scaling: bool)
 
 
 def gradients_of(parameters: Sequence[torch.Tensor]) -> Gradients:
-    """The gradients that a backward pass left."""
-    return [parameter.grad for parameter in parameters if parameter.grad is not None]
+    """The gradients that a backward pass left; a rank may have no row of a small parameter."""
+    return [parameter.grad for parameter in parameters if parameter.grad is not None and parameter.grad.numel()]
 
 
 def gradient_norm(gradients: Gradients) -> torch.Tensor:
@@ -99,8 +102,13 @@ def gradient_norm(gradients: Gradients) -> torch.Tensor:
     return norm
 
 
-def clip_gradients(gradients: Gradients, most: float) -> torch.Tensor:
-    """Scale all gradients so that their common norm is ``most`` at the highest; returns what it was. No read-back."""
-    norm = gradient_norm(gradients)
-    torch._foreach_mul_(gradients, (most / (norm + 1e-6)).clamp(max=1.0))
+def clip_gradients(gradients: Gradients, most: float, norm: torch.Tensor | None = None) -> torch.Tensor:
+    """Scale all gradients so that their common norm is ``most`` at the highest; returns what it was. No read-back.
+
+    Args:
+        norm: theirs and that of other ranks' gradients together, where these are only a part.
+    """
+    norm = gradient_norm(gradients) if norm is None else norm
+    if gradients:
+        torch._foreach_mul_(gradients, (most / (norm + 1e-6)).clamp(max=1.0))
     return norm

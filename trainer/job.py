@@ -17,12 +17,12 @@ from .distributed import Group
 from .ema import WeightAverage
 from .feed import Feed
 from .network import Network
-from .optimizers import load_state
 from .options import Options
 from .precision import Precision
 from .progress import Progress
 from .reports import Reports
 from .schedule import Schedule
+from .sharding import Layout
 from .step import Stepper
 from .tasks import Task
 
@@ -37,6 +37,7 @@ class Job:
     seed: int
     device: Device
     model: nn.Module
+    layout: Layout
     network: Network
     optimizer: Optimizer
     schedule: Schedule
@@ -55,13 +56,16 @@ class Job:
         return self.stepper.precision
 
     def state_dict(self) -> dict[str, Any]:
-        """All that a resumed run needs to go on as if it had never stopped."""
+        """All that a resumed run needs to go on as if it had never stopped.
+
+        Every rank must ask; where each holds a part only, the leading one gets it whole and the others nothing of use.
+        """
         order = self.feed.order
         return {
             "task": self.name,
             "signature": dict(self.task.signature),
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "model": self.layout.model_state(),
+            "optimizer": self.layout.optimizer_state(self.optimizer),
             "optimizer_name": self.options.optimizer,
             "scheduler": {"step": self.progress.step, "total_steps": self.schedule.total_steps},
             "scaler": self.stepper.scaler.state_dict(),
@@ -84,9 +88,9 @@ class Job:
             ValueError: optimizer state or averages do not fit.
             RuntimeError: model weights do not fit.
         """
-        self.model.load_state_dict(state["model"])
+        self.layout.load_model(state["model"])
         if state["optimizer_name"] == self.options.optimizer:
-            load_state(self.optimizer, state["optimizer"])
+            self.layout.load_optimizer(self.optimizer, state["optimizer"])
         else:
             self.reports.notify(
                 "note", f"{self.options.optimizer} starts afresh: the checkpoint is {state['optimizer_name']}'s"

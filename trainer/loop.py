@@ -29,6 +29,8 @@ class Loop:
         self._lr = 0.0
         self._saved_step = -1
         self._stepped = False
+        self._failure: str | None = None
+        self._save_requests: list[Request] = []
 
     def run(self) -> None:
         """Train.
@@ -84,21 +86,27 @@ class Loop:
         return self._progress.step == 1 or self._reports.due()
 
     def _report(self) -> None:
-        """Read the device back, tell what it says, end a training that has gone wrong.
-
-        Raises:
-            TrainingError: a step since the last report was not finite; its weights were never changed by it.
-        """
+        """Read the device back and tell what it says; each rank does it in its own time."""
         reading = self._job.stepper.read()
         if not reading.samples:
             return
         if reading.first_bad_step >= 0:
-            self._reports.report(self._progress, reading, self._lr)
-            sentence = self._non_finite(reading.first_bad_step)
+            self._failure = self._non_finite(reading.first_bad_step)
+        else:
+            self._progress.add(reading)
+        self._reports.report(self._progress, reading, self._lr)
+
+    def _settle(self) -> None:
+        """Report, and end a training that has gone wrong: all ranks are here at the same step, and end together.
+
+        Raises:
+            TrainingError: a step since the last time was not finite; its weights were never changed by it.
+        """
+        self._report()
+        if self._job.group.any(self._failure is not None):
+            sentence = self._failure or self._non_finite(self._progress.step)
             self._reports.reporter.event("crash", sentence)
             raise TrainingError(sentence)
-        self._progress.add(reading)
-        self._reports.report(self._progress, reading, self._lr)
 
     def _non_finite(self, step: int) -> str:
         kept = self._job.folder.newest_first()
@@ -109,13 +117,19 @@ class Loop:
         )
 
     def _should_stop(self) -> bool:
+        """Whether all ranks end here; a checkpoint that was asked for is saved on the way, which takes all of them."""
         limit = self._options.stop_after
         if limit and self._progress.step >= limit:
             return True
-        return self._job.group.any_lately(self._job.control.stop_requested)
+        stop = self._job.control.stop_requested or self._failure is not None
+        stopping, saving = self._job.group.any_lately(stop, bool(self._save_requests))
+        if saving:
+            self._save()
+        return stopping
 
     def _end_early(self) -> None:
         """Save and leave with everything told."""
+        self._settle()
         reason = self._job.control.signal_name or "--stop-after"
         self._reports.notify("note", f"stopping at step {self._progress.step} ({reason})")
         if not self._save():
@@ -128,7 +142,7 @@ class Loop:
         Raises:
             TrainingError: it was the last epoch, and what it came to could not be written.
         """
-        self._report()
+        self._settle()
         epoch, options = self._progress.epoch, self._options
         last = epoch == options.epochs
         best, kept = False, (self._progress.best, self._progress.best_step)
@@ -136,7 +150,7 @@ class Loop:
             metrics = self._evaluate()
             if metrics is None:
                 return False
-            best = self._is_best(metrics)
+            best = self._job.group.any(self._is_best(metrics))
         self._progress.next_epoch()
         if best or last or (options.save_every and epoch % options.save_every == 0):
             saved = self._save(best=best)
@@ -148,13 +162,14 @@ class Loop:
         return True
 
     def _evaluate(self) -> dict[str, float] | None:
-        """Validation metrics; None when a stop was asked for before they were complete."""
+        """Validation metrics, on the leading rank alone; None when a stop was asked for before they were complete."""
         job, started = self._job, time.monotonic()
-        if not job.group.ranks.leads:
-            return {} if not job.group.any(False) else None
-        metrics = self._validated_if_it_fits()
+        self._reports.phase("eval", self._progress, expect_next_in=_EVALUATION_SILENCE_SECONDS)
+        metrics = self._validated_if_it_fits() if job.layout.validates else {}
         if job.group.any(metrics is None) or metrics is None:
             return None
+        if not job.group.ranks.leads:
+            return {}
         self._reports.validated(self._progress, metrics, time.monotonic() - started)
         return metrics
 
@@ -163,8 +178,8 @@ class Loop:
         try:
             return self._validation_metrics()
         except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
+            if self._job.layout.divided or not is_out_of_memory(error):
+                raise  # the other ranks wait for a divided model's next layer
         self._job.device.empty_cache()
         self._job.model.train()
         self._reports.notify("note", "validation ran out of memory and is left out; the training goes on")
@@ -172,14 +187,13 @@ class Loop:
 
     def _validation_metrics(self) -> dict[str, float] | None:
         job = self._job
-        self._reports.phase("eval", self._progress, expect_next_in=_EVALUATION_SILENCE_SECONDS)
         job.model.eval()
         found: dict[str, float] | None = None
         weights = job.average.swapped_in() if job.average else torch.no_grad()
         with weights, torch.no_grad(), job.precision.autocast():
             for found in job.task.evaluate(job.model, job.device):
                 self._reports.reporter.beat(expect_next_in=_EVALUATION_SILENCE_SECONDS)
-                if job.control.stop_requested and found is None:
+                if job.layout.any_validating(job.control.stop_requested) and found is None:
                     break
         job.model.train()
         return found
@@ -189,27 +203,37 @@ class Loop:
         return name in metrics and self._progress.improves(metrics[name], higher_is_better=direction == "max")
 
     def _save(self, *, best: bool = False) -> bool:
-        """Write a checkpoint; a failure is told and survived. False when it failed."""
-        progress = self._progress
-        self._report()
-        if not self._job.group.ranks.leads or (self._saved_step == progress.step and not best):
+        """Save a checkpoint, all ranks together; a failure is told and survived. False when it failed."""
+        step = self._progress.step
+        self._settle()
+        if self._saved_step != step or best:
+            self._reports.phase("save", self._progress, expect_next_in=_LONGEST_SAVE_SECONDS)
+            failed = self._job.group.any(not self._written(best=best))
+            self._saved_step = -1 if failed else step
+            self._reports.restart_clock()
+        ok = self._saved_step == step
+        text = f"saved at step {step}" if ok else "the checkpoint could not be written"
+        for request in self._save_requests:
+            self._reports.reporter.answer(request, ok=ok, text=text)
+        self._save_requests.clear()
+        return ok
+
+    def _written(self, *, best: bool) -> bool:
+        """Write what all ranks have of the state; the leading one does. False when it failed."""
+        state, step = self._job.state_dict(), self._progress.step
+        if not self._job.group.ranks.leads:
             return True
-        self._reports.phase("save", progress, expect_next_in=_LONGEST_SAVE_SECONDS)
         try:
-            path = self._job.folder.save(self._job.state_dict(), progress.step, best=best)
+            path = self._job.folder.save(state, step, best=best)
         except OSError as error:
             self._reports.notify("note", f"the checkpoint could not be written ({error}); the training goes on")
             return False
-        self._saved_step = progress.step
-        self._reports.saved(str(path), progress.step)
-        self._reports.restart_clock()
+        self._reports.saved(str(path), step)
         return True
 
     def _answer(self, request: Request) -> None:
         if request.action == "save":
-            ok = self._save()
-            text = f"saved at step {self._progress.step}" if ok else "the checkpoint could not be written"
-            self._reports.reporter.answer(request, ok=ok, text=text)
+            self._save_requests.append(request)
             return
         before, after = self._clear_cache()
         freed = max(0, before - after) if before is not None and after is not None else 0

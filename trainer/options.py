@@ -36,6 +36,8 @@ class Options:
     device: str
     precision: str
     compile: str
+    shard: bool
+    """Divide weights, gradients and optimizer state over the processes."""
     matmul_precision: str
     workers: int
     memory_fraction: float | None
@@ -71,6 +73,8 @@ def from_namespace(args: argparse.Namespace) -> Options:
     """
     if args.keep < 1:
         raise UsageError("--keep must be at least 1: the newest checkpoint is what a restart needs")
+    if args.shard and args.optimizer == "muon":
+        raise UsageError("--shard divides every weight matrix by rows, muon needs whole ones; use another --optimizer")
     return Options(**{item.name: getattr(args, item.name) for item in fields(Options)})
 
 
@@ -112,6 +116,9 @@ def _add_device(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--device", choices=device.NAMES, default="auto")
     group.add_argument("--precision", choices=precision.NAMES, default="auto")
     group.add_argument("--compile", choices=("auto", "on", "off"), default="auto")
+    group.add_argument(
+        "--shard", action="store_true", help="divide weights and optimizer state over torchrun's processes (FSDP2)"
+    )
     group.add_argument("--matmul-precision", choices=("highest", "high", "medium"), default="high")
     group.add_argument(
         "--memory-fraction", type=positive_number, metavar="X", help="cap on the device's recommended memory, e.g. 0.8"

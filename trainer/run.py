@@ -158,10 +158,11 @@ def _introduction(job: Job) -> list[str]:
     order, asked = job.feed.order, job.options
     parameters = sum(weight.numel() for weight in job.model.parameters())
     compiled = " · compiled" if job.network.compiled else ""
+    sharded = f" · sharded over {job.group.ranks.world_size} processes" if job.layout.divided else ""
     lr = job.optimizer.param_groups[0]["peak_lr"]
     batch = f"{order.step_size} samples a step (micro-batch {job.stepper.micro_batch})"
     return [
-        f"device: {job.device.type} ({job.device.name}) · precision {job.precision.name}{compiled}",
+        f"device: {job.device.type} ({job.device.name}) · precision {job.precision.name}{compiled}{sharded}",
         f"data: {job.task.data}",
         f"model: {_in_words(job.task.signature)} · {parameters:,} parameters",
         f"optimizer: {asked.optimizer} · lr {lr:g} · {batch}",

@@ -13,6 +13,7 @@ from .distributed import Ranks, unsynchronised
 from .guard import clip_gradients, gradient_norm, gradients_of, guard_for
 from .network import Network
 from .precision import Precision
+from .sharding import Layout
 from .tasks import Batch, Task
 
 _LONGEST_FAILURE = 160
@@ -36,6 +37,7 @@ class Stepper:
         self,
         task: Task,
         network: Network,
+        layout: Layout,
         optimizer: Optimizer,
         device: Device,
         precision: Precision,
@@ -49,6 +51,7 @@ class Stepper:
         self.scaler = precision.scaler()
         self._task = task
         self._network = network
+        self._layout = layout
         self._optimizer = optimizer
         self._device = device
         self.precision = precision
@@ -59,7 +62,7 @@ class Stepper:
         self._guard = guard_for(optimizer, device.torch, loss_scaling=self.scaler.is_enabled())
         self._sums: dict[str, torch.Tensor] = {}
         self._samples = 0
-        self._norm_before_clipping: torch.Tensor | None = None
+        self._norm: torch.Tensor | None = None
 
     def step(self, batch: Batch, total: int, number: int) -> None:
         """Update the weights once.
@@ -81,9 +84,7 @@ class Stepper:
         if not names:
             return Reading(0)
         values = [self._sums[name] / self._samples for name in names]
-        norm = self._norm_before_clipping
-        if norm is None:
-            norm = gradient_norm(gradients_of(self._parameters))
+        norm = gradient_norm(gradients_of(self._parameters)) if self._norm is None else self._norm
         *means, grad_norm, bad = torch.stack([*values, norm, self._guard.first_bad()]).tolist()
         found = dict(zip(names, means, strict=True))
         if bad >= 0:  # the gradients of that step may be gone
@@ -140,12 +141,15 @@ class Stepper:
             sums[name] = sums[name] + addend if name in sums else addend
 
     def _update(self, loss: torch.Tensor, number: int) -> None:
-        if self.scaler.is_enabled():
-            self.scaler.unscale_(self._optimizer)
+        self._layout.take_gradients()
         gradients = gradients_of(self._parameters)
-        self._guard.watch(loss, gradients, number)
+        if self.scaler.is_enabled():
+            self._layout.spread_overflow(gradients)
+            self.scaler.unscale_(self._optimizer)
+        loss, self._norm = self._layout.judged(loss, gradients)
+        self._guard.watch(loss, gradients, number, self._norm)
         if self._clip:
-            self._norm_before_clipping = clip_gradients(gradients, self._clip)
+            self._norm = clip_gradients(gradients, self._clip, self._norm)
         self._guard.protect(self._optimizer, gradients)
         self.scaler.step(self._optimizer)
         self.scaler.update()

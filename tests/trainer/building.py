@@ -69,6 +69,12 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", "trainer", "cifar", *TINY, *arguments]
 
 
+def torchrun(*arguments: str) -> list[str]:
+    """Two processes of a module, as a command line."""
+    where = ("--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "--local-addr=localhost")  # no name of this machine
+    return [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", *where, "-m", *arguments]
+
+
 def environment(run_dir: Path | None = None, *, fault: str | None = None, attempt: int = 1) -> dict[str, str]:
     """The environment of a child; with ``fault`` (may be empty) it has a stand-in for MPS."""
     environ = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from mpstui.wire import requests
 from mpstui.wire.processes import system_process_table
 from mpstui.wire.records import Ack
 from mpstui.wire.rundir import RunDir
-from tests.trainer.building import TINY, command, completed, environment, points, train
+from tests.trainer.building import TINY, command, completed, environment, points, torchrun, train
 from tests.waiting import wait_until
 
 ENDLESS = ("--limit", "64", "--epochs", "100000", "--save-every", "0")
@@ -83,12 +82,14 @@ def test_a_stop_that_reaches_the_data_workers_too_is_survived_until_all_is_saved
     assert "stopped: the checkpoint is saved" in printed
 
 
-def test_two_ranks_beat_each_for_itself_and_a_stop_saves_although_torchrun_passes_it_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("layout", [(), ("--shard",)], ids=["whole", "sharded"])
+def test_two_ranks_beat_each_for_itself_and_a_stop_saves_although_torchrun_passes_it_on(
+    tmp_path: Path, layout: tuple[str, ...]
+) -> None:
     run = RunDir(tmp_path)
-    where = ("--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "--local-addr=localhost")  # no name of this machine
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", *where]
+    run.requests.mkdir()
     child = subprocess.Popen(
-        [*launcher, "-m", "trainer", "cifar", *TINY, *ENDLESS],
+        torchrun("trainer", "cifar", *TINY, *ENDLESS, *layout),
         env=environment(tmp_path),
         cwd=tmp_path,
         stdout=subprocess.PIPE,
@@ -100,9 +101,14 @@ def test_two_ranks_beat_each_for_itself_and_a_stop_saves_although_torchrun_passe
     beats = [_beat(run, rank) for rank in (0, 1)]
     assert [(beat["rank"], beat["world_size"]) for beat in beats] == [(0, 2), (1, 2)]
     assert beats[0]["pid"] != beats[1]["pid"]
+    assert _asked(run, "clear_cache").ok
+    saved = _asked(run, "save")
+    assert saved.ok
+    assert (run.checkpoints / f"step-{int(saved.text.split()[-1]):08d}.pt").exists()
     os.killpg(child.pid, signal.SIGTERM)
     printed, _ = child.communicate(timeout=180)
     assert "32 samples a step (micro-batch 16)" in printed
+    assert ("sharded over 2 processes" in printed) == bool(layout)
     assert "stopped: the checkpoint is saved" in printed
     stopped_at = next(line for line in printed.splitlines() if "stopping at step" in line).split()[4]
     assert max(run.checkpoints.glob("step-*.pt")).name == f"step-{int(stopped_at):08d}.pt"

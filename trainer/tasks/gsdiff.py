@@ -17,6 +17,7 @@ from ..data import synthetic_plans
 from ..data.plan_tensors import symmetric
 from ..data.plans import Plans
 from ..device import Device
+from ..distributed import Ranks
 from ..inspection import Inspection
 from ..optimizers import with_weight_decay_on_matrices
 from ..options import positive, whole
@@ -68,7 +69,9 @@ class Gsdiff:
         self._train, self._validation, name = _opened(args)
         self.train_size = min(len(self._train), args.limit or len(self._train))
         self.data = f"{name}: {self.train_size:,} training, {len(self._validation):,} validation plans"
-        drawings = Drawings(_drawings_folder(args, os.environ), args.sample_every, args.samples, args.sample_steps)
+        leads = Ranks.from_environment(os.environ).leads
+        folder = _drawings_folder(args, os.environ)
+        drawings = Drawings(folder, args.sample_every, args.samples, args.sample_steps, writes=leads)
         make = CornerStage if args.stage == 1 else WallStage
         self._stage: Stage = make(args, drawings, args.seed or 0)
         self.signature: Mapping[str, Any] = {

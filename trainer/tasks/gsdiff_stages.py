@@ -54,6 +54,8 @@ class Drawings:
     """Validations between two sheets; 0: none."""
     count: int
     steps: int
+    writes: bool = True
+    """Whether this process is the one that draws; where all ranks validate together the others only sample with it."""
 
     def due(self, validations: int) -> bool:
         """Whether the validation of this number (from 1) draws."""
@@ -61,6 +63,8 @@ class Drawings:
 
     def write(self, plans: list[Plan], validations: int, title: str) -> None:
         """Draw a sheet; a full disk costs the drawing, not the training."""
+        if not self.writes:
+            return
         try:
             written = plan_drawing.write(plans, self.folder / f"plans-{validations:04d}", title)
         except OSError as error:

@@ -1,0 +1,193 @@
+"""What each of two ranks does for test_sharding.py, under torchrun: ``-m tests.trainer.sharded_ranks FOLDER``.
+
+Trainings run one after the other in one pair of processes, since starting a pair takes longer than all of them. What
+rank R found is in ``rankR.json``, what the trainings told in a run directory for each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from mpstui.agent.reporter import Reporter
+from tests.trainer.running import parsed
+from trainer import assemble, checkpoint, options, precision, tasks
+from trainer.checkpoint import CheckpointFolder
+from trainer.control import Control
+from trainer.device import Device
+from trainer.distributed import Group, Ranks
+from trainer.errors import TrainingError
+from trainer.job import Job
+from trainer.loop import Loop
+from trainer.precision import Precision
+from trainer.run import resume
+from trainer.tasks import Loss
+from trainer.tasks.cifar import Cifar
+
+CIFAR = ("--model", "tiny", "--width", "4", "--batch-size", "8", "--limit", "72", "--epochs", "2")
+NARROW = ("--width", "16", "--layers", "2", "--epochs", "1")
+PLANS = ("gsdiff", *NARROW, "--heads", "2", "--batch-size", "8", "--accumulate", "1", "--limit", "40", "--sample-every",
+         "1", "--samples", "2", "--sample-steps", "3")  # fmt: skip
+PAIRS = ("twotower", *NARROW, "--batch-size", "16", "--limit", "70", "--embedding", "8")
+TRAININGS: dict[str, tuple[str, ...]] = {
+    "sgd": ("cifar", *CIFAR, "--optimizer", "sgd", "--accumulate", "2"),
+    "average": ("cifar", *CIFAR, "--optimizer", "adamw", "--clip", "0.5", "--ema", "0.9"),
+    "lion": ("cifar", *CIFAR, "--optimizer", "lion", "--precision", "bf16"),
+    "radam": ("cifar", *CIFAR, "--optimizer", "radam"),
+    "mamba": PAIRS,
+    "gru": (*PAIRS, "--backbone", "gru"),
+    "transformer": (*PAIRS, "--backbone", "transformer"),
+    "indicator": ("indicator", *NARROW, "--heads", "2", "--limit", "64", "--dropout", "0"),
+    "corners": PLANS,
+    "walls": (*PLANS, "--stage", "2"),
+    "genomics": ("genomics", *NARROW, "--states", "4", "--batch-size", "8", "--accumulate", "2", "--limit", "48"),
+}
+"""Each is trained twice, with all weights on both ranks and with a part on each."""
+SCALED = ("cifar", *CIFAR, "--optimizer", "adam", "--clip", "1")
+"""The same with a loss and a scale so large that some steps overflow, in some rows of some weights."""
+
+
+class Pair:
+    """This rank of the two."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ranks = Ranks.from_environment(os.environ)
+        self._device = Device()
+        self.group = Group(self.ranks, self._device)
+        self.found: dict[str, Any] = {}
+
+    def job(self, run: str, task: str, *words: str) -> Job:
+        """The parts of a training, begun or gone on with ``--resume PATH``."""
+        args = parsed(task, *words)
+        args.seed = args.seed or 0
+        asked = options.from_namespace(args)
+        os.environ["MPSTUI_RUN_DIR"] = str(self.folder / run)
+        loaded = checkpoint.load(Path(asked.resume), lambda state: None) if asked.resume else None
+        wish = assemble.Request(
+            name=task, task=tasks.find(task)(args), options=asked, seed=args.seed, device=self._device,
+            group=self.group, folder=CheckpointFolder(self.folder / run / "checkpoints", 3),
+            reporter=Reporter.from_environment(os.environ), control=Control(), loaded=loaded,
+        )  # fmt: skip
+        made = assemble.assemble(wish)
+        if loaded:
+            resume(made, loaded)
+        return made
+
+    def train(self, run: str, task: str, *words: str) -> None:
+        """Train to the end."""
+        Loop(self.job(run, task, *words)).run()
+
+    def failing(self, run: str, task: str, *words: str, spoil: Callable[[Job], None]) -> str:
+        """The sentence that a spoiled training ends with."""
+        made = self.job(run, task, *words)
+        spoil(made)
+        try:
+            Loop(made).run()
+        except TrainingError as error:
+            return str(error)
+        return "it did not fail"
+
+
+def main(folder: Path) -> None:
+    """Every training there is."""
+    torch.set_num_threads(1)
+    pair = Pair(folder)
+    for name, (task, *words) in TRAININGS.items():
+        pair.train(f"{name}-whole", task, *words)
+        pair.train(f"{name}-sharded", task, *words, "--shard")
+    _scale(pair)
+    _count(pair)
+    _go_on(pair)
+    _stop(pair)
+    _fail(pair)
+    (folder / f"rank{pair.ranks.rank}.json").write_text(json.dumps(pair.found))
+    pair.group.close()
+
+
+class _Scaled(Precision):
+    """What float16 has on a GPU; the CPU refuses it."""
+
+    def scaler(self) -> torch.amp.GradScaler:
+        """One at work."""
+        return torch.amp.GradScaler(self.device_type, init_scale=2.0**127)
+
+
+def _scale(pair: Pair) -> None:
+    plain = Cifar.loss
+
+    def large(*arguments: Any) -> Loss:
+        return Loss(8 * plain(*arguments).value)
+
+    scaled = _Scaled("fp32", "cpu", None)
+    with patch.object(precision, "resolve", return_value=scaled), patch.object(Cifar, "loss", large):
+        for way in ((), ("--shard",)):
+            pair.train("scaled-sharded" if way else "scaled-whole", *SCALED, *way)
+
+
+def _count(pair: Pair) -> None:
+    """How much this rank holds, in weights and in the optimizer's state after a step."""
+    made = pair.job("counted", "cifar", *CIFAR, "--width", "16", "--shard", "--compile", "on")
+    pair.found["compiled"] = made.network.compiled
+    made.stepper.step(*next(made.feed.epoch(1)), 1)
+    state = (value for kept in made.optimizer.state.values() for value in kept.values() if value.ndim)
+    pair.found["all"] = sum(weight.numel() for weight in made.model.parameters())
+    pair.found["bytes"] = sum(weight.untyped_storage().nbytes() for weight in made.layout.weights())
+    pair.found["weights"] = sum(weight.numel() for weight in made.layout.weights())
+    pair.found["state"] = sum(value.numel() for value in state)
+
+
+def _go_on(pair: Pair) -> None:
+    """From one layout into the other, and from a checkpoint that the test wrote in one process into both."""
+    words = TRAININGS["average"]
+    half = "checkpoints/step-00000005.pt"
+    pair.train("sharded-from-whole", *words, "--resume", str(pair.folder / "average-whole" / half), "--shard")
+    pair.train("whole-from-sharded", *words, "--resume", str(pair.folder / "average-sharded" / half))
+    alone = ("--resume", str(pair.folder / "alone" / half))
+    pair.train("whole-from-alone", *words, *alone)
+    pair.train("sharded-from-alone", *words, *alone, "--shard")
+    pair.train("genomics-stopped", *TRAININGS["genomics"], "--stop-after", "1", "--shard")
+
+
+def _stop(pair: Pair) -> None:
+    """One rank alone is asked to stop, in the middle of a validation."""
+    made = pair.job("stopped", *TRAININGS["walls"], "--sample-every", "0", "--shard")
+    evaluate = made.task.evaluate
+
+    def stopped(*arguments: Any) -> Iterator[dict[str, float] | None]:
+        for reading in evaluate(*arguments):
+            made.control.stop_requested = pair.ranks.rank == 1
+            yield reading
+
+    with patch.object(made.task, "evaluate", stopped):
+        Loop(made).run()
+
+
+def _fail(pair: Pair) -> None:
+    """What one rank meets ends both: a loss of the second that is not finite, a disk of the first that is full."""
+
+    def spoil_a_loss(made: Job) -> None:
+        if pair.ranks.rank == 1:
+            made.task._mean = torch.full((3,), float("nan"))  # type: ignore[attr-defined]
+
+    def fill_the_disk(made: Job) -> None:
+        if pair.ranks.leads:
+            (pair.folder / "full").mkdir(exist_ok=True)
+            (pair.folder / "full" / "checkpoints").write_text("no folder")
+
+    for optimizer in ("adamw", "lion"):
+        pair.found[f"spoiled {optimizer}"] = pair.failing(
+            "spoiled", "cifar", *CIFAR, "--optimizer", optimizer, "--shard", spoil=spoil_a_loss
+        )
+    pair.found["full"] = pair.failing("full", "cifar", *CIFAR, "--shard", spoil=fill_the_disk)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

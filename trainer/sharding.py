@@ -1,0 +1,291 @@
+"""How the weights of a training lie over its ranks: all of them on every rank, or a part on each (FSDP2).
+
+The rest of the trainer works on the tensors that a rank holds, which are ordinary ones either way. What needs all ranks
+at once is here: whoever calls it must see to it that every rank does, at the same step.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.optim import Optimizer
+
+from .distributed import Group
+from .guard import Gradients, gradient_norm
+from .optimizers import load_state
+
+if TYPE_CHECKING:
+    from torch.distributed.fsdp import FSDPModule
+    from torch.distributed.tensor import DTensor
+
+
+class Layout:
+    """Every rank has all of every tensor: alone, or with gradients averaged over the ranks (DDP)."""
+
+    divided = False
+    """Whether a rank has parts only, so that the model is called, and its state taken, by all ranks together."""
+
+    def __init__(self, model: nn.Module, group: Group) -> None:
+        self._model = model
+        self._group = group
+        self._weights = [weight for weight in model.parameters() if weight.requires_grad]
+
+    @property
+    def validates(self) -> bool:
+        """Whether this rank takes part in validation."""
+        return self._group.ranks.leads
+
+    def any_validating(self, flag: bool) -> bool:
+        """Whether the flag is set on any rank that validates; each of those must ask."""
+        return flag
+
+    def network(self) -> nn.Module:
+        """The model whose gradients are averaged over the ranks."""
+        return self._group.wrap(self._model)
+
+    def held(self, groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """A task's parameter groups, of what this rank holds of each parameter: what the optimizer works on."""
+        return groups
+
+    def weights(self) -> list[torch.Tensor]:
+        """What this rank holds of each trainable parameter, to be read and written in place."""
+        return list(self._weights)
+
+    def take_gradients(self) -> None:
+        """Give what the backward passes left to the parameters that :meth:`held` gave out."""
+
+    def judged(self, loss: torch.Tensor, gradients: Gradients) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """The loss as all ranks judge it, and the norm of all gradients where this rank cannot tell it from its own."""
+        return loss, None
+
+    def spread_overflow(self, gradients: Gradients) -> None:
+        """Let a loss scaler on any rank see that gradients of another one are not finite."""
+
+    def model_state(self) -> dict[str, Any]:
+        """The model's whole state."""
+        return self._model.state_dict()
+
+    def load_model(self, state: Mapping[str, Any]) -> None:
+        """Put back :meth:`model_state`. Raises RuntimeError when it does not fit."""
+        self._model.load_state_dict(state)
+
+    def optimizer_state(self, optimizer: Optimizer) -> dict[str, Any]:
+        """The optimizer's whole state."""
+        return optimizer.state_dict()
+
+    def load_optimizer(self, optimizer: Optimizer, state: Mapping[str, Any]) -> None:
+        """Put back :meth:`optimizer_state`. Raises ValueError when it does not fit."""
+        load_state(optimizer, state)
+
+    def whole(self, held: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Whole tensors out of one for each of :meth:`weights`; of use on the leading rank alone."""
+        return list(held)
+
+    def parts(self, whole: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """What this rank holds of the tensors that :meth:`whole` gave."""
+        return list(whole)
+
+
+class Sharded(Layout):
+    """Weights, gradients and optimizer state are divided over the ranks by rows; a block has its whole weights while
+    it works.
+
+    The optimizer, the guard and the average get the rows of this rank as plain tensors: every fused kernel takes them.
+    """
+
+    divided = True
+
+    def __init__(self, model: nn.Module, group: Group) -> None:
+        """Divides the model, which must be the same on all ranks, in place."""
+        _divide(model, group.ranks.world_size)
+        super().__init__(model, group)
+        self._device = next(model.parameters()).device
+        self._shards = {weight: nn.Parameter(_rows(weight)) for weight in self._weights}
+
+    @property
+    def validates(self) -> bool:
+        """See :class:`Layout`."""
+        return True
+
+    def any_validating(self, flag: bool) -> bool:
+        """See :class:`Layout`."""
+        return self._group.any(flag)
+
+    def network(self) -> nn.Module:
+        """See :class:`Layout`."""
+        return self._model
+
+    def held(self, groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """See :class:`Layout`."""
+        return [{**group, "params": [self._shards[weight] for weight in group["params"]]} for group in groups]
+
+    def weights(self) -> list[torch.Tensor]:
+        """See :class:`Layout`."""
+        self._forget_whole_weights()
+        return [_rows(weight) for weight in self._weights]
+
+    @torch.no_grad()
+    def take_gradients(self) -> None:
+        """See :class:`Layout`."""
+        for weight, shard in self._shards.items():
+            shard.data = _rows(weight)  # padding, in the first pass, may have moved them
+            shard.grad = None if weight.grad is None else _rows(weight.grad)
+            weight.grad = None
+
+    def judged(self, loss: torch.Tensor, gradients: Gradients) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """See :class:`Layout`."""
+        squared = gradient_norm(gradients).square() if gradients else torch.zeros((), device=self._device)
+        sums = _summed(torch.stack([loss * 0, squared]))  # 0 times what is not finite is NaN
+        return loss + sums[0], sums[1].sqrt()
+
+    def spread_overflow(self, gradients: Gradients) -> None:
+        """See :class:`Layout`."""
+        found, one = (make((), device=self._device) for make in (torch.zeros, torch.ones))
+        if gradients:
+            torch._amp_foreach_non_finite_check_and_unscale_(gradients, found, one)  # as the scaler will look
+        _summed(found)
+        for gradient in gradients[:1]:
+            gradient.add_(torch.where(found > 0, torch.nan, 0.0))
+
+    @torch.no_grad()
+    def model_state(self) -> dict[str, Any]:
+        """See :class:`Layout`."""
+        self._forget_whole_weights()
+        state = self._model.state_dict(keep_vars=True)
+        gathered = {weight: self._gathered(weight, _rows(weight)) for weight in self._model.parameters()}
+        for name, value in state.items():
+            state[name] = gathered[value] if value in gathered else value.detach()
+        return state
+
+    def load_model(self, state: Mapping[str, Any]) -> None:
+        """See :class:`Layout`."""
+        mine = dict(self._model.named_parameters(remove_duplicate=False))
+        self._model.load_state_dict(
+            {name: self._divided(mine[name], value) if name in mine else value for name, value in state.items()}
+        )
+
+    @torch.no_grad()
+    def optimizer_state(self, optimizer: Optimizer) -> dict[str, Any]:
+        """See :class:`Layout`."""
+        found = optimizer.state_dict()
+        weights = dict(enumerate(self._weights_of(optimizer)))
+
+        def whole(weight: nn.Parameter, value: Any) -> Any:
+            alike = _has_shape(value, self._shards[weight].shape)
+            return self._gathered(weight, value) if alike else value
+
+        return {**found, "state": _changed(found["state"], weights, whole)}
+
+    def load_optimizer(self, optimizer: Optimizer, state: Mapping[str, Any]) -> None:
+        """See :class:`Layout`."""
+        weights = dict(enumerate(self._weights_of(optimizer)))
+
+        def part(weight: nn.Parameter, value: Any) -> Any:
+            return self._part(value) if _has_shape(value, weight.shape) else value
+
+        load_state(optimizer, {**state, "state": _changed(state["state"], weights, part)})
+
+    @torch.no_grad()
+    def whole(self, held: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """See :class:`Layout`."""
+        return [self._gathered(weight, rows) for weight, rows in zip(self._weights, held, strict=True)]
+
+    def parts(self, whole: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """See :class:`Layout`."""
+        return [self._part(tensor) for tensor in whole]
+
+    def _forget_whole_weights(self) -> None:
+        """What lies outside the blocks keeps its whole weights from a forward to the backward pass, if one comes."""
+        cast("FSDPModule", self._model).reshard()
+
+    def _weights_of(self, optimizer: Optimizer) -> Iterator[nn.Parameter]:
+        weights = {shard: weight for weight, shard in self._shards.items()}
+        return (weights[shard] for group in optimizer.param_groups for shard in group["params"])
+
+    def _gathered(self, weight: nn.Parameter, rows: torch.Tensor) -> torch.Tensor:
+        """The whole of a tensor that is divided as a weight is, on the CPU of the leading rank; nothing elsewhere."""
+        whole = _like(weight, rows).full_tensor()
+        return whole.cpu() if self._group.ranks.leads else whole.new_empty(0)
+
+    def _divided(self, weight: nn.Parameter, whole: torch.Tensor) -> torch.Tensor:
+        """A whole tensor divided as a weight is, so that loading can tell whether it fits."""
+        return _like(weight, self._part(whole).to(weight.device), whole.shape)
+
+    def _part(self, whole: torch.Tensor) -> torch.Tensor:
+        """This rank's rows; the last ranks may have fewer, or none."""
+        ranks = self._group.ranks
+        rows = whole.contiguous().chunk(ranks.world_size)  # how FSDP divides them too
+        return rows[ranks.rank].clone() if ranks.rank < len(rows) else whole.new_empty(0, *whole.shape[1:])
+
+
+def layout_for(model: nn.Module, group: Group, *, divided: bool) -> Layout:
+    """How a model lies over the ranks of a group; one that is to be divided is, in place."""
+    return Sharded(model, group) if divided and group.ranks.world_size > 1 else Layout(model, group)
+
+
+def blocks(model: nn.Module) -> Iterator[nn.Module]:
+    """The parts of a model that get their whole weights one after the other: what is repeated in a list of layers.
+
+    An element that has no parts of its own (the linear layer of a small head) is too little to be worth it.
+    """
+    listed = isinstance(model, (nn.ModuleList, nn.Sequential))
+    for child in model.children():
+        if listed and any(True for _ in child.children()):
+            yield child
+        else:
+            yield from blocks(child)
+
+
+def _divide(model: nn.Module, ranks: int) -> None:
+    # Imported where it is needed: it takes a second, and a torch without it trains all the same.
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    # torch warns of writing in place into what such a model gives; no task does.
+    warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
+    for weight in model.parameters():
+        weight.data = weight.data.contiguous()  # FSDP takes no channels-last weights; activations stay so
+    mesh = init_device_mesh(next(model.parameters()).device.type, (ranks,))
+    for block in blocks(model):
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+
+
+def _rows(weight: torch.Tensor) -> torch.Tensor:
+    """The rows that this rank has of a divided tensor, in the memory where they are."""
+    with torch.no_grad():
+        return cast("DTensor", weight).to_local()
+
+
+def _like(weight: torch.Tensor, rows: torch.Tensor, shape: torch.Size | None = None) -> DTensor:
+    """A tensor that is divided as a weight is, out of this rank's rows; of the weight's shape if none is given."""
+    from torch.distributed.tensor import DTensor
+
+    divided = cast("DTensor", weight)
+    size = divided.shape if shape is None else shape
+    stride = torch.empty(size, device="meta").stride()
+    return DTensor.from_local(rows, divided.device_mesh, divided.placements, run_check=False, shape=size, stride=stride)
+
+
+def _summed(values: torch.Tensor) -> torch.Tensor:
+    dist.all_reduce(values)
+    return values
+
+
+def _has_shape(value: Any, shape: torch.Size) -> bool:
+    return isinstance(value, torch.Tensor) and value.shape == shape
+
+
+def _changed(
+    state: Mapping[int, Mapping[str, Any]], weights: Mapping[int, nn.Parameter], change: Any
+) -> dict[int, dict[str, Any]]:
+    """An optimizer's state with every value changed; those of parameters that are not ours stay."""
+    return {
+        number: {name: change(weights[number], value) if number in weights else value for name, value in kept.items()}
+        for number, kept in state.items()
+    }
