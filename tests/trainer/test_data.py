@@ -96,6 +96,14 @@ def test_a_folder_that_is_not_cifar_is_named_with_the_remedy(tmp_path: Path) -> 
         cifar.read(tmp_path, "cifar10")
 
 
+def test_a_batch_that_is_missing_is_named(tmp_path: Path) -> None:
+    _write_cifar10(tmp_path / "cifar-10-batches-py")
+    missing = tmp_path / "cifar-10-batches-py" / "data_batch_4"
+    missing.unlink()
+    with pytest.raises(UsageError, match=rf"^{missing} is missing; unpack https://"):
+        cifar.read(tmp_path, "cifar10")
+
+
 def test_synthetic_images_are_the_same_for_a_seed_and_differ_between_sets() -> None:
     images.synthetic.cache_clear()
     one = images.synthetic(3, train=40, validation=20)

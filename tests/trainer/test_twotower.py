@@ -221,12 +221,40 @@ def test_resumed_inside_an_epoch_equals_uninterrupted(tmp_path: Path) -> None:
         ({"target_vectors": np.zeros((ROWS, WIDTH), np.int64)}, r"target_vectors is int64"),
         ({"target_vectors": np.zeros((ROWS, 4), np.float32)}, r"vectors of 5 numbers, target_vectors of 4"),
         ({"truth_keys": np.zeros((9, 1))}, r"has 60 rows, target_vectors 60 and truth_keys 9"),
-        ({"truth_keys": np.array([{}] * ROWS)}, r"Python objects is not read"),
+        ({"truth_keys": np.array([{}] * ROWS)}, r"truth_keys: .*Python objects is not read"),
+        ({"truth_keys": np.where(np.arange(ROWS) == 7, np.nan, 1.0)}, r"truth_keys has no article id in row 7"),
     ],
 )
-def test_an_unusable_array_is_named(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+@pytest.mark.parametrize("compressed", [False, True])
+def test_an_unusable_array_is_named(tmp_path: Path, changes: dict[str, Any], sentence: str, compressed: bool) -> None:
     path = _written(tmp_path, **changes)
+    if compressed:
+        _compress(path)
     with pytest.raises(UsageError, match=rf"--train-npz .*pairs\.npz: .*{sentence}"):
+        made("twotower", "--train-npz", str(path))
+
+
+def _compress(path: Path) -> None:
+    with np.load(path, allow_pickle=True) as archive:
+        arrays = dict(archive)
+    np.savez_compressed(path, **arrays)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_an_array_that_nobody_asks_for_does_no_harm(tmp_path: Path, compressed: bool) -> None:
+    path = _written(tmp_path, titles=np.array([{}] * ROWS))
+    if compressed:
+        _compress(path)
+    assert made("twotower", "--train-npz", str(path)).train_size > 0
+
+
+def test_a_damaged_compressed_array_is_named(tmp_path: Path) -> None:
+    path = _written(tmp_path)
+    _compress(path)
+    content = bytearray(path.read_bytes())
+    content[300:360] = bytes(60)
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=r"--train-npz .*pairs\.npz: context_sequences: .*; save it as"):
         made("twotower", "--train-npz", str(path))
 
 

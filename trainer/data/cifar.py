@@ -47,7 +47,7 @@ def inspected(data: Path, dataset: str) -> tuple[dict[str, int], tuple[str, ...]
     Raises:
         UsageError: none of the files is there.
     """
-    folder = _folder(data, dataset, complete=False)
+    folder = _folder(data, dataset)
     counts, problems = {}, []
     for split, names in zip(("training", "validation"), _FILES[dataset], strict=True):
         counts[f"{split} images"] = 0
@@ -59,13 +59,12 @@ def inspected(data: Path, dataset: str) -> tuple[dict[str, int], tuple[str, ...]
     return counts, tuple(problems)
 
 
-def _folder(data: Path, dataset: str, *, complete: bool = True) -> Path:
-    """The folder that holds all of the files, or, if it need not be complete, any of them."""
-    enough = all if complete else any
+def _folder(data: Path, dataset: str) -> Path:
+    """The folder that holds any of the files: each one that is missing is named when it is read."""
     needed = [name for names in _FILES[dataset] for name in names]
     candidates = [data, data / FOLDERS[dataset]]
     for folder in candidates:
-        if enough((folder / name).is_file() for name in needed):
+        if any((folder / name).is_file() for name in needed):
             return folder
     raise UsageError(
         f"--data {data}: no {dataset} there (looked for {needed[0]} ... {needed[-1]} in it and in {FOLDERS[dataset]}/);"

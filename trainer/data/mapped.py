@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from ..errors import UsageError
 
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 """Start of a zip member (APPNOTE 6.3.10, section 4.3.7): signature, length of the name, length of the extra field."""
+_OBJECTS = "an array of Python objects is not read, because reading it may run code"
 
 
 @dataclass(frozen=True)
@@ -97,31 +99,47 @@ def open_npy(path: Path, flag: str) -> Stored:
 def open_npz(path: Path, flag: str) -> Mapping[str, Stored | Callable[[], np.ndarray[Any, Any]]]:
     """The arrays of a .npz file: mapped where they lie uncompressed, else a function that loads them.
 
+    An array that cannot be used is told of by its function, so that one which nobody asks for does no harm.
+
     Raises:
-        UsageError: it is missing or no .npz file.
+        UsageError: it is missing or no .npz file; from a function: that array is damaged or no array of numbers.
     """
     try:
         with zipfile.ZipFile(path) as archive, path.open("rb") as file:
-            return {member.filename.removesuffix(".npy"): _member(path, file, member) for member in archive.infolist()}
+            return {
+                member.filename.removesuffix(".npy"): _member(path, file, member, flag) for member in archive.infolist()
+            }
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         reason = _reason(error)
         raise UsageError(f"{flag} {path}: {reason}; it must be an .npz file of numbers (np.savez)") from error
 
 
-def _member(path: Path, file: BinaryIO, member: zipfile.ZipInfo) -> Stored | Callable[[], np.ndarray[Any, Any]]:
+def _member(
+    path: Path, file: BinaryIO, member: zipfile.ZipInfo, flag: str
+) -> Stored | Callable[[], np.ndarray[Any, Any]]:
+    def load() -> np.ndarray[Any, Any]:
+        return _load(path, member.filename.removesuffix(".npy"), flag)
+
     if member.compress_type != zipfile.ZIP_STORED:
-        return lambda: _load(path, member.filename.removesuffix(".npy"))
+        return load
     file.seek(member.header_offset)
     signature, name_length, extra_length = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
     if signature != b"PK\x03\x04":
         raise ValueError("its directory points nowhere, it is damaged")
     file.seek(name_length + extra_length, 1)
-    return _stored(path, file)
+    try:
+        return _stored(path, file)
+    except ValueError:
+        return load
 
 
-def _load(path: Path, name: str) -> np.ndarray[Any, Any]:
-    with np.load(path, allow_pickle=False) as archive:
-        found: np.ndarray[Any, Any] = archive[name]
+def _load(path: Path, name: str, flag: str) -> np.ndarray[Any, Any]:
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as member:
+            found: np.ndarray[Any, Any] = np.lib.format.read_array(member, allow_pickle=False)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        reason = _OBJECTS if "Object arrays" in str(error) else _reason(error)
+        raise UsageError(f"{flag} {path}: {name}: {reason}; save it as an array of numbers or texts") from error
     return found
 
 
@@ -130,7 +148,7 @@ def _stored(path: Path, file: BinaryIO) -> Stored:
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read(file)
     if dtype.hasobject:
-        raise ValueError("an array of Python objects is not read, because reading it may run code")
+        raise ValueError(_OBJECTS)
     found = Stored(path, file.tell(), dtype.str, tuple(shape), bool(fortran))
     if path.stat().st_size < found.offset + dtype.itemsize * int(np.prod(shape, dtype=np.int64)):
         raise ValueError("it is cut short")

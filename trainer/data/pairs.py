@@ -197,7 +197,11 @@ def _key_column(members: Mapping[str, Any], path: Path) -> np.ndarray[Any, Any]:
             f"--train-npz {path}: truth_keys has the shape {list(keys.shape)}, it must be [N, 1] or wider, the article"
             " id in column 0"
         )
-    return keys if keys.ndim == 1 else keys[:, 0]
+    articles = keys if keys.ndim == 1 else keys[:, 0]
+    if articles.dtype.kind == "f" and np.isnan(articles).any():
+        row = int(np.isnan(articles).argmax())
+        raise UsageError(f"--train-npz {path}: truth_keys has no article id in row {row}; give each row one")
+    return articles
 
 
 def _member(members: Mapping[str, Any], key: str, path: Path) -> Stored | Callable[[], np.ndarray[Any, Any]]:
