@@ -57,12 +57,12 @@ def last_exception(lines: tuple[LogLine, ...]) -> EvidenceLine | None:
     return EvidenceLine(lines[index].number, lines[index].text[:EVIDENCE_WIDTH])
 
 
-def ending_exception(lines: tuple[LogLine, ...]) -> str | None:
+def ending_exception(lines: tuple[LogLine, ...]) -> EvidenceLine | None:
     """Return the last exception that a log names, where not one line of training follows it."""
     found = last_exception(lines)
     if found is None or any(lines[index].number > (found.line or 0) for index in course_of(lines).progress):
         return None
-    return found.text
+    return found
 
 
 def _failure_start(lines: tuple[LogLine, ...]) -> int | None:

@@ -45,6 +45,7 @@ HEALTH_FACES = {
     Health.PAUSED: Face("‖", "paused", "warn"),
     Health.SLEPT: Face("☾", "slept", "quiet"),
 }
+LOG_EXCEPTION = Face("✗", "exception", "bad")
 MEANINGS: dict[State | Health, str] = {
     State.QUEUED: "waits for its turn, or for other runs",
     State.BACKING_OFF: "crashed; its profile has it started again soon",
@@ -71,6 +72,8 @@ MEANINGS: dict[State | Health, str] = {
     State.RUNNING: "its processes live; nothing more is known",
 }
 """What the word of a state or a health tells a person, in the order in which runs go through them."""
+WATCHED_MEANINGS = {LOG_EXCEPTION: "only watched; its log ends with an exception, and no training follows"}
+"""What more is told of something that is only watched."""
 WIDEST_WORD = 10
 _HEALTH_SHOWS_IN = frozenset({State.RUNNING, State.UNSUPERVISED, State.WATCHED})
 _FAILED = frozenset({State.FAILED, State.LOST, State.STOP_FAILED, State.DEPENDENCY_FAILED, State.UNREADABLE})
@@ -81,6 +84,8 @@ def face(snapshot: RunSnapshot) -> Face:
     """The one word for a run: what a running one is doing, else where it is."""
     if snapshot.state is State.RUNNING and snapshot.is_frozen:
         return HEALTH_FACES[Health.PAUSED]
+    if snapshot.log_exception is not None:
+        return LOG_EXCEPTION
     if snapshot.state in _HEALTH_SHOWS_IN and snapshot.health is not None:
         return HEALTH_FACES[snapshot.health]
     return STATE_FACES[snapshot.state]
@@ -90,13 +95,15 @@ def legend() -> Iterator[tuple[Face, str]]:
     """Every face with its meaning."""
     for known, meaning in MEANINGS.items():
         yield HEALTH_FACES[known] if isinstance(known, Health) else STATE_FACES[known], meaning
+        if known is State.WATCHED:
+            yield from WATCHED_MEANINGS.items()
 
 
 def needs_attention(snapshot: RunSnapshot) -> bool:
     """Whether a person should look: it failed, or it lives and does not move. An end that was asked for is no alarm."""
     if snapshot.state is State.KILLED:
         return snapshot.exit is None or snapshot.exit.requested_by is None
-    if snapshot.state in _FAILED:
+    if snapshot.state in _FAILED or snapshot.log_exception is not None:
         return True
     return snapshot.state in _HEALTH_SHOWS_IN and snapshot.health in _SUFFERING
 

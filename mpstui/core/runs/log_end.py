@@ -6,10 +6,15 @@ import os
 from pathlib import Path
 
 from ...wire import atomic
+from ..formats.escapes import strip_controls
 
 TAIL_BYTES = 1 << 15
 """Tracebacks of several ranks, one after the other, fit in; the last of them is enough."""
-TRACEBACK = b"Traceback (most recent call last)"
+TRACEBACK = "Traceback (most recent call last)"
+_LOWER_EDGE = "╰─"
+"""Of the box that rich draws around a traceback, whose title may be cut, or too far above."""
+_MARKS = (b"Traceback", _LOWER_EDGE.encode())
+"""What a tail without holds no traceback: colours part the words of the title."""
 
 
 class LogEnd:
@@ -28,12 +33,19 @@ class LogEnd:
 
 
 def _exception(data: bytes) -> str | None:
-    if TRACEBACK not in data:
+    if not any(mark in data for mark in _MARKS):
         return None
     from ..diagnosis.course import ending_exception
     from ..diagnosis.text import screen_lines
 
-    return ending_exception(tuple(screen_lines(data.decode("utf-8", errors="replace").split("\n"), 1)))
+    raw = data.decode("utf-8", errors="replace").split("\n")
+    lines = tuple(screen_lines(raw, 1))
+    found = ending_exception(lines)
+    if found is None or found.line is None:
+        return None
+    # `screen_lines` takes frames away: the edge is looked for in the line above, as it was printed.
+    boxed = strip_controls(raw[found.line - 2]).lstrip().startswith(_LOWER_EDGE) if found.line > 1 else False
+    return found.text if boxed or any(TRACEBACK in line.text for line in lines) else None
 
 
 def _tail(path: Path) -> bytes:

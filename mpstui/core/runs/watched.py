@@ -12,7 +12,7 @@ from .health import Signs, assess, duration
 from .log_end import LogEnd
 from .numbers import combine
 from .pace import Pace
-from .run_reader import FULL_COLUMNS
+from .run_reader import FULL_COLUMNS, STANDING
 from .snapshot import RunSnapshot, State
 from .witness import Machine
 
@@ -20,6 +20,8 @@ HEARTBEAT_NAMES = ("heartbeat.json", "*heartbeat*.json", "trainer_state.json", "
 METRIC_NAMES = ("metrics.jsonl", "*.jsonl", "*.csv")
 LOG_NAMES = ("output.log", "*.log", "*.out", "*.txt")
 LOOK_AGAIN_SECONDS = 2.0
+LAST_WORDS_SECONDS = 10.0
+"""A program that ends writes its last heartbeat and its traceback in either order, and about then."""
 
 
 class WatchedReader:
@@ -99,6 +101,8 @@ class WatchedReader:
         updated = self._updated()
         known = {"loss", "lr"} if not full else None
         condition = assess(self._signs(numbers.step is not None or numbers.loss is not None))
+        exception = self._exception(updated)
+        moving = exception is None and condition.health not in STANDING
         return RunSnapshot(
             run=str(self.path),
             name=self.path.name,
@@ -122,9 +126,9 @@ class WatchedReader:
             loss_is_finite=numbers.loss_is_finite,
             lr=numbers.lr,
             metrics=numbers.metrics,
-            samples_per_second=numbers.samples_per_second,
-            steps_per_second=numbers.steps_per_second or self.pace.steps_per_second,
-            eta_seconds=self.pace.remaining_seconds(numbers),
+            samples_per_second=numbers.samples_per_second if moving else None,
+            steps_per_second=(numbers.steps_per_second or self.pace.steps_per_second) if moving else None,
+            eta_seconds=self.pace.remaining_seconds(numbers) if moving else None,
             memory=numbers.memory,
             checkpoint=numbers.checkpoint,
             beat=beat,
@@ -134,8 +138,15 @@ class WatchedReader:
             readers=self._readers(),
             loading=self._points is not None and self._points.behind,
             brief=not full,
-            log_exception=self._log_end.exception(self._log) if full and self._log else None,
+            log_exception=exception,
         )
+
+    def _exception(self, updated: float | None) -> str | None:
+        """What the log ends with, unless a heartbeat or a metric file tells that it was survived."""
+        written = _modified(self._log) if self._log is not None else None
+        if self._log is None or written is None or updated is None or updated > written + LAST_WORDS_SECONDS:
+            return None
+        return self._log_end.exception(self._log)
 
     def _signs(self, steps_done: bool) -> Signs:
         beat, silence = (self._beat.beat, self._beat.silence()) if self._beat else (None, None)

@@ -10,6 +10,7 @@ from mpstui.core.present.colours import colour_system, ground
 from mpstui.core.present.states import (
     HEALTH_FACES,
     STATE_FACES,
+    WATCHED_MEANINGS,
     WIDEST_WORD,
     attention,
     face,
@@ -28,13 +29,13 @@ def run(
 def test_every_state_and_health_has_a_face() -> None:
     assert set(STATE_FACES) == set(State)
     assert set(HEALTH_FACES) == set(Health)
-    words = [shown.word for shown in (*STATE_FACES.values(), *HEALTH_FACES.values())]
+    words = [shown.word for shown in (*STATE_FACES.values(), *HEALTH_FACES.values(), *WATCHED_MEANINGS)]
     assert len(set(words)) == len(words)
     assert max(len(word) for word in words) <= WIDEST_WORD
 
 
 def test_the_legend_explains_every_face() -> None:
-    assert {shown for shown, _ in legend()} == {*STATE_FACES.values(), *HEALTH_FACES.values()}
+    assert {shown for shown, _ in legend()} == {*STATE_FACES.values(), *HEALTH_FACES.values(), *WATCHED_MEANINGS}
 
 
 @pytest.mark.parametrize(

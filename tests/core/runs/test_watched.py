@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from mpstui.core.follow.budget import Budget
 from mpstui.core.home import Home
+from mpstui.core.present.states import face, needs_attention
 from mpstui.core.runs.beats import foreign_heartbeat
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.snapshot import Health, RunSnapshot, State
@@ -76,7 +79,85 @@ def test_a_log_that_ends_with_an_exception_says_so_until_training_goes_on(monito
     assert look(monitor, log).log_exception is None
 
 
-@pytest.mark.parametrize("text", ["step 1 loss 0.5\n", "ValueError: said a test\n", CRASH.rpartition("Runtime")[0], ""])
+def boxed(*, colour: bool, width: int = 80, calls: int = 0) -> str:
+    """A crash as rich prints it, so many calls deep."""
+    printed = io.StringIO()
+    console = Console(file=printed, width=width, force_terminal=colour, color_system="256" if colour else None)
+
+    def multiply(deeper: int) -> None:
+        if deeper:
+            multiply(deeper - 1)
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    try:
+        multiply(calls)
+    except RuntimeError:
+        console.print_exception(max_frames=1000, show_locals=True)
+    assert ("\x1b[" in printed.getvalue()) is colour
+    return f"step 6 loss 0.3000\nstep 7 loss 0.2500\n{printed.getvalue()}"
+
+
+@pytest.mark.parametrize(
+    "text", [boxed(colour=False), boxed(colour=True), boxed(colour=False, width=30), boxed(colour=True, calls=90)]
+)
+def test_a_traceback_in_a_box_is_one_in_colour_too_narrow_or_longer_than_what_is_read(
+    monitor: Monitor, tmp_path: Path, text: str
+) -> None:
+    log = tmp_path / "crashed.log"
+    log.write_text(text)
+    shown = look(monitor, log)
+    assert shown.log_exception is not None
+    assert shown.log_exception.startswith("RuntimeError: mat1 and mat2")
+    log.write_text(text + "step 8 loss 0.2400\n")
+    assert look(monitor, log).log_exception is None
+
+
+@pytest.mark.parametrize("looked_at", [True, False])
+def test_the_word_for_a_log_that_ends_with_an_exception_tells_it(
+    home: Home, clock: FakeClock, tmp_path: Path, looked_at: bool
+) -> None:
+    log, monitor = tmp_path / "crashed.log", make_monitor(home, clock)
+    log.write_text(CRASH)
+    os.utime(log, (NOW - 5, NOW - 5))
+    key = monitor.watch(log)
+
+    def word() -> str:
+        (shown,) = monitor.refresh(key if looked_at else None)
+        return face(shown).word
+
+    assert word() == "exception"
+    clock.advance(7200)
+    assert word() == "exception"
+    (shown,) = monitor.refresh(key)
+    assert needs_attention(shown)
+    assert (shown.steps_per_second, shown.eta_seconds) == (None, None)
+    with log.open("a") as file:
+        file.write("batch skipped\nstep 8 loss 0.2400\n")
+    os.utime(log, (clock.wall, clock.wall))
+    assert word() == "training"
+
+
+@pytest.mark.parametrize(("later", "ends"), [(-20.0, True), (1.0, True), (60.0, False)])
+def test_a_heartbeat_that_goes_on_long_after_the_exception_has_survived_it(
+    monitor: Monitor, tmp_path: Path, later: float, ends: bool
+) -> None:
+    log, beat = tmp_path / "run.log", tmp_path / "heartbeat.json"
+    log.write_text(CRASH)
+    os.utime(log, (NOW - 100, NOW - 100))
+    beat.write_text(json.dumps({"step": 9, "loss": 0.75, "timestamp": NOW - 100 + later}))
+    assert (look(monitor, tmp_path).log_exception is not None) is ends
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "step 1 loss 0.5\n",
+        "ValueError: said a test\n",
+        CRASH.rpartition("Runtime")[0],
+        "",
+        "╭────╮\n│ ok │\n╰────╯\nstep 1 loss 0.5\nValueError: said a test\n",
+    ],
+)
 def test_a_log_without_a_whole_traceback_ends_with_no_exception(monitor: Monitor, tmp_path: Path, text: str) -> None:
     log = tmp_path / "train.log"
     log.write_text(text)
