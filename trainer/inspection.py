@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_MOST_SHOWN = 20
-
 
 @dataclass(frozen=True)
 class Inspection:
@@ -20,11 +18,9 @@ class Inspection:
     """A sentence for each bad file or row: where, what, and what to do."""
 
     def text(self) -> str:
-        """Lines for a person; of many problems the first ones."""
+        """Lines for a person: every problem, since whoever repairs a file needs all; their number is last."""
         lines = [f"data: {self.name}", *(f"  {name}: {count:,}" for name, count in self.counts.items())]
-        lines += [f"problem: {sentence}" for sentence in self.problems[:_MOST_SHOWN]]
-        hidden = len(self.problems) - _MOST_SHOWN
-        if hidden > 0:
-            lines.append(f"and {hidden:,} more problems")
-        lines.append(f"{len(self.problems):,} problems found" if self.problems else "the data can be used")
+        lines += [f"problem: {sentence}" for sentence in self.problems]
+        count = len(self.problems)
+        lines.append(f"{count:,} problem{'' if count == 1 else 's'} found" if count else "the data can be used")
         return "\n".join(lines)

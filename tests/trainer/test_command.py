@@ -10,6 +10,7 @@ import pytest
 
 from tests.trainer.building import TINY
 from trainer.__main__ import main
+from trainer.inspection import Inspection
 
 
 @pytest.fixture(autouse=True)
@@ -62,3 +63,9 @@ def test_the_first_lines_say_device_data_parameters_and_precision(
     assert first[0].endswith("precision fp32")
     assert first[1].startswith("data: synthetic gratings, seed 0, first 16: 16 training")
     assert first[2] == "model: tiny · width 4 · classes 10 · 5,214 parameters"
+
+
+def test_checking_data_tells_of_every_problem() -> None:
+    told = Inspection("files", {}, tuple(f"file {number} is bad" for number in range(1, 101))).text().splitlines()
+    assert told[1:] == [*(f"problem: file {number} is bad" for number in range(1, 101)), "100 problems found"]
+    assert Inspection("files", {}, ("one",)).text().splitlines()[-1] == "1 problem found"
