@@ -64,6 +64,7 @@ _PLAIN_FIELDS = (
     "output",
     "tree_memory_bytes",
     "log_exception",
+    "gone",
     "loading",
     "brief",
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from mpstui.core.diagnosis import EvidenceLine
-from mpstui.core.runs.snapshot import Health, RunSnapshot
+from mpstui.core.runs.snapshot import Health, RunSnapshot, State
 from mpstui.ui.widgets.run_header import header
 
 from . import fakes
@@ -19,6 +19,21 @@ def test_what_goes_wrong_stands_in_the_header() -> None:
 
     world = fakes.world((fakes.running(loss=None, loss_is_finite=False),))
     drive(world, play, opening=fakes.running().run)
+
+
+def test_a_watched_file_that_goes_and_comes_back_is_told() -> None:
+    watched = replace(fakes.bare(), state=State.WATCHED, name="train.log", health=None)
+    world = fakes.world((watched,))
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("watched")
+        world.monitor.snapshots = (replace(watched, gone=True),)
+        await driver.sees("gone")
+        await driver.hears("train.log is gone (deleted, or moved away)")
+        world.monitor.snapshots = (watched,)
+        await driver.hears("train.log is there again, and read anew")
+
+    drive(world, play, opening=watched.run)
 
 
 def test_a_healthy_run_has_no_warning() -> None:

@@ -37,7 +37,7 @@ class LiveWatch:
             self._noted = moment
             self._note(snapshot, moment)
             self._found = live_warnings(self._series(snapshot))
-        return (*_log_end(snapshot), *self._found)
+        return (*_gone(snapshot), *_log_end(snapshot), *self._found)
 
     def _forget(self, snapshot: RunSnapshot) -> None:
         self._of = snapshot.run, snapshot.attempt
@@ -68,6 +68,13 @@ class LiveWatch:
             memory_limit_bytes=self._limit,
             step_seconds=tuple(self._pace),
         )
+
+
+def _gone(snapshot: RunSnapshot) -> tuple[LiveWarning, ...]:
+    if not snapshot.gone:
+        return ()
+    sentence = f"{snapshot.name} is gone (deleted, or moved away); what is shown was read before."
+    return (LiveWarning("gone", sentence, snapshot.updated or snapshot.seen),)
 
 
 def _log_end(snapshot: RunSnapshot) -> tuple[LiveWarning, ...]:

@@ -46,6 +46,7 @@ HEALTH_FACES = {
     Health.SLEPT: Face("☾", "slept", "quiet"),
 }
 LOG_EXCEPTION = Face("✗", "exception", "bad")
+GONE = Face("?", "gone", "warn")
 MEANINGS: dict[State | Health, str] = {
     State.QUEUED: "waits for its turn, or for other runs",
     State.BACKING_OFF: "crashed; its profile has it started again soon",
@@ -72,7 +73,10 @@ MEANINGS: dict[State | Health, str] = {
     State.RUNNING: "its processes live; nothing more is known",
 }
 """What the word of a state or a health tells a person, in the order in which runs go through them."""
-WATCHED_MEANINGS = {LOG_EXCEPTION: "only watched; its log ends with an exception, and no training follows"}
+WATCHED_MEANINGS = {
+    LOG_EXCEPTION: "only watched; its log ends with an exception, and no training follows",
+    GONE: "only watched; its file was deleted, or moved away",
+}
 """What more is told of something that is only watched."""
 WIDEST_WORD = 10
 _HEALTH_SHOWS_IN = frozenset({State.RUNNING, State.UNSUPERVISED, State.WATCHED})
@@ -84,6 +88,8 @@ def face(snapshot: RunSnapshot) -> Face:
     """The one word for a run: what a running one is doing, else where it is."""
     if snapshot.state is State.RUNNING and snapshot.is_frozen:
         return HEALTH_FACES[Health.PAUSED]
+    if snapshot.gone:
+        return GONE
     if snapshot.log_exception is not None:
         return LOG_EXCEPTION
     if snapshot.state in _HEALTH_SHOWS_IN and snapshot.health is not None:
@@ -103,7 +109,7 @@ def needs_attention(snapshot: RunSnapshot) -> bool:
     """Whether a person should look: it failed, or it lives and does not move. An end that was asked for is no alarm."""
     if snapshot.state is State.KILLED:
         return snapshot.exit is None or snapshot.exit.requested_by is None
-    if snapshot.state in _FAILED or snapshot.log_exception is not None:
+    if snapshot.state in _FAILED or snapshot.gone or snapshot.log_exception is not None:
         return True
     return snapshot.state in _HEALTH_SHOWS_IN and snapshot.health in _SUFFERING
 

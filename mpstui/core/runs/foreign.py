@@ -52,6 +52,7 @@ class ForeignPoints:
         self._pattern = pattern
         self._identity: tuple[int, int] | None = None
         self._size = 0
+        self._was_gone = False
         self._reader: FileReader | None = None
         self._previewed = False
         self._store = store if store is not None else SeriesStore()
@@ -92,12 +93,15 @@ class ForeignPoints:
         """Stat the file; True when there is something to read."""
         try:
             found = self.path.stat()
-        except OSError:
+        except OSError as error:
             self.changed_at = None
+            self._was_gone = self._was_gone or isinstance(error, FileNotFoundError)
             return False
         identity = (found.st_dev, found.st_ino)
-        if self._identity not in (None, identity) or found.st_size < self._size:
+        # A file that takes the place of a deleted one may get its inode, and be as long.
+        if self._was_gone or self._identity not in (None, identity) or found.st_size < self._size:
             self._forget()
+        self._was_gone = False
         self._identity, self.changed_at, self._size = identity, found.st_mtime, found.st_size
         return not self.complete
 

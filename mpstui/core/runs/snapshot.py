@@ -271,6 +271,9 @@ class RunSnapshot:
     log_exception: str | None = None
     """What a watched log ends with, as it stands there; that its program has ended does not follow."""
 
+    gone: bool = False
+    """What is watched was there, and is not any more."""
+
     @property
     def is_frozen(self) -> bool:
         """Whether its processes stand still: paused by mpstui, or stopped by a signal of somebody else."""

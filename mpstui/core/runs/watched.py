@@ -38,6 +38,7 @@ class WatchedReader:
         self._log: Path | None = None
         self._log_end = LogEnd()
         self._looked: float | None = None
+        self._was_there = False
 
     def refresh(self, *, full: bool, budget: Budget) -> RunSnapshot:
         """A picture of now."""
@@ -139,7 +140,13 @@ class WatchedReader:
             loading=self._points is not None and self._points.behind,
             brief=not full,
             log_exception=exception,
+            gone=self._is_gone(),
         )
+
+    def _is_gone(self) -> bool:
+        there = self.path.exists()
+        self._was_there = self._was_there or there
+        return self._was_there and not there
 
     def _exception(self, updated: float | None) -> str | None:
         """What the log ends with, unless a heartbeat or a metric file tells that it was survived."""

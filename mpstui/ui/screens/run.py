@@ -12,7 +12,9 @@ from textual.events import Resize
 
 from ..bindings import Scope, footer_keys, log_footer_keys
 from ..messages import SystemReady
+from ..news import Severity
 from ..pumps import Focus
+from ..rows import clean
 from ..widgets.failure_card import Failure, FailureCard, card, evidence_line, wants_card
 from ..widgets.footer import KeyLine
 from ..widgets.lines import LinePanel
@@ -105,6 +107,8 @@ class RunScreen(ActingScreen):
                 self.action_back()
             return
         before, self.snapshot = self.snapshot, found
+        if before is not None and before.gone != found.gone:
+            self._tell_gone(found)
         if before is None or before.output != found.output:
             self._open_log(found.output)
         if before is None or (before.pid, before.state) != (found.pid, found.state):
@@ -112,6 +116,11 @@ class RunScreen(ActingScreen):
         if before is None or wants_card(before) != wants_card(found) or before.attempt != found.attempt:
             self._arrange()
         self._draw(found)
+
+    def _tell_gone(self, watched: RunSnapshot) -> None:
+        told = "is gone (deleted, or moved away)" if watched.gone else "is there again, and read anew"
+        severity: Severity = "warning" if watched.gone else "information"
+        self.mpstui.toasts.say(f"{clean(watched.name, 40)} {told}", severity, self.run_id)
 
     def on_mount(self) -> None:
         """A log that is known already is there with the first paint."""

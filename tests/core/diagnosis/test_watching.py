@@ -49,6 +49,13 @@ def test_a_run_that_does_not_train_is_left_alone() -> None:
     assert ids(LiveWatch(), 0.0, paused=True, series=flat) == []
 
 
+def test_a_watched_file_that_is_gone_is_told_before_all_else() -> None:
+    gone = replace(RUN, state=State.WATCHED, name="train.log", gone=True)
+    assert LiveWatch().look(gone)[0].sentence == (
+        "train.log is gone (deleted, or moved away); what is shown was read before."
+    )
+
+
 def test_a_log_that_ends_with_an_exception_comes_before_all_else_at_once() -> None:
     watch = LiveWatch()
     flat = {"loss": curve("loss", [1.0] * 200)}

@@ -205,6 +205,22 @@ def test_a_folder_with_a_heartbeat_and_a_log(monitor: Monitor, tmp_path: Path) -
     assert shown.output == folder / "run.log"
 
 
+def test_a_watched_file_that_is_deleted_is_gone_until_it_is_there_again(monitor: Monitor, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    assert not look(monitor, log).gone, "what never was there is not gone"
+    log.write_text("step 7 loss 0.5000\n")
+    os.utime(log, (NOW - 5, NOW - 5))
+    assert (look(monitor, log).gone, face(look(monitor, log)).word) == (False, "training")
+    log.unlink()
+    gone = look(monitor, log)
+    assert (gone.gone, face(gone).word, needs_attention(gone)) == (True, "gone", True)
+    assert (gone.step, gone.loss) == (7, 0.5), "what was known stays known"
+    log.write_text("step 1 loss 2.5000\n")
+    os.utime(log, (NOW, NOW))
+    back = look(monitor, log)
+    assert (back.gone, face(back).word, back.step, back.loss) == (False, "training", 1, 2.5)
+
+
 def test_nothing_there_yet_and_then_something(monitor: Monitor, tmp_path: Path, clock: FakeClock) -> None:
     log = tmp_path / "later.log"
     shown = look(monitor, log)
