@@ -19,6 +19,7 @@ from trainer.data.negatives import NegativeSampler
 from trainer.errors import UsageError
 from trainer.models.contrastive import info_nce, ranks
 from trainer.models.twotower import BACKBONES, TwoTower
+from trainer.tasks.twotower import measures
 
 SMALL = ("--width", "16", "--layers", "1", "--embedding", "16", "--batch-size", "64")
 ROWS, LENGTH, WIDTH = 60, 3, 5
@@ -168,6 +169,18 @@ def test_ranks_count_better_others_and_towers_that_collapsed_find_nothing() -> N
         assert ranks(collapsed, collapsed, torch.arange(4), own).tolist() == [3, 3, 3, 3]
 
 
+def test_the_best_checkpoint_is_told_by_a_measure_that_does_not_saturate() -> None:
+    """Of a small pool everything is soon among the first ten: the checkpoint would stay that of the first epochs."""
+    payloads = torch.nn.functional.normalize(torch.eye(4) + 0.1 * torch.ones(4, 4))
+    ids = torch.arange(4)
+    well = measures(payloads, payloads, ids, 0.07)
+    worse = measures(payloads[[1, 0, 2, 3]], payloads, ids, 0.07)
+    assert well["val_recall@10"] == worse["val_recall@10"] == 1
+    assert well["val_mrr"] == 1
+    assert worse["val_mrr"] < 0.8
+    assert dict(tasks.find("twotower").DEFAULTS.better) == {"val_mrr": "max"}
+
+
 @pytest.mark.parametrize("backbone", list(BACKBONES))
 def test_every_backbone_gives_unit_vectors_for_any_width(backbone: str) -> None:
     model = TwoTower(7, LENGTH, backbone=backbone, width=12, layers=2, embedding=6)
@@ -196,6 +209,7 @@ def test_synthetic_pairs_can_be_learnt_and_shuffled_targets_cannot(tmp_path: Pat
     )
     assert learnt["val_recall@10"] > 0.6
     assert learnt["val_recall@1"] < learnt["val_recall@5"] < learnt["val_recall@10"]
+    assert learnt["val_recall@1"] < learnt["val_mrr"] < learnt["val_recall@10"]
     control = train("twotower", *wish, "--shuffle-labels", run_dir=tmp_path / "shuffled")
     assert control["val_recall@10"] < 0.13  # chance is 0.05
 

@@ -32,7 +32,7 @@ class TwoTowerTask:
 
     HELP: ClassVar[str] = "retrieve the vector that follows a context: two towers, InfoNCE, mamba, gru or transformer"
     DEFAULTS: ClassVar[Defaults] = Defaults(
-        epochs=20, batch_size=256, lr=1e-3, clip=1.0, drop_last=True, better={"val_recall@10": "max"}
+        epochs=20, batch_size=256, lr=1e-3, clip=1.0, drop_last=True, better={"val_mrr": "max"}
     )
 
     @staticmethod
@@ -149,10 +149,11 @@ class TwoTowerTask:
             payloads.append(found[1].float())
             yield None
         ids = device.put(self._pairs.target_ids[self._held_out])
-        yield _measures(torch.cat(queries), torch.cat(payloads), ids, self._args.tau)
+        yield measures(torch.cat(queries), torch.cat(payloads), ids, self._args.tau)
 
 
-def _measures(queries: torch.Tensor, payloads: torch.Tensor, ids: torch.Tensor, tau: float) -> dict[str, float]:
+def measures(queries: torch.Tensor, payloads: torch.Tensor, ids: torch.Tensor, tau: float) -> dict[str, float]:
+    """What validation reports of unit vectors (rows, width) and the numbers (rows,) of equal payloads."""
     places, losses = [], []
     for start in range(0, len(ids), _EVALUATION_BATCH):
         own = torch.arange(start, min(start + _EVALUATION_BATCH, len(ids)), device=ids.device)
@@ -162,10 +163,11 @@ def _measures(queries: torch.Tensor, payloads: torch.Tensor, ids: torch.Tensor, 
         losses.append(info_nce(part, payloads[own], ids[own], none, usable, tau)[0] * len(own))
     rank = torch.cat(places)
     recalls = [(rank < most).float().mean() for most in (1, 5, 10)]
+    reciprocal = (1 / (1 + rank)).mean()
     cosine = (queries * payloads).sum(dim=1).mean()
     loss = torch.stack(losses).sum() / len(ids)
-    names = ("val_loss", "val_recall@1", "val_recall@5", "val_recall@10", "val_cosine")
-    return dict(zip(names, torch.stack([loss, *recalls, cosine]).tolist(), strict=True))
+    names = ("val_loss", "val_recall@1", "val_recall@5", "val_recall@10", "val_mrr", "val_cosine")
+    return dict(zip(names, torch.stack([loss, *recalls, reciprocal, cosine]).tolist(), strict=True))
 
 
 def _read(args: argparse.Namespace) -> pairs.PairSet:
