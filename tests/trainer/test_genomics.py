@@ -176,6 +176,15 @@ def test_what_is_wrong_with_intervals_is_said(tmp_path: Path, content: str, sent
         genomes.read_intervals(fasta, bed)
 
 
+def test_a_record_that_is_there_twice_is_named(tmp_path: Path) -> None:
+    """Joined end to end, its second half would be cut by coordinates of the first."""
+    fasta, bed = tmp_path / "g.fa", tmp_path / "i.bed"
+    fasta.write_text(">chr1 one\nAACC\n>chr2\nAACC\n>chr1 again\nGGTT\n")
+    bed.write_text("chr1\t0\t4\ta\nchr1\t4\t8\tb\n")
+    with pytest.raises(UsageError, match=r"g\.fa line 5: the record chr1 is there twice; keep one of them"):
+        genomes.read_intervals(fasta, bed)
+
+
 def test_what_is_wrong_with_a_benchmark_is_said_with_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = _benchmark(tmp_path / "demo")
 

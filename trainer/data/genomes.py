@@ -142,6 +142,8 @@ def _genome(fasta: Path, wanted: set[str]) -> dict[str, torch.Tensor]:
     for number, text in _lines(fasta):
         if text.startswith(">"):
             name = (text[1:].split() or [""])[0]
+            if name in found:
+                raise UsageError(f"{fasta} line {number}: the record {name} is there twice; keep one of them")
             current = found.setdefault(name, []) if name in wanted else None
         elif current is not None and text.strip():
             try:
