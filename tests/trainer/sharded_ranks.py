@@ -105,6 +105,8 @@ def main(folder: Path) -> None:
         pair.train(f"{name}-sharded", task, *words, "--shard")
     _scale(pair)
     _count(pair)
+    _write(pair)
+    _overflow(pair)
     _go_on(pair)
     _stop(pair)
     _fail(pair)
@@ -142,6 +144,26 @@ def _count(pair: Pair) -> None:
     pair.found["bytes"] = sum(weight.untyped_storage().nbytes() for weight in made.layout.weights())
     pair.found["weights"] = sum(weight.numel() for weight in made.layout.weights())
     pair.found["state"] = sum(value.numel() for value in state)
+
+
+def _write(pair: Pair) -> None:
+    """What the model gives after all its weights were set to 0, right after it was called without a backward pass."""
+    made = pair.job("written", "cifar", *CIFAR, "--shard")
+    images = torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        pair.found["before"] = float(made.model(images).abs().sum())
+        for weight in made.layout.weights():
+            weight.zero_()
+        pair.found["after"] = float(made.model(images).abs().sum())
+
+
+def _overflow(pair: Pair) -> None:
+    """A gradient that only the second rank has."""
+    layout = pair.job("overflow", "cifar", *CIFAR, "--shard").layout
+    for name, value in (("overflows", float("inf")), ("fits", 1.0)):
+        gradients = [torch.ones(2), torch.full((2,), value if pair.ranks.rank == 1 else 1.0)]
+        layout.spread_overflow(gradients)
+        pair.found[name] = not all(bool(gradient.isfinite().all()) for gradient in gradients)
 
 
 def _go_on(pair: Pair) -> None:

@@ -63,6 +63,15 @@ def test_a_step_that_overflows_on_one_rank_is_skipped_by_both(pair: Path) -> Non
     norms = [point["grad_norm"] for point in whole if "grad_norm" in point]
     assert norms[0] is None
     assert norms[-1] is not None
+    for found in _found(pair):
+        assert found["overflows"]
+        assert not found["fits"]
+
+
+def test_weights_that_are_written_count_at_once_although_nothing_was_backpropagated(pair: Path) -> None:
+    for found in _found(pair):
+        assert found["before"] > 0
+        assert found["after"] == 0
 
 
 def test_each_rank_holds_half_of_the_weights_and_of_the_optimizers_state(pair: Path) -> None:
