@@ -132,7 +132,8 @@ class Task(Protocol):
     def evaluate(self, model: nn.Module, device: Device) -> Iterable[dict[str, float] | None]:
         """Validate; yields None now and then while it works (so that the loop can beat), the metrics at the end.
 
-        Called with the model in eval mode, without gradients, under autocast. Metric names start with ``val_``.
+        Called with the model in eval mode, without gradients, under autocast. Metric names start with ``val_``. All
+        ranks of a sharded training call it together: the model alike on each, files only on the leading one.
         """
         ...
 
