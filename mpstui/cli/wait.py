@@ -49,5 +49,6 @@ def _starts_again(one: OneRun) -> bool:
 
 def _report(one: OneRun) -> int:
     end = one.look()
-    say(f"{end.run}: {end.state}" + (f" ({end.exit.sentence()})" if end.exit else f" ({end.reason})"))
+    how = end.reason if end.exit is None or end.exit.unbegun else end.exit.sentence()
+    say(f"{end.run}: {end.state} ({how})")
     return 0 if end.state is State.FINISHED else 1

@@ -146,7 +146,10 @@ def test_a_failed_dependency_is_named(tmp_path: Path) -> None:
     wait_for_state(second, "queued")
     ok("kill", first)
     wait_for_state(second, "dependency_failed")
-    assert told("show", second)["reason"].startswith(f"run {first} did not finish")
+    assert told("show", second)["reason"].startswith(f"never started: run {first} did not finish")
+    state = next(line for line in ok("show", second).splitlines() if line.startswith("state"))
+    assert state.startswith(f"state     dependency failed: never started: run {first} did not finish")
+    assert f"dependency_failed (never started: run {first} did not finish" in mpstui("wait", second).stdout
     assert told("queue") == []
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mpstui.core.diagnosis import EvidenceLine, Kind
+from mpstui.core.diagnosis import EvidenceLine, Finding, Kind
 from mpstui.core.runs.snapshot import ExitSummary, RunSnapshot, State
 from mpstui.ui.widgets.failure_card import Failure, card, evidence_line
 
@@ -14,6 +14,7 @@ from . import fakes
 from .driving import Driver, drive
 
 EXIT = ExitSummary(code=1, signal=None, cause=None, requested_by=None)
+NEVER = ExitSummary(code=None, signal=None, cause="dependency_failed", requested_by=None, unbegun=True)
 
 
 def test_restart_on_cpu_is_offered_only_where_it_can_work() -> None:
@@ -89,3 +90,12 @@ def test_the_screen_asks_for_it_only_where_nothing_was_found() -> None:
     world.services = replace(world.services, diagnose=lambda snapshot: (fakes.FINDING,))
     drive(world, lambda driver: driver.sees(fakes.FINDING.title), opening=fakes.failed().run)
     assert asked == [fakes.failed().run] * 2
+
+
+@pytest.mark.parametrize("findings", [None, ()])
+def test_a_run_that_was_never_started_says_why_and_has_no_log_to_look_at(findings: tuple[Finding, ...] | None) -> None:
+    why = "never started: run a did not finish, and this one was to start when it is done"
+    run = replace(fakes.failed(), state=State.DEPENDENCY_FAILED, exit=NEVER, reason=why)
+    told = " ".join(line.text.strip("▌ ") for line in card(Failure(run, findings), 60, 8))
+    assert "✗ blocked · never started run a did not finish, and this one was to start when it is done" in told
+    assert not [word for word in ("log", "cause", "unknown") if word in told]

@@ -22,7 +22,7 @@ from .recordfile import RecordFile
 from .shapes import reader_of
 from .snapshot import ExitSummary, Health, RunSnapshot, SeriesView, State
 from .sources import Sources
-from .state import Verdict, Witnesses
+from .state import Verdict, Witnesses, never_began
 from .vitals import Vitals
 from .witness import Machine, WitnessReader
 
@@ -239,4 +239,5 @@ def exit_summary(record: ExitRecord) -> ExitSummary:
         ended=record.ended,
         spawn_error=record.spawn_error,
         evidence=record.evidence,
+        unbegun=never_began(record),
     )

@@ -153,11 +153,15 @@ class ExitSummary:
     ended: float | None = None
     spawn_error: str | None = None
     evidence: Mapping[str, str] = field(default_factory=dict)
+    unbegun: bool = False
+    """It was called off before its program was started: there is no exit code, nor any output."""
 
     def sentence(self) -> str:
         """Exit or signal in a few words, for people."""
         import signal as signals
 
+        if self.unbegun:
+            return "never started"
         if self.spawn_error:
             return f"could not be started: {self.spawn_error}"
         if self.signal is not None:

@@ -110,9 +110,10 @@ def ended(record: ExitRecord, phase: str | None) -> Verdict:
     if record.spawn_error:
         return Verdict(State.FAILED, f"could not be started: {record.spawn_error}")
     if record.cause == "dependency_failed":
-        return Verdict(
-            State.DEPENDENCY_FAILED, record.evidence.get("dependency") or "a run it waited for did not finish"
-        )
+        return _never_started(record.evidence.get("dependency"))
+    if record.action is not None and never_began(record):
+        state = State.KILLED if record.action == "kill" else State.STOPPED
+        return Verdict(state, f"never started: {_asker(record)} asked for a {record.action} before it began")
     if record.action == "kill":
         return Verdict(State.KILLED, f"{_how(record)}: killed as {_asker(record)} asked")
     if record.action in ("stop", "restart"):
@@ -123,6 +124,17 @@ def ended(record: ExitRecord, phase: str | None) -> Verdict:
         done = "; its last heartbeat says done" if phase == "done" else ""
         return Verdict(State.LOST, f"its end was seen, its exit code was not{done}")
     return _exited(record, record.code, phase)
+
+
+def never_began(record: ExitRecord) -> bool:
+    """Whether an attempt was called off before its program was started, by somebody or by a run it waited for."""
+    called_off = record.action is not None or record.cause == "dependency_failed"
+    nothing_ran = record.started is None and record.code is None and record.signal is None
+    return called_off and nothing_ran and not record.unknown and not record.spawn_error
+
+
+def _never_started(why: str | None) -> Verdict:
+    return Verdict(State.DEPENDENCY_FAILED, f"never started: {why or 'a run it waited for did not finish'}")
 
 
 def signal_name(number: int) -> str:
@@ -222,7 +234,7 @@ def _stop_failed(seen: Witnesses, status: Status) -> Verdict:
 
 
 def _dependency_failed(seen: Witnesses, status: Status) -> Verdict:
-    return Verdict(State.DEPENDENCY_FAILED, status.message or "a run it waited for did not finish")
+    return _never_started(status.message)
 
 
 _PHASES: dict[str, Callable[[Witnesses, Status], Verdict]] = {

@@ -114,6 +114,9 @@ def _block(label: str, text: str, width: int, most: int, tone: str) -> list[Row]
 
 def _unexplained(failure: Failure, width: int) -> list[Row]:
     reason = clean(failure.snapshot.reason, 400)
+    if failure.snapshot.exit is not None and failure.snapshot.exit.unbegun:
+        why = reason.removeprefix(f"{failure.snapshot.exit.sentence()}: ")
+        return [row((f" {line}", "")) for line in wrap(why, width - 3, 3)]
     evidence = failure.snapshot.exit.evidence.values() if failure.snapshot.exit else ()
     ended = failure.snapshot.exit.sentence() if failure.snapshot.exit else ""
     lines = [row((f" {line}", "")) for line in wrap(reason, width - 3, 2)] if reason != clean(ended, 400) else []

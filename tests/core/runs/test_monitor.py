@@ -86,6 +86,22 @@ def test_unknown_is_none_and_never_zero(home: Home) -> None:
     run.release()
 
 
+@pytest.mark.parametrize(
+    ("record", "told"),
+    [
+        ({"cause": "dependency_failed", "evidence": {"dependency": "run a did not finish"}}, "never started"),
+        ({"action": "stop", "requested_by": "me"}, "never started"),
+        ({"action": "stop", "requested_by": "me", "unknown": True, "started": NOW}, "exit code unknown"),
+        ({"unknown": True, "started": NOW}, "exit code unknown"),
+    ],
+)
+def test_an_attempt_that_never_began_has_no_unknown_exit_code(home: Home, record: dict[str, Any], told: str) -> None:
+    RunBuilder(home).status("ended").exit(**record)
+    shown = only(make_monitor(home, FakeClock()).refresh())
+    assert shown.exit is not None
+    assert shown.exit.sentence() == told
+
+
 def test_auto_is_no_device(home: Home) -> None:
     run = RunBuilder(home).status("running").launch(device="auto").hold()
     assert only(make_monitor(home, FakeClock()).refresh()).device.type is None

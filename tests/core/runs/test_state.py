@@ -120,6 +120,18 @@ CASES: list[tuple[str, Witnesses, State, str]] = [
         State.DEPENDENCY_FAILED,
         "waited for",
     ),
+    (
+        "dependency, never started",
+        seen(exit=exited(cause="dependency_failed", evidence={"dependency": "run a did not finish"})),
+        State.DEPENDENCY_FAILED,
+        "never started: run a did not finish",
+    ),
+    (
+        "called off in the queue",
+        seen(exit=exited(action="stop", requested_by="me@here:1")),
+        State.STOPPED,
+        "never started: me@here:1 asked for a stop",
+    ),
     ("dependency, recorded", seen(exit=exited(cause="dependency_failed")), State.DEPENDENCY_FAILED, "waited for"),
     ("outlived", seen(exit=exited(code=1, survivors=[9]), alive=(9,)), State.FAILED, "outlived by process 9"),
     ("outlived by a lock", seen(exit=exited(code=0), run_held=True), State.FINISHED, "holds run.lock"),
