@@ -46,7 +46,7 @@ def as_json(found: ParsedLog) -> dict[str, object]:
 def as_table(found: ParsedLog) -> str:
     """The summary for a person."""
     if found == ParsedLog():
-        return "nothing in it reads like training"
+        return "nothing in it reads like training; a line such as `step 10 loss 2.31` always does"
     loss = found.train_loss
     more = len(found.metrics) - _SHOWN_METRICS
     rows = [
