@@ -17,6 +17,13 @@ pause GROUP and resume GROUP; slots GROUP N: how many may run at once (auto: one
 move RUN up|down|first|last.
 Queued runs whose supervisor has died get a new one."""
 _SEE_HELP = "see `mpstui queue --help`"
+_FORMS = {
+    "pause": (("GROUP",), "{group}"),
+    "resume": (("GROUP",), "{group}"),
+    "slots": (("GROUP", "N"), "{group} 2"),
+    "move": (("RUN", "up, down, first or last"), "RUN first"),
+}
+"""What follows each word, and how that looks."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,10 +48,24 @@ def run(args: argparse.Namespace) -> int:
         case ["move", name, direction]:
             return _move(session, name, direction, as_json=args.json)
         case ["pause" | "resume" | "slots" | "move" as word, *_]:
-            raise UsageError(f"mpstui queue {word}: wrong number of words", _SEE_HELP)
+            raise _wrong_words(session, word, args.words[1:])
         case [group]:
             return _show(session, group, as_json=args.json)
     raise UsageError(f"mpstui queue does not know {args.words[0]!r}", _SEE_HELP)
+
+
+def _wrong_words(session: Session, word: str, given: list[str]) -> UsageError:
+    """What is missing behind ``word``, or too much, and the command as it should be, with a group that there is."""
+    from ..core.queueing import list_groups
+
+    wanted, example = _FORMS[word]
+    missing = wanted[len(given) :]
+    what = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+    if not missing:
+        what = f"{' '.join(given[len(wanted) :])!r} is too much; it takes {' and '.join(wanted)} alone"
+    group = next((found.name for found in list_groups(session.home) if found.name), "mps")
+    such = f"mpstui queue {word} {example.format(group=group)}"
+    return UsageError(f"mpstui queue {word}: {what}", f"such as `{such}`; `mpstui queue` shows what there is")
 
 
 def _show_all(session: Session, *, as_json: bool) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -106,8 +107,10 @@ def _examined(item: RunDir, remover: Remover, needed: Mapping[str, str]) -> Remo
 def _ask(found: Sequence[Removable], args: argparse.Namespace) -> None:
     """Raise unless a person says yes."""
     if args.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        where = "with --json" if args.json else "where input or output is no terminal"
         raise UsageError(
-            "mpstui remove: nobody is there to be asked", "add --yes, or --dry-run to see what it would do"
+            f"mpstui remove: this deletes {_count(found)}, and it cannot ask you first {where}",
+            f"`{_repeated(args, '--yes')}` deletes without asking, `{_repeated(args, '--dry-run')}` shows what it would do",
         )
     _list(found, args)
     try:
@@ -137,7 +140,8 @@ def _tell(
     for sentence in failed.values():
         warn(sentence)
     if not args.dry_run:
-        say(f"removed {_count(removed.values())}, freed {shown.size(freed)}" if removed else "no run was removed")
+        nothing = "no run was removed" if found else _nothing_found(args)
+        say(f"removed {_count(removed.values())}, freed {shown.size(freed)}" if removed else nothing)
     return 1 if failed else 0
 
 
@@ -151,7 +155,20 @@ def _list(found: Sequence[Removable], args: argparse.Namespace) -> None:
         ago = shown.duration(max(0.0, now - item.ended))
         say(f"{item.run.run}  {item.name}  ended {ago} ago  {shown.size(item.size_bytes)}{saved}{kept}")
     whole = sum(_deleted_bytes(item, args) for item in found)
-    say(f"{_count(found)}, {shown.size(whole)} to be freed" if found else "no run that has ended is meant")
+    say(f"{_count(found)}, {shown.size(whole)} to be freed" if found else _nothing_found(args))
+
+
+def _nothing_found(args: argparse.Namespace) -> str:
+    """Runs that are named are found, or refused: only their age leaves none."""
+    whose = "none of these runs" if args.runs else "no run that can be removed"
+    return f"nothing to remove: {whose} ended longer than {args.older_than} ago"
+
+
+def _repeated(args: argparse.Namespace, option: str) -> str:
+    """The command as it was typed, with one more option."""
+    age = ["--older-than", args.older_than] if args.older_than else []
+    others = [name for name, given in (("--keep-checkpoints", args.keep_checkpoints), ("--json", args.json)) if given]
+    return shlex.join(["mpstui", "remove", *args.runs, *age, *others, option])
 
 
 def _deleted_bytes(item: Removable, args: argparse.Namespace) -> int:

@@ -156,7 +156,14 @@ def test_a_failed_dependency_is_named(tmp_path: Path) -> None:
 def test_wrong_use_exits_with_2() -> None:
     for words, part in (
         (["nobody"], "no queue group 'nobody'"),
-        (["pause"], "wrong number of words"),
+        (["pause"], "mpstui queue pause: GROUP is missing\nhint: such as `mpstui queue pause mps`;"),
+        (
+            ["resume", "mps", "now"],
+            "resume: 'now' is too much; it takes GROUP alone\nhint: such as `mpstui queue resume",
+        ),
+        (["slots"], "GROUP and N are missing\nhint: such as `mpstui queue slots mps 2`"),
+        (["slots", "mps"], "N is missing"),
+        (["move", "run"], "up, down, first or last is missing\nhint: such as `mpstui queue move RUN first`"),
         (["slots", "mps", "many"], "not a number"),
         (["slots", "mps", "0"], "1 to"),
         (["move", "nobody", "up"], "no run 'nobody'"),

@@ -54,7 +54,7 @@ def test_those_that_ended_long_ago(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith(f"{old} is removed\nremoved 1 run, freed ")
     assert [folder.name for folder in (resolve_home(os.environ).runs).iterdir()] == [new]
     assert main(["remove", "--older-than", "30d", "--yes"]) == 0
-    assert capsys.readouterr().out == "no run was removed\n"
+    assert capsys.readouterr().out == "nothing to remove: no run that can be removed ended longer than 30d ago\n"
 
 
 def test_one_that_must_stay_keeps_all_that_were_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,8 +77,11 @@ def test_one_that_must_stay_keeps_all_that_were_named(capsys: pytest.CaptureFixt
         (["remove"], "RUN is required"),
         (["remove", "--older-than", "a month", "--yes"], "is no age"),
         (["remove", "nobody", "--yes"], "there is no run 'nobody'"),
-        (["remove", "done"], "add --yes"),
-        (["remove", "done", "--json"], "add --yes"),
+        (
+            ["remove", "done"],
+            "this deletes 1 run, and it cannot ask you first where input or output is no terminal\nhint: `mpstui remove done --yes`",
+        ),
+        (["remove", "done", "--json"], "it cannot ask you first with --json\nhint: `mpstui remove done --json --yes`"),
     ],
 )
 def test_wrong_use_removes_nothing(words: list[str], part: str, capsys: pytest.CaptureFixture[str]) -> None:
