@@ -110,7 +110,7 @@ def _ask(found: Sequence[Removable], args: argparse.Namespace) -> None:
         where = "with --json" if args.json else "where input or output is no terminal"
         raise UsageError(
             f"mpstui remove: this deletes {_count(found)}, and it cannot ask you first {where}",
-            f"`{_repeated(args, '--yes')}` deletes without asking, `{_repeated(args, '--dry-run')}` shows what it would do",
+            f"`{_repeated(args, '--yes')}` does not ask, `{_repeated(args, '--dry-run')}` shows what it would do",
         )
     _list(found, args)
     try:

@@ -79,7 +79,8 @@ def test_one_that_must_stay_keeps_all_that_were_named(capsys: pytest.CaptureFixt
         (["remove", "nobody", "--yes"], "there is no run 'nobody'"),
         (
             ["remove", "done"],
-            "this deletes 1 run, and it cannot ask you first where input or output is no terminal\nhint: `mpstui remove done --yes`",
+            "this deletes 1 run, and it cannot ask you first where input or output is no terminal\n"
+            "hint: `mpstui remove done --yes` does not ask",
         ),
         (["remove", "done", "--json"], "it cannot ask you first with --json\nhint: `mpstui remove done --json --yes`"),
     ],
