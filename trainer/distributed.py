@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -70,7 +71,11 @@ class Group:
         """
         if self.ranks.world_size == 1:
             return model
-        return nn.parallel.DistributedDataParallel(model, broadcast_buffers=False, gradient_as_bucket_view=True)
+        # torch 2.13 gave the argument another name.
+        known = inspect.signature(nn.parallel.DistributedDataParallel).parameters
+        buffers = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
+        settings: dict[str, Any] = {buffers: False, "gradient_as_bucket_view": True}
+        return nn.parallel.DistributedDataParallel(model, **settings)
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is set on any rank; every rank must ask."""

@@ -113,7 +113,8 @@ class Loop:
         last = f"the last good checkpoint is {kept[0]}" if kept else "there is no checkpoint yet"
         return (
             f"the loss or its gradient became non-finite (NaN or infinity) at step {step}, the weights were kept from"
-            f" it; {last}; resume with a lower --lr, with --clip 1, or with --precision fp32"
+            f" it; {last}; resume with a lower --lr, with --clip 1, or with --precision fp32;"
+            " --check-data tells whether it came from the data"
         )
 
     def _should_stop(self) -> bool:

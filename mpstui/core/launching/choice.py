@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +16,7 @@ ACCELERATOR_QUEUE = "auto"
 """The group that is called as what the run will use: mps, cuda or cpu. Each runs one at a time, a GPU of its own."""
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _PROBABLY_A_TYPO = 0.75
+_COMMENTED = re.compile(r"^#[ \t]*([A-Za-z][\w-]*)[ \t]*=", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def effective_arguments(profile: Profile, sets: Mapping[str, str]) -> tuple[dict
         else:
             # `true` is a bare flag and `false` leaves it out, as in a profile.
             arguments[key] = {"true": True, "false": False}.get(text.lower(), text)
-            if key not in swept:
+            if key not in swept and key not in commented_arguments(profile):
                 notes.append(f"the profile has no argument `{key}`: it is passed on to the program as it is")
     return arguments, notes
 
@@ -99,7 +101,8 @@ def known_key(written: str, profile: Profile) -> str:
     Raises:
         UsageError: it looks like a mistyped one of the profile's.
     """
-    named = {*profile.args, *arguments_of(profile.sweep)}
+    offered = (*profile.args, *commented_arguments(profile))
+    named = {*offered, *arguments_of(profile.sweep)}
     alike = {key.replace("-", "_"): key for key in named}
     folded = written.replace("-", "_")
     if written in named or folded in alike:
@@ -108,13 +111,19 @@ def known_key(written: str, profile: Profile) -> str:
         return written
     if written.startswith("+") and profile.arg_style == "options":
         return written.lstrip("+")
-    likely = None if written.startswith("+") else nearest(written, tuple(profile.args), cutoff=_PROBABLY_A_TYPO)
+    likely = None if written.startswith("+") else nearest(written, offered, cutoff=_PROBABLY_A_TYPO)
     if likely:
         raise UsageError(
             f"profile {profile.slug} has no argument {written!r}; did you mean {likely!r}?",
             f"write `--set +{written}=...` to pass it on as it is",
         )
     return written
+
+
+def commented_arguments(profile: Profile) -> tuple[str, ...]:
+    """Arguments that the profile's file names in a comment of its ``[args]``: known, with no value yet."""
+    _, _, section = f"\n{profile.text}".partition("\n[args]")
+    return tuple(_COMMENTED.findall(section.partition("\n[")[0]))
 
 
 def _converted(key: str, text: str, example: ArgumentValue) -> ArgumentValue:

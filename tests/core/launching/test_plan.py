@@ -88,6 +88,16 @@ def test_bad_sets_are_refused(profile_of: Build, item: str, part: str) -> None:
         planned(profile, sets=parse_sets([item]))
 
 
+def test_an_argument_that_a_comment_of_the_profile_names_is_known(profile_of: Build) -> None:
+    text = SCRIPT + '[args]\nepochs = 3\n# data-dir = "/where/it/is"\n#   prose = is none\n[env]\n# other = 1\n'
+    made = planned(profile_of(text), sets=parse_sets(["data_dir=/d"]))
+    assert made.argv[-2:] == ("--data-dir", "/d")
+    assert not any("data" in warning for warning in made.warnings)
+    assert any("other" in warning for warning in planned(profile_of(text), sets={"other": "1"}).warnings)
+    with pytest.raises(UsageError, match="did you mean 'data-dir'"):
+        planned(profile_of(text), sets={"datadir": "1"})
+
+
 def test_a_plus_says_that_a_key_is_meant(profile_of: Build) -> None:
     assert planned(profile_of(SCRIPT + "[args]\nepochs = 3\n"), sets={"+epoch": "3"}).argv[-2:] == ("--epoch", "3")
 
