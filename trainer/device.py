@@ -6,6 +6,7 @@ pytorch#189690), no pinned memory, and no tensor operation outside the training 
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from torch import nn
 from mpstui.wire.heartbeat import DeviceReading, MemoryReading
 
 from .errors import UsageError
+from .heap import keep_freed_memory
 
 NAMES = ("auto", "mps", "cuda", "cpu")
 _OUT_OF_MEMORY_TEXTS = ("out of memory", "Invalid buffer size")
@@ -51,6 +53,8 @@ class Device:
 
     def place(self, model: nn.Module) -> nn.Module:
         """The model on this device; convolutions channels-last, which CPU and CUDA kernels prefer."""
+        if self.type == "cpu":
+            keep_freed_memory(os.environ)
         if self.type != "mps" and any(isinstance(module, nn.Conv2d) for module in model.modules()):
             return model.to(device=self.torch, memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
         return model.to(self.torch)

@@ -1,0 +1,28 @@
+"""What the C library does with memory that is given back; on the CPU every tensor of a step is taken from it anew."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""Parameters of mallopt(3), from glibc's malloc.h."""
+_KEPT_BYTES = 512 << 20
+_LARGEST_KEPT_BYTES = 128 << 20
+_SETTLED_BY = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
+
+
+def keep_freed_memory(environ: Mapping[str, str]) -> bool:
+    """Let glibc keep half a gigabyte that tensors gave back for the tensors of the next step; True when it does.
+
+    By default it returns blocks above 32 MiB at once, and the kernel clears their pages anew at the next step: a third
+    of the time of two towers on the CPU, a sixth of a small ResNet's. Other C libraries are left alone, and so is who
+    set these numbers himself; a glibc before 2.35 takes only the second of the two.
+    """
+    if any(name in environ for name in _SETTLED_BY):
+        return False
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "gnu_get_libc_version"):
+        return False
+    library.mallopt(_MMAP_THRESHOLD, _LARGEST_KEPT_BYTES)
+    return bool(library.mallopt(_TRIM_THRESHOLD, _KEPT_BYTES))
