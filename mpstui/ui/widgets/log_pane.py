@@ -164,7 +164,7 @@ class LogPane(LinePanel):
         parts = [_doing(self.reading)]
         parts += [LEVELS[self.reading.level][0]] if self.reading.level else []
         parts += [f"/{clean(self.reading.pattern, 20)}"] if self.reading.pattern else []
-        parts += [f"{shown.whole(count)} lines"] if count is not None else []
+        parts += [f"{shown.whole(count)} {'line' if count == 1 else 'lines'}"] if count is not None else []
         return tuple(Span(part if place == 0 else f" · {part}", "dim") for place, part in enumerate(parts))
 
     def rows(self, width: int, height: int) -> list[Row]:
