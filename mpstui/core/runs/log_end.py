@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ...wire import atomic
@@ -13,6 +15,11 @@ TAIL_BYTES = 1 << 15
 TRACEBACK = "Traceback (most recent call last)"
 _LOWER_EDGE = "╰─"
 """Of the box that rich draws around a traceback, whose title may be cut, or too far above."""
+_IGNORED = "Exception ignored "
+LAST_WORDS_LINES = 100
+"""More lines than launchers, trackers and aborting libraries print behind a traceback: the program went on."""
+_RANK = re.compile(r"^\[[\w/:., -]{1,60}\]:? ?")
+"""What torchrun writes in front of a line of one rank."""
 _MARKS = (b"Traceback", _LOWER_EDGE.encode())
 """What a tail without holds no traceback: colours part the words of the title."""
 
@@ -38,14 +45,51 @@ def _exception(data: bytes) -> str | None:
     from ..diagnosis.course import ending_exception
     from ..diagnosis.text import screen_lines
 
-    raw = data.decode("utf-8", errors="replace").split("\n")
-    lines = tuple(screen_lines(raw, 1))
-    found = ending_exception(lines)
+    raw = _without_ignored(strip_controls(line) for line in data.decode("utf-8", errors="replace").split("\n"))
+    found = ending_exception(tuple(screen_lines(raw, 1)))
     if found is None or found.line is None:
         return None
-    # `screen_lines` takes frames away: the edge is looked for in the line above, as it was printed.
-    boxed = strip_controls(raw[found.line - 2]).lstrip().startswith(_LOWER_EDGE) if found.line > 1 else False
-    return found.text if boxed or any(TRACEBACK in line.text for line in lines) else None
+    before, after = raw[: found.line - 1], raw[found.line :]
+    return found.text if _ends_traceback(before) and not _goes_on(after) else None
+
+
+def _without_ignored(lines: Iterable[str]) -> list[str]:
+    """The lines, those blank that tell of an exception which Python ignores: a destructor's, as a program ends."""
+    kept = []
+    ignoring = False
+    for line in lines:
+        begins = _IGNORED in line
+        kept.append("" if begins or ignoring else line)
+        ignoring = begins or (ignoring and (TRACEBACK in line or _is_indented(line)))
+    return kept
+
+
+def _ends_traceback(before: Sequence[str]) -> bool:
+    """Whether the line behind these is the last one of a traceback, and no error that a program merely prints."""
+    if before and before[-1].lstrip().startswith(_LOWER_EDGE):
+        return True
+    title = max((place for place, line in enumerate(before) if TRACEBACK in line), default=None)
+    return title is not None and not _trains(line for line in before[title + 1 :] if not _is_indented(line))
+
+
+def _goes_on(after: Sequence[str]) -> bool:
+    spoken = [line for line in after if line.strip() and not _is_indented(line)]
+    return len(spoken) > LAST_WORDS_LINES or _trains(after)
+
+
+def _trains(lines: Iterable[str]) -> bool:
+    """Whether the reader of logs finds a counter, a loss or an evaluation in these lines."""
+    from ..formats import LogReader
+
+    points = LogReader().take("".join(f"{line}\n" for line in lines).encode())
+    return any(
+        point.loss is not None or point.eval_metrics or point.counters != type(point.counters)()
+        for point in (found.newest for found in points)
+    )
+
+
+def _is_indented(line: str) -> bool:
+    return _RANK.sub("", line)[:1] in (" ", "\t")
 
 
 def _tail(path: Path) -> bytes:

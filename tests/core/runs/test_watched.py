@@ -66,6 +66,34 @@ Traceback (most recent call last):
     model(x)
 RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x8 and 9x2)
 """
+IGNORED = """Exception ignored in: <function Workers.__del__ at 0x7f00>
+Traceback (most recent call last):
+  File "loader.py", line 9, in __del__
+    self.end()
+AssertionError: can only test a child process
+"""
+LAUNCHER = """slurmstepd: error: StepId=12.0 exited with code 1
+  exitcode  : 1 (pid: 123)
+wandb: loss 0.2500
+wandb: step 7
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CRASH + IGNORED + LAUNCHER,
+        CRASH.replace("model(x)", "fit(x, epochs=10)"),
+        "".join(f"[rank1]: {line}\n" for line in CRASH.replace("model(x)", "fit(epochs=10)").splitlines()[2:]),
+        CRASH + "\nDuring handling of the above exception, another exception occurred:\n\n" + CRASH[38:],
+    ],
+)
+def test_last_words_of_launchers_and_destructors_do_not_hide_the_exception(
+    monitor: Monitor, tmp_path: Path, text: str
+) -> None:
+    log = tmp_path / "crashed.log"
+    log.write_text(text)
+    assert "RuntimeError: mat1 and mat2 shapes cannot be multiplied" in (look(monitor, log).log_exception or "")
 
 
 def test_a_log_that_ends_with_an_exception_says_so_until_training_goes_on(monitor: Monitor, tmp_path: Path) -> None:
@@ -156,6 +184,12 @@ def test_a_heartbeat_that_goes_on_long_after_the_exception_has_survived_it(
         CRASH.rpartition("Runtime")[0],
         "",
         "╭────╮\n│ ok │\n╰────╯\nstep 1 loss 0.5\nValueError: said a test\n",
+        CRASH + "step 8 loss 0.2400\nupload failed\nConnectionError: will be tried again\n",
+        CRASH + "batch 8/100 ppl 23.1\n",
+        CRASH + "val acc 0.81\n",
+        CRASH + "loss nan\n",
+        CRASH + "".join(f"sample {number} decoded\n" for number in range(200)),
+        "step 7 loss 0.2500\n" + IGNORED + "training finished\n",
     ],
 )
 def test_a_log_without_a_whole_traceback_ends_with_no_exception(monitor: Monitor, tmp_path: Path, text: str) -> None:
