@@ -128,10 +128,13 @@ def _nearest(word: str) -> str:
     found = get_close_matches(word, COMMANDS, n=1)
     if found:
         return f"did you mean `mpstui {found[0]}`?"
-    if os.path.exists(word):  # noqa: PTH110 - pathlib is not needed for anything else here
+    is_there = os.path.exists(word)  # noqa: PTH110 - pathlib is not needed for anything else here
+    if (not is_there or word.endswith(".toml")) and _is_profile(word):
+        return f"{word!r} is a profile: start it with `mpstui launch {word}`"
+    if is_there:
         program = f"python {word}" if word.endswith(".py") else word
         return f"`mpstui run -- {program}` starts a program, `mpstui watch {word}` opens a log or folder"
-    return f"{word!r} is a profile: start it with `mpstui launch {word}`" if _is_profile(word) else ""
+    return ""
 
 
 def _is_profile(word: str) -> bool:

@@ -68,6 +68,16 @@ def test_a_file_in_place_of_a_command_is_told_what_opens_it(tmp_path: Path) -> N
     assert f"`mpstui run -- python {script}`" in complaint(str(script))[1]
 
 
+def test_a_toml_file_in_place_of_a_command_is_a_profile_only_where_it_has_a_command(tmp_path: Path) -> None:
+    profile, project = tmp_path / "steps.toml", tmp_path / "pyproject.toml"
+    profile.write_text(PROFILE)
+    project.write_text("[project]\nname = 'x'\n")
+    assert f"`mpstui launch {profile}`" in complaint(str(profile))[1]
+    assert f"`mpstui watch {project}`" in complaint(str(project))[1]
+    assert f"`mpstui launch {profile}`" in complaint("run", str(profile))[1]
+    assert "is a profile" not in complaint("run", str(project))[0]
+
+
 def test_an_ambiguous_run_lists_the_candidates(home: Home) -> None:
     runs = [RunBuilder(home, f"run {i}", NOW + i).run.run for i in range(2)]
     assert all(run in complaint(runs[0][:6])[1] for run in runs)

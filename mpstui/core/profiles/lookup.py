@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,10 +55,18 @@ def list_profiles(home: Home, cwd: Path) -> tuple[ProfileEntry, ...]:
 
 
 def names_profile(word: str, home: Home, cwd: Path) -> bool:
-    """Whether a word is a profile's name, or the path of a file that looks like one. Reads no file."""
-    if word.endswith(SUFFIX) and (cwd / Path(word).expanduser()).is_file():
-        return True
+    """Whether a word is a profile's name, or the path of a TOML file that has a profile's command."""
+    path = cwd / Path(word).expanduser()
+    if word.endswith(SUFFIX) and path.is_file():
+        return _has_command(path)
     return any(file.stem == word.removesuffix(SUFFIX) for file, _ in _files(home, cwd))
+
+
+def _has_command(path: Path) -> bool:
+    try:
+        return "command" in tomllib.loads(_read(path))
+    except (UsageError, tomllib.TOMLDecodeError):
+        return False
 
 
 def load_profile(name_or_path: str, home: Home, cwd: Path) -> Profile:
