@@ -43,6 +43,10 @@ class Ranks:
         mine = samples[self.rank :: self.world_size]
         return mine if len(mine) else samples[:1]
 
+    def largest_share(self, total: int) -> int:
+        """The most samples that any rank has of a step of ``total``; the others have as many or one less."""
+        return -(-total // self.world_size)
+
     def weight(self, total: int) -> float:
         """Loss factor of one local sample: gradients are averaged over ranks, the loss is a mean over ``total``."""
         return 0.0 if self.rank >= total else self.world_size / total

@@ -123,13 +123,22 @@ class Stepper:
         sums: dict[str, torch.Tensor] = {}
         for start in range(0, samples, self.micro_batch):
             stop = min(start + self.micro_batch, samples)
-            part = self._device.put({name: tensor[start:stop] for name, tensor in batch.items()})
             if stop < samples:
                 with unsynchronised(self._network):
-                    self._micro(part, stop - start, weight, sums)
+                    self._micro(self._part(batch, start), stop - start, weight, sums)
             else:
-                self._micro(part, stop - start, weight, sums)
+                self._micro(self._part(batch, start), stop - start, weight, sums)
+        if self._layout.divided and self._passes(samples) < self._passes(self._ranks.largest_share(total)):
+            # The others call the divided model once more and wait for this rank: its first samples again, for nothing.
+            self._micro(self._part(batch, 0), 0, weight, sums)
         return sums, samples
+
+    def _part(self, batch: Batch, start: int) -> Batch:
+        """The micro-batch that begins with this sample, on the device."""
+        return self._device.put({name: tensor[start : start + self.micro_batch] for name, tensor in batch.items()})
+
+    def _passes(self, samples: int) -> int:
+        return -(-samples // self.micro_batch)
 
     def _micro(self, part: Batch, count: int, weight: float, sums: dict[str, torch.Tensor]) -> None:
         with self.precision.autocast():

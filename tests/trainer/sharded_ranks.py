@@ -40,6 +40,7 @@ TRAININGS: dict[str, tuple[str, ...]] = {
     "sgd": ("cifar", *CIFAR, "--optimizer", "sgd", "--accumulate", "2"),
     "average": ("cifar", *CIFAR, "--optimizer", "adamw", "--clip", "0.5", "--ema", "0.9"),
     "lion": ("cifar", *CIFAR, "--optimizer", "lion", "--precision", "bf16"),
+    "uneven": ("cifar", *CIFAR, "--batch-size", "4", "--accumulate", "2", "--limit", "25"),
     "radam": ("cifar", *CIFAR, "--optimizer", "radam"),
     "mamba": PAIRS,
     "gru": (*PAIRS, "--backbone", "gru"),
