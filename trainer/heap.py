@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Parameters of mallopt(3), from glibc's malloc.h."""
 _KEPT_BYTES = 512 << 20
-_LARGEST_KEPT_BYTES = 128 << 20
+_LARGEST_KEPT_BYTES = (128 << 20, 32 << 20)
+"""Blocks above this go back at once; the second is the most that a glibc before 2.35 takes."""
 _SETTLED_BY = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 
 
@@ -17,12 +18,17 @@ def keep_freed_memory(environ: Mapping[str, str]) -> bool:
 
     By default it returns blocks above 32 MiB at once, and the kernel clears their pages anew at the next step: a third
     of the time of two towers on the CPU, a sixth of a small ResNet's. Other C libraries are left alone, and so is who
-    set these numbers himself; a glibc before 2.35 takes only the second of the two.
+    set these numbers himself.
     """
     if any(name in environ for name in _SETTLED_BY):
         return False
     library = ctypes.CDLL(None)
     if not hasattr(library, "gnu_get_libc_version"):
         return False
-    library.mallopt(_MMAP_THRESHOLD, _LARGEST_KEPT_BYTES)
-    return bool(library.mallopt(_TRIM_THRESHOLD, _KEPT_BYTES))
+    return _set(library.mallopt)
+
+
+def _set(mallopt: Callable[[int, int], int]) -> bool:
+    # The trim threshold alone would do harm: it also ends glibc's own growing of the other one, at 128 KiB.
+    taken = any(mallopt(_MMAP_THRESHOLD, most) for most in _LARGEST_KEPT_BYTES)
+    return taken and bool(mallopt(_TRIM_THRESHOLD, _KEPT_BYTES))

@@ -6,6 +6,7 @@ import ctypes
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -45,3 +46,22 @@ def test_memory_of_the_next_step_has_the_pages_of_the_last() -> None:
 @pytest.mark.parametrize("name", ["MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES"])
 def test_who_set_it_himself_is_left_alone(name: str) -> None:
     assert not keep_freed_memory({**os.environ, name: "x"})
+
+
+@pytest.mark.parametrize(("most", "taken"), [(128 << 20, [(-3, 128 << 20), (-1, 512 << 20)]),
+                                             (32 << 20, [(-3, 32 << 20), (-1, 512 << 20)]), (0, [])])  # fmt: skip
+def test_the_trim_threshold_is_never_set_alone(
+    monkeypatch: pytest.MonkeyPatch, most: int, taken: list[tuple[int, int]]
+) -> None:
+    found = []
+
+    def mallopt(parameter: int, value: int) -> int:
+        if parameter == -3 and value > most:
+            return 0
+        found.append((parameter, value))
+        return 1
+
+    library = SimpleNamespace(mallopt=mallopt, gnu_get_libc_version=None)
+    monkeypatch.setattr("trainer.heap.ctypes.CDLL", lambda name: library)
+    assert keep_freed_memory({}) is bool(taken)
+    assert found == taken
