@@ -122,7 +122,9 @@ class SeriesView:
     count: int
     """Points seen, before thinning."""
     first: float | None = None
+    """The first finite value."""
     last: float | None = None
+    """The newest value; None: it is NaN or infinite."""
     minimum: float | None = None
     maximum: float | None = None
     attempt_marks: Sequence[float] = ()

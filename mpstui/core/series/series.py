@@ -203,7 +203,8 @@ class Series:
             self.last_step = points.steps[-1]
         if self.first is None:
             self.first = next(filter(math.isfinite, values), None)
-        self.last = next(filter(math.isfinite, reversed(values)), self.last)
+        if values:
+            self.last = values[-1] if math.isfinite(values[-1]) else None
 
     def _keep_recent(self, points: Points) -> None:
         if len(points.values) >= RECENT:

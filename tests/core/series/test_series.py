@@ -35,6 +35,16 @@ def test_a_short_curve_is_what_was_fed() -> None:
     assert list(series.view(axis="time").x) == [5.0, 6.0, 7.0]
 
 
+def test_a_newest_value_that_is_not_finite_is_not_passed_over() -> None:
+    series = Series("loss")
+    series.extend(1, Points([1.0, 2.0], [0.1, 0.2], [5.0, 6.0], [NAN, 2.0]))
+    assert (series.view().first, series.view().last) == (2.0, 2.0)
+    series.extend(1, Points([3.0], [0.3], [7.0], [math.inf]))
+    assert (series.view().first, series.view().last) == (2.0, None)
+    series.extend(1, Points([], [], [], []))
+    assert series.view().last is None
+
+
 def test_the_average_of_a_short_curve_does_not_lag_behind_it() -> None:
     def lag(count: int) -> float:
         series = Series("loss")
