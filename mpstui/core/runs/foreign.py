@@ -54,6 +54,8 @@ class ForeignPoints:
         self._size = 0
         self._was_gone = False
         self._reader: FileReader | None = None
+        self.unreadable = False
+        """Whether opening it was tried, and failed."""
         self._previewed = False
         self._store = store if store is not None else SeriesStore()
         self._attempt = attempt
@@ -75,6 +77,8 @@ class ForeignPoints:
     @property
     def behind(self) -> bool:
         """Whether its curves do not pass for whole: far from the end, or nothing of it has been read."""
+        if self.unreadable:
+            return False
         untouched = self._reader is None or not self._reader.read_bytes
         return self.owed_bytes > RUNNING_BEHIND_BYTES or (untouched and not self.complete)
 
@@ -154,6 +158,7 @@ class ForeignPoints:
         """Understand the end of a long file first."""
         if self._reader is None:
             self._reader = open_reader(self.path, self._pattern)
+            self.unreadable = self._reader is None
             if self._reader is not None:
                 self._preview(self._reader)
 

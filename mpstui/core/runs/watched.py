@@ -175,6 +175,8 @@ class WatchedReader:
     def _reason(self, updated: float | None) -> str:
         if not self.path.exists():
             return f"there is no {self.path.name} (any more)"
+        if self._points is not None and self._points.unreadable:
+            return f"{self._points.path.name} cannot be read"
         if updated is None:
             return "nothing that could be read is there yet"
         return f"not started by mpstui; last written {_ago(self.machine.clock() - updated)} ago"

@@ -13,6 +13,7 @@ from rich.console import Console
 from mpstui.core.follow.budget import Budget
 from mpstui.core.home import Home
 from mpstui.core.present.states import face, needs_attention
+from mpstui.core.runs import foreign
 from mpstui.core.runs.beats import foreign_heartbeat
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.snapshot import Health, RunSnapshot, State
@@ -253,6 +254,20 @@ def test_a_watched_file_that_is_deleted_is_gone_until_it_is_there_again(monitor:
     os.utime(log, (NOW, NOW))
     back = look(monitor, log)
     assert (back.gone, face(back).word, back.step, back.loss) == (False, "training", 1, 2.5)
+
+
+def test_a_log_that_cannot_be_read_is_not_being_read(
+    monitor: Monitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "locked.log"
+    log.write_text("step 7 loss 0.5000\n")
+    with monkeypatch.context() as locked:
+        locked.setattr(foreign, "open_reader", lambda path, pattern: None)
+        shown = look(monitor, log)
+    assert (shown.step, shown.loading, shown.reason) == (None, False, "locked.log cannot be read")
+    shown = look(monitor, log)
+    assert (shown.step, shown.loading) == (7, False)
+    assert "last written" in shown.reason
 
 
 def test_nothing_there_yet_and_then_something(monitor: Monitor, tmp_path: Path, clock: FakeClock) -> None:
