@@ -16,7 +16,7 @@ ACCELERATOR_QUEUE = "auto"
 """The group that is called as what the run will use: mps, cuda or cpu. Each runs one at a time, a GPU of its own."""
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _PROBABLY_A_TYPO = 0.75
-_COMMENTED = re.compile(r"^#[ \t]*([A-Za-z][\w-]*)[ \t]*=", re.MULTILINE)
+_COMMENTED = re.compile(r"^#[ \t]*([A-Za-z][\w-]*)[ \t]*=[ \t]*(?:[\"'\[\d.+-]|(?:true|false)\b)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,9 @@ def known_key(written: str, profile: Profile) -> str:
 def commented_arguments(profile: Profile) -> tuple[str, ...]:
     """Arguments that the profile's file names in a comment of its ``[args]``: known, with no value yet."""
     _, _, section = f"\n{profile.text}".partition("\n[args]")
-    return tuple(_COMMENTED.findall(section.partition("\n[")[0]))
+    spelt = {key.replace("-", "_") for key in profile.args}
+    found = _COMMENTED.findall(section.partition("\n[")[0])
+    return tuple(key for key in found if key.replace("-", "_") not in spelt)
 
 
 def _converted(key: str, text: str, example: ArgumentValue) -> ArgumentValue:

@@ -89,9 +89,13 @@ def test_bad_sets_are_refused(profile_of: Build, item: str, part: str) -> None:
 
 
 def test_an_argument_that_a_comment_of_the_profile_names_is_known(profile_of: Build) -> None:
-    text = SCRIPT + '[args]\nepochs = 3\n# data-dir = "/where/it/is"\n#   prose = is none\n[env]\n# other = 1\n'
+    named = '# batch-size = 8\n# data-dir = "/where/it/is"\n#   prose = is none\n'
+    text = f"{SCRIPT}[args]\nepochs = 3\nbatch_size = 4\n{named}[env]\n# other = 1\n"
     made = planned(profile_of(text), sets=parse_sets(["data_dir=/d"]))
     assert made.argv[-2:] == ("--data-dir", "/d")
+    assert any("prose" in warning for warning in planned(profile_of(text), sets={"prose": "1"}).warnings)
+    argv = planned(profile_of(text), sets=parse_sets(["batch-size=16"])).argv
+    assert [word for word in argv if "batch" in word] == ["--batch_size"]
     assert not any("data" in warning for warning in made.warnings)
     assert any("other" in warning for warning in planned(profile_of(text), sets={"other": "1"}).warnings)
     with pytest.raises(UsageError, match="did you mean 'data-dir'"):
