@@ -260,7 +260,7 @@ def test_a_row_with_more_cells_than_the_header_is_named(tmp_path: Path) -> None:
         ["2024-01-30T00:00:00Z", "2024-01-31T00:00:00Z", "2024-02-01T00:00:00Z"],
     ],
 )
-@pytest.mark.parametrize("bad", ["", "soon", "2024", "45321"])
+@pytest.mark.parametrize("bad", ["", "soon", "today", "2024", "45321", "²"])
 def test_one_bad_date_is_named_alone_and_changes_no_other(tmp_path: Path, dates: list[str], bad: str) -> None:
     cells = [dates[0], bad, *dates[1:]]
     reading = _reading(tmp_path, *(f"{cell};1;1;1;1;5" for cell in cells))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -270,6 +271,15 @@ def test_a_damaged_compressed_array_is_named(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(UsageError, match=r"--train-npz .*pairs\.npz: context_sequences: .*; save it as"):
         made("twotower", "--train-npz", str(path))
+
+
+def test_a_member_that_is_no_array_is_named(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "pairs.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("keys", b"no array")
+    member = open_npz(tmp_path / "pairs.npz", "--train-npz")["keys"]
+    assert callable(member)
+    with pytest.raises(UsageError, match=r"pairs\.npz: keys: .*; save it as an array"):
+        member()
 
 
 def test_missing_damaged_and_mismatched_files_are_named(tmp_path: Path) -> None:

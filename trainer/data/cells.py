@@ -77,7 +77,7 @@ def _is_day(cell: str) -> bool:
 
 
 def _is_number(cell: str) -> bool:
-    return cell.removeprefix("-").replace(".", "", 1).isdigit()
+    return cell.removeprefix("-").replace(".", "", 1).isdecimal()
 
 
 def _from_unix(cells: Sequence[str]) -> Times:
@@ -91,11 +91,12 @@ def _from_unix(cells: Sequence[str]) -> Times:
 
 
 def _from_iso(cells: Sequence[str]) -> Times:
-    """numpy's own parser is a hundred times faster, but knows no time zones and takes any number for a year."""
+    """numpy's own parser is a hundred times faster, but knows no time zones, takes any number for a year and knows the
+    words today and now."""
     if any(len(cell) > 10 and (cell[-1] in "zZ" or "+" in cell or "-" in cell[10:]) for cell in cells):
         return np.array([_time(cell, None) for cell in cells], "datetime64[s]")
-    if any(map(_is_number, cells)):
-        raise ValueError("a number among dates")
+    if any(_is_number(cell) or cell[:1].isalpha() for cell in cells):
+        raise ValueError("a number or a word among dates")
     return np.array(cells, "datetime64[s]")
 
 

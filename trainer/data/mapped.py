@@ -118,7 +118,7 @@ def _member(
     path: Path, file: BinaryIO, member: zipfile.ZipInfo, flag: str
 ) -> Stored | Callable[[], np.ndarray[Any, Any]]:
     def load() -> np.ndarray[Any, Any]:
-        return _load(path, member.filename.removesuffix(".npy"), flag)
+        return _load(path, member.filename, flag)
 
     if member.compress_type != zipfile.ZIP_STORED:
         return load
@@ -135,11 +135,12 @@ def _member(
 
 def _load(path: Path, name: str, flag: str) -> np.ndarray[Any, Any]:
     try:
-        with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as member:
+        with zipfile.ZipFile(path) as archive, archive.open(name) as member:
             found: np.ndarray[Any, Any] = np.lib.format.read_array(member, allow_pickle=False)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         reason = _OBJECTS if "Object arrays" in str(error) else _reason(error)
-        raise UsageError(f"{flag} {path}: {name}: {reason}; save it as an array of numbers or texts") from error
+        array = name.removesuffix(".npy")
+        raise UsageError(f"{flag} {path}: {array}: {reason}; save it as an array of numbers or texts") from error
     return found
 
 
