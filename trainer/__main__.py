@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _bound_idle_spinning(environ: MutableMapping[str, str]) -> None:
     """Let waiting OpenMP threads spin for a quarter of a millisecond, then sleep, unless somebody decided otherwise.
 
-    With GNU's default, sixty times as long, they take the cores from whatever else runs: with two busy programs beside it a
+    With GNU's default, sixty times as long, they take the cores from whatever else runs: beside two busy programs a
     training had a third of its speed. Without spinning, a training alone loses a sixth of its own. Read when torch is
     loaded; GNU's OpenMP (torch on Linux) heeds the count before the policy, LLVM's (torch on a Mac) knows only that.
     """
