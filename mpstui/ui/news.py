@@ -60,7 +60,7 @@ def _(message: PumpFailed) -> tuple[str, Severity]:
 def _(message: SettingsMistaken) -> tuple[str, Severity]:
     first, *more = (line[max(0, line.find(_SETTINGS)) :] for line in message.sentence.splitlines())
     told = clean(first, _LONGEST) + (f" (and {len(more)} more)" if more else "")
-    return f"{told} · the whole file is ignored; `mpstui alerts` checks it", "error"
+    return f"{told} · the screen ignores the whole file; `mpstui alerts` checks it", "error"
 
 
 @news.register
