@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import inspect
 import time
 from collections.abc import Callable, Mapping
@@ -17,6 +18,9 @@ from .device import Device
 
 VOTE_SECONDS = 0.25
 """Between two votes of :meth:`Group.any_lately`: a vote at every step costs a fast training a tenth of its speed."""
+_PATIENCE = datetime.timedelta(days=7)
+"""For a rank that validates or saves alone: after torch's half an hour the others would end the training. torchrun ends
+them when that rank has died."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Group:
         if ranks.world_size > 1:
             dist.init_process_group(device.distributed_backend())
             # Flags travel over the CPU, so that agreeing never waits for a GPU.
-            self._control = dist.new_group(backend="gloo")
+            self._control = dist.new_group(backend="gloo", timeout=_PATIENCE)
 
     def wrap(self, model: nn.Module) -> nn.Module:
         """The model whose gradients are averaged over the ranks.
