@@ -83,7 +83,7 @@ class Attempt:
     def look(self, *, thorough: bool = False) -> Family:
         """Bring the family up to date; ``thorough`` also looks for what slipped out of the tree (Linux)."""
         heirs = family.linux_heirs(self.run.run_lock, mark(self.run)) if thorough else ()
-        self.family = family.grow(self.family, self._machine.table.snapshot(), heirs)
+        self.family = family.grow(self.family, self._machine.table.snapshot(), heirs, family.linux_supervises)
         return self.family
 
     def look_when_due(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,15 +31,24 @@ class Family(NamedTuple):
         return (self.leader, *self.others) if self.leader else self.others
 
 
-def grow(family: Family, snapshot: Mapping[int, Process], heirs: Iterable[int] = ()) -> Family:
+def grow(
+    family: Family,
+    snapshot: Mapping[int, Process],
+    heirs: Iterable[int] = (),
+    supervises: Callable[[int], bool] = lambda pid: False,
+) -> Family:
     """The family as of ``snapshot``: the dead left out, descendants, session mates and heirs taken in.
 
-    A pid whose start time differs is a stranger and never taken in by its number.
+    A pid whose start time differs is a stranger and never taken in by its number. So is the supervisor of a run that
+    was launched from inside this one, and whatever comes from it: until it holds its run it is a child of the launcher.
     """
     known = [member for member in family.members if _is_there(member, snapshot)]
     roots = {member.pid for member in known} | _session_mates(family.leader, known, snapshot)
     roots |= {pid for pid in heirs if pid in snapshot}
     everyone = [snapshot[pid] for pid in sorted(roots)] + descendants(snapshot, roots)
+    if strangers := {process.pid for process in everyone if supervises(process.pid)}:
+        rest = {pid: process for pid, process in snapshot.items() if pid not in strangers}
+        return grow(family, rest, heirs, supervises)
     others = [process.identity for process in everyone if process.alive and process.pid not in _never(family)]
     return Family(family.leader, tuple(sorted(others)))
 
@@ -84,6 +93,14 @@ def leader_is_alive(family: Family, table: ProcessTable) -> bool:
     return found is not None and found.start == family.leader.start and found.alive
 
 
+def linux_supervises(pid: int, proc: Path = Path("/proc")) -> bool:
+    """Whether a process is a run's supervisor; False where there is no ``/proc``."""
+    try:
+        return _SUPERVISOR in (proc / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return False  # gone meanwhile
+
+
 def linux_heirs(run_lock: Path, mark: bytes, proc: Path = Path("/proc")) -> set[int]:
     """Pids that inherited a descriptor of ``run_lock`` or carry ``mark`` (``NAME=value``) in their environment.
 
@@ -100,7 +117,7 @@ def _is_heir(process: Path, run_lock: str, mark: bytes) -> bool:
     try:
         if mark in (process / "environ").read_bytes().split(b"\0"):
             # A run launched from inside this one has a supervisor that carries our mark, and a life of its own.
-            return _SUPERVISOR not in (process / "cmdline").read_bytes()
+            return not linux_supervises(int(process.name), process.parent)
         return any(_has_inherited(process, entry, run_lock) for entry in os.scandir(process / "fd"))
     except OSError:
         return False  # gone meanwhile, or somebody else's

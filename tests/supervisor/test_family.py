@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
-from mpstui.supervisor.family import Family, grow, infer_leader
+import mpstui.supervisor
+from mpstui.supervisor.family import Family, grow, infer_leader, linux_supervises
 from mpstui.supervisor.signals import SystemSignaller
 from mpstui.wire.processes import Process, ProcessIdentity, system_process_table
 
@@ -33,6 +35,7 @@ class Table(dict[int, Process]):
 
 
 LEADER = ProcessIdentity(100, 7)
+SUPERVISOR = str(Path(mpstui.supervisor.__file__).with_name("__main__.py"))
 
 
 def test_children_of_children_and_session_mates_belong() -> None:
@@ -54,6 +57,24 @@ def test_members_are_remembered_when_their_parents_are_gone() -> None:
     table[102] = Process(102, 1, 102, 102, 7, "S")
     table.add(105, parent=102)
     assert [pid for pid, _ in grow(family, table).others] == [102, 105]
+
+
+def test_a_supervisor_that_a_member_starts_is_a_stranger_and_what_it_starts_too() -> None:
+    table = Table()
+    for pid in (100, 101, 102, 103, 104):  # trainer, `mpstui run`, its child, the supervisor, the trainer of that run
+        table.add(pid, parent=pid - 1)
+    table.add(105, parent=101)
+    family = Family(LEADER, (ProcessIdentity(102, 7),))
+    assert [pid for pid, _ in grow(family, table, supervises={102, 103}.__contains__).others] == [101, 105]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_a_supervisor_is_known_by_its_command() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()", SUPERVISOR], stdin=subprocess.PIPE) as child:
+        wait_for(lambda: linux_supervises(child.pid))
+        child.communicate(b"\n")
+    assert not linux_supervises(os.getpid())
+    assert not linux_supervises(child.pid)
 
 
 def test_a_recycled_pid_is_nobody_of_ours_nor_are_its_children_and_session() -> None:
