@@ -18,8 +18,10 @@ _PROGRESS = re.compile(
     r"|\b(?:epoch|step|iter|iteration|episode)s?[\s:=#\[]{0,4}\d",
     re.IGNORECASE,
 )
+RANK_PREFIX = r"\[[\w/:., -]{1,60}\]:? ?"
+"""What torchrun writes in front of a line of one rank."""
 _EXCEPTION = re.compile(
-    r"^(?:\[[\w/:., -]{1,60}\]:? ?)?[A-Za-z_][\w.]{0,120}(?:Error|Exception|Interrupt|Exit|NotFound)\b ?(?::|$)"
+    rf"^(?:{RANK_PREFIX})?[A-Za-z_][\w.]{{0,120}}(?:Error|Exception|Interrupt|Exit|NotFound)\b ?(?::|$)"
 )
 _CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
 _SUMMARIES = ("wandb:", "swanlab:")  # these print the last metrics once more after a crash

@@ -18,8 +18,6 @@ _LOWER_EDGE = "╰─"
 _IGNORED = "Exception ignored "
 LAST_WORDS_LINES = 100
 """More lines than launchers, trackers and aborting libraries print behind a traceback: the program went on."""
-_RANK = re.compile(r"^\[[\w/:., -]{1,60}\]:? ?")
-"""What torchrun writes in front of a line of one rank."""
 _MARKS = (b"Traceback", _LOWER_EDGE.encode())
 """What a tail without holds no traceback: colours part the words of the title."""
 
@@ -89,7 +87,9 @@ def _trains(lines: Iterable[str]) -> bool:
 
 
 def _is_indented(line: str) -> bool:
-    return _RANK.sub("", line)[:1] in (" ", "\t")
+    from ..diagnosis.course import RANK_PREFIX
+
+    return re.sub(f"^{RANK_PREFIX}", "", line)[:1] in (" ", "\t")
 
 
 def _tail(path: Path) -> bytes:
