@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from ..core.errors import OperationError
-from ..core.launching import Actions
-from ..core.runs.snapshot import RunSnapshot
+from ..core.launching.actions import Actions
+from ..core.model.errors import OperationError
+from ..core.model.snapshot import RunSnapshot
 from ..wire.records import Ack, Request
 from .session import RUN_HELP, OneRun, Session, print_json, say, wait_for
 

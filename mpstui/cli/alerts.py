@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from ..core.errors import OperationError
+from ..core.model.errors import OperationError
 from ..core.settings import AlertSettings, load_settings
 from .session import Session, print_json, say
 
@@ -51,7 +51,7 @@ def _text(value: object) -> str:
 
 
 def _test(session: Session, alerts: AlertSettings) -> int:
-    from ..core.alerting import send_test
+    from ..core.settings import send_test
 
     if not (alerts.hook or alerts.webhook):
         raise OperationError(

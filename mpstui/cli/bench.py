@@ -9,16 +9,16 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..core.errors import UsageError
-from ..core.ladder.climb import Course, Measurement, Underway, climb
-from ..core.ladder.deviation import STEPS, TOLERANCE
-from ..core.ladder.report import LadderReport, report_folder, save
-from ..core.ladder.rungs import Rung, rungs
-from ..core.ladder.tasks import require_task
-from ..core.launching import parse_sets
+from ..core.bench.climb import Course, Measurement, Underway, climb
+from ..core.bench.deviation import STEPS, TOLERANCE
+from ..core.bench.report import LadderReport, report_folder, save
+from ..core.bench.rungs import Rung, rungs
+from ..core.bench.tasks import require_task
 from ..core.launching.argument_words import argument_words
+from ..core.launching.choice import parse_sets
 from ..core.launching.requirements import require_device, require_modules
 from ..core.machine import DEVICES, Machine, this_machine
+from ..core.model.errors import UsageError
 from .bench_text import LiveLine, ladder_lines, place_lines, places, progress_text, surroundings
 from .session import Session, print_json, warn
 

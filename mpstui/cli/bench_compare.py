@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
-from ..core.errors import UsageError
-from ..core.ladder.deviation import STEPS, WRONG, Comparison, Question, compare_devices, explanation, share
-from ..core.ladder.drawing import Curve, curve_chart
-from ..core.ladder.report import report_folder, save
-from ..core.launching import parse_sets
+from ..core.bench.deviation import STEPS, WRONG, Comparison, Question, compare_devices, explanation, share
+from ..core.bench.drawing import Curve, curve_chart
+from ..core.bench.report import report_folder, save
 from ..core.launching.argument_words import argument_words
+from ..core.launching.choice import parse_sets
 from ..core.machine import Machine
+from ..core.model.errors import UsageError
 from ..core.present.format import NOT_FINITE
 from .bench_text import LiveLine, paragraph, place_lines, places, surroundings
 from .session import Session, print_json

@@ -10,13 +10,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..core.ladder.drawing import Curve, curve_chart
-from ..core.ladder.race import Entrant, Race, Terms, as_json, common_loss
-from ..core.ladder.report import report_folder, save
-from ..core.ladder.speed import Spread
-from ..core.launching import LaunchChoice, LaunchPlan, parse_sets, plan
+from ..core.bench.drawing import Curve, curve_chart
+from ..core.bench.race import Entrant, Race, Terms, as_json, common_loss
+from ..core.bench.report import report_folder, save
+from ..core.bench.speed import Spread
+from ..core.launching.choice import LaunchChoice, parse_sets
+from ..core.launching.planning import LaunchPlan, plan
 from ..core.machine import Machine
-from ..core.profiles import load_profile
+from ..core.profiles.lookup import load_profile
 from ..core.telemetry.platforms import default_sampler
 from .bench_text import LiveLine, busy_lines, bytes_text, paragraph, place_lines, places, surroundings
 from .session import Session, print_json, warn

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from ..core.ladder.climb import Measurement, Underway
-from ..core.ladder.report import LadderReport, Surroundings
-from ..core.ladder.rungs import LADDER, LOADERS
+from ..core.bench.climb import Measurement, Underway
+from ..core.bench.report import LadderReport, Surroundings
+from ..core.bench.rungs import LADDER, LOADERS
 from ..core.machine import Machine
 from .session import one_line
 

@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from ..core.home import resolve_home
+from ..core.model.home import resolve_home
 from .screen import add_screen_options, require_terminal, show_screen
 
 HELP = "Launch the quick-start profile and open its screen; it goes on when the screen is left."
@@ -23,9 +23,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Launch, then open the screen on the new run."""
     require_terminal()
-    from ..core.launching import LaunchChoice, launch, plan
+    from ..core.launching.choice import LaunchChoice
+    from ..core.launching.launches import launch
+    from ..core.launching.planning import plan
     from ..core.machine import this_machine
-    from ..core.profiles import load_profile
+    from ..core.profiles.lookup import load_profile
 
     home = resolve_home(os.environ)
     choice = LaunchChoice(load_profile(PROFILE, home, Path.cwd()), device=arguments.device)

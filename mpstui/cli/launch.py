@@ -6,10 +6,13 @@ import argparse
 import time
 from collections.abc import Iterable
 
-from ..core.errors import UsageError
-from ..core.launching import ACCELERATOR_QUEUE, LaunchChoice, LaunchPlan, combinations, launch, parse_sets, plan
+from ..core.launching.choice import ACCELERATOR_QUEUE, LaunchChoice, parse_sets
+from ..core.launching.launches import launch
+from ..core.launching.planning import LaunchPlan, plan
+from ..core.launching.sweeping import combinations
 from ..core.machine import this_machine
-from ..core.profiles import load_profile
+from ..core.model.errors import UsageError
+from ..core.profiles.lookup import load_profile
 from ..wire.records import QueueRule
 from .session import Session, print_json, warn
 
@@ -117,7 +120,7 @@ def parse_environment(items: Iterable[str]) -> dict[str, str]:
     Raises:
         UsageError: one has no ``=``, or a name that is none.
     """
-    from ..core.profiles.checks import environment_name
+    from ..core.model.checks import environment_name
 
     found = {}
     for item in items:

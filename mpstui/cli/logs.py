@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..core.errors import OperationError, UsageError
 from ..core.formats.escapes import colour_only
+from ..core.model.errors import OperationError, UsageError
 from .session import POLL_SECONDS, RUN_HELP, OneRun, Session, warn
 from .wait import has_ended
 

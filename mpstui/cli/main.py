@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from .. import __version__
-from ..core.errors import OperationError, UsageError
+from ..core.model.errors import OperationError, UsageError
 from ..core.present.plain import write_what_can_be
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -110,7 +110,7 @@ def _require_run(word: str) -> None:
     Raises:
         UsageError: it is neither, or means several runs; the hint names what is nearest to it.
     """
-    from ..core.home import resolve_home
+    from ..core.model.home import resolve_home
     from ..core.runs.find import NoSuchRun, find_run
 
     try:
@@ -140,8 +140,8 @@ def _nearest(word: str) -> str:
 def _is_profile(word: str) -> bool:
     from pathlib import Path
 
-    from ..core.home import resolve_home
-    from ..core.profiles import names_profile
+    from ..core.model.home import resolve_home
+    from ..core.profiles.lookup import names_profile
 
     return names_profile(word, resolve_home(os.environ), Path.cwd())
 

@@ -7,7 +7,9 @@ import json
 import math
 from pathlib import Path
 
-from ..core.formats import ParsedLog, read_log, strip_controls
+from ..core.formats.escapes import strip_controls
+from ..core.formats.points import ParsedLog
+from ..core.formats.sources import read_log
 
 HELP = "Print what the reader understands of a log or metric file, or of the best one in a folder."
 _SHOWN_METRICS = 12

@@ -7,12 +7,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ..core.errors import UsageError
-from ..core.launching import LaunchChoice, LaunchPlan, combinations, edit_choice, parse_sets, plan, save_profile
+from ..core.launching.choice import LaunchChoice, parse_sets
+from ..core.launching.editing import edit_choice
+from ..core.launching.planning import LaunchPlan, plan
 from ..core.launching.requirements import world_problems
+from ..core.launching.saving import save_profile
 from ..core.launching.shell_script import joined_scripts
+from ..core.launching.sweeping import combinations
 from ..core.machine import this_machine
-from ..core.profiles import ProfileEntry, ProfileError, list_profiles, load_profile
+from ..core.model.errors import UsageError
+from ..core.model.problems import ProfileError
+from ..core.profiles.lookup import ProfileEntry, list_profiles, load_profile
 from ..core.profiles.sweep import sweep_toml
 from ..wire.secrets import masked
 from .session import Session, one_line, print_json, say

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import UsageError
+from ..core.model.errors import UsageError
 from .reviving import revive
 from .session import Session, print_json, say
 
 if TYPE_CHECKING:
-    from ..core.queueing import Group, Member
+    from ..core.runs.queueing import Group, Member
 
 HELP = """Show the queue groups, or one (GROUP): what runs, what waits and for what, the next one first.
 pause GROUP and resume GROUP; slots GROUP N: how many may run at once (auto: one, or one on each GPU);
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _wrong_words(session: Session, word: str, given: list[str]) -> UsageError:
     """What is missing behind ``word``, or too much, and the command as it should be, with a group that there is."""
-    from ..core.queueing import list_groups
+    from ..core.runs.queueing import list_groups
 
     wanted, example = _FORMS[word]
     missing = wanted[len(given) :]
@@ -69,7 +69,7 @@ def _wrong_words(session: Session, word: str, given: list[str]) -> UsageError:
 
 
 def _show_all(session: Session, *, as_json: bool) -> int:
-    from ..core.queueing import list_groups
+    from ..core.runs.queueing import list_groups
 
     groups = list_groups(session.home)
     if as_json:
@@ -83,7 +83,7 @@ def _show_all(session: Session, *, as_json: bool) -> int:
 
 
 def _show(session: Session, name: str, *, as_json: bool) -> int:
-    from ..core.queueing import find_group
+    from ..core.runs.queueing import find_group
 
     group = find_group(session.home, name)
     print_json(group_json(group)) if as_json else print_group(group)
@@ -91,7 +91,7 @@ def _show(session: Session, name: str, *, as_json: bool) -> int:
 
 
 def _pause(session: Session, name: str, *, paused: bool, as_json: bool) -> int:
-    from ..core.queueing import find_group, set_paused
+    from ..core.runs.queueing import find_group, set_paused
 
     set_paused(session.home, name, paused)
     group = find_group(session.home, name)
@@ -102,7 +102,7 @@ def _pause(session: Session, name: str, *, paused: bool, as_json: bool) -> int:
 
 
 def _slots(session: Session, name: str, number: str, *, as_json: bool) -> int:
-    from ..core.queueing import find_group, set_slots
+    from ..core.runs.queueing import find_group, set_slots
 
     if number != "auto" and not number.isdecimal():
         raise UsageError(
@@ -114,9 +114,9 @@ def _slots(session: Session, name: str, number: str, *, as_json: bool) -> int:
 
 
 def _move(session: Session, name: str, direction: str, *, as_json: bool) -> int:
-    from ..core.queueing import move_run
+    from ..core.model.snapshot import ordinal
     from ..core.runs.find import find_run
-    from ..core.runs.snapshot import ordinal
+    from ..core.runs.queueing import move_run
 
     run_dir = find_run(session.home, name)
     found = move_run(session.home, run_dir, direction)

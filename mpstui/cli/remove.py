@@ -10,7 +10,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import OperationError, UsageError
+from ..core.model.errors import OperationError, UsageError
 from ..core.present import format as shown
 from .session import RUN_HELP, Session, print_json, say, warn
 

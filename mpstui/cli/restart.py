@@ -6,11 +6,12 @@ import argparse
 import sys
 from dataclasses import replace
 
-from ..core.errors import OperationError, UsageError
-from ..core.launching import Actions, LaunchChoice, edit_choice, parse_sets
-from ..core.launching.choice import effective_arguments
+from ..core.launching.actions import Actions
+from ..core.launching.choice import LaunchChoice, effective_arguments, parse_sets
+from ..core.launching.editing import edit_choice
 from ..core.machine import DEVICES
-from ..core.runs.snapshot import RunSnapshot
+from ..core.model.errors import OperationError, UsageError
+from ..core.model.snapshot import RunSnapshot
 from ..wire.records import Request
 from .acting import act, configure_action
 from .launch import parse_environment
@@ -68,7 +69,7 @@ def _fixed(snapshot: RunSnapshot, *, accept_risk: bool) -> LaunchChoice:
     Raises:
         OperationError: no remedy is known that a launcher can apply, or it can do harm and nobody accepted that.
     """
-    from ..core.diagnosis import diagnose
+    from ..core.diagnosis.engine import diagnose
     from ..core.diagnosis.for_run import evidence_from_run_dir
     from ..core.launching.remedied import finding_to_apply, remedied
 

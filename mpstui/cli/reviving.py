@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ..core.errors import OperationError
+from ..core.model.errors import OperationError
 from ..core.runs.find import run_dirs
 from ..core.runs.waiting import is_abandoned
 from .session import Session, warn

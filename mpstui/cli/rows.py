@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
-from ..core.home import Home
+from ..core.model.home import Home
 from ..wire import atomic, locks
 from ..wire.jsontext import UnreadableRecord
 from ..wire.rundir import RunDir

@@ -6,10 +6,11 @@ import argparse
 import shlex
 from pathlib import Path
 
-from ..core.errors import UsageError
-from ..core.launching import ACCELERATOR_QUEUE, LaunchChoice
+from ..core.launching.choice import ACCELERATOR_QUEUE, LaunchChoice
 from ..core.launching.torchrun import is_python
-from ..core.profiles import names_profile, profile_of_command
+from ..core.model.errors import UsageError
+from ..core.profiles.lookup import names_profile
+from ..core.profiles.model import profile_of_command
 from ..wire.records import QueueRule
 from .launch import add_launch_options, launch_all, parse_environment, queue_conditions
 from .session import Session

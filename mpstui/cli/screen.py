@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.errors import OperationError, UsageError
-from ..core.home import Home, resolve_home
+from ..core.model.errors import OperationError, UsageError
+from ..core.model.home import Home, resolve_home
 from ..core.settings import THEMES, load_settings
 from ..wire import locks
 
@@ -100,7 +100,7 @@ def _made(
     colours = colour_system(os.environ, arguments.color)
     os.environ["TEXTUAL_COLOR_SYSTEM"] = textual_colour_system(colours)
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
-    from ..core.allocator import share_one_heap
+    from ..core.model.allocator import share_one_heap
     from ..ui.app import MpstuiApp
     from ..ui.services import core_services
     from ..ui.terminal import Terminal

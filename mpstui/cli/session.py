@@ -11,12 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.home import Home, resolve_home
+from ..core.model.home import Home, resolve_home
 from ..wire import atomic
 from ..wire.jsontext import UnreadableRecord
 
 if TYPE_CHECKING:
-    from ..core.runs.snapshot import ExitSummary, RunSnapshot
+    from ..core.model.snapshot import ExitSummary, RunSnapshot
     from ..wire.records import ExitRecord
 
 POLL_SECONDS = 0.1
@@ -42,8 +42,8 @@ class OneRun:
 
     def look(self) -> RunSnapshot:
         """The run now: state, attempt and end; no numbers."""
+        from ..core.model.snapshot import Health, RunSnapshot
         from ..core.runs.health import STOPPED
-        from ..core.runs.snapshot import Health, RunSnapshot
 
         seen, verdict = self._reader.look(self._phase)
         live = verdict.state.active

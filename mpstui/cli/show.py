@@ -13,7 +13,7 @@ from .reviving import revive
 from .session import RUN_HELP, Session, print_json, say
 
 if TYPE_CHECKING:
-    from ..core.runs.snapshot import RunSnapshot
+    from ..core.model.snapshot import RunSnapshot
 
 HELP = "Print everything known about one run."
 _EVENTS = 8

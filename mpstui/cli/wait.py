@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from ..core.errors import OperationError, UsageError
-from ..core.runs.snapshot import RunSnapshot, State
+from ..core.model.errors import OperationError, UsageError
+from ..core.model.snapshot import RunSnapshot, State
 from ..core.runs.waiting import restart_is_wished
 from ..wire import locks
 from .reviving import Watchful

@@ -6,8 +6,8 @@ import argparse
 import os
 from pathlib import Path
 
-from ..core.errors import UsageError
-from ..core.home import resolve_home
+from ..core.model.errors import UsageError
+from ..core.model.home import resolve_home
 from .screen import add_screen_options, require_terminal, show_screen
 
 HELP = "Open the screen on a log, a heartbeat, a metric file or a run directory that mpstui did not start."

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..core.errors import UsageError
+from ..core.model.errors import UsageError
 from .rows import clean
 
 if TYPE_CHECKING:
-    from ..core.runs.snapshot import RunSnapshot
+    from ..core.model.snapshot import RunSnapshot
     from ..core.settings import AlertSettings
 
 BELL, ESC = "\a", "\x1b"
@@ -57,7 +57,7 @@ def alarms(before: Mapping[str, RunSnapshot], now: Iterable[RunSnapshot]) -> lis
 
 
 def _change(old: RunSnapshot, new: RunSnapshot) -> Iterable[tuple[str, str]]:
-    from ..core.runs.snapshot import Health, State
+    from ..core.model.snapshot import Health, State
 
     if (
         old.state.active

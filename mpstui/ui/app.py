@@ -10,23 +10,23 @@ from textual.app import App
 from textual.message import Message
 from textual.screen import Screen
 
-from ..core.errors import OperationError, UsageError
+from ..core.model.errors import OperationError, UsageError
 from . import messages
 from .alarms import Announcer
 from .bindings import Scope
 from .board import Board
 from .news import Severity, news
-from .pumps import Courier, HintPump, RunPump, SystemPump, TerminalWatch
 from .screens.acting import ActingScreen
 from .screens.keys import bindings
 from .screens.runs import RunsScreen
 from .terminal import Terminal
 from .theme import ANSI_THEME, ANSI_THEMES, THEMES
 from .toasts import Toasts
+from .workers import Courier, HintPump, RunPump, SystemPump, TerminalWatch
 
 if TYPE_CHECKING:
     from ..core.diagnosis.remedy import Remedy
-    from ..core.runs.snapshot import RunSnapshot
+    from ..core.model.snapshot import RunSnapshot
     from .services import Services
 
 

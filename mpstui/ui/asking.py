@@ -9,8 +9,8 @@ from ..core.present import format as shown
 from .rows import clean
 
 if TYPE_CHECKING:
-    from ..core.queueing import Moved
-    from ..core.runs.snapshot import RunSnapshot
+    from ..core.model.snapshot import RunSnapshot
+    from ..core.runs.queueing import Moved
     from ..wire.queues import Queue
     from ..wire.records import Ack, Request
     from .ports import ActionsPort
@@ -108,7 +108,7 @@ def send(actions: ActionsPort, snapshot: RunSnapshot, action: str) -> Request:
 
 def moved_text(moved: Moved) -> str:
     """Where a queued run stands now."""
-    from ..core.runs.snapshot import ordinal
+    from ..core.model.snapshot import ordinal
 
     return f"{ordinal(moved.place)} of {moved.count} in {clean(moved.group, 40)}"
 

@@ -10,7 +10,7 @@ from .rows import clean
 
 if TYPE_CHECKING:
     from ..core.diagnosis.model import EvidenceLine, Finding
-    from ..core.runs.snapshot import RunSnapshot
+    from ..core.model.snapshot import RunSnapshot
     from ..wire.records import Ack
 
 

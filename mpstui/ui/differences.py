@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..core.present.format import settled
 
 if TYPE_CHECKING:
-    from ..core.runs.snapshot import RunSnapshot
+    from ..core.model.snapshot import RunSnapshot
 
 
 def differ(before: Sequence[RunSnapshot], after: Sequence[RunSnapshot]) -> bool:

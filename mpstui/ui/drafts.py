@@ -12,20 +12,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.errors import UsageError
 from ..core.launching.choice import LaunchChoice
 from ..core.launching.sweeping import combinations, open_axes
 from ..core.machine import DEVICES, Machine, this_machine
-from ..core.profiles import RECIPES, ArgumentValue, ProfileEntry, SweepValue, list_profiles, load_profile
+from ..core.model.errors import UsageError
+from ..core.profiles.lookup import ProfileEntry, list_profiles, load_profile
+from ..core.profiles.model import ArgumentValue
+from ..core.profiles.recipes import RECIPES
+from ..core.profiles.sweep import SweepValue
 from .form import EnvironmentLine, Field, FieldError, Preview
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..core.diagnosis.remedy import Remedy
-    from ..core.home import Home
-    from ..core.launching import Actions, LaunchPlan
-    from ..core.runs.snapshot import RunSnapshot
+    from ..core.launching.actions import Actions
+    from ..core.launching.planning import LaunchPlan
+    from ..core.model.home import Home
+    from ..core.model.snapshot import RunSnapshot
     from ..wire.records import Request
 
 ARGUMENT = "arg:"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..core.errors import UsageError
+from ..core.model.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from ..core.diagnosis.model import EvidenceLine, Finding
+    from ..core.model.snapshot import RunSnapshot
     from ..core.runs.removal import Removable, Removed
-    from ..core.runs.snapshot import RunSnapshot
     from ..core.settings import EnergySettings
     from ..core.telemetry.logbook import Outlook
     from ..core.telemetry.model import SystemSample, TreeSample

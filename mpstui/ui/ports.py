@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from ..core.diagnosis.remedy import Remedy
-    from ..core.queueing import Moved
+    from ..core.model.snapshot import RunSnapshot
+    from ..core.runs.queueing import Moved
     from ..core.runs.removal import Removable, Removed
-    from ..core.runs.snapshot import RunSnapshot
     from ..core.telemetry.logbook import Outlook
     from ..core.telemetry.model import SystemSample, TreeSample
     from ..wire.queues import Queue

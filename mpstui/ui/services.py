@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import UsageError
+from ..core.model.errors import UsageError
 
 if TYPE_CHECKING:
     from ..core.diagnosis.model import EvidenceLine, Finding
-    from ..core.home import Home
     from ..core.launching.actions import Actions
     from ..core.launching.revival import Reviver
-    from ..core.queueing import Moved
+    from ..core.model.home import Home
+    from ..core.model.snapshot import Availability, RunSnapshot
     from ..core.runs.monitor import Monitor
+    from ..core.runs.queueing import Moved
     from ..core.runs.removal import Removable, Removed, Remover
-    from ..core.runs.snapshot import Availability, RunSnapshot
     from ..core.settings import EnergySettings
     from ..wire.queues import Queue
     from ..wire.records import Ack, Request
@@ -157,28 +157,28 @@ class LazyQueue:
         self._known: tuple[int, tuple[str, ...]] = (-1, ())
 
     def paused(self) -> tuple[str, ...]:
-        """See :func:`mpstui.core.queueing.paused_groups`; looked up again once a group was changed."""
+        """See :func:`mpstui.core.runs.queueing.paused_groups`; looked up again once a group was changed."""
         try:
             changed = self._home.queue.stat().st_mtime_ns
         except OSError:
             return ()
         if self._known[0] != changed:
-            from ..core.queueing import paused_groups
+            from ..core.runs.queueing import paused_groups
 
             settled = self._clock() - changed / 1e9 > _DOUBT_SECONDS
             self._known = changed if settled else -1, paused_groups(self._home)
         return self._known[1]
 
     def move(self, snapshot: RunSnapshot, direction: str) -> Moved:
-        """See :func:`mpstui.core.queueing.move_run`."""
-        from ..core.queueing import move_run
+        """See :func:`mpstui.core.runs.queueing.move_run`."""
+        from ..core.runs.queueing import move_run
         from ..wire.rundir import RunDir
 
         return move_run(self._home, RunDir(snapshot.dir), direction)
 
     def set_paused(self, group: str, paused: bool) -> Queue:
-        """See :func:`mpstui.core.queueing.set_paused`."""
-        from ..core.queueing import set_paused
+        """See :func:`mpstui.core.runs.queueing.set_paused`."""
+        from ..core.runs.queueing import set_paused
 
         return set_paused(self._home, group, paused)
 
@@ -312,7 +312,7 @@ def _diagnose(snapshot: RunSnapshot) -> Sequence[Finding]:
 
 
 def _last_exception(snapshot: RunSnapshot) -> EvidenceLine | None:
-    from ..core.diagnosis import last_exception
+    from ..core.diagnosis.course import last_exception
     from ..core.diagnosis.for_run import evidence_from_run_dir
 
     return last_exception(evidence_from_run_dir(snapshot.dir).lines)

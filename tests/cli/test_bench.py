@@ -18,7 +18,7 @@ import pytest
 
 from mpstui.cli.bench_text import LiveLine
 from tests import standin
-from tests.core.ladder.test_climb import TRAINER
+from tests.core.bench.test_climb import TRAINER
 from tests.waiting import wait_until
 
 RACER = """

@@ -9,7 +9,7 @@ import pytest
 
 from mpstui.cli import ps
 from mpstui.cli.main import COMMANDS, main
-from mpstui.core.home import Home
+from mpstui.core.model.home import Home
 from tests.cli.programs import as_json, mpstui, ok
 from tests.core.runs.build import NOW, RunBuilder, make_home
 

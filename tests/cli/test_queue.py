@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mpstui.cli import queue
-from mpstui.core.queueing import Group, Member
+from mpstui.core.runs.queueing import Group, Member
 from mpstui.wire import locks
 from mpstui.wire.rundir import RunDir
 from tests.cli.programs import as_json, mpstui, ok, run_folder, told, wait_for_state

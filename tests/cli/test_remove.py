@@ -12,8 +12,8 @@ import pytest
 
 from mpstui.cli.main import main
 from mpstui.cli.remove import age_seconds
-from mpstui.core.errors import UsageError
-from mpstui.core.home import resolve_home
+from mpstui.core.model.errors import UsageError
+from mpstui.core.model.home import resolve_home
 from mpstui.wire.records import QueueRule
 from tests.cli.programs import as_json, mpstui, ok, run_folder
 from tests.core.runs.build import RunBuilder

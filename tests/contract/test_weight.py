@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.home import Home
+from mpstui.core.model.home import Home
 from tests.core.runs.build import RunBuilder
 from tests.terminal import Terminal
 
@@ -35,7 +35,7 @@ LAUNCHING = (
     "tomlkit",
 )
 EXPLAINING = ("mpstui.core.diagnosis.engine", "mpstui.core.diagnosis.rules", "mpstui.core.diagnosis.supervision")
-OTHER_COMMANDS = ("mpstui.core.doctor", "mpstui.core.ladder", "mpstui.core.settings_file", "mpstui.cli.session")
+OTHER_COMMANDS = ("mpstui.core.doctor", "mpstui.core.bench", "mpstui.cli.session")
 ASKING = ("mpstui.ui.screens.dialogs", "mpstui.ui.ports")
 READING = ("mpstui.core.formats.reader", "mpstui.core.formats.grammars", "mpstui.core.formats.files")
 ONE_RUN = ("mpstui.ui.screens.run", "mpstui.ui.charting", "mpstui.core.telemetry.of_run", "psutil")
@@ -100,6 +100,6 @@ def test_a_listing_loads_no_reader_for_a_log_that_it_knows(tmp_path: Path, monke
 
 
 def test_what_stops_a_run_plans_no_launch() -> None:
-    code = "import sys; from mpstui.cli import stop; from mpstui.core.launching import Actions; print(*sys.modules)"
+    code = "import sys; import mpstui.cli.stop, mpstui.core.launching.actions; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert begins_with(done.stdout.split(), [name for name in LAUNCHING if not name.endswith("actions")]) == []

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from mpstui.core.gpus import BUS_ORDER, VisibleGpus, read_driver, read_nvml, visible_gpus
+from mpstui.core.machine import BUS_ORDER, VisibleGpus, read_driver, read_nvml, visible_gpus
 from mpstui.core.telemetry.model import GpuSample
 from mpstui.core.telemetry.source import Facts, Request, SourceError
 from mpstui.core.telemetry.sources.nvml import Nvml

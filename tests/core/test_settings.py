@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.errors import UsageError
-from mpstui.core.home import Home
-from mpstui.core.settings import Settings, load_settings
-from mpstui.core.settings_file import parse_settings
+from mpstui.core.model.errors import UsageError
+from mpstui.core.model.home import Home
+from mpstui.core.settings import Settings, load_settings, parse_settings
 
 PATH = Path("settings.toml")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.home import Home
+from mpstui.core.model.home import Home
 from mpstui.ui.app import MpstuiApp
 from mpstui.ui.services import core_services
 from mpstui.ui.theme import OWN_THEME

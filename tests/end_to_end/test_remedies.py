@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 import pytest
 
 from mpstui.core.diagnosis.rules import all_rules
-from mpstui.core.home import Home
-from mpstui.core.launching import LaunchChoice, plan
+from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.launches import launch
+from mpstui.core.launching.planning import plan
 from mpstui.core.machine import this_machine
-from mpstui.core.profiles import load_profile
+from mpstui.core.model.home import Home
+from mpstui.core.model.snapshot import State
+from mpstui.core.profiles.lookup import load_profile
 from mpstui.core.runs.monitor import Monitor
-from mpstui.core.runs.snapshot import State
 from mpstui.ui.app import MpstuiApp
 from mpstui.ui.services import core_services
 from mpstui.ui.theme import OWN_THEME

@@ -11,9 +11,7 @@ from typing import Any
 
 from mpstui.core.diagnosis.model import EvidenceLine, Finding, Kind
 from mpstui.core.diagnosis.remedy import Remedy
-from mpstui.core.queueing import Moved
-from mpstui.core.runs.removal import Removable, Removed
-from mpstui.core.runs.snapshot import (
+from mpstui.core.model.snapshot import (
     Availability,
     Checkpoint,
     ExitSummary,
@@ -23,6 +21,8 @@ from mpstui.core.runs.snapshot import (
     SeriesView,
     State,
 )
+from mpstui.core.runs.queueing import Moved
+from mpstui.core.runs.removal import Removable, Removed
 from mpstui.core.settings import EnergySettings
 from mpstui.core.telemetry.energy import RunEnergy
 from mpstui.core.telemetry.headroom import MemoryPoint, headroom

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.errors import OperationError
-from mpstui.core.runs.snapshot import Health, RunSnapshot
+from mpstui.core.model.errors import OperationError
+from mpstui.core.model.snapshot import Health, RunSnapshot
 from mpstui.ui.asking import LABELS, answer_text, meant, question
 from mpstui.ui.bindings import KEYS, Scope
 from mpstui.wire.records import Ack

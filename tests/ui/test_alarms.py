@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from mpstui.cli.screen import say_open
-from mpstui.core.errors import UsageError
-from mpstui.core.home import Home
-from mpstui.core.runs.snapshot import ExitSummary, Health, RunSnapshot, State
+from mpstui.core.model.errors import UsageError
+from mpstui.core.model.home import Home
+from mpstui.core.model.snapshot import ExitSummary, Health, RunSnapshot, State
 from mpstui.core.settings import AlertSettings
 from mpstui.ui.alarms import Alarm, Announcer, alarms, words_for
 from mpstui.ui.services import core_services

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mpstui.core.runs.snapshot import SeriesView
+from mpstui.core.model.snapshot import SeriesView
 from mpstui.core.telemetry.throughput import Stretch
 from mpstui.ui.charting.canvas import Canvas
 from mpstui.ui.charting.over_time import over_time

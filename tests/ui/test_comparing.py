@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from mpstui.core.runs.snapshot import RunSnapshot
+from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.ui.charting.overlay import best_axis, draw_overlay, overlay
 from mpstui.ui.charting.plot import ChartView
 from mpstui.ui.widgets.comparison import MOST, Comparison, legend_rows, table_rows

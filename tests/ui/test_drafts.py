@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.diagnosis.remedy import ArgumentChange, Remedy
-from mpstui.core.errors import UsageError
-from mpstui.core.home import Home
-from mpstui.core.launching import Actions, LaunchChoice, combinations
+from mpstui.core.launching.actions import Actions
+from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.remedied import remedied
-from mpstui.core.profiles import load_profile
+from mpstui.core.launching.sweeping import combinations
+from mpstui.core.model.errors import UsageError
+from mpstui.core.model.home import Home
+from mpstui.core.profiles.lookup import load_profile
 from mpstui.ui.drafts import ARGUMENT, SWEEP, CoreLauncher, Draft
 from mpstui.ui.form import FieldError
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from mpstui.core.diagnosis import EvidenceLine, Finding, Kind
-from mpstui.core.runs.snapshot import ExitSummary, RunSnapshot, State
+from mpstui.core.diagnosis.model import EvidenceLine, Finding, Kind
+from mpstui.core.model.snapshot import ExitSummary, RunSnapshot, State
 from mpstui.ui.widgets.failure_card import Failure, card, evidence_line
 
 from . import fakes

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.runs.snapshot import RunSnapshot
+from mpstui.core.model.snapshot import RunSnapshot
 
 from . import fakes
 from .driving import Driver, drive

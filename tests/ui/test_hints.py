@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.follow import watcher as watcher_module
-from mpstui.core.home import Home
+from mpstui.core.model.home import Home
 from mpstui.ui.messages import SnapshotsReady
-from mpstui.ui.pumps import HintPump, RunPump
-from mpstui.ui.pumps import runs as run_pump
 from mpstui.ui.services import LazyMonitor, Services
+from mpstui.ui.workers import HintPump, RunPump
+from mpstui.ui.workers import runs as run_pump
 
 from ..core.runs.build import NOW, RunBuilder, make_home
 from . import fakes

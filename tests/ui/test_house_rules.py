@@ -31,9 +31,9 @@ def test_no_widget_that_parses_markup_or_writes_escapes(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
-def test_threads_live_in_the_pumps_alone(path: Path) -> None:
+def test_threads_live_in_the_workers_alone(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    if path.parent.name != "pumps":
+    if path.parent.name != "workers":
         assert not re.search(r"\bThread\(|run_worker|@work\b|create_task|to_thread", text)
     assert text.count("notify(") == (1 if path.name == "toasts.py" else 0), "toasts go through say()"
 

@@ -8,8 +8,8 @@ import pytest
 
 from mpstui.core.diagnosis.model import Finding
 from mpstui.core.diagnosis.remedy import Remedy
+from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.present.states import needs_attention
-from mpstui.core.runs.snapshot import RunSnapshot
 from mpstui.ui.bindings import KEYS
 from mpstui.ui.form import FieldError, Preview
 from mpstui.ui.screens.acting import ActingScreen

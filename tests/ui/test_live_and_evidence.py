@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mpstui.core.diagnosis import EvidenceLine
-from mpstui.core.runs.snapshot import Health, RunSnapshot, State
+from mpstui.core.diagnosis.model import EvidenceLine
+from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.ui.widgets.run_header import header
 
 from . import fakes

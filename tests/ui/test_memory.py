@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpstui.core.runs.snapshot import RunSnapshot, State
+from mpstui.core.model.snapshot import RunSnapshot, State
 from mpstui.core.settings import EnergySettings
 from mpstui.core.telemetry.energy import RunEnergy
 from mpstui.core.telemetry.headroom import MemoryPoint, headroom

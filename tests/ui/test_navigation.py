@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from mpstui.core.runs.snapshot import Health, State
+from mpstui.core.model.snapshot import Health, State
 from mpstui.ui.bindings import Scope, footer_keys
 from mpstui.ui.screens.run import RunScreen
 from mpstui.ui.screens.run_body import PANELS

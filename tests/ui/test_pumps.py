@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mpstui.core.errors import UsageError
-from mpstui.core.runs.snapshot import RunSnapshot
+from mpstui.core.model.errors import UsageError
+from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.settings import EnergySettings
 from mpstui.core.telemetry.logbook import Outlook
 from mpstui.core.telemetry.model import SystemSample, TreeSample
@@ -30,8 +30,8 @@ from mpstui.ui.messages import (
     SnapshotsReady,
     SystemReady,
 )
-from mpstui.ui.pumps import Courier, Focus, RunPump, SystemPump, TerminalWatch
-from mpstui.ui.pumps import system as system_pump
+from mpstui.ui.workers import Courier, Focus, RunPump, SystemPump, TerminalWatch
+from mpstui.ui.workers import system as system_pump
 from mpstui.wire.records import Ack, Request
 from tests.waiting import wait_until
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.home import Home
-from mpstui.core.runs.snapshot import QueuePlace, RunSnapshot, State
+from mpstui.core.model.home import Home
+from mpstui.core.model.snapshot import QueuePlace, RunSnapshot, State
 from mpstui.ui.services import REVIVE_SECONDS, LazyMonitor, LazyQueue
 from mpstui.ui.widgets.run_rows import run_row
 from mpstui.wire import atomic, queues

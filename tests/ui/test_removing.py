@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.errors import OperationError
+from mpstui.core.model.errors import OperationError
 
 from . import fakes
 from .driving import Driver, drive

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpstui.core.runs.snapshot import QueuePlace, RunSnapshot, State
+from mpstui.core.model.snapshot import QueuePlace, RunSnapshot, State
 from mpstui.ui.widgets.progress import progress
 from mpstui.ui.widgets.run_header import header
 from mpstui.ui.widgets.run_rows import Namesakes, heading, run_row

@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import nan
 from pathlib import Path
 
-from mpstui.core.runs.snapshot import Checkpoint, RunEvent, SeriesView
+from mpstui.core.model.snapshot import Checkpoint, RunEvent, SeriesView
 from mpstui.ui.widgets.tables import TablePanel, checkpoint_rows, event_rows, metric_rows
 
 from . import fakes

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Mapping
 
-from ..runs.snapshot import RunSnapshot, SeriesView
+from ..model.snapshot import RunSnapshot, SeriesView
 from .live import LiveSeries, LiveWarning, Points, live_warnings
 
 SAMPLE_SECONDS = 5.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..home import Home
+from ..model.home import Home
 from . import machine_check as machine
 from . import openmp_check, sleep_check, telemetry_check
 from .report import Finding, Report, Status

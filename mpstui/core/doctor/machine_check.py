@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...wire import atomic, locks
-from ..home import Home
+from ..model.home import Home
 from ..present.format import size
 from .report import Finding, Status
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
-from ..errors import UsageError
+from ..model.errors import UsageError
 from .aliases import read_record
 from .grammars import LineGrammar
 from .points import Reading

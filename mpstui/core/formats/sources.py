@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..errors import OperationError, UsageError
+from ..model.errors import OperationError, UsageError
 from .files import SNIFF_BYTES, MetricFile, metric_files
 from .files.console_log import ConsoleLog
 from .points import MetricPoint, ParsedLog

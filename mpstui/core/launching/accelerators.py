@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ...wire.records import GPU_VARIABLE, GpuRule, QueueRule
 from ...wire.rundir import slug
-from ..gpus import visible_gpus
-from ..machine import Machine
+from ..machine import Machine, visible_gpus
 from .choice import ACCELERATOR_QUEUE, LaunchChoice
 
 _WORKERS = re.compile(r"--(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus)(?:=(?P<count>\w+))?")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from ...wire import atomic, locks, requests
 from ...wire.records import Ack, Request, event
 from ...wire.rundir import RunDir
-from ..errors import OperationError, UsageError
-from ..home import Home
-from ..runs.snapshot import RunSnapshot
+from ..model.errors import OperationError, UsageError
+from ..model.home import Home
+from ..model.snapshot import RunSnapshot
 from .availability import availability
 from .recorded import RecordedRun, read_run
 from .start import start_supervisor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ...wire.rundir import RunDir
-from ..runs.snapshot import Availability, RunSnapshot, State
+from ..model.snapshot import Availability, RunSnapshot, State
 from ..runs.waiting import restart_is_wished
 from .recorded import RecordedRun, read_run
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ...wire.records import QueueRule
-from ..errors import UsageError
-from ..profiles.checks import nearest
+from ..model.checks import nearest
+from ..model.errors import UsageError
 from ..profiles.model import ArgumentValue, Profile, Scalar
 from ..profiles.sweep import arguments_of
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from ...wire import atomic, heartbeat
 from ...wire.jsontext import UnreadableRecord
 from ...wire.rundir import RunDir, slug
-from ..errors import OperationError, UsageError
-from ..home import Home
+from ..model.errors import OperationError, UsageError
+from ..model.home import Home
 from .choice import launch_arguments
 from .editing import recorded_choice
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from ...wire.records import QueueRule, Spec
 from ...wire.rundir import RunDir
-from ..errors import OperationError, UsageError
-from ..home import Home
+from ..model.errors import OperationError, UsageError
+from ..model.home import Home
+from ..model.snapshot import RunSnapshot
 from ..profiles.model import Profile, profile_of_command
-from ..runs.snapshot import RunSnapshot
 from .choice import LaunchChoice
 from .frozen_profile import thaw
 from .recorded import read_run

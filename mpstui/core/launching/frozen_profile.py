@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ...wire.secrets import HIDDEN, hides
+from ..model.problems import LineIndex
 from ..profiles.build import parse_profile
 from ..profiles.model import ROLES, ArgumentValue, Profile, Scalar
-from ..profiles.problems import LineIndex
 from ..profiles.sweep import sweep_toml
 
 _LONG_ENOUGH_TO_BE_UNIQUE = 6

@@ -10,8 +10,8 @@ from ...wire import atomic, requests
 from ...wire.records import AlertRule, CauseRule, Spec
 from ...wire.rundir import RunDir, create_run_dir
 from ...wire.secrets import without_secrets
-from ..errors import OperationError
-from ..home import Home
+from ..model.errors import OperationError
+from ..model.home import Home
 from .choice import LaunchChoice
 from .frozen_profile import frozen_text
 from .planning import LaunchPlan
@@ -94,6 +94,6 @@ def choice_json(choice: LaunchChoice) -> dict[str, Any]:
 
 def _cause_rules() -> list[CauseRule]:
     """What the supervisor can name by itself; it must work without us, so the rules travel as data."""
-    from ..diagnosis import supervisor_rules
+    from ..diagnosis.supervision import supervisor_rules
 
     return [CauseRule(**rule) for rule in supervisor_rules()]

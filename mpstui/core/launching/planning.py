@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ...wire.records import AFTER_CHECKPOINT, GpuRule, LaunchTemplate, QueueRule, Variant
 from ...wire.secrets import is_secret
-from ..errors import UsageError
 from ..machine import DEVICES, Machine
+from ..model.errors import UsageError
 from ..profiles.model import ArgumentValue
 from ..profiles.recipes import ARGUMENT_DOUBTS, RECIPES
 from .accelerators import gpu_rule, queue_rule
@@ -144,7 +144,7 @@ def _arguments(choice: LaunchChoice, recipe: str) -> tuple[dict[str, ArgumentVal
 
 def _known(what: str, value: str | None, known: tuple[str, ...]) -> None:
     if value is not None and value not in known:
-        from ..profiles.checks import nearest
+        from ..model.checks import nearest
 
         likely = None if value == "gpu" else nearest(value, known)  # one is "mps" or "cuda", and nearest is "cpu"
         hint = f"did you mean {likely!r}?" if likely else f"one of {', '.join(known)}"

@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..home import resolve_home
 from ..machine import Machine
+from ..model.home import resolve_home
 from ..profiles.model import ArgumentValue, Profile
 from .earlier import earlier_run, installed_version
 from .requirements import script_of

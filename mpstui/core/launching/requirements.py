@@ -7,12 +7,12 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..errors import OperationError, UsageError
 from ..machine import Machine
+from ..model.checks import nearest
+from ..model.errors import OperationError, UsageError
+from ..model.problems import LineIndex, Problem, ProfileError
 from ..present.format import size
-from ..profiles.checks import nearest
 from ..profiles.model import Profile
-from ..profiles.problems import LineIndex, Problem, ProfileError
 from .torchrun import is_python
 
 

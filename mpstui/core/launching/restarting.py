@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import OperationError, UsageError
 from ..machine import Machine
+from ..model.errors import OperationError, UsageError
 from .availability import device_refusal, resume_refusal
 from .choice import LaunchChoice
 from .launches import choice_json

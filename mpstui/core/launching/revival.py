@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ...wire import atomic, locks
 from ...wire.rundir import RunDir
-from ..errors import OperationError
-from ..home import Home
+from ..model.errors import OperationError
+from ..model.home import Home
 from ..runs.find import run_dirs
 from ..runs.waiting import is_abandoned
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..home import Home
+from ..model.home import Home
 from ..profiles.save import save_profile_text
 from ..profiles.sweep import sweep_toml
 from .choice import LaunchChoice, launch_arguments

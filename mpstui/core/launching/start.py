@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...wire.rundir import RUN_VARIABLES, RunDir
-from ..errors import OperationError
+from ..model.errors import OperationError
 
 ALREADY_SUPERVISED = 100
 READY_SECONDS = 10.0

@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import prod
 
 from ...wire.records import QueueRule
-from ..errors import UsageError
+from ..model.errors import UsageError
 from ..profiles.model import Profile
 from ..profiles.sweep import MOST_RUNS, Sweep, SweepValue, as_text
 from .choice import ACCELERATOR_QUEUE, LaunchChoice, known_key

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..runs.snapshot import Health, RunSnapshot, State
+from ..model.snapshot import Health, RunSnapshot, State
 
 
 @dataclass(frozen=True, slots=True)

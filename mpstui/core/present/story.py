@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..runs.snapshot import Checkpoint, RunEvent, RunSnapshot
+from ..model.snapshot import Checkpoint, RunEvent, RunSnapshot
 
 _ECHO_SECONDS = 5.0
 _LATE_SECONDS = 60.0

@@ -10,9 +10,9 @@ from typing import Any
 
 from ...wire.records import RestartRule, StopRule
 from ...wire.rundir import slug
-from .checks import size_in_bytes
+from ..model.checks import size_in_bytes
+from ..model.problems import LineIndex, Problem, ProfileError
 from .model import DEFAULT_MAX_LOG_BYTES, DEFAULT_MIN_FREE_BYTES, DIAGNOSIS_ROLES, ArgumentValue, Profile
-from .problems import LineIndex, Problem, ProfileError
 from .recipes import DEFAULT_RECIPE
 from .schema import flattened, problems_in
 from .sweep import read_sweep

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import UsageError
-from ..home import Home
+from ..model.checks import nearest
+from ..model.errors import UsageError
+from ..model.home import Home
+from ..model.problems import Problem, ProfileError
 from .build import parse_profile
-from .checks import nearest
 from .model import Profile
-from .problems import Problem, ProfileError
 
 SUFFIX = ".toml"
 MAX_PROFILE_BYTES = 1 << 20

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...wire import atomic
 from ...wire.secrets import HIDDEN
-from ..errors import OperationError, UsageError
-from ..home import Home
+from ..model.errors import OperationError, UsageError
+from ..model.home import Home
 from .lookup import SUFFIX
 from .model import ArgumentValue
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from . import checks
-from .checks import Check
+from ..model import checks
+from ..model.checks import Check
+from ..model.problems import KeyPath, LineIndex, Problem
 from .model import ROLES
-from .problems import KeyPath, LineIndex, Problem
 from .recipes import RECIPES
 from .sweep import sweep_problems
 

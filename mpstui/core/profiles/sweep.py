@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from . import checks
-from .problems import KeyPath
+from ..model import checks
+from ..model.problems import KeyPath
 
 Value = str | int | float | bool
 MOST_RUNS = 200

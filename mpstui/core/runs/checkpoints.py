@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...wire.checkpoint_names import is_best
 from ...wire.checkpoint_owner import owner_of
-from .snapshot import Checkpoint
+from ..model.snapshot import Checkpoint
 
 MOST_CHECKPOINTS = 300
 RESCAN_SECONDS = 5.0

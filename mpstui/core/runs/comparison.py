@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from .snapshot import RunSnapshot
+from ..model.snapshot import RunSnapshot
 
 _FLAG_GIVEN = "yes"
 

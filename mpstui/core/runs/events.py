@@ -7,8 +7,8 @@ from collections import deque
 from ...wire import heartbeat
 from ...wire.rundir import RunDir
 from ..follow.tail import LineTail
+from ..model.snapshot import RunEvent
 from .points import parse_lines
-from .snapshot import RunEvent
 
 MOST_EVENTS = 500
 _KNOWN = ("time", "attempt", "event", "text")

@@ -8,8 +8,8 @@ from pathlib import Path
 from ...wire import atomic
 from ...wire.jsontext import UnreadableRecord
 from ...wire.rundir import RunDir, slug
-from ..errors import UsageError
-from ..home import Home
+from ..model.errors import UsageError
+from ..model.home import Home
 
 MOST_CANDIDATES = 8
 _SPECS_READ = 200

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..follow.budget import Budget, hundredths
+from ..model.snapshot import SeriesView
 from ..series.store import SeriesStore
 from .backlog import Backlog, BacklogStarter, Owed
 from .foreign_files import PREVIEW_BYTES, ConsoleFile, FileReader, open_reader
 from .notes import LogNote
-from .snapshot import SeriesView
 
 if TYPE_CHECKING:
     from ..formats.points import MetricPoint, Point, Stretch

@@ -8,12 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..errors import OperationError, UsageError
+from ..model.errors import OperationError, UsageError
 
 if TYPE_CHECKING:
-    from ..formats import LogReader
     from ..formats.files import MetricFile
     from ..formats.points import Point
+    from ..formats.reader import LogReader
     from .notes import LogNote
 
 SLICE_BYTES = 1 << 18
@@ -111,8 +111,9 @@ class ConsoleFile:
         self._reader.resume(memory["reader"])
 
     def _new_reader(self) -> LogReader:
-        from ..formats import Declared, LogReader
+        from ..formats.declared import Declared
         from ..formats.grammars import all_grammars
+        from ..formats.reader import LogReader
 
         pattern = self._pattern
         if pattern is None:
@@ -152,8 +153,8 @@ class MetricsFile:
 
 def open_reader(path: Path, pattern: str | None) -> FileReader | None:
     """The reader that the file's content asks for; None when it cannot be read now."""
-    from ..formats import detect
     from ..formats.files.console_log import ConsoleLog
+    from ..formats.sources import detect
 
     try:
         if pattern is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .snapshot import Health
+from ..model.snapshot import Health
 
 DEFAULT_PROMISE_SECONDS = 60.0
 """For a heartbeat that promises nothing."""

@@ -77,7 +77,7 @@ def _goes_on(after: Sequence[str]) -> bool:
 
 def _trains(lines: Iterable[str]) -> bool:
     """Whether the reader of logs finds a counter, a loss or an evaluation in these lines."""
-    from ..formats import LogReader
+    from ..formats.reader import LogReader
 
     points = LogReader().take("".join(f"{line}\n" for line in lines).encode())
     return any(

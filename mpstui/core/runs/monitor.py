@@ -13,12 +13,12 @@ from ...wire.records import QueueRule
 from ...wire.rundir import RunDir
 from ..follow.budget import Budget
 from ..follow.poll import PollSchedule
-from ..home import Home
-from ..queueing import Waiter, places
+from ..model.home import Home
+from ..model.snapshot import RunSnapshot, State
 from .backlog import BacklogStarter
 from .find import find_run, run_dirs
+from .queueing import Waiter, places
 from .run_reader import RunReader
-from .snapshot import RunSnapshot, State
 from .watched import WatchedReader
 from .witness import Machine
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from ..follow.budget import SLICE_BYTES, Budget, hundredths
 from ..follow.tail import LineTail, last_lines
+from ..model.snapshot import SeriesView
 from ..series.store import NOT_METRICS, SeriesStore
-from .snapshot import SeriesView
 
 NEWEST_BYTES = 1 << 16
 SMALL_BYTES = 1 << 17

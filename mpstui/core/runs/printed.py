@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from .snapshot import SeriesView
+from ..model.snapshot import SeriesView
 
 AXIS = "printed step"
 """The axis of curves whose steps were printed: micro-batches, say, where the records count what the optimizer did."""

@@ -18,8 +18,8 @@ from ...wire import atomic, locks, processes, records
 from ...wire.jsontext import UnreadableRecord
 from ...wire.records import LaunchTemplate, Spec, Status
 from ...wire.rundir import RunDir
-from ..errors import OperationError
-from ..home import Home
+from ..model.errors import OperationError
+from ..model.home import Home
 from .dependants import dependants
 from .find import run_dirs
 from .state import Verdict, Witnesses

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...wire import heartbeat, jsontext
-from .snapshot import Checkpoint, ExitSummary, RunEvent, RunSnapshot, SeriesView, State
+from ..model.snapshot import Checkpoint, ExitSummary, RunEvent, RunSnapshot, SeriesView, State
 
 EXPLAINED = frozenset({State.FAILED, State.KILLED, State.LOST})
 """Ends that ask for an explanation."""
@@ -73,7 +73,7 @@ def diagnosis(snapshot: RunSnapshot) -> dict[str, Any]:
     """What is known about why it ended, in the form that `diagnose` prints; no findings for a run that is well."""
     if snapshot.state not in EXPLAINED:
         return {"findings": []}
-    from ..diagnosis import findings_as_json
+    from ..diagnosis.present import findings_as_json
     from ..diagnosis.recurrence import diagnose_run
 
     return {"findings": findings_as_json(diagnose_run(snapshot.dir))}

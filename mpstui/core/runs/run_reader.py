@@ -12,6 +12,7 @@ from ...wire.jsontext import UnreadableRecord
 from ...wire.records import ExitRecord, LaunchRecord, LaunchTemplate
 from ...wire.rundir import RunDir
 from ..follow.budget import Budget
+from ..model.snapshot import ExitSummary, Health, RunSnapshot, SeriesView, State
 from .backlog import BacklogStarter
 from .checkpoints import CheckpointScanner
 from .events import EventReader
@@ -20,7 +21,6 @@ from .notes import LogNotes
 from .numbers import Numbers
 from .recordfile import RecordFile
 from .shapes import reader_of
-from .snapshot import ExitSummary, Health, RunSnapshot, SeriesView, State
 from .sources import Sources
 from .state import Verdict, Witnesses, never_began
 from .vitals import Vitals

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...wire.rundir import AttemptDir, RunDir
 from ..follow.budget import Budget
+from ..model.snapshot import SeriesView
 from ..series.store import SeriesStore
 from .backlog import BacklogStarter
 from .beating import Beating
@@ -18,7 +19,6 @@ from .numbers import Numbers, combine, with_printed
 from .pace import Pace
 from .points import PointReader
 from .printed import PrintedCurves
-from .snapshot import SeriesView
 from .witness import Machine, WitnessReader
 
 LIST_NAMES = frozenset({"loss"})

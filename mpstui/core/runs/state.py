@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...wire.records import ExitRecord, Spec, Status
-from .snapshot import State
+from ..model.snapshot import State
 
 SENT_SIGNALS = frozenset({signals.SIGHUP, signals.SIGINT, signals.SIGQUIT, signals.SIGKILL, signals.SIGTERM})
 """Signals that somebody sends; any other (SIGSEGV, SIGABRT ...) is a program's own crash."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..follow.budget import Budget
+from ..model.snapshot import RunSnapshot, State
 from .backlog import BacklogStarter
 from .beats import BeatFile
 from .foreign import ForeignPoints
@@ -13,7 +14,6 @@ from .log_end import LogEnd
 from .numbers import combine
 from .pace import Pace
 from .run_reader import FULL_COLUMNS, STANDING
-from .snapshot import RunSnapshot, State
 from .witness import Machine
 
 HEARTBEAT_NAMES = ("heartbeat.json", "*heartbeat*.json", "trainer_state.json", "status.json")

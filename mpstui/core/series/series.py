@@ -13,7 +13,7 @@ from itertools import chain, islice
 from operator import le
 from typing import Any, NamedTuple
 
-from ..runs.snapshot import Piece, SeriesView
+from ..model.snapshot import Piece, SeriesView
 from .pyramid import CAPACITY, Columns, Pyramid, join_pairs, no_columns
 
 RECENT = 512

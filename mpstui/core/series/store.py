@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from ..runs.snapshot import SeriesView
+from ..model.snapshot import SeriesView
 from .pyramid import CAPACITY
 from .series import Points, Series
 

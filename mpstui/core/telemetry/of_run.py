@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mpstui.core.runs.snapshot import Health, RunSnapshot, SeriesView, State
+from mpstui.core.model.snapshot import Health, RunSnapshot, SeriesView, State
 from mpstui.core.telemetry.logbook import Logbook, Outlook
 from mpstui.core.telemetry.model import SystemSample, TreeSample
 from mpstui.core.telemetry.recording import TrainerFacts

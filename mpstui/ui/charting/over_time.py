@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from dataclasses import replace
 
-from ...core.runs.snapshot import SeriesView
+from ...core.model.snapshot import SeriesView
 from .plot import ChartData
 
 _LONG_SECONDS = 2 * 3600.0

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...core.runs.snapshot import RunSnapshot, SeriesView
+from ...core.model.snapshot import RunSnapshot, SeriesView
 from ..rows import Row, Span, row
 from .canvas import Canvas
 from .plot import ChartData, ChartView, Frame, frame, x_axis, y_labels

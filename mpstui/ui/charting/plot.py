@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...core.model.snapshot import Piece, SeriesView
 from ...core.present.format import NOT_FINITE, number, whole
-from ...core.runs.snapshot import Piece, SeriesView
 from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread
 from .canvas import Canvas
 from .scale import Scale, nice_step, tick_label, value_scale

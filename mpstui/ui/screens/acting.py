@@ -10,12 +10,12 @@ from textual.screen import Screen
 from ..asking import LABELS, NO_RUN, Question, meant, question, send
 from ..bindings import Key
 from ..painting import ExactCompositor
-from ..pumps import Focus
+from ..workers import Focus
 
 if TYPE_CHECKING:
     from ...core.diagnosis.model import Finding
     from ...core.diagnosis.remedy import Remedy
-    from ...core.runs.snapshot import Availability, RunSnapshot
+    from ...core.model.snapshot import Availability, RunSnapshot
     from ..app import MpstuiApp
     from ..messages import SystemReady
 

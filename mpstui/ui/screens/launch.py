@@ -13,8 +13,8 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
-from ...core.errors import OperationError, UsageError
-from ...core.runs.snapshot import RunSnapshot
+from ...core.model.errors import OperationError, UsageError
+from ...core.model.snapshot import RunSnapshot
 from ..bindings import Scope, footer_keys
 from ..form import Field, FieldError
 from ..messages import Launched, ProfileSaved

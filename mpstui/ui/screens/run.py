@@ -13,7 +13,6 @@ from textual.events import Resize
 from ..bindings import Scope, footer_keys, log_footer_keys
 from ..messages import SystemReady
 from ..news import Severity
-from ..pumps import Focus
 from ..rows import clean
 from ..widgets.failure_card import Failure, FailureCard, card, evidence_line, wants_card
 from ..widgets.footer import KeyLine
@@ -21,6 +20,7 @@ from ..widgets.lines import LinePanel
 from ..widgets.memory import MemoryFacts
 from ..widgets.progress import Progress
 from ..widgets.run_header import RunHeader
+from ..workers import Focus
 from .acting import ActingScreen
 from .keys import bindings
 from .log_keys import LogKeys
@@ -30,7 +30,7 @@ from .sizes import Shape, run_layout
 if TYPE_CHECKING:
     from ...core.diagnosis.live import LiveWarning
     from ...core.diagnosis.watching import LiveWatch
-    from ...core.runs.snapshot import RunSnapshot
+    from ...core.model.snapshot import RunSnapshot
     from ...core.telemetry.of_run import RunPace
     from ..ports import LogPort
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
-from ...core.runs.snapshot import RunSnapshot
+from ...core.model.snapshot import RunSnapshot
 from ..widgets.lines import LinePanel
 from ..widgets.log_pane import LogPane
 from ..widgets.loss_chart import LossChart

@@ -12,18 +12,18 @@ from textual.events import Resize
 from ..asking import LABELS, moved_text, paused_text
 from ..bindings import Key, Scope, footer_keys
 from ..messages import QueueChanged, RemovalExamined
-from ..pumps import Focus
 from ..toasts import ANY_RUN
 from ..widgets.footer import KeyLine
 from ..widgets.peek import Peek
 from ..widgets.run_table import RunTable
 from ..widgets.top_line import TopLine
+from ..workers import Focus
 from .acting import ActingScreen
 from .keys import bindings
 from .sizes import peek_height
 
 if TYPE_CHECKING:
-    from ...core.runs.snapshot import QueuePlace, RunSnapshot
+    from ...core.model.snapshot import QueuePlace, RunSnapshot
     from ..widgets.failure_card import Failure
 
 _SCOPES = (Scope.RUNS, Scope.ACTIONS, Scope.QUEUE)

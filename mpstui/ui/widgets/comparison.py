@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...core.model.snapshot import RunSnapshot
 from ...core.present import format as shown
 from ...core.present.states import face
 from ...core.runs.comparison import differences
-from ...core.runs.snapshot import RunSnapshot
 from ..charting.overlay import AXES, ROLES, best_axis, draw_overlay, overlay
 from ..charting.plot import ChartView
 from ..rows import EMPTY, Row, Span, clean, clip, cut, fit, row, spread, width_of

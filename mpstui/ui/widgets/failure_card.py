@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...core.model.snapshot import RunSnapshot
 from ...core.present import format as shown
 from ...core.present.states import face, needs_attention
-from ...core.runs.snapshot import RunSnapshot
 from ..rows import Row, Span, clean, clip, row, wrap
 from .lines import LinePanel
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual.events import Leave, MouseMove
 
-from ...core.runs.snapshot import RunSnapshot, SeriesView
+from ...core.model.snapshot import RunSnapshot, SeriesView
 from ..charting.over_time import over_time
 from ..charting.plot import GUTTER, ChartData, ChartView, Frame, draw, frame, legend
 from ..charting.viewport import move_cursor, pan, zoom

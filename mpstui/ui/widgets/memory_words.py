@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...core.model.snapshot import RunSnapshot, State
 from ...core.present import format as shown
-from ...core.runs.snapshot import RunSnapshot, State
 from ..rows import Span, clean
 
 if TYPE_CHECKING:

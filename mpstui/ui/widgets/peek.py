@@ -8,7 +8,7 @@ from ..rows import Row, Span, clean, cut
 from .lines import LinePanel
 
 if TYPE_CHECKING:
-    from ...core.runs.snapshot import RunSnapshot
+    from ...core.model.snapshot import RunSnapshot
     from .failure_card import Failure
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.runs.snapshot import RunSnapshot
+from ...core.model.snapshot import RunSnapshot
 from ..charting.plot import ChartView, draw
 from ..rows import Row
 from .failure_card import Failure, card, wants_card

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...core.model.snapshot import RunSnapshot
 from ...core.present import format as shown
-from ...core.runs.snapshot import RunSnapshot
 from ..rows import Row, Span, bar, fit, row
 from .lines import LinePanel
 from .run_rows import epoch_progress, epoch_text, step_text, total_progress

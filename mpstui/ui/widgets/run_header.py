@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ...core.model.snapshot import RunSnapshot
 from ...core.present import format as shown
 from ...core.present.states import face
-from ...core.runs.snapshot import RunSnapshot
 from ..rows import Row, Span, clean, clip, row, spread
 from .lines import LinePanel
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from ...core.model.snapshot import RunSnapshot
 from ...core.present import format as shown
 from ...core.present.states import WIDEST_WORD, face, needs_attention
-from ...core.runs.snapshot import RunSnapshot
 from ..charting.sparkline import sparkline
 from ..rows import Row, Span, bar, clean, fit, row, width_of
 

@@ -12,7 +12,7 @@ from ..rows import EMPTY, Row, row
 from .lines import LinePanel
 
 if TYPE_CHECKING:
-    from ...core.runs.snapshot import RunSnapshot
+    from ...core.model.snapshot import RunSnapshot
     from .run_rows import Namesakes
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from ...core.model.snapshot import Checkpoint, RunEvent, RunSnapshot, SeriesView
 from ...core.present import format as shown
 from ...core.present.story import not_its_own, short_paths, told_once
-from ...core.runs.snapshot import Checkpoint, RunEvent, RunSnapshot, SeriesView
 from ..charting.sparkline import sparkline
 from ..rows import Row, Span, clean, clip, fit, row
 from .lines import LinePanel

@@ -9,7 +9,7 @@ from ..rows import Row, Span, clean, row, spread, width_of
 from .lines import LinePanel
 
 if TYPE_CHECKING:
-    from ...core.runs.snapshot import RunSnapshot
+    from ...core.model.snapshot import RunSnapshot
 
 
 _BRAND = (Span(" mpstui", "brand"), Span("  "))

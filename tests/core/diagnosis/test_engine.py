@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from mpstui.core.diagnosis import Evidence, HeartbeatEvidence, diagnose
-from mpstui.core.diagnosis.model import Finding, LogLine
+from mpstui.core.diagnosis.engine import diagnose
+from mpstui.core.diagnosis.model import Evidence, Finding, HeartbeatEvidence, LogLine
 from mpstui.core.diagnosis.rules import all_rules
 from mpstui.core.diagnosis.text import SearchText, compiled, screen_lines
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpstui.core.diagnosis import Evidence, Kind, diagnose
+from mpstui.core.diagnosis.engine import diagnose
+from mpstui.core.diagnosis.model import Evidence, Kind
 from mpstui.core.diagnosis.rules import all_rules, rule
 from mpstui.core.diagnosis.text import literal_hints, screen_lines
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mpstui.core.diagnosis.watching import LiveWatch
-from mpstui.core.runs.snapshot import RunSnapshot, SeriesView, State
+from mpstui.core.model.snapshot import RunSnapshot, SeriesView, State
 from mpstui.wire.heartbeat import MemoryReading
 
 GB = 10**9

@@ -14,7 +14,7 @@ import pytest
 from mpstui.core.doctor import Finding, Status, examine
 from mpstui.core.doctor import machine_check as machine
 from mpstui.core.doctor.torch_check import examine_torch
-from mpstui.core.home import Home
+from mpstui.core.model.home import Home
 
 FAKE_TORCH = """
 import os, sys, types

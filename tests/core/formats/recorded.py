@@ -6,7 +6,7 @@ import json
 import math
 from pathlib import Path
 
-from mpstui.core.formats import ParsedLog
+from mpstui.core.formats.points import ParsedLog
 
 FOLDER = Path(__file__).parent / "recordings"
 EXPECTED: dict[str, dict[str, float | None]] = json.loads((FOLDER / "expected.json").read_text())

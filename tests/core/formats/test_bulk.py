@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from mpstui.core.formats import LogReader, ParsedLog
-from mpstui.core.formats.points import Point, Stretch
+from mpstui.core.formats.points import ParsedLog, Point, Stretch
+from mpstui.core.formats.reader import LogReader
 
 LINES = 3000
 BLOCK_OF_FEW = 700

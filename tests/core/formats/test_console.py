@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpstui.core.formats import ConsoleReader, strip_controls
-from mpstui.core.formats.console import PENDING_LIMIT, Frame, FrameSplitter
-from mpstui.core.formats.escapes import style_spans
+from mpstui.core.formats.console import PENDING_LIMIT, ConsoleReader, Frame, FrameSplitter
+from mpstui.core.formats.escapes import strip_controls, style_spans
 
 PIECES = st.lists(
     st.sampled_from(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.errors import UsageError
-from mpstui.core.formats import Declared, LogReader
+from mpstui.core.formats.declared import Declared
 from mpstui.core.formats.grammars import Grammar, all_grammars
+from mpstui.core.formats.reader import LogReader
+from mpstui.core.model.errors import UsageError
 
 
 def test_named_groups_become_a_point() -> None:

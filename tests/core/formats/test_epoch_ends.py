@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.formats import LogReader, MetricPoint
+from mpstui.core.formats.points import MetricPoint
+from mpstui.core.formats.reader import LogReader
 
 
 def read(*lines: str) -> list[MetricPoint]:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from mpstui.core.formats import LogReader
 from mpstui.core.formats.points import MetricPoint
+from mpstui.core.formats.reader import LogReader
 
 EPOCHS, STEPS = 6, 97
 Line = Callable[[int, int], str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.formats import LogReader
+from mpstui.core.formats.reader import LogReader
 
 EVALUATIONS = [
     ("Validation: val_loss 1.5000 val_acc 60.00%", {"val_loss": 1.5, "val_acc": 60.0}),

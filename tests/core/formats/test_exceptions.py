@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.formats import LogReader
+from mpstui.core.formats.reader import LogReader
 
 SENTENCES = [
     "RuntimeError: MPS backend out of memory (MPS allocated: 1.25 GiB, other allocations: 8.50 MiB, max allowed: 2.00)",

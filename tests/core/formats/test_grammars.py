@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.formats import LogReader, ParsedLog
 from mpstui.core.formats.grammars import all_grammars
+from mpstui.core.formats.points import ParsedLog
+from mpstui.core.formats.reader import LogReader
 
 
 def parse(text: str) -> ParsedLog:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.formats import LogReader
+from mpstui.core.formats.reader import LogReader
 
 # text with {e} epoch, {s} step and {v} loss; then which of them the reader must find
 PRINTS = [

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.errors import UsageError
-from mpstui.core.formats import detect, find_sources, read_log
 from mpstui.core.formats.files import metric_files
+from mpstui.core.formats.sources import detect, find_sources, read_log
+from mpstui.core.model.errors import UsageError
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.home import Home
-from mpstui.core.launching import LaunchChoice, combinations, launch, plan
 from mpstui.core.launching.accelerators import accelerator, workers
+from mpstui.core.launching.choice import LaunchChoice
+from mpstui.core.launching.launches import launch
+from mpstui.core.launching.planning import plan
+from mpstui.core.launching.sweeping import combinations
 from mpstui.core.machine import Machine
-from mpstui.core.profiles import Profile
-from mpstui.core.queueing import Group, find_group, set_slots
+from mpstui.core.model.home import Home
+from mpstui.core.profiles.model import Profile
+from mpstui.core.runs.queueing import Group, find_group, set_slots
 from mpstui.wire import locks, records
 from mpstui.wire.records import GpuRule, LaunchRecord, QueueRule
 from mpstui.wire.rundir import RunDir

@@ -10,13 +10,16 @@ from typing import Any
 
 import pytest
 
-from mpstui.core.errors import OperationError, UsageError
-from mpstui.core.home import Home
-from mpstui.core.launching import Actions, LaunchChoice, edit_choice, launch, plan
+from mpstui.core.launching.actions import Actions
 from mpstui.core.launching.availability import availability
-from mpstui.core.launching.launches import spec_json
-from mpstui.core.profiles import Profile, profile_of_command
-from mpstui.core.runs.snapshot import Health, QueuePlace, RunSnapshot, State
+from mpstui.core.launching.choice import LaunchChoice
+from mpstui.core.launching.editing import edit_choice
+from mpstui.core.launching.launches import launch, spec_json
+from mpstui.core.launching.planning import plan
+from mpstui.core.model.errors import OperationError, UsageError
+from mpstui.core.model.home import Home
+from mpstui.core.model.snapshot import Health, QueuePlace, RunSnapshot, State
+from mpstui.core.profiles.model import Profile, profile_of_command
 from mpstui.wire import atomic, locks, requests
 from mpstui.wire.records import Ack, Request
 from mpstui.wire.rundir import RunDir, create_run_dir

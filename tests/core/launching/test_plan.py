@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from mpstui.core.errors import OperationError, UsageError
-from mpstui.core.launching import LaunchChoice, LaunchPlan, parse_sets, plan
+from mpstui.core.launching.choice import LaunchChoice, parse_sets
 from mpstui.core.launching.launches import choice_json
+from mpstui.core.launching.planning import LaunchPlan, plan
 from mpstui.core.machine import Machine
-from mpstui.core.profiles import Profile, profile_of_command
+from mpstui.core.model.errors import OperationError, UsageError
+from mpstui.core.profiles.model import Profile, profile_of_command
 from mpstui.wire.records import QueueRule
 
 from .conftest import FakeInterpreter, linux, mac

@@ -11,11 +11,12 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from mpstui.core.home import Home
-from mpstui.core.launching import LaunchChoice, plan
+from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.earlier import EarlierRun, earlier_run, installed_version
 from mpstui.core.launching.launches import spec_json
-from mpstui.core.profiles import Profile
+from mpstui.core.launching.planning import plan
+from mpstui.core.model.home import Home
+from mpstui.core.profiles.model import Profile
 from mpstui.wire import atomic
 from mpstui.wire.rundir import create_run_dir
 

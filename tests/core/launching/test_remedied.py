@@ -6,15 +6,19 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from mpstui.core.diagnosis import ArgumentChange, Finding, Kind, Remedy
+from mpstui.core.diagnosis.model import Finding, Kind
+from mpstui.core.diagnosis.remedy import ArgumentChange, Remedy
 from mpstui.core.diagnosis.rules import all_rules
-from mpstui.core.home import Home
-from mpstui.core.launching import LaunchChoice, edit_choice, plan, save_profile
+from mpstui.core.launching.choice import LaunchChoice
+from mpstui.core.launching.editing import edit_choice
 from mpstui.core.launching.launches import spec_json
+from mpstui.core.launching.planning import plan
 from mpstui.core.launching.remedied import finding_to_apply, remedied
-from mpstui.core.profiles import Profile, load_profile
-from mpstui.core.profiles.model import DIAGNOSIS_ROLES, ROLES
-from mpstui.core.runs.snapshot import RunSnapshot, State
+from mpstui.core.launching.saving import save_profile
+from mpstui.core.model.home import Home
+from mpstui.core.model.snapshot import RunSnapshot, State
+from mpstui.core.profiles.lookup import load_profile
+from mpstui.core.profiles.model import DIAGNOSIS_ROLES, ROLES, Profile
 from mpstui.wire import atomic
 from mpstui.wire.rundir import create_run_dir
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.errors import UsageError
-from mpstui.core.home import Home
-from mpstui.core.launching import LaunchChoice, combinations, save_profile
-from mpstui.core.launching.choice import launch_arguments
-from mpstui.core.profiles import Profile
+from mpstui.core.launching.choice import LaunchChoice, launch_arguments
+from mpstui.core.launching.saving import save_profile
+from mpstui.core.launching.sweeping import combinations
+from mpstui.core.model.errors import UsageError
+from mpstui.core.model.home import Home
 from mpstui.core.profiles.build import parse_profile
+from mpstui.core.profiles.model import Profile
 from mpstui.wire.records import QueueRule
 
 TEXT = """\

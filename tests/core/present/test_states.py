@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.core.model.snapshot import ExitSummary, Health, RunSnapshot, State
 from mpstui.core.present.colours import colour_system, ground
 from mpstui.core.present.states import (
     HEALTH_FACES,
@@ -17,7 +18,6 @@ from mpstui.core.present.states import (
     legend,
     needs_attention,
 )
-from mpstui.core.runs.snapshot import ExitSummary, Health, RunSnapshot, State
 
 
 def run(

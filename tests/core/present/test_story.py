@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mpstui.core.model.snapshot import Checkpoint, RunEvent, RunSnapshot, State
 from mpstui.core.present.story import not_its_own, short_paths, told_once
-from mpstui.core.runs.snapshot import Checkpoint, RunEvent, RunSnapshot, State
 
 
 def test_an_answer_in_the_same_words_is_an_echo() -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.launching.argument_words import argument_words
-from mpstui.core.profiles import profile_of_command
-from mpstui.core.profiles.model import ArgumentValue
+from mpstui.core.profiles.model import ArgumentValue, profile_of_command
 
 TYPED = [
     ("python train.py --batch-size 256 --lr 3e-4 --amp", {"batch-size": "256", "lr": "3e-4", "amp": True}),

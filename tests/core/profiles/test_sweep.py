@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.launching.frozen_profile import profile_toml
-from mpstui.core.profiles import Profile, ProfileError, SweepValue
+from mpstui.core.model.problems import ProfileError
 from mpstui.core.profiles.build import parse_profile
+from mpstui.core.profiles.model import Profile
+from mpstui.core.profiles.sweep import SweepValue
 
 HEAD = 'command = ["a"]\n[args]\noptimizer = "sgd"\nseed = 1\nepochs = 3\nquick = true\nmodel.lr = 0.1\n'
 """Seven lines; a table that follows begins in line 8."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mpstui.core.home import Home
+from mpstui.core.model.home import Home
 from mpstui.core.runs.monitor import Monitor
 from mpstui.wire import atomic, heartbeat, locks
 from mpstui.wire.heartbeat import Heartbeat

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.core.model.snapshot import State
 from mpstui.core.runs.report import as_json
-from mpstui.core.runs.snapshot import State
 from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
 
 FILES = (

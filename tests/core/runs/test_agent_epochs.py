@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.home import Home
+from mpstui.core.model.home import Home
+from mpstui.core.model.snapshot import Health, RunSnapshot
 from mpstui.core.runs.monitor import Monitor
-from mpstui.core.runs.snapshot import Health, RunSnapshot
 from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
 
 

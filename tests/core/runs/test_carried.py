@@ -7,9 +7,9 @@ from array import array
 
 import pytest
 
-from mpstui.core.formats import LogReader
 from mpstui.core.formats.grammars import all_grammars
 from mpstui.core.formats.points import Counters, Phase
+from mpstui.core.formats.reader import LogReader
 from mpstui.core.runs.carried import pack, unpack
 from mpstui.core.series.store import SeriesStore
 from tests.core.formats.recorded import FOLDER, NAMES

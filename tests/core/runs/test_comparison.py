@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from mpstui.core.model.snapshot import RunSnapshot, State
 from mpstui.core.runs.comparison import Difference, differences, settings_of
-from mpstui.core.runs.snapshot import RunSnapshot, State
 
 
 def run(*argv: str, **fields: Any) -> RunSnapshot:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.errors import UsageError
-from mpstui.core.home import Home
+from mpstui.core.model.errors import UsageError
+from mpstui.core.model.home import Home
 from mpstui.core.runs.find import find_run, run_dirs, run_name
 from tests.core.runs.build import NOW, RunBuilder, make_home
 

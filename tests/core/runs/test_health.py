@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpstui.core.model.snapshot import Health
 from mpstui.core.runs.health import Signs, assess, duration
-from mpstui.core.runs.snapshot import Health
 
 
 def signs(**fields: Any) -> Signs:

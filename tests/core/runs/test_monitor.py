@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mpstui.core.home import Home
-from mpstui.core.runs.snapshot import Health, RunSnapshot, State
+from mpstui.core.model.home import Home
+from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.wire import atomic
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
 from tests.core.runs.build import BOOT, NOW, FakeClock, FakeTable, RunBuilder, make_home, make_monitor

@@ -13,8 +13,8 @@ import pytest
 
 from mpstui.cli.rows import list_rows
 from mpstui.core.follow.budget import Budget
-from mpstui.core.formats import LogReader
-from mpstui.core.home import Home
+from mpstui.core.formats.reader import LogReader
+from mpstui.core.model.home import Home
 from mpstui.core.runs import notes
 from mpstui.core.runs.foreign import ForeignPoints
 from mpstui.core.runs.foreign_files import PREVIEW_BYTES

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mpstui.core.errors import OperationError
-from mpstui.core.home import Home
+from mpstui.core.model.errors import OperationError
+from mpstui.core.model.home import Home
 from mpstui.core.runs import removal
 from mpstui.core.runs.find import run_dirs
 from mpstui.core.runs.removal import Remover, disk_bytes

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.home import Home
+from mpstui.core.model.home import Home
+from mpstui.core.model.snapshot import RunSnapshot, State
 from mpstui.core.runs.report import as_json
-from mpstui.core.runs.snapshot import RunSnapshot, State
 from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
 
 ROW = [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpstui.core.runs.snapshot import State
+from mpstui.core.model.snapshot import State
 from mpstui.core.runs.state import Witnesses, derive, ended
 from mpstui.wire.records import ExitRecord, LaunchTemplate, RestartRule, Spec, Status
 

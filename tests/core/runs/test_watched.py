@@ -11,12 +11,12 @@ import pytest
 from rich.console import Console
 
 from mpstui.core.follow.budget import Budget
-from mpstui.core.home import Home
+from mpstui.core.model.home import Home
+from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.present.states import face, needs_attention
 from mpstui.core.runs import foreign
 from mpstui.core.runs.beats import foreign_heartbeat
 from mpstui.core.runs.monitor import Monitor
-from mpstui.core.runs.snapshot import Health, RunSnapshot, State
 from mpstui.core.runs.watched import WatchedReader
 from mpstui.core.runs.witness import Machine
 from tests.core.runs.build import NOW, FakeClock, FakeTable, RunBuilder, make_home, make_monitor

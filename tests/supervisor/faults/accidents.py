@@ -6,7 +6,7 @@ import os
 import signal
 import time
 
-from mpstui.core.runs.snapshot import State
+from mpstui.core.model.snapshot import State
 from mpstui.wire import atomic
 from mpstui.wire.processes import ProcessIdentity
 from mpstui.wire.records import CauseRule, StopRule

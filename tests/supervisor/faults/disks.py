@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mpstui.core.runs.snapshot import State
+from mpstui.core.model.snapshot import State
 from mpstui.wire.processes import ProcessIdentity, system_process_table
 
 from ..kit import alive, wait_for

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from mpstui.core.runs.snapshot import State
+from mpstui.core.model.snapshot import State
 from mpstui.wire import atomic
 from mpstui.wire.records import ExitRecord, Status
 from mpstui.wire.rundir import create_run_dir

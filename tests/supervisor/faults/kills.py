@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from mpstui.core.runs.snapshot import State
+from mpstui.core.model.snapshot import State
 from mpstui.wire.records import StopRule
 
 from . import trainers

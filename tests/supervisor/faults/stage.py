@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mpstui.core.runs.snapshot import State
+from mpstui.core.model.snapshot import State
 from mpstui.core.runs.witness import Machine, WitnessReader
 from mpstui.supervisor.family import linux_heirs
 from mpstui.wire import locks

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from ..errors import UsageError
+from ..model.errors import UsageError
 
 _ASK = "from trainer.tasks import TASKS; print(*TASKS)"
 _ASK_SECONDS = 30.0

@@ -11,8 +11,8 @@ from typing import Any
 from ...wire import atomic
 from ...wire.jsontext import finite
 from ...wire.rundir import slug
-from ..errors import OperationError
-from ..home import Home
+from ..model.errors import OperationError
+from ..model.home import Home
 from .climb import Course, Measurement
 from .drawing import Bar, bar_chart
 from .rungs import LADDER, LOADERS, Rung

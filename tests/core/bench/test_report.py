@@ -8,13 +8,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mpstui.core.errors import OperationError
-from mpstui.core.home import Home
-from mpstui.core.ladder.climb import Course, Measurement
-from mpstui.core.ladder.drawing import Bar, Curve, bar_chart, curve_chart
-from mpstui.core.ladder.report import LadderReport, Surroundings, report_folder, save
-from mpstui.core.ladder.rungs import Rung, rungs
-from mpstui.core.ladder.speed import Spread
+from mpstui.core.bench.climb import Course, Measurement
+from mpstui.core.bench.drawing import Bar, Curve, bar_chart, curve_chart
+from mpstui.core.bench.report import LadderReport, Surroundings, report_folder, save
+from mpstui.core.bench.rungs import Rung, rungs
+from mpstui.core.bench.speed import Spread
+from mpstui.core.model.errors import OperationError
+from mpstui.core.model.home import Home
 
 SVG = "{http://www.w3.org/2000/svg}"
 

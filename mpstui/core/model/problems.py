@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import UsageError
+from .errors import UsageError
 
 _TABLE = re.compile(r"^\s*\[{1,2}\s*(?P<keys>[^\[\]]+?)\s*\]{1,2}\s*(?:#.*)?$")
 _ASSIGNMENT = re.compile(r"""^\s*(?P<keys>(?:[\w.+-]|"[^"]*"|'[^']*'|\s(?=\.)|(?<=\.)\s)+)\s*=""")

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mpstui.core.errors import OperationError, UsageError
-from mpstui.core.ladder.deviation import AGREES, DRIFTS, WRONG, Comparison, Question, compare_devices, explanation
+from mpstui.core.bench.deviation import AGREES, DRIFTS, WRONG, Comparison, Question, compare_devices, explanation
+from mpstui.core.model.errors import OperationError, UsageError
 
 TRAINER = """
 import json, os, sys

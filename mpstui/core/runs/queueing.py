@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from ..wire import atomic, locks, queues, records
-from ..wire.jsontext import UnreadableRecord
-from ..wire.queues import MOST_SLOTS, Queue, QueueBusy, QueueFiles
-from ..wire.records import LaunchRecord, QueueRule, Spec, Status
-from ..wire.rundir import RunDir
-from .errors import OperationError, UsageError
-from .home import Home
-from .runs.find import run_dirs, run_name
-from .runs.snapshot import QueuePlace
-from .runs.waiting import is_waiting
+from ...wire import atomic, locks, queues, records
+from ...wire.jsontext import UnreadableRecord
+from ...wire.queues import MOST_SLOTS, Queue, QueueBusy, QueueFiles
+from ...wire.records import LaunchRecord, QueueRule, Spec, Status
+from ...wire.rundir import RunDir
+from ..model.errors import OperationError, UsageError
+from ..model.home import Home
+from ..model.snapshot import QueuePlace
+from .find import run_dirs, run_name
+from .waiting import is_waiting
 
 DIRECTIONS = ("up", "down", "first", "last")
 _PATIENCE_SECONDS = 2.0

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.errors import OperationError, UsageError
-from mpstui.core.home import Home
 from mpstui.core.launching.revival import Reviver
-from mpstui.core.queueing import find_group, list_groups, move_run, moved, set_paused, set_slots
+from mpstui.core.model.errors import OperationError, UsageError
+from mpstui.core.model.home import Home
+from mpstui.core.model.snapshot import QueuePlace, State, ordinal
 from mpstui.core.runs.monitor import Monitor
-from mpstui.core.runs.snapshot import QueuePlace, State, ordinal
+from mpstui.core.runs.queueing import find_group, list_groups, move_run, moved, set_paused, set_slots
 from mpstui.core.runs.waiting import is_abandoned
 from mpstui.wire import atomic, locks, queues, records, requests
 from mpstui.wire.processes import boot_id
@@ -35,8 +35,8 @@ from mpstui.wire.rundir import RunDir
 MOVER = """\
 import sys
 from pathlib import Path
-from mpstui.core.home import Home
-from mpstui.core.queueing import move_run, set_slots
+from mpstui.core.model.home import Home
+from mpstui.core.runs.queueing import move_run, set_slots
 from mpstui.wire.rundir import RunDir
 home, run = Home(Path(sys.argv[1]), Path(sys.argv[1])), sys.argv[2]
 for turn in range(15):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import OperationError, UsageError
+from ..model.errors import OperationError, UsageError
 from .climb import LOOK_SECONDS
 from .training import Training
 

@@ -10,7 +10,7 @@ import pytest
 
 HOLES = """
 import re, sys
-from mpstui.core.allocator import release_free_memory
+from mpstui.core.model.allocator import release_free_memory
 
 def resident():
     return int(re.search(r"VmRSS:\\s+(\\d+)", open("/proc/self/status").read())[1])
@@ -28,7 +28,7 @@ print(release_free_memory(), before - resident())
 
 ARENAS = """
 import ctypes, os, re, threading
-from mpstui.core.allocator import share_one_heap
+from mpstui.core.model.allocator import share_one_heap
 
 if {share}:
     assert share_one_heap()

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.errors import OperationError, UsageError
+from ...core.model.errors import OperationError, UsageError
 from ..messages import DiagnosisReady, JobFailed, RequestAnswered, RequestSent
 from .base import Post, Pump
 
 if TYPE_CHECKING:
     from textual.message import Message
 
-    from ...core.runs.snapshot import RunSnapshot
+    from ...core.model.snapshot import RunSnapshot
     from ...wire.records import Ack, Request
     from ..services import Services
 

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...wire.rundir import RunDir
-from ..errors import OperationError
-from ..home import Home
-from ..launching import Actions, LaunchPlan, launch
+from ..launching.actions import Actions
+from ..launching.launches import launch
+from ..launching.planning import LaunchPlan
+from ..model.errors import OperationError
+from ..model.home import Home
+from ..model.snapshot import RunSnapshot, State
 from ..runs.monitor import Monitor
-from ..runs.snapshot import RunSnapshot, State
 from ..telemetry.sampler import Sampler
 from .speed import Spread, samples_per_step, stretches
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from mpstui.core.errors import UsageError
-from mpstui.core.ladder.climb import Course, Measurement, Underway, climb
-from mpstui.core.ladder.rungs import Rung, rungs
+from mpstui.core.bench.climb import Course, Measurement, Underway, climb
+from mpstui.core.bench.rungs import Rung, rungs
+from mpstui.core.model.errors import UsageError
 from tests.waiting import wait_until
 
 TRAINER = """

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mpstui.core.ladder.speed import Spread, samples_per_step, stretches, warming
+from mpstui.core.bench.speed import Spread, samples_per_step, stretches, warming
 
 
 def points(*pairs: tuple[float, int]) -> list[dict[str, Any]]:

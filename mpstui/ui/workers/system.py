@@ -6,13 +6,13 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...core.errors import UsageError
+from ...core.model.errors import UsageError
 from ..looking import Wanted
 from ..messages import SettingsMistaken, SystemReady
 from .base import Post, Pump
 
 if TYPE_CHECKING:
-    from ...core.runs.snapshot import RunSnapshot
+    from ...core.model.snapshot import RunSnapshot
     from ...core.settings import EnergySettings
     from ..ports import LogbookPort, SamplerPort
     from ..services import Services

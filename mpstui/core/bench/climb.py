@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..errors import UsageError
+from ..model.errors import UsageError
 from .rungs import Rung
 from .speed import Spread, Stretch, samples_per_step, stretches, warming
 from .training import Training

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.allocator import release_free_memory
+from ...core.model.allocator import release_free_memory
 from ..differences import differ
 from ..log_watch import LogWatch
 from ..messages import LogGrew, SnapshotsReady
 from .base import Post, Pump
 
 if TYPE_CHECKING:
-    from ...core.runs.snapshot import RunSnapshot
+    from ...core.model.snapshot import RunSnapshot
     from ..services import Services
 
 _TICK_SECONDS, _LIVELY_TICK_SECONDS, _QUIET_TICK_SECONDS = 0.025, 0.01, 0.25

@@ -1,0 +1,1 @@
+"""The ground floor: the types, errors and checks that every part of core shares."""

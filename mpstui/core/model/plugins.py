@@ -1,0 +1,38 @@
+"""Extensions from other packages, found through entry points.
+
+A package that is installed beside mpstui adds a log grammar, a metric file, a diagnosis rule or a telemetry source by
+naming its module in its own ``pyproject.toml``::
+
+    [project.entry-points."mpstui.log_grammars"]
+    kaldi = "my_package.kaldi"
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+from importlib.metadata import entry_points
+from types import ModuleType
+
+LOG_GRAMMARS = "mpstui.log_grammars"
+METRIC_FILES = "mpstui.metric_files"
+DIAGNOSIS_RULES = "mpstui.diagnosis_rules"
+TELEMETRY_SOURCES = "mpstui.telemetry_sources"
+
+
+@cache
+def plugin_modules(group: str) -> tuple[ModuleType, ...]:
+    """The modules that installed packages offer for ``group``, in the order of their names.
+
+    A module that cannot be imported is left out and logged: somebody else's mistake must not take a reader away.
+    """
+    modules = []
+    for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
+        try:
+            module = entry.load()
+        except Exception:  # noqa: BLE001 - whatever a foreign module raises while it is imported
+            logging.getLogger(__name__).warning("the plugin %s = %s cannot be imported", entry.name, entry.value)
+            continue
+        if isinstance(module, ModuleType):
+            modules.append(module)
+    return tuple(modules)
