@@ -192,7 +192,7 @@ def _course(args: argparse.Namespace, device: str, refusals: Mapping[str, str]) 
 def _device(asked: str, session: Session, machine: Machine) -> tuple[str, dict[str, str]]:
     """The device at the top of the ladder, and why there is none where that is the CPU."""
     if asked not in DEVICES:
-        raise UsageError(f"there is no device {asked!r}", f"one of {', '.join(DEVICES)}")
+        raise UsageError(f"there is no device {asked!r}", f"one of {', '.join(DEVICES)}", field="device")
     if asked != "auto":
         require_device(asked, machine.python, session.environ, machine)
         return asked, {}

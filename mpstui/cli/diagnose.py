@@ -74,8 +74,7 @@ def _directory_of_run(name: str) -> Path:
     try:
         return find_run(Session().home, name).path
     except NoSuchRun as error:
-        near = error.hint if error.hint.startswith("did you mean") else ""
-        hint = near or "name a log, a run directory, or a run's id or name"
+        hint = error.hint if error.near else "name a log, a run directory, or a run's id or name"
         raise UsageError(f"there is neither a file nor a run {name!r}", hint) from error
 
 

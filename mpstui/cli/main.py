@@ -116,7 +116,7 @@ def _require_run(word: str) -> None:
     try:
         find_run(resolve_home(os.environ), word)
     except NoSuchRun as error:
-        hint = _nearest(word) or (error.hint if error.hint.startswith("did you mean") else "")
+        hint = _nearest(word) or (error.hint if error.near else "")
         raise UsageError(
             f"{word!r} is neither a command nor a run", hint or "see `mpstui --help` and `mpstui ps --all`"
         ) from None

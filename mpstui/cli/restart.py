@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.device is not None and args.device not in DEVICES:
-        raise UsageError(f"there is no device {args.device!r}", f"one of {', '.join(DEVICES)}")
+        raise UsageError(f"there is no device {args.device!r}", f"one of {', '.join(DEVICES)}", field="device")
     sets, env = parse_sets(args.sets), parse_environment(args.env)
 
     def ask(actions: Actions, snapshot: RunSnapshot) -> Request:

@@ -20,7 +20,7 @@ from ..core.profiles.lookup import ProfileEntry, list_profiles, load_profile
 from ..core.profiles.model import ArgumentValue
 from ..core.profiles.recipes import RECIPES
 from ..core.profiles.sweep import SweepValue
-from .form import EnvironmentLine, Field, FieldError, Preview
+from .form import EnvironmentLine, Field, Preview
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,7 +177,7 @@ class Draft:
         try:
             return combinations(chosen) if self._sweep else (chosen,)
         except UsageError as error:
-            raise FieldError(None, error.sentence, error.hint) from error
+            raise _at_field(error, values) from error
 
     def _plan(self, values: Mapping[str, str], choice: LaunchChoice, *, check: bool) -> LaunchPlan:
         from ..core.launching.planning import plan
@@ -186,7 +186,7 @@ class Draft:
         try:
             return plan(choice, environ=launcher.environ, machine=launcher.machine, check=check)
         except UsageError as error:
-            raise FieldError(_field_of(error, values), error.sentence, error.hint) from error
+            raise _at_field(error, values) from error
 
 
 def _texts(arguments: Mapping[str, ArgumentValue]) -> dict[str, str]:
@@ -206,7 +206,7 @@ def _joined(values: Iterable[SweepValue]) -> str:
 def _split(text: str, key: str) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not found:
-        raise FieldError(SWEEP + key, f"{key} needs at least one value", "such as 1, 2, 3")
+        raise UsageError(f"{key} needs at least one value", "such as 1, 2, 3", field=SWEEP + key)
     return found
 
 
@@ -214,11 +214,10 @@ def _choices(example: ArgumentValue | None) -> tuple[str, ...]:
     return ("true", "false") if isinstance(example, bool) else ()
 
 
-def _field_of(error: UsageError, values: Mapping[str, str]) -> str | None:
-    """The field that a sentence of the core names."""
-    sentence = error.sentence
-    for key in values:
-        name = key.removeprefix(ARGUMENT).removeprefix(SWEEP)
-        if key.startswith((ARGUMENT, SWEEP)) and (f"--set {name}=" in sentence or f"argument {name!r}" in sentence):
-            return key
-    return next((key for key in ("device", "recipe") if key in sentence), None)
+def _at_field(error: UsageError, values: Mapping[str, str]) -> UsageError:
+    """The error with the form's field in place of the profile's key, None where the form has no such field."""
+    wrong = error.field or ""
+    argument = wrong.removeprefix("args.")
+    fields = (ARGUMENT + argument, SWEEP + argument) if argument != wrong else (wrong,)
+    field = next((key for key in fields if key in values), None)
+    return UsageError(error.sentence, error.hint, field=field, near=error.near)

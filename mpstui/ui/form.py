@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..core.model.errors import UsageError
-
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentLine:
@@ -38,11 +36,3 @@ class Preview:
     cwd: str = ""
     runs: tuple[str, ...] = ()
     """Names of all runs where there are several; ``command`` is that of the first."""
-
-
-class FieldError(UsageError):
-    """A value of the form is wrong; ``key`` names the field, None where it is the whole."""
-
-    def __init__(self, key: str | None, sentence: str, hint: str = "") -> None:
-        super().__init__(sentence, hint)
-        self.key = key

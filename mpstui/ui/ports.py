@@ -243,7 +243,7 @@ class DraftPort(Protocol):
         """What these values would start.
 
         Raises:
-            FieldError: one of them is wrong.
+            UsageError: one of them is wrong.
         """
         ...
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from mpstui.core.diagnosis.model import EvidenceLine, Finding, Kind
 from mpstui.core.diagnosis.remedy import Remedy
+from mpstui.core.model.errors import UsageError
 from mpstui.core.model.snapshot import (
     Availability,
     Checkpoint,
@@ -28,7 +29,7 @@ from mpstui.core.telemetry.energy import RunEnergy
 from mpstui.core.telemetry.headroom import MemoryPoint, headroom
 from mpstui.core.telemetry.logbook import Outlook
 from mpstui.core.telemetry.model import GpuSample, SystemSample, TreeSample
-from mpstui.ui.form import EnvironmentLine, Field, FieldError, Preview
+from mpstui.ui.form import EnvironmentLine, Field, Preview
 from mpstui.ui.services import Services
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
 from mpstui.wire.queues import Queue
@@ -554,7 +555,9 @@ class FakeDraft:
 
     def preview(self, values: Mapping[str, str]) -> Preview:
         if not values["arg:epochs"].isdigit():
-            raise FieldError("arg:epochs", f"epochs: {values['arg:epochs']!r} is not a number", "write a whole number")
+            raise UsageError(
+                f"epochs: {values['arg:epochs']!r} is not a number", "write a whole number", field="arg:epochs"
+            )
         arguments = " ".join(f"--{key[4:]} {value}" for key, value in values.items() if key.startswith("arg:"))
         warnings = ("bf16 is slower than fp32 on this chip",) if values["recipe"] == "fast" else ()
         return Preview(

@@ -16,7 +16,6 @@ from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.lookup import load_profile
 from mpstui.ui.drafts import ARGUMENT, SWEEP, CoreLauncher, Draft
-from mpstui.ui.form import FieldError
 
 PROFILE = """
 name = "A toy"
@@ -78,12 +77,33 @@ def test_the_preview_is_the_exact_command_with_reasons_and_doubts(launcher: Core
 
 def test_a_wrong_value_names_its_field(launcher: CoreLauncher) -> None:
     draft = launcher.draft("toy")
-    with pytest.raises(FieldError) as wrong:
+    with pytest.raises(UsageError) as wrong:
         draft.preview(values(draft, **{f"{ARGUMENT}epochs": "many"}))
-    assert wrong.value.key == f"{ARGUMENT}epochs"
-    with pytest.raises(FieldError) as missing:
+    assert wrong.value.field == f"{ARGUMENT}epochs"
+    with pytest.raises(UsageError) as missing:
         draft.preview(values(draft, device="mps"))
-    assert missing.value.key == "device"
+    assert missing.value.field == "device"
+
+
+def test_a_missing_program_is_told_at_no_field_whatever_its_path_is_called(
+    launcher: CoreLauncher, tmp_path: Path
+) -> None:
+    text = PROFILE.replace('"{python}", "toy.py"', '"/nowhere/devices/train.py"')
+    (tmp_path / "profiles" / "gone.toml").write_text(text)
+    draft = launcher.draft("gone")
+    with pytest.raises(UsageError, match=r"devices/train\.py does not exist") as missing:
+        draft.launch(values(draft))
+    assert missing.value.field is None
+
+
+def test_an_argument_called_as_a_field_of_its_own_is_told_at_the_argument(
+    launcher: CoreLauncher, tmp_path: Path
+) -> None:
+    (tmp_path / "profiles" / "own.toml").write_text(PROFILE.replace("epochs = 3", "recipe = 3"))
+    draft = launcher.draft("own")
+    with pytest.raises(UsageError) as wrong:
+        draft.preview(values(draft, **{f"{ARGUMENT}recipe": "soup"}))
+    assert wrong.value.field == f"{ARGUMENT}recipe"
 
 
 def test_a_choice_is_saved_as_a_profile_and_found_again(launcher: CoreLauncher) -> None:
@@ -159,9 +179,9 @@ def test_a_mistake_in_a_swept_field_is_told_at_that_field(
     launcher: CoreLauncher, tmp_path: Path, text: str, part: str
 ) -> None:
     draft = swept_draft(launcher, tmp_path)
-    with pytest.raises(FieldError, match=part) as caught:
+    with pytest.raises(UsageError, match=part) as caught:
         draft.preview(values(draft, **{f"{SWEEP}epochs": text}))
-    assert caught.value.key == f"{SWEEP}epochs"
+    assert caught.value.field == f"{SWEEP}epochs"
 
 
 def test_the_new_attempt_of_a_run_of_a_sweep_is_one_run_however_it_was_edited(

@@ -8,10 +8,11 @@ import pytest
 
 from mpstui.core.diagnosis.model import Finding
 from mpstui.core.diagnosis.remedy import Remedy
+from mpstui.core.model.errors import UsageError
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.present.states import needs_attention
 from mpstui.ui.bindings import KEYS
-from mpstui.ui.form import FieldError, Preview
+from mpstui.ui.form import Preview
 from mpstui.ui.screens.acting import ActingScreen
 from mpstui.ui.widgets.launch_preview import preview_rows
 
@@ -120,7 +121,7 @@ def test_q_can_be_typed_into_a_field() -> None:
 
 
 def test_a_preview_names_mistakes_before_all_else() -> None:
-    error = FieldError("device", "there is no device 'tpu'", "one of auto, cpu")
+    error = UsageError("there is no device 'tpu'", "one of auto, cpu", field="device")
     lines = [line.text for line in preview_rows(Preview("python x.py"), error, 60)]
     assert lines[0] == "✗ there is no device 'tpu'"
     assert "$ python x.py" in lines

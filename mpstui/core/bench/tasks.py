@@ -34,4 +34,4 @@ def require_task(task: str, python: str, environ: Mapping[str, str]) -> None:
     if done.returncode == 0 and known and task not in known:
         near = get_close_matches(task, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"tasks: {', '.join(known)}"
-        raise UsageError(f"there is no task {task!r}", hint)
+        raise UsageError(f"there is no task {task!r}", hint, field="task", near=next(iter(near), None))

@@ -48,7 +48,7 @@ def parse_sets(items: Iterable[str], option: str = "--set") -> dict[str, str]:
     for item in items:
         key, equals, value = item.partition("=")
         if not equals or not key.strip() or "\0" in item:
-            raise UsageError(f"{option} {item!r} is not KEY=VALUE", f"write it as `{option} epochs=3`")
+            raise UsageError(f"{option} {item!r} is not KEY=VALUE", f"write it as `{option} epochs=3`", field="args")
         found[key.strip()] = value
     return found
 
@@ -116,6 +116,8 @@ def known_key(written: str, profile: Profile) -> str:
         raise UsageError(
             f"profile {profile.slug} has no argument {written!r}; did you mean {likely!r}?",
             f"write `--set +{written}=...` to pass it on as it is",
+            field=f"args.{written}",
+            near=likely,
         )
     return written
 
@@ -141,11 +143,12 @@ def _scalar(key: str, text: str, example: Scalar) -> Scalar:
     if isinstance(example, bool):
         if word in _TRUE or word in _FALSE:
             return word in _TRUE
-        raise UsageError(f"--set {key}={text}: {key!r} is true or false")
+        raise UsageError(f"--set {key}={text}: {key!r} is true or false", field=f"args.{key}")
     if isinstance(example, (int, float)):
         try:
             float(text)
         except ValueError:
-            raise UsageError(f"--set {key}={text}: {key!r} is a number ({example} in the profile)") from None
+            sentence = f"--set {key}={text}: {key!r} is a number ({example} in the profile)"
+            raise UsageError(sentence, field=f"args.{key}") from None
         return text.strip()
     return text

@@ -115,7 +115,7 @@ def _device(choice: LaunchChoice, command: list[str], variants: DeviceVariants) 
     _known("device", choice.device, DEVICES)
     device = asked_device(choice.profile, command, choice.device)
     if device not in variants.found:
-        raise UsageError(variants.missing[device], _how_to_tell(device, choice))
+        raise UsageError(variants.missing[device], _how_to_tell(device, choice), field="device")
     return device
 
 
@@ -148,7 +148,7 @@ def _known(what: str, value: str | None, known: tuple[str, ...]) -> None:
 
         likely = None if value == "gpu" else nearest(value, known)  # one is "mps" or "cuda", and nearest is "cpu"
         hint = f"did you mean {likely!r}?" if likely else f"one of {', '.join(known)}"
-        raise UsageError(f"there is no {what} {value!r}", hint)
+        raise UsageError(f"there is no {what} {value!r}", hint, field=what, near=likely)
 
 
 def _with_recipe_arguments(

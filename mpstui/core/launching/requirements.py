@@ -51,7 +51,9 @@ def require_program(profile: Profile, argv: Sequence[str], environ: Mapping[str,
         raise ProfileError(profile.path, problems)
     if problems:
         raise UsageError(
-            "; ".join(problem.sentence for problem in problems), "check the spelling, or give the full path"
+            "; ".join(problem.sentence for problem in problems),
+            "check the spelling, or give the full path",
+            field=problems[0].key,
         )
 
 
@@ -79,6 +81,7 @@ def require_device(device: str, program: str, environ: Mapping[str, str], machin
     raise UsageError(
         f"this machine has no {device} device that {python} can use (there is: {there})",
         "launch with `--device cpu`, or `--device auto` to take what is there",
+        field="device",
     )
 
 

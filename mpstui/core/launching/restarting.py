@@ -85,6 +85,8 @@ def _existing(source: str, cwd: Path) -> str:
     if not path.is_file():
         inside = cwd / source
         if not inside.is_file():
-            raise UsageError(f"there is no checkpoint {path}", "name a file, or one of latest, best, scratch")
+            raise UsageError(
+                f"there is no checkpoint {path}", "name a file, or one of latest, best, scratch", field="from"
+            )
         path = inside
     return str(path)

@@ -27,7 +27,7 @@ def combinations(choice: LaunchChoice) -> tuple[LaunchChoice, ...]:
     axes = axes_of(choice)
     count = prod(len(values) for values in axes.values())
     if count > MOST_RUNS:
-        raise UsageError(f"the sweep asks for {count:,} runs; {MOST_RUNS} is the most")
+        raise UsageError(f"the sweep asks for {count:,} runs; {MOST_RUNS} is the most", field="sweep")
     left_open = open_axes(choice)
     queue = QueueRule(choice.queue.group or ACCELERATOR_QUEUE, choice.queue.after) if count > 1 else choice.queue
     return tuple(

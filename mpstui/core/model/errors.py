@@ -1,24 +1,31 @@
-"""The one error that reaches the user as a sentence."""
+"""The two errors that are shown as a sentence instead of a traceback."""
 
 from __future__ import annotations
 
 
-class UsageError(Exception):
-    """Something was asked for wrongly; the command line exits with 2.
+class ReportedError(Exception):
+    """A failure a person can read: ``str(error)`` is one sentence that says what is wrong and where.
 
-    The message is one sentence that says what is wrong and where (file, line, key); ``hint`` says what to do.
+    Args:
+        sentence: what is wrong and where (file, line, key).
+        hint: what to do about it.
+        field: the key that is wrong, as a profile spells it: ``device``, ``args.lr``, ``queue.after``.
+        near: the known name that was probably meant.
+
+    Programs decide by ``field`` and ``near``; sentence and hint are for people and may change.
     """
 
-    def __init__(self, sentence: str, hint: str = "") -> None:
+    def __init__(self, sentence: str, hint: str = "", *, field: str | None = None, near: str | None = None) -> None:
         super().__init__(sentence)
         self.sentence = sentence
         self.hint = hint
+        self.field = field
+        self.near = near
 
 
-class OperationError(Exception):
+class UsageError(ReportedError):
+    """Something was asked for wrongly; the command line exits with 2."""
+
+
+class OperationError(ReportedError):
     """Something asked for rightly could not be done; the command line exits with 1."""
-
-    def __init__(self, sentence: str, hint: str = "") -> None:
-        super().__init__(sentence)
-        self.sentence = sentence
-        self.hint = hint

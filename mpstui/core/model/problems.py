@@ -32,7 +32,8 @@ class ProfileError(UsageError):
         self.problems = tuple(problems)
         where = str(path) if path else "profile"
         lines = [f"{where}{f':{problem.line}' if problem.line else ''}: {problem.sentence}" for problem in problems]
-        super().__init__("\n".join(lines), f"`mpstui profiles check {where}` lists them all" if path else "")
+        hint = f"`mpstui profiles check {where}` lists them all" if path else ""
+        super().__init__("\n".join(lines), hint, field=next((one.key for one in problems if one.key), None))
 
 
 class LineIndex:

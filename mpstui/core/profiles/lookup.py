@@ -141,4 +141,4 @@ def _by_title(wanted: str, entries: tuple[ProfileEntry, ...], cwd: Path) -> Prof
     names = [entry.name for entry in entries]
     likely = nearest(wanted, names)
     hint = f"did you mean `{likely}`?" if likely else f"there are: {', '.join(names) or 'none yet'}"
-    raise UsageError(f"there is no profile {wanted!r}", hint)
+    raise UsageError(f"there is no profile {wanted!r}", hint, field="profile", near=likely)

@@ -40,7 +40,7 @@ def save_profile_text(text: str, name: str, home: Home, changes: Mapping[str, An
             _create(path, data)
     except FileExistsError:
         raise UsageError(
-            f"there is a profile {name!r} already: {path}", "choose another name, or say --replace"
+            f"there is a profile {name!r} already: {path}", "choose another name, or say --replace", field="name"
         ) from None
     except OSError as error:
         raise OperationError(f"{path} cannot be written: {error.strerror}") from error
@@ -50,7 +50,9 @@ def save_profile_text(text: str, name: str, home: Home, changes: Mapping[str, An
 def _checked(name: str) -> str:
     stem = name.removesuffix(SUFFIX)
     if not _FILE_NAME.fullmatch(stem) or stem in ("check", "save"):
-        raise UsageError(f"{name!r} cannot be a profile's name", "letters, digits, dots, dashes and blanks, 64 at most")
+        raise UsageError(
+            f"{name!r} cannot be a profile's name", "letters, digits, dots, dashes and blanks, 64 at most", field="name"
+        )
     return stem
 
 

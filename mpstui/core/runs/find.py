@@ -47,7 +47,7 @@ def find_run(home: Home, name: str) -> RunDir:
         raise UsageError(f"{name!r} is the beginning of {len(beginnings)} runs", f"which one? {_listed(beginnings)}")
     named = _newest_named(found, name) or _newest_of_one_name(found, name) or _newest_of_profile(found, name)
     if named is None:
-        raise NoSuchRun(f"there is no run {name!r}", _nearest(name, found))
+        raise _no_such_run(name, found)
     return named
 
 
@@ -97,14 +97,16 @@ def _slug_of(run: RunDir) -> str:
     return run.run.partition("-")[2].partition("-")[2]
 
 
-def _nearest(name: str, found: list[RunDir]) -> str:
+def _no_such_run(name: str, found: list[RunDir]) -> NoSuchRun:
+    sentence = f"there is no run {name!r}"
     if not found:
-        return "no run was ever launched; see `mpstui profiles`"
+        return NoSuchRun(sentence, "no run was ever launched; see `mpstui profiles`", field="run")
     from difflib import get_close_matches  # for a mistyped name alone; every list of runs imports this module
 
     words = {run_name(run) or run.run: run for run in found[:_SPECS_READ]}
     close = get_close_matches(name, [*words, *(run.run for run in found)], n=3)
-    return f"did you mean {' or '.join(close)}?" if close else "see `mpstui ps --all`"
+    hint = f"did you mean {' or '.join(close)}?" if close else "see `mpstui ps --all`"
+    return NoSuchRun(sentence, hint, field="run", near=next(iter(close), None))
 
 
 def _listed(runs: list[RunDir]) -> str:

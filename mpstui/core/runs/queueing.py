@@ -110,7 +110,7 @@ def find_group(home: Home, name: str) -> Group:
             return group
     close = get_close_matches(name, groups, n=1) or sorted(groups)[:8]
     hint = f"there is {', '.join(close)}" if close else "`mpstui launch PROFILE --queue NAME` makes one"
-    raise UsageError(f"there is no queue group {name!r}", hint)
+    raise UsageError(f"there is no queue group {name!r}", hint, field="queue")
 
 
 def paused_groups(home: Home) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from textual.widgets import Input
 from ...core.model.errors import OperationError, UsageError
 from ...core.model.snapshot import RunSnapshot
 from ..bindings import Scope, footer_keys
-from ..form import Field, FieldError
+from ..form import Field
 from ..messages import Launched, ProfileSaved
 from ..rows import Row, clean, cut, fit, row, wrap
 from ..widgets.choice import Choice
@@ -202,7 +202,7 @@ class LaunchForm(_LaunchingScreen):
         try:
             preview = self._draft.preview(self.values)
         except (UsageError, OperationError) as error:
-            self.show_mistake(getattr(error, "key", None), error.sentence, error.hint)
+            self.show_mistake(error.field, error.sentence, error.hint)
             return False
         self._mark(None, "")
         self.query_one(LaunchPreview).show(preview)
@@ -211,7 +211,7 @@ class LaunchForm(_LaunchingScreen):
     def show_mistake(self, key: str | None, sentence: str, hint: str) -> None:
         """A mistake at its field, and above the preview."""
         self._mark(key, " · ".join(part for part in (sentence, hint) if part))
-        self.query_one(LaunchPreview).show(None, FieldError(key, sentence, hint))
+        self.query_one(LaunchPreview).show(None, UsageError(sentence, hint, field=key))
 
     def _mark(self, key: str | None, text: str) -> None:
         for place, field in enumerate(self._fields):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..form import FieldError, Preview
+from ...core.model.errors import UsageError
+from ..form import Preview
 from ..rows import EMPTY, Row, clean, cut, row, wrap
 from .lines import LinePanel
 
@@ -10,7 +11,7 @@ _LONGEST_COMMAND_LINES = 12
 _MOST_RUNS_NAMED = 3
 
 
-def preview_rows(preview: Preview | None, error: FieldError | None, width: int) -> list[Row]:
+def preview_rows(preview: Preview | None, error: UsageError | None, width: int) -> list[Row]:
     """The preview; a mistake in the form stands before it, in place of what cannot be known."""
     lines = _mistake(error, width) if error else []
     if preview is None:
@@ -41,7 +42,7 @@ def preview_rows(preview: Preview | None, error: FieldError | None, width: int) 
     return lines
 
 
-def _mistake(error: FieldError, width: int) -> list[Row]:
+def _mistake(error: UsageError, width: int) -> list[Row]:
     told = [
         row(("✗ " if place == 0 else "  ", "bad"), (text, "bad"))
         for place, text in enumerate(wrap(clean(error.sentence), width - 3, 4))
@@ -78,10 +79,10 @@ class LaunchPreview(LinePanel):
         super().__init__()
         self.titled = True
         self.preview: Preview | None = None
-        self.error: FieldError | None = None
+        self.error: UsageError | None = None
         self._top = 0
 
-    def show(self, preview: Preview | None, error: FieldError | None = None) -> None:
+    def show(self, preview: Preview | None, error: UsageError | None = None) -> None:
         """A new preview; with an error the last good one stays below it."""
         self.preview = preview or self.preview
         self.error = error

@@ -91,7 +91,7 @@ class Courier(Pump):
         try:
             job()
         except (UsageError, OperationError) as error:
-            self._post(JobFailed(what, error.sentence, error.hint, getattr(error, "key", None)))
+            self._post(JobFailed(what, error.sentence, error.hint, error.field))
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the person who asked is told
             self._post(JobFailed(what, f"{type(error).__name__}: {error}"))
 

@@ -321,3 +321,21 @@ def test_bytes_that_are_no_text_are_refused_or_left_out(profile_of: Build) -> No
     assert "HF_HOME" not in made.template.variants["auto"].env
     with pytest.raises(UsageError, match="no UTF-8"):
         planned(profile_of(SCRIPT), sets={"data": "/data/\udcff"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "near"),
+    [
+        ({"sets": {"epohcs": "3"}}, "args.epohcs", "epochs"),
+        ({"sets": {"epochs": "many"}}, "args.epochs", None),
+        ({"device": "cdua"}, "device", "cuda"),
+        ({"device": "mps"}, "device", None),
+        ({"recipe": "fats"}, "recipe", "fast"),
+    ],
+)
+def test_a_refusal_names_the_key_that_is_wrong_and_the_name_meant(
+    profile_of: Build, changes: dict[str, Any], field: str, near: str | None
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        planned(profile_of(SCRIPT + "[args]\nepochs = 3\n"), **changes)
+    assert (refused.value.field, refused.value.near) == (field, near)
