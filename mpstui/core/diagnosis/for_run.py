@@ -9,7 +9,7 @@ from typing import TypeVar
 from ...wire import atomic, heartbeat, records
 from ...wire.jsontext import UnreadableRecord
 from ...wire.rundir import AttemptDir, RunDir
-from ..telemetry.growth import memory_growth
+from ..telemetry.history import memory_growth
 from .log_file import log_lines
 from .model import Evidence, HeartbeatEvidence, LogLine
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
-from mpstui.core.telemetry.command import Commands
+from mpstui.core.telemetry.source import Commands
 from mpstui.core.telemetry.source import Source
 from mpstui.core.telemetry.sources.host import HostCpu
 from mpstui.core.telemetry.sources.ioreg_accelerator import IoregAccelerator

@@ -13,15 +13,7 @@ from mpstui.core.telemetry.energy import EnergyMeter, RunEnergy, run_energy
 from mpstui.core.telemetry.headroom import Headroom, MemoryPoint, headroom
 from mpstui.core.telemetry.history import HistoryFile, HistoryPoint, coarsened
 from mpstui.core.telemetry.model import SystemSample, TreeSample
-from mpstui.core.telemetry.recording import (
-    TrainerFacts,
-    gpu_watts,
-    is_unified,
-    memory_now,
-    memory_then,
-    run_point,
-    throttled_stretches,
-)
+from mpstui.core.telemetry.history import TrainerFacts, gpu_watts, is_unified, memory_now, memory_then, run_point, throttled_stretches
 from mpstui.core.telemetry.throughput import Stretch
 from mpstui.wire import locks
 from mpstui.wire.rundir import RunDir

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeAlias, TypeVar
 
 from mpstui.core.telemetry.model import GpuSample, HostFacts, SystemSample
-from mpstui.core.telemetry.sense import within_total
+from mpstui.core.telemetry.reading import within_total
 from mpstui.core.telemetry.source import Facts
 
 NamedFacts: TypeAlias = tuple[str, Facts]

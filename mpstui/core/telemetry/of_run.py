@@ -7,7 +7,7 @@ import math
 from mpstui.core.model.snapshot import Health, RunSnapshot, SeriesView, State
 from mpstui.core.telemetry.logbook import Logbook, Outlook
 from mpstui.core.telemetry.model import SystemSample, TreeSample
-from mpstui.core.telemetry.recording import TrainerFacts
+from mpstui.core.telemetry.history import TrainerFacts
 from mpstui.core.telemetry.throughput import (
     SAMPLE_SECONDS,
     Pace,

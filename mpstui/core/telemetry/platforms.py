@@ -6,11 +6,11 @@ import sys
 import time
 from pathlib import Path
 
-from mpstui.core.telemetry.command import Commands
+from mpstui.core.telemetry.source import Commands
 from mpstui.core.telemetry.reading import Clock
 from mpstui.core.telemetry.sampler import Sampler
 from mpstui.core.telemetry.source import Source
-from mpstui.core.telemetry.sources.process_table import ProcessTable
+from mpstui.core.telemetry.trees import ProcessTable
 
 
 def default_sampler(platform: str = sys.platform, root: Path = Path("/"), clock: Clock = time) -> Sampler:

@@ -11,7 +11,7 @@ from mpstui.core.telemetry.merging import merge
 from mpstui.core.telemetry.model import SystemSample, TreeSample
 from mpstui.core.telemetry.reading import Clock, Reader, Reading, SourceReport
 from mpstui.core.telemetry.source import Request, Source
-from mpstui.core.telemetry.sources.process_table import descendants
+from mpstui.core.telemetry.trees import descendants
 from mpstui.core.telemetry.trees import TreeReadings, tree_sample
 
 _SYSTEM_FIELDS = frozenset(spec.name for spec in fields(SystemSample))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.telemetry.command import Commands
+from mpstui.core.telemetry.source import Commands
 from mpstui.core.telemetry.source import Facts, NotYet, Request, SourceError
 from mpstui.core.telemetry.sources.macmon import Macmon
 from tests.core.telemetry import recordings

@@ -7,7 +7,7 @@ import pytest
 from mpstui.core.telemetry.energy import EnergyMeter, RunEnergy, cost, run_energy
 from mpstui.core.telemetry.history import HistoryPoint, coarsened
 from mpstui.core.telemetry.model import GpuSample, SystemSample
-from mpstui.core.telemetry.recording import gpu_watts
+from mpstui.core.telemetry.history import gpu_watts
 
 
 def history(

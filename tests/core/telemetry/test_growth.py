@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.telemetry.growth import memory_growth
+from mpstui.core.telemetry.history import memory_growth
 from mpstui.core.telemetry.history import HistoryFile, HistoryPoint
 
 MIB = float(1 << 20)

@@ -11,7 +11,7 @@ import pytest
 
 from mpstui.core.telemetry.history import HistoryFile, HistoryPoint
 from mpstui.core.telemetry.model import GpuSample, SystemSample, TreeSample
-from mpstui.core.telemetry.recording import history_point
+from mpstui.core.telemetry.history import history_point
 
 
 def point(time: float, value: float = 1.0) -> HistoryPoint:

@@ -12,7 +12,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from mpstui.core.telemetry.apple import apple_sources
-from mpstui.core.telemetry.command import Commands
+from mpstui.core.telemetry.source import Commands
 from mpstui.core.telemetry.model import GpuSample, HostFacts, ProcessFacts
 from mpstui.core.telemetry.platforms import default_sampler
 from mpstui.core.telemetry.sampler import Sampler

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from xml.parsers.expat import ExpatError
 
-from mpstui.core.telemetry.command import RunCommand
+from mpstui.core.telemetry.source import RunCommand
 from mpstui.core.telemetry.ioregistry import nodes
 from mpstui.core.telemetry.model import GpuSample
 from mpstui.core.telemetry.source import Facts, PlainSource, Request, SourceError

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from mpstui.core.telemetry.command import RunCommand
+from mpstui.core.telemetry.source import RunCommand
 from mpstui.core.telemetry.ioregistry import Value, nodes
 from mpstui.core.telemetry.model import ProcessFacts
 from mpstui.core.telemetry.source import Facts, PlainSource, Request, SourceError

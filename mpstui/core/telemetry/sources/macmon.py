@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mpstui.core.telemetry.command import Commands
+from mpstui.core.telemetry.source import Commands
 from mpstui.core.telemetry.model import GpuSample, HostFacts
 from mpstui.core.telemetry.source import Facts, NotYet, PlainSource, Request, SourceError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from mpstui.core.telemetry.command import RunCommand
+from mpstui.core.telemetry.source import RunCommand
 from mpstui.core.telemetry.model import HostFacts, PressureLevel
 from mpstui.core.telemetry.source import Facts, PlainSource, Request
 

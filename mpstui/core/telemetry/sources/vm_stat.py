@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from mpstui.core.telemetry.command import RunCommand
+from mpstui.core.telemetry.source import RunCommand
 from mpstui.core.telemetry.model import HostFacts
 from mpstui.core.telemetry.source import Facts, PlainSource, Request, SourceError
 

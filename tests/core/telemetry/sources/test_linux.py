@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mpstui.core.telemetry.model import ProcessFacts
 from mpstui.core.telemetry.source import Request, SourceError
 from mpstui.core.telemetry.sources import cgroup, cpuinfo, host, pressure, smaps
-from mpstui.core.telemetry.sources.process_table import ParentCache, ProcessTable, descendants
+from mpstui.core.telemetry.trees import ParentCache, ProcessTable, descendants
 from tests.core.telemetry import recordings
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc of the running kernel")
