@@ -5,16 +5,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
-from mpstui.core.telemetry.source import Commands
-from mpstui.core.telemetry.source import Source
-from mpstui.core.telemetry.sources.host import HostCpu
-from mpstui.core.telemetry.sources.ioreg_accelerator import IoregAccelerator
-from mpstui.core.telemetry.sources.ioreg_clients import IoregClients
-from mpstui.core.telemetry.sources.macmon import Macmon, MacmonMissing
-from mpstui.core.telemetry.sources.rusage import Footprint
-from mpstui.core.telemetry.sources.sysctl import SysctlIdentity, SysctlMemory
-from mpstui.core.telemetry.sources.thermal import Thermal
-from mpstui.core.telemetry.sources.vm_stat import VmStat
+from .source import Commands, Source
+from .sources.host import HostCpu
+from .sources.ioreg import IoregAccelerator, IoregClients
+from .sources.macmon import Macmon, MacmonMissing
+from .sources.rusage import Footprint
+from .sources.sysctl import SysctlIdentity, SysctlMemory
+from .sources.thermal import Thermal
+from .sources.vm_stat import VmStat
 
 
 def apple_sources(commands: Commands, which: Callable[[str], str | None] = shutil.which) -> list[Source]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
-from mpstui.core.telemetry.history import HistoryPoint
+from .history import HistoryPoint
 
 Whose: TypeAlias = Literal["machine", "gpu"]
 """Whose watts: the whole machine's, or the sum over its cards. The two are never mixed: their sum would be neither."""

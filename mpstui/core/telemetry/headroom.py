@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import combinations
-from statistics import median
-from typing import TypeAlias
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from statistics import median
 from typing import Literal, TypeAlias
-from mpstui.core.telemetry.model import GpuSample, PressureLevel, SystemSample, TreeSample
 
+from .model import GpuSample, PressureLevel, SystemSample, TreeSample
 
 Point: TypeAlias = tuple[float, float]
 """Time in seconds and a value."""

@@ -17,12 +17,10 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from collections.abc import Sequence
-from mpstui.core.telemetry.headroom import MemoryPoint, memory_point
-from mpstui.core.telemetry.model import GpuSample, PressureLevel, SystemSample, TreeSample
-from mpstui.core.telemetry.throughput import Stretch
-from .headroom import Point, is_growing, slope
 
+from .headroom import MemoryPoint, Point, is_growing, memory_point, slope
+from .model import GpuSample, PressureLevel, SystemSample, TreeSample
+from .throughput import Stretch
 
 DEFAULT_MAX_BYTES = 4 * 2**20
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mpstui.core.telemetry.source import Source
-from mpstui.core.telemetry.sources.cgroup import ControlGroup
-from mpstui.core.telemetry.sources.cpuinfo import CpuInfo
-from mpstui.core.telemetry.sources.host import HostCpu, HostMemory
-from mpstui.core.telemetry.sources.nvml import Nvml
-from mpstui.core.telemetry.sources.pressure import MemoryPressure
-from mpstui.core.telemetry.sources.smaps import ProportionalMemory
+from .source import Source
+from .sources.cgroup import ControlGroup
+from .sources.cpuinfo import CpuInfo
+from .sources.host import HostCpu, HostMemory
+from .sources.nvml import Nvml
+from .sources.pressure import MemoryPressure
+from .sources.smaps import ProportionalMemory
 
 
 def linux_sources(root: Path = Path("/")) -> list[Source]:

@@ -9,14 +9,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from mpstui.core.telemetry.energy import EnergyMeter, RunEnergy, run_energy
-from mpstui.core.telemetry.headroom import Headroom, MemoryPoint, headroom
-from mpstui.core.telemetry.history import HistoryFile, HistoryPoint, coarsened
-from mpstui.core.telemetry.model import SystemSample, TreeSample
-from mpstui.core.telemetry.history import TrainerFacts, gpu_watts, is_unified, memory_now, memory_then, run_point, throttled_stretches
-from mpstui.core.telemetry.throughput import Stretch
-from mpstui.wire import locks
-from mpstui.wire.rundir import RunDir
+from ...wire import locks
+from ...wire.rundir import RunDir
+from .energy import EnergyMeter, RunEnergy, run_energy
+from .headroom import Headroom, MemoryPoint, headroom
+from .history import (
+    HistoryFile,
+    HistoryPoint,
+    TrainerFacts,
+    coarsened,
+    gpu_watts,
+    is_unified,
+    memory_now,
+    memory_then,
+    run_point,
+    throttled_stretches,
+)
+from .model import SystemSample, TreeSample
+from .throughput import Stretch
 
 RECORD_SECONDS = 5.0
 MAX_FILE_BYTES = 1 << 19

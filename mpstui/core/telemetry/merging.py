@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeAlias, TypeVar
 
-from mpstui.core.telemetry.model import GpuSample, HostFacts, SystemSample
-from mpstui.core.telemetry.reading import within_total
-from mpstui.core.telemetry.source import Facts
+from .model import GpuSample, HostFacts, SystemSample
+from .reading import within_total
+from .source import Facts
 
 NamedFacts: TypeAlias = tuple[str, Facts]
 Record = TypeVar("Record", GpuSample, HostFacts)

@@ -2,7 +2,7 @@
 
 Every quantity may be None, which means unknown and never zero. ``reasons`` says why a field is unknown, ``provenance``
 names the source that gave a known one. Each field states its sensible range beside its declaration: a reading outside
-it is refused by :mod:`mpstui.core.telemetry.reading`, whichever source it came from.
+it is refused by `reading.py`, whichever source it came from.
 """
 
 from __future__ import annotations

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
-from mpstui.core.model.snapshot import Health, RunSnapshot, SeriesView, State
-from mpstui.core.telemetry.logbook import Logbook, Outlook
-from mpstui.core.telemetry.model import SystemSample, TreeSample
-from mpstui.core.telemetry.history import TrainerFacts
-from mpstui.core.telemetry.throughput import (
+from ...wire.rundir import RunDir
+from ..model.snapshot import Health, RunSnapshot, SeriesView, State
+from .history import TrainerFacts
+from .logbook import Logbook, Outlook
+from .model import SystemSample, TreeSample
+from .throughput import (
     SAMPLE_SECONDS,
     Pace,
     Stretch,
@@ -18,7 +19,6 @@ from mpstui.core.telemetry.throughput import (
     slow_stretches,
     speeds,
 )
-from mpstui.wire.rundir import RunDir
 
 
 class RunLogbook:

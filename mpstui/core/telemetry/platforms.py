@@ -6,11 +6,10 @@ import sys
 import time
 from pathlib import Path
 
-from mpstui.core.telemetry.source import Commands
-from mpstui.core.telemetry.reading import Clock
-from mpstui.core.telemetry.sampler import Sampler
-from mpstui.core.telemetry.source import Source
-from mpstui.core.telemetry.trees import ProcessTable
+from .reading import Clock
+from .sampler import Sampler
+from .source import Commands, Source
+from .trees import ProcessTable
 
 
 def default_sampler(platform: str = sys.platform, root: Path = Path("/"), clock: Clock = time) -> Sampler:
@@ -22,9 +21,9 @@ def default_sampler(platform: str = sys.platform, root: Path = Path("/"), clock:
 def _sources(platform: str, root: Path, commands: Commands) -> list[Source]:
     # The other platform's sources cost their import (ctypes, property lists) and are of no use here.
     if platform == "darwin":
-        from mpstui.core.telemetry.apple import apple_sources
+        from .apple import apple_sources
 
         return apple_sources(commands)
-    from mpstui.core.telemetry.linux import linux_sources
+    from .linux import linux_sources
 
     return linux_sources(root)

@@ -6,15 +6,12 @@ A refused value becomes None with its reason; no value is ever clamped or repair
 from __future__ import annotations
 
 import math
-from dataclasses import Field, fields, replace
-from typing import Any, TypeVar
-from mpstui.core.telemetry.model import GpuSample, HostFacts, Limits, ProcessFacts, TreeSample
 import threading
-from dataclasses import dataclass, replace
-from typing import Protocol
-from mpstui.core.telemetry.model import GpuSample, ProcessFacts
-from mpstui.core.telemetry.source import Facts, NotYet, Request, Source, SourceError
+from dataclasses import Field, dataclass, fields, replace
+from typing import Any, Protocol, TypeVar
 
+from .model import GpuSample, HostFacts, Limits, ProcessFacts, TreeSample
+from .source import Facts, NotYet, Request, Source, SourceError
 
 Record = TypeVar("Record", GpuSample, HostFacts, ProcessFacts, TreeSample)
 

@@ -7,12 +7,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
-from mpstui.core.telemetry.merging import merge
-from mpstui.core.telemetry.model import SystemSample, TreeSample
-from mpstui.core.telemetry.reading import Clock, Reader, Reading, SourceReport
-from mpstui.core.telemetry.source import Request, Source
-from mpstui.core.telemetry.trees import descendants
-from mpstui.core.telemetry.trees import TreeReadings, tree_sample
+from .merging import merge
+from .model import SystemSample, TreeSample
+from .reading import Clock, Reader, Reading, SourceReport
+from .source import Request, Source
+from .trees import TreeReadings, descendants, tree_sample
 
 _SYSTEM_FIELDS = frozenset(spec.name for spec in fields(SystemSample))
 _TREE_FIELDS = frozenset(spec.name for spec in fields(TreeSample))

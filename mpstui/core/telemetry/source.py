@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
-from mpstui.core.telemetry.model import GpuSample, HostFacts, ProcessFacts
 import contextlib
 import os
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from .model import GpuSample, HostFacts, ProcessFacts
 
 
 class SourceError(Exception):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from mpstui.core.telemetry.headroom import Point
+from .headroom import Point
 
 # A first step compiles and fills caches; a block of medians hides a slow checkpoint or validation.
 WARM_UP_POINTS = 3

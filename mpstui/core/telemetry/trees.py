@@ -6,16 +6,15 @@ task_for_pid, are denied, and can hang for good (psutil#2885).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-import psutil  # type: ignore[import-untyped]
-from mpstui.core.telemetry.model import ProcessFacts
-from mpstui.core.telemetry.source import Facts, PlainSource, Request
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
-from mpstui.core.telemetry.model import ProcessFacts, TreeSample
-from mpstui.core.telemetry.reading import Reading
-from mpstui.core.telemetry.reading import sensible
+
+import psutil  # type: ignore[import-untyped]
+
+from .model import ProcessFacts, TreeSample
+from .reading import Reading, sensible
+from .source import Facts, PlainSource, Request
 
 
 def descendants(parents: Mapping[int, int], roots: tuple[int, ...]) -> tuple[int, ...]:

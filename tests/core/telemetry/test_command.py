@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.telemetry.source import Commands
-from mpstui.core.telemetry.source import Facts, NotYet, Request, SourceError
+from mpstui.core.telemetry.source import Commands, Facts, NotYet, Request, SourceError
 from mpstui.core.telemetry.sources.macmon import Macmon
 from tests.core.telemetry import recordings
 from tests.core.telemetry.stand_ins import FakeClock, children, wait_for

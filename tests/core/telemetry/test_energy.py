@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mpstui.core.telemetry.energy import EnergyMeter, RunEnergy, cost, run_energy
-from mpstui.core.telemetry.history import HistoryPoint, coarsened
+from mpstui.core.telemetry.history import HistoryPoint, coarsened, gpu_watts
 from mpstui.core.telemetry.model import GpuSample, SystemSample
-from mpstui.core.telemetry.history import gpu_watts
 
 
 def history(

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.telemetry.history import memory_growth
-from mpstui.core.telemetry.history import HistoryFile, HistoryPoint
+from mpstui.core.telemetry.history import HistoryFile, HistoryPoint, memory_growth
 
 MIB = float(1 << 20)
 

@@ -10,9 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpstui.core.telemetry.headroom import MemoryPoint, freeable, headroom, leaks_outside_allocator, memory_point
+from mpstui.core.telemetry.headroom import (
+    MemoryPoint,
+    freeable,
+    headroom,
+    is_growing,
+    leaks_outside_allocator,
+    memory_point,
+    slope,
+    thinned,
+)
 from mpstui.core.telemetry.model import GpuSample, SystemSample, TreeSample
-from mpstui.core.telemetry.headroom import is_growing, slope, thinned
 
 GIB = 2**30
 

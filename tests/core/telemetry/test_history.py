@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.telemetry.history import HistoryFile, HistoryPoint
+from mpstui.core.telemetry.history import HistoryFile, HistoryPoint, history_point
 from mpstui.core.telemetry.model import GpuSample, SystemSample, TreeSample
-from mpstui.core.telemetry.history import history_point
 
 
 def point(time: float, value: float = 1.0) -> HistoryPoint:

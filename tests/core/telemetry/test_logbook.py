@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.core.telemetry.history import TrainerFacts, is_throttled, is_unified, memory_now, memory_then, run_point
 from mpstui.core.telemetry.logbook import MAX_POINTS, Logbook
 from mpstui.core.telemetry.model import GpuSample, SystemSample, TreeSample
-from mpstui.core.telemetry.history import TrainerFacts, is_throttled, is_unified, memory_now, memory_then, run_point
 from mpstui.wire.rundir import RunDir
 
 GIB = 2**30

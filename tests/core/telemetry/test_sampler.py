@@ -12,11 +12,10 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from mpstui.core.telemetry.apple import apple_sources
-from mpstui.core.telemetry.source import Commands
 from mpstui.core.telemetry.model import GpuSample, HostFacts, ProcessFacts
 from mpstui.core.telemetry.platforms import default_sampler
 from mpstui.core.telemetry.sampler import Sampler
-from mpstui.core.telemetry.source import Facts, NotYet, Request, SourceError
+from mpstui.core.telemetry.source import Commands, Facts, NotYet, Request, SourceError
 from tests.core.telemetry.stand_ins import FakeClock, ScriptedSource, children, wait_for
 
 

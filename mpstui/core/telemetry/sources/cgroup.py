@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpstui.core.telemetry.model import HostFacts
-from mpstui.core.telemetry.source import Facts, PlainSource, Request, SourceError
+from ..model import HostFacts
+from ..source import Facts, PlainSource, Request, SourceError
 
 # Version 1 says "no limit" with the largest multiple of the page size below 2**63.
 _UNLIMITED_BYTES = 2**60

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mpstui.core.telemetry.model import HostFacts
-from mpstui.core.telemetry.source import Facts, PlainSource, Request, SourceError
+from ..model import HostFacts
+from ..source import Facts, PlainSource, Request, SourceError
 
 _NAME = re.compile(r"^model name\s*:\s*(\S.*?)\s*\n", re.MULTILINE)
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 
 import psutil  # type: ignore[import-untyped]
 
-from mpstui.core.telemetry.model import HostFacts
-from mpstui.core.telemetry.source import Facts, PlainSource, Request
+from ..model import HostFacts
+from ..source import Facts, PlainSource, Request
 
 CpuTimes = Mapping[str, float]
 # Guest time is counted inside user time already, and waiting for a disk is idling.

@@ -15,9 +15,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mpstui.core.telemetry.source import Commands
-from mpstui.core.telemetry.model import GpuSample, HostFacts
-from mpstui.core.telemetry.source import Facts, NotYet, PlainSource, Request, SourceError
+from ..model import GpuSample, HostFacts
+from ..source import Commands, Facts, NotYet, PlainSource, Request, SourceError
 
 _MAX_LINE_BYTES = 1 << 20
 

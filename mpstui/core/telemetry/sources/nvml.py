@@ -11,8 +11,8 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mpstui.core.telemetry.model import GpuSample, ProcessFacts
-from mpstui.core.telemetry.source import Facts, PlainSource, Request, SourceError
+from ..model import GpuSample, ProcessFacts
+from ..source import Facts, PlainSource, Request, SourceError
 
 _MILLI = 1e-3
 # nvml.h, nvmlClocksEventReasons: bits that mean the card runs slower than it could, in the order of how much it hurts.

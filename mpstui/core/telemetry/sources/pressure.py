@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mpstui.core.telemetry.model import HostFacts, PressureLevel
-from mpstui.core.telemetry.source import Facts, PlainSource, Request, SourceError
+from ..model import HostFacts, PressureLevel
+from ..source import Facts, PlainSource, Request, SourceError
 
 WARN_SOME_PERCENT = 10.0
 CRITICAL_FULL_PERCENT = 20.0

@@ -12,8 +12,8 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mpstui.core.telemetry.model import ProcessFacts
-from mpstui.core.telemetry.source import Facts, PlainSource, Request, SourceError
+from ..model import ProcessFacts
+from ..source import Facts, PlainSource, Request, SourceError
 
 FLAVOR = 4
 _UUID_BYTES = 16

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mpstui.core.telemetry.model import ProcessFacts
-from mpstui.core.telemetry.source import Facts, PlainSource, Request
+from ..model import ProcessFacts
+from ..source import Facts, PlainSource, Request
 
 # Roughly 0.1 s of page table walk at 4 KiB pages: longer would be felt by an allocation in the training.
 MAX_RESIDENT_BYTES = 64 * 2**30

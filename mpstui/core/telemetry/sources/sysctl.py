@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from mpstui.core.telemetry.source import RunCommand
-from mpstui.core.telemetry.model import HostFacts, PressureLevel
-from mpstui.core.telemetry.source import Facts, PlainSource, Request
+from ..model import HostFacts, PressureLevel
+from ..source import Facts, PlainSource, Request, RunCommand
 
 _PROGRAM = "/usr/sbin/sysctl"
 # With -i an unknown key is left out and the exit code stays 0; without it one unknown key hides the others.

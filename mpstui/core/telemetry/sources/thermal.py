@@ -1,16 +1,15 @@
 """The thermal pressure level that macOS publishes, from ``notifyutil``.
 
 The scale is that of OSThermalNotification.h. The level can stay nominal while the GPU's clock has already fallen, so
-it confirms a slowdown and never excludes one; :mod:`mpstui.core.telemetry.throughput` is the better alarm.
+it confirms a slowdown and never excludes one; `pace.py` is the better alarm.
 """
 
 from __future__ import annotations
 
 import re
 
-from mpstui.core.telemetry.source import RunCommand
-from mpstui.core.telemetry.model import HostFacts, ThermalLevel
-from mpstui.core.telemetry.source import Facts, PlainSource, Request, SourceError
+from ..model import HostFacts, ThermalLevel
+from ..source import Facts, PlainSource, Request, RunCommand, SourceError
 
 _KEY = "com.apple.system.thermalpressurelevel"
 COMMAND = ("/usr/bin/notifyutil", "-g", _KEY)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 
-from mpstui.core.telemetry.source import RunCommand
-from mpstui.core.telemetry.model import HostFacts
-from mpstui.core.telemetry.source import Facts, PlainSource, Request, SourceError
+from ..model import HostFacts
+from ..source import Facts, PlainSource, Request, RunCommand, SourceError
 
 COMMAND = ("/usr/bin/vm_stat",)
 _PAGE_SIZE = re.compile(r"page size of (\d+) bytes")

@@ -11,24 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpstui.core.telemetry.ioregistry import nodes, parse_value
 from mpstui.core.telemetry.model import GpuSample, HostFacts
 from mpstui.core.telemetry.source import Facts, Request, SourceError
-from mpstui.core.telemetry.sources import (
-    ioreg_accelerator,
-    ioreg_clients,
-    macmon,
-    rusage,
-    sysctl,
-    thermal,
-    vm_stat,
-)
+from mpstui.core.telemetry.sources import ioreg, macmon, rusage, sysctl, thermal, vm_stat
+from mpstui.core.telemetry.sources.ioreg import nodes, parse_value
 from tests.core.telemetry import recordings
 from tests.core.telemetry.stand_ins import answers
 
 PARSERS: dict[str, tuple[Callable[[str], object], str]] = {
-    "ioreg accelerator": (ioreg_accelerator.parse_text, recordings.IOREG_ACCELERATOR),
-    "ioreg clients": (ioreg_clients.parse_text, recordings.IOREG_CLIENTS),
+    "ioreg accelerator": (ioreg.parse_gpus, recordings.IOREG_ACCELERATOR),
+    "ioreg clients": (ioreg.parse_gpu_seconds, recordings.IOREG_CLIENTS),
     "vm_stat": (vm_stat.parse, recordings.VM_STAT),
     "sysctl memory": (sysctl.parse_memory, recordings.SYSCTL_MEMORY),
     "sysctl identity": (sysctl.parse_identity, recordings.SYSCTL_IDENTITY),
@@ -38,7 +30,7 @@ PARSERS: dict[str, tuple[Callable[[str], object], str]] = {
 
 
 def test_accelerator_reads_the_device_share_and_the_memory_of_all_processes() -> None:
-    (gpu,) = ioreg_accelerator.parse_text(recordings.IOREG_ACCELERATOR)
+    (gpu,) = ioreg.parse_gpus(recordings.IOREG_ACCELERATOR)
     assert (gpu.name, gpu.cores) == ("Apple M3", 10)
     assert gpu.busy_percent == 97, "the renderer's 2 % is not the device's"
     assert gpu.memory_used_bytes == 3_000_000_000, "not the driver's own line, which is always 0"
@@ -46,24 +38,24 @@ def test_accelerator_reads_the_device_share_and_the_memory_of_all_processes() ->
 
 
 def test_accelerator_reads_the_property_list_form() -> None:
-    (gpu,) = ioreg_accelerator.parse_plist(recordings.IOREG_ACCELERATOR_PLIST)
+    (gpu,) = ioreg.parse_gpus_plist(recordings.IOREG_ACCELERATOR_PLIST)
     assert (gpu.name, gpu.busy_percent, gpu.memory_used_bytes) == ("Apple M3", 97, 3_000_000_000)
 
 
 @pytest.mark.parametrize("data", [b"", b"<plist>", plistlib.dumps({"a": 1}), recordings.IOREG_ACCELERATOR_PLIST[:300]])
 def test_damaged_property_list_gives_no_gpu(data: bytes) -> None:
-    assert ioreg_accelerator.parse_plist(data) == ()
+    assert ioreg.parse_gpus_plist(data) == ()
 
 
 def test_accelerator_prefers_the_busiest_of_several_nodes() -> None:
     idle = recordings.IOREG_ACCELERATOR.replace('"Device Utilization %"=97', '"Device Utilization %"=3')
-    assert ioreg_accelerator.parse_text(idle + recordings.IOREG_ACCELERATOR)[0].busy_percent == 97
+    assert ioreg.parse_gpus(idle + recordings.IOREG_ACCELERATOR)[0].busy_percent == 97
 
 
 @pytest.mark.parametrize("key", ["Device Utilization %", "In use system memory"])
 def test_missing_counter_is_unknown_and_not_zero(key: str) -> None:
     text = recordings.IOREG_ACCELERATOR.replace(f'"{key}"=', '"Renamed"=')
-    facts = ioreg_accelerator.IoregAccelerator(answers(text)).read(Request())
+    facts = ioreg.IoregAccelerator(answers(text)).read(Request())
     field = "busy_percent" if "Device" in key else "memory_used_bytes"
     assert getattr(facts.gpus[0], field) is None
     assert facts.reasons[f"gpu0.{field}"]
@@ -71,22 +63,22 @@ def test_missing_counter_is_unknown_and_not_zero(key: str) -> None:
 
 def test_accelerator_falls_back_to_the_property_list() -> None:
     unreadable = '+-o AGXAcceleratorG20X  <class AGXAcceleratorG20X>\n  "PerformanceStatistics" = <new format>\n'
-    source = ioreg_accelerator.IoregAccelerator(answers(unreadable, recordings.IOREG_ACCELERATOR_PLIST.decode()))
+    source = ioreg.IoregAccelerator(answers(unreadable, recordings.IOREG_ACCELERATOR_PLIST.decode()))
     assert source.read(Request()).gpus[0].busy_percent == 97
 
 
 @pytest.mark.parametrize(("output", "words"), [("", "no GPU that macOS can see"), ("+-o X\n", "no performance")])
 def test_accelerator_says_why_there_is_nothing(output: str, words: str) -> None:
     with pytest.raises(SourceError, match=words):
-        ioreg_accelerator.IoregAccelerator(answers(output)).read(Request())
+        ioreg.IoregAccelerator(answers(output)).read(Request())
 
 
 def test_clients_are_summed_by_process_and_orphans_credit_nobody() -> None:
-    assert ioreg_clients.parse_text(recordings.IOREG_CLIENTS) == {501: pytest.approx(2.25)}
+    assert ioreg.parse_gpu_seconds(recordings.IOREG_CLIENTS) == {501: pytest.approx(2.25)}
 
 
 def test_clients_source_gives_the_wanted_processes_only() -> None:
-    source = ioreg_clients.IoregClients(answers(recordings.IOREG_CLIENTS))
+    source = ioreg.IoregClients(answers(recordings.IOREG_CLIENTS))
     facts = source.read(Request({"run": (501, 502)}))
     assert {pid: process.gpu_seconds for pid, process in facts.processes.items()} == {501: pytest.approx(2.25)}
     assert not source.verified
@@ -249,7 +241,7 @@ def test_cut_input_is_unknown_or_right_in_every_field(name: str) -> None:
 
 def test_cut_clients_are_never_credited_with_more() -> None:
     for end in range(len(recordings.IOREG_CLIENTS)):
-        found = ioreg_clients.parse_text(recordings.IOREG_CLIENTS[:end])
+        found = ioreg.parse_gpu_seconds(recordings.IOREG_CLIENTS[:end])
         assert found.keys() <= {501}
         assert found.get(501, 0) in (0, pytest.approx(2.0), pytest.approx(2.25))
 

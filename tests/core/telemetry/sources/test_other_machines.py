@@ -10,10 +10,10 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from mpstui.core.telemetry.ioregistry import parse_value
 from mpstui.core.telemetry.source import Request
-from mpstui.core.telemetry.sources import ioreg_accelerator, macmon, sysctl, vm_stat
+from mpstui.core.telemetry.sources import ioreg, macmon, sysctl, vm_stat
 from mpstui.core.telemetry.sources.host import HostMemory
+from mpstui.core.telemetry.sources.ioreg import parse_value
 from mpstui.core.telemetry.sources.smaps import ProportionalMemory
 
 INTEL_AND_AMD = """\
@@ -32,7 +32,7 @@ INTEL_AND_AMD = """\
 
 
 def test_of_two_gpus_the_busiest_is_shown_with_its_name_and_without_apples_memory() -> None:
-    first, second = ioreg_accelerator.parse_text(INTEL_AND_AMD)
+    first, second = ioreg.parse_gpus(INTEL_AND_AMD)
     assert (first.name, first.busy_percent, first.memory_used_bytes, first.cores) == ("AMD Radeon Pro", 61, None, None)
     assert (second.name, second.busy_percent) == ("Intel UHD Graphics 630", 4)
 
@@ -45,12 +45,12 @@ def test_data_that_is_cut_is_no_value(text: str) -> None:
 def test_a_property_list_of_a_whole_tree_is_searched() -> None:
     node = {"PerformanceStatistics": {"Device Utilization %": 12}, "model": "Apple M1"}
     tree = {"IORegistryEntryChildren": [{"IOObjectClass": "IOService", "IORegistryEntryChildren": [node]}]}
-    (gpu,) = ioreg_accelerator.parse_plist(plistlib.dumps([tree]))
+    (gpu,) = ioreg.parse_gpus_plist(plistlib.dumps([tree]))
     assert (gpu.name, gpu.busy_percent) == ("Apple M1", 12)
     deep: Any = node
     for _ in range(40):
         deep = [deep]
-    assert ioreg_accelerator.parse_plist(plistlib.dumps(deep)) == ()
+    assert ioreg.parse_gpus_plist(plistlib.dumps(deep)) == ()
 
 
 VM_STAT_INTEL = """\
