@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from .. import __version__
 from ..core.model.errors import OperationError, UsageError
-from ..core.present.plain import write_what_can_be
+from ..core.present.terminal import write_lookalikes
 
 COMMANDS: dict[str, tuple[str, str]] = {
     # command: (module in this package, one line of help)
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 used wrongly."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
-        write_what_can_be(stream)
+        write_lookalikes(stream)
     try:
         return _dispatch(arguments)
     except UsageError as error:

@@ -152,11 +152,11 @@ def _metrics(snapshot: RunSnapshot) -> Iterator[tuple[str, ...]]:
 
 def _checkpoints(snapshot: RunSnapshot, now: float) -> Iterator[tuple[str, ...]]:
     from ..core.present import format as shown
-    from ..core.present.story import not_its_own
+    from ..core.present.states import why_not_its_own
 
     newest_first = sorted(snapshot.checkpoints, key=lambda one: one.time, reverse=True)
     for one in newest_first[:_CHECKPOINTS]:
-        note = not_its_own(one, snapshot) or ("best" if one.best else "" if one.complete else "incomplete")
+        note = why_not_its_own(one, snapshot) or ("best" if one.best else "" if one.complete else "incomplete")
         step = f"step {shown.whole(one.step)}" if one.step is not None else ""
         yield one.path.name, shown.size(one.size_bytes), step, shown.moment_of_day(one.time, now), note
     if len(newest_first) > _CHECKPOINTS:
@@ -181,9 +181,9 @@ def _table(rows: Iterable[tuple[str, ...]]) -> Block:
 
 def _events(snapshot: RunSnapshot, now: float) -> Block:
     from ..core.present import format as shown
-    from ..core.present.story import short_paths, told_once
+    from ..core.present.states import short_paths, without_echoes
 
-    newest = told_once(snapshot.events)[-_EVENTS:]
+    newest = without_echoes(snapshot.events)[-_EVENTS:]
     moments = [shown.moment_of_day(one.time, now) for one in newest]
     width = max((len(moment) for moment in moments), default=0)
     texts = [short_paths(one.text or one.event, snapshot.dir) for one in newest]

@@ -60,9 +60,9 @@ def question(snapshot: RunSnapshot, action: str, caution: str = "") -> Question 
 
 def has_checkpoint(snapshot: RunSnapshot) -> bool:
     """Whether a new attempt has something to go on from."""
-    from ..core.present.story import not_its_own  # with the first key that restarts
+    from ..core.present.states import why_not_its_own  # with the first key that restarts
 
-    own = (item for item in snapshot.checkpoints if not not_its_own(item, snapshot))
+    own = (item for item in snapshot.checkpoints if not why_not_its_own(item, snapshot))
     return snapshot.checkpoint is not None or any(item.complete for item in own)
 
 

@@ -49,7 +49,7 @@ def test_the_page_of_keys_cuts_nothing_off(width: int, columns: int) -> None:
     lines = help_rows(width, columns)
     assert max(line.width for line in lines) <= width
     words = " ".join(line.text for line in lines).split()
-    assert Counter(word for _, text in legend() for word in text.split()) <= Counter(words)
+    assert Counter(word for known in legend() for word in known.meaning.split()) <= Counter(words)
     assert Counter(word for key in KEYS for word in key.help.split()) <= Counter(words)
 
 

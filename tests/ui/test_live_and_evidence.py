@@ -26,7 +26,7 @@ def test_a_watched_file_that_goes_and_comes_back_is_told() -> None:
     world = fakes.world((watched,))
 
     async def play(driver: Driver) -> None:
-        await driver.sees("watched")
+        await driver.sees("external")
         world.monitor.snapshots = (replace(watched, gone=True),)
         await driver.sees("gone")
         await driver.hears("train.log is gone (deleted, or moved away)")

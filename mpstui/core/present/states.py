@@ -1,4 +1,4 @@
-"""The face of a state: a glyph and a word, so that nobody needs to tell colours apart, and a tone for those who can."""
+"""How a run is told: the badge of its state, what needs a person, its events without echoes, whose its files are."""
 
 from __future__ import annotations
 
@@ -6,103 +6,78 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..model.snapshot import Health, RunSnapshot, State
+from ..model.snapshot import Checkpoint, Health, RunEvent, RunSnapshot, State
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
-    """How one state looks. ``tone`` is ``good``, ``busy``, ``warn``, ``bad`` or ``quiet``."""
+class StatusBadge:
+    """One state as it is shown: a glyph and a word, so that nobody needs to tell colours apart, and a tone.
+
+    ``tone`` is ``good``, ``busy``, ``warn``, ``bad`` or ``quiet``; ``meaning`` is what the help says of the word.
+    """
 
     glyph: str
     word: str
     tone: str
+    meaning: str
 
 
-STATE_FACES = {
-    State.QUEUED: Face("◌", "queued", "quiet"),
-    State.BACKING_OFF: Face("↻", "retrying", "warn"),
-    State.STARTING: Face("◔", "starting", "busy"),
-    State.RUNNING: Face("●", "running", "good"),
-    State.STOPPING: Face("◍", "stopping", "busy"),
-    State.FINISHED: Face("✓", "finished", "quiet"),
-    State.STOPPED: Face("■", "stopped", "quiet"),
-    State.FAILED: Face("✗", "failed", "bad"),
-    State.KILLED: Face("⊘", "killed", "bad"),
-    State.LOST: Face("?", "lost", "bad"),
-    State.UNSUPERVISED: Face("◐", "unwatched", "warn"),
-    State.STOP_FAILED: Face("!", "won't stop", "bad"),
-    State.DEPENDENCY_FAILED: Face("✗", "blocked", "bad"),
-    State.UNREADABLE: Face("!", "unreadable", "bad"),
-    State.WATCHED: Face("◉", "watched", "good"),
+BADGES: dict[State | Health, StatusBadge] = {
+    State.QUEUED: StatusBadge("◌", "queued", "quiet", "waiting for its turn, or for other runs"),
+    State.BACKING_OFF: StatusBadge("↻", "retrying", "warn", "crashed; about to be started again, as its profile asks"),
+    State.STARTING: StatusBadge("◔", "starting", "busy", "being started"),
+    Health.WARMING: StatusBadge("◔", "warming", "busy", "running, no step yet"),
+    Health.TRAINING: StatusBadge("●", "training", "good", "making steps"),
+    Health.EVALUATING: StatusBadge("◆", "evaluating", "good", "reports that it is evaluating"),
+    Health.SAVING: StatusBadge("▼", "saving", "busy", "reports that it is writing a checkpoint"),
+    Health.STALLED: StatusBadge("▲", "stalled", "warn", "silent for longer than promised or usual; may just be slow"),
+    Health.HUNG: StatusBadge("▲", "hung", "bad", "no report or no step for three times as long as promised"),
+    Health.PAUSED: StatusBadge("‖", "paused", "warn", "its processes are frozen until resumed"),
+    Health.SLEPT: StatusBadge("☾", "slept", "quiet", "the machine was asleep; no report since"),
+    State.STOPPING: StatusBadge("◍", "stopping", "busy", "asked to save and exit"),
+    State.FINISHED: StatusBadge("✓", "finished", "quiet", "exited on its own, with code 0"),
+    State.STOPPED: StatusBadge("■", "stopped", "quiet", "ended on request, or before it was done"),
+    State.FAILED: StatusBadge("✗", "failed", "bad", "ended with an error"),
+    State.KILLED: StatusBadge("⊘", "killed", "bad", "ended by a signal"),
+    State.LOST: StatusBadge("?", "lost", "bad", "ended unseen, how is unknown"),
+    State.UNSUPERVISED: StatusBadge("◐", "orphaned", "warn", "still training, but its supervisor has died"),
+    State.STOP_FAILED: StatusBadge("!", "won't stop", "bad", "some of its processes could not be ended"),
+    State.DEPENDENCY_FAILED: StatusBadge("✗", "blocked", "bad", "a run it waited for did not end as required"),
+    State.UNREADABLE: StatusBadge("!", "unreadable", "bad", "its records are damaged, or from a newer mpstui"),
+    State.WATCHED: StatusBadge("◉", "external", "good", "not started by mpstui; nothing more is known"),
+    State.RUNNING: StatusBadge("●", "running", "good", "its processes are alive; nothing more is known"),
 }
-HEALTH_FACES = {
-    Health.WARMING: Face("◔", "warming", "busy"),
-    Health.TRAINING: Face("●", "training", "good"),
-    Health.EVALUATING: Face("◆", "evaluating", "good"),
-    Health.SAVING: Face("▼", "saving", "busy"),
-    Health.STALLED: Face("▲", "stalled", "warn"),
-    Health.HUNG: Face("▲", "hung", "bad"),
-    Health.PAUSED: Face("‖", "paused", "warn"),
-    Health.SLEPT: Face("☾", "slept", "quiet"),
-}
-LOG_EXCEPTION = Face("✗", "exception", "bad")
-GONE = Face("?", "gone", "warn")
-MEANINGS: dict[State | Health, str] = {
-    State.QUEUED: "waits for its turn, or for other runs",
-    State.BACKING_OFF: "crashed; its profile has it started again soon",
-    State.STARTING: "is being started",
-    Health.WARMING: "runs, before its first step",
-    Health.TRAINING: "makes steps",
-    Health.EVALUATING: "says that it evaluates",
-    Health.SAVING: "says that it writes a checkpoint",
-    Health.STALLED: "later than it promised, or than is usual for it; may be only slow",
-    Health.HUNG: "silent for three times as long as promised, or without a step as long: look at it",
-    Health.PAUSED: "its processes stand still until they are continued",
-    Health.SLEPT: "the machine slept; it has not reported since",
-    State.STOPPING: "was asked to save and end",
-    State.FINISHED: "ended by itself, with exit code 0",
-    State.STOPPED: "ended because somebody asked, or before it was done",
-    State.FAILED: "ended with an error",
-    State.KILLED: "ended by a signal",
-    State.LOST: "ended, and nobody saw how",
-    State.UNSUPERVISED: "trains, but its supervisor has died",
-    State.STOP_FAILED: "some of its processes cannot be ended",
-    State.DEPENDENCY_FAILED: "a run it waited for did not end as it had to",
-    State.UNREADABLE: "its records are damaged, or of a newer mpstui",
-    State.WATCHED: "not started by mpstui; what it does cannot be told",
-    State.RUNNING: "its processes live; nothing more is known",
-}
-"""What the word of a state or a health tells a person, in the order in which runs go through them."""
-WATCHED_MEANINGS = {
-    LOG_EXCEPTION: "only watched; its log ends with an exception, and no training follows",
-    GONE: "only watched; its file was deleted, or moved away",
-}
-"""What more is told of something that is only watched."""
+"""Every state and health, in the order in which runs go through them."""
+LOG_EXCEPTION = StatusBadge("✗", "exception", "bad", "external; its log ends with an exception")
+GONE = StatusBadge("?", "gone", "warn", "external; its file was deleted, or moved away")
 WIDEST_WORD = 10
 _HEALTH_SHOWS_IN = frozenset({State.RUNNING, State.UNSUPERVISED, State.WATCHED})
 _FAILED = frozenset({State.FAILED, State.LOST, State.STOP_FAILED, State.DEPENDENCY_FAILED, State.UNREADABLE})
 _SUFFERING = frozenset({Health.STALLED, Health.HUNG})
+_ECHO_SECONDS = 5.0
+_LATE_SECONDS = 60.0
+"""A file may be finished this long after its run has ended, by a process that outlived it or on a slow disk."""
 
 
-def face(snapshot: RunSnapshot) -> Face:
+def badge(snapshot: RunSnapshot) -> StatusBadge:
     """The one word for a run: what a running one is doing, else where it is."""
     if snapshot.state is State.RUNNING and snapshot.is_frozen:
-        return HEALTH_FACES[Health.PAUSED]
+        return BADGES[Health.PAUSED]
     if snapshot.gone:
         return GONE
     if snapshot.log_exception is not None:
         return LOG_EXCEPTION
     if snapshot.state in _HEALTH_SHOWS_IN and snapshot.health is not None:
-        return HEALTH_FACES[snapshot.health]
-    return STATE_FACES[snapshot.state]
+        return BADGES[snapshot.health]
+    return BADGES[snapshot.state]
 
 
-def legend() -> Iterator[tuple[Face, str]]:
-    """Every face with its meaning."""
-    for known, meaning in MEANINGS.items():
-        yield HEALTH_FACES[known] if isinstance(known, Health) else STATE_FACES[known], meaning
+def legend() -> Iterator[StatusBadge]:
+    """Every badge there is, for the help."""
+    for known, shown in BADGES.items():
+        yield shown
         if known is State.WATCHED:
-            yield from WATCHED_MEANINGS.items()
+            yield from (LOG_EXCEPTION, GONE)
 
 
 def needs_attention(snapshot: RunSnapshot) -> bool:
@@ -114,7 +89,46 @@ def needs_attention(snapshot: RunSnapshot) -> bool:
     return snapshot.state in _HEALTH_SHOWS_IN and snapshot.health in _SUFFERING
 
 
-def attention(snapshots: Iterable[RunSnapshot]) -> list[tuple[int, Face]]:
+def needs_explaining(snapshot: RunSnapshot) -> bool:
+    """Whether a run has ended in a way that a person asks the reason of."""
+    return not snapshot.state.active and needs_attention(snapshot)
+
+
+def attention(snapshots: Iterable[RunSnapshot]) -> list[tuple[int, StatusBadge]]:
     """How many runs need a person, by word, the worst first: ``[(2, failed), (1, stalled)]``."""
-    counted = Counter(face(snapshot) for snapshot in snapshots if needs_attention(snapshot))
+    counted = Counter(badge(snapshot) for snapshot in snapshots if needs_attention(snapshot))
     return sorted(((count, shown) for shown, count in counted.items()), key=lambda item: (item[1].tone, item[1].word))
+
+
+def without_echoes(events: Iterable[RunEvent]) -> list[RunEvent]:
+    """The events, each once: a request's answer often says in the same words what has just been recorded."""
+    kept: list[RunEvent] = []
+    for one in events:
+        if not any(_echoes(one, before) for before in kept[-2:]):
+            kept.append(one)
+    return kept
+
+
+def _echoes(one: RunEvent, before: RunEvent) -> bool:
+    answered = "ack" in (one.event, before.event)
+    return answered and one.text == before.text != "" and abs(one.time - before.time) <= _ECHO_SECONDS
+
+
+def short_paths(text: str, folder: object) -> str:
+    """``text`` with the files below ``folder`` named from there."""
+    return text.replace(f"{folder}/", "")
+
+
+def why_not_its_own(checkpoint: Checkpoint, snapshot: RunSnapshot) -> str:
+    """Why a file that the run's pattern matches cannot be of this run; empty where it can be.
+
+    Runs that share a folder find each other's checkpoints; of two that train at once nobody can tell whose one is,
+    unless the file itself says so.
+    """
+    if checkpoint.owner is not None:
+        return "" if checkpoint.owner == snapshot.run else f"of run {checkpoint.owner}"
+    if snapshot.started is not None and checkpoint.time < snapshot.started:
+        return "older than the run"
+    if snapshot.ended is not None and checkpoint.time > snapshot.ended + _LATE_SECONDS:
+        return "newer than the run"
+    return ""

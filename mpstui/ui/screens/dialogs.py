@@ -155,13 +155,11 @@ def _help_block(scope: Scope, width: int) -> list[Row]:
 
 def _legend(width: int) -> list[Row]:
     """What the words of the list mean."""
-    faces = [
-        _explained(
-            row((fit(face.glyph, _KEY_CELLS, "right"), face.tone), "  ", fit(face.word, _LABEL_CELLS)), text, width
-        )
-        for face, text in legend()
-    ]
-    return [row((cut("what a run is doing", width), "title")), *(line for lines in faces for line in lines)]
+    lines = [row((cut("what a run is doing", width), "title"))]
+    for known in legend():
+        name = row((fit(known.glyph, _KEY_CELLS, "right"), known.tone), "  ", fit(known.word, _LABEL_CELLS))
+        lines += _explained(name, known.meaning, width)
+    return lines
 
 
 def _help_lines(key: Key, width: int) -> list[Row]:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Literal
 from textual.app import ComposeResult
 from textual.events import Resize
 
+from ...core.present.states import needs_explaining
 from ..bindings import Scope, footer_keys, log_footer_keys
 from ..messages import SystemReady
 from ..news import Severity
 from ..rows import clean
-from ..widgets.failure_card import Failure, FailureCard, card, evidence_line, wants_card
+from ..widgets.failure_card import Failure, FailureCard, card, evidence_line
 from ..widgets.footer import KeyLine
 from ..widgets.lines import LinePanel
 from ..widgets.memory import MemoryFacts
@@ -113,7 +114,7 @@ class RunScreen(ActingScreen):
             self._open_log(found.output)
         if before is None or (before.pid, before.state) != (found.pid, found.state):
             self.mpstui.look()
-        if before is None or wants_card(before) != wants_card(found) or before.attempt != found.attempt:
+        if before is None or needs_explaining(before) != needs_explaining(found) or before.attempt != found.attempt:
             self._arrange()
         self._draw(found)
 
@@ -155,7 +156,7 @@ class RunScreen(ActingScreen):
     def _draw_card(self, snapshot: RunSnapshot) -> None:
         """The card takes the lines that it fills, up to those the arrangement gives it."""
         panel = self.query_one(FailureCard)
-        if not wants_card(snapshot):
+        if not needs_explaining(snapshot):
             _give_lines(panel, 0)
             return
         on_cpu = self._available(snapshot, "restart_cpu").ok
@@ -211,7 +212,7 @@ class RunScreen(ActingScreen):
 
     def _arrange(self) -> None:
         plan = run_layout(*self.size)
-        failed = self.snapshot is not None and wants_card(self.snapshot)
+        failed = self.snapshot is not None and needs_explaining(self.snapshot)
         wide = plan.shape is Shape.WIDE
         self.set_class(wide and not self.zoomed, "-wide")
         _give_lines(self.query_one(RunHeader), plan.header)
@@ -278,7 +279,7 @@ class RunScreen(ActingScreen):
 
     def action_evidence(self) -> None:
         """The log at the line that the diagnosis rests on."""
-        failed = self.snapshot is not None and wants_card(self.snapshot)
+        failed = self.snapshot is not None and needs_explaining(self.snapshot)
         findings = self.mpstui.board.findings(self.snapshot) if self.snapshot is not None and failed else ()
         number = evidence_line(findings[0]) if findings else None
         if number is None:

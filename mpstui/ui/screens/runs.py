@@ -91,10 +91,11 @@ class RunsScreen(ActingScreen):
         keys.repaint()
 
     def _failure(self, selected: RunSnapshot, *, on_cpu: bool) -> Failure:
-        from ..widgets.failure_card import Failure, wants_card
+        from ...core.present.states import needs_explaining
+        from ..widgets.failure_card import Failure
 
         board = self.mpstui.board
-        findings = board.findings(selected) if wants_card(selected) else None
+        findings = board.findings(selected) if needs_explaining(selected) else None
         return Failure(selected, findings, on_cpu, board.last_exception(selected))
 
     def on_resize(self, event: Resize) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...core.model.snapshot import RunSnapshot
 from ...core.present import format as shown
-from ...core.present.states import face
+from ...core.present.states import badge
 from ...core.runs.comparison import differences
 from ..charting.overlay import AXES, ROLES, best_axis, draw_overlay, overlay
 from ..charting.plot import ChartView
@@ -26,7 +26,7 @@ def legend_rows(snapshots: Sequence[RunSnapshot], width: int) -> list[Row]:
     """A line a run: its number and colour, its name, how it is."""
     lines = []
     for number, (role, item) in enumerate(zip(ROLES, snapshots, strict=False), 1):
-        look = face(item)
+        look = badge(item)
         right = (Span(f"{look.glyph} {look.word} ", look.tone),)
         left = (
             Span(f" {number} ━ ", role),

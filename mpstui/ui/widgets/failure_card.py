@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.model.snapshot import RunSnapshot
 from ...core.present import format as shown
-from ...core.present.states import face, needs_attention
+from ...core.present.states import badge
 from ..rows import Row, Span, clean, clip, row, wrap
 from .lines import LinePanel
 
@@ -42,11 +42,6 @@ class Failure:
     """The last one of the log, shown where no cause is known."""
 
 
-def wants_card(snapshot: RunSnapshot) -> bool:
-    """Whether a run's end needs explaining."""
-    return not snapshot.state.active and needs_attention(snapshot)
-
-
 def evidence_line(finding: Finding) -> int | None:
     """Number of the line of the log that shows the cause best; None when it was told by something else."""
     in_log = [line for line in finding.evidence if line.line is not None]
@@ -73,7 +68,7 @@ def _edged(line: Row) -> Row:
 
 def _ending(failure: Failure, width: int) -> Row:
     snapshot = failure.snapshot
-    look = face(snapshot)
+    look = badge(snapshot)
     parts = [Span(f" {look.glyph} {look.word}", "bad strong")]
     if snapshot.exit is not None:
         parts += [Span(" · ", "faint"), Span(clean(snapshot.exit.sentence(), 200))]

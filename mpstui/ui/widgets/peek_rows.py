@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ...core.model.snapshot import RunSnapshot
+from ...core.present.states import needs_explaining
 from ..charting.plot import ChartView, draw
 from ..rows import Row
-from .failure_card import Failure, card, wants_card
+from .failure_card import Failure, card
 from .loss_chart import chart_data, metric_names
 from .progress import progress
 
@@ -15,7 +16,7 @@ _CARD_LINES = 7
 def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None = None) -> list[Row]:
     """Progress, then the chart; a failed run says why before anything else."""
     lines: list[Row] = []
-    if wants_card(snapshot):
+    if needs_explaining(snapshot):
         lines += card(failure or Failure(snapshot), width, min(_CARD_LINES, height), log_in_reach=False)
     else:
         lines += progress(snapshot, width)

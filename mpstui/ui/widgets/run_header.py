@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core.model.snapshot import RunSnapshot
 from ...core.present import format as shown
-from ...core.present.states import face
+from ...core.present.states import badge
 from ..rows import Row, Span, clean, clip, row, spread
 from .lines import LinePanel
 
@@ -30,7 +30,7 @@ def _warned(snapshot: RunSnapshot, width: int, warning: str) -> Row:
 
 
 def _title(snapshot: RunSnapshot, width: int) -> Row:
-    look = face(snapshot)
+    look = badge(snapshot)
     state = f"{look.glyph} {look.word}"
     place = snapshot.queue.sentence() if snapshot.queue else ""
     note = clean(snapshot.health_note or place, 40) or _ending(snapshot)

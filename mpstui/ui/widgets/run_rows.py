@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...core.model.snapshot import RunSnapshot
 from ...core.present import format as shown
-from ...core.present.states import WIDEST_WORD, face, needs_attention
+from ...core.present.states import WIDEST_WORD, badge, needs_attention
 from ..charting.sparkline import sparkline
 from ..rows import Row, Span, bar, clean, fit, row, width_of
 
@@ -33,8 +33,8 @@ class Column:
 
 
 def _state(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-    shown_face = face(snapshot)
-    return (Span(fit(f"{shown_face.glyph} {shown_face.word}", width), shown_face.tone),)
+    look = badge(snapshot)
+    return (Span(fit(f"{look.glyph} {look.word}", width), look.tone),)
 
 
 def _name(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:

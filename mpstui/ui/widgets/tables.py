@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...core.model.snapshot import Checkpoint, RunEvent, RunSnapshot, SeriesView
 from ...core.present import format as shown
-from ...core.present.story import not_its_own, short_paths, told_once
+from ...core.present.states import short_paths, why_not_its_own, without_echoes
 from ..charting.sparkline import sparkline
 from ..rows import Row, Span, clean, clip, fit, row
 from .lines import LinePanel
@@ -88,7 +88,7 @@ def _moments(times: list[float], now: float) -> list[str]:
 
 
 def _checkpoint_row(item: Checkpoint, moment: str, snapshot: RunSnapshot, width: int) -> Row:
-    stranger = not_its_own(item, snapshot)
+    stranger = why_not_its_own(item, snapshot)
     parts = [
         Span(" "),
         Span(moment, "dim"),
@@ -106,7 +106,7 @@ def event_rows(snapshot: RunSnapshot, width: int) -> list[Row]:
     """What happened, newest first."""
     if not snapshot.events:
         return [_empty("nothing has happened yet", unread=snapshot.brief)]
-    newest_first = told_once(snapshot.events)[::-1]
+    newest_first = without_echoes(snapshot.events)[::-1]
     moments = _moments([item.time for item in newest_first], snapshot.seen)
     return [_event_row(item, moment, snapshot.dir, width) for item, moment in zip(newest_first, moments, strict=True)]
 

@@ -1,4 +1,4 @@
-"""Every state has a glyph and a word of its own, and trouble is counted."""
+"""Every state has a glyph and a word of its own, trouble is counted, events are told once and files to their run."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.model.snapshot import ExitSummary, Health, RunSnapshot, State
-from mpstui.core.present.colours import colour_system, ground
+from mpstui.core.model.snapshot import Checkpoint, ExitSummary, Health, RunEvent, RunSnapshot, State
 from mpstui.core.present.states import (
-    HEALTH_FACES,
-    STATE_FACES,
-    WATCHED_MEANINGS,
+    BADGES,
+    GONE,
+    LOG_EXCEPTION,
     WIDEST_WORD,
     attention,
-    face,
+    badge,
     legend,
     needs_attention,
+    short_paths,
+    why_not_its_own,
+    without_echoes,
 )
 
 
@@ -26,16 +28,16 @@ def run(
     return RunSnapshot("r", "r", Path("/r"), state, 0.0, health=health, exit=exit_, paused=paused)
 
 
-def test_every_state_and_health_has_a_face() -> None:
-    assert set(STATE_FACES) == set(State)
-    assert set(HEALTH_FACES) == set(Health)
-    words = [shown.word for shown in (*STATE_FACES.values(), *HEALTH_FACES.values(), *WATCHED_MEANINGS)]
+def test_every_state_and_health_has_a_badge() -> None:
+    assert set(BADGES) == {*State, *Health}
+    words = [shown.word for shown in (*BADGES.values(), LOG_EXCEPTION, GONE)]
     assert len(set(words)) == len(words)
     assert max(len(word) for word in words) <= WIDEST_WORD
 
 
-def test_the_legend_explains_every_face() -> None:
-    assert {shown for shown, _ in legend()} == {*STATE_FACES.values(), *HEALTH_FACES.values(), *WATCHED_MEANINGS}
+def test_the_legend_explains_every_badge() -> None:
+    assert set(legend()) == {*BADGES.values(), LOG_EXCEPTION, GONE}
+    assert all(shown.meaning for shown in legend())
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,7 @@ def test_the_legend_explains_every_face() -> None:
     ],
 )
 def test_a_running_run_says_what_it_does(snapshot: RunSnapshot, word: str) -> None:
-    assert face(snapshot).word == word
+    assert badge(snapshot).word == word
 
 
 @pytest.mark.parametrize(
@@ -74,32 +76,34 @@ def test_trouble_is_counted_the_worst_first() -> None:
     assert [(count, shown.word) for count, shown in attention(runs)] == [(2, "failed"), (1, "stalled")]
 
 
-@pytest.mark.parametrize(
-    ("environ", "choice", "colours"),
-    [
-        ({"COLORTERM": "truecolor", "TERM": "xterm"}, "auto", "truecolor"),
-        ({"TERM": "xterm-256color"}, "auto", "256"),
-        ({"TERM": "xterm-ghostty"}, "auto", "16"),
-        ({"COLORTERM": "truecolor"}, "16", "16"),
-        ({}, "auto", "16"),
-    ],
-)
-def test_a_terminal_has_the_colours_it_says(environ: dict[str, str], choice: str, colours: str) -> None:
-    assert colour_system(environ, choice) == colours
+def test_an_answer_in_the_same_words_is_an_echo() -> None:
+    started = RunEvent(100.0, 2, "restart", "attempt 2 started")
+    answer = RunEvent(100.2, 1, "ack", "attempt 2 started")
+    assert without_echoes([started, answer]) == [started]
+    assert without_echoes([answer, started]) == [answer]
 
 
-@pytest.mark.parametrize(
-    ("told", "choice", "found"),
-    [
-        (None, "auto", "dark"),
-        ("15;0", "auto", "dark"),
-        ("0;15", "auto", "light"),
-        ("0;default;15", "auto", "light"),
-        ("0;7", "auto", "light"),
-        ("nonsense", "auto", "dark"),
-        ("0;15", "dark", "dark"),
-        ("15;0", "light", "light"),
-    ],
-)
-def test_the_ground_of_the_terminal(told: str | None, choice: str, found: str) -> None:
-    assert ground({} if told is None else {"COLORFGBG": told}, choice) == found
+def test_what_happens_twice_is_told_twice() -> None:
+    crashes = [RunEvent(100.0 + n, n, "crash", "exit code 1") for n in (1, 2)]
+    late = RunEvent(200.0, 1, "ack", "exit code 1")
+    silent = [RunEvent(100.0, 1, "ack", ""), RunEvent(100.0, 1, "ack", "")]
+    assert without_echoes([*crashes, late, *silent]) == [*crashes, late, *silent]
+
+
+def test_own_files_have_short_names() -> None:
+    assert (
+        short_paths("from /runs/a/checkpoints/x.pt and /b/x.pt", Path("/runs/a")) == "from checkpoints/x.pt and /b/x.pt"
+    )
+
+
+def test_a_checkpoint_from_before_or_after_the_run_is_another_runs() -> None:
+    run = RunSnapshot(run="r", name="r", dir=Path(), state=State.FINISHED, seen=900.0, started=100.0, ended=500.0)
+    times = (99.0, 101.0, 540.0, 600.0)
+    told = [why_not_its_own(Checkpoint(Path("e1.pt"), 1, time), run) for time in times]
+    assert told == ["older than the run", "", "", "newer than the run"]
+
+
+def test_what_a_checkpoint_says_of_itself_counts_more_than_its_time() -> None:
+    run = RunSnapshot(run="r", name="r", dir=Path(), state=State.FINISHED, seen=900.0, started=100.0, ended=500.0)
+    assert why_not_its_own(Checkpoint(Path("e1.pt"), 1, 300.0, owner="other"), run) == "of run other"
+    assert why_not_its_own(Checkpoint(Path("e1.pt"), 1, 600.0, owner="r"), run) == ""

@@ -13,7 +13,7 @@ from rich.console import Console
 from mpstui.core.follow.budget import Budget
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
-from mpstui.core.present.states import face, needs_attention
+from mpstui.core.present.states import badge, needs_attention
 from mpstui.core.runs import foreign
 from mpstui.core.runs.beats import foreign_heartbeat
 from mpstui.core.runs.monitor import Monitor
@@ -152,7 +152,7 @@ def test_the_word_for_a_log_that_ends_with_an_exception_tells_it(
 
     def word() -> str:
         (shown,) = monitor.refresh(key if looked_at else None)
-        return face(shown).word
+        return badge(shown).word
 
     assert word() == "exception"
     clock.advance(7200)
@@ -245,15 +245,15 @@ def test_a_watched_file_that_is_deleted_is_gone_until_it_is_there_again(monitor:
     assert not look(monitor, log).gone, "what never was there is not gone"
     log.write_text("step 7 loss 0.5000\n")
     os.utime(log, (NOW - 5, NOW - 5))
-    assert (look(monitor, log).gone, face(look(monitor, log)).word) == (False, "training")
+    assert (look(monitor, log).gone, badge(look(monitor, log)).word) == (False, "training")
     log.unlink()
     gone = look(monitor, log)
-    assert (gone.gone, face(gone).word, needs_attention(gone)) == (True, "gone", True)
+    assert (gone.gone, badge(gone).word, needs_attention(gone)) == (True, "gone", True)
     assert (gone.step, gone.loss) == (7, 0.5), "what was known stays known"
     log.write_text("step 1 loss 2.5000\n")
     os.utime(log, (NOW, NOW))
     back = look(monitor, log)
-    assert (back.gone, face(back).word, back.step, back.loss) == (False, "training", 1, 2.5)
+    assert (back.gone, badge(back).word, back.step, back.loss) == (False, "training", 1, 2.5)
 
 
 def test_a_log_that_cannot_be_read_is_not_being_read(

@@ -1,7 +1,9 @@
-"""How many colours a terminal has, by its own account."""
+"""What a terminal can show: how many colours, on which ground, and look-alikes for characters that its locale lacks."""
 
 from __future__ import annotations
 
+import codecs
+import io
 from collections.abc import Mapping
 
 _TEXTUAL_NAMES = {"16": "standard", "256": "256", "truecolor": "truecolor"}
@@ -39,3 +41,43 @@ def ground(environ: Mapping[str, str], choice: str = "auto") -> str:
 def textual_colour_system(colours: str) -> str:
     """The name that Textual reads from TEXTUAL_COLOR_SYSTEM when it is imported."""
     return _TEXTUAL_NAMES[colours]
+
+
+_HANDLER = "mpstui.plain"
+_ALIKE = {
+    **dict.fromkeys("━╸═", "="),
+    **dict.fromkeys("─┄╌–—", "-"),
+    **dict.fromkeys("│┊┤├▌▐▕▏", "|"),
+    **dict.fromkeys("╭╮╰╯┌┐└┘┬┴┼", "+"),
+    **dict.fromkeys("●◉◍◆■★", "*"),
+    **dict.fromkeys("◌◔◐", "o"),
+    **dict.fromkeys("✗⊘×", "x"),
+    **dict.fromkeys("▁▂▃", "."),
+    **dict.fromkeys("▄▅▆", "o"),
+    **dict.fromkeys("▇█", "#"),
+    **dict.fromkeys("‹«", "<"),
+    **dict.fromkeys("›»→", ">"),
+    **{"…": ".", "·": "-", "✓": "v", "▲": "!", "‖": "=", "↻": "@", "☾": "(", "▼": "v", "↑": "^", "↓": "v", "←": "<"},
+    "⏎": "<",
+}
+_BRAILLE = range(0x2800, 0x2900)
+
+
+def lookalike(character: str) -> str:
+    """An ASCII character that looks or means nearly the same, else a question mark."""
+    if ord(character) in _BRAILLE:
+        return " " if character == "\u2800" else "*"
+    return _ALIKE.get(character, "?")
+
+
+def write_lookalikes(stream: object) -> None:
+    """Have a text stream write look-alikes instead of failing on a name that its locale cannot write."""
+    if isinstance(stream, io.TextIOWrapper):
+        codecs.register_error(_HANDLER, _replaced)
+        stream.reconfigure(errors=_HANDLER)
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(map(lookalike, error.object[error.start : error.end])), error.end
