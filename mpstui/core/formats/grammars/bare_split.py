@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
 from ..numbers import as_float, as_number
-from ..patterns import pattern
 from ..points import Counters, Phase, Reading
 from . import LineGrammar
 
-_LINE = pattern(
+_LINE = re.compile(
     r"(\d{1,12})[ \t,]{1,4}(train|val|valid|eval|test|hella)[ \t,]{1,4}(-?\d+\.\d+(?:[eE][-+]?\d+)?|nan|inf)\Z"
 )
-_OTHERS = pattern(r"(\d{1,12})((?: [a-z]\w{0,20}(?:_loss|_ppl|_acc) -?\d+(?:\.\d+)?){1,8})\Z")
+_OTHERS = re.compile(r"(\d{1,12})((?: [a-z]\w{0,20}(?:_loss|_ppl|_acc) -?\d+(?:\.\d+)?){1,8})\Z")
 
 
 class BareSplit(LineGrammar):

@@ -5,22 +5,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
 from ..names import Scope, scope_of, words_of
 from ..numbers import as_float, parse_count
-from ..patterns import pattern
 from ..points import Counters, Reading
 from . import LineGrammar
 
-_HEAD = pattern(r"(?:\[(\d{1,9})\]|(\d{1,9}):)\s{1,8}(?=[A-Za-z])")
-_VALUE = pattern(r"([A-Za-z][\w' @.:-]{0,60}?)\s?:\s?(-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?|nan|inf)(?=[\s(]|\Z)")
-_KNOWN = pattern(
+_HEAD = re.compile(r"(?:\[(\d{1,9})\]|(\d{1,9}):)\s{1,8}(?=[A-Za-z])")
+_VALUE = re.compile(r"([A-Za-z][\w' @.:-]{0,60}?)\s?:\s?(-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?|nan|inf)(?=[\s(]|\Z)")
+_KNOWN = re.compile(
     r"(?i)(?:^|[\s_'-])(?:rmse|rmsle|mae|mape|l1|l2|logloss|mlogloss|binary_logloss|multi_logloss|error|merror|auc|aucpr|binary_error|"
     r"multi_error|quantile|poisson|gamma|tweedie|huber|fair|ndcg|map|learn|test|cross_entropy)(?:@\d+)?$"
 )
-_RISING = pattern(r"(?i)(?:auc|aucpr|ndcg|map)(?:@\d+)?$")
+_RISING = re.compile(r"(?i)(?:auc|aucpr|ndcg|map)(?:@\d+)?$")
 
 
 class Boosting(LineGrammar):

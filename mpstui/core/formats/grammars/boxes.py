@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
 from ..aliases import read_record
-from ..patterns import pattern
 from ..points import Reading
 from . import LineGrammar
 
-_CELLS = pattern(r"\|\s{0,80}([^|]{1,80}?)\s{0,80}\|\s{0,80}([^|\s]{0,60})\s{0,80}\|\Z")
-_RULE = pattern(r"-{8,300}\Z")
+_CELLS = re.compile(r"\|\s{0,80}([^|]{1,80}?)\s{0,80}\|\s{0,80}([^|\s]{0,60})\s{0,80}\|\Z")
+_RULE = re.compile(r"-{8,300}\Z")
 _MAX_CELLS = 200
 
 

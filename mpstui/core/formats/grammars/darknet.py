@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
 from ..numbers import as_float, parse_count
-from ..patterns import pattern
 from ..points import Counters, Reading
 from . import LineGrammar
 
 _VALUE = r"-?(?:[\d.]{1,20}|nan|inf)"
-_LINE = pattern(rf"(\d{{1,9}}): ({_VALUE}), ({_VALUE}) avg(?: loss)?, ([\d.]{{1,16}}) rate, ")
+_LINE = re.compile(rf"(\d{{1,9}}): ({_VALUE}), ({_VALUE}) avg(?: loss)?, ([\d.]{{1,16}}) rate, ")
 
 
 class Darknet(LineGrammar):

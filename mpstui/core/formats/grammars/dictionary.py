@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -9,17 +10,16 @@ from typing import ClassVar
 from ..aliases import read_record
 from ..assemble import read_counters
 from ..pairs import read_pairs
-from ..patterns import pattern
 from ..points import Counters, Reading
 from . import LineGrammar
 
-_MEMBER = pattern(
+_MEMBER = re.compile(
     r"""['"](?P<key>[^'"{}]{1,80})['"]\s{0,4}:\s{0,4}(?:['"](?P<quoted>[^'"{}]{0,80})['"]|"""
     r"""(?:tensor|(?:Device)?[Aa]rray|j?np\.float\d\d)\((?P<tensor>[-+\w.]{1,40})|(?P<bare>[-+\w.]{1,40}))"""
 )
-_OPENING = pattern(r"\{(?:\s{0,4}['\"][^'\"{}]{1,80}['\"]\s{0,4}:[^{}]{1,400},)?\s{0,4}\Z")
+_OPENING = re.compile(r"\{(?:\s{0,4}['\"][^'\"{}]{1,80}['\"]\s{0,4}:[^{}]{1,400},)?\s{0,4}\Z")
 _MAX_LINES = 60
-_TAG = pattern(r"\[?(train_inner|train|valid\w{0,20}|test\w{0,20})\]")
+_TAG = re.compile(r"\[?(train_inner|train|valid\w{0,20}|test\w{0,20})\]")
 _PYTHON = {"None": None, "null": None, "True": None, "False": None, "true": None, "false": None}
 
 

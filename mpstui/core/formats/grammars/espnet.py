@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -9,12 +10,11 @@ from typing import ClassVar
 from ..assemble import assemble, series_name
 from ..numbers import parse_count
 from ..pairs import read_pairs
-from ..patterns import pattern
 from ..points import Counters, Phase, Reading
 from . import LineGrammar
 
-_HEAD = pattern(r"(\d{1,6})epoch:(train|valid):\d{1,9}-(\d{1,9})batch: ")
-_RESULTS = pattern(r"(\d{1,6})(?:/(\d{1,6}))?epoch (?:results|started)")
+_HEAD = re.compile(r"(\d{1,6})epoch:(train|valid):\d{1,9}-(\d{1,9})batch: ")
+_RESULTS = re.compile(r"(\d{1,6})(?:/(\d{1,6}))?epoch (?:results|started)")
 
 
 class Espnet(LineGrammar):

@@ -14,12 +14,11 @@ from typing import ClassVar
 from ..assemble import assemble, series_name
 from ..numbers import parse_count
 from ..pairs import read_pairs
-from ..patterns import pattern
 from ..points import Counters, Number, Phase, Reading
 from . import LineGrammar
 
-_BANNER = pattern(r"Epoch (\d{1,7})/(\d{1,7})\Z")
-_ROW = pattern(r"(\d{1,9})/(\d{1,9}|Unknown)(?: \[[=>.\-]{1,80}\]| [━─╸╺\-]{2,80}| - (?=\d))(.*)\Z")
+_BANNER = re.compile(r"Epoch (\d{1,7})/(\d{1,7})\Z")
+_ROW = re.compile(r"(\d{1,9})/(\d{1,9}|Unknown)(?: \[[=>.\-]{1,80}\]| [━─╸╺\-]{2,80}| - (?=\d))(.*)\Z")
 
 
 class Keras(LineGrammar):

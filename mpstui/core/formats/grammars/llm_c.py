@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
 from ..numbers import as_float, parse_count
-from ..patterns import pattern
 from ..points import Counters, Phase, Reading
 from . import LineGrammar
 
-_LINE = pattern(
+_LINE = re.compile(
     r"s:(\d{1,12}) (trl|tel|eval):(-?[\d.]{1,24}(?:e[-+]?\d{1,3})?|nan|inf)"
     r"(?: lr:([\d.e+-]{1,24}))?(?: norm:([\d.e+-]{1,24}))?\Z"
 )

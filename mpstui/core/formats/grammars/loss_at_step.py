@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
 from ..assemble import series_name
 from ..names import Role, Scope, classify
 from ..numbers import as_float, parse_count
-from ..patterns import pattern
 from ..points import Counters, Reading
 from . import LineGrammar
 
-_STEP_FIRST = pattern(
+_STEP_FIRST = re.compile(
     r"(?i)(?P<name>(?:train(?:ing)? )?loss)[ :]{1,2}(?P<n>\d{1,12}) (?P<value>\d{1,9}\.\d{3,20}|nan|inf)(?= |\Z)"
 )
-_LINE = pattern(
+_LINE = re.compile(
     r"(?i)(?P<name>(?:[a-z_]{1,16} ){0,3}(?:loss|cost)) (?:at|after|for|in|on) (?:the )?"
     r"(?P<what>epoch|step|iteration|iter|batch|minibatch)s?[ #:]{0,4}(?P<n>\d{1,12})(?:\s?/\s?(?P<total>\d{1,12}))?"
     r"\s{0,4}(?::|=|is|was|-)?\s{0,8}(?P<value>-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?|nan|inf)"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
 from ..numbers import as_float, parse_count
-from ..patterns import pattern
 from ..points import Counters, Phase, Reading
 from . import LineGrammar
 
-_LINE = pattern(
+_LINE = re.compile(
     r"(?P<valid>\[valid\] )?Ep\. (?P<epoch>[\d.]{1,9}) : Up\. (?P<step>\d{1,12}) :"
     r"(?:.{0,60}?: Cost (?P<cost>-?[\d.]{1,24}|nan|inf))?(?:.{0,120}? : (?P<rate>[\d.]{1,16}) words/s)?"
     r"(?:.{0,60}? : L\.r\. (?P<lr>[\d.e+-]{1,16}))?"

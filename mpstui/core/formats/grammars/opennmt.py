@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
 from ..numbers import as_float, parse_count
-from ..patterns import pattern
 from ..points import Counters, Reading
 from . import LineGrammar
 
-_HEAD = pattern(r"Step (\d{1,12})/\s{0,8}(\d{1,12});")
-_VALUE = pattern(r"\b([a-z]{2,12}): {1,6}(-?[\d.]{1,24}(?:e[-+]\d{1,3})?|nan|inf)\b")
+_HEAD = re.compile(r"Step (\d{1,12})/\s{0,8}(\d{1,12});")
+_VALUE = re.compile(r"\b([a-z]{2,12}): {1,6}(-?[\d.]{1,24}(?:e[-+]\d{1,3})?|nan|inf)\b")
 
 
 class Opennmt(LineGrammar):

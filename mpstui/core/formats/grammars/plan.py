@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
 from ..numbers import parse_count
-from ..patterns import pattern
 from ..points import Counters, Reading
 from . import LineGrammar
 
-_PLANNED = pattern(
+_PLANNED = re.compile(
     r"(?i)(?:\bfor|×|\bx|\*|=|:|\bmax|\btotal(?: of)?|\bto|->|\()\s{0,4}(?P<n>\d[\d,]{0,15})\s{1,4}"
     r"(?:(?:training|train|total|optimi[sz]ation|optimizer) )?"
     r"(?P<what>epochs|epochen|époques|épocas|épochs|steps|iterations|iters|updates|轮|エポック|에폭)(?![\w/])"
 )
-_UNTIL = pattern(
+_UNTIL = re.compile(
     r"(?i)(?:->|→|\bto|\buntil|\btill)\s{1,4}(?P<what>steps?|iterations?|iters?|epochs?)\s{1,4}(?P<n>\d[\d,]{0,15})(?![\w.])"
 )
-_NOT_A_PLAN = pattern(
+_NOT_A_PLAN = re.compile(
     r"(?i)\b(?:every|after|patience|warm.?up|last|sav(?:e|ed|ing)|log|eval\w{0,8}|remain\w{0,3}|accum\w{0,10}|took|best|resum\w{0,3}|skip\w{0,4})\b|loss"
 )
 _MAX_LENGTH = 240

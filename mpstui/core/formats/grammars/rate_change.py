@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
 from ..numbers import as_float
-from ..patterns import pattern
 from ..points import Reading
 from . import LineGrammar
 
 _NUMBER = r"(\d[\d.]{0,24}(?:[eE][-+]?\d{1,3})?)"
-_CHANGE = pattern(
+_CHANGE = re.compile(
     rf"(?i)\b(?:learning rate|lr)\b[^\d\n]{{0,24}}{_NUMBER}\s{{0,4}}(?:->|=>|→|to)\s{{0,4}}{_NUMBER}"
     rf"|\blearning rate of group 0 to {_NUMBER}"
     rf"|(?:reduc|adjust|sett|decreas|lower|updat|chang)\w{{2,4}} (?:the )?(?:learning rate|lr) to {_NUMBER}"

@@ -5,15 +5,15 @@ The loss is the mean over the run, no reading of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
 from ..numbers import parse_count
-from ..patterns import pattern
 from ..points import Counters, Reading
 from . import LineGrammar
 
-_LINE = pattern(r"global_step = (\d{1,12}), average loss = ")
+_LINE = re.compile(r"global_step = (\d{1,12}), average loss = ")
 
 
 class RunSummary(LineGrammar):

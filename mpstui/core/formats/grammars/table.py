@@ -5,6 +5,7 @@ With commas between the columns too, as the csv module prints them, and with an 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -12,13 +13,12 @@ from typing import ClassVar
 from ..aliases import read_record
 from ..names import Role, classify
 from ..numbers import as_float
-from ..patterns import pattern
 from ..points import Reading
 from . import LineGrammar
 
-_COLUMNS = pattern(r"\s{2,}|\t|\s{0,40}[|│┃]\s{0,40}")
-_NUMBER = pattern(r"\d[./]\d")
-_CLOCK = pattern(r"\d{1,3}:\d{2}(?::\d{2})?\Z")
+_COLUMNS = re.compile(r"\s{2,}|\t|\s{0,40}[|│┃]\s{0,40}")
+_NUMBER = re.compile(r"\d[./]\d")
+_CLOCK = re.compile(r"\d{1,3}:\d{2}(?::\d{2})?\Z")
 _SHARED = ("LOSS TOK2VEC", "LOSS TRANSFORMER")
 _BORDERS = " |│┃"
 _MAX_COLUMNS = 40

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -9,11 +10,10 @@ from typing import ClassVar
 from ..assemble import assemble, series_name
 from ..numbers import parse_count
 from ..pairs import read_pairs
-from ..patterns import pattern
 from ..points import Counters, Reading
 from . import LineGrammar
 
-_HEAD = pattern(r"Train: (\d{1,6}) \[\s{0,9}(\d{1,9})/(\d{1,9}) \(")
+_HEAD = re.compile(r"Train: (\d{1,6}) \[\s{0,9}(\d{1,9})/(\d{1,9}) \(")
 
 
 class Timm(LineGrammar):

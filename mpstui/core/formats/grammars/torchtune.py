@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
 from ..bars import BarFrame
 from ..numbers import as_float, parse_count
-from ..patterns import pattern
 from ..points import Counters, Reading
 
-_DESCRIPTION = pattern(r"(\d{1,6})\|(\d{1,9})\|[Ll]oss: ?(\d[\d.]{0,20}(?:e[-+]?\d{1,3})?|nan|inf)\Z")
+_DESCRIPTION = re.compile(r"(\d{1,6})\|(\d{1,9})\|[Ll]oss: ?(\d[\d.]{0,20}(?:e[-+]?\d{1,3})?|nan|inf)\Z")
 
 
 class Torchtune:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -10,10 +11,9 @@ from ..assemble import assemble, series_name
 from ..bars import BarFrame
 from ..names import Scope
 from ..pairs import read_pairs
-from ..patterns import pattern
 from ..points import Counters, Reading
 
-_EPOCH_LOOP = pattern(
+_EPOCH_LOOP = re.compile(
     r"(?i)^(?:training |train |overall |total )?(?:epochs?|エポック|轮次?|epochs? progress)(?: loop)?:?$"
 )
 _MAX_EPOCHS = 2000

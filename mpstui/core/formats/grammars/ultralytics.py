@@ -12,14 +12,13 @@ from typing import ClassVar
 
 from ..bars import BarFrame
 from ..numbers import as_float, parse_count
-from ..patterns import pattern
 from ..points import Counters, Number, Reading
 
-_HEADER = pattern(r"Epoch\s{1,12}(?:GPU_mem|gpu_mem)\s{1,12}\S.*", re.IGNORECASE)
-_ROW = pattern(
+_HEADER = re.compile(r"Epoch\s{1,12}(?:GPU_mem|gpu_mem)\s{1,12}\S.*", re.IGNORECASE)
+_ROW = re.compile(
     r"(\d{1,6})/(\d{1,6})\s{1,24}([\d.]{1,8}[GMK]?)((?:\s{1,24}(?:-?[\d.]{1,16}(?:e[-+]\d{1,3})?|nan|inf)){1,16})"
 )
-_OWN_BAR = pattern(r":\s{1,4}(\d{1,3})%\s.{0,80}?(\d{1,9})/(\d{1,9})\s")
+_OWN_BAR = re.compile(r":\s{1,4}(\d{1,3})%\s.{0,80}?(\d{1,9})/(\d{1,9})\s")
 
 
 class Ultralytics:
