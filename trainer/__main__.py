@@ -1,4 +1,4 @@
-"""``python -P -m trainer TASK [options]``."""
+"""``python -P -m trainer TASK [options]``; an installed mpstui calls this package ``mpstui_trainer``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .errors import TrainingError, UsageError
 if TYPE_CHECKING:
     from .tasks import Task
 
-_USAGE = """usage: python -P -m trainer TASK [options]
-       python -P -m trainer evaluate CHECKPOINT [options]
-       python -P -m trainer export CHECKPOINT FILE [options]
-       python -P -m trainer results DIR... [options]
-       python -P -m trainer compare TASK --trace FILE [--against FILE] [options]
+_USAGE = """usage: python -P -m {program} TASK [options]
+       python -P -m {program} evaluate CHECKPOINT [options]
+       python -P -m {program} export CHECKPOINT FILE [options]
+       python -P -m {program} results DIR... [options]
+       python -P -m {program} compare TASK --trace FILE [--against FILE] [options]
 
 tasks: {tasks}
 
@@ -72,7 +72,7 @@ def _dispatch(arguments: list[str], control: Control) -> int:
     from .tasks import TASKS
 
     if not arguments or arguments[0] in {"-h", "--help"}:
-        print(_USAGE.format(tasks=", ".join(TASKS)))
+        print(_USAGE.format(program=__package__, tasks=", ".join(TASKS)))
         return 0 if arguments else 2
     name, *rest = arguments
     if name == "results":
@@ -102,7 +102,9 @@ def _on_checkpoint(name: str, arguments: list[str]) -> int:
 
     wanted = _ON_CHECKPOINTS[name]
     if len(arguments) < len(wanted) or any(argument.startswith("-") for argument in arguments[: len(wanted)]):
-        raise UsageError(f"{name} needs {' and '.join(wanted)}: python -m trainer {name} {' '.join(wanted)} [options]")
+        raise UsageError(
+            f"{name} needs {' and '.join(wanted)}: python -m {__package__} {name} {' '.join(wanted)} [options]"
+        )
     checkpoint, options = Path(arguments[0]), arguments[len(wanted) :]
     if name == "export":
         print(export(checkpoint, Path(arguments[1]), options, _parser))
@@ -112,7 +114,7 @@ def _on_checkpoint(name: str, arguments: list[str]) -> int:
 
 
 def _parser(prog: str, description: str) -> argparse.ArgumentParser:
-    return _Parser(prog=f"trainer {prog}", description=description)
+    return _Parser(prog=f"{__package__} {prog}", description=description)
 
 
 def _check_data(task: type[Task], args: argparse.Namespace) -> int:
@@ -135,7 +137,7 @@ def _compare(name: str, arguments: list[str], control: Control) -> int:
     """Trace some steps, and hold them against those of another device."""
     from . import compare, tasks
 
-    parser = _task_parser(tasks.find(name), f"trainer compare {name}")
+    parser = _task_parser(tasks.find(name), f"{__package__} compare {name}")
     compare.add_arguments(parser)
     compare.compare(name, parser.parse_args(arguments), os.environ, control)
     return 0
@@ -164,7 +166,7 @@ def _train(name: str, arguments: list[str], control: Control) -> int:
     from .run import run
 
     task = tasks.find(name)
-    parser = _task_parser(task, f"trainer {name}")
+    parser = _task_parser(task, f"{__package__} {name}")
     parser.add_argument("--check-data", action="store_true", help="count the data, name what is bad in it, and end")
     _add_measuring(parser.add_argument_group("measuring, not training"))
     args = parser.parse_args(arguments)

@@ -77,7 +77,7 @@ def main(arguments: Sequence[str], parser: argparse.ArgumentParser) -> str:
     parser.add_argument("--groups", action="store_true", help="the comparison alone, without a line for each run")
     asked = parser.parse_args(arguments)
     if not asked.folders:
-        raise UsageError("results needs run directories, or folders of them: python -m trainer results DIR...")
+        raise UsageError(f"results needs run directories, or folders of them: python -m {__package__} results DIR...")
     results = collected(asked.folders, profile=asked.profile, metric=asked.metric)
     by = [key.strip().removeprefix("--") for key in asked.by.split(",") if key.strip()] if asked.by else None
     groups = comparison(results, by)

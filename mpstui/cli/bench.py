@@ -17,7 +17,7 @@ from ..core.bench.tasks import require_task
 from ..core.launching.argument_words import argument_words
 from ..core.launching.choice import parse_sets
 from ..core.launching.requirements import require_device, require_modules
-from ..core.machine import DEVICES, Machine, this_machine
+from ..core.machine import DEVICES, Machine, this_machine, trainer_module
 from ..core.model.errors import UsageError
 from .bench_text import LiveLine, ladder_lines, place_lines, places, progress_text, surroundings
 from .session import Session, print_json, warn
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         from .bench_race import race
 
         return race(args, session, machine)
-    require_modules([machine.python, "-m", "trainer"], session.environ, machine)
+    require_modules([machine.python, "-m", trainer_module()], session.environ, machine)
     require_task(args.task, machine.python, session.environ)
     device, refusals = _device(args.device, session, machine)
     if args.compare_devices:

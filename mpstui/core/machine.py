@@ -22,6 +22,7 @@ from .telemetry.sources.nvml import Nvml
 DEVICES = ("auto", "mps", "cuda", "cpu")
 """What may be asked for; ``auto`` takes CUDA, else MPS, else CPU."""
 ASK_SECONDS = 30.0
+INSTALLED_TRAINER = "mpstui_trainer"
 _NVIDIA_WITNESSES = ("/dev/nvidiactl", "/proc/driver/nvidia", "/dev/dxg")
 _ASK_DEVICES = """
 import json, torch
@@ -43,6 +44,14 @@ class Interpreter(Protocol):
     def modules(self, python: str, env: Mapping[str, str], names: tuple[str, ...]) -> Mapping[str, bool]:
         """Which modules it could import; empty when it cannot say."""
         ...
+
+
+def trainer_module() -> str:
+    """Return the name the shipped trainers are imported by, which ``{trainer}`` in a profile stands for.
+
+    A wheel must not claim the name ``trainer``, which other packages install; a checkout has it in its own folder.
+    """
+    return INSTALLED_TRAINER if (Path(__file__).parents[2] / INSTALLED_TRAINER).is_dir() else "trainer"
 
 
 @dataclass(frozen=True, slots=True)

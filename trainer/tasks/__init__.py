@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 TASKS: dict[str, str] = {
     # name on the command line: "module:attribute" of a class that follows Task
-    "cifar": "trainer.tasks.cifar:Cifar",
-    "gsdiff": "trainer.tasks.gsdiff:Gsdiff",
-    "genomics": "trainer.tasks.genomics:Genomics",
-    "twotower": "trainer.tasks.twotower:TwoTowerTask",
-    "indicator": "trainer.tasks.indicator:Indicator",
+    "cifar": ".cifar:Cifar",
+    "gsdiff": ".gsdiff:Gsdiff",
+    "genomics": ".genomics:Genomics",
+    "twotower": ".twotower:TwoTowerTask",
+    "indicator": ".indicator:Indicator",
 }
 
 Batch = dict[str, "torch.Tensor"]
@@ -145,5 +145,5 @@ def find(name: str) -> type[Task]:
         KeyError: there is no such task.
     """
     module, _, attribute = TASKS[name].partition(":")
-    found: type[Task] = getattr(import_module(module), attribute)
+    found: type[Task] = getattr(import_module(module, __package__), attribute)
     return found

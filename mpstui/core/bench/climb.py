@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ..machine import trainer_module
 from ..model.errors import UsageError
 from .rungs import Rung
 from .speed import Spread, Stretch, samples_per_step, stretches, warming
@@ -197,7 +198,7 @@ class _Climber:
         return max(share, starts * self._start_seconds + 2 * self._course.measure_seconds, _SHORTEST_LIMIT_SECONDS)
 
     def _words(self, rung: Rung) -> list[str]:
-        words = [self._python, "-P", "-m", "trainer", self._course.task, *self._course.arguments, *rung.words()]
+        words = [self._python, "-P", "-m", trainer_module(), self._course.task, *self._course.arguments, *rung.words()]
         if rung.device == "cpu" and self._sizes_itself:
             words += self._sizes or ["--longest-step", str(self._course.longest_step_seconds)]
         return [*words, "--epochs", _NEVER, "--eval-every", _NEVER, "--save-every", "0"]
@@ -239,7 +240,7 @@ class _Climber:
 
 def _ended(code: int, training: Training, measured: Sequence[Stretch]) -> str | None:
     if code == _USED_WRONGLY:
-        raise UsageError(training.failure(), "see `python -m trainer TASK --help`")
+        raise UsageError(training.failure(), f"see `python -m {trainer_module()} TASK --help`")
     if code:
         return training.failure()
     return None if measured else "it ended before enough steps could be timed"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..machine import trainer_module
 from ..model.errors import OperationError, UsageError
 from .climb import LOOK_SECONDS
 from .training import Training
@@ -124,7 +125,7 @@ class _Pair:
         folder.mkdir()
         asked = self.question
         sizes = [word for pair in _SMALL.items() if pair[0] not in asked.arguments for word in pair]
-        command = [self.python, "-P", "-m", "trainer", "compare", asked.task, *asked.arguments, *sizes, *words]
+        command = [self.python, "-P", "-m", trainer_module(), "compare", asked.task, *asked.arguments, *sizes, *words]
         command += ["--device", device, "--steps", str(asked.steps), "--trace-step", str(step)]
         began = time.monotonic()
         with Training([*command, "--tolerance", repr(asked.tolerance)], self.environ, folder) as training:
@@ -138,7 +139,7 @@ class _Pair:
                 self.watch(f"{device}: {asked.steps} steps, step {step} by operation · {elapsed:.0f} s")
                 time.sleep(LOOK_SECONDS)
             if code == _USED_WRONGLY:
-                raise UsageError(training.failure(), "see `python -m trainer TASK --help`")
+                raise UsageError(training.failure(), f"see `python -m {trainer_module()} TASK --help`")
             if code:
                 raise OperationError(f"{device}: {training.failure()}")
 

@@ -6,9 +6,10 @@ import subprocess
 from collections.abc import Mapping
 from difflib import get_close_matches
 
+from ..machine import trainer_module
 from ..model.errors import UsageError
 
-_ASK = "from trainer.tasks import TASKS; print(*TASKS)"
+_ASK = "from {trainer}.tasks import TASKS; print(*TASKS)"
 _ASK_SECONDS = 30.0
 
 
@@ -20,7 +21,7 @@ def require_task(task: str, python: str, environ: Mapping[str, str]) -> None:
     """
     try:
         done = subprocess.run(
-            [python, "-P", "-c", _ASK],
+            [python, "-P", "-c", _ASK.format(trainer=trainer_module())],
             env=dict(environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,

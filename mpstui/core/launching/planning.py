@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...wire.records import AFTER_CHECKPOINT, GpuRule, LaunchTemplate, QueueRule, Variant
 from ...wire.secrets import is_secret
-from ..machine import DEVICES, Machine
+from ..machine import DEVICES, Machine, trainer_module
 from ..model.errors import UsageError
 from ..profiles.model import ArgumentValue
 from ..profiles.recipes import ARGUMENT_DOUBTS, RECIPES
@@ -170,7 +170,8 @@ def _command(choice: LaunchChoice, arguments: Mapping[str, ArgumentValue], machi
     profile = choice.profile
     python = profile.python or machine.python
     words = [*profile.command, *argument_words(arguments, profile.arg_style)]
-    words = [word.replace("{python}", python) for word in words]
+    trainer = trainer_module()
+    words = [word.replace("{python}", python).replace("{trainer}", trainer) for word in words]
     if "/" in words[0] and not words[0].startswith("/"):
         words[0] = str(profile.cwd / words[0])
     return wrapped(words, profile.processes, python) if profile.launcher == "torchrun" else words

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
-from ..machine import Machine
+from ..machine import INSTALLED_TRAINER, Machine, trainer_module
 from ..model.checks import nearest
 from ..model.errors import OperationError, UsageError
 from ..model.problems import LineIndex, Problem, ProfileError
@@ -91,10 +92,16 @@ def require_modules(argv: Sequence[str], environ: Mapping[str, str], machine: Ma
     Raises:
         OperationError: with the command that adds what is missing.
     """
-    if not (is_python(argv[0]) and _is_shipped_trainer(argv)):
+    trainer = _shipped_trainer(argv)
+    if not trainer or not is_python(argv[0]):
         return
-    found = machine.interpreter.modules(argv[0], environ, ("trainer", "torch"))
+    found = machine.interpreter.modules(argv[0], environ, (trainer, "torch"))
     missing = [name for name, there in found.items() if not there]
+    if trainer in missing and trainer != trainer_module():
+        raise OperationError(
+            f"{argv[0]} has no module {trainer}: mpstui calls its trainers {trainer_module()} here",
+            "write {trainer} in the profile's command, which is right in a checkout and after an install",
+        )
     if missing:
         raise OperationError(
             f"{argv[0]} has no {' and no '.join(missing)}, which the shipped trainers need",
@@ -117,8 +124,10 @@ def require_disk_space(folder: Path, least_bytes: int) -> None:
         )
 
 
-def _is_shipped_trainer(argv: Sequence[str]) -> bool:
-    return any(word == "-m" and argv[at + 1 : at + 2] == ["trainer"] for at, word in enumerate(argv))
+def _shipped_trainer(argv: Sequence[str]) -> str | None:
+    """The module behind ``-m``, where it is one of the two names of the shipped trainers."""
+    modules = [after for word, after in pairwise(argv) if word == "-m"]
+    return next((module for module in modules if module in ("trainer", INSTALLED_TRAINER)), None)
 
 
 def _is_program(program: str, cwd: Path, environ: Mapping[str, str]) -> bool:

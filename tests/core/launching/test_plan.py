@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from mpstui.core.launching import planning, requirements
 from mpstui.core.launching.choice import LaunchChoice, parse_sets
 from mpstui.core.launching.launches import choice_json
 from mpstui.core.launching.planning import LaunchPlan, plan
@@ -121,6 +122,27 @@ def test_torchrun_wraps_the_program(profile_of: Build) -> None:
         *("--log-dir", "{run_dir}/attempts/{attempt}/torchrun", "-m", "trainer"),
     )
     assert made.template.variants["auto"].env["PYTHONSAFEPATH"] == "1"
+
+
+def test_trainer_stands_for_the_module_that_can_be_imported(profile_of: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = profile_of('command = ["{python}", "-P", "-m", "{trainer}", "cifar"]\n')
+    machine = linux(interpreter=FakeInterpreter(importable={"torch": True, "trainer": True, "mpstui_trainer": True}))
+    assert planned(profile, machine).argv[3] == "trainer"
+    monkeypatch.setattr(planning, "trainer_module", lambda: "mpstui_trainer")
+    made = planned(profile, machine)
+    assert made.argv[3] == "mpstui_trainer"
+    assert "-m mpstui_trainer cifar" in made.shell()
+
+
+def test_an_installed_mpstui_says_how_a_profile_names_its_trainers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = profile_of_command(("{python}", "-P", "-m", "trainer", "cifar"), cwd=tmp_path)
+    machine = linux(interpreter=FakeInterpreter(importable={"torch": True, "trainer": False}))
+    monkeypatch.setattr(requirements, "trainer_module", lambda: "mpstui_trainer")
+    with pytest.raises(OperationError, match="no module trainer") as caught:
+        planned(profile, machine)
+    assert "{trainer}" in caught.value.hint
 
 
 def test_torchrun_around_a_program_that_is_not_python(profile_of: Build, tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_where_a_profile_runs(tmp_path: Path, home: Home) -> None:
 def test_shipped_profiles_have_no_mistakes(path: Path, tmp_path: Path) -> None:
     profile = read_profile(path, tmp_path)
     assert profile.description
-    assert profile.command[:4] == ("{python}", "-P", "-m", "trainer")
+    assert profile.command[:4] == ("{python}", "-P", "-m", "{trainer}")
     assert set(profile.device_args) == {"auto", "mps", "cuda", "cpu"}
     assert profile.resume_args
 
