@@ -123,7 +123,7 @@ class _Rows:
         stamps = _stamps(run, numbers[-1] if numbers else 0)
         reader = RunReader(run, self._this_machine(), self._notes)
         snapshot = reader.refresh(full=False, budget=Budget(_READ_SECONDS))
-        row = Row(as_json(snapshot, full=False), badge(snapshot).word, snapshot.loss_is_finite)
+        row = Row(as_json(snapshot, full=False), badge(snapshot).word, snapshot.numbers.loss_is_finite)
         watches_others = bool(reader.witnesses.spec.value and reader.witnesses.spec.value.watch)
         if reader.witnesses.settled and reader.sources.exhausted(False) and not watches_others:
             self._cache.put(run, row, stamps)

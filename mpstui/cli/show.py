@@ -59,15 +59,20 @@ def _facts(snapshot: RunSnapshot) -> Iterator[tuple[str, str]]:
     from ..core.present import format as shown
 
     yield "state", _state(snapshot)
-    device = " · ".join(part for part in (snapshot.device.name, snapshot.device.precision) if part)
-    yield "device", f"{snapshot.device.type or shown.UNKNOWN}{_asked(snapshot)}" + (f" · {device}" if device else "")
+    device = " · ".join(part for part in (snapshot.numbers.device.name, snapshot.numbers.device.precision) if part)
+    yield (
+        "device",
+        f"{snapshot.numbers.device.type or shown.UNKNOWN}{_asked(snapshot)}" + (f" · {device}" if device else ""),
+    )
     yield "attempt", _attempt(snapshot)
     yield "progress", _progress(snapshot)
-    if not snapshot.loss_is_finite:
+    if not snapshot.numbers.loss_is_finite:
         yield "loss", shown.NOT_FINITE
     elif "loss" not in snapshot.series:
-        yield "loss", shown.number(snapshot.loss)
-    memory = [f"{name} {shown.size(value)}" for name, value in vars(snapshot.memory).items() if value is not None]
+        yield "loss", shown.number(snapshot.numbers.loss)
+    memory = [
+        f"{name} {shown.size(value)}" for name, value in vars(snapshot.numbers.memory).items() if value is not None
+    ]
     if memory:
         yield "memory", ", ".join(memory)
     yield "command", " ".join(snapshot.argv) or shown.UNKNOWN
@@ -86,7 +91,7 @@ def _state(snapshot: RunSnapshot) -> str:
 
 def _asked(snapshot: RunSnapshot) -> str:
     asked = snapshot.device_asked
-    return f" (asked for: {asked})" if asked and asked != snapshot.device.type else ""
+    return f" (asked for: {asked})" if asked and asked != snapshot.numbers.device.type else ""
 
 
 def _attempt(snapshot: RunSnapshot) -> str:
@@ -108,7 +113,10 @@ def _progress(snapshot: RunSnapshot) -> str:
         if done is not None or total is not None:
             yield f"{what} {shown.whole(done)}" + (f" of {shown.whole(total)}" if total is not None else "")
 
-    counted = [*of("epoch", snapshot.epoch, snapshot.epochs), *of("step", snapshot.step, snapshot.steps)]
+    counted = [
+        *of("epoch", snapshot.numbers.epoch, snapshot.numbers.epochs),
+        *of("step", snapshot.numbers.step, snapshot.numbers.steps),
+    ]
     return ", ".join(counted) or shown.UNKNOWN
 
 

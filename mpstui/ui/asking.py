@@ -63,7 +63,7 @@ def has_checkpoint(snapshot: RunSnapshot) -> bool:
     from ..core.present.states import why_not_its_own  # with the first key that restarts
 
     own = (item for item in snapshot.checkpoints if not why_not_its_own(item, snapshot))
-    return snapshot.checkpoint is not None or any(item.complete for item in own)
+    return snapshot.numbers.checkpoint is not None or any(item.complete for item in own)
 
 
 def _killing(snapshot: RunSnapshot) -> str:
@@ -71,16 +71,16 @@ def _killing(snapshot: RunSnapshot) -> str:
 
 
 def _loss(snapshot: RunSnapshot) -> tuple[str, ...]:
-    newest = snapshot.checkpoint
+    newest = snapshot.numbers.checkpoint
     if newest is None and not snapshot.checkpoints:
         return (
             "There is no checkpoint: everything since the start is lost.",
             "s (stop) lets a program that can save do so.",
         )
     step = newest.step if newest is not None else max((item.step or 0 for item in snapshot.checkpoints), default=None)
-    if step is None or snapshot.step is None:
+    if step is None or snapshot.numbers.step is None:
         return ("What was trained since the newest checkpoint is lost.", "s (stop) lets it save first.")
-    lost = max(0, snapshot.step - step)
+    lost = max(0, snapshot.numbers.step - step)
     return (f"{shown.whole(lost)} steps since the newest checkpoint are lost.", "s (stop) lets it save first.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from mpstui.core.model.snapshot import (
     Checkpoint,
     ExitSummary,
     Health,
+    Numbers,
     RunEvent,
     RunSnapshot,
     SeriesView,
@@ -35,6 +36,7 @@ from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
 from mpstui.wire.queues import Queue
 from mpstui.wire.records import Ack, Request
 from mpstui.wire.rundir import RunDir
+from tests.snapshots import changed
 
 NOW = 1_795_262_400.0  # 2026-11-21 12:00:00 UTC
 GIB = 1 << 30
@@ -104,30 +106,32 @@ def running(run: str = "20261121-104512-cifar", **changes: Any) -> RunSnapshot:
         health=Health.TRAINING,
         profile="cifar",
         recipe="safe",
-        device=MPS,
         device_asked="auto",
-        data="CIFAR-10",
-        epoch=57,
-        epochs=200,
-        step=22_301,
-        steps=78_200,
-        epoch_step=405 - 391 + 61,
-        epoch_steps=391,
-        loss=train.last,
-        lr=0.001,
-        metrics={"val_loss": validation.last, "val_accuracy": accuracy.last},
-        samples_per_second=3994.0,
-        steps_per_second=31.2,
-        eta_seconds=1791.0,
-        epoch_eta_seconds=10.0,
-        memory=MemoryReading(int(5.9 * GIB), int(7.2 * GIB), int(21.3 * GIB), int(2.1 * GIB)),
+        numbers=Numbers(
+            device=MPS,
+            data="CIFAR-10",
+            epoch=57,
+            epochs=200,
+            step=22_301,
+            steps=78_200,
+            epoch_step=405 - 391 + 61,
+            epoch_steps=391,
+            loss=train.last,
+            lr=0.001,
+            metrics={"val_loss": validation.last, "val_accuracy": accuracy.last},
+            samples_per_second=3994.0,
+            steps_per_second=31.2,
+            eta_seconds=1791.0,
+            epoch_eta_seconds=10.0,
+            memory=MemoryReading(int(5.9 * GIB), int(7.2 * GIB), int(21.3 * GIB), int(2.1 * GIB)),
+            checkpoint=CheckpointNote("checkpoints/epoch-056.pt", 21_896, NOW - 20),
+        ),
         attempt=2,
         attempts=2,
         pid=4242,
         started=NOW - 4488,
         attempt_started=NOW - 2590,
         updated=NOW - 1,
-        checkpoint=CheckpointNote("checkpoints/epoch-056.pt", 21_896, NOW - 20),
         checkpoints=(
             Checkpoint(Path("checkpoints/epoch-056.pt"), 89_600_000, NOW - 20, 21_896),
             Checkpoint(Path("checkpoints/best.pt"), 89_600_000, NOW - 300, 19_550, best=True),
@@ -146,7 +150,7 @@ def running(run: str = "20261121-104512-cifar", **changes: Any) -> RunSnapshot:
         tree_memory_bytes=int(4.3 * GIB),
         readers="heartbeat",
     )
-    return replace(made, **changes)
+    return changed(made, **changes)
 
 
 def failed(run: str = "20261121-093000-bigger-batch", **changes: Any) -> RunSnapshot:
@@ -175,13 +179,13 @@ def failed(run: str = "20261121-093000-bigger-batch", **changes: Any) -> RunSnap
         checkpoints=(),
         checkpoint=None,
     )
-    return replace(made, **changes)
+    return changed(made, **changes)
 
 
 def bare(run: str = "20261121-115959-new", **changes: Any) -> RunSnapshot:
     """A run of which nothing is known yet."""
     made = RunSnapshot(run=run, name="just launched", dir=Path("/runs") / run, state=State.STARTING, seen=NOW)
-    return replace(made, **changes)
+    return changed(made, **changes)
 
 
 def stalled(run: str = "20261121-080000-llama", **changes: Any) -> RunSnapshot:
@@ -202,7 +206,7 @@ def stalled(run: str = "20261121-080000-llama", **changes: Any) -> RunSnapshot:
         attempt_started=NOW - 4488,
         series={"loss": curve(points=200, stride=20, start=3.1, floor=0.9, seed=7)},
     )
-    return replace(made, **changes)
+    return changed(made, **changes)
 
 
 def finished(run: str = "20261120-220000-mnist", **changes: Any) -> RunSnapshot:
@@ -225,7 +229,7 @@ def finished(run: str = "20261120-220000-mnist", **changes: Any) -> RunSnapshot:
         exit=ExitSummary(0, None, None, None, ended=NOW - 49_000),
         series={"loss": curve(points=100, stride=94, start=2.3, floor=0.03, seed=9)},
     )
-    return replace(made, **changes)
+    return changed(made, **changes)
 
 
 def several() -> tuple[RunSnapshot, ...]:

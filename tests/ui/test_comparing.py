@@ -11,6 +11,7 @@ from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.ui.charting.overlay import best_axis, draw_overlay, overlay
 from mpstui.ui.charting.plot import ChartView
 from mpstui.ui.widgets.comparison import MOST, Comparison, legend_rows, table_rows
+from tests.snapshots import changed
 
 from . import fakes
 from .driving import Driver, drive
@@ -81,7 +82,7 @@ def test_it_follows_runs_that_train_and_closes_when_all_are_gone() -> None:
     async def play(driver: Driver) -> None:
         await driver.press("space", "space", "C")
         await driver.sees("22.3k")
-        world.monitor.snapshots = (replace(SGD, step=25_000), ADAM)
+        world.monitor.snapshots = (changed(SGD, step=25_000), ADAM)
         await driver.sees("25.0k")
         world.monitor.snapshots = (ADAM,)
         await driver.until(lambda: "SGD" not in driver.text, "the one that is left alone")
@@ -97,7 +98,7 @@ def timed(run: RunSnapshot, start: float, seconds: float) -> RunSnapshot:
 
 
 def test_each_run_has_its_own_epochs_and_its_own_start() -> None:
-    pair = (replace(SGD, epoch_steps=10), replace(ADAM, epoch_steps=20))
+    pair = (changed(SGD, epoch_steps=10), changed(ADAM, epoch_steps=20))
     first, second = overlay(pair, "epoch").runs
     assert first is not None
     assert second is not None
@@ -143,7 +144,7 @@ def test_runs_with_the_same_settings_say_so() -> None:
 
 def test_the_axis_goes_on_to_the_next_that_any_run_has() -> None:
     panel = Comparison()
-    panel.snapshots = (replace(SGD, epoch_steps=None, steps=None), ADAM)
+    panel.snapshots = (changed(SGD, epoch_steps=None, steps=None), ADAM)
     assert [panel_axis(panel) for _ in range(2)] == ["epoch", "step"]
 
 

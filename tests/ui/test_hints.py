@@ -46,7 +46,7 @@ class Screen:
         self.run_pump.drawn()
         pictures = self.inbox.of(SnapshotsReady)
         newest = pictures[-1].snapshots if pictures and isinstance(pictures[-1], SnapshotsReady) else ()
-        return any(item.run == run and item.step == step for item in newest)
+        return any(item.run == run and item.numbers.step == step for item in newest)
 
     def close(self) -> None:
         for pump in self._pumps:

@@ -19,6 +19,7 @@ from mpstui.ui.widgets import memory
 from mpstui.ui.widgets.memory import MemoryFacts, memory_rows
 from mpstui.wire.heartbeat import DeviceReading, MemoryReading
 from mpstui.wire.records import Ack
+from tests.snapshots import changed
 
 from . import fakes
 from .driving import Driver, drive
@@ -145,7 +146,7 @@ def test_a_control_group_is_the_limit_of_an_ended_run_too() -> None:
 def test_of_an_ended_run_the_past_is_shown_and_what_is_of_now_says_so() -> None:
     course = [MemoryPoint(time=fakes.NOW + i, system_used=3 * GIB, footprint=GIB, swap_used=0) for i in range(3)]
     course.append(replace(course[-1], time=fakes.NOW + 3, footprint=None, pressure="warn"))
-    gone = replace(fakes.finished(), tree_memory_bytes=None, memory=MemoryReading())
+    gone = changed(fakes.finished(), tree_memory_bytes=None, memory=MemoryReading())
     told = text(memory_rows(facts(gone, tree=None, outlook=Outlook(course=tuple(course))), 80, 20))
     rows = {line[1:11].strip(): line for line in told.splitlines()}
     assert ("3.0 GiB" in rows["system"], "1.0 GiB" in rows["footprint"], "warn" in rows["pressure"]) == (True,) * 3

@@ -33,6 +33,7 @@ from mpstui.ui.messages import (
 from mpstui.ui.workers import Courier, Focus, RunPump, SystemPump, TerminalWatch
 from mpstui.ui.workers import system as system_pump
 from mpstui.wire.records import Ack, Request
+from tests.snapshots import changed as altered
 from tests.waiting import wait_until
 
 from . import fakes
@@ -114,11 +115,11 @@ def test_nothing_is_posted_while_the_last_picture_is_not_drawn() -> None:
             world.monitor.snapshots = (fakes.running(step=step),)
             time.sleep(0.03)
         assert len(inbox.of(SnapshotsReady)) == 1
-        wait_until(lambda: pump._pending is not None and pump._pending[0].step == 19, what="the last reading")
+        wait_until(lambda: pump._pending is not None and pump._pending[0].numbers.step == 19, what="the last reading")
         pump.drawn()
         newest = inbox.wait_for(SnapshotsReady, 2)
         assert isinstance(newest, SnapshotsReady)
-        assert newest.snapshots[0].step == 19
+        assert newest.snapshots[0].numbers.step == 19
     finally:
         pump.stop()
 
@@ -226,7 +227,7 @@ CHANGES: tuple[dict[str, Any], ...] = (
 @pytest.mark.parametrize("changed", CHANGES, ids=lambda change: next(iter(change)))
 def test_what_can_be_seen_makes_a_difference(changed: dict[str, Any]) -> None:
     run = fakes.failed(checkpoints=fakes.running().checkpoints)
-    assert differ((run,), (replace(run, **changed),))
+    assert differ((run,), (altered(run, **changed),))
     assert not differ((run,), (replace(run, seen=run.seen + 9),))
     assert differ((run,), ())
 
@@ -272,7 +273,7 @@ def test_the_newest_picture_of_the_run_is_noted() -> None:
 
     class Noting(fakes.FakeLogbook):
         def look(self, snapshot: RunSnapshot, system: SystemSample, tree: TreeSample | None) -> Outlook:
-            seen.append(snapshot.step)
+            seen.append(snapshot.numbers.step)
             return self.known
 
     pump = SystemPump(replace(world.services, logbook=lambda snapshot: Noting()), inbox.post)

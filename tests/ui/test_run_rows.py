@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from mpstui.core.model.snapshot import QueuePlace, RunSnapshot, State
 from mpstui.ui.widgets.progress import progress
 from mpstui.ui.widgets.run_header import header
 from mpstui.ui.widgets.run_rows import Namesakes, heading, run_row
+from tests.snapshots import changed
 
 from . import fakes
 from .driving import Driver, drive
@@ -21,7 +21,7 @@ STEPS_ALONE = fakes.running(epoch=None, epochs=None, step=1234, steps=None)
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_a_program_without_epochs_shows_its_step_as_a_step(width: int) -> None:
     assert "step 1,234" in run_row(STEPS_ALONE, width).text
-    assert "step 78.2k" in run_row(replace(STEPS_ALONE, step=78_200), width).text
+    assert "step 78.2k" in run_row(changed(STEPS_ALONE, step=78_200), width).text
 
 
 def test_its_progress_names_the_step_where_steps_are_counted_and_no_epoch() -> None:

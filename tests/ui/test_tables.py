@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mpstui.core.model.snapshot import Checkpoint, RunEvent, SeriesView
 from mpstui.ui.widgets.tables import TablePanel, checkpoint_rows, event_rows, metric_rows
+from tests.snapshots import changed
 
 from . import fakes
 from .driving import Driver, drive
@@ -31,7 +32,7 @@ def test_the_step_of_a_saved_checkpoint_is_in_view() -> None:
 
 
 def test_lists_of_a_picture_without_them_do_not_say_that_there_is_nothing() -> None:
-    bare = replace(RUN, series={}, metrics={}, loss=None, lr=None, checkpoints=(), checkpoint=None, events=())
+    bare = changed(RUN, series={}, metrics={}, loss=None, lr=None, checkpoints=(), checkpoint=None, events=())
     lists = (metric_rows, checkpoint_rows, event_rows)
     assert ["yet" in rows(bare, 80)[0].text for rows in lists] == [True, True, True]
     brief = [rows(replace(bare, brief=True), 80)[0].text for rows in lists]
@@ -42,13 +43,13 @@ def test_lists_of_a_picture_without_them_do_not_say_that_there_is_nothing() -> N
 
 def test_a_metric_that_was_never_finite_is_not_unknown() -> None:
     gaps = SeriesView("loss", "step", [1.0], [nan], [nan], [nan], [nan], 3)
-    told = metric_rows(replace(RUN, series={"loss": gaps}, metrics={}, lr=None), 80)[1].text.split()
+    told = metric_rows(changed(RUN, series={"loss": gaps}, metrics={}, lr=None), 80)[1].text.split()
     assert told[:5] == ["loss", "NaN/inf", "NaN/inf", "NaN/inf", "3"]
 
 
 def test_a_list_says_how_many_of_its_lines_are_below_those_in_view() -> None:
     values = {f"metric_{number:02}": float(number) for number in range(30)}
-    run = replace(fakes.running(), series={}, loss=None, lr=None, metrics=values)
+    run = changed(fakes.running(), series={}, loss=None, lr=None, metrics=values)
 
     async def play(driver: Driver) -> None:
         panel = driver.app.screen.query_one("#metrics", TablePanel)

@@ -121,7 +121,7 @@ class Race:
                 return ""
             if elapsed >= self._terms.limit_seconds:
                 return f"stopped at its limit of {self._terms.limit_seconds:.0f} s"
-            at = "starting" if snapshot.step is None else f"step {snapshot.step}"
+            at = "starting" if snapshot.numbers.step is None else f"step {snapshot.numbers.step}"
             self._watch(f"{name}: {at} · {elapsed:.0f} s of at most {self._terms.limit_seconds:.0f} s")
             time.sleep(_POLL_SECONDS)
 
@@ -164,11 +164,14 @@ class _Record:
 
     def look(self, snapshot: RunSnapshot) -> None:
         """Note the step, at the time of the sign of life that told it."""
-        self._most(snapshot.memory.footprint or snapshot.memory.rss, snapshot.memory.driver)
-        if snapshot.step is None or (self.points and self.points[-1]["step"] >= snapshot.step):
+        self._most(snapshot.numbers.memory.footprint or snapshot.numbers.memory.rss, snapshot.numbers.memory.driver)
+        if snapshot.numbers.step is None or (self.points and self.points[-1]["step"] >= snapshot.numbers.step):
             return
-        speeds = {"steps_per_second": snapshot.steps_per_second, "samples_per_second": snapshot.samples_per_second}
-        self.points.append({"time": snapshot.updated or snapshot.seen, "step": snapshot.step, **speeds})
+        speeds = {
+            "steps_per_second": snapshot.numbers.steps_per_second,
+            "samples_per_second": snapshot.numbers.samples_per_second,
+        }
+        self.points.append({"time": snapshot.updated or snapshot.seen, "step": snapshot.numbers.step, **speeds})
 
     def weigh(self, sampler: Sampler, snapshot: RunSnapshot) -> None:
         """Note the memory of all its processes."""
@@ -193,11 +196,11 @@ def _entrant(plan: LaunchPlan, snapshot: RunSnapshot, record: _Record, why: str)
         profile=plan.name,
         run=snapshot.run,
         state=str(snapshot.state),
-        device=snapshot.device.type,
+        device=snapshot.numbers.device.type,
         step_seconds=spread,
         samples_per_second=size / spread.median if size and spread else None,
-        step=snapshot.step,
-        loss=snapshot.loss,
+        step=snapshot.numbers.step,
+        loss=snapshot.numbers.loss,
         losses=losses,
         process_bytes=record.process_bytes,
         device_bytes=record.device_bytes,

@@ -32,7 +32,7 @@ class LiveWatch:
             return ()
         if self._of != (snapshot.run, snapshot.attempt):
             self._forget(snapshot)
-        moment = snapshot.beat.time if snapshot.beat else snapshot.seen
+        moment = snapshot.numbers.beat.time if snapshot.numbers.beat else snapshot.seen
         if moment - self._noted >= SAMPLE_SECONDS:
             self._noted = moment
             self._note(snapshot, moment)
@@ -46,19 +46,19 @@ class LiveWatch:
         self._noted, self._found = -math.inf, ()
 
     def _note(self, snapshot: RunSnapshot, moment: float) -> None:
-        memory = snapshot.memory
+        memory = snapshot.numbers.memory
         used = memory.driver if memory.driver is not None else memory.allocated
         self._limit = memory.limit
         if used is not None:
             self._memory.append((moment, float(used)))
-        if snapshot.steps_per_second:
-            self._pace.append((moment, 1 / snapshot.steps_per_second))
+        if snapshot.numbers.steps_per_second:
+            self._pace.append((moment, 1 / snapshot.numbers.steps_per_second))
 
     def _series(self, snapshot: RunSnapshot) -> LiveSeries:
         loss = list(_points(snapshot.train_loss))
         extremes = list(_extremes(snapshot.train_loss))
-        if not snapshot.loss_is_finite and snapshot.step is not None:
-            loss.append((float(snapshot.step), math.nan))
+        if not snapshot.numbers.loss_is_finite and snapshot.numbers.step is not None:
+            loss.append((float(snapshot.numbers.step), math.nan))
             extremes.append((math.nan, math.nan))
         return LiveSeries(
             loss=loss,

@@ -200,25 +200,14 @@ class RunEvent:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
-class RunSnapshot:
-    """One run, as known at ``seen``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """What a run says of itself now, and what follows for its pace. None: it never said."""
 
-    run: str
-    name: str
-    dir: Path
-    state: State
-    seen: float
-    reason: str = ""
-    """One sentence: which witness says so, or what is wrong."""
-    health: Health | None = None
-    health_note: str = ""
-    """A few words beside the health: ``slept 6 h``, ``no beat for 90 s``."""
-    profile: str | None = None
-    recipe: str | None = None
+    beat: Heartbeat | None = field(default=None, compare=False)
+    """The newest attempt's last heartbeat as it was written (another program's: as far as it was understood)."""
     device: DeviceReading = field(default_factory=DeviceReading)
     """The device the trainer reports; its ``type`` falls back to what was asked for only when that is not ``auto``."""
-    device_asked: str | None = None
     data: str | None = None
     epoch: float | None = None
     epochs: float | None = None
@@ -240,6 +229,27 @@ class RunSnapshot:
     eta_seconds: float | None = None
     epoch_eta_seconds: float | None = None
     memory: MemoryReading = field(default_factory=MemoryReading)
+    checkpoint: CheckpointNote | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RunSnapshot:
+    """One run, as known at ``seen``."""
+
+    run: str
+    name: str
+    dir: Path
+    state: State
+    seen: float
+    reason: str = ""
+    """One sentence: which witness says so, or what is wrong."""
+    health: Health | None = None
+    health_note: str = ""
+    """A few words beside the health: ``slept 6 h``, ``no beat for 90 s``."""
+    profile: str | None = None
+    recipe: str | None = None
+    device_asked: str | None = None
+    numbers: Numbers = field(default_factory=Numbers)
     attempt: int = 0
     attempts: int = 0
     pid: int | None = None
@@ -251,7 +261,6 @@ class RunSnapshot:
     updated: float | None = None
     """When the run last showed a sign of life (heartbeat, output)."""
     exit: ExitSummary | None = None
-    checkpoint: CheckpointNote | None = None
     checkpoints: tuple[Checkpoint, ...] = ()
     events: tuple[RunEvent, ...] = ()
     series: Mapping[str, SeriesView] = field(default_factory=dict)
@@ -268,8 +277,6 @@ class RunSnapshot:
     survivors: tuple[int, ...] = ()
     readers: str | None = None
     """Where the numbers come from: heartbeat, output.log, or a metric file."""
-    beat: Heartbeat | None = None
-    """The newest attempt's last heartbeat as it was written (another program's: as far as it was understood)."""
     loading: bool = False
     """A long history is still being read: curves are samples of it."""
     brief: bool = False

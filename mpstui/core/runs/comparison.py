@@ -27,7 +27,7 @@ def differences(snapshots: Sequence[RunSnapshot]) -> list[Difference]:
 
 def settings_of(snapshot: RunSnapshot) -> dict[str, str]:
     """What a run was started with: profile, recipe, device, arguments, and the environment that was added."""
-    plain = {"profile": snapshot.profile, "recipe": snapshot.recipe, "device": snapshot.device.type}
+    plain = {"profile": snapshot.profile, "recipe": snapshot.recipe, "device": snapshot.numbers.device.type}
     known = {name: value for name, value in plain.items() if value}
     return known | _arguments(snapshot.argv) | _environment(snapshot.env)
 

@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import fields, replace
 from typing import Any
 
-from ...wire.heartbeat import CheckpointNote, DeviceReading, Heartbeat, MemoryReading, integer, number
+from ...wire.heartbeat import DeviceReading, Heartbeat, MemoryReading, integer, number
+from ..model.snapshot import Numbers
 from .points import reported_metrics
 from .printed import printed_values
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers:
-    """What a run says of itself now. None: it never said."""
-
-    beat: Heartbeat | None = None
-    device: DeviceReading = field(default_factory=DeviceReading)
-    data: str | None = None
-    epoch: float | None = None
-    epochs: float | None = None
-    step: int | None = None
-    steps: int | None = None
-    epoch_step: int | None = None
-    epoch_steps: int | None = None
-    first_epoch: int = 1
-    epoch_done: bool = False
-    loss: float | None = None
-    loss_is_finite: bool = True
-    lr: float | None = None
-    metrics: Mapping[str, float | None] = field(default_factory=dict)
-    samples_per_second: float | None = None
-    steps_per_second: float | None = None
-    memory: MemoryReading = field(default_factory=MemoryReading)
-    checkpoint: CheckpointNote | None = None
+_OF_A_HEARTBEAT = tuple(spec.name for spec in fields(Numbers) if spec.name in Heartbeat._fields)
 
 
 def combine(beat: Heartbeat | None, older: Heartbeat | None, points: Mapping[str, Any]) -> Numbers:
@@ -49,24 +27,18 @@ def combine(beat: Heartbeat | None, older: Heartbeat | None, points: Mapping[str
         return _from_points(points)
     newer = (number(points.get("time")) or 0.0) > shown.time + 1.0
     loss, finite = _loss(shown, points, newer)
-    return Numbers(
+    told = Numbers(**{name: getattr(shown, name) for name in _OF_A_HEARTBEAT})
+    return replace(
+        told,
         beat=beat,
         device=beat.device if beat else DeviceReading(),
-        data=shown.data,
+        memory=beat.memory if beat else MemoryReading(),
         epoch=_newest(shown.epoch, number(points.get("epoch")), newer),
-        epochs=shown.epochs,
         step=integer(_newest(shown.step, integer(points.get("step")), newer)),
-        steps=shown.steps,
-        epoch_step=shown.epoch_step,
-        epoch_steps=shown.epoch_steps,
         loss=loss,
         loss_is_finite=finite,
         lr=_newest(shown.lr, number(points.get("lr")), newer),
         metrics={**reported_metrics(points), **shown.metrics},
-        samples_per_second=shown.samples_per_second,
-        steps_per_second=shown.steps_per_second,
-        memory=beat.memory if beat else MemoryReading(),
-        checkpoint=shown.checkpoint,
     )
 
 

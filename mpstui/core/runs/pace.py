@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from ..model.snapshot import Numbers
 from ..series.progress import Progress
-from .numbers import Numbers
 
 NEWEST_RECORDS = 240
 
@@ -56,6 +57,17 @@ class Pace:
             moment, done = record.get("time"), _epochs_done(record)
             if isinstance(moment, (int, float)) and done is not None:
                 self._epochs.add(float(moment), done)
+
+    def timed(self, numbers: Numbers, *, moving: bool) -> Numbers:
+        """The numbers with rates and the time that is left; a run that stands still has neither."""
+        if not moving:
+            return replace(numbers, samples_per_second=None, steps_per_second=None)
+        return replace(
+            numbers,
+            steps_per_second=numbers.steps_per_second or self.steps_per_second,
+            eta_seconds=self.remaining_seconds(numbers),
+            epoch_eta_seconds=self.epoch_remaining_seconds(numbers),
+        )
 
     def remaining_seconds(self, numbers: Numbers) -> float | None:
         """Until the whole run is done; None until known."""

@@ -31,12 +31,12 @@ def _row(snapshot: RunSnapshot) -> dict[str, Any]:
         "profile": snapshot.profile,
         "state": str(snapshot.state),
         "health": str(snapshot.health) if snapshot.health else None,
-        "device": snapshot.device.type,
-        "epoch": snapshot.epoch,
-        "epochs": snapshot.epochs,
-        "step": snapshot.step,
-        "steps": snapshot.steps,
-        "loss": snapshot.loss,
+        "device": snapshot.numbers.device.type,
+        "epoch": snapshot.numbers.epoch,
+        "epochs": snapshot.numbers.epochs,
+        "step": snapshot.numbers.step,
+        "steps": snapshot.numbers.steps,
+        "loss": snapshot.numbers.loss,
         "attempt": snapshot.attempt,
         "attempts": snapshot.attempts,
         "pid": snapshot.pid,
@@ -48,22 +48,22 @@ def _row(snapshot: RunSnapshot) -> dict[str, Any]:
 
 
 def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
-    beat = snapshot.beat
+    beat = snapshot.numbers.beat
     return {
         "reason": snapshot.reason,
         "health_note": snapshot.health_note,
         "attempt_started": snapshot.attempt_started,
         "metrics": {name: _metric(view) for name, view in snapshot.series.items()},
-        "memory": vars(snapshot.memory),
+        "memory": vars(snapshot.numbers.memory),
         "heartbeat": heartbeat.to_json(beat) if beat else None,
         "checkpoints": [_checkpoint(one) for one in snapshot.checkpoints],
         "events": [_event(one) for one in snapshot.events],
         "diagnosis": diagnosis(snapshot),
         "dir": str(snapshot.dir),
-        "eta_seconds": snapshot.eta_seconds,
-        "steps_per_second": snapshot.steps_per_second,
-        "samples_per_second": snapshot.samples_per_second,
-        "lr": snapshot.lr,
+        "eta_seconds": snapshot.numbers.eta_seconds,
+        "steps_per_second": snapshot.numbers.steps_per_second,
+        "samples_per_second": snapshot.numbers.samples_per_second,
+        "lr": snapshot.numbers.lr,
         "argv": list(snapshot.argv),
         "survivors": list(snapshot.survivors),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,12 @@ from ...wire.jsontext import UnreadableRecord
 from ...wire.records import ExitRecord, LaunchRecord, LaunchTemplate
 from ...wire.rundir import RunDir
 from ..follow.budget import Budget
-from ..model.snapshot import ExitSummary, Health, RunSnapshot, SeriesView, State
+from ..model.snapshot import ExitSummary, Health, Numbers, RunSnapshot, SeriesView, State
 from .backlog import BacklogStarter
 from .checkpoints import CheckpointScanner
 from .events import EventReader
 from .health import Condition, assess
 from .notes import LogNotes
-from .numbers import Numbers
 from .recordfile import RecordFile
 from .shapes import reader_of
 from .sources import Sources
@@ -118,6 +118,7 @@ class RunReader:
         condition = self._condition(seen, verdict)
         launch, status, spec = self.witnesses.launch.value, seen.status, seen.spec
         live = verdict.state.active
+        moving = condition is not None and condition.health not in STANDING
         return RunSnapshot(
             run=self.run.run,
             name=spec.name if spec else str(self.witnesses.spec.raw.get("name") or self.run.run),
@@ -129,7 +130,7 @@ class RunReader:
             health_note=condition.note if condition else "",
             profile=spec.profile if spec else None,
             recipe=spec.recipe if spec else None,
-            device=self._device(numbers, launch),
+            numbers=self.sources.pace.timed(replace(numbers, device=self._device(numbers, launch)), moving=moving),
             device_asked=spec.launch.device if spec else None,
             attempt=self.witnesses.attempt,
             attempts=self.witnesses.attempts,
@@ -150,34 +151,7 @@ class RunReader:
             readers=self.sources.told_by,
             loading=full and not self.sources.complete,
             brief=not full,
-            **self._numbers(numbers, moving=condition is not None and condition.health not in STANDING),
         )
-
-    def _numbers(self, numbers: Numbers, *, moving: bool) -> dict[str, Any]:
-        pace = self.sources.pace
-        rate = numbers.steps_per_second or pace.steps_per_second
-        return {
-            "data": numbers.data,
-            "epoch": numbers.epoch,
-            "epochs": numbers.epochs,
-            "step": numbers.step,
-            "steps": numbers.steps,
-            "epoch_step": numbers.epoch_step,
-            "epoch_steps": numbers.epoch_steps,
-            "first_epoch": numbers.first_epoch,
-            "epoch_done": numbers.epoch_done,
-            "loss": numbers.loss,
-            "loss_is_finite": numbers.loss_is_finite,
-            "lr": numbers.lr,
-            "metrics": numbers.metrics,
-            "memory": numbers.memory,
-            "checkpoint": numbers.checkpoint,
-            "beat": numbers.beat,
-            "steps_per_second": rate if moving else None,
-            "samples_per_second": numbers.samples_per_second if moving else None,
-            "eta_seconds": pace.remaining_seconds(numbers) if moving else None,
-            "epoch_eta_seconds": pace.epoch_remaining_seconds(numbers) if moving else None,
-        }
 
     def _condition(self, seen: Witnesses, verdict: Verdict) -> Condition | None:
         if verdict.state not in HEALTHY:

@@ -9,13 +9,13 @@ from typing import Any
 
 from ...wire.rundir import AttemptDir, RunDir
 from ..follow.budget import Budget
-from ..model.snapshot import SeriesView
+from ..model.snapshot import Numbers, SeriesView
 from ..series.store import SeriesStore
 from .backlog import BacklogStarter
 from .beating import Beating
 from .foreign import ForeignPoints
 from .notes import LogNotes
-from .numbers import Numbers, combine, with_printed
+from .numbers import combine, with_printed
 from .pace import Pace
 from .points import PointReader
 from .printed import PrintedCurves

@@ -43,13 +43,13 @@ class RunLogbook:
 
 def trainer_facts(snapshot: RunSnapshot) -> TrainerFacts:
     """What of a picture telemetry keeps."""
-    memory = snapshot.memory
+    memory = snapshot.numbers.memory
     return TrainerFacts(
         attempt=snapshot.attempt,
         started=snapshot.started,
-        device=snapshot.device.type,
-        step=snapshot.step,
-        epoch=snapshot.epoch,
+        device=snapshot.numbers.device.type,
+        step=snapshot.numbers.step,
+        epoch=snapshot.numbers.epoch,
         allocated=memory.allocated,
         driver=memory.driver,
         limit=memory.limit,
@@ -74,8 +74,8 @@ class RunPace:
             self._read_at = snapshot.seen
             self._read_curve(snapshot.train_loss)
         training = snapshot.state is State.RUNNING and snapshot.health is Health.TRAINING
-        moment = snapshot.beat.time if snapshot.beat else snapshot.seen
-        live = self._watch.look(snapshot.attempt, moment, snapshot.steps_per_second if training else None)
+        moment = snapshot.numbers.beat.time if snapshot.numbers.beat else snapshot.seen
+        live = self._watch.look(snapshot.attempt, moment, snapshot.numbers.steps_per_second if training else None)
         return present_pace(live, self._past) if training else None
 
     def _read_curve(self, curve: SeriesView | None) -> None:

@@ -62,7 +62,7 @@ def _placed(view: SeriesView | None, snapshot: RunSnapshot, axis: str, unit: tup
         return None
     if axis == view.axis:
         return view
-    steps = float(snapshot.epoch_steps or 0) or _ratio(snapshot.steps, snapshot.epochs)
+    steps = float(snapshot.numbers.epoch_steps or 0) or _ratio(snapshot.numbers.steps, snapshot.numbers.epochs)
     if axis == "epoch" and view.axis == "step" and steps:
         return replace(view, axis=axis, x=[x / steps for x in view.x], attempt_marks=())
     return _over_time(view, *unit) if axis == "time" else None

@@ -57,10 +57,16 @@ def _results(snapshots: Sequence[RunSnapshot]) -> list[Line]:
     curves = [item.train_loss for item in snapshots]
     lowest = [min((x for x in view.smooth if x == x), default=None) if view is not None else None for view in curves]
     return [
-        ("loss", [shown.number(item.loss) if item.loss_is_finite else shown.NOT_FINITE for item in snapshots]),
+        (
+            "loss",
+            [
+                shown.number(item.numbers.loss) if item.numbers.loss_is_finite else shown.NOT_FINITE
+                for item in snapshots
+            ],
+        ),
         ("lowest averaged loss", [shown.number(value) for value in lowest]),
         ("epoch", [epoch_text(item) for item in snapshots]),
-        ("step", [shown.UNKNOWN if item.step is None else step_text(item.step) for item in snapshots]),
+        ("step", [shown.UNKNOWN if item.numbers.step is None else step_text(item.numbers.step) for item in snapshots]),
         ("took", [_took(item) for item in snapshots]),
     ]
 

@@ -58,10 +58,10 @@ def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
 
 
 def _steps_per_epoch(snapshot: RunSnapshot) -> float | None:
-    if snapshot.epoch_steps:
-        return float(snapshot.epoch_steps)
-    if snapshot.steps and snapshot.epochs:
-        return snapshot.steps / snapshot.epochs
+    if snapshot.numbers.epoch_steps:
+        return float(snapshot.numbers.epoch_steps)
+    if snapshot.numbers.steps and snapshot.numbers.epochs:
+        return snapshot.numbers.steps / snapshot.numbers.epochs
     return None
 
 

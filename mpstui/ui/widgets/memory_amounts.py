@@ -79,7 +79,7 @@ def _measured(label: str, importance: int, value: int | None, limit: int | None,
 
 
 def _device(facts: MemoryFacts, now: MemoryPoint | None) -> Iterator[Amount]:
-    memory, why = facts.snapshot.memory, why_no_device(facts.snapshot)
+    memory, why = facts.snapshot.numbers.memory, why_no_device(facts.snapshot)
     limit = memory.limit or (now.limit if now else None)
     card = now.device_used if now else None
     if memory.allocated is None and memory.driver is None and card is None:
@@ -89,14 +89,14 @@ def _device(facts: MemoryFacts, now: MemoryPoint | None) -> Iterator[Amount]:
     yield _measured("driver", 1, memory.driver, limit, past=_driver, role="bar", reason=why)
     if card is not None:
         yield _measured("card", 1, card, limit, past=_card, role="cached")
-    on_mac = facts.snapshot.device.type == "mps"
+    on_mac = facts.snapshot.numbers.device.type == "mps"
     meaning = "recommended by Metal" if on_mac else "all there is on the device"
     told = meaning if limit is not None else "the trainer does not tell it"
     yield Amount(label="limit", importance=11, value=shown.size(limit), reason=told)
 
 
 def _footprint(facts: MemoryFacts, course: Sequence[MemoryPoint]) -> Amount:
-    tree, memory = facts.tree, facts.snapshot.memory
+    tree, memory = facts.tree, facts.snapshot.numbers.memory
     now = course[-1] if course else None
     used = _first(tree.footprint_bytes if tree else None, memory.footprint)
     if used is None and not facts.snapshot.state.active:
@@ -105,7 +105,7 @@ def _footprint(facts: MemoryFacts, course: Sequence[MemoryPoint]) -> Amount:
     if used is None:
         used = _first(tree.rss_bytes if tree else None, facts.snapshot.tree_memory_bytes, memory.rss)
         label = "resident" if used is not None else label
-    counts = facts.snapshot.device.type == "mps" and now is not None and now.limit is not None
+    counts = facts.snapshot.numbers.device.type == "mps" and now is not None and now.limit is not None
     limit = (now.limit if counts else now.system_limit) if now else None
     return _measured(label, 4, used, limit, past=_processes, role="mark", reason=why_no_footprint(facts))
 

@@ -113,7 +113,7 @@ def cache_words(facts: MemoryFacts) -> tuple[Span, ...]:
 
 def reclaimable(snapshot: RunSnapshot) -> int | None:
     """Bytes that clearing the cache can give back at most: held by the driver, not by tensors."""
-    memory = snapshot.memory
+    memory = snapshot.numbers.memory
     if memory.allocated is None or memory.driver is None:
         return None
     return max(0, memory.driver - memory.allocated)
@@ -121,9 +121,9 @@ def reclaimable(snapshot: RunSnapshot) -> int | None:
 
 def why_no_device(snapshot: RunSnapshot) -> str:
     """Why nothing is known of the device's memory."""
-    if snapshot.device.type == "cpu":
+    if snapshot.numbers.device.type == "cpu":
         return "it runs on the CPU"
-    if snapshot.state is State.WATCHED or snapshot.beat is None:
+    if snapshot.state is State.WATCHED or snapshot.numbers.beat is None:
         return "this program reports no device memory"
     return "the trainer has not reported it yet"
 

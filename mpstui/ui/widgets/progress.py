@@ -20,22 +20,22 @@ def _epoch_row(snapshot: RunSnapshot, width: int) -> Row:
     within = epoch_progress(snapshot)
     if total_progress(snapshot) == 1.0:
         within = 1.0  # the count within the epoch has begun anew, for an epoch that will not come
-    ahead = f"left {shown.duration(snapshot.epoch_eta_seconds)}" if snapshot.state.active else ""
-    speed = f"{shown.rate(snapshot.steps_per_second)} step/s" if snapshot.state.active else ""
+    ahead = f"left {shown.duration(snapshot.numbers.epoch_eta_seconds)}" if snapshot.state.active else ""
+    speed = f"{shown.rate(snapshot.numbers.steps_per_second)} step/s" if snapshot.state.active else ""
     return _line("epoch", epoch_text(snapshot), within, [ahead, speed], width)
 
 
 def _total_row(snapshot: RunSnapshot, width: int) -> Row:
     done = total_progress(snapshot)
-    ahead = f"left {shown.duration(snapshot.eta_seconds)}" if snapshot.state.active else ""
-    samples = f"{shown.rate(snapshot.samples_per_second)} smp/s" if snapshot.state.active else ""
+    ahead = f"left {shown.duration(snapshot.numbers.eta_seconds)}" if snapshot.state.active else ""
+    samples = f"{shown.rate(snapshot.numbers.samples_per_second)} smp/s" if snapshot.state.active else ""
     return _line("steps", _steps(snapshot), done, [ahead, samples], width)
 
 
 def _steps(snapshot: RunSnapshot) -> str:
-    if snapshot.steps is None:
-        return shown.UNKNOWN if snapshot.step is None else step_text(snapshot.step)
-    return f"{shown.short_count(snapshot.step)}/{shown.short_count(snapshot.steps)}"
+    if snapshot.numbers.steps is None:
+        return shown.UNKNOWN if snapshot.numbers.step is None else step_text(snapshot.numbers.step)
+    return f"{shown.short_count(snapshot.numbers.step)}/{shown.short_count(snapshot.numbers.steps)}"
 
 
 def _line(label: str, counted: str, share: float | None, notes: list[str], width: int) -> Row:

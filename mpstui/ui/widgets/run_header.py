@@ -25,7 +25,7 @@ def _held(snapshot: RunSnapshot) -> str:
 
 
 def _warned(snapshot: RunSnapshot, width: int, warning: str) -> Row:
-    parts = [Span(" "), Span(clean(snapshot.device.type or "device n/a", 20)), Span("  ·  ", "faint")]
+    parts = [Span(" "), Span(clean(snapshot.numbers.device.type or "device n/a", 20)), Span("  ·  ", "faint")]
     return row(*clip((*parts, Span(f"! {clean(warning, 200)}", "warn")), width))
 
 
@@ -47,7 +47,7 @@ def _ending(snapshot: RunSnapshot) -> str:
 
 def device_text(snapshot: RunSnapshot) -> str:
     """``mps · Apple M2 Max · bf16``; what is not known is left out, an unknown device is n/a."""
-    device = snapshot.device
+    device = snapshot.numbers.device
     parts = [device.type or "device n/a", device.name, device.precision]
     return " · ".join(clean(part, 40) for part in parts if part)
 
@@ -55,11 +55,11 @@ def device_text(snapshot: RunSnapshot) -> str:
 def _facts(snapshot: RunSnapshot, width: int, now: float) -> Row:
     parts = [Span(" "), Span(device_text(snapshot))]
     attempt = f"attempt {snapshot.attempt}" if snapshot.attempt else ""
-    if snapshot.device_asked == "auto" or snapshot.device_asked == snapshot.device.type:
+    if snapshot.device_asked == "auto" or snapshot.device_asked == snapshot.numbers.device.type:
         asked = ""
     else:
         asked = f"asked for {clean(snapshot.device_asked, 10)}" if snapshot.device_asked else ""
-    data = f"data {clean(snapshot.data, 60)}" if snapshot.data else ""
+    data = f"data {clean(snapshot.numbers.data, 60)}" if snapshot.numbers.data else ""
     recipe = f"recipe {clean(snapshot.recipe, 20)}" if snapshot.recipe else ""
     age, whole_age = _ages(snapshot, now)
     for fact in (attempt, asked, age, data, whole_age, recipe, clean(snapshot.run, 80)):

@@ -72,15 +72,15 @@ _LEAST_NAME = 5
 
 
 def _device(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-    known = snapshot.device.type
+    known = snapshot.numbers.device.type
     return (Span(fit(clean(known or shown.UNKNOWN, 20), width), "" if known else "faint"),)
 
 
 def _epoch(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
     """The share of all steps that are done, else of epochs; beside it the epoch being trained, or the step."""
     counted = epoch_text(snapshot)
-    if snapshot.epoch is None and snapshot.step is not None:
-        counted = f"step {step_text(snapshot.step)}"
+    if snapshot.numbers.epoch is None and snapshot.numbers.step is not None:
+        counted = f"step {step_text(snapshot.numbers.step)}"
     room = width - 1 - _COUNTED
     done = total_progress(snapshot)
     tone = "bar" if snapshot.state.active else "dim"
@@ -93,10 +93,10 @@ _COUNTED = 10
 
 def epoch_text(snapshot: RunSnapshot) -> str:
     """``57/200``, ``57/?`` where the end is not known, n/a where no epochs are counted."""
-    if snapshot.epoch is None:
+    if snapshot.numbers.epoch is None:
         return shown.UNKNOWN
-    whole = shown.short_count(snapshot.epochs) if snapshot.epochs is not None else "?"
-    return f"{shown.short_count(snapshot.epoch)}/{whole}"
+    whole = shown.short_count(snapshot.numbers.epochs) if snapshot.numbers.epochs is not None else "?"
+    return f"{shown.short_count(snapshot.numbers.epoch)}/{whole}"
 
 
 def step_text(step: int) -> str:
@@ -106,24 +106,31 @@ def step_text(step: int) -> str:
 
 def total_progress(snapshot: RunSnapshot) -> float | None:
     """The share that is done of everything, None where the end is not known."""
-    by_steps = shown.ratio(snapshot.step, snapshot.steps)
+    by_steps = shown.ratio(snapshot.numbers.step, snapshot.numbers.steps)
     if by_steps is not None:
         return by_steps
-    if snapshot.epoch is None:
+    if snapshot.numbers.epoch is None:
         return None
     within = epoch_progress(snapshot) or 0
-    return shown.ratio(snapshot.epoch - snapshot.first_epoch + within, snapshot.epochs)
+    return shown.ratio(snapshot.numbers.epoch - snapshot.numbers.first_epoch + within, snapshot.numbers.epochs)
 
 
 def epoch_progress(snapshot: RunSnapshot) -> float | None:
     """The share that is done of the epoch, None where that is not known."""
-    return 1.0 if snapshot.epoch_done else shown.ratio(snapshot.epoch_step, snapshot.epoch_steps)
+    return (
+        1.0 if snapshot.numbers.epoch_done else shown.ratio(snapshot.numbers.epoch_step, snapshot.numbers.epoch_steps)
+    )
 
 
 def _loss(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-    if not snapshot.loss_is_finite:
+    if not snapshot.numbers.loss_is_finite:
         return (Span(fit(shown.NOT_FINITE, width, "right"), "bad"),)
-    return (Span(fit(shown.number(snapshot.loss), width, "right"), "" if snapshot.loss is not None else "faint"),)
+    return (
+        Span(
+            fit(shown.number(snapshot.numbers.loss), width, "right"),
+            "" if snapshot.numbers.loss is not None else "faint",
+        ),
+    )
 
 
 def _trend(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
@@ -133,11 +140,11 @@ def _trend(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
 
 
 def _speed(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-    return _of_active(snapshot, shown.rate(snapshot.steps_per_second), width)
+    return _of_active(snapshot, shown.rate(snapshot.numbers.steps_per_second), width)
 
 
 def _eta(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-    return _of_active(snapshot, shown.duration(snapshot.eta_seconds), width)
+    return _of_active(snapshot, shown.duration(snapshot.numbers.eta_seconds), width)
 
 
 def _of_active(snapshot: RunSnapshot, text: str, width: int) -> tuple[Span, ...]:

@@ -48,9 +48,11 @@ def _empty(why: str, *, unread: bool) -> Row:
 
 def _loose_values(snapshot: RunSnapshot) -> dict[str, SeriesView | float | None]:
     """Values without a history of their own."""
-    loose: dict[str, SeriesView | float | None] = {"loss": snapshot.loss} if snapshot.loss is not None else {}
-    loose.update({"lr": snapshot.lr} if snapshot.lr is not None else {})
-    loose.update(snapshot.metrics)
+    loose: dict[str, SeriesView | float | None] = (
+        {"loss": snapshot.numbers.loss} if snapshot.numbers.loss is not None else {}
+    )
+    loose.update({"lr": snapshot.numbers.lr} if snapshot.numbers.lr is not None else {})
+    loose.update(snapshot.numbers.metrics)
     return loose
 
 
@@ -71,7 +73,7 @@ def _metric_row(name: str, value: SeriesView | float | None, name_width: int, nu
 def checkpoint_rows(snapshot: RunSnapshot, width: int) -> list[Row]:
     """Checkpoints, newest first; the best and the incomplete are named."""
     if not snapshot.checkpoints:
-        note = snapshot.checkpoint
+        note = snapshot.numbers.checkpoint
         if note is None:
             return [_empty("no checkpoint yet", unread=snapshot.brief)]
         return [row(*clip((Span(" reported: ", "dim"), Span(clean(note.path, 300))), width))]

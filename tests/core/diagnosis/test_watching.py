@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from mpstui.core.diagnosis.watching import LiveWatch
-from mpstui.core.model.snapshot import RunSnapshot, SeriesView, State
+from mpstui.core.model.snapshot import Numbers, RunSnapshot, SeriesView, State
 from mpstui.wire.heartbeat import MemoryReading
+from tests.snapshots import changed
 
 GB = 10**9
-RUN = RunSnapshot(run="a", name="net", dir=Path("/none"), state=State.RUNNING, seen=0.0, attempt=1, step=50)
+RUN = RunSnapshot(
+    run="a", name="net", dir=Path("/none"), state=State.RUNNING, seen=0.0, attempt=1, numbers=Numbers(step=50)
+)
 
 
 def curve(name: str, values: list[float]) -> SeriesView:
@@ -21,7 +24,7 @@ def curve(name: str, values: list[float]) -> SeriesView:
 
 
 def ids(watch: LiveWatch, moment: float, **known: Any) -> list[str]:
-    return [warning.id for warning in watch.look(replace(RUN, seen=moment, **known))]
+    return [warning.id for warning in watch.look(changed(RUN, seen=moment, **known))]
 
 
 def test_curves_are_judged_as_they_are() -> None:

@@ -32,8 +32,13 @@ def test_the_epochs_it_prints_stand_beside_the_steps_of_the_agent(home: Home) ->
     run = watched_by_agent(home, step=150).output(line(3, 16))
     monitor = make_monitor(home, FakeClock())
     for shown in (monitor.refresh()[0], monitor.refresh(focus=run.run.run)[0]):
-        assert (shown.epoch, shown.epochs, shown.epoch_step, shown.epoch_steps) == (3, 30, 16, 64)
-        assert (shown.step, shown.steps, shown.loss) == (150, None, 1.5)
+        assert (shown.numbers.epoch, shown.numbers.epochs, shown.numbers.epoch_step, shown.numbers.epoch_steps) == (
+            3,
+            30,
+            16,
+            64,
+        )
+        assert (shown.numbers.step, shown.numbers.steps, shown.numbers.loss) == (150, None, 1.5)
         assert shown.readers == "heartbeat"
     assert [list(view.x) for name, view in shown.series.items() if name == "loss"] == [[150]], "the agent's curve alone"
     run.release()
@@ -54,9 +59,9 @@ def test_the_remaining_time_goes_by_the_epochs_that_are_printed(home: Home) -> N
     clock = FakeClock()
     run = watched_by_agent(home, step=10).output(line(11, 0))
     shown = trained(make_monitor(home, clock), run, clock, 11, (16, 32, 48, 63))
-    assert shown.steps_per_second == pytest.approx(8.0)
-    assert shown.eta_seconds == pytest.approx(19 * 8.0, rel=0.05)
-    assert shown.epoch_eta_seconds == pytest.approx(0.1, abs=0.1)
+    assert shown.numbers.steps_per_second == pytest.approx(8.0)
+    assert shown.numbers.eta_seconds == pytest.approx(19 * 8.0, rel=0.05)
+    assert shown.numbers.epoch_eta_seconds == pytest.approx(0.1, abs=0.1)
     run.release()
 
 
@@ -64,7 +69,7 @@ def test_epochs_of_a_heartbeat_need_no_printed_ones(home: Home) -> None:
     run = RunBuilder(home).status("running", trainer=[77, 5]).launch().hold()
     run.beat(step=150, epoch=7, epochs=9, loss=1.5).output(line(3, 16))
     shown = make_monitor(home, FakeClock()).refresh()[0]
-    assert (shown.epoch, shown.epochs) == (7, 9)
+    assert (shown.numbers.epoch, shown.numbers.epochs) == (7, 9)
     run.release()
 
 
@@ -74,11 +79,15 @@ def test_a_run_that_stands_still_has_neither_speed_nor_end(home: Home) -> None:
     monitor = make_monitor(home, clock)
     shown = trained(monitor, run, clock, 1, (16, 32, 48))
     assert shown.health is Health.TRAINING
-    assert shown.steps_per_second == pytest.approx(8.0)
+    assert shown.numbers.steps_per_second == pytest.approx(8.0)
     clock.advance(1200.0)
     shown = monitor.refresh()[0]
     assert shown.health in (Health.STALLED, Health.HUNG)
-    assert (shown.steps_per_second, shown.eta_seconds, shown.epoch_eta_seconds) == (None, None, None)
+    assert (shown.numbers.steps_per_second, shown.numbers.eta_seconds, shown.numbers.epoch_eta_seconds) == (
+        None,
+        None,
+        None,
+    )
     run.release()
 
 
@@ -95,7 +104,7 @@ def test_an_epoch_that_is_printed_as_done_is_done(home: Home, printed: str, expe
     run = watched_by_agent(home, step=150).output(printed)
     monitor = make_monitor(home, FakeClock())
     for shown in (monitor.refresh()[0], monitor.refresh(focus=run.run.run)[0]):
-        assert (shown.epoch, shown.first_epoch, shown.epoch_done) == expected
+        assert (shown.numbers.epoch, shown.numbers.first_epoch, shown.numbers.epoch_done) == expected
     run.release()
 
 
@@ -110,7 +119,7 @@ def test_epochs_printed_as_done_tell_how_long_the_others_take(home: Home) -> Non
             f"Epoch {epoch}/10 finished in 20 s\n"
         )
         shown = monitor.refresh()[0]
-    assert shown.eta_seconds == pytest.approx(6 * 20.0, rel=0.05)
+    assert shown.numbers.eta_seconds == pytest.approx(6 * 20.0, rel=0.05)
     run.release()
 
 
@@ -130,7 +139,11 @@ def test_the_metrics_it_prints_are_curves_beside_those_of_the_agent(home: Home) 
         "train_loss": ("epoch", [1, 2, 4], 1.5),
     }
     assert shown.series["val_loss"].evaluation
-    assert (shown.metrics["val_loss"], shown.metrics["accuracy"], shown.loss) == (0.5, 64.5, 1.5)
+    assert (shown.numbers.metrics["val_loss"], shown.numbers.metrics["accuracy"], shown.numbers.loss) == (
+        0.5,
+        64.5,
+        1.5,
+    )
     run.release()
 
 

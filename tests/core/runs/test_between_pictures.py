@@ -46,7 +46,7 @@ def test_what_was_read_of_an_ended_run_between_two_pictures_is_in_the_next(home:
     while monitor.read_on(run, 0.01):
         pass
     shown = only(monitor.refresh(run))
-    assert (shown.step, shown.loss, shown.loading) == (7, 0.25, False)
+    assert (shown.numbers.step, shown.numbers.loss, shown.loading) == (7, 0.25, False)
     assert shown.series["loss"].count == 2
     assert only(monitor.refresh(run)) is shown
 
@@ -72,7 +72,7 @@ def test_what_was_read_of_a_run_that_is_left_again_is_in_the_list(home: Home) ->
     monitor.refresh(run)
     while monitor.read_on(run, 0.01):
         pass
-    assert only(monitor.refresh_whole()).loss == 0.25
+    assert only(monitor.refresh_whole()).numbers.loss == 0.25
 
 
 def test_an_attempt_that_has_printed_nothing_hides_no_curve_of_those_before_it(home: Home) -> None:
@@ -87,10 +87,10 @@ def test_numbers_do_not_go_back_while_a_log_is_read_again(home: Home) -> None:
     run.output("".join(f"step {step} loss {9 / step:.4f} and so on\n" for step in range(8, 12_000)), 2)
     assert 2 * SLICE_BYTES > run.run.attempt(2).output.stat().st_size > SLICE_BYTES
     monitor = make_monitor(home, FakeClock())
-    newest = only(monitor.refresh_whole()).step
-    seen = {only(monitor.refresh(run.run.run)).step}
+    newest = only(monitor.refresh_whole()).numbers.step
+    seen = {only(monitor.refresh(run.run.run)).numbers.step}
     while monitor.read_on(run.run.run, 0.000_001):
-        seen.add(only(monitor.refresh(run.run.run)).step)
+        seen.add(only(monitor.refresh(run.run.run)).numbers.step)
     assert seen == {newest} == {11_999}
 
 
@@ -98,6 +98,6 @@ def test_numbers_do_not_go_back_while_a_log_is_read_again(home: Home) -> None:
 def test_numbers_that_the_list_shows_stay_while_the_curves_of_all_attempts_are_read(home: Home) -> None:
     run = failed_twice(home).run.run
     monitor = make_monitor(home, FakeClock())
-    assert only(monitor.refresh_whole()).loss == 0.25
+    assert only(monitor.refresh_whole()).numbers.loss == 0.25
     shown = only(monitor.refresh(run))
-    assert (shown.step, shown.loss) == (7, 0.25)
+    assert (shown.numbers.step, shown.numbers.loss) == (7, 0.25)

@@ -65,24 +65,32 @@ def test_a_running_run_shows_what_its_heartbeat_says(home: Home) -> None:
     )
     shown = only(make_monitor(home, clock).refresh())
     assert (shown.state, shown.health) == (State.RUNNING, Health.TRAINING)
-    assert (shown.step, shown.steps, shown.epoch, shown.epochs, shown.loss, shown.lr) == (120, 1000, 2, 10, 0.5, 0.1)
-    assert shown.device == DeviceReading("mps", "Apple M3", "bf16")
-    assert shown.memory.driver == 20
+    assert (
+        shown.numbers.step,
+        shown.numbers.steps,
+        shown.numbers.epoch,
+        shown.numbers.epochs,
+        shown.numbers.loss,
+        shown.numbers.lr,
+    ) == (120, 1000, 2, 10, 0.5, 0.1)
+    assert shown.numbers.device == DeviceReading("mps", "Apple M3", "bf16")
+    assert shown.numbers.memory.driver == 20
     assert shown.pid == 77
-    assert shown.metrics == {"val_loss": 0.7}
-    assert shown.data == "synthetic"
+    assert shown.numbers.metrics == {"val_loss": 0.7}
+    assert shown.numbers.data == "synthetic"
     assert shown.readers == "heartbeat"
-    assert shown.beat is not None
+    assert shown.numbers.beat is not None
     run.release()
 
 
 def test_unknown_is_none_and_never_zero(home: Home) -> None:
     run = running(home)
     shown = only(make_monitor(home, FakeClock()).refresh())
-    for name in ("step", "steps", "epoch", "epochs", "loss", "lr", "eta_seconds", "steps_per_second", "updated"):
-        assert getattr(shown, name) is None, name
-    assert shown.device.type == "cpu"  # asked for by name
-    assert shown.loss_is_finite
+    for name in ("step", "steps", "epoch", "epochs", "loss", "lr", "eta_seconds", "steps_per_second"):
+        assert getattr(shown.numbers, name) is None, name
+    assert shown.updated is None
+    assert shown.numbers.device.type == "cpu"  # asked for by name
+    assert shown.numbers.loss_is_finite
     run.release()
 
 
@@ -104,15 +112,15 @@ def test_an_attempt_that_never_began_has_no_unknown_exit_code(home: Home, record
 
 def test_auto_is_no_device(home: Home) -> None:
     run = RunBuilder(home).status("running").launch(device="auto").hold()
-    assert only(make_monitor(home, FakeClock()).refresh()).device.type is None
+    assert only(make_monitor(home, FakeClock()).refresh()).numbers.device.type is None
     run.release()
 
 
 def test_a_loss_that_is_nan_is_told_apart_from_none(home: Home) -> None:
     run = running(home).beat(step=3, loss=float("nan"))
     shown = only(make_monitor(home, FakeClock()).refresh())
-    assert shown.loss is None
-    assert not shown.loss_is_finite
+    assert shown.numbers.loss is None
+    assert not shown.numbers.loss_is_finite
     run.release()
 
 
@@ -122,13 +130,13 @@ def test_a_loss_that_is_nan_is_told_apart_from_none(home: Home) -> None:
 def test_a_damaged_heartbeat_keeps_the_last_good_one(home: Home, content: bytes) -> None:
     monitor = make_monitor(home, FakeClock())
     run = running(home).beat(step=5, loss=0.25)
-    assert only(monitor.refresh()).loss == 0.25
+    assert only(monitor.refresh()).numbers.loss == 0.25
     run.run.attempt(1).heartbeat().write_bytes(content)
-    assert only(monitor.refresh()).loss == 0.25
+    assert only(monitor.refresh()).numbers.loss == 0.25
     run.beat(step=6, loss=0.125, seq=2)
-    assert only(monitor.refresh()).loss == 0.125
+    assert only(monitor.refresh()).numbers.loss == 0.125
     run.run.attempt(1).heartbeat().unlink()
-    assert only(monitor.refresh()).loss == 0.125
+    assert only(monitor.refresh()).numbers.loss == 0.125
     run.release()
 
 
@@ -235,12 +243,12 @@ def test_a_second_attempt_continues_the_first(home: Home) -> None:
     clock.advance(2)
     shown = monitor.snapshot(run.run.run)
     assert (shown.attempt, shown.attempts, shown.state) == (2, 2, State.RUNNING)
-    assert shown.step == 100  # until the new attempt says more
+    assert shown.numbers.step == 100  # until the new attempt says more
     assert shown.health is Health.WARMING
     assert shown.started == NOW + 1
     run.beat(2, step=81, loss=0.6).points(*points(5, attempt=2, start=81))
     shown = monitor.snapshot(run.run.run)
-    assert (shown.step, shown.loss) == (81, 0.6)
+    assert (shown.numbers.step, shown.numbers.loss) == (81, 0.6)
     curve = shown.series["loss"]
     assert list(curve.attempt_marks) == [81.0]
     assert list(curve.x) == [*range(1, 81), *range(81, 86)]
@@ -343,8 +351,8 @@ def test_metrics_that_were_truncated_or_replaced_start_over(home: Home) -> None:
 def test_the_heartbeat_is_not_needed_for_numbers(home: Home) -> None:
     run = running(home).points({**points(1)[0], "lr": 0.01, "val_loss": None})
     shown = only(make_monitor(home, FakeClock()).refresh())
-    assert (shown.step, shown.loss, shown.lr, shown.readers) == (1, 1.0, 0.01, "metrics.jsonl")
-    assert shown.metrics["val_loss"] is None
+    assert (shown.numbers.step, shown.numbers.loss, shown.numbers.lr, shown.readers) == (1, 1.0, 0.01, "metrics.jsonl")
+    assert shown.numbers.metrics["val_loss"] is None
     run.release()
 
 
@@ -352,11 +360,11 @@ def test_a_program_that_knows_nothing_of_us_is_read_from_its_output(home: Home) 
     monitor = make_monitor(home, FakeClock())
     run = running(home).output("".join(f"Epoch {i}/10 loss: {1 / i:.4f} lr: 0.01\n" for i in range(1, 5)))
     shown = monitor.snapshot(run.run.run)
-    assert (shown.epoch, shown.epochs, shown.loss, shown.readers) == (4, 10, 0.25, "output.log")
+    assert (shown.numbers.epoch, shown.numbers.epochs, shown.numbers.loss, shown.readers) == (4, 10, 0.25, "output.log")
     assert shown.series["loss"].count == 4
     run.output("Epoch 5/10 loss: 0.2000 lr: 0.01\n")
     shown = monitor.snapshot(run.run.run)
-    assert (shown.epoch, shown.loss) == (5, 0.2)
+    assert (shown.numbers.epoch, shown.numbers.loss) == (5, 0.2)
     run.release()
 
 
@@ -370,9 +378,9 @@ def test_the_outputs_of_all_attempts_are_one_curve(home: Home) -> None:
     assert list(curve.x) == [float(i) for i in range(1, 41)]
     assert list(curve.attempt_marks) == [21.0]
     assert [list(piece.x) for piece in curve.superseded] == [[float(i) for i in range(21, 31)]]
-    assert only(monitor.refresh()).step == 40
+    assert only(monitor.refresh()).numbers.step == 40
     (listed,) = make_monitor(home, FakeClock()).refresh_whole()
-    assert listed.step == 40
+    assert listed.numbers.step == 40
 
 
 def test_a_watched_heartbeat_of_another_program_counts_only_when_it_is_of_this_attempt(home: Home) -> None:
@@ -380,10 +388,15 @@ def test_a_watched_heartbeat_of_another_program_counts_only_when_it_is_of_this_a
     file = home.state / "train_heartbeat.json"
     atomic.write_json(file, {"timestamp": NOW - 9000, "global_step": 7, "total_steps": 90, "avg_loss": 0.75})
     monitor = make_monitor(home, FakeClock())
-    assert only(monitor.refresh()).step is None
+    assert only(monitor.refresh()).numbers.step is None
     atomic.write_json(file, {"timestamp": NOW + 5, "global_step": 8, "total_steps": 90, "avg_loss": 0.5})
     shown = only(monitor.refresh())
-    assert (shown.step, shown.steps, shown.loss, shown.readers) == (8, 90, 0.5, "train_heartbeat.json")
+    assert (shown.numbers.step, shown.numbers.steps, shown.numbers.loss, shown.readers) == (
+        8,
+        90,
+        0.5,
+        "train_heartbeat.json",
+    )
     run.release()
 
 
@@ -412,13 +425,13 @@ def test_eta_is_unknown_until_two_steps_are_and_goes_on_through_the_metrics(home
     clock = FakeClock()
     monitor = make_monitor(home, clock)
     run = running(home).beat(step=1, steps=100)
-    assert only(monitor.refresh()).eta_seconds is None
+    assert only(monitor.refresh()).numbers.eta_seconds is None
     later = [{**point, "time": NOW + 2 * i} for i, point in enumerate(points(10, start=2), 1)]
     run.points(*later).beat(time=NOW + 20, step=11, steps=100, seq=2)
     shown = only(monitor.refresh())
-    assert shown.eta_seconds == pytest.approx(89 * 2.0)
-    assert shown.steps_per_second == pytest.approx(0.5)
-    assert only(make_monitor(home, clock).refresh()).eta_seconds == pytest.approx(89 * 2.0)  # opened just now
+    assert shown.numbers.eta_seconds == pytest.approx(89 * 2.0)
+    assert shown.numbers.steps_per_second == pytest.approx(0.5)
+    assert only(make_monitor(home, clock).refresh()).numbers.eta_seconds == pytest.approx(89 * 2.0)  # opened just now
     run.release()
 
 

@@ -14,6 +14,6 @@ def test_the_curve_goes_through_all_epochs_and_the_plan_of_one_is_none_of_the_ru
     monitor = make_monitor(make_home(tmp_path / "home"), FakeClock())
     key = monitor.watch(log)
     shown = next(run for run in monitor.refresh(key) if run.run == key)
-    assert (shown.epoch, shown.epochs, shown.step, shown.steps) == (3, 5, 45, None)
-    assert (shown.epoch_step, shown.epoch_steps) == (5, 20)
+    assert (shown.numbers.epoch, shown.numbers.epochs, shown.numbers.step, shown.numbers.steps) == (3, 5, 45, None)
+    assert (shown.numbers.epoch_step, shown.numbers.epoch_steps) == (5, 20)
     assert list(shown.series["loss"].x) == list(range(1, 46))

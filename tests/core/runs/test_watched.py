@@ -47,14 +47,20 @@ def test_a_log(monitor: Monitor, tmp_path: Path, clock: FakeClock) -> None:
     log.write_text("".join(f"Epoch {i}/10 loss: {1 / i:.4f}\n" for i in range(1, 5)))
     os.utime(log, (NOW - 5, NOW - 5))
     shown = look(monitor, log)
-    assert (shown.state, shown.name, shown.epoch, shown.epochs, shown.loss) == (State.WATCHED, "train.log", 4, 10, 0.25)
+    assert (shown.state, shown.name, shown.numbers.epoch, shown.numbers.epochs, shown.numbers.loss) == (
+        State.WATCHED,
+        "train.log",
+        4,
+        10,
+        0.25,
+    )
     assert "less than a minute ago" in shown.reason
     assert shown.pid is None
     assert shown.output == log
     assert shown.series["loss"].count == 4
     with log.open("a") as file:
         file.write("Epoch 5/10 loss: 0.2000\n")
-    assert look(monitor, log).epoch == 5
+    assert look(monitor, log).numbers.epoch == 5
     os.utime(log, (NOW - 5, NOW - 5))
     clock.advance(200)
     assert "3 min ago" in look(monitor, log).reason
@@ -102,7 +108,7 @@ def test_a_log_that_ends_with_an_exception_says_so_until_training_goes_on(monito
     log.write_text(CRASH)
     shown = look(monitor, log)
     assert shown.log_exception == "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x8 and 9x2)"
-    assert (shown.state, shown.step, shown.loss) == (State.WATCHED, 7, 0.25)
+    assert (shown.state, shown.numbers.step, shown.numbers.loss) == (State.WATCHED, 7, 0.25)
     with log.open("a") as file:
         file.write("batch skipped\nstep 8 loss 0.2400\n")
     assert look(monitor, log).log_exception is None
@@ -159,7 +165,7 @@ def test_the_word_for_a_log_that_ends_with_an_exception_tells_it(
     assert word() == "exception"
     (shown,) = monitor.refresh(key)
     assert needs_attention(shown)
-    assert (shown.steps_per_second, shown.eta_seconds) == (None, None)
+    assert (shown.numbers.steps_per_second, shown.numbers.eta_seconds) == (None, None)
     with log.open("a") as file:
         file.write("batch skipped\nstep 8 loss 0.2400\n")
     os.utime(log, (clock.wall, clock.wall))
@@ -216,7 +222,7 @@ def test_a_csv(monitor: Monitor, tmp_path: Path) -> None:
     table = tmp_path / "metrics.csv"
     table.write_text("epoch,step,train_loss,val_loss\n0,10,2.5,\n1,20,1.5,1.75\n")
     shown = look(monitor, table)
-    assert (shown.step, shown.loss) == (20, 1.5)
+    assert (shown.numbers.step, shown.numbers.loss) == (20, 1.5)
     assert shown.series["loss"].count == 2
 
 
@@ -224,7 +230,7 @@ def test_a_heartbeat_of_another_program(monitor: Monitor, tmp_path: Path, clock:
     beat = tmp_path / "train_heartbeat.json"
     beat.write_text(json.dumps({"timestamp": NOW - 3, "global_step": 40, "total_steps": 100, "avg_loss": 0.5}))
     shown = look(monitor, beat)
-    assert (shown.step, shown.steps, shown.loss, shown.updated) == (40, 100, 0.5, NOW - 3)
+    assert (shown.numbers.step, shown.numbers.steps, shown.numbers.loss, shown.updated) == (40, 100, 0.5, NOW - 3)
     assert shown.health is Health.TRAINING
     clock.advance(3600)
     assert look(monitor, beat).health in (Health.STALLED, Health.HUNG)
@@ -236,7 +242,7 @@ def test_a_folder_with_a_heartbeat_and_a_log(monitor: Monitor, tmp_path: Path) -
     (folder / "heartbeat.json").write_text(json.dumps({"step": 7, "loss": 0.75}))
     (folder / "run.log").write_text("Epoch 1/3 loss: 0.9000\n")
     shown = look(monitor, folder)
-    assert (shown.step, shown.loss) == (7, 0.75)
+    assert (shown.numbers.step, shown.numbers.loss) == (7, 0.75)
     assert shown.output == folder / "run.log"
 
 
@@ -249,11 +255,11 @@ def test_a_watched_file_that_is_deleted_is_gone_until_it_is_there_again(monitor:
     log.unlink()
     gone = look(monitor, log)
     assert (gone.gone, badge(gone).word, needs_attention(gone)) == (True, "gone", True)
-    assert (gone.step, gone.loss) == (7, 0.5), "what was known stays known"
+    assert (gone.numbers.step, gone.numbers.loss) == (7, 0.5), "what was known stays known"
     log.write_text("step 1 loss 2.5000\n")
     os.utime(log, (NOW, NOW))
     back = look(monitor, log)
-    assert (back.gone, badge(back).word, back.step, back.loss) == (False, "training", 1, 2.5)
+    assert (back.gone, badge(back).word, back.numbers.step, back.numbers.loss) == (False, "training", 1, 2.5)
 
 
 def test_a_log_that_cannot_be_read_is_not_being_read(
@@ -264,20 +270,20 @@ def test_a_log_that_cannot_be_read_is_not_being_read(
     with monkeypatch.context() as locked:
         locked.setattr(foreign, "open_reader", lambda path, pattern: None)
         shown = look(monitor, log)
-    assert (shown.step, shown.loading, shown.reason) == (None, False, "locked.log cannot be read")
+    assert (shown.numbers.step, shown.loading, shown.reason) == (None, False, "locked.log cannot be read")
     shown = look(monitor, log)
-    assert (shown.step, shown.loading) == (7, False)
+    assert (shown.numbers.step, shown.loading) == (7, False)
     assert "last written" in shown.reason
 
 
 def test_nothing_there_yet_and_then_something(monitor: Monitor, tmp_path: Path, clock: FakeClock) -> None:
     log = tmp_path / "later.log"
     shown = look(monitor, log)
-    assert (shown.state, shown.loss, shown.updated, shown.health) == (State.WATCHED, None, None, None)
+    assert (shown.state, shown.numbers.loss, shown.updated, shown.health) == (State.WATCHED, None, None, None)
     assert "no later.log" in shown.reason
     log.write_text("Epoch 1/3 loss: 0.5000\n")
     clock.advance(5)
-    assert look(monitor, log).loss == 0.5
+    assert look(monitor, log).numbers.loss == 0.5
 
 
 def test_a_run_directory_of_ours_is_a_run(monitor: Monitor, tmp_path: Path) -> None:
@@ -326,7 +332,7 @@ def test_a_long_log_is_read_on_between_pictures_with_all_its_metrics(home: Home,
     monitor = make_monitor(home, clock)
     key = monitor.watch(log)
     (first,) = monitor.refresh(key)
-    assert first.step == 59_999, "the newest numbers come first"
+    assert first.numbers.step == 59_999, "the newest numbers come first"
     while monitor.read_on(key, 0.001):
         pass
     (whole,) = monitor.refresh(key)
@@ -358,6 +364,6 @@ def test_a_short_log_that_has_not_been_read_at_all_is_no_log_without_numbers(hom
     log.write_text("step=1 loss=2.5\n")
     reader = WatchedReader(log, Machine(FakeTable(), "boot", clock, clock.monotonic))
     unread = reader.refresh(full=False, budget=Budget(0.0))
-    assert (unread.loss, unread.loading) == (None, True)
+    assert (unread.numbers.loss, unread.loading) == (None, True)
     read = reader.refresh(full=True, budget=Budget(1.0))
-    assert (read.loss, read.loading) == (2.5, False)
+    assert (read.numbers.loss, read.loading) == (2.5, False)
