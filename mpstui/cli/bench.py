@@ -14,8 +14,8 @@ from ..core.bench.deviation import STEPS, TOLERANCE
 from ..core.bench.report import LadderReport, report_folder, save
 from ..core.bench.rungs import Rung, rungs
 from ..core.bench.tasks import require_task
-from ..core.launching.argument_words import argument_words
 from ..core.launching.choice import parse_sets
+from ..core.launching.command import argument_words
 from ..core.launching.requirements import require_device, require_modules
 from ..core.machine import DEVICES, Machine, this_machine, trainer_module
 from ..core.model.errors import UsageError

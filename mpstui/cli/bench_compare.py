@@ -11,8 +11,8 @@ from dataclasses import asdict
 from ..core.bench.deviation import STEPS, WRONG, Comparison, Question, compare_devices, explanation, share
 from ..core.bench.drawing import Curve, curve_chart
 from ..core.bench.report import report_folder, save
-from ..core.launching.argument_words import argument_words
 from ..core.launching.choice import parse_sets
+from ..core.launching.command import argument_words
 from ..core.machine import Machine
 from ..core.model.errors import UsageError
 from ..core.present.format import NOT_FINITE

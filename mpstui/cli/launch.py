@@ -6,10 +6,9 @@ import argparse
 import time
 from collections.abc import Iterable
 
-from ..core.launching.choice import ACCELERATOR_QUEUE, LaunchChoice, parse_sets
+from ..core.launching.choice import ACCELERATOR_QUEUE, LaunchChoice, combinations, parse_sets
 from ..core.launching.launches import launch
 from ..core.launching.planning import LaunchPlan, plan
-from ..core.launching.sweeping import combinations
 from ..core.machine import this_machine
 from ..core.model.errors import UsageError
 from ..core.profiles.lookup import load_profile

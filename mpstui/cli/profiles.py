@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ..core.launching.choice import LaunchChoice, parse_sets
-from ..core.launching.editing import edit_choice
+from ..core.launching.choice import LaunchChoice, combinations, parse_sets
+from ..core.launching.command import joined_scripts
+from ..core.launching.editing import edit_choice, save_profile
 from ..core.launching.planning import LaunchPlan, plan
 from ..core.launching.requirements import world_problems
-from ..core.launching.saving import save_profile
-from ..core.launching.shell_script import joined_scripts
-from ..core.launching.sweeping import combinations
 from ..core.machine import this_machine
 from ..core.model.errors import UsageError
 from ..core.model.problems import ProfileError

@@ -71,7 +71,7 @@ def _fixed(snapshot: RunSnapshot, *, accept_risk: bool) -> LaunchChoice:
     """
     from ..core.diagnosis.engine import diagnose
     from ..core.diagnosis.for_run import evidence_from_run_dir
-    from ..core.launching.remedied import finding_to_apply, remedied
+    from ..core.launching.editing import finding_to_apply, remedied
 
     session = Session()
     finding = finding_to_apply(diagnose(evidence_from_run_dir(snapshot.dir)))

@@ -18,10 +18,10 @@ def revive(session: Session) -> bool:
     if not any(is_abandoned(run) for run in run_dirs(session.home.runs)):
         return False
     from ..core.launching.actions import Actions
-    from ..core.launching.revival import Reviver
+    from ..core.launching.supervisors import SupervisorRecovery
 
     try:
-        revived = Reviver(session.home, Actions(session.home, session.environ).supervise).revive()
+        revived = SupervisorRecovery(session.home, Actions(session.home, session.environ).supervise).respawn_missing()
     except OperationError as error:
         warn(error.sentence)
         return False

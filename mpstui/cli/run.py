@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 from ..core.launching.choice import ACCELERATOR_QUEUE, LaunchChoice
-from ..core.launching.torchrun import is_python
+from ..core.launching.command import is_python
 from ..core.model.errors import UsageError
 from ..core.profiles.lookup import names_profile
 from ..core.profiles.model import profile_of_command

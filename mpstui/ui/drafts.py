@@ -12,8 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.launching.choice import LaunchChoice
-from ..core.launching.sweeping import combinations, open_axes
+from ..core.launching.choice import LaunchChoice, combinations, open_axes
 from ..core.machine import DEVICES, Machine, this_machine
 from ..core.model.errors import UsageError
 from ..core.profiles.lookup import ProfileEntry, list_profiles, load_profile
@@ -74,7 +73,7 @@ class CoreLauncher:
         choice = edit_choice(snapshot, self.home)
         if remedy is None:
             return Draft(self, choice)
-        from ..core.launching.remedied import remedied
+        from ..core.launching.editing import remedied
 
         fixed = remedied(choice, remedy, self.environ)
         return Draft(self, fixed.choice, fixed.sentence)
@@ -150,7 +149,7 @@ class Draft:
 
     def save(self, values: Mapping[str, str], name: str) -> Path:
         """Keep the values as a profile of one's own; one that is there already is left alone."""
-        from ..core.launching.saving import save_profile
+        from ..core.launching.editing import save_profile
 
         return save_profile(self._chosen(values), name, self._launcher.home)
 

@@ -12,7 +12,7 @@ from ..core.model.errors import UsageError
 if TYPE_CHECKING:
     from ..core.diagnosis.model import EvidenceLine, Finding
     from ..core.launching.actions import Actions
-    from ..core.launching.revival import Reviver
+    from ..core.launching.supervisors import SupervisorRecovery
     from ..core.model.home import Home
     from ..core.model.snapshot import Availability, RunSnapshot
     from ..core.runs.monitor import Monitor
@@ -111,7 +111,7 @@ class LazyMonitor:
         self._supervise = supervise
         self._clock = clock
         self._made: Monitor | None = None
-        self._reviver: Reviver | None = None
+        self._recovery: SupervisorRecovery | None = None
         self._revive_at = 0.0
 
     def refresh(self, focus: str | None = None) -> tuple[RunSnapshot, ...]:
@@ -142,11 +142,11 @@ class LazyMonitor:
         if now < self._revive_at:
             return
         self._revive_at = now + REVIVE_SECONDS
-        if self._reviver is None:
-            from ..core.launching.revival import Reviver
+        if self._recovery is None:
+            from ..core.launching.supervisors import SupervisorRecovery
 
-            self._reviver = Reviver(self._home, self._supervise)
-        self._reviver.revive()
+            self._recovery = SupervisorRecovery(self._home, self._supervise)
+        self._recovery.respawn_missing()
 
 
 class LazyQueue:

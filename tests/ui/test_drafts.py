@@ -9,9 +9,8 @@ import pytest
 
 from mpstui.core.diagnosis.remedy import ArgumentChange, Remedy
 from mpstui.core.launching.actions import Actions
-from mpstui.core.launching.choice import LaunchChoice
-from mpstui.core.launching.remedied import remedied
-from mpstui.core.launching.sweeping import combinations
+from mpstui.core.launching.choice import LaunchChoice, combinations
+from mpstui.core.launching.editing import remedied
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.lookup import load_profile

@@ -14,8 +14,8 @@ from ..model.errors import OperationError, UsageError
 from ..model.home import Home
 from ..model.snapshot import RunSnapshot
 from .availability import availability
-from .recorded import RecordedRun, read_run
-from .start import start_supervisor
+from .record import RecordedRun, plan_restart, read_run
+from .supervisors import start_supervisor
 
 if TYPE_CHECKING:
     from ..machine import Machine
@@ -84,12 +84,15 @@ class Actions:
             UsageError: the device or checkpoint does not exist, or the edited launch cannot work.
         """
         recorded = self._available(snapshot, "edit_restart" if choice else "restart")
-        from .restarting import RestartPlanner  # with all that plans a launch, which no other action needs
-
-        planner = RestartPlanner(
-            recorded=recorded, runs=self._home.runs, environ=self._environ, machine=self._this_machine
+        wished = plan_restart(
+            recorded,
+            device,
+            source,
+            choice,
+            runs=self._home.runs,
+            environ=self._environ,
+            machine=self._this_machine,
         )
-        wished = planner.edited(choice, device, source) if choice else planner.same(device, source)
         return self._submit(snapshot, "restart", wished.options, wished.secrets)
 
     def answer(self, run_dir: Path, request_id: str) -> Ack | None:

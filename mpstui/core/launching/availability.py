@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from ...wire.rundir import RunDir
 from ..model.snapshot import Availability, RunSnapshot, State
 from ..runs.waiting import restart_is_wished
-from .recorded import RecordedRun, read_run
+from .record import RecordedRun, read_run
 
 _HAS_PROCESSES = frozenset({State.STARTING, State.RUNNING, State.STOPPING, State.UNSUPERVISED, State.STOP_FAILED})
 _WAITS = frozenset({State.QUEUED, State.BACKING_OFF})
@@ -55,7 +55,7 @@ def _restart(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
 
 
 def _restart_cpu(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
-    return _restart(snapshot, recorded) or device_refusal(recorded, "cpu")
+    return _restart(snapshot, recorded) or recorded.device_refusal("cpu")
 
 
 def _clear_cache(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
@@ -90,27 +90,6 @@ def _queued(snapshot: RunSnapshot, recorded: RecordedRun) -> str:
         return "it does not wait in a queue; `mpstui queue` shows them all"
     in_group = snapshot.queue is not None and snapshot.queue.group is not None
     return "" if in_group else "it waits for other runs, in no queue"
-
-
-def device_refusal(recorded: RecordedRun, device: str) -> str:
-    """Why the next attempt cannot run on ``device``; empty when it can."""
-    if device in recorded.template.variants:
-        return ""
-    if not recorded.has_profile:
-        return f"this command cannot be told to use {device}: none of its arguments names a device"
-    return (
-        f"this program cannot be told to use {device}: add [device_args] {device} = [...] to its profile, "
-        "or start it with agent = true"
-    )
-
-
-def resume_refusal(recorded: RecordedRun, source: str) -> str:
-    """Why the next attempt cannot begin from ``source``; from scratch is always possible."""
-    if source in ("latest", "scratch") or recorded.template.resume_args is not None:
-        return ""
-    if not recorded.has_profile:
-        return f"this command cannot continue from {source}: only a profile can say how ([resume] args)"
-    return f"this program cannot continue from {source}: its profile has no [resume] args"
 
 
 def _caution(action: str, recorded: RecordedRun) -> str:

@@ -1,16 +1,20 @@
-"""What a person chose for one launch: a profile, and what differs from it this time."""
+"""What a person chose for one launch: a profile and what differs from it, and the several launches of a sweep."""
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
 
 from ...wire.records import QueueRule
+from ...wire.secrets import without_secrets
 from ..model.checks import nearest
 from ..model.errors import UsageError
 from ..profiles.model import ArgumentValue, Profile, Scalar
-from ..profiles.sweep import arguments_of
+from ..profiles.sweep import MOST_RUNS, Sweep, SweepValue, arguments_of, as_text
 
 ACCELERATOR_QUEUE = "auto"
 """The group that is called as what the run will use: mps, cuda or cpu. Each runs one at a time, a GPU of its own."""
@@ -36,6 +40,21 @@ class LaunchChoice:
     drop_env: tuple[str, ...] = ()
     """Variables that this launch must not have, whoever sets them: recipe, profile or shell."""
     queue: QueueRule = field(default_factory=QueueRule)
+
+
+def choice_json(choice: LaunchChoice) -> dict[str, Any]:
+    """What was chosen beside the profile, without secrets."""
+    shown, _ = without_secrets(choice.env)
+    return {
+        "device": choice.device,
+        "sets": dict(choice.sets),
+        "recipe": choice.recipe,
+        "name": choice.name,
+        "env": shown,
+        "drop_args": list(choice.drop_args),
+        "drop_env": list(choice.drop_env),
+        "queue": choice.queue.to_json(),
+    }
 
 
 def parse_sets(items: Iterable[str], option: str = "--set") -> dict[str, str]:
@@ -152,3 +171,76 @@ def _scalar(key: str, text: str, example: Scalar) -> Scalar:
             raise UsageError(sentence, field=f"args.{key}") from None
         return text.strip()
     return text
+
+
+def combinations(choice: LaunchChoice) -> tuple[LaunchChoice, ...]:
+    """One choice for each run, in the order of the table, the last argument changing fastest.
+
+    ``choice.sweep`` replaces the profile's values of an argument or adds one; what goes with a value in the profile
+    still does. ``choice.sets`` beats both, and leaves an argument one value. Runs of a sweep wait for each other in the
+    queue of their accelerator, unless the choice names another; what they are called says what differs.
+
+    Raises:
+        UsageError: more runs than anybody means, or a mistyped argument.
+    """
+    axes = axes_of(choice)
+    count = prod(len(values) for values in axes.values())
+    if count > MOST_RUNS:
+        raise UsageError(f"the sweep asks for {count:,} runs; {MOST_RUNS} is the most", field="sweep")
+    left_open = open_axes(choice)
+    queue = QueueRule(choice.queue.group or ACCELERATOR_QUEUE, choice.queue.after) if count > 1 else choice.queue
+    return tuple(
+        replace(
+            choice,
+            sets={**_arguments(point), **choice.sets},
+            sweep={},
+            name=_name(choice, {key: one.text for key, one in point.items() if key in left_open}),
+            queue=queue,
+        )
+        for point in _points(axes)
+    )
+
+
+def open_axes(choice: LaunchChoice) -> Sweep:
+    """The arguments that are swept and their values, without those that this launch settles."""
+    settled = _settled(choice)
+    return {key: values for key, values in axes_of(choice).items() if key not in settled}
+
+
+def axes_of(choice: LaunchChoice) -> Sweep:
+    """The arguments that are swept and their values; one value where this launch settles it."""
+    profile = choice.profile
+    axes = dict(profile.sweep)
+    for written, texts in choice.sweep.items():
+        key = known_key(written, profile)
+        axes[key] = tuple(_value(profile, key, text) for text in texts)
+    for key, text in _settled(choice).items():
+        if key in axes:
+            axes[key] = (_value(profile, key, text),)
+    return axes
+
+
+def _settled(choice: LaunchChoice) -> Mapping[str, str]:
+    return {known_key(written, choice.profile): text for written, text in choice.sets.items()}
+
+
+def _value(profile: Profile, key: str, text: str) -> SweepValue:
+    """The profile's own value of that text, with what goes with it; else the bare text."""
+    known = {one.text: one for one in profile.sweep.get(key, ())}
+    return known.get(text) or SweepValue(text)
+
+
+def _points(axes: Sweep) -> Iterator[dict[str, SweepValue]]:
+    for point in itertools.product(*axes.values()):
+        yield dict(zip(axes, point, strict=True))
+
+
+def _arguments(point: Mapping[str, SweepValue]) -> dict[str, str]:
+    along = {key: as_text(item) for one in point.values() for key, item in one.along.items()}
+    return {**along, **{key: one.text for key, one in point.items()}}
+
+
+def _name(choice: LaunchChoice, varied: Mapping[str, str]) -> str | None:
+    if not varied:
+        return choice.name
+    return f"{choice.name or choice.profile.name} {' '.join(f'{key}={text}' for key, text in varied.items())}"

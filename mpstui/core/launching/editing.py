@@ -1,18 +1,30 @@
-"""The launch of a run as it was chosen, read back from its record to be changed or looked at."""
+"""The launch of a run read back from its record: changed by a remedy, or saved as a profile."""
 
 from __future__ import annotations
 
+import json
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ...wire.records import QueueRule, Spec
 from ...wire.rundir import RunDir
+from ...wire.secrets import HIDDEN, hides
+from ..diagnosis.model import Finding
+from ..diagnosis.remedy import Remedy, apply_remedy
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home
+from ..model.problems import LineIndex
 from ..model.snapshot import RunSnapshot
-from ..profiles.model import Profile, profile_of_command
-from .choice import LaunchChoice
-from .frozen_profile import thaw
-from .recorded import read_run
+from ..profiles.build import parse_profile
+from ..profiles.model import ROLES, ArgumentValue, Profile, Scalar, profile_of_command
+from ..profiles.recipes import RECIPES
+from ..profiles.save import save_profile_text
+from ..profiles.sweep import sweep_toml
+from .choice import LaunchChoice, choice_json, launch_arguments, open_axes
+from .record import read_run
 
 
 def edit_choice(snapshot: RunSnapshot, home: Home) -> LaunchChoice:
@@ -57,3 +69,234 @@ def _recorded_profile(spec: Spec) -> Profile:
             raise OperationError(f"the profile frozen in run {spec.run} cannot be read: {error.sentence}") from error
     variant = spec.launch.variants.get(spec.launch.device) or next(iter(spec.launch.variants.values()))
     return profile_of_command(tuple(variant.argv), cwd=cwd, name=spec.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedied:
+    """``applied`` and ``skipped`` are phrases, ``unnamed`` the roles that the profile gives no argument for; ``risk``
+    is what a person must accept before it is started."""
+
+    choice: LaunchChoice
+    applied: tuple[str, ...]
+    skipped: tuple[str, ...]
+    unnamed: tuple[str, ...]
+    risk: str | None
+
+    @property
+    def sentence(self) -> str:
+        """What the remedy changed and what it could not, in plain sentences on one line."""
+        changed = ", ".join(self.applied)
+        told = [f"Changed by the remedy: {changed}." if changed else "The remedy changes nothing here."]
+        if self.skipped:
+            told.append(f"It cannot do more: {', '.join(self.skipped)}.")
+        if self.unnamed:
+            roles = _listed([role.replace("_", " ") for role in self.unnamed])
+            told.append(f"This profile does not say which argument sets {roles}; [roles] can.")
+        return " ".join(told)
+
+
+def finding_to_apply(findings: Iterable[Finding]) -> Finding | None:
+    """The most probable finding whose remedy a launcher can apply."""
+    return next((item for item in findings if item.can_be_cured), None)
+
+
+def remedied(choice: LaunchChoice, remedy: Remedy, environ: Mapping[str, str]) -> Remedied:
+    """The launch that ``remedy`` asks for; ``choice`` is how the run was started, ``environ`` the caller's environment.
+
+    A variable that the remedy removes is kept from the program whoever sets it: recipe, profile or shell.
+
+    Raises:
+        UsageError: the choice itself cannot be read (an argument of the wrong type).
+    """
+    before, _ = launch_arguments(choice)
+    changed = apply_remedy(remedy, before, choice.profile.roles, _environment(choice, environ))
+    sets = {key: _text(value) for key, value in changed.arguments.items() if before.get(key) != value}
+    gone = set(before) - set(changed.arguments)
+    set_here = {name: value for name, value in remedy.env.items() if value is not None}
+    unset = {name for name, value in remedy.env.items() if value is None}
+    edited = replace(
+        choice,
+        device=changed.device or choice.device,
+        sets={key: value for key, value in {**choice.sets, **sets}.items() if key not in gone},
+        env={name: value for name, value in {**choice.env, **set_here}.items() if name not in unset},
+        drop_args=tuple(sorted({*choice.drop_args, *gone} - set(sets))),
+        drop_env=tuple(sorted({*choice.drop_env, *unset} - set(set_here))),
+    )
+    return Remedied(
+        choice=edited, applied=changed.applied, skipped=changed.skipped, unnamed=changed.unnamed, risk=remedy.risk
+    )
+
+
+def _environment(choice: LaunchChoice, environ: Mapping[str, str]) -> dict[str, str]:
+    """Everything the program would see, so that removing a variable is noticed wherever it comes from."""
+    recipe = {one.name: one.value for one in RECIPES[choice.recipe or choice.profile.recipe].variables}
+    layers = {**environ, **recipe, **choice.profile.env, **choice.env}
+    return {name: value for name, value in layers.items() if name not in choice.drop_env}
+
+
+def _listed(words: Sequence[str]) -> str:
+    """``a``, ``a or b``, ``a, b or c``."""
+    *most, last = words
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def _text(value: object) -> str:
+    """A value as ``--set`` writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(map(_text, value)) if isinstance(value, tuple) else str(value)
+
+
+def save_profile(choice: LaunchChoice, name: str, home: Home, *, replace: bool = False) -> Path:
+    """Save a launch as a profile of the user's and return its path. Secrets are left out; folders become absolute.
+
+    Raises:
+        UsageError: the name cannot be a file's, or is taken and ``replace`` was not said.
+        OperationError: the file cannot be written.
+    """
+    profile = choice.profile
+    arguments, _ = launch_arguments(choice)
+    changed = {key: _typed(value) for key, value in arguments.items() if profile.args.get(key) != value}
+    axes = open_axes(choice)
+    settled = [key for key in profile.sweep if key not in axes]
+    changes: dict[str, Any] = {
+        "name": name,
+        "cwd": str(profile.cwd),
+        **({"python": profile.python} if profile.python else {}),
+        **({"device": choice.device} if choice.device else {}),
+        **({"recipe": choice.recipe} if choice.recipe else {}),
+        "args": {**changed, **dict.fromkeys(choice.drop_args)},
+        "sweep": {
+            **{key: sweep_toml(values) for key, values in axes.items() if values != profile.sweep.get(key)},
+            **dict.fromkeys(settled),
+        },
+        "env": {**choice_json(choice)["env"], **dict.fromkeys(choice.drop_env)},
+    }
+    return save_profile_text(frozen_text(profile) or profile_toml(profile), name, home, changes, replace=replace)
+
+
+def _typed(value: Any) -> Any:
+    """What was set as a text, as the number it is, so that the profile reads as a person would write it."""
+    if not isinstance(value, str):
+        return value
+    for kind in (int, float):
+        try:
+            number = kind(value)
+        except ValueError:
+            continue
+        return number if number == number and abs(number) != float("inf") else value
+    return value
+
+
+_LONG_ENOUGH_TO_BE_UNIQUE = 6
+
+
+def frozen_text(profile: Profile) -> str | None:
+    """The profile as TOML with dots for secrets; None when they cannot all be taken out."""
+    if not profile.text:
+        return profile_toml(profile)
+    hidden = {name: value for name, value in profile.env.items() if hides(name, value)}
+    text = profile.text
+    if hidden:
+        text = _without_values(_without_lines(text, hidden), hidden)
+    return text if _is_clean(text, hidden) else profile_toml(profile)
+
+
+def thaw(text: str, *, path: Path | None, cwd: Path) -> Profile:
+    """The profile of a run's record, to run where that run ran.
+
+    Raises:
+        UsageError: the record was written by a program with other keys.
+    """
+    from dataclasses import replace
+
+    profile = parse_profile(text, path=path, default_cwd=cwd)
+    shown = {name: value for name, value in profile.env.items() if value != HIDDEN}
+    return replace(profile, cwd=cwd, env=shown)
+
+
+def profile_toml(profile: Profile) -> str:
+    """A profile as TOML, for those that came from no file, or whose file cannot be shown as it is."""
+    lines = [f"name = {_toml_text(profile.name)}", f"command = {_toml_value(profile.command)}"]
+    optional = {"python": profile.python, "launcher": profile.launcher, "pid_file": profile.pid_file}
+    lines += [f"{key} = {_toml_text(value)}" for key, value in optional.items() if value]
+    lines += [f"device = {_toml_text(profile.device)}", f"recipe = {_toml_text(profile.recipe)}"]
+    lines += [f"arg_style = {_toml_text(profile.arg_style)}", f"agent = {_toml_value(profile.agent)}"]
+    if profile.launcher:
+        lines.append(f"processes = {profile.processes}")
+    lines += [f"max_log = {profile.max_log_bytes}", f"min_free_disk = {profile.min_free_bytes}"]
+    shown = {name: HIDDEN if hides(name, value) else value for name, value in profile.env.items()}
+    lines += _toml_table("env", shown) + _toml_table("args", profile.args) + _sweep(profile)
+    lines += _toml_table("device_args", profile.device_args)
+    resume: dict[str, ArgumentValue] = {"args": profile.resume_args} if profile.resume_args is not None else {}
+    if profile.checkpoints:
+        resume["checkpoints"] = profile.checkpoints
+    restart: dict[str, ArgumentValue] = {"on": tuple(profile.restart.on)}
+    if profile.restart.device:
+        restart["device"] = profile.restart.device
+    roles = {role: name for role, name in profile.roles.items() if role in ROLES}
+    lines += _toml_table("resume", resume) + _toml_table("restart", restart) + _toml_table("roles", roles)
+    lines += _toml_table("watch", profile.watch)
+    lines += _toml_table("stop", {"signal": profile.stop.signal, "grace_seconds": profile.stop.grace_seconds})
+    return "\n".join(lines) + "\n"
+
+
+def _without_lines(text: str, hidden: Mapping[str, str]) -> str:
+    lines = text.splitlines()
+    index = LineIndex(text)
+    for name in hidden:
+        number = index.line_of(("env", name))
+        if number and lines[number - 1].lstrip().strip("\"'").startswith(name):
+            lines[number - 1] = f"{name} = {_toml_text(HIDDEN)}"
+    return "\n".join(lines) + "\n"
+
+
+def _without_values(text: str, hidden: Mapping[str, str]) -> str:
+    for value in hidden.values():
+        if len(value) >= _LONG_ENOUGH_TO_BE_UNIQUE:
+            text = text.replace(value, HIDDEN)
+    return text
+
+
+def _is_clean(text: str, hidden: Mapping[str, str]) -> bool:
+    """Whether the text still is TOML and none of the secrets is left in it, however it was written."""
+    try:
+        env = tomllib.loads(text).get("env", {})
+    except tomllib.TOMLDecodeError:
+        return False
+    return all(env.get(name) == HIDDEN for name in hidden)
+
+
+def _toml_table(name: str, values: Mapping[str, ArgumentValue]) -> list[str]:
+    return (
+        ["", f"[{name}]", *(f"{_toml_text(key)} = {_toml_value(value)}" for key, value in values.items())]
+        if values
+        else []
+    )
+
+
+def _sweep(profile: Profile) -> list[str]:
+    axes = {key: sweep_toml(values) for key, values in profile.sweep.items()}
+    return ["", "[sweep]", *(f"{_toml_text(key)} = {_inline(found)}" for key, found in axes.items())] if axes else []
+
+
+def _inline(found: Any) -> str:
+    """Lists and tables of any depth on one line."""
+    if isinstance(found, dict):
+        return "{ " + ", ".join(f"{_toml_text(key)} = {_inline(item)}" for key, item in found.items()) + " }"
+    return f"[{', '.join(map(_toml_scalar, found))}]" if isinstance(found, list) else _toml_scalar(found)
+
+
+def _toml_value(value: ArgumentValue) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(_toml_scalar(item) for item in value)}]"
+    return _toml_scalar(value)
+
+
+def _toml_scalar(value: Scalar) -> str:
+    return _toml_text(value) if isinstance(value, str) else str(value).lower()
+
+
+def _toml_text(value: str) -> str:
+    """A TOML basic string; JSON's escapes are a subset of TOML's but for DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -9,14 +9,13 @@ from typing import Any
 from ...wire import atomic, requests
 from ...wire.records import AlertRule, CauseRule, Spec
 from ...wire.rundir import RunDir, create_run_dir
-from ...wire.secrets import without_secrets
 from ..model.errors import OperationError
 from ..model.home import Home
-from .choice import LaunchChoice
-from .frozen_profile import frozen_text
+from .choice import choice_json
+from .editing import frozen_text
 from .planning import LaunchPlan
 from .requirements import require_disk_space
-from .start import start_supervisor
+from .supervisors import start_supervisor
 
 
 def launch(plan: LaunchPlan, home: Home, environ: Mapping[str, str], now: float) -> str:
@@ -75,21 +74,6 @@ def spec_json(plan: LaunchPlan, run: RunDir, now: float, home: Home | None = Non
         alerts=AlertRule(str(home.settings), str(home.screen_lock)) if home else None,
     )
     return {**spec.to_json(), "choice": choice_json(plan.choice)}
-
-
-def choice_json(choice: LaunchChoice) -> dict[str, Any]:
-    """What was chosen beside the profile, without secrets."""
-    shown, _ = without_secrets(choice.env)
-    return {
-        "device": choice.device,
-        "sets": dict(choice.sets),
-        "recipe": choice.recipe,
-        "name": choice.name,
-        "env": shown,
-        "drop_args": list(choice.drop_args),
-        "drop_env": list(choice.drop_env),
-        "queue": choice.queue.to_json(),
-    }
 
 
 def _cause_rules() -> list[CauseRule]:

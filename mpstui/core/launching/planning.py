@@ -12,15 +12,11 @@ from ..machine import DEVICES, Machine, trainer_module
 from ..model.errors import UsageError
 from ..profiles.model import ArgumentValue
 from ..profiles.recipes import ARGUMENT_DOUBTS, RECIPES
-from .accelerators import gpu_rule, queue_rule
-from .argument_words import argument_words
 from .choice import LaunchChoice, launch_arguments, split_device
-from .devices import DeviceVariants, asked_device, compile_variants
-from .environment import EnvLine, RunEnvironment, run_environment
+from .command import EnvLine, RunEnvironment, argument_words, run_environment, shell_script, wrapped
+from .devices import DeviceVariants, asked_device, compile_variants, gpu_rule, queue_rule
 from .preflight import preflight_warnings
 from .requirements import require_device, require_modules, require_program, require_text
-from .shell_script import shell_script
-from .torchrun import wrapped
 
 _NO_RUN_BEFORE = f"{AFTER_CHECKPOINT} stays empty: `--after RUN` names the run, living or ended, whose checkpoint it is"
 

@@ -14,7 +14,7 @@ from ..model.errors import OperationError, UsageError
 from ..model.problems import LineIndex, Problem, ProfileError
 from ..present.format import size
 from ..profiles.model import Profile
-from .torchrun import is_python
+from .command import is_python
 
 
 def world_problems(profile: Profile, program: str, environ: Mapping[str, str]) -> list[Problem]:

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.launching.accelerators import accelerator, workers
-from mpstui.core.launching.choice import LaunchChoice
+from mpstui.core.launching.choice import LaunchChoice, combinations
+from mpstui.core.launching.devices import accelerator, workers
 from mpstui.core.launching.launches import launch
 from mpstui.core.launching.planning import plan
-from mpstui.core.launching.sweeping import combinations
 from mpstui.core.machine import Machine
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.model import Profile

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.launching.frozen_profile import frozen_text, profile_toml, thaw
+from mpstui.core.launching.editing import frozen_text, profile_toml, thaw
 from mpstui.core.profiles.model import Profile, profile_of_command
 from mpstui.wire.records import RestartRule, StopRule
 

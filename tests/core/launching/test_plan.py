@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from mpstui.core.launching import planning, requirements
-from mpstui.core.launching.choice import LaunchChoice, parse_sets
-from mpstui.core.launching.launches import choice_json
+from mpstui.core.launching.choice import LaunchChoice, choice_json, parse_sets
 from mpstui.core.launching.planning import LaunchPlan, plan
 from mpstui.core.machine import Machine
 from mpstui.core.model.errors import OperationError, UsageError

@@ -10,11 +10,9 @@ from mpstui.core.diagnosis.model import Finding, Kind
 from mpstui.core.diagnosis.remedy import ArgumentChange, Remedy
 from mpstui.core.diagnosis.rules import all_rules
 from mpstui.core.launching.choice import LaunchChoice
-from mpstui.core.launching.editing import edit_choice
+from mpstui.core.launching.editing import edit_choice, finding_to_apply, remedied, save_profile
 from mpstui.core.launching.launches import spec_json
 from mpstui.core.launching.planning import plan
-from mpstui.core.launching.remedied import finding_to_apply, remedied
-from mpstui.core.launching.saving import save_profile
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot, State
 from mpstui.core.profiles.lookup import load_profile

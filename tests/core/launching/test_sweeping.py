@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.launching.choice import LaunchChoice, launch_arguments
-from mpstui.core.launching.saving import save_profile
-from mpstui.core.launching.sweeping import combinations
+from mpstui.core.launching.choice import LaunchChoice, combinations, launch_arguments
+from mpstui.core.launching.editing import save_profile
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.build import parse_profile

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.launching.argument_words import argument_words
+from mpstui.core.launching.command import argument_words
 from mpstui.core.profiles.model import ArgumentValue, profile_of_command
 
 TYPED = [

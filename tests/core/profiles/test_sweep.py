@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.launching.frozen_profile import profile_toml
+from mpstui.core.launching.editing import profile_toml
 from mpstui.core.model.problems import ProfileError
 from mpstui.core.profiles.build import parse_profile
 from mpstui.core.profiles.model import Profile

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.launching.revival import Reviver
+from mpstui.core.launching.supervisors import SupervisorRecovery
 from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import QueuePlace, State, ordinal
@@ -190,15 +190,15 @@ def test_only_a_waiting_run_without_supervisor_is_revived_and_once(home: Home) -
     held = locks.acquire(alive.supervisor_lock)
     assert held is not None
     started: list[str] = []
-    reviver = Reviver(home, lambda run: started.append(run.run))
-    assert reviver.revive() == ["a"] == started
-    assert reviver.revive() == []
+    recovery = SupervisorRecovery(home, lambda run: started.append(run.run))
+    assert recovery.respawn_missing() == ["a"] == started
+    assert recovery.respawn_missing() == []
     locks.release(held)
-    assert reviver.revive() == ["b"]
+    assert recovery.respawn_missing() == ["b"]
     tick = dead.status.stat().st_mtime_ns
     atomic.write_json(dead.status, Status("a", "queued", 1, 3.0).to_json())
     os.utime(dead.status, ns=(tick, tick))  # the clocks of some file systems tick a few times a second
-    assert reviver.revive() == ["a"]
+    assert recovery.respawn_missing() == ["a"]
 
 
 def test_a_restart_that_is_owed_is_revived_within_the_same_boot(home: Home) -> None:
@@ -236,8 +236,8 @@ def test_one_run_that_cannot_be_revived_does_not_stop_the_others(home: Home) -> 
             raise PermissionError(13, "Permission denied")
         started.append(run.run)
 
-    with pytest.raises(OperationError, match="waiting run b can get no supervisor: Permission denied"):
-        Reviver(home, supervise).revive()
+    with pytest.raises(OperationError, match="no supervisor for waiting run b: Permission denied"):
+        SupervisorRecovery(home, supervise).respawn_missing()
     assert started == ["a"]
 
 

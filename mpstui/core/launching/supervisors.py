@@ -1,4 +1,4 @@
-"""Starting a run's supervisor: a small process of its own session, which outlives whoever started it."""
+"""Starting a run's supervisor, and another one for a run that lost its own: there is no daemon that would."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ...wire import atomic, locks
 from ...wire.rundir import RUN_VARIABLES, RunDir
 from ..model.errors import OperationError
+from ..model.home import Home
+from ..runs.find import run_dirs
+from ..runs.waiting import is_abandoned
 
 ALREADY_SUPERVISED = 100
 READY_SECONDS = 10.0
@@ -69,3 +73,41 @@ def _last_words(run: RunDir) -> str:
     except OSError:
         lines = []
     return lines[-1] if lines else "it left no word"
+
+
+class SupervisorRecovery:
+    """Finds waiting runs whose supervisor has died and starts another; an unchanged run costs one ``stat`` a time.
+
+    Args:
+        supervise: starts a supervisor, see :meth:`mpstui.core.launching.actions.Actions.supervise`.
+    """
+
+    def __init__(self, home: Home, supervise: Callable[[RunDir], None]) -> None:
+        self._home = home
+        self._supervise = supervise
+        self._settled: dict[Path, tuple[int, int, int]] = {}
+        """Stamp of the status of each run that needs nothing until its status is written again."""
+
+    def respawn_missing(self) -> list[str]:
+        """Start a supervisor for every waiting run without one; the ids of those runs.
+
+        Raises:
+            OperationError: one could not be started; the others were.
+        """
+        started, failures = [], []
+        for run in run_dirs(self._home.runs):
+            stamp = atomic.stamp(run.status)
+            if stamp is None or self._settled.get(run.path) == stamp or locks.is_held(run.supervisor_lock):
+                continue
+            try:
+                if is_abandoned(run):
+                    self._supervise(run)
+                    started.append(run.run)
+                self._settled[run.path] = stamp
+            except OSError as error:
+                failures.append(OperationError(f"no supervisor for waiting run {run.run}: {error.strerror}"))
+            except OperationError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+        return started

@@ -1,0 +1,261 @@
+"""The command line and the environment of a launch, each variable with its reason, and both as a shell script."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from ...wire.secrets import HIDDEN, hides, is_secret
+from ..machine import Machine
+from ..profiles.model import ArgumentValue, Profile, Scalar
+from ..profiles.recipes import RECIPES
+
+_HYDRA_NEEDS_QUOTES = set(",[]{}()'\"=:; \t\\")
+
+
+def argument_words(arguments: Mapping[str, ArgumentValue], style: str) -> list[str]:
+    """``options``: --key value (true: the bare flag; false: left out; a list: its values after the flag).
+
+    ``hydra``: key=value, +key=value, lists in brackets.
+    """
+    words: list[str] = []
+    for key, value in arguments.items():
+        words += _hydra(key, value) if style == "hydra" else _option(key, value)
+    return words
+
+
+def _option(key: str, value: ArgumentValue) -> list[str]:
+    flag = key if key.startswith("-") else f"--{key}"
+    if value is True:
+        return [flag]
+    if value is False or value == ():
+        return []
+    if isinstance(value, tuple):
+        return [flag, *(_plain(item) for item in value)]
+    text = _plain(value)
+    # argparse takes a value that begins with a dash for the next option, unless it is glued on or a negative number.
+    return [f"{flag}={text}"] if text.startswith("-") and not _is_number(text) else [flag, text]
+
+
+def _hydra(key: str, value: ArgumentValue) -> list[str]:
+    if isinstance(value, tuple):
+        return [f"{key}=[{','.join(_hydra_text(item) for item in value)}]"]
+    return [f"{key}={_hydra_text(value)}"]
+
+
+def _hydra_text(value: Scalar) -> str:
+    text = _plain(value)
+    if not isinstance(value, str) or not _HYDRA_NEEDS_QUOTES & set(text):
+        return text
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _plain(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+_LOG_FOLDER = "{run_dir}/attempts/{attempt}/torchrun"
+_TAKES_A_VALUE = ("-X", "-W")
+
+
+def wrapped(argv: Sequence[str], processes: int, python: str) -> list[str]:
+    """The same program under ``torch.distributed.run``, with ``processes`` workers on this host and no restarts.
+
+    Restarts are the supervisor's, which knows checkpoints and causes. Options of the interpreter (``-u``) go to the
+    launcher, since workers are started by it without them.
+    """
+    interpreter, options, program = _split(argv, python)
+    launcher = [interpreter, *options, "-m", "torch.distributed.run", "--standalone", "--max-restarts", "0"]
+    launcher += ["--nproc-per-node", str(processes), "--log-dir", _LOG_FOLDER]
+    return [*launcher, *program]
+
+
+def worker_variables(argv: Sequence[str]) -> dict[str, str]:
+    """Interpreter options that workers would lose, as variables: ``-P`` keeps the current folder off their path."""
+    return {"PYTHONSAFEPATH": "1"} if "-P" in argv[1:3] else {}
+
+
+def is_python(word: str) -> bool:
+    """Whether a command's first word is a Python interpreter."""
+    return PurePath(word).name.startswith("python")
+
+
+def _split(argv: Sequence[str], python: str) -> tuple[str, list[str], list[str]]:
+    """Interpreter, its options, and the rest as ``torch.distributed.run`` takes it."""
+    if not (argv[0] == python or is_python(argv[0])):
+        return python, [], ["--no-python", *argv]
+    position = 1
+    while position < len(argv) and argv[position].startswith("-") and argv[position] not in ("-m", "-c", "-"):
+        position += 2 if argv[position] in _TAKES_A_VALUE else 1
+    if position < len(argv) and argv[position] in ("-c", "-"):
+        return python, [], ["--no-python", *argv]
+    return argv[0], list(argv[1:position]), list(argv[position:])
+
+
+_SHAPING = re.compile(
+    r"PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|VIRTUAL_ENV|CONDA_\w+|PYTHON\w*|PYTORCH_\w+|TORCH\w*|OMP_\w+|MKL_\w+|KMP_\w+"
+    r"|OPENBLAS_\w+|VECLIB_\w+|CUDA\w*|CUBLAS_\w+|NVIDIA_\w+|NCCL_\w+|GLOO_\w+|MTL_\w+|DYLD_\w+|LD_LIBRARY_PATH|LD_PRELOAD"
+    r"|HF_\w+|TRANSFORMERS_\w+|TOKENIZERS_\w+|ACCELERATE_\w+|DISABLE_MPS|WANDB_\w+|XDG_\w+_HOME|MPLBACKEND"
+)
+"""Variables that change what a training does: kept, so that a restart from another shell is the same run."""
+AGENT_VARIABLE = "MPSTUI_AGENT"
+_NOT_A_SECRET_OF_THE_RUN = re.compile(r"SSH_\w+|XDG_\w+|DBUS_\w+|GPG_\w+|WINDOWID|\w*_AUTH_SOCK|XAUTHORITY")
+
+
+@dataclass(frozen=True, slots=True)
+class EnvLine:
+    """One variable a launch adds to the caller's environment. The value of a secret is dots."""
+
+    name: str
+    value: str
+    reason: str
+    doubtful: str | None = None
+
+    @property
+    def secret(self) -> bool:
+        """Whether the real value is kept from screens and files."""
+        return self.value == HIDDEN
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnvironment:
+    """What a run gets beyond the supervisor's own environment."""
+
+    lines: tuple[EnvLine, ...]
+    recorded: dict[str, str]
+    """Goes into the run's record: the lines and the shaping variables of the caller, without secrets."""
+    secrets: dict[str, str]
+    """The values that only ever travel through the supervisor's environment."""
+    secret_names: tuple[str, ...]
+    """Every secret the run was started with, the caller's included."""
+
+
+def run_environment(
+    profile: Profile,
+    recipe: str,
+    extra: Mapping[str, str],
+    *,
+    environ: Mapping[str, str],
+    machine: Machine,
+    without: Collection[str] = (),
+) -> RunEnvironment:
+    """Environment < recipe < profile < this launch, the last word winning; the first three never set ``without``."""
+    lines: dict[str, EnvLine] = {}
+    values: dict[str, str] = {}
+    for name, value, reason, doubtful in _layers(profile, recipe, extra, environ, machine):
+        if name in without:
+            continue
+        before = values.get(name, environ.get(name))
+        replaced = f" (replaces {_shown(name, before)})" if before not in (None, value) and name != "PYTHONPATH" else ""
+        values[name] = value
+        lines[name] = EnvLine(name, _shown(name, value), reason + replaced, doubtful)
+    hidden = {name for name, value in values.items() if hides(name, value)}
+    shaping = {name: value for name, value in environ.items() if _is_kept(name, value)}
+    return RunEnvironment(
+        lines=tuple(lines.values()),
+        recorded={**shaping, **{name: value for name, value in values.items() if name not in hidden}},
+        secrets={name: values[name] for name in hidden},
+        secret_names=tuple(sorted(hidden | set(_secrets_of(environ)))),
+    )
+
+
+def agent_boot_folder() -> Path:
+    """The folder that puts the agent into a program's Python when it is on PYTHONPATH."""
+    return Path(__file__).resolve().parents[2] / "agent" / "boot"
+
+
+def _layers(
+    profile: Profile, recipe: str, extra: Mapping[str, str], environ: Mapping[str, str], machine: Machine
+) -> Iterator[tuple[str, str, str, str | None]]:
+    for variable in RECIPES[recipe].variables:
+        value = variable.value.replace("{cores}", str(machine.cores))
+        yield variable.name, value, variable.reason, variable.doubtful
+    if profile.launcher == "torchrun":
+        for name, value in worker_variables(profile.command).items():
+            yield name, value, "torchrun's workers keep the current folder off their import path, as -P asks", None
+    for name, value in profile.env.items():
+        if value != HIDDEN:
+            yield name, value, "set by the profile", None
+    for name, value in extra.items():
+        yield name, value, "set for this launch", None
+    if profile.agent:
+        before = extra.get("PYTHONPATH", profile.env.get("PYTHONPATH", environ.get("PYTHONPATH", "")))
+        path = os.pathsep.join(part for part in (str(agent_boot_folder()), before) if part)
+        yield "PYTHONPATH", path, "puts the agent into the program: heartbeat, cache clearing, CPU override", None
+        yield AGENT_VARIABLE, "1", "switches the agent on; without it the folder on PYTHONPATH does nothing", None
+
+
+def _is_kept(name: str, value: str) -> bool:
+    """Shapes the run, is no secret, and is text that a record can hold."""
+    return bool(_SHAPING.fullmatch(name)) and not hides(name, value) and _is_utf8(value)
+
+
+def _is_utf8(value: str) -> bool:
+    """Bytes that were no UTF-8 reach us as lone surrogates (PEP 383)."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _shown(name: str, value: str | None) -> str:
+    return HIDDEN if value is not None and hides(name, value) else str(value)
+
+
+def _secrets_of(environ: Mapping[str, str]) -> Iterator[str]:
+    return (name for name in environ if is_secret(name) and not _NOT_A_SECRET_OF_THE_RUN.fullmatch(name))
+
+
+_RUN_DIR = "{run_dir}"
+_SHEBANG = "#!/bin/sh\n"
+
+
+def shell_script(name: str, argv: Sequence[str], env: Sequence[EnvLine], cwd: Path) -> str:
+    """POSIX shell, every word quoted, each variable exported with its reason as a comment, no secret's value."""
+    lines = [_SHEBANG.strip(), f"# {_one_line(name)}", "set -eu", f"cd {shlex.quote(str(cwd))}", ""]
+    if any(_RUN_DIR in word for word in (*argv, *(line.value for line in env))):
+        lines += ['run_dir="${MPSTUI_RUN_DIR:-$PWD/run}"; mkdir -p "$run_dir"']
+    for line in env:
+        lines += _export(line)
+    return "\n".join([*lines, "", f"exec {' '.join(_word(word) for word in argv)}", ""])
+
+
+def joined_scripts(scripts: Sequence[str]) -> str:
+    """Scripts of :func:`shell_script` as one that runs them in turn, each in its own shell, and ends at a failure."""
+    if len(scripts) == 1:
+        return scripts[0]
+    parts = [f"(\n{script.removeprefix(_SHEBANG)})\n" for script in scripts]
+    return f"{_SHEBANG}# {len(scripts)} runs, one after the other\nset -eu\n\n" + "\n".join(parts)
+
+
+def _export(line: EnvLine) -> list[str]:
+    comments = [f"# {_one_line(line.reason)}"]
+    if line.doubtful:
+        comments.append(f"# doubtful: {_one_line(line.doubtful)}")
+    if line.secret:
+        return [*comments, f': "${{{line.name}:?is a secret: set it before you run this}}"', f"export {line.name}"]
+    return [*comments, f"export {line.name}={_word(line.value)}"]
+
+
+def _word(word: str) -> str:
+    """Quoted; ``{run_dir}`` becomes a variable, and the first attempt is the only one a script has."""
+    parts = word.replace("{attempt}", "1").split(_RUN_DIR)
+    return '"$run_dir"'.join(shlex.quote(part) if part or len(parts) == 1 else "" for part in parts)
+
+
+def _one_line(text: str) -> str:
+    """A comment must not be able to end itself."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)

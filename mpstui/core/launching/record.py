@@ -1,0 +1,160 @@
+"""What a run's record says about how it was started, and what a restart of it asks for.
+
+Every listing asks this module which keys work for a run, so what plans a launch is imported when a launch is planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...wire import atomic
+from ...wire.jsontext import UnreadableRecord
+from ...wire.records import LaunchTemplate, Spec
+from ...wire.rundir import RunDir
+from ..model.errors import OperationError, UsageError
+
+if TYPE_CHECKING:
+    from ..machine import Machine
+    from .choice import LaunchChoice
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """``spec.json``, and the edit of a restart that replaced its launch."""
+
+    spec: Spec
+    choice: Mapping[str, Any]
+    """As :func:`~mpstui.core.launching.choice.choice_json` wrote it; empty in records of other programs."""
+    template: LaunchTemplate
+    """What the next attempt starts from."""
+
+    @property
+    def has_profile(self) -> bool:
+        """Whether it was launched from a profile's file, and not as a command."""
+        return self.spec.profile_path is not None
+
+    def device_refusal(self, device: str) -> str:
+        """Why the next attempt cannot run on ``device``; empty when it can."""
+        if device in self.template.variants:
+            return ""
+        if not self.has_profile:
+            return f"this command cannot be told to use {device}: none of its arguments names a device"
+        return (
+            f"this program cannot be told to use {device}: add [device_args] {device} = [...] to its profile, "
+            "or start it with agent = true"
+        )
+
+    def resume_refusal(self, source: str) -> str:
+        """Why the next attempt cannot begin from ``source``; from scratch is always possible."""
+        if source in ("latest", "scratch") or self.template.resume_args is not None:
+            return ""
+        if not self.has_profile:
+            return f"this command cannot continue from {source}: only a profile can say how ([resume] args)"
+        return f"this program cannot continue from {source}: its profile has no [resume] args"
+
+
+def read_run(run: RunDir) -> RecordedRun | None:
+    """The record of a run; None when it cannot be read, and nothing may be done to the run."""
+    spec = atomic.stamp(run.spec)
+    return _read_run(run.path, (spec, atomic.stamp(run.status))) if spec is not None else None
+
+
+@lru_cache(maxsize=256)
+def _read_run(path: Path, stamps: tuple[object, object]) -> RecordedRun | None:
+    run = RunDir(path)
+    try:
+        record = atomic.read_json(run.spec)
+        status = atomic.read_json(run.status) or {}
+        if record is None:
+            return None
+        spec = Spec.from_json(record)
+        edited = status.get("template")
+        template = LaunchTemplate.from_json(edited) if edited else spec.launch
+    except (UnreadableRecord, OSError):
+        return None
+    choice = _choice_of(run, edited) if edited else record.get("choice")
+    return RecordedRun(spec, choice or {}, template)
+
+
+def _choice_of(run: RunDir, template: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The choice that came with the restart whose template is in force; request ids sort by time."""
+    for path in sorted(run.requests.glob("[!.]*.json"), reverse=True):
+        try:
+            options = (atomic.read_json(path) or {}).get("options") or {}
+        except (UnreadableRecord, OSError):
+            continue
+        if options.get("launch") == template:
+            return dict(options.get("choice") or {})
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A restart request that can be sent."""
+
+    options: dict[str, Any]
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """For the supervisor's environment only; written nowhere."""
+
+
+def plan_restart(
+    recorded: RecordedRun,
+    device: str | None,
+    source: str,
+    choice: LaunchChoice | None = None,
+    *,
+    runs: Path,
+    environ: Mapping[str, str],
+    machine: Callable[[], Machine],
+) -> Restart:
+    """Check a restart against the run's record and this machine.
+
+    Args:
+        recorded: the run.
+        device: None keeps the one it has.
+        source: latest, best, scratch, or a checkpoint's path.
+        choice: an edited launch, for this and later attempts; None starts the same one again.
+        runs: the folder of all runs, whose disk needs free space.
+        environ: the caller's.
+        machine: called only when the machine must be asked.
+
+    Raises:
+        UsageError: the device or checkpoint does not exist, or the edited launch cannot work.
+        OperationError: the program cannot be told, or the disk is nearly full.
+    """
+    from .requirements import require_device, require_disk_space
+
+    require_disk_space(runs, recorded.spec.min_free_bytes)
+    options = {"device": device, "from": _existing(source, Path(recorded.template.cwd))}
+    if choice is not None:
+        return _edited(choice, options, environ, machine())
+    if why := (recorded.device_refusal(device) if device else "") or recorded.resume_refusal(source):
+        raise OperationError(why)
+    if device:
+        variant = recorded.template.variants[device]
+        require_device(device, variant.argv[0], {**environ, **variant.env}, machine())
+    return Restart(options)
+
+
+def _edited(choice: LaunchChoice, options: dict[str, Any], environ: Mapping[str, str], machine: Machine) -> Restart:
+    from .choice import choice_json
+    from .planning import plan
+
+    device = options["device"]
+    chosen = replace(choice, device=device) if device else choice
+    planned = plan(chosen, environ=environ, machine=machine)
+    return Restart({**options, "launch": planned.template.to_json(), "choice": choice_json(choice)}, planned.secrets)
+
+
+def _existing(source: str, cwd: Path) -> str:
+    """``latest``, ``best``, ``scratch``, or the full path of a file that exists."""
+    if source in ("latest", "best", "scratch"):
+        return source
+    for path in ((Path.cwd() / Path(source).expanduser()).absolute(), cwd / source):
+        if path.is_file():
+            return str(path)
+    raise UsageError(f"there is no checkpoint {source}", "name a file, or one of latest, best, scratch", field="from")
