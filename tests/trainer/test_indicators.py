@@ -275,9 +275,19 @@ def test_unix_times_before_1970_are_dates(tmp_path: Path) -> None:
     assert [str(day)[:10] for day in reading.symbols[0].time] == ["1962-01-02", "2024-01-31"]
 
 
+def test_the_unnamed_index_of_a_pandas_frame_is_the_date(tmp_path: Path) -> None:
+    path = tmp_path / "A.csv"
+    path.write_text(",Open,High,Low,Close,Volume\n2024-01-30,1,1,1,1,5\n2024-01-31,1,1,1,1,5\n")
+    reading = candles.read(path)
+    assert [str(day)[:10] for day in reading.symbols[0].time] == ["2024-01-30", "2024-01-31"]
+    path.write_text(",Date,Open,High,Low,Close,Volume\n0,2024-01-30,1,1,1,1,5\n1,2024-01-31,1,1,1,1,5\n")
+    assert [str(day)[:10] for day in candles.read(path).symbols[0].time] == ["2024-01-30", "2024-01-31"]
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
+        (",Open,High,Low,Close,Volume\n0,1,1,1,1,5\n", "has no column for date"),
         ("Date,Open,High,Low,Volume\n", "has no column for close"),
         ("", "has no column for date, open"),
         (None, "no CSV file there"),

@@ -91,6 +91,8 @@ def _read_file(file: Path, problems: list[str]) -> Iterable[tuple[str, _Table]]:
                 (number, row) for number, row in enumerate(csv.reader(text, delimiter=delimiter), start=2) if any(row)
             ]
             header, rows, symbol = _flattened(file, header, rows)
+            if header[:1] == [""] and rows and not rows[0][1][0].isdecimal():
+                header = ["Date", *header[1:]]  # the index of a pandas frame, unless it merely counts the rows
             columns = _columns(file, header)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or str(error)
