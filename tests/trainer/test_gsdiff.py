@@ -16,7 +16,8 @@ import torch
 
 from tests.trainer.building import points
 from tests.trainer.floor_plans import save, write_folder
-from trainer import options, tasks
+from tests.trainer.running import made
+from trainer import options
 from trainer.__main__ import main
 from trainer.control import Control
 from trainer.data import synthetic_plans
@@ -232,10 +233,11 @@ def test_check_data_counts_and_names_bad_files(tmp_path: Path, capsys: pytest.Ca
     assert main(["gsdiff", "--data", str(tmp_path), "--check-data"]) == 2
 
 
-def test_sizes_follow_the_device() -> None:
-    defaults = tasks.find("gsdiff").DEFAULTS
-    assert defaults.sizes("cuda") == (256, 8)
-    assert defaults.sizes("mps") == defaults.sizes("cpu") == (64, 4)
+@pytest.mark.parametrize(("stage", "cuda", "other"), [("1", (256, 1), (64, 1)), ("2", (8, 1), (4, 1))])
+def test_sizes_follow_stage_and_device(stage: str, cuda: tuple[int, int], other: tuple[int, int]) -> None:
+    defaults = made("gsdiff", "--stage", stage, "--limit", "4").DEFAULTS
+    assert defaults.sizes("cuda") == cuda
+    assert defaults.sizes("mps") == defaults.sizes("cpu") == other
 
 
 class _Alone(torch.nn.Module):

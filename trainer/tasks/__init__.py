@@ -83,12 +83,15 @@ class Task(Protocol):
 
     HELP: ClassVar[str]
     """One line for ``python -m trainer --help``."""
-    DEFAULTS: ClassVar[Defaults]
+    DEFAULTS: Defaults
+    """Of the class; an instance may have others where the command line decides them."""
 
     train_size: int
     """Number of training samples."""
     data: str
     """What is trained on, in a few words; generated data says "synthetic"."""
+    synthetic: bool
+    """Whether the data was generated: a model of real data is never judged by it."""
     signature: Mapping[str, Any]
     """What must agree for a checkpoint to fit: model name, widths, classes (numbers and strings)."""
 

@@ -37,7 +37,7 @@ class Cifar:
     """ResNet-18, WRN-16-4 or a tiny residual network on 32x32 images."""
 
     HELP: ClassVar[str] = "classify small images: ResNet-18 or WRN-16-4 on CIFAR-10/100, or on synthetic images"
-    DEFAULTS: ClassVar[Defaults] = Defaults(epochs=30, batch_size=128, tuned=_TUNED, better={"val_accuracy": "max"})
+    DEFAULTS: Defaults = Defaults(epochs=30, batch_size=128, tuned=_TUNED, better={"val_accuracy": "max"})
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,6 +73,7 @@ class Cifar:
         self._images, self._labels = images.padded(found.train_images, self._mean), found.train_labels
         self._validation = (found.validation_images, found.validation_labels)
         self.train_size = len(self._labels)
+        self.synthetic = args.data is None
         self.data = f"{found.name}: {self.train_size:,} training, {len(self._validation[1]):,} validation images"
         self.signature: Mapping[str, Any] = {"model": args.model, "width": self._width, "classes": found.classes}
 

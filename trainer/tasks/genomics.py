@@ -28,7 +28,7 @@ class Genomics:
     """One class for each sequence, from Genomic Benchmarks, FASTA and BED, or synthetic sequences."""
 
     HELP: ClassVar[str] = "classify DNA: bidirectional Mamba, equivariant under reverse complement (after Caduceus)"
-    DEFAULTS: ClassVar[Defaults] = Defaults(
+    DEFAULTS: Defaults = Defaults(
         epochs=10, batch_size=64, accumulate=2, lr=1e-3, clip=1.0, better={"val_accuracy": "max"}
     )
 
@@ -61,6 +61,7 @@ class Genomics:
         self._length = min(longest, args.max_length)
         self._shared_strands = not (args.conjoin or args.rc_aug)
         self.train_size = len(self._train)
+        self.synthetic = not (args.data or args.fasta)
         self.data = self._in_words()
         self.signature: Mapping[str, Any] = {
             "width": args.width,

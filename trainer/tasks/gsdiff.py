@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,9 +33,7 @@ class Gsdiff:
     """Stage 1 denoises the corners of a plan, stage 2 predicts the walls between them."""
 
     HELP: ClassVar[str] = "two-stage structural graph diffusion of floor plans, from GSDiff files or synthetic plans"
-    DEFAULTS: ClassVar[Defaults] = Defaults(
-        epochs=100, batch_size=64, accumulate=4, on_device={"cuda": (256, 8)}, lr=3e-4, clip=1.0
-    )
+    DEFAULTS: Defaults = Defaults(epochs=100, batch_size=64, on_device={"cuda": (256, 1)}, lr=3e-4, clip=1.0)
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,8 +65,11 @@ class Gsdiff:
 
     def __init__(self, args: argparse.Namespace) -> None:
         """List or generate the plans."""
+        if args.stage == 2:  # as its authors train it: a step of few plans, for each has many walls
+            self.DEFAULTS = replace(self.DEFAULTS, batch_size=4, on_device={"cuda": (8, 1)})
         self._train, self._validation, name = _opened(args)
         self.train_size = min(len(self._train), args.limit or len(self._train))
+        self.synthetic = args.data is None
         self.data = f"{name}: {self.train_size:,} training, {len(self._validation):,} validation plans"
         leads = Ranks.from_environment(os.environ).leads
         folder = _drawings_folder(args, os.environ)

@@ -34,7 +34,7 @@ class Indicator:
     """Selection, weights and next-horizon return from indicators and the market's state."""
 
     HELP: ClassVar[str] = "select and weight technical indicators, and predict the next horizon's return"
-    DEFAULTS: ClassVar[Defaults] = Defaults(epochs=20, batch_size=16, lr=2e-4, clip=1.0, better={"val_loss": "min"})
+    DEFAULTS: Defaults = Defaults(epochs=20, batch_size=16, lr=2e-4, clip=1.0, better={"val_loss": "min"})
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,6 +77,7 @@ class Indicator:
         self._mean = float(self._targets[self._rows].mean())
         self._answers = _shuffled(self._rows, len(market.time), args.seed or 0) if args.shuffle_labels else None
         self.train_size = len(train)
+        self.synthetic = args.data is None
         self.data = _in_words(name, market, split, len(train), args)
         self.signature: Mapping[str, Any] = {
             "width": args.width,

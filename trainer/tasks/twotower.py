@@ -31,7 +31,7 @@ class TwoTowerTask:
     """InfoNCE between a query tower over contexts and a payload tower over target vectors."""
 
     HELP: ClassVar[str] = "retrieve the vector that follows a context: two towers, InfoNCE, mamba, gru or transformer"
-    DEFAULTS: ClassVar[Defaults] = Defaults(
+    DEFAULTS: Defaults = Defaults(
         epochs=20, batch_size=256, lr=1e-3, clip=1.0, drop_last=True, better={"val_mrr": "max"}
     )
 
@@ -71,6 +71,7 @@ class TwoTowerTask:
             raise UsageError(
                 f"{self._pairs.name} has fewer than two rows to train on or to validate on; give more rows"
             )
+        self.synthetic = args.train_npz is None
         self.data = _in_words(self._pairs, len(self._held_out))
         _, self._length, self._inputs = self._pairs.contexts.shape
         self.signature: Mapping[str, Any] = {
