@@ -27,6 +27,15 @@ tasks: {tasks}
 `TASK --help` lists its options; `evaluate` validates a checkpoint, `export` writes its weights as safetensors,
 `results` tabulates finished and running trainings, `compare` is what `mpstui bench TASK --compare-devices` runs."""
 _ON_CHECKPOINTS = {"evaluate": ("CHECKPOINT",), "export": ("CHECKPOINT", "FILE")}
+_HELP_ON_CHECKPOINTS = {
+    "evaluate": """usage: python -P -m trainer evaluate CHECKPOINT [options]
+
+Validates a checkpoint (a file, or the newest of a folder) and prints one line of JSON. Options are those of its task, see
+`python -P -m trainer TASK --help`: what the model is like need not be said again, where real data lies must be.""",
+    "export": """usage: python -P -m trainer export CHECKPOINT FILE
+
+Writes the weights that validation saw (the averaged ones, where there are any) as safetensors. No data is needed.""",
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -100,6 +109,9 @@ def _on_checkpoint(name: str, arguments: list[str]) -> int:
     from .evaluate import evaluate
     from .export import export
 
+    if arguments[:1] in (["-h"], ["--help"]):
+        print(_HELP_ON_CHECKPOINTS[name])
+        return 0
     wanted = _ON_CHECKPOINTS[name]
     if len(arguments) < len(wanted) or any(argument.startswith("-") for argument in arguments[: len(wanted)]):
         raise UsageError(

@@ -38,7 +38,11 @@ class WeightAverage:
 
     def state_dict(self) -> dict[str, Any]:
         """What resuming needs."""
-        return {"average": self._layout.whole(self._average), "updates": self._updates}
+        return {
+            "average": self._layout.whole(self._average),
+            "names": self._layout.weight_names,
+            "updates": self._updates,
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Put back :meth:`state_dict`."""

@@ -41,12 +41,15 @@ def restore(path: Path, arguments: Sequence[str], make_parser: MakeParser, name:
     Raises:
         UsageError: the checkpoint does not load, or is of another model than the options ask for.
     """
-    loaded = _loaded(path)
+    loaded = find_checkpoint(path)
     kind, signature = str(loaded.state["task"]), dict(loaded.state["signature"])
     args = _parsed(kind, arguments, signature, make_parser(f"{name} {kind}", f"{name} a checkpoint of {kind}"))
     args.seed = int(loaded.state["order"]["seed"]) if args.seed is None else args.seed
     rng.seed_everything(args.seed)
     task = tasks.find(kind)(args)
+    trained_on = loaded.state.get("data")  # checkpoints from before 2026-11-22 do not say
+    if task.synthetic and trained_on and not trained_on["synthetic"]:
+        raise UsageError(f"{path} was trained on {trained_on['name']}; say where that data is, as when it was trained")
     if dict(task.signature) != signature:
         raise UsageError(f"{path} is a checkpoint of another model ({signature}); give the options it was trained with")
     model = task.build_model()
@@ -72,7 +75,7 @@ def evaluate(path: Path, arguments: Sequence[str], make_parser: MakeParser) -> s
     return json.dumps({"checkpoint": str(found.loaded.path), "step": step, "data": found.task.data, **metrics})
 
 
-def _loaded(path: Path) -> Loaded:
+def find_checkpoint(path: Path) -> Loaded:
     """A checkpoint, or the newest of a folder."""
     try:
         found = checkpoint.find(

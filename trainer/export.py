@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import torch
 from safetensors.torch import save_file
 
 from .errors import TrainingError
-from .evaluate import MakeParser, restore
+from .evaluate import MakeParser, find_checkpoint, restore
 
 
 def export(path: Path, target: Path, arguments: Sequence[str], make_parser: MakeParser) -> str:
-    """Write the weights of a checkpoint's model, whole or not at all; returns a sentence.
+    """Write the weights that validation saw, whole or not at all; returns a sentence.
 
-    The file's metadata holds task, step and signature (JSON), which is what building the model again needs.
+    The file's metadata holds task, step and signature (JSON), which is what building the model again needs. Neither the
+    data nor the task is needed; ``arguments`` matter for an old checkpoint alone, whose averaged weights have no names.
 
     Raises:
         UsageError: the checkpoint does not load.
         TrainingError: the file cannot be written.
     """
-    found = restore(path, arguments, make_parser, "export")
-    weights = {name: tensor.contiguous().clone() for name, tensor in found.model.state_dict().items()}
-    state = found.loaded.state
+    state = find_checkpoint(path).state
+    if state["average"] and "names" not in state["average"]:
+        weights = restore(path, arguments, make_parser, "export").model.state_dict()
+    else:
+        weights = _averaged(state)
     metadata = {
         "format": "pt",
         "task": str(state["task"]),
@@ -34,10 +39,22 @@ def export(path: Path, target: Path, arguments: Sequence[str], make_parser: Make
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        save_file(weights, temporary, metadata)
+        save_file({name: tensor.contiguous().clone() for name, tensor in weights.items()}, temporary, metadata)
         temporary.replace(target)
     except OSError as error:
         raise TrainingError(f"{target} could not be written ({error}); name another file") from error
     finally:
         temporary.unlink(missing_ok=True)
     return f"{target}: {len(weights)} tensors, {sum(tensor.numel() for tensor in weights.values()):,} numbers"
+
+
+def _averaged(state: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """A model's state with the averaged weights where there are any.
+
+    They are copied into the tensors that are there, because tied weights have two names and one memory.
+    """
+    weights: dict[str, torch.Tensor] = dict(state["model"])
+    if state["average"]:
+        for name, averaged in zip(state["average"]["names"], state["average"]["average"], strict=True):
+            weights[name].copy_(averaged)
+    return weights

@@ -64,6 +64,7 @@ class Job:
         return {
             "task": self.name,
             "signature": dict(self.task.signature),
+            "data": {"name": self.task.data, "synthetic": self.task.synthetic},
             "model": self.layout.model_state(),
             "optimizer": self.layout.optimizer_state(self.optimizer),
             "optimizer_name": self.options.optimizer,

@@ -33,7 +33,10 @@ class Layout:
     def __init__(self, model: nn.Module, group: Group) -> None:
         self._model = model
         self._group = group
-        self._weights = [weight for weight in model.parameters() if weight.requires_grad]
+        named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
+        self._weights = [weight for _, weight in named]
+        self.weight_names = [name for name, _ in named]
+        """Of each of :meth:`weights`, as in the model's state."""
 
     @property
     def validates(self) -> bool:

@@ -10,6 +10,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
+from tests.trainer.real_formats import images, pairs
 from tests.trainer.running import command, train
 
 CIFAR = ("--model", "tiny", "--width", "4", "--limit", "64", "--epochs", "1", "--batch-size", "32", "--ema", "0.5")
@@ -81,7 +82,32 @@ def test_wrong_use_is_one_sentence(capsys: pytest.CaptureFixture[str], arguments
     assert len(printed.splitlines()) == 1
 
 
+@pytest.mark.parametrize("name", ["evaluate", "export"])
+def test_help_is_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(name, "--help") == 0
+    assert capsys.readouterr().out.startswith(f"usage: python -P -m trainer {name} CHECKPOINT")
+
+
 def test_another_model_is_refused(trained: tuple[Path, dict[str, float]], capsys: pytest.CaptureFixture[str]) -> None:
     path, _ = trained
     assert command("evaluate", str(path), "--width", "8", "--limit", "64") == 2
     assert "is a checkpoint of another model" in capsys.readouterr().err
+
+
+def test_a_model_of_real_data_is_not_judged_by_synthetic_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = images(tmp_path)
+    train("cifar", *CIFAR, *data, run_dir=tmp_path / "run")
+    best = str(tmp_path / "run" / "checkpoints" / "best.pt")
+    assert command("evaluate", best, "--device", "cpu") == 2
+    assert "say where that data is" in capsys.readouterr().err
+    assert command("evaluate", best, "--device", "cpu", *data) == 0
+
+
+def test_exporting_needs_no_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--width", "8", "--layers", "1", "--epochs", "1", "--batch-size", "32", "--ema", "0.9")
+    train("twotower", *pairs(tmp_path), *options, run_dir=tmp_path / "run")
+    best = tmp_path / "run" / "checkpoints" / "best.pt"
+    assert command("export", str(best), str(tmp_path / "weights.safetensors")) == 0
+    assert load_file(tmp_path / "weights.safetensors").keys() == torch.load(best, weights_only=True)["model"].keys()
