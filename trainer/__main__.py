@@ -30,8 +30,8 @@ _ON_CHECKPOINTS = {"evaluate": ("CHECKPOINT",), "export": ("CHECKPOINT", "FILE")
 _HELP_ON_CHECKPOINTS = {
     "evaluate": """usage: python -P -m trainer evaluate CHECKPOINT [options]
 
-Validates a checkpoint (a file, or the newest of a folder) and prints one line of JSON. Options are those of its task, see
-`python -P -m trainer TASK --help`: what the model is like need not be said again, where real data lies must be.""",
+Validates a checkpoint (a file, or the newest of a folder) and prints one line of JSON. Options are those of its task
+(`python -P -m trainer TASK --help`): what the model is like need not be said again, where real data lies must be.""",
     "export": """usage: python -P -m trainer export CHECKPOINT FILE
 
 Writes the weights that validation saw (the averaged ones, where there are any) as safetensors. No data is needed.""",
