@@ -109,6 +109,7 @@ class SeriesView:
 
     ``x`` is the global step unless ``axis`` says otherwise. A non-finite point is a gap: its mean is NaN. In a column
     of many points the mean is NaN when most of them are not finite; ``gaps`` names every column that holds one.
+    Compared by identity: a store gives the very same view until a point is added.
     """
 
     name: str
@@ -143,7 +144,7 @@ class SeriesView:
     """When each column's last point was measured, Unix seconds; NaN where that is unknown."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ExitSummary:
     """How the newest attempt ended."""
 
@@ -175,7 +176,7 @@ class ExitSummary:
         return "exit code unknown" if self.code is None else f"exit code {self.code}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Checkpoint:
     """One checkpoint file."""
 
@@ -189,7 +190,7 @@ class Checkpoint:
     """The run that it says it is of; None where it does not say."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class RunEvent:
     """One line of events.jsonl."""
 
@@ -232,15 +233,23 @@ class Numbers:
     checkpoint: CheckpointNote | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
+class Availability:
+    """Whether a key can work for a run now, and the sentence that says why not."""
+
+    ok: bool
+    why: str = ""
+
+
+@dataclass(frozen=True)
 class RunSnapshot:
-    """One run, as known at ``seen``."""
+    """One run, as known at ``seen``. Two that are equal show the same, whenever they were made."""
 
     run: str
     name: str
     dir: Path
     state: State
-    seen: float
+    seen: float = field(compare=False)
     reason: str = ""
     """One sentence: which witness says so, or what is wrong."""
     health: Health | None = None
@@ -258,7 +267,7 @@ class RunSnapshot:
     attempt_started: float | None = None
     """When the newest attempt was started."""
     ended: float | None = None
-    updated: float | None = None
+    updated: float | None = field(default=None, compare=False)
     """When the run last showed a sign of life (heartbeat, output)."""
     exit: ExitSummary | None = None
     checkpoints: tuple[Checkpoint, ...] = ()
@@ -283,7 +292,8 @@ class RunSnapshot:
     """Made for a list: without events, checkpoints and all curves but a short one of the loss, whatever there is."""
     log_exception: str | None = None
     """What a watched log ends with, as it stands there; that its program has ended does not follow."""
-
+    available: Mapping[str, Availability] = field(default_factory=dict)
+    """What can be done with it now, by action; filled by the monitor for the runs in focus."""
     gone: bool = False
     """What is watched was there, and is not any more."""
 
@@ -296,11 +306,3 @@ class RunSnapshot:
     def train_loss(self) -> SeriesView | None:
         """The training loss curve."""
         return self.series.get("loss")
-
-
-@dataclass(frozen=True, eq=False)
-class Availability:
-    """Whether a key can work for a run now, and the sentence that says why not."""
-
-    ok: bool
-    why: str = ""

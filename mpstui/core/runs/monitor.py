@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from ...wire.rundir import RunDir
 from ..follow.budget import Budget
 from ..follow.poll import PollSchedule
 from ..model.home import Home
-from ..model.snapshot import RunSnapshot, State
+from ..model.snapshot import Availability, RunSnapshot, State
 from .backlog import BacklogStarter
 from .find import find_run, run_dirs
 from .queueing import Waiter, places
@@ -34,6 +34,10 @@ SNAPSHOT_SECONDS = 30.0
 HELD_HISTORIES = 3
 """Runs whose whole history stays in memory after the focus has gone elsewhere."""
 
+AVAILABLE_SECONDS = 5.0
+"""How long it holds what can be done with a run that has not changed: a disk may fill up meanwhile."""
+AvailabilityRule = Callable[[RunSnapshot], Mapping[str, Availability]]
+
 
 class Monitor:
     """All runs under ``home``, and what :meth:`watch` added. Not thread-safe: one thread owns it."""
@@ -47,8 +51,14 @@ class Monitor:
         monotonic: Callable[[], float] = time.monotonic,
         boot_id: str | None = None,
         backlogs: BacklogStarter | None = None,
+        availability: AvailabilityRule | None = None,
     ) -> None:
-        """``backlogs`` has long logs of the run in focus read elsewhere; None: all is read here."""
+        """A monitor of ``home`` on this machine, unless a test hands in another clock or process table.
+
+        Args:
+            backlogs: has long logs of the run in focus read elsewhere; None: all is read here.
+            availability: what can be done with a run, for the ``available`` of the runs in focus.
+        """
         self.home = home
         self._machine = Machine(
             table=table or processes.system_process_table(),
@@ -61,13 +71,18 @@ class Monitor:
         self._looked_at: list[str] = []
         self._schedule = PollSchedule(monotonic)
         self._backlogs = backlogs
+        self._availability = availability
+        self._available: dict[str, tuple[RunSnapshot, float, Mapping[str, Availability]]] = {}
 
-    def refresh(self, focus: str | None = None) -> tuple[RunSnapshot, ...]:
+    def refresh(self, focus: str | None = None, selected: Collection[str] = ()) -> tuple[RunSnapshot, ...]:
         """Every run, newest first, the watched ones before them.
 
         Only the run ``focus`` comes with all curves, checkpoints and events, the others with a short loss curve. A run
         that has settled gives the very same object as before. Long files are read in slices over several refreshes,
         their newest part first.
+
+        Args:
+            selected: further runs of which it is to be told what can be done with them.
         """
         budget = Budget(REFRESH_SECONDS)
         self._find_new()
@@ -82,8 +97,15 @@ class Monitor:
             if not reader.settled or self._schedule.due(key, SETTLED_SECONDS):
                 reader.refresh(full=False, budget=NO_TIME)
         self._read_on([reader for _, reader in others], budget)
-        readers = [*self._watched.values(), *(self._runs[name] for name in sorted(self._runs, reverse=True))]
-        return self._placed([reader.snapshot for reader in readers if reader.snapshot is not None])
+        shown = [*self._watched.items(), *sorted(self._runs.items(), reverse=True)]
+        snapshots = self._placed([reader.snapshot for _, reader in shown if reader.snapshot is not None])
+        wanted = {focus, *selected}
+        self._available = {key: held for key, held in self._available.items() if key in wanted}
+        keys = [key for key, reader in shown if reader.snapshot is not None]
+        return tuple(
+            self._with_available(key, snapshot) if key in wanted else snapshot
+            for key, snapshot in zip(keys, snapshots, strict=True)
+        )
 
     def read_on(self, focus: str, seconds: float) -> int:
         """Go on with the history of the run in focus and make no picture: between two refreshes, as often as one likes.
@@ -152,6 +174,17 @@ class Monitor:
             return tuple(snapshots)
         found = places(self.home, map(_waiter, queued), {item.run: item.name for item in snapshots})
         return tuple(replace(item, queue=found[item.run]) if item.run in found else item for item in snapshots)
+
+    def _with_available(self, key: str, snapshot: RunSnapshot) -> RunSnapshot:
+        """The run with what can be done with it: looked up again when it has changed, or after a while."""
+        if self._availability is None:
+            return snapshot
+        now = self._machine.monotonic()
+        of, at, available = self._available.get(key, (None, now, {}))
+        if of != snapshot or now - at >= AVAILABLE_SECONDS:
+            available = self._availability(snapshot)
+            self._available[key] = snapshot, now, available
+        return replace(snapshot, available=available)
 
     def _find_new(self) -> None:
         found = {run.run: run for run in run_dirs(self.home.runs)}

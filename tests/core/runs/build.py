@@ -64,9 +64,9 @@ def make_home(path: Path) -> Home:
     return home
 
 
-def make_monitor(home: Home, clock: FakeClock, table: FakeTable | None = None) -> Monitor:
+def make_monitor(home: Home, clock: FakeClock, table: FakeTable | None = None, **options: Any) -> Monitor:
     """A monitor whose machine is all ours."""
-    return Monitor(home, clock=clock, monotonic=clock.monotonic, table=table or FakeTable(), boot_id=BOOT)
+    return Monitor(home, clock=clock, monotonic=clock.monotonic, table=table or FakeTable(), boot_id=BOOT, **options)
 
 
 class RunBuilder:

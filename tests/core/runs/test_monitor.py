@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from mpstui.core.model.home import Home
-from mpstui.core.model.snapshot import Health, RunSnapshot, State
+from mpstui.core.model.snapshot import Availability, Health, RunSnapshot, State
+from mpstui.core.runs.monitor import AVAILABLE_SECONDS
 from mpstui.wire import atomic
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
 from tests.core.runs.build import BOOT, NOW, FakeClock, FakeTable, RunBuilder, make_home, make_monitor
@@ -475,3 +476,40 @@ def test_no_record_of_any_shape_raises(home: Home, name: str, record: str) -> No
     assert only(make_monitor(home, FakeClock()).refresh("nothing")).state in State
     make_monitor(home, FakeClock()).snapshot(run.run.run)
     run.release()
+
+
+def test_snapshots_of_a_run_that_has_not_changed_are_equal_whenever_they_were_made(home: Home) -> None:
+    clock = FakeClock()
+    run = running(home).beat(step=3, loss=0.5).points(*points(3)).launch()
+    monitor = make_monitor(home, clock)
+    before = only(monitor.refresh(run.run.run))
+    clock.advance(1)
+    after = only(monitor.refresh(run.run.run))
+    assert (before == after, before.seen == after.seen) == (True, False)
+    run.points(*points(1, start=4))
+    assert only(monitor.refresh(run.run.run)) != after, "its curve has grown"
+    run.release()
+
+
+def test_what_can_be_done_is_told_of_the_runs_in_focus_and_looked_up_once_while_nothing_changes(home: Home) -> None:
+    asked: list[str] = []
+
+    def rule(snapshot: RunSnapshot) -> dict[str, Availability]:
+        asked.append(snapshot.name)
+        return {"stop": Availability(snapshot.state is State.RUNNING)}
+
+    clock = FakeClock()
+    runs = [running(home, name).beat(step=1) for name in ("one", "two", "three")]
+    monitor = make_monitor(home, clock, availability=rule)
+    for _ in range(3):
+        shown = {item.name: item.available for item in monitor.refresh(runs[0].run.run, [runs[1].run.run])}
+        assert shown == {"one": {"stop": Availability(True)}, "two": {"stop": Availability(True)}, "three": {}}
+    assert sorted(asked) == ["one", "two"]
+    runs[0].beat(step=2)
+    monitor.refresh(runs[0].run.run, [runs[1].run.run])
+    assert sorted(asked) == ["one", "one", "two"]
+    clock.advance(AVAILABLE_SECONDS)
+    monitor.refresh(runs[0].run.run, [runs[1].run.run])
+    assert sorted(asked) == ["one", "one", "one", "two", "two"]
+    for run in runs:
+        run.release()
