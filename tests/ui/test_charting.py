@@ -12,13 +12,20 @@ from hypothesis import strategies as st
 
 from mpstui.core.model.snapshot import SeriesView
 from mpstui.core.telemetry.throughput import Stretch
-from mpstui.ui.charting.canvas import Canvas
-from mpstui.ui.charting.over_time import over_time
-from mpstui.ui.charting.plot import GUTTER, SLOW_MARK, ChartData, ChartView, draw, frame
-from mpstui.ui.charting.scale import Scale, nice_step, tick_label, value_scale
-from mpstui.ui.charting.sparkline import sparkline
-from mpstui.ui.charting.viewport import move_cursor, pan, zoom
-from mpstui.ui.widgets.loss_chart import chart_data, metric_names
+from mpstui.ui.charting.canvas import Canvas, Scale, nice_step, tick_label, value_scale
+from mpstui.ui.charting.plot import (
+    GUTTER,
+    SLOW_MARK,
+    ChartData,
+    ChartView,
+    chart_data,
+    draw,
+    frame,
+    metric_names,
+    over_time,
+)
+from mpstui.ui.charting.strips import sparkline
+from mpstui.ui.widgets.loss_chart import move_cursor, pan, zoom
 
 from . import fakes
 from .fakes import curve
@@ -80,7 +87,7 @@ def test_a_spike_of_one_point_survives_any_width() -> None:
 def test_a_cell_belongs_to_the_curve_drawn_last() -> None:
     canvas = Canvas(1, 1)
     canvas.column(0, 0, 3, "raw")
-    canvas.dot(1, 0, "val")
+    canvas.column(1, 0, 0, "val")
     assert canvas.spans(0) == [("⠈", "val")]
 
 

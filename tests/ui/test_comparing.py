@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from mpstui.core.model.snapshot import RunSnapshot
-from mpstui.ui.charting.overlay import best_axis, draw_overlay, overlay
 from mpstui.ui.charting.plot import ChartView
-from mpstui.ui.widgets.comparison import MOST, Comparison, legend_rows, table_rows
+from mpstui.ui.widgets.comparison import MOST, Comparison, best_axis, draw_overlay, legend_rows, overlay, table_rows
 from tests.snapshots import changed
 
 from . import fakes

@@ -7,10 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpstui.ui.charting.canvas import Canvas
-from mpstui.ui.charting.plot import Frame
-from mpstui.ui.charting.scale import Scale
-from mpstui.ui.charting.strokes import Bucket, draw_buckets
+from mpstui.ui.charting.canvas import Bucket, Canvas, Frame, Scale, draw_buckets
 
 NAN = math.nan
 WITHOUT_A_MEAN = st.sampled_from([(NAN, NAN, NAN), (1.0, 2.0, NAN)])

@@ -1,13 +1,168 @@
-"""A canvas of dots: each cell holds 2 by 4 (braille), or 1 by 8 levels (blocks) for fonts without braille.
+"""Drawing with dots: axes from values to positions, a canvas of dots, and a curve's buckets as strokes on it. Pure.
 
-A cell belongs to the layer that drew there last. Mixing the dots of two curves in one cell would give both the colour
-of one and hide the thin one.
+A cell of the canvas holds 2 by 4 dots (braille), or 1 by 8 levels (blocks) for fonts without braille. It belongs to the
+layer that drew there last: mixing the dots of two curves would give both the colour of one and hide the thin one.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
 from ..rows import Span
-from .sparkline import BLOCKS
+from .strips import BLOCKS
+
+_GREATEST = 1e300
+"""More (and NaN) is off the chart: the steps of such an axis overflow."""
+_SMALLEST_POSITIVE = 1e-200
+"""Less is zero to a log axis: ratios of denormal numbers overflow."""
+_DEEPEST_LOG = 1e-15
+"""A log axis reaches this far below its greatest value."""
+_LOG_WORTH_IT = 30.0
+"""A curve that spans this ratio is told better by decades."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """An axis from ``low`` to ``high``, both finite and apart; ``log`` needs both above 0."""
+
+    low: float
+    high: float
+    log: bool = False
+    span: float = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "span", math.log(self.high / self.low) if self.log else self.high - self.low)
+
+    def position(self, value: float) -> float | None:
+        """0 at ``low``, 1 at ``high``; None for what the axis cannot hold (NaN, or not above 0 on a log axis)."""
+        if not abs(value) < _GREATEST:
+            return None
+        if not self.log:
+            return (value - self.low) / self.span
+        if value <= _SMALLEST_POSITIVE:
+            return None
+        return math.log(max(value / self.low, _SMALLEST_POSITIVE)) / self.span  # a ratio can be rounded to 0
+
+    def value(self, position: float) -> float:
+        """The inverse of :meth:`position`."""
+        if self.log:
+            return self.low * math.exp(self.span * position)
+        return self.low + (self.high - self.low) * position
+
+    def ticks(self, most: int) -> list[float]:
+        """Round values inside the axis: decades (with 2 and 5 where there is room) on a log one, 1-2-5 steps else."""
+        if most < 1:
+            return []
+        return _log_ticks(self.low, self.high, most) if self.log else _linear_ticks(self.low, self.high, most)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where things are: the axes, and the size of the drawing area in cells."""
+
+    x: Scale
+    y: Scale
+    columns: int
+    lines: int
+
+    def column_of(self, x: float) -> int | None:
+        """The cell column of ``x``, None outside."""
+        position = self.x.position(x)
+        return round(position * (self.columns - 1)) if position is not None and -1e-9 <= position <= 1 + 1e-9 else None
+
+    def x_at(self, column: int) -> float:
+        """The x in the middle of a cell column."""
+        return self.x.value(column / max(1, self.columns - 1))
+
+
+def value_scale(values: Iterable[float], log: bool | None) -> Scale:
+    """The axis for these values; ``log`` None chooses, True falls back to linear where nothing is above 0.
+
+    The ends are rounded outwards to a few round numbers, so that a curve that moves a little leaves the axis alone.
+    """
+    finite = [value for value in values if abs(value) < _GREATEST]
+    positive = [value for value in finite if value > _SMALLEST_POSITIVE]
+    wants_log = log if log is not None else _spans_decades(finite, positive)
+    if wants_log and positive:
+        return _log_scale(min(positive), max(positive))
+    return _linear_scale(min(finite), max(finite)) if finite else Scale(0.0, 1.0)
+
+
+def _spans_decades(finite: list[float], positive: list[float]) -> bool:
+    return bool(finite) and len(positive) == len(finite) and max(positive) / min(positive) >= _LOG_WORTH_IT
+
+
+def _log_scale(low: float, high: float) -> Scale:
+    low = max(low, high * _DEEPEST_LOG)
+    if high / low < 1.001:
+        low, high = low / 2, high * 2
+    fine = high / low < 1000
+    return Scale(_decade_step(low, fine, down=True), _decade_step(high, fine, down=False), log=True)
+
+
+def _decade_step(value: float, fine: bool, *, down: bool) -> float:
+    """The nearest round number of its decade below (or above) ``value``."""
+    decade = 10.0 ** math.floor(math.log10(value))
+    steps = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0) if fine else (1.0, 2.0, 5.0, 10.0)
+    scaled = value / decade
+    if down:
+        return decade * max((step for step in steps if step <= scaled * 1.000001), default=1.0)
+    return decade * min((step for step in steps if step >= scaled * 0.999999), default=10.0)
+
+
+def _linear_scale(low: float, high: float) -> Scale:
+    if high - low < 1e-12 * max(abs(low), abs(high), 1e-300):
+        margin = abs(low) * 0.1 or 1.0
+        low, high = low - margin, high + margin
+    step = nice_step((high - low) / 8)
+    return Scale(math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step)
+
+
+def nice_step(rough: float) -> float:
+    """The 1, 2 or 5 times a power of ten that is at least ``rough``."""
+    if not math.isfinite(rough) or rough <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next((power * step for step in (1.0, 2.0, 5.0) if power * step >= rough * 0.999999), power * 10)
+
+
+def _linear_ticks(low: float, high: float, most: int) -> list[float]:
+    for parts in (max(1, most - 1), most, most + 1):
+        step = nice_step((high - low) / parts)
+        first = math.ceil(low / step - 1e-9)
+        last = math.floor(high / step + 1e-9)
+        ticks = [0.0 if index == 0 else index * step for index in range(first, last + 1)]
+        if 2 <= len(ticks) <= most + 1:
+            return ticks
+    return [low, high]
+
+
+def _log_ticks(low: float, high: float, most: int) -> list[float]:
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    for steps in ((1.0, 2.0, 3.0, 5.0), (1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
+        ticks = [10.0**decade * step for decade in range(first, last + 1) for step in steps]
+        inside = [tick for tick in ticks if low * 0.999999 <= tick <= high * 1.000001]
+        if 2 <= len(inside) <= most:
+            return inside
+    stride = max(1, math.ceil((last - first + 1) / most))
+    decades = [10.0**decade for decade in range(first, last + 1, stride)]
+    inside = [tick for tick in decades if low * 0.999999 <= tick <= high * 1.000001]
+    return inside if len(inside) >= 2 else [low, high]
+
+
+def tick_label(value: float) -> str:
+    """A tick in at most 6 cells: ``0.05``, ``1``, ``200``, ``1e-05``, ``50k``."""
+    magnitude = abs(value)
+    if magnitude != 0 and (magnitude < 0.001 or magnitude >= 1e9):
+        return f"{value:.0e}" if f"{value:.0e}" == f"{value:.1e}".replace(".0", "") else f"{value:.1e}"
+    for scale, unit in ((1e6, "M"), (1e3, "k")):
+        if magnitude >= scale * (10 if unit == "k" else 1):
+            return f"{value / scale:.4g}{unit}"
+    return f"{value:.4g}"
+
 
 _BRAILLE = 0x2800
 _BITS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
@@ -32,14 +187,13 @@ class Canvas:
         self._bits = [0] * (columns * lines)
         self._layers: list[str | None] = [None] * (columns * lines)
 
-    def dot(self, x: int, y: int, layer: str) -> None:
-        """One dot; outside the canvas nothing happens."""
-        self.column(x, y, y, layer)
-
     def column(self, x: int, top: int, bottom: int, layer: str) -> None:
-        """A vertical stroke, both ends included. With blocks only its middle: a cell shows one level."""
+        """A vertical stroke, both ends included, as far as it is on the canvas. With blocks only its middle."""
         if self.blocks:
-            self._level(x, (top + bottom) // 2, layer)
+            y = (top + bottom) // 2
+            if 0 <= x < self.width and 0 <= y < self.height:
+                at = y // 8 * self.columns + x
+                self._bits[at], self._layers[at] = 7 - y % 8, layer
             return
         if top > bottom:
             top, bottom = bottom, top
@@ -53,11 +207,6 @@ class Canvas:
             at = line * self.columns + (x >> 1)
             bits[at] = bits[at] | stroke if layers[at] == layer else stroke
             layers[at] = layer
-
-    def _level(self, x: int, y: int, layer: str) -> None:
-        if 0 <= x < self.width and 0 <= y < self.height:
-            at = y // 8 * self.columns + x
-            self._bits[at], self._layers[at] = 7 - y % 8, layer
 
     def line(self, x0: int, y0: int, x1: int, y1: int, layer: str) -> None:
         """A line from one dot to another (the whole way for every column, so that steep ones stay closed)."""
@@ -78,7 +227,8 @@ class Canvas:
         for column in range(self.columns):
             layer = self._layers[start + column]
             if layer is not None:
-                character = self._character(self._bits[start + column])
+                bits = self._bits[start + column]
+                character = BLOCKS[bits] if self.blocks else chr(_BRAILLE | bits)
             else:
                 character, layer = (under or {}).get(column, _BLANK)
             if layer != role:
@@ -87,5 +237,58 @@ class Canvas:
             text += character
         return [*spans, Span(text, role)] if text else spans
 
-    def _character(self, bits: int) -> str:
-        return BLOCKS[bits] if self.blocks else chr(_BRAILLE | bits)
+
+Bucket = tuple[float, float, float, float]
+"""x, low, high and mean; NaN where there is none."""
+
+
+class _Stroke(NamedTuple):
+    """Neighbouring buckets in one column of dots, without a gap between them. All NaN: a gap."""
+
+    column: int
+    low: float
+    high: float
+    first: float
+    """The mean where the line comes in."""
+    last: float
+    """The mean where it goes on."""
+
+
+_GAP = _Stroke(-1, *(math.nan,) * 4)
+
+
+def draw_buckets(canvas: Canvas, space: Frame, layer: str, buckets: Iterable[Bucket]) -> None:
+    """The extremes of every column, and the line through the means; a bucket without a mean is not bridged."""
+    # Buckets of one column of dots are drawn as one stroke: 2.4 ms instead of 7.9 for a curve of 1,200 buckets.
+    previous: tuple[int, int] | None = None
+    lowest = canvas.height - 1
+    for stroke in _strokes(buckets, space.x, canvas.width):
+        if stroke.column < 0:
+            previous = None
+            continue
+        top, bottom = _dot(stroke.high, space.y, lowest), _dot(stroke.low, space.y, lowest)
+        if top is not None or bottom is not None:  # what the axis cannot hold leaves it at its edge
+            canvas.column(stroke.column, top or 0, lowest if bottom is None else bottom, layer)
+        enters, leaves = _dot(stroke.first, space.y, lowest), _dot(stroke.last, space.y, lowest)
+        if previous is not None and enters is not None:
+            canvas.line(*previous, stroke.column, enters, layer)
+        previous = (stroke.column, leaves) if leaves is not None else None
+
+
+def _strokes(buckets: Iterable[Bucket], axis: Scale, width: int) -> Iterator[_Stroke]:
+    left, right, span, last_column = axis.low, axis.high, axis.span, width - 1
+    column, low, high, first, last = _GAP
+    for x, least, most, mean in buckets:
+        here = round((x - left) / span * last_column) if left <= x <= right else -1
+        if here == column and mean == mean and last == last:
+            low, high, last = min(low, least), max(high, most), mean
+            continue
+        yield _Stroke(column, low, high, first, last)
+        column, low, high, first, last = (here, least, most, mean, mean) if here >= 0 else _GAP
+    yield _Stroke(column, low, high, first, last)
+
+
+def _dot(value: float, axis: Scale, lowest: int) -> int | None:
+    """Dots from the top; None for what the axis cannot hold."""
+    position = axis.position(value)
+    return None if position is None else round((1 - position) * lowest)

@@ -7,16 +7,15 @@ A value that is not finite is a gap, never bridged.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ...core.model.snapshot import Piece, SeriesView
+from ...core.model.snapshot import Piece, RunSnapshot, SeriesView
 from ...core.present.format import NOT_FINITE, number, whole
 from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread
-from .canvas import Canvas
-from .scale import Scale, nice_step, tick_label, value_scale
-from .strokes import draw_buckets
+from .canvas import Canvas, Frame, Scale, draw_buckets, nice_step, tick_label, value_scale
 
 if TYPE_CHECKING:
     from ...core.telemetry.throughput import Stretch
@@ -26,6 +25,7 @@ GUTTER = 7
 SLOW_MARK = "▔"
 SMALLEST_WIDTH, SMALLEST_HEIGHT = GUTTER + 8, 4
 _CELLS_PER_X_TICK, _LINES_PER_Y_TICK = 14, 2.5
+_VALIDATION_PREFIXES = ("val_", "valid_", "validation_", "eval_", "test_", "val/", "valid/", "eval/", "test/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,23 +74,87 @@ class ChartData:
         return (min(positions), max(positions)) if positions else None
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """Where things are: the axes, and the size of the drawing area in cells."""
+def metric_names(snapshot: RunSnapshot) -> list[str]:
+    """What can be drawn: the loss first; a validation series is drawn over its training series, not by itself."""
+    names = [name for name, view in snapshot.series.items() if not _is_drawn_over(view, snapshot.series)]
+    return sorted(names, key=lambda name: (name != "loss", name))
 
-    x: Scale
-    y: Scale
-    columns: int
-    lines: int
 
-    def column_of(self, x: float) -> int | None:
-        """The cell column of ``x``, None outside."""
-        position = self.x.position(x)
-        return round(position * (self.columns - 1)) if position is not None and -1e-9 <= position <= 1 + 1e-9 else None
+def _is_drawn_over(view: SeriesView, series: Mapping[str, SeriesView]) -> bool:
+    """Whether a validation series shares the chart of its training series: over one axis, or not at all."""
+    base = _base_name(view.name)
+    return base != view.name and base in series and series[base].axis == view.axis
 
-    def x_at(self, column: int) -> float:
-        """The x in the middle of a cell column."""
-        return self.x.value(column / max(1, self.columns - 1))
+
+def _base_name(name: str) -> str:
+    """``val_loss`` and ``eval/loss`` measure the same as ``loss``."""
+    prefix = next((prefix for prefix in _VALIDATION_PREFIXES if name.startswith(prefix)), "")
+    return name[len(prefix) :] or name
+
+
+def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
+    """The curves of one metric."""
+    shown: SeriesView | None = snapshot.series.get(name)
+    others = (view for other, view in snapshot.series.items() if other != name and _base_name(other) == name)
+    evaluation = next((view for view in others if shown is None or view.axis == shown.axis), None)
+    if shown is not None and shown.evaluation:
+        shown, evaluation = None, shown
+    unread = snapshot.loading or snapshot.brief
+    epoch = steps_per_epoch(snapshot)
+    return ChartData(name=name, train=shown, evaluation=evaluation, steps_per_epoch=epoch, unread=unread)
+
+
+def steps_per_epoch(snapshot: RunSnapshot) -> float | None:
+    """As reported, else as planned."""
+    known = snapshot.numbers
+    if known.epoch_steps:
+        return float(known.epoch_steps)
+    return known.steps / known.epochs if known.steps and known.epochs else None
+
+
+def over_time(data: ChartData) -> ChartData | None:
+    """The same curves over the time since the first point; None where no point tells when it was measured."""
+    times = [moment for curve in data.curves for moment in known_times(curve)]
+    if not times:
+        return None
+    start, unit = min(times), time_unit(max(times) - min(times))
+    train, evaluation = data.train, data.evaluation
+    return replace(
+        data,
+        train=moved_to_time(train, start, unit) if train is not None else None,
+        evaluation=moved_to_time(evaluation, start, unit) if evaluation is not None else None,
+    )
+
+
+def known_times(curve: SeriesView) -> list[float]:
+    """When its points were measured, as far as that is known."""
+    return [moment for moment in curve.times if math.isfinite(moment)]
+
+
+def time_unit(longest_seconds: float) -> tuple[str, float]:
+    """Hours where something took some, else minutes."""
+    return ("h", 3600.0) if longest_seconds > 2 * 3600 else ("min", 60.0)
+
+
+def moved_to_time(curve: SeriesView, start: float, unit: tuple[str, float]) -> SeriesView:
+    """Without the points that have no time (they were there before anybody looked) and those measured again later."""
+    rows = zip(curve.times, curve.low, curve.high, curve.mean, curve.smooth, strict=False)
+    kept = [(time, *rest) for time, *rest in rows if math.isfinite(time)]
+    times, low, high, mean, smooth = ([list(column) for column in zip(*kept, strict=True)]) if kept else ([],) * 5
+    marks = [curve.times[bisect_left(curve.x, mark)] for mark in curve.attempt_marks if mark <= curve.x[-1]]
+    return replace(
+        curve,
+        axis=unit[0],
+        x=[(time - start) / unit[1] for time in times],
+        low=low,
+        high=high,
+        mean=mean,
+        smooth=smooth,
+        attempt_marks=[(mark - start) / unit[1] for mark in marks if math.isfinite(mark)],
+        gaps=(),
+        superseded=(),
+        times=times,
+    )
 
 
 def frame(data: ChartData, view: ChartView, width: int, height: int) -> Frame | None:
@@ -132,15 +196,12 @@ def draw(data: ChartData, view: ChartView, width: int, height: int) -> list[Row]
         for piece in data.train.superseded:
             _draw_raw(canvas, piece, space, "faint")
         _draw_raw(canvas, data.train, space, "raw")
-        _draw_curve(canvas, data.train, data.train.smooth, space, "train")
+        draw_line(canvas, data.train, data.train.smooth, space, "train")
     if data.evaluation is not None:
-        _draw_curve(canvas, data.evaluation, data.evaluation.mean, space, "val")
-    under = _under(data, view, space)
-    labels = y_labels(space)
-    slow = _slow_columns(data, space)
-    body = [
-        row(*labels[line], *canvas.spans(line, slow | under if line == 0 else under)) for line in range(space.lines)
-    ]
+        draw_line(canvas, data.evaluation, data.evaluation.mean, space, "val")
+    under, labels = _under(data, view, space), y_labels(space)
+    above = _slow_columns(data, space) | under
+    body = [row(*labels[line], *canvas.spans(line, under if line else above)) for line in range(space.lines)]
     return [legend(data, view, space, width), *body, x_axis(data, view, space)]
 
 
@@ -154,7 +215,8 @@ def _draw_raw(canvas: Canvas, curve: SeriesView | Piece, space: Frame, layer: st
     draw_buckets(canvas, space, layer, zip(curve.x, curve.low, curve.high, curve.mean, strict=True))
 
 
-def _draw_curve(canvas: Canvas, curve: SeriesView, values: Sequence[float], space: Frame, layer: str) -> None:
+def draw_line(canvas: Canvas, curve: SeriesView, values: Sequence[float], space: Frame, layer: str) -> None:
+    """A curve without extremes."""
     draw_buckets(canvas, space, layer, zip(curve.x, values, values, values, strict=False))
 
 
@@ -174,16 +236,13 @@ def _slow_columns(data: ChartData, space: Frame) -> dict[int, Span]:
     """A band along the upper edge over the steps that were slow; narrower than a cell is still one cell."""
     if data.axis != "step":
         return {}
-    band = Span(SLOW_MARK, "warn")
-    seen = [piece for piece in data.slow if piece.first <= space.x.high and piece.last >= space.x.low]
-    return {
-        column: band
-        for piece in seen
-        for column in range(
-            space.column_of(max(piece.first, space.x.low)) or 0,
-            (space.column_of(min(piece.last, space.x.high)) or 0) + 1,
-        )
-    }
+    columns: dict[int, Span] = {}
+    for piece in data.slow:
+        if piece.first <= space.x.high and piece.last >= space.x.low:
+            first = space.column_of(max(piece.first, space.x.low)) or 0
+            last = space.column_of(min(piece.last, space.x.high)) or 0
+            columns |= dict.fromkeys(range(first, last + 1), Span(SLOW_MARK, "warn"))
+    return columns
 
 
 def y_labels(space: Frame) -> list[tuple[Span, Span]]:
@@ -227,10 +286,10 @@ def legend(data: ChartData, view: ChartView, space: Frame, width: int) -> Row:
     """Which line is which and what it is worth: at the cursor, else now."""
     parts = [Span(f" {clean(data.name, 30)} ", "strong")]
     if data.train is not None and len(data.train.x):
-        raw, smooth = _reading(data.train, view.cursor)
+        raw, smooth = _values_at(data.train, view.cursor)
         parts += [Span(" ━ ", "train"), Span("train "), Span(raw), Span(f" ~{smooth}", "dim")]
     if data.evaluation is not None and len(data.evaluation.x):
-        parts += [Span("  ━ ", "val"), Span("val "), Span(_reading(data.evaluation, view.cursor)[0])]
+        parts += [Span("  ━ ", "val"), Span("val "), Span(_values_at(data.evaluation, view.cursor)[0])]
     if data.slow and data.axis == "step":
         parts += [Span(f"  {SLOW_MARK} ", "warn"), Span("slow", "dim")]
     unit = _epoch_unit(data, view)
@@ -245,7 +304,7 @@ def legend(data: ChartData, view: ChartView, space: Frame, width: int) -> Row:
     return spread(clip(tuple(parts), width), (Span(f"{zoom}{scale} · {where} ", "dim"),), width)
 
 
-def _reading(curve: SeriesView, cursor: float | None) -> tuple[str, str]:
+def _values_at(curve: SeriesView, cursor: float | None) -> tuple[str, str]:
     """The value and its average at the cursor, or the newest; a gap reads ``NaN/inf``."""
     if cursor is None:
         smooth = curve.smooth[-1] if len(curve.smooth) else math.nan

@@ -2,24 +2,91 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from ...core.model.snapshot import RunSnapshot
+from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.present import format as shown
 from ...core.present.states import badge
 from ...core.runs.comparison import differences
-from ..charting.overlay import AXES, ROLES, best_axis, draw_overlay, overlay
-from ..charting.plot import ChartView
+from ..charting.canvas import Canvas, Frame
+from ..charting.plot import (
+    ChartData,
+    ChartView,
+    draw_line,
+    frame,
+    known_times,
+    moved_to_time,
+    steps_per_epoch,
+    time_unit,
+    x_axis,
+    y_labels,
+)
 from ..rows import EMPTY, Row, Span, clean, clip, cut, fit, row, spread, width_of
 from .lines import LinePanel
 from .run_rows import epoch_text, step_text
 
+AXES = ("step", "epoch", "time")
+ROLES = ("train", "val", "mark", "good", "bad", "bar")
+"""The look of each run's curve; no more can be told apart."""
 MOST = len(ROLES)
 """Runs that can be compared at once."""
 _LEAST_CHART, _LEAST_TABLE = 7, 4
 _NAMES, _LEAST_CELLS = 22, 8
 Line = tuple[str, Sequence[str | None]]
+
+
+class Comparison(LinePanel):
+    """The whole screen below its title."""
+
+    def __init__(self, *, blocks: bool = False) -> None:
+        super().__init__()
+        self.snapshots: Sequence[RunSnapshot] = ()
+        self.view = ChartView(blocks=blocks)
+        self.axis: str | None = None
+        """None: whatever the most runs have."""
+        self._top = 0
+
+    def show(self, snapshots: Sequence[RunSnapshot]) -> None:
+        """New pictures of the same runs."""
+        self.snapshots = snapshots
+        self.repaint()
+
+    def next_axis(self) -> str:
+        """Steps, epochs, time: the next over which any run has a curve; its name."""
+        now = AXES.index(self.axis or best_axis(self.snapshots))
+        order = [AXES[(now + by) % len(AXES)] for by in (1, 2, 3)]
+        self.axis = next((axis for axis in order if overlay(self.snapshots, axis).curves), order[-1])
+        self.repaint()
+        return self.axis
+
+    def switch_scale(self) -> None:
+        """Log or linear."""
+        self.view = replace(self.view, log=not self.view.log)
+        self.repaint()
+
+    def scroll_rows(self, by: int) -> None:
+        """Move the table."""
+        self._top = max(0, self._top + by)
+        self.repaint()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """The legend, the chart, and as much of the table as there is room for."""
+        head = legend_rows(self.snapshots, width)
+        table = table_rows(self.snapshots, width)
+        room = max(min(len(table), height - len(head) - 1 - _LEAST_CHART), min(_LEAST_TABLE, height // 3), 0)
+        axis = self.axis or best_axis(self.snapshots)
+        data = overlay(self.snapshots, axis)
+        told = spread([], [Span(f"loss, averaged · by {axis} ", "dim")], width)
+        drawn = draw_overlay(data, self.view, width, height - len(head) - 1 - room)
+        chart = drawn or [row((f" none of them has a loss by {axis}", "dim"))]
+        self._top = min(self._top, max(0, len(table) - room))
+        below = table[self._top : self._top + room]
+        more = len(table) - self._top - room
+        if more > 0 and below:
+            below[-1] = row((f" … {more + 1} more (↓)", "dim"))
+        return [*head, told, *chart, *below]
 
 
 def legend_rows(snapshots: Sequence[RunSnapshot], width: int) -> list[Row]:
@@ -89,53 +156,78 @@ def _cells(values: Sequence[str | None], cells: int, role: str = "") -> list[Spa
     return spans
 
 
-class Comparison(LinePanel):
-    """The whole screen below its title."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlay(ChartData):
+    """Curves of different runs; one that has none over this axis is None."""
 
-    def __init__(self, *, blocks: bool = False) -> None:
-        super().__init__()
-        self.snapshots: Sequence[RunSnapshot] = ()
-        self.view = ChartView(blocks=blocks)
-        self.axis: str | None = None
-        """None: whatever the most runs have."""
-        self._top = 0
+    runs: tuple[SeriesView | None, ...] = ()
 
-    def show(self, snapshots: Sequence[RunSnapshot]) -> None:
-        """New pictures of the same runs."""
-        self.snapshots = snapshots
-        self.repaint()
+    @property
+    def curves(self) -> tuple[SeriesView, ...]:
+        """Those that there are."""
+        return tuple(view for view in self.runs if view is not None)
 
-    def next_axis(self) -> str:
-        """Steps, epochs, time: the next over which any run has a curve; its name."""
-        now = AXES.index(self.axis or best_axis(self.snapshots))
-        order = [AXES[(now + by) % len(AXES)] for by in (1, 2, 3)]
-        self.axis = next((axis for axis in order if overlay(self.snapshots, axis).curves), order[-1])
-        self.repaint()
-        return self.axis
 
-    def switch_scale(self) -> None:
-        """Log or linear."""
-        self.view = replace(self.view, log=not self.view.log)
-        self.repaint()
+def overlay(snapshots: Sequence[RunSnapshot], axis: str) -> Overlay:
+    """The loss of each run over steps, over epochs, or over the time since its own first point."""
+    views = [snapshot.train_loss for snapshot in snapshots]
+    times = [known for view in views if view is not None and (known := known_times(view))]
+    unit = time_unit(max((max(known) - min(known) for known in times), default=0.0))
+    placed = (_placed(view, snapshot, axis, unit) for view, snapshot in zip(views, snapshots, strict=True))
+    return Overlay(name="loss", runs=tuple(placed))
 
-    def scroll_rows(self, by: int) -> None:
-        """Move the table."""
-        self._top = max(0, self._top + by)
-        self.repaint()
 
-    def rows(self, width: int, height: int) -> list[Row]:
-        """The legend, the chart, and as much of the table as there is room for."""
-        head = legend_rows(self.snapshots, width)
-        table = table_rows(self.snapshots, width)
-        room = max(min(len(table), height - len(head) - 1 - _LEAST_CHART), min(_LEAST_TABLE, height // 3), 0)
-        axis = self.axis or best_axis(self.snapshots)
-        data = overlay(self.snapshots, axis)
-        told = spread([], [Span(f"loss, averaged · by {axis} ", "dim")], width)
-        drawn = draw_overlay(data, self.view, width, height - len(head) - 1 - room)
-        chart = drawn or [row((f" none of them has a loss by {axis}", "dim"))]
-        self._top = min(self._top, max(0, len(table) - room))
-        below = table[self._top : self._top + room]
-        more = len(table) - self._top - room
-        if more > 0 and below:
-            below[-1] = row((f" … {more + 1} more (↓)", "dim"))
-        return [*head, told, *chart, *below]
+def _placed(view: SeriesView | None, snapshot: RunSnapshot, axis: str, unit: tuple[str, float]) -> SeriesView | None:
+    """The curve over an axis; None where it has none."""
+    if view is None or not len(view.x):
+        return None
+    if axis == view.axis:
+        return view
+    steps = steps_per_epoch(snapshot)
+    if axis == "epoch" and view.axis == "step" and steps:
+        return replace(view, axis=axis, x=[x / steps for x in view.x], attempt_marks=())
+    times = known_times(view)
+    return moved_to_time(view, times[0], unit) if axis == "time" and times else None
+
+
+def best_axis(snapshots: Sequence[RunSnapshot]) -> str:
+    """The first axis over which the most runs have a curve."""
+    return max(AXES, key=lambda axis: (len(overlay(snapshots, axis).curves), -AXES.index(axis)))
+
+
+def draw_overlay(data: Overlay, view: ChartView, width: int, height: int) -> list[Row]:
+    """The chart without a legend, of ``height`` lines; empty where there is nothing to draw or no place for it."""
+    space = frame(data, view, width, height + 1)  # a frame leaves a line for the legend
+    if space is None:
+        return []
+    canvas = Canvas(space.columns, space.lines, view.blocks)
+    for role, curve in zip(ROLES, data.runs, strict=False):
+        if curve is not None:
+            draw_line(canvas, curve, curve.smooth, space, role)
+    labels, ends = y_labels(space), _ends(data, space)
+    body = [row(*labels[line], *_numbered(canvas.spans(line), ends.get(line, {}))) for line in range(space.lines)]
+    return [*body, x_axis(data, view, space)]
+
+
+def _ends(data: Overlay, space: Frame) -> dict[int, dict[int, Span]]:
+    """Where each curve ends, by line and column: its number. Of those that end in one cell the last is seen."""
+    found: dict[int, dict[int, Span]] = {}
+    for number, (role, curve) in enumerate(zip(ROLES, data.runs, strict=False), 1):
+        points = zip(reversed(curve.x), reversed(curve.smooth), strict=False) if curve is not None else ()
+        x, value = next(((x, value) for x, value in points if math.isfinite(value)), (math.nan, math.nan))
+        column, position = space.column_of(x), space.y.position(value)
+        if column is not None and position is not None and 0 <= position <= 1:
+            line = min(space.lines - 1, int((1 - position) * space.lines))
+            found.setdefault(line, {})[min(column + 1, space.columns - 1)] = Span(str(number), f"{role} strong")
+    return found
+
+
+def _numbered(spans: Sequence[Span], ends: dict[int, Span]) -> list[Span]:
+    """The spans of a line with single cells replaced."""
+    if not ends:
+        return list(spans)
+    cells = [Span(character, span.role) for span in spans for character in span.text]
+    for column, span in ends.items():
+        cells += [Span(" ")] * (column + 1 - len(cells))
+        cells[column] = span
+    return cells

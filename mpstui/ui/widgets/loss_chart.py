@@ -2,70 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.events import Leave, MouseMove
 
 from ...core.model.snapshot import RunSnapshot, SeriesView
-from ..charting.over_time import over_time
-from ..charting.plot import GUTTER, ChartData, ChartView, Frame, draw, frame, legend
-from ..charting.viewport import move_cursor, pan, zoom
+from ..charting.canvas import Frame
+from ..charting.plot import GUTTER, ChartData, ChartView, chart_data, draw, frame, legend, metric_names, over_time
 from ..rows import Row, row
 from .lines import LinePanel
 
 if TYPE_CHECKING:
     from ...core.telemetry.throughput import Stretch
 
-_VALIDATION_PREFIXES = ("val_", "valid_", "validation_", "eval_", "test_", "val/", "valid/", "eval/", "test/")
+
+_CLOSEST_POINTS = 8
+"""Zooming in stops where the window would hold no more points than this."""
 
 
-def metric_names(snapshot: RunSnapshot) -> list[str]:
-    """What can be drawn: the loss first; a validation series is drawn over its training series, not by itself."""
-    names = [name for name, view in snapshot.series.items() if not _is_drawn_over(view, snapshot.series)]
-    return sorted(names, key=lambda name: (name != "loss", name))
-
-
-def _is_drawn_over(view: SeriesView, series: Mapping[str, SeriesView]) -> bool:
-    """Whether a validation series shares the chart of its training series: over one axis, or not at all."""
-    base = base_name(view.name)
-    return base != view.name and base in series and series[base].axis == view.axis
-
-
-def base_name(name: str) -> str:
-    """``val_loss`` and ``eval/loss`` measure the same as ``loss``."""
-    for prefix in _VALIDATION_PREFIXES:
-        if name.startswith(prefix) and len(name) > len(prefix):
-            return name[len(prefix) :]
-    return name
-
-
-def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
-    """The curves of one metric."""
-    shown: SeriesView | None = snapshot.series.get(name)
-    others = (view for other, view in snapshot.series.items() if other != name and base_name(other) == name)
-    evaluation = next((view for view in others if shown is None or view.axis == shown.axis), None)
-    if shown is not None and shown.evaluation:
-        shown, evaluation = None, shown
-    return ChartData(
-        name=name,
-        train=shown,
-        evaluation=evaluation,
-        steps_per_epoch=_steps_per_epoch(snapshot),
-        unread=snapshot.loading or snapshot.brief,
-    )
-
-
-def _steps_per_epoch(snapshot: RunSnapshot) -> float | None:
-    if snapshot.numbers.epoch_steps:
-        return float(snapshot.numbers.epoch_steps)
-    if snapshot.numbers.steps and snapshot.numbers.epochs:
-        return snapshot.numbers.steps / snapshot.numbers.epochs
-    return None
-
-
-def _face(curve: SeriesView) -> tuple[object, ...]:
+def _redraw_key(curve: SeriesView) -> tuple[object, ...]:
     """What of a curve can move its line: a value more in the newest bucket moves it by less than a dot."""
     marks = (len(curve.attempt_marks), len(curve.superseded), len(curve.gaps), curve.axis, curve.complete)
     return curve.name, len(curve.x), curve.x[0], curve.minimum, curve.maximum, *marks
@@ -86,7 +43,7 @@ class LossChart(LinePanel):
         self._snapshot: RunSnapshot | None = None
         self._slow: tuple[Stretch, ...] = ()
         self._drawn: list[Row] = []
-        self._drawn_face: tuple[object, ...] = ()
+        self._drawn_key: tuple[object, ...] = ()
         self._space: Frame | None = None
 
     def show(self, snapshot: RunSnapshot) -> None:
@@ -194,9 +151,9 @@ class LossChart(LinePanel):
         """See :func:`mpstui.ui.charting.plot.draw`; until a curve has another bucket, its legend alone is news."""
         if self._snapshot is None:
             return [row((" reading …", "dim"))]
-        face = (width, height, self.view, self.data.name, self.data.slow, *map(_face, self.data.curves))
-        if self._space is None or face != self._drawn_face:
-            self._drawn_face, self._space = face, self._frame()
+        key = (width, height, self.view, self.data.name, self.data.slow, *map(_redraw_key, self.data.curves))
+        if self._space is None or key != self._drawn_key:
+            self._drawn_key, self._space = key, self._frame()
             self._drawn = draw(self.data, self.view, width, height)
         else:
             self._drawn = [legend(self.data, self.view, self._space, width), *self._drawn[1:]]
@@ -213,3 +170,55 @@ class LossChart(LinePanel):
         """The read-out goes with the mouse."""
         self.view = replace(self.view, cursor=None)
         self.repaint()
+
+
+def zoom(view: ChartView, space: Frame, data: ChartData, factor: float) -> ChartView:
+    """Show ``factor`` times as much of x, around the cursor, or holding the right edge."""
+    extent = data.extent()
+    if extent is None:
+        return view
+    span = (space.x.high - space.x.low) * factor
+    whole_span = extent[1] - extent[0]
+    if span >= whole_span:
+        return replace(view, left=None, right=None)
+    span = max(span, min(whole_span, _closest(data, whole_span)))
+    if view.cursor is None and view.right is None:
+        return replace(view, left=extent[1] - span)
+    anchor = view.cursor if view.cursor is not None else space.x.high
+    share = (anchor - space.x.low) / (space.x.high - space.x.low)
+    left = anchor - span * min(1.0, max(0.0, share))
+    return _inside(view, left, span, extent)
+
+
+def _closest(data: ChartData, whole_span: float) -> float:
+    """The narrowest window, in units of x: steps, epochs or minutes, as many as hold some points."""
+    most = max((len(curve.x) for curve in data.curves), default=0)
+    return whole_span * _CLOSEST_POINTS / most if most else whole_span
+
+
+def pan(view: ChartView, space: Frame, data: ChartData, share: float) -> ChartView:
+    """Move the window by a share of its own width; at the right end it follows again."""
+    extent = data.extent()
+    if extent is None or (view.left is None and view.right is None):
+        return view
+    span = min(space.x.high, extent[1]) - space.x.low
+    return _inside(view, space.x.low + share * span, span, extent)
+
+
+def _inside(view: ChartView, left: float, span: float, extent: tuple[float, float]) -> ChartView:
+    left = max(extent[0], left)
+    if left + span >= extent[1]:
+        return replace(view, left=max(extent[0], extent[1] - span), right=None)
+    return replace(view, left=left, right=left + span)
+
+
+def move_cursor(view: ChartView, space: Frame, data: ChartData, cells: int) -> ChartView:
+    """Move the read-out by cells; the first key press puts it on the newest point."""
+    extent = data.extent()
+    if extent is None:
+        return view
+    if view.cursor is None:
+        return replace(view, cursor=min(extent[1], space.x.high))
+    column = space.column_of(view.cursor)
+    target = (space.columns - 1 if column is None else column) + cells
+    return replace(view, cursor=min(extent[1], space.x_at(max(0, min(space.columns - 1, target)))))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from ...core.model.snapshot import RunSnapshot
 from ...core.present.states import needs_explaining
-from ..charting.plot import ChartView, draw
+from ..charting.plot import ChartView, chart_data, draw, metric_names
 from ..rows import Row
 from .failure_card import Failure, card
-from .loss_chart import chart_data, metric_names
 from .progress import progress
 
 _CARD_LINES = 7

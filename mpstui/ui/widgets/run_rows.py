@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ...core.model.snapshot import RunSnapshot
 from ...core.present import format as shown
 from ...core.present.states import WIDEST_WORD, badge, needs_attention
-from ..charting.sparkline import sparkline
+from ..charting.strips import sparkline
 from ..rows import Row, Span, bar, clean, fit, row, width_of
 
 _ROOMY = 100

@@ -8,7 +8,7 @@ from pathlib import Path
 from ...core.model.snapshot import Checkpoint, RunEvent, RunSnapshot, SeriesView
 from ...core.present import format as shown
 from ...core.present.states import short_paths, why_not_its_own, without_echoes
-from ..charting.sparkline import sparkline
+from ..charting.strips import sparkline
 from ..rows import Row, Span, clean, clip, fit, row
 from .lines import LinePanel
 
