@@ -12,7 +12,7 @@ from ..core.model.errors import OperationError, UsageError
 
 if TYPE_CHECKING:
     from ..core.diagnosis.model import Evidence, Finding
-    from ..core.diagnosis.remedy import ArgumentChange, Remedy
+    from ..core.diagnosis.model import ArgumentChange, Remedy
 
 HELP = "Explain a crash: the most probable causes with the lines that show them, and what helps."
 CARD_WIDTH = 100
@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from ..core.diagnosis.engine import diagnose
     from ..core.diagnosis.present import findings_as_json, unexplained
-    from ..core.diagnosis.recurrence import with_recurrence
+    from ..core.diagnosis.engine import with_recurrence
     from .session import print_json
 
     path = _target(args.target)
@@ -60,8 +60,8 @@ def _evidence(args: argparse.Namespace, path: Path) -> Evidence:
 
 
 def _evidence_at(path: Path) -> Evidence:
-    from ..core.diagnosis.for_run import evidence_from_run_dir
-    from ..core.diagnosis.log_file import evidence_from_log
+    from ..core.diagnosis.evidence import evidence_from_run_dir
+    from ..core.diagnosis.evidence import evidence_from_log
 
     return evidence_from_run_dir(path) if path.is_dir() else evidence_from_log(path)
 

@@ -70,7 +70,7 @@ def _fixed(snapshot: RunSnapshot, *, accept_risk: bool) -> LaunchChoice:
         OperationError: no remedy is known that a launcher can apply, or it can do harm and nobody accepted that.
     """
     from ..core.diagnosis.engine import diagnose
-    from ..core.diagnosis.for_run import evidence_from_run_dir
+    from ..core.diagnosis.evidence import evidence_from_run_dir
     from ..core.launching.editing import finding_to_apply, remedied
 
     session = Session()

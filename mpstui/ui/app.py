@@ -25,7 +25,7 @@ from .toasts import Toasts
 from .workers import Courier, HintPump, RunPump, SystemPump, TerminalWatch
 
 if TYPE_CHECKING:
-    from ..core.diagnosis.remedy import Remedy
+    from ..core.diagnosis.model import Remedy
     from ..core.model.snapshot import RunSnapshot
     from .services import Services
 

@@ -24,7 +24,7 @@ from .form import EnvironmentLine, Field, Preview
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..core.diagnosis.remedy import Remedy
+    from ..core.diagnosis.model import Remedy
     from ..core.launching.actions import Actions
     from ..core.launching.planning import LaunchPlan
     from ..core.model.home import Home

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from ..core.diagnosis.remedy import Remedy
+    from ..core.diagnosis.model import Remedy
     from ..core.model.snapshot import RunSnapshot
     from ..core.runs.queueing import Moved
     from ..core.runs.removal import Removable, Removed

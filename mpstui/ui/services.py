@@ -306,13 +306,13 @@ def _announce(home: Home, environ: Mapping[str, str], found: Sequence[Alarm]) ->
 
 
 def _diagnose(snapshot: RunSnapshot) -> Sequence[Finding]:
-    from ..core.diagnosis.recurrence import diagnose_run
+    from ..core.diagnosis.engine import diagnose_run
 
     return diagnose_run(snapshot.dir)
 
 
 def _last_exception(snapshot: RunSnapshot) -> EvidenceLine | None:
-    from ..core.diagnosis.course import last_exception
-    from ..core.diagnosis.for_run import evidence_from_run_dir
+    from ..core.diagnosis.log_text import last_exception
+    from ..core.diagnosis.evidence import evidence_from_run_dir
 
     return last_exception(evidence_from_run_dir(snapshot.dir).lines)

@@ -34,7 +34,7 @@ LAUNCHING = (
     "tomllib",
     "tomlkit",
 )
-EXPLAINING = ("mpstui.core.diagnosis.engine", "mpstui.core.diagnosis.rules", "mpstui.core.diagnosis.supervision")
+EXPLAINING = ("mpstui.core.diagnosis.engine", "mpstui.core.diagnosis.rules", "mpstui.core.diagnosis.engine")
 OTHER_COMMANDS = ("mpstui.core.doctor", "mpstui.core.bench", "mpstui.cli.session")
 ASKING = ("mpstui.ui.screens.dialogs", "mpstui.ui.ports")
 READING = ("mpstui.core.formats.reader", "mpstui.core.formats.grammars", "mpstui.core.formats.files")

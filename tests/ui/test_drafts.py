@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.diagnosis.remedy import ArgumentChange, Remedy
+from mpstui.core.diagnosis.model import ArgumentChange, Remedy
 from mpstui.core.launching.actions import Actions
 from mpstui.core.launching.choice import LaunchChoice, combinations
 from mpstui.core.launching.editing import remedied

@@ -5,12 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-
-from .clues import clues_of, ending
-from .course import Course, course_of
+from .evidence import clues_of, ending
+from .log_text import Course, course_of
 from .model import Evidence, EvidenceLine, Finding, Kind, Rule
 from .rules import all_rules
-from .text import SearchText, compiled, literal_hints
+from .log_text import SearchText, compiled, literal_hints
+from dataclasses import replace
+from pathlib import Path
+from ...wire.rundir import RunDir
+from .evidence import evidence_from_run_dir
+from .model import Evidence, Finding
+from typing import Any
+from .rules import rule
+from .log_text import portable
+
 
 THRESHOLD = 0.3  # below it, silence is more honest
 MOST_EVIDENCE_LINES = 4
@@ -172,3 +180,116 @@ def _demote_outranked(found: dict[str, Finding]) -> None:
             loser = found.get(loser_id)
             if loser and winner.confidence >= loser.confidence * CLEAR_ENOUGH:
                 found[loser_id] = replace(loser, confidence=round(min(loser.confidence, winner.confidence * LEFT), 3))
+
+
+MOST_ATTEMPTS = 5
+"""How many earlier attempts are looked at: each costs a look into its log."""
+STEP_TOLERANCE = 0.01
+"""Heartbeats come at most once a second, so the last one is a few steps behind the end."""
+LEAST_TOLERANCE_STEPS = 3
+
+
+def diagnose_run(directory: Path) -> tuple[Finding, ...]:
+    """Explain the newest attempt of a run, with what earlier attempts say about it."""
+    return with_recurrence(diagnose(evidence_from_run_dir(directory)), directory)
+
+
+def with_recurrence(findings: tuple[Finding, ...], directory: Path) -> tuple[Finding, ...]:
+    """The findings, the first one's cause beginning with the earlier attempts that ended in the same way."""
+    sentence = recurrence(findings[0], directory) if findings else None
+    if sentence is None:
+        return findings
+    return replace(findings[0], cause=f"{sentence} {findings[0].cause}"), *findings[1:]
+
+
+def recurrence(finding: Finding, directory: Path) -> str | None:
+    """One sentence when earlier attempts ended by the same cause at about the same step; else None.
+
+    Steps are those of the last heartbeats. Where one is unknown nothing is said: the same cause elsewhere is no news.
+    """
+    numbers = RunDir(directory).attempt_numbers()
+    step = _step(evidence_from_run_dir(directory, attempt=numbers[-1])) if numbers else None
+    if step is None:
+        return None
+    alike = [
+        (number, before)
+        for number in numbers[-1 - MOST_ATTEMPTS : -1]
+        if (before := _step_of_same(directory, number, finding.id)) is not None and _is_near(before, step)
+    ]
+    if not alike:
+        return None
+    which = " and ".join(f"attempt {number} (step {before:,})" for number, before in alike)
+    return f"Not for the first time: {which} ended by the same cause; this one at step {step:,}."
+
+
+def _step_of_same(directory: Path, attempt: int, cause: str) -> int | None:
+    """The last step of an attempt that failed by this cause."""
+    evidence = evidence_from_run_dir(directory, attempt=attempt)
+    if evidence.requested_by is not None or (step := _step(evidence)) is None:
+        return None
+    findings = diagnose(evidence)
+    return step if findings and findings[0].id == cause else None
+
+
+def _step(evidence: Evidence) -> int | None:
+    return evidence.heartbeat.step if evidence.heartbeat else None
+
+
+def _is_near(one: int, other: int) -> bool:
+    return abs(one - other) <= max(LEAST_TOLERANCE_STEPS, STEP_TOLERANCE * max(one, other))
+
+
+# Causes a restart may be tied to, the more telling before the more general: the first that holds is the cause.
+# NaN is not among them: programs mention it and train on, and the same checkpoint would lead to it again.
+RESTART_CAUSES = (
+    "disk_full",
+    "mps_watermark_invalid",
+    "mps_oom",
+    "cuda_oom",
+    "mps_buffer_too_big",
+    "metal_cmdbuf_oom",
+    "metal_watchdog",
+    "metal_hang",
+    "metal_encoder_thread",
+    "metal_xpc",
+    "metal_cmdbuf",
+    "mpsgraph_llvm",
+    "mps_assert_ndarray",
+    "omp_duplicate",
+    "too_many_files",
+    "dl_worker_signal",
+    "mps_op_missing",
+    "compile_mps",
+    "bus_error",
+    "segfault",
+    "killed_os",
+)
+_CERTAIN = 0.6  # a signal names an ending by itself from here on: SIGABRT alone says nothing
+
+
+def supervisor_rules() -> list[dict[str, Any]]:
+    """Return ``[{"id": str, "patterns": [str], "signals": [int], "codes": [int]}, ...]``, to be tried in this order.
+
+    A rule holds when one of its patterns is found by ``re.search(pattern, tail)`` in the end of the
+    attempt's output (64 KiB is plenty; carriage returns turned into newlines, runs of blanks into one space), or when
+    the attempt ended by one of ``signals`` or with one of ``codes``. The patterns are plain ``re`` of Python 3.10
+    without unbounded repetition across lines. A stop that was asked for has no cause: do not ask the rules then.
+    """
+    return [_compact(rule_id) for rule_id in RESTART_CAUSES]
+
+
+def _compact(rule_id: str) -> dict[str, Any]:
+    found = rule(rule_id)
+    signals = [
+        int(clue.removeprefix("signal:")) for clue, worth in found.fires_on.items() if _names_signal(clue, worth)
+    ]
+    return {
+        "id": rule_id,
+        "patterns": ["(?i)" + portable(pattern) for pattern in found.patterns],
+        "signals": signals,
+        "codes": [],
+    }
+
+
+def _names_signal(clue: str, worth: float) -> bool:
+    return clue.startswith("signal:") and worth >= _CERTAIN

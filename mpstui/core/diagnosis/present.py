@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .course import last_exception
+from .log_text import last_exception
 from .model import Evidence, Finding, Kind
-from .remedy import Remedy
-from .text import EVIDENCE_WIDTH
+from .model import Remedy
+from .log_text import EVIDENCE_WIDTH
 
 
 def findings_as_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..diagnosis.clues import signal_name
+from ..diagnosis.evidence import signal_name
 from .report import Finding, Status
 
 PROBE = Path(__file__).with_name("torch_probe.py")

@@ -13,7 +13,7 @@ from ...wire.records import QueueRule, Spec
 from ...wire.rundir import RunDir
 from ...wire.secrets import HIDDEN, hides
 from ..diagnosis.model import Finding
-from ..diagnosis.remedy import Remedy, apply_remedy
+from ..diagnosis.model import Remedy, apply_remedy
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home
 from ..model.problems import LineIndex

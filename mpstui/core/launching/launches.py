@@ -78,6 +78,6 @@ def spec_json(plan: LaunchPlan, run: RunDir, now: float, home: Home | None = Non
 
 def _cause_rules() -> list[CauseRule]:
     """What the supervisor can name by itself; it must work without us, so the rules travel as data."""
-    from ..diagnosis.supervision import supervisor_rules
+    from ..diagnosis.engine import supervisor_rules
 
     return [CauseRule(**rule) for rule in supervisor_rules()]

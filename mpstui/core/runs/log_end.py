@@ -40,8 +40,8 @@ class LogEnd:
 def _exception(data: bytes) -> str | None:
     if not any(mark in data for mark in _MARKS):
         return None
-    from ..diagnosis.course import ending_exception
-    from ..diagnosis.text import screen_lines
+    from ..diagnosis.log_text import ending_exception
+    from ..diagnosis.log_text import screen_lines
 
     raw = _without_ignored(strip_controls(line) for line in data.decode("utf-8", errors="replace").split("\n"))
     found = ending_exception(tuple(screen_lines(raw, 1)))
@@ -87,7 +87,7 @@ def _trains(lines: Iterable[str]) -> bool:
 
 
 def _is_indented(line: str) -> bool:
-    from ..diagnosis.course import RANK_PREFIX
+    from ..diagnosis.log_text import RANK_PREFIX
 
     return re.sub(f"^{RANK_PREFIX}", "", line)[:1] in (" ", "\t")
 

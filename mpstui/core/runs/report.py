@@ -74,7 +74,7 @@ def diagnosis(snapshot: RunSnapshot) -> dict[str, Any]:
     if snapshot.state not in EXPLAINED:
         return {"findings": []}
     from ..diagnosis.present import findings_as_json
-    from ..diagnosis.recurrence import diagnose_run
+    from ..diagnosis.engine import diagnose_run
 
     return {"findings": findings_as_json(diagnose_run(snapshot.dir))}
 

@@ -14,7 +14,7 @@ from ..workers import Focus
 
 if TYPE_CHECKING:
     from ...core.diagnosis.model import Finding
-    from ...core.diagnosis.remedy import Remedy
+    from ...core.diagnosis.model import Remedy
     from ...core.model.snapshot import Availability, RunSnapshot
     from ..app import MpstuiApp
     from ..messages import SystemReady

@@ -27,7 +27,7 @@ from ..widgets.profile_list import ProfileList
 from .keys import bindings
 
 if TYPE_CHECKING:
-    from ...core.diagnosis.remedy import Remedy
+    from ...core.diagnosis.model import Remedy
     from ..app import MpstuiApp
     from ..ports import DraftPort, LauncherPort
 

@@ -30,7 +30,7 @@ from .sizes import Shape, run_layout
 
 if TYPE_CHECKING:
     from ...core.diagnosis.live import LiveWarning
-    from ...core.diagnosis.watching import LiveWatch
+    from ...core.diagnosis.live import LiveWatch
     from ...core.model.snapshot import RunSnapshot
     from ...core.telemetry.of_run import RunPace
     from ..ports import LogPort
@@ -61,7 +61,7 @@ class RunScreen(ActingScreen):
     @cached_property
     def _live(self) -> LiveWatch:
         """What goes wrong right now; imported with the first picture, which the first paint does not wait for."""
-        from ...core.diagnosis.watching import LiveWatch
+        from ...core.diagnosis.live import LiveWatch
 
         return LiveWatch()
 

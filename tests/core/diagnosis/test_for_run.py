@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mpstui.core.diagnosis.engine import diagnose
-from mpstui.core.diagnosis.for_run import evidence_from_run_dir
+from mpstui.core.diagnosis.evidence import evidence_from_run_dir
 from mpstui.core.diagnosis.model import Evidence
 
 OOM = "RuntimeError: MPS backend out of memory (MPS allocated: 5.50 GB)\n"

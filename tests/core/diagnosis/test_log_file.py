@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.diagnosis.engine import diagnose
-from mpstui.core.diagnosis.log_file import FIRST_ERROR, HEAD_BYTES, TAIL_BYTES, evidence_from_log, log_lines
+from mpstui.core.diagnosis.evidence import FIRST_ERROR, HEAD_BYTES, TAIL_BYTES, evidence_from_log, log_lines
 
 STEP = b"2026-01-01 00:00:00 INFO step 00000001 loss 0.5321 lr 1.0e-04\n"
 OOM = b"RuntimeError: MPS backend out of memory (MPS allocated: 5.50 GB)\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.diagnosis.guard import starts_work_on_import
+from mpstui.core.diagnosis.preflight import starts_work_on_import
 from mpstui.core.diagnosis.preflight import LaunchPlan, preflight, version
 
 HIGH = "PYTORCH_MPS_HIGH_WATERMARK_RATIO"

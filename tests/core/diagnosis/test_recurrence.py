@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpstui.core.diagnosis.recurrence import diagnose_run
+from mpstui.core.diagnosis.engine import diagnose_run
 
 from .test_for_run import OOM, write_attempt
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.diagnosis.remedy import ArgumentChange, Remedy, apply_remedy
+from mpstui.core.diagnosis.model import ArgumentChange, Remedy, apply_remedy
 from mpstui.core.diagnosis.rules import all_rules, rule
 
 ROLES = {

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mpstui.core.diagnosis.engine import diagnose
 from mpstui.core.diagnosis.model import Evidence, Kind
 from mpstui.core.diagnosis.rules import all_rules, rule
-from mpstui.core.diagnosis.text import literal_hints, screen_lines
+from mpstui.core.diagnosis.log_text import literal_hints, screen_lines
 
 from .excerpts import EXCERPTS, HARMLESS
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from mpstui.core.diagnosis.supervision import supervisor_rules
+from mpstui.core.diagnosis.engine import supervisor_rules
 from mpstui.supervisor.causes import find_cause
 from mpstui.supervisor.exits import Ending
 from mpstui.wire.records import CauseRule

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mpstui.core.diagnosis.watching import LiveWatch
+from mpstui.core.diagnosis.live import LiveWatch
 from mpstui.core.model.snapshot import Numbers, RunSnapshot, SeriesView, State
 from mpstui.wire.heartbeat import MemoryReading
 from tests.snapshots import changed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model import Rule
-from ..remedy import Remedy
+from ..model import Remedy
 
 RULES = (
     Rule(

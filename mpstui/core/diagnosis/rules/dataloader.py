@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..model import Rule
-from ..remedy import Remedy
-from .changes import NO_WORKERS
+from ..model import Remedy
+from ..model import NO_WORKERS
 
 RULES = (
     Rule(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model import Kind, Rule
-from ..remedy import ArgumentChange, Remedy
+from ..model import ArgumentChange, Remedy
 
 _NO_PINNING = (ArgumentChange("pin_memory", "remove"),)
 

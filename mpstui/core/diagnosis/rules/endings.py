@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..model import Kind, Rule
-from ..remedy import Remedy
-from .changes import DEFAULT_WATERMARKS, SMALLER_BATCH
+from ..model import Remedy
+from ..model import DEFAULT_WATERMARKS, SMALLER_BATCH
 
 _BY_SIGNAL = r"(?:terminated|killed|died|exited|ended|crashed|stopped|received)"
 _EXIT_CODE = r"exit(?:ed)?[\s_-]?(?:with |code|status|value)?[\s_]?(?:code|status)?\W{0,4}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model import Rule
-from ..remedy import ArgumentChange, Remedy
+from ..model import ArgumentChange, Remedy
 
 _ONE_PROCESS = (
     ArgumentChange("devices", "set", 1),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..model import Rule
-from ..remedy import Remedy
-from .changes import EAGER, NO_WORKERS, SMALLER_BATCH
+from ..model import Remedy
+from ..model import EAGER, NO_WORKERS, SMALLER_BATCH
 
 _RESUME = "Do not trust what was computed after it: before torch 2.15 Python goes on with garbage or NaN. "
 

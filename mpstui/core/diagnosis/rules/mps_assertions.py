@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..model import Rule
-from ..remedy import Remedy
-from .changes import FULL_PRECISION, SMALLER_BATCH
+from ..model import Remedy
+from ..model import FULL_PRECISION, SMALLER_BATCH
 
 RULES = (
     Rule(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..model import Rule
-from ..remedy import Remedy
-from .changes import DEFAULT_WATERMARKS, SMALLER_BATCH
+from ..model import Remedy
+from ..model import DEFAULT_WATERMARKS, SMALLER_BATCH
 
 RULES = (
     Rule(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..model import Kind, Rule
-from ..remedy import ArgumentChange, Remedy
-from .changes import FULL_PRECISION
+from ..model import ArgumentChange, Remedy
+from ..model import FULL_PRECISION
 
 RULES = (
     Rule(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..model import Rule
-from ..remedy import Remedy
-from .changes import FULL_PRECISION
+from ..model import Remedy
+from ..model import FULL_PRECISION
 
 _NONFINITE = r"\b(?:nan|-?inf(?:inite|inity)?|non-?finite|not finite)\b"
 _LOSS_IS = r"\bloss (?:value )?(?:is|was|are|became|becomes|has become|turned|went|goes to|->|=>) (?:now |to |a )?"
