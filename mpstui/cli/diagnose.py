@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from ..core.model.errors import OperationError, UsageError
 
 if TYPE_CHECKING:
-    from ..core.diagnosis.model import Evidence, Finding
-    from ..core.diagnosis.model import ArgumentChange, Remedy
+    from ..core.diagnosis.model import ArgumentChange, Evidence, Finding, Remedy
 
 HELP = "Explain a crash: the most probable causes with the lines that show them, and what helps."
 CARD_WIDTH = 100
@@ -28,9 +27,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..core.diagnosis.engine import diagnose
-    from ..core.diagnosis.present import findings_as_json, unexplained
-    from ..core.diagnosis.engine import with_recurrence
+    from ..core.diagnosis.engine import diagnose, with_recurrence
+    from ..core.diagnosis.log_text import unexplained
+    from ..core.diagnosis.model import findings_as_json
     from .session import print_json
 
     path = _target(args.target)
@@ -60,8 +59,7 @@ def _evidence(args: argparse.Namespace, path: Path) -> Evidence:
 
 
 def _evidence_at(path: Path) -> Evidence:
-    from ..core.diagnosis.evidence import evidence_from_run_dir
-    from ..core.diagnosis.evidence import evidence_from_log
+    from ..core.diagnosis.evidence import evidence_from_log, evidence_from_run_dir
 
     return evidence_from_run_dir(path) if path.is_dir() else evidence_from_log(path)
 

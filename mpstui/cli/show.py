@@ -139,7 +139,7 @@ def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> Block:
 
 def _last_words(snapshot: RunSnapshot) -> str | None:
     from ..core.diagnosis.evidence import evidence_from_run_dir
-    from ..core.diagnosis.present import unexplained
+    from ..core.diagnosis.log_text import unexplained
 
     return unexplained((), evidence_from_run_dir(snapshot.dir))
 

@@ -312,7 +312,7 @@ def _diagnose(snapshot: RunSnapshot) -> Sequence[Finding]:
 
 
 def _last_exception(snapshot: RunSnapshot) -> EvidenceLine | None:
-    from ..core.diagnosis.log_text import last_exception
     from ..core.diagnosis.evidence import evidence_from_run_dir
+    from ..core.diagnosis.log_text import last_exception
 
     return last_exception(evidence_from_run_dir(snapshot.dir).lines)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mpstui.core.diagnosis.model import EvidenceLine, Finding, Kind
-from mpstui.core.diagnosis.model import Remedy
+from mpstui.core.diagnosis.model import EvidenceLine, Finding, Kind, Remedy
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.snapshot import (
     Availability,

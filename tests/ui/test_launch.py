@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mpstui.core.diagnosis.model import Finding
-from mpstui.core.diagnosis.model import Remedy
+from mpstui.core.diagnosis.model import Finding, Remedy
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.present.states import needs_attention

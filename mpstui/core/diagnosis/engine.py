@@ -1,24 +1,19 @@
-"""Weighing the rules against the evidence."""
+"""Weighing the rules against the evidence: ``diagnose``, ``diagnose_run`` with the run's earlier attempts, and the few
+rules that a supervisor can apply by itself."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from .evidence import clues_of, ending
-from .log_text import Course, course_of
-from .model import Evidence, EvidenceLine, Finding, Kind, Rule
-from .rules import all_rules
-from .log_text import SearchText, compiled, literal_hints
-from dataclasses import replace
 from pathlib import Path
-from ...wire.rundir import RunDir
-from .evidence import evidence_from_run_dir
-from .model import Evidence, Finding
 from typing import Any
-from .rules import rule
-from .log_text import portable
 
+from ...wire.rundir import RunDir
+from .evidence import clues_of, ending, evidence_from_run_dir
+from .log_text import LogTimeline, SearchText, compiled, literal_hints, portable, timeline_of
+from .model import Evidence, EvidenceLine, Finding, Kind, Rule
+from .rules import all_rules, rule
 
 THRESHOLD = 0.3  # below it, silence is more honest
 MOST_EVIDENCE_LINES = 4
@@ -37,6 +32,39 @@ LEFT = 0.7  # of the winner's confidence, for what it outranks
 
 _RANK = re.compile(r"^\[rank\d+\]: ?")  # torchrun's, in front of what every rank prints
 
+MOST_ATTEMPTS = 5
+"""How many earlier attempts are looked at: each costs a look into its log."""
+STEP_TOLERANCE = 0.01
+"""Heartbeats come at most once a second, so the last one is a few steps behind the end."""
+LEAST_TOLERANCE_STEPS = 3
+
+# Causes a restart may be tied to, the more telling before the more general: the first that holds is the cause.
+# NaN is not among them: programs mention it and train on, and the same checkpoint would lead to it again.
+RESTART_CAUSES = (
+    "disk_full",
+    "mps_watermark_invalid",
+    "mps_oom",
+    "cuda_oom",
+    "mps_buffer_too_big",
+    "metal_cmdbuf_oom",
+    "metal_watchdog",
+    "metal_hang",
+    "metal_encoder_thread",
+    "metal_xpc",
+    "metal_cmdbuf",
+    "mpsgraph_llvm",
+    "mps_assert_ndarray",
+    "omp_duplicate",
+    "too_many_files",
+    "dl_worker_signal",
+    "mps_op_missing",
+    "compile_mps",
+    "bus_error",
+    "segfault",
+    "killed_os",
+)
+_CERTAIN = 0.6  # a signal names an ending by itself from here on: SIGABRT alone says nothing
+
 
 @dataclass(frozen=True, slots=True)
 class _Hit:
@@ -52,7 +80,7 @@ class _Case:
     """The evidence, prepared once for all rules."""
 
     text: SearchText
-    course: Course
+    timeline: LogTimeline
     clues: Mapping[str, str]
     signal: int | None
     code: int | None
@@ -65,7 +93,7 @@ def diagnose(evidence: Evidence) -> tuple[Finding, ...]:
     found rule outranks stays listed, below it.
     """
     signal, code = ending(evidence)
-    case = _Case(SearchText(evidence.lines), course_of(evidence.lines), clues_of(evidence), signal, code)
+    case = _Case(SearchText(evidence.lines), timeline_of(evidence.lines), clues_of(evidence), signal, code)
     found = {rule.id: finding for rule in all_rules() if (finding := _weigh(rule, case))}
     _demote_outranked(found)
     kept = [finding for finding in found.values() if finding.confidence >= THRESHOLD]
@@ -129,7 +157,7 @@ def _confidence_from_text(rule: Rule, hits: list[_Hit], case: _Case) -> float:
     confidence += min(len(hits) - 1, 3) * ANOTHER_PATTERN
     if rule.kind is not Kind.SYMPTOM:
         confidence = _agreeing(confidence, rule, case)
-        confidence = _placed(confidence, max(hit.last[0] for hit in hits), case.course)
+        confidence = _placed(confidence, max(hit.last[0] for hit in hits), case.timeline)
     return confidence * _survival(rule, hits, case)
 
 
@@ -142,16 +170,16 @@ def _agreeing(confidence: float, rule: Rule, case: _Case) -> float:
     return confidence
 
 
-def _placed(confidence: float, last_index: int, course: Course) -> float:
-    if course.failure_start is None:
+def _placed(confidence: float, last_index: int, timeline: LogTimeline) -> float:
+    if timeline.failure_start is None:
         return confidence
-    return confidence + LAST_FAILURE if last_index >= course.failure_start else confidence * BEFORE_FAILURE
+    return confidence + LAST_FAILURE if last_index >= timeline.failure_start else confidence * BEFORE_FAILURE
 
 
 def _survival(rule: Rule, hits: list[_Hit], case: _Case) -> float:
     if rule.survivable:
         return 1.0
-    went_on = case.course.went_on_after(max(hit.last[0] for hit in hits))
+    went_on = case.timeline.went_on_after(max(hit.last[0] for hit in hits))
     exited_well = case.code == 0 and rule.kind is not Kind.SYMPTOM and 0 not in rule.codes
     return (WENT_ON if went_on else 1.0) * (EXITED_WELL if exited_well else 1.0)
 
@@ -172,21 +200,14 @@ def _evidence_lines(hits: list[_Hit], text: SearchText) -> tuple[EvidenceLine, .
 
 def _demote_outranked(found: dict[str, Finding]) -> None:
     """Put every finding that another one drags along below that one."""
-    for rule in all_rules():
-        winner = found.get(rule.id)
+    for outranking in all_rules():
+        winner = found.get(outranking.id)
         if winner is None:
             continue
-        for loser_id in rule.outranks:
+        for loser_id in outranking.outranks:
             loser = found.get(loser_id)
             if loser and winner.confidence >= loser.confidence * CLEAR_ENOUGH:
                 found[loser_id] = replace(loser, confidence=round(min(loser.confidence, winner.confidence * LEFT), 3))
-
-
-MOST_ATTEMPTS = 5
-"""How many earlier attempts are looked at: each costs a look into its log."""
-STEP_TOLERANCE = 0.01
-"""Heartbeats come at most once a second, so the last one is a few steps behind the end."""
-LEAST_TOLERANCE_STEPS = 3
 
 
 def diagnose_run(directory: Path) -> tuple[Finding, ...]:
@@ -205,7 +226,7 @@ def with_recurrence(findings: tuple[Finding, ...], directory: Path) -> tuple[Fin
 def recurrence(finding: Finding, directory: Path) -> str | None:
     """One sentence when earlier attempts ended by the same cause at about the same step; else None.
 
-    Steps are those of the last heartbeats. Where one is unknown nothing is said: the same cause elsewhere is no news.
+    Steps are those of the last heartbeats. Where one is unknown nothing is said.
     """
     numbers = RunDir(directory).attempt_numbers()
     step = _step(evidence_from_run_dir(directory, attempt=numbers[-1])) if numbers else None
@@ -214,7 +235,8 @@ def recurrence(finding: Finding, directory: Path) -> str | None:
     alike = [
         (number, before)
         for number in numbers[-1 - MOST_ATTEMPTS : -1]
-        if (before := _step_of_same(directory, number, finding.id)) is not None and _is_near(before, step)
+        if (before := _step_of_same(directory, number, finding.id)) is not None
+        and abs(before - step) <= max(LEAST_TOLERANCE_STEPS, STEP_TOLERANCE * max(before, step))
     ]
     if not alike:
         return None
@@ -235,38 +257,6 @@ def _step(evidence: Evidence) -> int | None:
     return evidence.heartbeat.step if evidence.heartbeat else None
 
 
-def _is_near(one: int, other: int) -> bool:
-    return abs(one - other) <= max(LEAST_TOLERANCE_STEPS, STEP_TOLERANCE * max(one, other))
-
-
-# Causes a restart may be tied to, the more telling before the more general: the first that holds is the cause.
-# NaN is not among them: programs mention it and train on, and the same checkpoint would lead to it again.
-RESTART_CAUSES = (
-    "disk_full",
-    "mps_watermark_invalid",
-    "mps_oom",
-    "cuda_oom",
-    "mps_buffer_too_big",
-    "metal_cmdbuf_oom",
-    "metal_watchdog",
-    "metal_hang",
-    "metal_encoder_thread",
-    "metal_xpc",
-    "metal_cmdbuf",
-    "mpsgraph_llvm",
-    "mps_assert_ndarray",
-    "omp_duplicate",
-    "too_many_files",
-    "dl_worker_signal",
-    "mps_op_missing",
-    "compile_mps",
-    "bus_error",
-    "segfault",
-    "killed_os",
-)
-_CERTAIN = 0.6  # a signal names an ending by itself from here on: SIGABRT alone says nothing
-
-
 def supervisor_rules() -> list[dict[str, Any]]:
     """Return ``[{"id": str, "patterns": [str], "signals": [int], "codes": [int]}, ...]``, to be tried in this order.
 
@@ -275,21 +265,16 @@ def supervisor_rules() -> list[dict[str, Any]]:
     the attempt ended by one of ``signals`` or with one of ``codes``. The patterns are plain ``re`` of Python 3.10
     without unbounded repetition across lines. A stop that was asked for has no cause: do not ask the rules then.
     """
-    return [_compact(rule_id) for rule_id in RESTART_CAUSES]
-
-
-def _compact(rule_id: str) -> dict[str, Any]:
-    found = rule(rule_id)
-    signals = [
-        int(clue.removeprefix("signal:")) for clue, worth in found.fires_on.items() if _names_signal(clue, worth)
+    return [
+        {
+            "id": rule_id,
+            "patterns": ["(?i)" + portable(pattern) for pattern in rule(rule_id).patterns],
+            "signals": [
+                int(clue.removeprefix("signal:"))
+                for clue, worth in rule(rule_id).fires_on.items()
+                if clue.startswith("signal:") and worth >= _CERTAIN
+            ],
+            "codes": [],
+        }
+        for rule_id in RESTART_CAUSES
     ]
-    return {
-        "id": rule_id,
-        "patterns": ["(?i)" + portable(pattern) for pattern in found.patterns],
-        "signals": signals,
-        "codes": [],
-    }
-
-
-def _names_signal(clue: str, worth: float) -> bool:
-    return clue.startswith("signal:") and worth >= _CERTAIN

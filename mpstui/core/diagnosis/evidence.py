@@ -1,8 +1,7 @@
-"""What is known about an ending besides the log, as named clues that rules refer to.
+"""The evidence of an ending, from a log file or a run's directory, and the named clues that rules refer to.
 
-``signal:N``, ``code:N``, ``requested``, ``device:mps|cuda|cpu``, ``precision:bf16|fp16|fp32``, ``phase:train|...``,
-``never_stepped``, ``nonfinite_loss``, ``memory_near_limit``, ``memory_growing``, ``memory_event``, ``watermark_off``,
-``fallback_on``, ``duplicate_omp_allowed``.
+A log may be a gigabyte long. It is read once in large blocks, to count its lines and to find the first traceback; only
+some hundred kilobytes of it (its beginning, that traceback, its last lines) are ever decoded.
 """
 
 from __future__ import annotations
@@ -10,22 +9,22 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterator, Mapping
-from .model import Evidence, HeartbeatEvidence
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
-from .model import Evidence, LogLine
-from .log_text import screen_lines
-from dataclasses import replace
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
+
 from ...wire import atomic, heartbeat, records
 from ...wire.jsontext import UnreadableRecord
 from ...wire.rundir import AttemptDir, RunDir
 from ..telemetry.history import memory_growth
+from .log_text import screen_lines
 from .model import Evidence, HeartbeatEvidence, LogLine
 
-
+HEAD_BYTES = 48 << 10  # settings, versions and warnings of the start
+TAIL_BYTES = 256 << 10
+TRACEBACK_BYTES = 64 << 10
+BLOCK_BYTES = 1 << 20
+FIRST_ERROR = b"Traceback (most recent call last)"
 NEAR_LIMIT = 0.9
 GROWING_BYTES_PER_SECOND = 1 << 20  # a leak worth the name: 3.6 GB in an hour
 _MEMORY_EVENT = re.compile(
@@ -34,92 +33,7 @@ _MEMORY_EVENT = re.compile(
     re.IGNORECASE,
 )
 _MACOS_NAMES = {10: "SIGBUS", 7: "SIGEMT"}
-
-
-def ending(evidence: Evidence) -> tuple[int | None, int | None]:
-    """Return ``(signal, exit code)``; a shell's 128+n and subprocess's -n are the signal n."""
-    number, code = evidence.signal, evidence.exit_code
-    if number is None and code is not None:
-        if -65 < code < 0:
-            return -code, None
-        if 128 < code < 193:
-            return code - 128, None
-    return number, code
-
-
-def signal_name(number: int) -> str:
-    """Return the name of a signal; numbers that differ between systems keep the name macOS gives them."""
-    if number in _MACOS_NAMES:
-        return _MACOS_NAMES[number]
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def clues_of(evidence: Evidence) -> Mapping[str, str]:
-    """Return every clue that holds, with the words that show it as evidence."""
-    found = dict(_ending_clues(evidence))
-    found.update(_heartbeat_clues(evidence.heartbeat))
-    found.update(_environment_clues(evidence.environment))
-    for event in evidence.memory_events:
-        if _MEMORY_EVENT.search(event):
-            found["memory_event"] = event
-    return found
-
-
-def _ending_clues(evidence: Evidence) -> Iterator[tuple[str, str]]:
-    number, code = ending(evidence)
-    if number is not None:
-        yield f"signal:{number}", f"ended by signal {number} ({signal_name(number)})"
-    elif code is not None:
-        yield f"code:{code}", f"ended with exit code {code}"
-    if evidence.requested_by:
-        yield "requested", f"ended on request of {evidence.requested_by}"
-
-
-def _heartbeat_clues(heartbeat: HeartbeatEvidence | None) -> Iterator[tuple[str, str]]:
-    if heartbeat is None:
-        return
-    for name in ("phase", "device", "precision"):
-        value = getattr(heartbeat, name)
-        if value:
-            yield f"{name}:{value}", f"last heartbeat: {name} {value}"
-    if heartbeat.phase == "setup" or heartbeat.step == 0:
-        yield "never_stepped", "last heartbeat: no step was done"
-    if any("loss" in name for name in heartbeat.nonfinite):
-        yield "nonfinite_loss", f"last heartbeat: {', '.join(heartbeat.nonfinite)} NaN or infinite"
-    if heartbeat.memory_ratio is not None and heartbeat.memory_ratio >= NEAR_LIMIT:
-        yield "memory_near_limit", f"last heartbeat: memory at {heartbeat.memory_ratio:.0%} of its limit"
-    slope = heartbeat.memory_slope_bytes_per_second
-    if slope is not None and slope >= GROWING_BYTES_PER_SECOND:
-        yield "memory_growing", f"memory grew by {slope / (1 << 20):.1f} MiB a second"
-
-
-def _environment_clues(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    high = environment.get("PYTORCH_MPS_HIGH_WATERMARK_RATIO", "")
-    if re.fullmatch(r"0+(?:\.0*)?", high.strip()):
-        yield "watermark_off", f"PYTORCH_MPS_HIGH_WATERMARK_RATIO={high}: the MPS allocator had no cap"
-    if environment.get("PYTORCH_ENABLE_MPS_FALLBACK", "0").strip() not in ("", "0"):
-        yield "fallback_on", "PYTORCH_ENABLE_MPS_FALLBACK was set"
-    if environment.get("KMP_DUPLICATE_LIB_OK", "").upper() in ("TRUE", "1", "YES"):
-        yield "duplicate_omp_allowed", "KMP_DUPLICATE_LIB_OK silenced OpenMP's check for a second runtime"
-
-
-HEAD_BYTES = 48 << 10  # settings, versions and warnings of the start
-TAIL_BYTES = 256 << 10
-TRACEBACK_BYTES = 64 << 10
-BLOCK_BYTES = 1 << 20
-FIRST_ERROR = b"Traceback (most recent call last)"
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A stretch of the file and the number of the line it begins with."""
-
-    start: int
-    end: int
-    first_line: int
+R = TypeVar("R", bound=records.Record)
 
 
 def evidence_from_log(path: Path, signal: int | None = None, exit_code: int | None = None) -> Evidence:
@@ -135,43 +49,6 @@ def log_lines(path: Path) -> tuple[LogLine, ...]:
     with path.open("rb") as file:
         size = file.seek(0, 2)
         return tuple(line for piece in _pieces(file, size) for line in _decoded(file, piece))
-
-
-def _decoded(file: BinaryIO, piece: _Piece) -> Iterator[LogLine]:
-    file.seek(piece.start)
-    text = file.read(piece.end - piece.start).decode("utf-8", errors="replace")
-    # Not splitlines(): it also breaks at characters that no editor counts as a line.
-    return screen_lines(text.split("\n"), piece.first_line)
-
-
-def _pieces(file: BinaryIO, size: int) -> list[_Piece]:
-    if size <= HEAD_BYTES + TRACEBACK_BYTES + TAIL_BYTES:
-        return [_Piece(0, size, 1)]
-    tail_start = size - TAIL_BYTES
-    newlines, traceback = _scan(file, tail_start)
-    pieces = [_Piece(0, HEAD_BYTES, 1), _Piece(tail_start, size, newlines + 1)]
-    if traceback is not None and traceback[0] >= HEAD_BYTES:
-        start, line = traceback
-        pieces.insert(1, _Piece(start, min(start + TRACEBACK_BYTES, tail_start), line))
-    return pieces
-
-
-def _scan(file: BinaryIO, end: int) -> tuple[int, tuple[int, int] | None]:
-    """Return the number of newlines before ``end``, and offset and line of the first traceback."""
-    file.seek(0)
-    newlines = 0
-    position = 0
-    traceback = None
-    # A marker cut by the end of a block is missed: the tail is read whole, so only a handled exception can be lost.
-    while position < end and (block := file.read(min(BLOCK_BYTES, end - position))):
-        if traceback is None and (found := block.find(FIRST_ERROR)) >= 0:
-            traceback = position + found, newlines + block.count(b"\n", 0, found) + 1
-        newlines += block.count(b"\n")
-        position += len(block)
-    return newlines, traceback
-
-
-R = TypeVar("R", bound=records.Record)
 
 
 def evidence_from_run_dir(directory: Path, *, attempt: int | None = None) -> Evidence:
@@ -238,3 +115,121 @@ def _memory_ratio(memory: heartbeat.MemoryReading) -> float | None:
     """Memory held by the device over its recommended maximum; ``None`` when either is unknown."""
     used = memory.driver if memory.driver is not None else memory.allocated
     return used / memory.limit if used is not None and memory.limit else None
+
+
+def ending(evidence: Evidence) -> tuple[int | None, int | None]:
+    """Return ``(signal, exit code)``; a shell's 128+n and subprocess's -n are the signal n."""
+    number, code = evidence.signal, evidence.exit_code
+    if number is None and code is not None:
+        if -65 < code < 0:
+            return -code, None
+        if 128 < code < 193:
+            return code - 128, None
+    return number, code
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal; numbers that differ between systems keep the name macOS gives them."""
+    if number in _MACOS_NAMES:
+        return _MACOS_NAMES[number]
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def clues_of(evidence: Evidence) -> Mapping[str, str]:
+    """Return every clue that holds, with the words that show it as evidence.
+
+    ``signal:N``, ``code:N``, ``requested``, ``device:mps|cuda|cpu``, ``precision:bf16|fp16|fp32``, ``phase:train|...``,
+    ``never_stepped``, ``nonfinite_loss``, ``memory_near_limit``, ``memory_growing``, ``memory_event``,
+    ``watermark_off``, ``fallback_on``, ``duplicate_omp_allowed``.
+    """
+    found = dict(_ending_clues(evidence))
+    found.update(_heartbeat_clues(evidence.heartbeat))
+    found.update(_environment_clues(evidence.environment))
+    for event in evidence.memory_events:
+        if _MEMORY_EVENT.search(event):
+            found["memory_event"] = event
+    return found
+
+
+def _ending_clues(evidence: Evidence) -> Iterator[tuple[str, str]]:
+    number, code = ending(evidence)
+    if number is not None:
+        yield f"signal:{number}", f"ended by signal {number} ({signal_name(number)})"
+    elif code is not None:
+        yield f"code:{code}", f"ended with exit code {code}"
+    if evidence.requested_by:
+        yield "requested", f"ended on request of {evidence.requested_by}"
+
+
+def _heartbeat_clues(beat: HeartbeatEvidence | None) -> Iterator[tuple[str, str]]:
+    if beat is None:
+        return
+    for name in ("phase", "device", "precision"):
+        value = getattr(beat, name)
+        if value:
+            yield f"{name}:{value}", f"last heartbeat: {name} {value}"
+    if beat.phase == "setup" or beat.step == 0:
+        yield "never_stepped", "last heartbeat: no step was done"
+    if any("loss" in name for name in beat.nonfinite):
+        yield "nonfinite_loss", f"last heartbeat: {', '.join(beat.nonfinite)} NaN or infinite"
+    if beat.memory_ratio is not None and beat.memory_ratio >= NEAR_LIMIT:
+        yield "memory_near_limit", f"last heartbeat: memory at {beat.memory_ratio:.0%} of its limit"
+    slope = beat.memory_slope_bytes_per_second
+    if slope is not None and slope >= GROWING_BYTES_PER_SECOND:
+        yield "memory_growing", f"memory grew by {slope / (1 << 20):.1f} MiB a second"
+
+
+def _environment_clues(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    high = environment.get("PYTORCH_MPS_HIGH_WATERMARK_RATIO", "")
+    if re.fullmatch(r"0+(?:\.0*)?", high.strip()):
+        yield "watermark_off", f"PYTORCH_MPS_HIGH_WATERMARK_RATIO={high}: the MPS allocator had no cap"
+    if environment.get("PYTORCH_ENABLE_MPS_FALLBACK", "0").strip() not in ("", "0"):
+        yield "fallback_on", "PYTORCH_ENABLE_MPS_FALLBACK was set"
+    if environment.get("KMP_DUPLICATE_LIB_OK", "").upper() in ("TRUE", "1", "YES"):
+        yield "duplicate_omp_allowed", "KMP_DUPLICATE_LIB_OK silenced OpenMP's check for a second runtime"
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A stretch of the file and the number of the line it begins with."""
+
+    start: int
+    end: int
+    first_line: int
+
+
+def _decoded(file: BinaryIO, piece: _Piece) -> Iterator[LogLine]:
+    file.seek(piece.start)
+    text = file.read(piece.end - piece.start).decode("utf-8", errors="replace")
+    # Not splitlines(): it also breaks at characters that no editor counts as a line.
+    return screen_lines(text.split("\n"), piece.first_line)
+
+
+def _pieces(file: BinaryIO, size: int) -> list[_Piece]:
+    if size <= HEAD_BYTES + TRACEBACK_BYTES + TAIL_BYTES:
+        return [_Piece(0, size, 1)]
+    tail_start = size - TAIL_BYTES
+    newlines, traceback = _scan(file, tail_start)
+    pieces = [_Piece(0, HEAD_BYTES, 1), _Piece(tail_start, size, newlines + 1)]
+    if traceback is not None and traceback[0] >= HEAD_BYTES:
+        start, line = traceback
+        pieces.insert(1, _Piece(start, min(start + TRACEBACK_BYTES, tail_start), line))
+    return pieces
+
+
+def _scan(file: BinaryIO, end: int) -> tuple[int, tuple[int, int] | None]:
+    """Return the number of newlines before ``end``, and offset and line of the first traceback."""
+    file.seek(0)
+    newlines = 0
+    position = 0
+    traceback = None
+    # A marker cut by the end of a block is missed: the tail is read whole, so only a handled exception can be lost.
+    while position < end and (block := file.read(min(BLOCK_BYTES, end - position))):
+        if traceback is None and (found := block.find(FIRST_ERROR)) >= 0:
+            traceback = position + found, newlines + block.count(b"\n", 0, found) + 1
+        newlines += block.count(b"\n")
+        position += len(block)
+    return newlines, traceback

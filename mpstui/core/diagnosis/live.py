@@ -6,15 +6,14 @@ A series is a sequence of ``(x, y)`` pairs in ascending ``x``; thresholds are na
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
-from ..present.format import size
-from collections import deque
-from collections.abc import Mapping
-from ..model.snapshot import RunSnapshot, SeriesView
 
+from ..model.snapshot import RunSnapshot, SeriesView
+from ..present.format import size
 
 Points = Sequence[tuple[float, float]]
 

@@ -1,21 +1,38 @@
-"""Log text made searchable: control characters gone, progress bars split, whitespace collapsed, lines still known."""
+"""Log text made searchable (controls gone, bars split, whitespace collapsed, line numbers kept), and what a log says by
+itself: where training went on, where the last failure begins, its last exception."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from ..formats.escapes import strip_controls
-from .model import LogLine
-from dataclasses import dataclass
-from .model import EvidenceLine, LogLine
 
+from ..formats.escapes import strip_controls
+from .model import Evidence, EvidenceLine, Finding, Kind, LogLine
 
 EVIDENCE_WIDTH = 300  # characters of a line that are worth showing
 _WARNING = re.compile(r"\b(?:[A-Z]\w{0,40}Warning|[Ww]arning): |\bWARN(?:ING)?\b")
 _FRAME = "│┃|╭╰╮╯─━ "  # what rich draws around a traceback
+SURVIVED_AFTER = 5  # lines of training after a message that show it was not the end
+CHAIN_REACH = 400  # lines that a chain of tracebacks may span
+
+_PROGRESS = re.compile(
+    r"\d%\|"
+    r"|\d ?(?:it/s|s/it)\b"
+    r"|loss[a-z_'\"\])]{0,12}[\s:=]{1,4}[('\"]{0,2}-?\d"
+    r"|\b(?:epoch|step|iter|iteration|episode)s?[\s:=#\[]{0,4}\d",
+    re.IGNORECASE,
+)
+RANK_PREFIX = r"\[[\w/:., -]{1,60}\]:? ?"
+"""What torchrun writes in front of a line of one rank."""
+_EXCEPTION = re.compile(
+    rf"^(?:{RANK_PREFIX})?[A-Za-z_][\w.]{{0,120}}(?:Error|Exception|Interrupt|Exit|NotFound)\b ?(?::|$)"
+)
+_CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
+_SUMMARIES = ("wandb:", "swanlab:")  # these print the last metrics once more after a crash
 
 
 def clean(text: str) -> str:
@@ -72,75 +89,29 @@ def portable(pattern: str) -> str:
     return pattern.replace(" ", r"[ \n]")
 
 
+# One item of a pattern that is a single character (group 1: an escaped one) or a class of them.
+_ESCAPE_OR_CLASS = re.compile(r"\\([^A-Za-z0-9])|\\[A-Za-z0-9]|\[\]?(?:\\.|[^\]\\])*\]")
+_PRIVATE_USE = 0xE000  # where an escaped character stands meanwhile, lest it be read as syntax
+
+
 @lru_cache(maxsize=1024)
 def literal_hints(pattern: str) -> tuple[str, ...]:
     """Return lower-case strings that every match of ``pattern`` holds; none when none is sure.
 
     ``hint in text`` is some hundred times faster than a search, and hardly any of the patterns occurs in a log.
     """
-    runs: list[str] = [""]
-    position = 0
-    while position < len(pattern):
-        character = pattern[position]
-        if character == "|":
-            return ()
-        position = _advance(pattern, position, runs)
-    return tuple(run.lower() for run in runs if len(run) > 1)
-
-
-def _advance(pattern: str, position: int, runs: list[str]) -> int:
-    """Read one item of ``pattern``; literal characters extend the newest run, everything else ends it."""
-    character = pattern[position]
-    if character == "\\" and not pattern[position + 1].isalnum():
-        runs[-1] += pattern[position + 1]
-        return position + 2
-    if character in "?*{" and runs[-1]:
-        runs[-1] = runs[-1][:-1]
-    if character not in r"\?*{+([.^$ ":
-        runs[-1] += character
-        return position + 1
-    runs.append("")
-    if character == "\\":
-        return position + 2
-    return _closing(pattern, position) + 1 if character in "([{" else position + 1
-
-
-def _closing(pattern: str, position: int) -> int:
-    """Return the index of the bracket that closes the one at ``position``."""
-    opening = pattern[position]
-    if opening != "(":
-        start = position + 2 if opening == "[" else position
-        return pattern.index({"[": "]", "{": "}"}[opening], start)
-    position += 1
-    while pattern[position] != ")":
-        if pattern[position] == "\\":
-            position += 2
-        else:
-            position = _closing(pattern, position) + 1 if pattern[position] in "([" else position + 1
-    return position
-
-
-SURVIVED_AFTER = 5  # lines of training after a message that show it was not the end
-CHAIN_REACH = 400  # lines that a chain of tracebacks may span
-
-_PROGRESS = re.compile(
-    r"\d%\|"
-    r"|\d ?(?:it/s|s/it)\b"
-    r"|loss[a-z_'\"\])]{0,12}[\s:=]{1,4}[('\"]{0,2}-?\d"
-    r"|\b(?:epoch|step|iter|iteration|episode)s?[\s:=#\[]{0,4}\d",
-    re.IGNORECASE,
-)
-RANK_PREFIX = r"\[[\w/:., -]{1,60}\]:? ?"
-"""What torchrun writes in front of a line of one rank."""
-_EXCEPTION = re.compile(
-    rf"^(?:{RANK_PREFIX})?[A-Za-z_][\w.]{{0,120}}(?:Error|Exception|Interrupt|Exit|NotFound)\b ?(?::|$)"
-)
-_CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
-_SUMMARIES = ("wandb:", "swanlab:")  # these print the last metrics once more after a crash
+    text = _ESCAPE_OR_CLASS.sub(lambda item: chr(_PRIVATE_USE + ord(item[1])) if item[1] else "\0", pattern)
+    while "(" in text:
+        text = re.sub(r"\([^()]*\)", "\0", text)
+    if "|" in text:
+        return ()
+    text = re.sub(r".(?:[?*]|\{[^}]*\})|[+.^$ ]", "\0", text)
+    text = "".join(chr(ord(one) - _PRIVATE_USE) if ord(one) >= _PRIVATE_USE else one for one in text)
+    return tuple(run.lower() for run in text.split("\0") if len(run) > 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class LogTimeline:
     """``progress`` holds the indices of lines that report training; ``failure_start`` is the index of the first
     exception of the last chain of exceptions, ``None`` when there is no exception."""
 
@@ -152,21 +123,28 @@ class Course:
         return len(self.progress) >= SURVIVED_AFTER and self.progress[-SURVIVED_AFTER] > index
 
 
-def course_of(lines: tuple[LogLine, ...]) -> Course:
-    """Read the course of a log from its lines."""
+def timeline_of(lines: tuple[LogLine, ...]) -> LogTimeline:
+    """Return where training went on in a log, and where its last failure begins."""
     progress = tuple(
         index
         for index, line in enumerate(lines)
         if _PROGRESS.search(line.text, 0, 2000) and not line.text.startswith(_SUMMARIES)
     )
-    return Course(progress, _failure_start(lines))
+    exceptions = [index for index, line in enumerate(lines) if _EXCEPTION.match(line.text)]
+    if not exceptions:
+        return LogTimeline(progress, None)
+    start = exceptions[-1]
+    for position in range(start, max(0, start - CHAIN_REACH), -1):
+        if any(mark in lines[position].text for mark in _CHAIN):
+            start = max((index for index in exceptions if index < position), default=start)
+    return LogTimeline(progress, start)
 
 
 def last_exception(lines: tuple[LogLine, ...]) -> EvidenceLine | None:
     """Return the last exception that a log names, unless training visibly went on after it; it explains nothing by
     itself, and is all there is to say where no rule fits."""
     index = max((index for index, line in enumerate(lines) if _EXCEPTION.match(line.text)), default=None)
-    if index is None or course_of(lines).went_on_after(index):
+    if index is None or timeline_of(lines).went_on_after(index):
         return None
     return EvidenceLine(lines[index].number, lines[index].text[:EVIDENCE_WIDTH])
 
@@ -174,17 +152,24 @@ def last_exception(lines: tuple[LogLine, ...]) -> EvidenceLine | None:
 def ending_exception(lines: tuple[LogLine, ...]) -> EvidenceLine | None:
     """Return the last exception that a log names, where not one line of training follows it."""
     found = last_exception(lines)
-    if found is None or any(lines[index].number > (found.line or 0) for index in course_of(lines).progress):
+    if found is None or any(lines[index].number > (found.line or 0) for index in timeline_of(lines).progress):
         return None
     return found
 
 
-def _failure_start(lines: tuple[LogLine, ...]) -> int | None:
-    exceptions = [index for index, line in enumerate(lines) if _EXCEPTION.match(line.text)]
-    if not exceptions:
+def unexplained(findings: Sequence[Finding], evidence: Evidence) -> str | None:
+    """Return the sentence for an end that no rule explains; ``None`` where a cause or an ending was found.
+
+    The last exception of the log, or else its last line, is no cause, and the next thing to read.
+    """
+    if any(finding.kind is not Kind.SYMPTOM for finding in findings):
         return None
-    start = exceptions[-1]
-    for position in range(start, max(0, start - CHAIN_REACH), -1):
-        if any(mark in lines[position].text for mark in _CHAIN):
-            start = max((index for index in exceptions if index < position), default=start)
-    return start
+    exception = last_exception(evidence.lines)
+    if exception is not None:
+        return f"No known cause was found. The last exception, on line {exception.line}: {exception.text}"
+    if evidence.exit_code == 0:
+        return "It ended with exit code 0: there is no crash to explain."
+    ending = next((line.text for line in reversed(evidence.lines) if line.text.strip()), None)
+    if ending is None:
+        return "No known cause was found, and there is no output."
+    return f"No known cause was found. The output ends with: {ending.strip()[:EVIDENCE_WIDTH]}"

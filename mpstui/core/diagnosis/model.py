@@ -1,148 +1,11 @@
-"""Changes to arguments that several remedies share, by role; profiles map roles to their program's own names."""
+"""What goes into a diagnosis and what comes out of it, as frozen values; and applying a remedy to a launch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 from enum import Enum
-
-
-SMALLER_BATCH = (
-    ArgumentChange("batch_size", "scale", 0.5),
-    ArgumentChange("gradient_accumulation", "scale", 2, default=1),
-)
-# DataLoader refuses persistent_workers and prefetch_factor with zero workers.
-NO_WORKERS = (
-    ArgumentChange("workers", "set", 0),
-    ArgumentChange("persistent_workers", "remove"),
-    ArgumentChange("prefetch_factor", "remove"),
-)
-FULL_PRECISION = (ArgumentChange("precision", "set", "fp32"),)
-EAGER = {"TORCH_COMPILE_DISABLE": "1"}
-# Both names of the pair go: the allocator refuses a cap that lies below its soft limit.
-DEFAULT_WATERMARKS = {"PYTORCH_MPS_HIGH_WATERMARK_RATIO": None, "PYTORCH_MPS_LOW_WATERMARK_RATIO": None}
-
-
-Operation = Literal["set", "scale", "remove"]
-
-
-@dataclass(frozen=True, slots=True)
-class ArgumentChange:
-    """One change to the argument that plays ``role`` (batch_size, gradient_accumulation, workers, precision, ...).
-
-    ``scale`` multiplies, rounds down and never goes below 1; ``default`` is what an argument that was not given is
-    taken to be, ``None`` when that cannot be known.
-    """
-
-    role: str
-    operation: Operation
-    value: object = None
-    default: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remedy:
-    """What helps. ``env`` maps a variable to its value, ``None`` removes it; ``device`` moves the run there.
-
-    ``risk`` is the sentence a person must accept before this is applied; ``None`` when it can do no harm.
-    """
-
-    text: str
-    env: Mapping[str, str | None] = field(default_factory=dict)
-    args: tuple[ArgumentChange, ...] = ()
-    device: str | None = None
-    risk: str | None = None
-
-    @property
-    def can_be_applied(self) -> bool:
-        """Whether a launcher can do something with it, or only a person can."""
-        return bool(self.env or self.args or self.device)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
-    """A launch after a remedy. ``applied`` and ``skipped`` say in words what was changed and what could not be;
-    ``unnamed`` are the roles that no argument is known to play."""
-
-    arguments: Mapping[str, object]
-    env: Mapping[str, str]
-    device: str | None
-    applied: tuple[str, ...]
-    skipped: tuple[str, ...]
-    unnamed: tuple[str, ...]
-
-
-def apply_remedy(
-    remedy: Remedy, arguments: Mapping[str, object], roles: Mapping[str, str], env: Mapping[str, str]
-) -> Changed:
-    """Return the launch that ``remedy`` asks for; nothing passed in is modified.
-
-    ``roles`` maps a role to the name this program gives that argument (``{"batch_size": "train-batch"}``). A role the
-    profile does not map, or a value that is no number where one is scaled, is skipped with the reason. An argument that
-    is to go and was not given is no news.
-    """
-    new_arguments = dict(arguments)
-    applied: list[str] = []
-    skipped: list[str] = []
-    for change in remedy.args:
-        name = roles.get(change.role)
-        if name is not None and (change.operation != "remove" or name in new_arguments):
-            done, sentence = _change(change, name, new_arguments)
-            (applied if done else skipped).append(sentence)
-    new_env = _changed_env(remedy.env, env, applied)
-    if remedy.device:
-        applied.append(f"device {remedy.device}")
-    return Changed(
-        arguments=new_arguments,
-        env=new_env,
-        device=remedy.device,
-        applied=tuple(applied),
-        skipped=tuple(skipped),
-        unnamed=tuple(change.role for change in remedy.args if change.role not in roles),
-    )
-
-
-def _change(change: ArgumentChange, name: str, arguments: dict[str, object]) -> tuple[bool, str]:
-    if change.operation == "set":
-        arguments[name] = change.value
-        return True, f"{name} = {change.value}"
-    if change.operation == "remove":
-        del arguments[name]
-        return True, f"{name} removed"
-    return _scale(change, name, arguments)
-
-
-def _scale(change: ArgumentChange, name: str, arguments: dict[str, object]) -> tuple[bool, str]:
-    before = _whole_number(arguments.get(name, change.default))
-    if before is None:
-        return False, f"{name} has no whole number to scale"
-    after = max(1, int(before * float(str(change.value))))
-    if after == before:
-        return False, f"{name} is {before} already"
-    arguments[name] = str(after) if isinstance(arguments.get(name), str) else after
-    return True, f"{name} {before} -> {after}"
-
-
-def _whole_number(value: object) -> int | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return value
-    if isinstance(value, str) and value.strip().isdecimal():
-        return int(value)
-    return None
-
-
-def _changed_env(changes: Mapping[str, str | None], env: Mapping[str, str], applied: list[str]) -> dict[str, str]:
-    result = dict(env)
-    for name, value in changes.items():
-        if value is not None:
-            result[name] = value
-            applied.append(f"{name}={value}")
-        elif result.pop(name, None) is not None:
-            applied.append(f"{name} unset")
-    return result
+from typing import Any, Literal
 
 
 class Kind(Enum):
@@ -199,11 +62,53 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class EvidenceLine:
-    """What a finding rests on: a log line, or with ``line`` ``None`` a fact from outside the log."""
+class ArgumentChange:
+    """One change to the argument that plays ``role`` (batch_size, gradient_accumulation, workers, precision, ...).
 
-    line: int | None
+    ``scale`` multiplies, rounds down and never goes below 1; ``default`` is what an argument that was not given is
+    taken to be, ``None`` when that cannot be known.
+    """
+
+    role: str
+    operation: Literal["set", "scale", "remove"]
+    value: object = None
+    default: int | None = None
+
+
+# Changes that several remedies share.
+SMALLER_BATCH = (
+    ArgumentChange("batch_size", "scale", 0.5),
+    ArgumentChange("gradient_accumulation", "scale", 2, default=1),
+)
+# DataLoader refuses persistent_workers and prefetch_factor with zero workers.
+NO_WORKERS = (
+    ArgumentChange("workers", "set", 0),
+    ArgumentChange("persistent_workers", "remove"),
+    ArgumentChange("prefetch_factor", "remove"),
+)
+FULL_PRECISION = (ArgumentChange("precision", "set", "fp32"),)
+EAGER = {"TORCH_COMPILE_DISABLE": "1"}
+# Both names of the pair go: the allocator refuses a cap that lies below its soft limit.
+DEFAULT_WATERMARKS = {"PYTORCH_MPS_HIGH_WATERMARK_RATIO": None, "PYTORCH_MPS_LOW_WATERMARK_RATIO": None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """What helps. ``env`` maps a variable to its value, ``None`` removes it; ``device`` moves the run there.
+
+    ``risk`` is the sentence a person must accept before this is applied; ``None`` when it can do no harm.
+    """
+
     text: str
+    env: Mapping[str, str | None] = field(default_factory=dict)
+    args: tuple[ArgumentChange, ...] = ()
+    device: str | None = None
+    risk: str | None = None
+
+    @property
+    def can_be_applied(self) -> bool:
+        """Whether a launcher can do something with it, or only a person can."""
+        return bool(self.env or self.args or self.device)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,20 +117,21 @@ class Rule:
 
     ``patterns`` are regular expressions searched without regard to case in text whose whitespace is collapsed; a space
     also matches a line break, ``.`` does not. One of them found gives ``confidence``, one of ``weak_patterns`` only
-    0.6 of it. ``fires_on`` maps a clue (see ``clues``) to the confidence it gives without any text;
+    0.6 of it. ``fires_on`` maps a clue (see ``evidence.clues_of``) to the confidence it gives without any text;
     ``clues`` maps a clue to what it adds to, or takes from, a confidence that the text gave.
 
     ``signals`` and ``codes`` are the ways a process ends when this is the cause: another ending speaks against it.
     ``outranks`` names rules whose text this cause drags along. ``survivable`` marks text after which a broken training
     may well go on printing, so that later progress does not acquit it. ``in_warnings``: text on the line of a warning
-    counts too; for a cause it does not otherwise, since a warning by itself ends nothing.
+    counts too; for a cause it does not otherwise, since a warning by itself ends nothing. ``sources`` are the issues
+    or files the rule was learnt from.
     """
 
     id: str
     title: str
     cause: str
     remedy: Remedy
-    restart_on_cpu_helps: bool
+    restart_on_cpu_helps: bool = False
     sources: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     weak_patterns: tuple[str, ...] = ()
@@ -238,6 +144,14 @@ class Rule:
     outranks: tuple[str, ...] = ()
     survivable: bool = False
     in_warnings: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceLine:
+    """What a finding rests on: a log line, or with ``line`` ``None`` a fact from outside the log."""
+
+    line: int | None
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,3 +171,101 @@ class Finding:
     def can_be_cured(self) -> bool:
         """Whether a launcher can do something about it; a symptom's remedy cures nothing."""
         return self.kind is not Kind.SYMPTOM and self.remedy.can_be_applied
+
+
+def findings_as_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    """Return the findings as plain data, in the order given."""
+    return [
+        {
+            "id": finding.id,
+            "title": finding.title,
+            "confidence": finding.confidence,
+            "evidence": [{"line": line.line, "text": line.text} for line in finding.evidence],
+            "cause": finding.cause,
+            "remedy": _remedy_as_json(finding.remedy),
+            "restart_on_cpu_helps": finding.restart_on_cpu_helps,
+        }
+        for finding in findings
+    ]
+
+
+def _remedy_as_json(remedy: Remedy) -> dict[str, Any]:
+    """Return a remedy as plain data; its text ends with the risk, and a variable with ``null`` is to be unset."""
+    return {
+        "text": f"{remedy.text} {remedy.risk}" if remedy.risk else remedy.text,
+        "env": dict(remedy.env),
+        "args": [{"role": change.role, "operation": change.operation, "value": change.value} for change in remedy.args],
+        "device": remedy.device,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemediedLaunch:
+    """A launch after a remedy. ``applied`` and ``skipped`` say in words what was changed and what could not be;
+    ``unnamed`` are the roles that no argument is known to play."""
+
+    arguments: Mapping[str, object]
+    env: Mapping[str, str]
+    device: str | None
+    applied: tuple[str, ...]
+    skipped: tuple[str, ...]
+    unnamed: tuple[str, ...]
+
+
+def apply_remedy(
+    remedy: Remedy, arguments: Mapping[str, object], roles: Mapping[str, str], env: Mapping[str, str]
+) -> RemediedLaunch:
+    """Return the launch that ``remedy`` asks for; nothing passed in is modified.
+
+    ``roles`` maps a role to the name this program gives that argument (``{"batch_size": "train-batch"}``). A role the
+    profile does not map, or a value that is no number where one is scaled, is skipped with the reason. An argument that
+    is to go and was not given is not mentioned.
+    """
+    new_arguments = dict(arguments)
+    applied: list[str] = []
+    skipped: list[str] = []
+    for change in remedy.args:
+        name = roles.get(change.role)
+        if name is not None and (change.operation != "remove" or name in new_arguments):
+            done, sentence = _change(change, name, new_arguments)
+            (applied if done else skipped).append(sentence)
+    new_env = dict(env)
+    for variable, value in remedy.env.items():
+        if value is not None:
+            new_env[variable] = value
+            applied.append(f"{variable}={value}")
+        elif new_env.pop(variable, None) is not None:
+            applied.append(f"{variable} unset")
+    if remedy.device:
+        applied.append(f"device {remedy.device}")
+    return RemediedLaunch(
+        arguments=new_arguments,
+        env=new_env,
+        device=remedy.device,
+        applied=tuple(applied),
+        skipped=tuple(skipped),
+        unnamed=tuple(change.role for change in remedy.args if change.role not in roles),
+    )
+
+
+def _change(change: ArgumentChange, name: str, arguments: dict[str, object]) -> tuple[bool, str]:
+    """Change ``arguments`` in place; whether that could be done, and the sentence that says so."""
+    if change.operation == "set":
+        arguments[name] = change.value
+        return True, f"{name} = {change.value}"
+    if change.operation == "remove":
+        del arguments[name]
+        return True, f"{name} removed"
+    before = whole_number(arguments.get(name, change.default))
+    if before is None:
+        return False, f"{name} has no whole number to scale"
+    after = max(1, int(before * float(str(change.value))))
+    if after == before:
+        return False, f"{name} is {before} already"
+    arguments[name] = str(after) if isinstance(arguments.get(name), str) else after
+    return True, f"{name} {before} -> {after}"
+
+
+def whole_number(value: object) -> int | None:
+    """Return the number that an argument's value is or spells; ``None`` when it is none."""
+    return int(str(value)) if str(value).strip().isdecimal() and not isinstance(value, bool) else None

@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+
 from ..present.format import size
 from .model import ArgumentChange, Remedy
-
 
 _HARMLESS_CALLS = frozenset(
     {

@@ -141,7 +141,7 @@ def _largest_checkpoint(run: RunDir) -> int | None:
 
 
 def _batch_size(run: RunDir) -> int | None:
-    from ..diagnosis.preflight import whole_number
+    from ..diagnosis.model import whole_number
 
     try:
         choice = recorded_choice(run)

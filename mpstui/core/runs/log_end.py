@@ -40,8 +40,7 @@ class LogEnd:
 def _exception(data: bytes) -> str | None:
     if not any(mark in data for mark in _MARKS):
         return None
-    from ..diagnosis.log_text import ending_exception
-    from ..diagnosis.log_text import screen_lines
+    from ..diagnosis.log_text import ending_exception, screen_lines
 
     raw = _without_ignored(strip_controls(line) for line in data.decode("utf-8", errors="replace").split("\n"))
     found = ending_exception(tuple(screen_lines(raw, 1)))

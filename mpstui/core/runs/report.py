@@ -73,8 +73,8 @@ def diagnosis(snapshot: RunSnapshot) -> dict[str, Any]:
     """What is known about why it ended, in the form that `diagnose` prints; no findings for a run that is well."""
     if snapshot.state not in EXPLAINED:
         return {"findings": []}
-    from ..diagnosis.present import findings_as_json
     from ..diagnosis.engine import diagnose_run
+    from ..diagnosis.model import findings_as_json
 
     return {"findings": findings_as_json(diagnose_run(snapshot.dir))}
 

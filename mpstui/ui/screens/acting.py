@@ -13,8 +13,7 @@ from ..painting import ExactCompositor
 from ..workers import Focus
 
 if TYPE_CHECKING:
-    from ...core.diagnosis.model import Finding
-    from ...core.diagnosis.model import Remedy
+    from ...core.diagnosis.model import Finding, Remedy
     from ...core.model.snapshot import Availability, RunSnapshot
     from ..app import MpstuiApp
     from ..messages import SystemReady

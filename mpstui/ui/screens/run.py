@@ -29,8 +29,7 @@ from .run_body import PANELS, RunBody
 from .sizes import Shape, run_layout
 
 if TYPE_CHECKING:
-    from ...core.diagnosis.live import LiveWarning
-    from ...core.diagnosis.live import LiveWatch
+    from ...core.diagnosis.live import LiveWarning, LiveWatch
     from ...core.model.snapshot import RunSnapshot
     from ...core.telemetry.of_run import RunPace
     from ..ports import LogPort

@@ -1,17 +1,23 @@
-"""Reads ``excerpts.txt``, pairs of a rule's id and the end of a log that this rule explains, and ``harmless.txt``, logs
-that no rule explains."""
+"""Reads ``excerpts/*.txt``, one file a rule module: "## rule" begins the end of a log that this rule explains, ␍ is a
+carriage return (a progress bar being redrawn). ``harmless.txt`` holds logs that no rule explains.
+
+The ends of logs were written for these tests around messages that torch, macOS and libraries print: several wordings a
+class, across torch 1.13 to 2.15, with the noise that surrounds them in practice.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+_HERE = Path(__file__).parent
 
-def read_excerpts(name: str) -> list[tuple[str, str]]:
-    """Return every excerpt of a file with its heading."""
-    blocks = Path(__file__).with_name(name).read_text("utf-8").split("\n## ")[1:]
+
+def read_excerpts(path: Path) -> list[tuple[str, str]]:
+    """Every excerpt of a file with its heading."""
+    blocks = f"\n{path.read_text('utf-8')}".split("\n## ")[1:]
     pairs = (block.partition("\n") for block in blocks)
-    return [(rule_id, text.strip("\n").replace("␍", "\r")) for rule_id, _, text in pairs]
+    return [(heading, text.strip("\n").replace("␍", "\r")) for heading, _, text in pairs]
 
 
-EXCERPTS = read_excerpts("excerpts.txt")
-HARMLESS = read_excerpts("harmless.txt")
+EXCERPTS = [excerpt for path in sorted((_HERE / "excerpts").glob("*.txt")) for excerpt in read_excerpts(path)]
+HARMLESS = read_excerpts(_HERE / "harmless.txt")

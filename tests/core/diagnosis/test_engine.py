@@ -7,9 +7,9 @@ import time
 import pytest
 
 from mpstui.core.diagnosis.engine import diagnose
+from mpstui.core.diagnosis.log_text import SearchText, compiled, screen_lines
 from mpstui.core.diagnosis.model import Evidence, Finding, HeartbeatEvidence, LogLine
 from mpstui.core.diagnosis.rules import all_rules
-from mpstui.core.diagnosis.log_text import SearchText, compiled, screen_lines
 
 OOM = "RuntimeError: MPS backend out of memory (MPS allocated: 5.50 GB, max allowed: 20.40 GB)."
 LEAK = "resource_tracker.py:254: UserWarning: resource_tracker: There appear to be 1 leaked semaphore objects"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.diagnosis.preflight import starts_work_on_import
-from mpstui.core.diagnosis.preflight import LaunchPlan, preflight, version
+from mpstui.core.diagnosis.preflight import LaunchPlan, preflight, starts_work_on_import, version
 
 HIGH = "PYTORCH_MPS_HIGH_WATERMARK_RATIO"
 LOW = "PYTORCH_MPS_LOW_WATERMARK_RATIO"

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from importlib import import_module
+from types import ModuleType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpstui.core.diagnosis import rules
 from mpstui.core.diagnosis.engine import diagnose
-from mpstui.core.diagnosis.model import Evidence, Kind
-from mpstui.core.diagnosis.rules import all_rules, rule
 from mpstui.core.diagnosis.log_text import literal_hints, screen_lines
+from mpstui.core.diagnosis.model import Evidence, Remedy, Rule
+from mpstui.core.diagnosis.rules import all_rules, rule
 
 from .excerpts import EXCERPTS, HARMLESS
 
@@ -71,9 +76,10 @@ def test_every_rule_has_an_excerpt() -> None:
 
 
 def test_ids_are_unique_and_found_by_name() -> None:
-    counts = Counter(one.id for one in all_rules())
-    assert len(counts) == 65
+    modules = [import_module(f"{rules.__name__}.{found.name}") for found in pkgutil.iter_modules(rules.__path__)]
+    counts = Counter(one.id for module in modules for one in module.RULES)
     assert set(counts.values()) == {1}
+    assert counts.keys() == {one.id for one in all_rules()}
     assert rule("mps_oom").title == "MPS ran out of memory"
     with pytest.raises(KeyError):
         rule("no_such_rule")
@@ -92,9 +98,38 @@ def test_a_rule_is_complete_and_names_only_rules_that_exist(one: object) -> None
     assert set(found.outranks) <= known - {found.id}
 
 
-def test_symptoms_are_the_harmless_ones() -> None:
-    symptoms = {one.id for one in all_rules() if one.kind is Kind.SYMPTOM}
-    assert symptoms == {"leaked_semaphore_only", "mps_fallback_warn", "pin_memory_warn", "mps_autocast_warn"}
+@pytest.fixture
+def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ModuleType]]:
+    """Modules that other packages offer; all rules are loaded anew with them."""
+    offered: list[ModuleType] = []
+    monkeypatch.setattr(rules, "plugin_modules", lambda group: tuple(offered))
+    all_rules.cache_clear()
+    yield offered
+    all_rules.cache_clear()
+
+
+def offering(*found: object) -> ModuleType:
+    module = ModuleType("plugin")
+    vars(module)["RULES"] = found
+    return module
+
+
+MOON = Rule(
+    id="full_moon", title="Full moon", cause="It shone.", remedy=Remedy(text="Wait."), patterns=(r"moonstruck tensor",)
+)
+
+
+def test_rules_of_other_packages_explain_too(plugins: list[ModuleType]) -> None:
+    plugins.append(offering(MOON))
+    assert [finding.id for finding in diagnose(evidence("ValueError: moonstruck tensor"))] == ["full_moon"]
+
+
+def test_a_mistake_in_another_package_costs_its_own_rule_alone(plugins: list[ModuleType]) -> None:
+    torn = replace(MOON, id="torn", patterns=("moon(",))
+    shadow = replace(MOON, id="mps_oom")
+    plugins += [offering(torn, "no rule", shadow, MOON), ModuleType("without_rules")]
+    assert [finding.id for finding in diagnose(evidence("ValueError: moonstruck tensor"))] == ["full_moon"]
+    assert rule("mps_oom").title == "MPS ran out of memory"
 
 
 PATTERNS = [(one.id, pattern) for one in all_rules() for pattern in (*one.patterns, *one.weak_patterns)]

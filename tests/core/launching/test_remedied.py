@@ -6,8 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from mpstui.core.diagnosis.model import Finding, Kind
-from mpstui.core.diagnosis.model import ArgumentChange, Remedy
+from mpstui.core.diagnosis.model import ArgumentChange, Finding, Kind, Remedy
 from mpstui.core.diagnosis.rules import all_rules
 from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.editing import edit_choice, finding_to_apply, remedied, save_profile

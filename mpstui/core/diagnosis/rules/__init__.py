@@ -1,42 +1,33 @@
-"""The rules, one module a family. A new rule is one ``Rule(...)`` in its family's ``RULES`` and one test.
+"""The rules. A new one is a ``Rule(...)`` in the ``RULES`` of any module in this folder, and an excerpt in the tests.
 
-Nothing here is imported before the first diagnosis: a command that lists runs must not pay for it.
+Modules are discovered: a tool, a framework or a stage of training gets a file of its own where none fits. Another
+package adds rules by naming such a module under the entry point ``mpstui.diagnosis_rules``. Nothing here is imported
+before the first diagnosis: a command that lists runs must not pay for it.
 """
 
 from __future__ import annotations
 
+import logging
+import pkgutil
+import re
 from functools import cache
 from importlib import import_module
 
+from ...model.plugins import DIAGNOSIS_RULES, plugin_modules
+from ..log_text import compiled
 from ..model import Rule
-
-FAMILIES = (
-    "mps_memory",
-    "mps_operators",
-    "mps_precision",
-    "mps_assertions",
-    "metal",
-    "compiling",
-    "devices",
-    "cuda",
-    "openmp",
-    "endings",
-    "dataloader",
-    "numbers",
-    "checkpoints",
-    "storage",
-    "lightning",
-    "hydra",
-    "installation",
-    "user_code",
-)
 
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Return every rule, in the order of the families."""
-    modules = (import_module(f".{family}", __name__) for family in FAMILIES)
-    return tuple(rule for module in modules for rule in module.RULES)
+    """Return every rule, in the order of the modules' names, ours before those of other packages."""
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    rules = {rule.id: rule for name in names for rule in import_module(f".{name}", __name__).RULES}
+    for module in plugin_modules(DIAGNOSIS_RULES):
+        for rule in getattr(module, "RULES", ()):
+            if _is_sound(rule):
+                rules.setdefault(rule.id, rule)
+    return tuple(rules.values())
 
 
 def rule(rule_id: str) -> Rule:
@@ -45,3 +36,15 @@ def rule(rule_id: str) -> Rule:
         if candidate.id == rule_id:
             return candidate
     raise KeyError(rule_id)
+
+
+def _is_sound(rule: object) -> bool:
+    """Whether a rule of another package can be weighed: its mistake must not cost the diagnosis."""
+    try:
+        assert isinstance(rule, Rule)
+        for pattern in (*rule.patterns, *rule.weak_patterns):
+            compiled(pattern)
+    except (AssertionError, re.error) as error:
+        logging.getLogger(__name__).warning("a diagnosis rule of a plugin is left out: %r: %s", rule, error)
+        return False
+    return True

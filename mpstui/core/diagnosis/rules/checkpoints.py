@@ -1,9 +1,8 @@
-"""Loading checkpoints."""
+"""Writing and loading checkpoints."""
 
 from __future__ import annotations
 
-from ..model import Rule
-from ..model import Remedy
+from ..model import Remedy, Rule
 
 RULES = (
     Rule(
@@ -18,7 +17,6 @@ RULES = (
             risk="A checkpoint loaded this way can run any code on this machine: only for files whose origin you "
             "trust.",
         ),
-        restart_on_cpu_helps=False,
         sources=("gpoesia/minimo#21", "ROCm/Megatron-LM#56"),
         patterns=(
             r"Weights only load failed",
@@ -39,7 +37,6 @@ RULES = (
         cause="The file is cut short or something else altogether: a Git LFS pointer, an error page, an interrupted "
         "download or save.",
         remedy=Remedy(text="Fetch the file again, or resume from the checkpoint before it."),
-        restart_on_cpu_helps=False,
         sources=("torch/serialization.py",),
         patterns=(
             r"Unsupported operand \d+",
@@ -76,7 +73,6 @@ RULES = (
         cause="The checkpoint's tensors carry a device (mps or cuda) that is not available here, or that this torch "
         "is too old to know.",
         remedy=Remedy(text="Load with map_location='cpu' and move the model afterwards; or upgrade torch."),
-        restart_on_cpu_helps=False,
         sources=("invoke-ai/InvokeAI#3442", "Lightning-AI/pytorch-lightning#17618"),
         patterns=(
             r"don't know how to restore data location",
@@ -94,7 +90,6 @@ RULES = (
         cause="Names or shapes in the checkpoint differ from the model's: another architecture, number of classes "
         "or wrapper.",
         remedy=Remedy(text="Build the model with the settings the checkpoint was trained with, or start from scratch."),
-        restart_on_cpu_helps=False,
         sources=("Helias/Car-Model-Recognition#2",),
         patterns=(
             r"size mismatch for [\w.]+: copying",
@@ -107,5 +102,38 @@ RULES = (
         ),
         confidence=0.92,
         outranks=("shape_bug",),
+    ),
+    Rule(
+        id="disk_full",
+        title="The disk is full (or refused to write)",
+        cause="A write, usually of a checkpoint, failed: no space, quota reached, or the volume gave an error.",
+        remedy=Remedy(
+            text="Free space or keep fewer checkpoints, then resume from the checkpoint before; the last file may "
+            "be cut short."
+        ),
+        sources=("hiyouga/LlamaFactory#1223", "pytorch/pytorch#10577", "XavierXiao/Dreambooth-Stable-Diffusion#45"),
+        patterns=(
+            r"No space left on device",
+            r"\[Errno (?:28|122|69)\]",
+            r"\bENOSPC\b",
+            r"\bEDQUOT\b",
+            r"Disk quota exceeded",
+            r"PytorchStreamWriter failed",
+            r"inline_container\.\w+\W.{0,40}unexpected pos",
+            r"unexpected pos \d+ vs \d+",
+            r"fd \d+ failed with",
+            r"(?:write|fwrite|file write)\W{0,3} failed",
+            r"\bwrite error\b",
+            r"iostream error",
+            r"(?:not enough|insufficient|out of|low on|no) (?:free )?disk space",
+            r"There is not enough space on the disk",
+            r"StorageFull",
+            r"failed writing (?:file|central directory)",
+            r"disk (?:is )?full",
+            r"Errno 5\] Input/output error",
+        ),
+        confidence=0.93,
+        clues={"phase:save": 0.04},
+        outranks=("ckpt_corrupt", "dl_worker_signal", "bus_error"),
     ),
 )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ..model import Rule
-from ..model import Remedy
-from ..model import SMALLER_BATCH
+from ..model import SMALLER_BATCH, Remedy, Rule
 
 RULES = (
     Rule(
@@ -15,7 +13,6 @@ RULES = (
             text="Change its device argument to mps or cpu, or the `.cuda()` in the script; no environment "
             "variable can (CUDA_VISIBLE_DEVICES means nothing to a build without CUDA).",
         ),
-        restart_on_cpu_helps=False,
         sources=("zai-org/CodeGeeX2#183",),
         patterns=(
             r"Torch not compiled with CUDA enabled",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ..model import Rule
-from ..model import Remedy
-from ..model import NO_WORKERS
+from ..model import NO_WORKERS, Remedy, Rule
 
 RULES = (
     Rule(
@@ -16,7 +14,6 @@ RULES = (
             text="Load data without workers (num_workers=0), or put the script's main part under the guard.",
             args=NO_WORKERS,
         ),
-        restart_on_cpu_helps=False,
         sources=("pytorch/pytorch#46648",),
         patterns=(
             r"before the current process has finished its bootstrapping phase",
@@ -39,7 +36,6 @@ RULES = (
             text="Load data without workers (num_workers=0), or move the function to the top of the module.",
             args=NO_WORKERS,
         ),
-        restart_on_cpu_helps=False,
         sources=("voxel51/fiftyone#6137",),
         patterns=(
             r"Can't (?:pickle|get) local (?:object|attribute)",
@@ -64,7 +60,6 @@ RULES = (
         cause="A worker process crashed in native code or was killed (fork together with Apple's frameworks, or too "
         "little memory), and the training could not go on without it.",
         remedy=Remedy(text="Load data without workers (num_workers=0), or use fewer.", args=NO_WORKERS),
-        restart_on_cpu_helps=False,
         sources=("pytorch/pytorch#78924", "pytorch/pytorch#94417"),
         patterns=(
             r"DataLoader worker \(pid(?:\(s\))?:? [\d,\s]{1,80}\) (?:is killed by signal|exited unexpectedly)",
@@ -107,7 +102,6 @@ RULES = (
             "torch.multiprocessing.set_sharing_strategy('file_system').",
             args=NO_WORKERS,
         ),
-        restart_on_cpu_helps=False,
         sources=("datalab-to/marker#181", "alanngnet/CoverHunterMPS#20"),
         patterns=(
             r"\[?Errno 24\b",
@@ -129,7 +123,6 @@ RULES = (
             "problem.",
             args=NO_WORKERS,
         ),
-        restart_on_cpu_helps=False,
         sources=("sparkmicro/Ki-nTree#160",),
         patterns=(
             r"in progress in another thread when fork\(\) was called",

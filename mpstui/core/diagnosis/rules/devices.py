@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..model import Kind, Rule
-from ..model import ArgumentChange, Remedy
+from ..model import ArgumentChange, Kind, Remedy, Rule
 
 _NO_PINNING = (ArgumentChange("pin_memory", "remove"),)
 
@@ -54,7 +53,6 @@ RULES = (
             "`.float()`.",
             args=(ArgumentChange("precision", "set", "fp32"),),
         ),
-        restart_on_cpu_helps=False,
         sources=("pytorch/pytorch#88978",),
         patterns=(
             r"Input type \(MPS\w+\) and (?:weight|bias) type \(MPS\w+\)",
@@ -100,7 +98,6 @@ RULES = (
         remedy=Remedy(
             text="Remove the pin_memory() calls or pass pin_memory=False; on a Mac it brings nothing.", args=_NO_PINNING
         ),
-        restart_on_cpu_helps=False,
         sources=("pytorch/pytorch#86060",),
         patterns=(
             r"Attempted to set the storage of a tensor on device",
@@ -118,7 +115,6 @@ RULES = (
         title="pin_memory is ignored on MPS",
         cause="Since torch 2.7 the DataLoader says that it ignores pin_memory on MPS (it always did). Harmless.",
         remedy=Remedy(text="Nothing has to be done; pin_memory=False silences it.", args=_NO_PINNING),
-        restart_on_cpu_helps=False,
         sources=("torch/utils/data/dataloader.py 2.7 to 2.15",),
         patterns=(
             r"pin_memory\W? argument is set as true",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ..model import Kind, Rule
-from ..model import Remedy
-from ..model import DEFAULT_WATERMARKS, SMALLER_BATCH
+from ..model import DEFAULT_WATERMARKS, SMALLER_BATCH, Kind, Remedy, Rule
 
 _BY_SIGNAL = r"(?:terminated|killed|died|exited|ended|crashed|stopped|received)"
 _EXIT_CODE = r"exit(?:ed)?[\s_-]?(?:with |code|status|value)?[\s_]?(?:code|status)?\W{0,4}"
@@ -23,7 +21,6 @@ RULES = (
             env=DEFAULT_WATERMARKS,
             args=SMALLER_BATCH,
         ),
-        restart_on_cpu_helps=False,
         sources=("gensyn-ai/rl-swarm#59", "aedocw/epub2tts-chatterbox#19", "amazon-science/mm-cot#25"),
         patterns=(
             r"\b(?:ba|z)?sh: (?:line \d+: )?.{0,40}\bkilled\b",
@@ -79,7 +76,6 @@ RULES = (
             text="Run again with PYTHONFAULTHANDLER=1 to see where, and OMP_NUM_THREADS=1 to rule out OpenMP.",
             env={"PYTHONFAULTHANDLER": "1", "OMP_NUM_THREADS": "1"},
         ),
-        restart_on_cpu_helps=False,
         sources=("Om-Alve/smolGPT#12", "pytorch/pytorch#136217"),
         patterns=(
             r"Segmentation fault\b",
@@ -144,7 +140,6 @@ RULES = (
             text="Look at how the process ended: signal 9 means killed, 6 aborted, 11 crashed; with code 0 this "
             "line is harmless.",
         ),
-        restart_on_cpu_helps=False,
         sources=("multiprocessing/resource_tracker.py",),
         patterns=(
             r"resource_tracker: There appear to be \d+ leaked",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..model import Rule
-from ..model import Remedy
+from ..model import Remedy, Rule
 
 RULES = (
     Rule(
@@ -57,7 +56,6 @@ RULES = (
             text="Make a new environment with an arm64 Python and install everything again; no setting can mend "
             "this one."
         ),
-        restart_on_cpu_helps=False,
         sources=("dyld(1)",),
         patterns=(
             r"incompatible architecture \(?have",
@@ -84,7 +82,6 @@ RULES = (
         cause="torch before 2.3 (or another compiled module) was built for NumPy 1 and cannot work with the "
         "installed NumPy 2.",
         remedy=Remedy(text="Install 'numpy<2', or upgrade torch to 2.3 or newer."),
-        restart_on_cpu_helps=False,
         sources=("Comfy-Org/ComfyUI#5664",),
         patterns=(
             r"compiled using NumPy 1\.x cannot be run in",
@@ -104,7 +101,6 @@ RULES = (
         title="This torch is too old for the script",
         cause="The script uses something this torch does not have yet (torch.mps is loaded by itself since 2.1).",
         remedy=Remedy(text="Upgrade torch."),
-        restart_on_cpu_helps=False,
         sources=("pytorch/pytorch#100165", "pytorch/examples#1134"),
         patterns=(
             r"module \W?torch(?:\.\w+)*\W? has no attribute \W?\w+",
@@ -126,7 +122,6 @@ RULES = (
             text="Install the module into that Python, or run with the environment that has it: its own path in the "
             "command (such as .venv/bin/python), or `python = ` in the profile."
         ),
-        restart_on_cpu_helps=False,
         sources=("docs.python.org/3/library/exceptions.html#ModuleNotFoundError",),
         patterns=(r"ModuleNotFoundError: No module named", r"python[\w.]{0,12}: No module named \w"),
         confidence=0.85,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ..model import Rule
-from ..model import Remedy
-from ..model import DEFAULT_WATERMARKS, SMALLER_BATCH
+from ..model import DEFAULT_WATERMARKS, SMALLER_BATCH, Remedy, Rule
 
 RULES = (
     Rule(

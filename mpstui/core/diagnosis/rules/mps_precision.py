@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ..model import Kind, Rule
-from ..model import ArgumentChange, Remedy
-from ..model import FULL_PRECISION
+from ..model import FULL_PRECISION, ArgumentChange, Kind, Remedy, Rule
 
 RULES = (
     Rule(
@@ -76,7 +74,6 @@ RULES = (
             text="Ask for float16, or upgrade torch to 2.6 and macOS to 14 for bfloat16 (torch 2.5 takes only "
             "float16, although its text says bfloat16)."
         ),
-        restart_on_cpu_helps=False,
         sources=("torch/amp/autocast_mode.py 2.5 to 2.15",),
         patterns=(
             r"In MPS autocast, but the target dtype is not supported",
@@ -97,7 +94,6 @@ RULES = (
             env={"ACCELERATE_MIXED_PRECISION": "no"},
             args=(ArgumentChange("precision", "set", "fp32"), ArgumentChange("fp16", "remove")),
         ),
-        restart_on_cpu_helps=False,
         sources=("liasece/sd-webui-train-tools#11",),
         patterns=(
             r"fp16 mixed precision requires a GPU",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ..model import Rule
-from ..model import Remedy
-from ..model import FULL_PRECISION
+from ..model import FULL_PRECISION, Remedy, Rule
 
 _NONFINITE = r"\b(?:nan|-?inf(?:inite|inity)?|non-?finite|not finite)\b"
 _LOSS_IS = r"\bloss (?:value )?(?:is|was|are|became|becomes|has become|turned|went|goes to|->|=>) (?:now |to |a )?"
@@ -67,7 +65,6 @@ RULES = (
         cause="A token, label or position is outside the table it indexes: a bug in data or vocabulary. On MPS the "
         "same access often gives 0 without a word; CPU reveals it, it does not cause it.",
         remedy=Remedy(text="Check vocabulary size, number of classes and sequence length against the data."),
-        restart_on_cpu_helps=False,
         sources=("pytorch/pytorch#144824",),
         patterns=(
             r"index out of range in self",
@@ -83,7 +80,6 @@ RULES = (
         cause="Since torch 2.10 some MPS kernels check indices and report later, at the next wait for the GPU; the "
         "traceback may point at an innocent line.",
         remedy=Remedy(text="Run on CPU: it fails at the true line. Then mend the data or the sizes.", device="cpu"),
-        restart_on_cpu_helps=False,
         sources=("pytorch/pytorch#166615", "pytorch/pytorch#178079"),
         patterns=(
             r"AcceleratorError: .{0,60}(?:out of bounds|out of range|index)",

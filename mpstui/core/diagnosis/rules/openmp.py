@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..model import Rule
-from ..model import Remedy
+from ..model import Remedy, Rule
 
 RULES = (
     Rule(
@@ -18,7 +17,6 @@ RULES = (
             "fault).",
             env={"OMP_NUM_THREADS": "1"},
         ),
-        restart_on_cpu_helps=False,
         sources=("pytorch/pytorch#78490", "ogx-ai/ogx#6304", "jianchang512/ChatTTS-ui#22"),
         patterns=(
             r"Error #15: Initializing",
@@ -42,7 +40,6 @@ RULES = (
             "second runtime.",
             env={"OMP_NUM_THREADS": "1"},
         ),
-        restart_on_cpu_helps=False,
         sources=("pytorch/pytorch#136217", "pytorch/pytorch#149201"),
         patterns=(
             # Functions of the runtime in a stack; the variables KMP_... are no sign of anything.

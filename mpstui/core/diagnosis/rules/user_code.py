@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..model import Rule
-from ..model import Remedy
+from ..model import Remedy, Rule
 
 RULES = (
     Rule(
@@ -11,7 +10,6 @@ RULES = (
         title="Tensor shapes do not fit",
         cause="The model or the data has shapes that cannot be combined; every device says the same.",
         remedy=Remedy(text="Compare the sizes in the message with the layer or the data named in the traceback."),
-        restart_on_cpu_helps=False,
         sources=("CrossmodalGroup/HREM#3",),
         patterns=(
             r"shapes cannot be multiplied",
@@ -50,7 +48,6 @@ RULES = (
         title="A label is outside the number of classes",
         cause="The data holds a label that is negative or not below the model's number of classes.",
         remedy=Remedy(text="Set the number of classes to the largest label plus one, or renumber the labels from 0."),
-        restart_on_cpu_helps=False,
         sources=("torch/nn/functional.py",),
         patterns=(
             r"Target -?\d+ is out of bounds",
