@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ..core.launching.launches import launch
     from ..core.launching.planning import plan
     from ..core.machine import this_machine
-    from ..core.profiles.lookup import load_profile
+    from ..core.profiles.library import load_profile
 
     home = resolve_home(os.environ)
     choice = LaunchChoice(load_profile(PROFILE, home, Path.cwd()), device=arguments.device)

@@ -11,7 +11,7 @@ from ..core.launching.launches import launch
 from ..core.launching.planning import LaunchPlan, plan
 from ..core.machine import this_machine
 from ..core.model.errors import UsageError
-from ..core.profiles.lookup import load_profile
+from ..core.profiles.library import load_profile
 from ..wire.records import QueueRule
 from .session import Session, print_json, warn
 

@@ -141,7 +141,7 @@ def _is_profile(word: str) -> bool:
     from pathlib import Path
 
     from ..core.model.home import resolve_home
-    from ..core.profiles.lookup import names_profile
+    from ..core.profiles.library import names_profile
 
     return names_profile(word, resolve_home(os.environ), Path.cwd())
 

@@ -15,7 +15,7 @@ from ..core.launching.requirements import world_problems
 from ..core.machine import this_machine
 from ..core.model.errors import UsageError
 from ..core.model.problems import ProfileError
-from ..core.profiles.lookup import ProfileEntry, list_profiles, load_profile
+from ..core.profiles.library import ProfileEntry, list_profiles, load_profile
 from ..core.profiles.sweep import sweep_toml
 from ..wire.secrets import masked
 from .session import Session, one_line, print_json, say

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..core.launching.choice import ACCELERATOR_QUEUE, LaunchChoice
 from ..core.launching.command import is_python
 from ..core.model.errors import UsageError
-from ..core.profiles.lookup import names_profile
+from ..core.profiles.library import names_profile
 from ..core.profiles.model import profile_of_command
 from ..wire.records import QueueRule
 from .launch import add_launch_options, launch_all, parse_environment, queue_conditions

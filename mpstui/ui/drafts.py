@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 from ..core.launching.choice import LaunchChoice, combinations, open_axes
 from ..core.machine import DEVICES, Machine, this_machine
 from ..core.model.errors import UsageError
-from ..core.profiles.lookup import ProfileEntry, list_profiles, load_profile
-from ..core.profiles.model import ArgumentValue
-from ..core.profiles.recipes import RECIPES
+from ..core.profiles.library import ProfileEntry, list_profiles, load_profile
+from ..core.profiles.model import RECIPES, ArgumentValue
 from ..core.profiles.sweep import SweepValue
 from .form import EnvironmentLine, Field, Preview
 

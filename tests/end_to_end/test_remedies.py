@@ -16,7 +16,7 @@ from mpstui.core.launching.planning import plan
 from mpstui.core.machine import this_machine
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import State
-from mpstui.core.profiles.lookup import load_profile
+from mpstui.core.profiles.library import load_profile
 from mpstui.core.runs.monitor import Monitor
 from mpstui.ui.app import MpstuiApp
 from mpstui.ui.services import core_services

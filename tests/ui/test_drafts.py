@@ -13,7 +13,7 @@ from mpstui.core.launching.choice import LaunchChoice, combinations
 from mpstui.core.launching.editing import remedied
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home
-from mpstui.core.profiles.lookup import load_profile
+from mpstui.core.profiles.library import load_profile
 from mpstui.ui.drafts import ARGUMENT, SWEEP, CoreLauncher, Draft
 
 PROFILE = """

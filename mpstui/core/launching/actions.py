@@ -157,7 +157,7 @@ class Actions:
         """Secrets that the profile's file still has, under the names the run was started with."""
         if recorded is None or not recorded.spec.profile_path:
             return {}
-        from ..profiles.lookup import read_profile  # only where a supervisor is missing
+        from ..profiles.library import read_profile  # only where a supervisor is missing
 
         try:
             profile = read_profile(Path(recorded.spec.profile_path), Path(recorded.spec.launch.cwd))

@@ -11,8 +11,7 @@ from pathlib import Path, PurePath
 
 from ...wire.secrets import HIDDEN, hides, is_secret
 from ..machine import Machine
-from ..profiles.model import ArgumentValue, Profile, Scalar
-from ..profiles.recipes import RECIPES
+from ..profiles.model import RECIPES, ArgumentValue, Profile, Scalar
 
 _HYDRA_NEEDS_QUOTES = set(",[]{}()'\"=:; \t\\")
 

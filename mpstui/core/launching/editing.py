@@ -17,10 +17,9 @@ from ..model.errors import OperationError, UsageError
 from ..model.home import Home
 from ..model.problems import LineIndex
 from ..model.snapshot import RunSnapshot
-from ..profiles.build import parse_profile
-from ..profiles.model import ROLES, ArgumentValue, Profile, Scalar, profile_of_command
-from ..profiles.recipes import RECIPES
-from ..profiles.save import save_profile_text
+from ..profiles.library import save_profile_text
+from ..profiles.model import RECIPES, ROLES, ArgumentValue, Profile, Scalar, profile_of_command
+from ..profiles.parse import parse_profile
 from ..profiles.sweep import sweep_toml
 from .choice import LaunchChoice, choice_json, launch_arguments, open_axes
 from .record import read_run

@@ -10,8 +10,7 @@ from ...wire.records import AFTER_CHECKPOINT, GpuRule, LaunchTemplate, QueueRule
 from ...wire.secrets import is_secret
 from ..machine import DEVICES, Machine, trainer_module
 from ..model.errors import UsageError
-from ..profiles.model import ArgumentValue
-from ..profiles.recipes import ARGUMENT_DOUBTS, RECIPES
+from ..profiles.model import ARGUMENT_DOUBTS, RECIPES, ArgumentValue
 from .choice import LaunchChoice, launch_arguments, split_device
 from .command import EnvLine, RunEnvironment, argument_words, run_environment, shell_script, wrapped
 from .devices import DeviceVariants, asked_device, compile_variants, gpu_rule, queue_rule

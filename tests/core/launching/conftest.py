@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.machine import Machine
-from mpstui.core.profiles.build import parse_profile
 from mpstui.core.profiles.model import Profile
+from mpstui.core.profiles.parse import parse_profile
 
 
 @dataclass

@@ -14,7 +14,7 @@ from mpstui.core.launching.launches import spec_json
 from mpstui.core.launching.planning import plan
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot, State
-from mpstui.core.profiles.lookup import load_profile
+from mpstui.core.profiles.library import load_profile
 from mpstui.core.profiles.model import DIAGNOSIS_ROLES, ROLES, Profile
 from mpstui.wire import atomic
 from mpstui.wire.rundir import create_run_dir

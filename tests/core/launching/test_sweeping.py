@@ -10,8 +10,8 @@ from mpstui.core.launching.choice import LaunchChoice, combinations, launch_argu
 from mpstui.core.launching.editing import save_profile
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home
-from mpstui.core.profiles.build import parse_profile
 from mpstui.core.profiles.model import Profile
+from mpstui.core.profiles.parse import parse_profile
 from mpstui.wire.records import QueueRule
 
 TEXT = """\

@@ -8,8 +8,8 @@ import pytest
 
 from mpstui.core.launching.editing import profile_toml
 from mpstui.core.model.problems import ProfileError
-from mpstui.core.profiles.build import parse_profile
 from mpstui.core.profiles.model import Profile
+from mpstui.core.profiles.parse import parse_profile
 from mpstui.core.profiles.sweep import SweepValue
 
 HEAD = 'command = ["a"]\n[args]\noptimizer = "sgd"\nseed = 1\nepochs = 3\nquick = true\nmodel.lr = 0.1\n'
