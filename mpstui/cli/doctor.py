@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--python", metavar="PATH", help="examine the torch of this interpreter (default: mpstui's own)"
     )
-    parser.add_argument("--json", action="store_true", help="print facts and findings as JSON")
+    parser.add_argument("--json", action="store_true", help="print facts and results as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,8 +33,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(report.as_json())
         return 0 if report.ok else 1
-    for finding in report.findings:
-        say(f"{_MARKS[finding.status]} {finding.text}")
-        if finding.advice:
-            say(f"    {finding.advice}")
+    for result in report.results:
+        say(f"{_MARKS[result.status]} {result.text}")
+        if result.advice:
+            say(f"    {result.advice}")
     return 0 if report.ok else 1

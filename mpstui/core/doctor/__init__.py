@@ -3,46 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from ..model.home import Home
 from . import machine_check as machine
-from . import openmp_check, sleep_check, telemetry_check
-from .report import Finding, Report, Status
-from .session_check import judge_linger, lingers
-from .torch_check import examine_torch
-from .version_check import judge_versions
+from . import torch_check
+from .report import CheckResult, Report, Status
 
-__all__ = ["Finding", "Report", "Status", "examine"]
+__all__ = ["CheckResult", "Report", "Status", "examine"]
 
 
 def examine(home: Home, environ: Mapping[str, str], *, python: str, train: bool = False) -> Report:
-    """Look at everything; takes the seconds that importing torch takes, once a device.
+    """Check everything; takes as long as importing torch once a device.
 
     Args:
+        home: where runs are kept; its disk and file system are checked.
+        environ: the variables that trainings would inherit.
         python: the interpreter whose torch is examined.
         train: also train a tiny network for two iterations on each device; its loss must fall.
     """
     system, memory, disk = machine.system_facts(), machine.memory_facts(), machine.disk_facts(home)
     limits, kept = machine.limit_facts(), machine.home_facts(home)
-    linger, sleep = lingers(), sleep_check.sleep_settings(system["system"])
-    torch = examine_torch(python, environ, system=system["system"], train=train)
-    place = openmp_check.environment_of(torch.torch)
-    runtimes = openmp_check.openmp_runtimes(*place) if place else ()
-    sources = telemetry_check.read_sources()
-    findings = (
+    linger, sleep = machine.lingers(), machine.sleep_settings(system["system"])
+    torch = torch_check.examine_torch(python, environ, system=system["system"], train=train)
+    place = torch_check.environment_of(torch.torch)
+    runtimes = torch_check.openmp_runtimes(*place) if place else ()
+    sources = machine.read_sources()
+    results = (
         *machine.judge_system(system),
-        *torch.findings,
+        *torch.results,
         *_accelerators(torch.devices),
-        *judge_versions(torch.torch, system),
-        *openmp_check.judge_openmp(runtimes),
+        *torch_check.judge_versions(torch.torch, system),
+        *torch_check.judge_openmp(runtimes),
         *machine.judge_memory(memory),
         *machine.judge_disk(disk),
         *machine.judge_limits(limits),
         *machine.judge_home(kept),
-        *telemetry_check.judge_telemetry(sources, system["system"]),
-        *judge_linger(linger),
-        *sleep_check.judge_sleep(sleep),
+        *machine.judge_telemetry(sources, system["system"]),
+        *machine.judge_linger(linger),
+        *machine.judge_sleep(sleep),
         *machine.judge_environment(environ),
     )
     facts = {
@@ -55,15 +55,15 @@ def examine(home: Home, environ: Mapping[str, str], *, python: str, train: bool 
         "disk": disk,
         "limits": limits,
         "home": kept,
-        "telemetry": telemetry_check.facts(sources),
+        "telemetry": [asdict(report) for report in sources],
         "linger": linger,
-        "sleep": sleep_check.facts(sleep),
-        "openmp": openmp_check.facts(runtimes),
+        "sleep": sleep.facts(),
+        "openmp": [asdict(one) for one in runtimes],
     }
-    return Report(findings, facts)
+    return Report(results, facts)
 
 
-def _accelerators(devices: Mapping[str, Any] | None) -> Iterator[Finding]:
-    """Said aloud: a training that is slower than hoped for often runs where nobody looked."""
+def _accelerators(devices: Mapping[str, Any] | None) -> Iterator[CheckResult]:
+    """A training that is slower than expected often runs on the CPU unnoticed."""
     if devices and not any(devices.get(name, {}).get("available") for name in ("mps", "cuda")):
-        yield Finding("accelerator", Status.NOTE, "no accelerator: trainings run on the CPU here")
+        yield CheckResult("accelerator", Status.NOTE, "no accelerator found: trainings run on the CPU")

@@ -1,15 +1,22 @@
-"""Looks at everything but torch: system, interpreter, memory, disk, limits, home, environment."""
+"""What the doctor checks beside torch: system, memory, disk, limits, home, environment, sleep and telemetry.
+
+For each subject one function gathers plain facts for the report and another one judges them, so that a test can judge
+facts this machine does not have.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import platform
+import re
 import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -17,23 +24,20 @@ from typing import Any
 from ...wire import atomic, locks
 from ..model.home import Home
 from ..present.format import size
-from .report import Finding, Status
+from ..telemetry.platforms import default_sampler
+from ..telemetry.reading import SourceReport
+from ..telemetry.sampler import Sampler
+from .report import CheckResult, Status
 
 LEAST_FREE_DISK_BYTES = 2 * 10**9
 LEAST_FREE_MEMORY_BYTES = 10**9
 LEAST_OPEN_FILES = 1024
 PACKAGES = (
-    "mpstui",
-    "textual",
-    "rich",
-    "psutil",
-    "watchfiles",
-    "platformdirs",
-    "tomlkit",
-    "torch",
-    "numpy",
-    "safetensors",
+    *("mpstui", "textual", "rich", "psutil", "watchfiles", "platformdirs", "tomlkit"),
+    *("torch", "numpy", "safetensors"),
 )
+_ANSWER_SECONDS = 5.0
+"""For a command of the system to answer."""
 
 
 def system_facts() -> dict[str, Any]:
@@ -42,18 +46,20 @@ def system_facts() -> dict[str, Any]:
         "system": platform.system(),
         "release": platform.mac_ver()[0] or platform.release(),
         "architecture": platform.machine(),
-        "translated": _is_translated(),
+        "translated": _answer("sysctl", "-n", "sysctl.proc_translated").strip() == "1"
+        if sys.platform == "darwin"
+        else False,
     }
 
 
-def judge_system(facts: Mapping[str, Any]) -> Iterator[Finding]:
+def judge_system(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
     """An Intel Python on Apple silicon sees no MPS."""
     name = "macOS" if facts["system"] == "Darwin" else facts["system"]
     if facts["translated"]:
-        text = "this Python is an Intel one that runs under Rosetta: torch finds no MPS from it"
-        yield Finding("os", Status.PROBLEM, text, "install an arm64 Python and make the environment anew")
+        text = "this is an Intel Python running under Rosetta: its torch cannot see MPS"
+        yield CheckResult("os", Status.PROBLEM, text, "install an arm64 Python and recreate the environment")
     else:
-        yield Finding("os", Status.OK, f"{name} {facts['release']} on {facts['architecture']}")
+        yield CheckResult("os", Status.OK, f"{name} {facts['release']} on {facts['architecture']}")
 
 
 def python_facts() -> dict[str, Any]:
@@ -62,25 +68,30 @@ def python_facts() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str | None]:
-    """Installed packages of this interpreter; None: not there."""
-    return {name: _version(name) for name in PACKAGES}
+    """Installed packages of this interpreter; None: not installed."""
+    found: dict[str, str | None] = dict.fromkeys(PACKAGES)
+    for name in PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
 
 
 def memory_facts() -> dict[str, Any]:
-    """Bytes in all and bytes that can be had without swapping."""
+    """Total memory, what is available without swapping, and swap in use."""
     import psutil  # type: ignore[import-untyped]
 
     memory = psutil.virtual_memory()
     return {"total": memory.total, "available": memory.available, "swap_used": psutil.swap_memory().used}
 
 
-def judge_memory(facts: Mapping[str, Any]) -> Iterator[Finding]:
+def judge_memory(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
     """Little free memory is the usual beginning of a killed run."""
-    text = f"{size(facts['available'])} of {size(facts['total'])} of memory are available"
+    text = f"{size(facts['available'])} of {size(facts['total'])} of memory available"
     if facts["available"] < LEAST_FREE_MEMORY_BYTES:
-        yield Finding("memory", Status.WARNING, text, "close what needs memory: the system kills trainings first")
+        advice = "close programs that use memory: when it runs out, the system kills the training"
+        yield CheckResult("memory", Status.WARNING, text, advice)
     else:
-        yield Finding("memory", Status.OK, text)
+        yield CheckResult("memory", Status.OK, text)
 
 
 def disk_facts(home: Home) -> dict[str, Any]:
@@ -90,13 +101,13 @@ def disk_facts(home: Home) -> dict[str, Any]:
     return {"path": str(existing), "total": usage.total, "free": usage.free}
 
 
-def judge_disk(facts: Mapping[str, Any]) -> Iterator[Finding]:
+def judge_disk(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
     """A full disk ends a training at its next print()."""
-    text = f"{size(facts['free'])} are free on the disk of {facts['path']}"
+    text = f"{size(facts['free'])} free on the disk of {facts['path']}"
     if facts["free"] < LEAST_FREE_DISK_BYTES:
-        yield Finding("disk", Status.WARNING, text, "free some space before you train: a full disk ends a run")
+        yield CheckResult("disk", Status.WARNING, text, "free some space before you train: a full disk ends a run")
     else:
-        yield Finding("disk", Status.OK, text)
+        yield CheckResult("disk", Status.OK, text)
 
 
 def limit_facts() -> dict[str, Any]:
@@ -108,27 +119,29 @@ def limit_facts() -> dict[str, Any]:
     }
 
 
-def judge_limits(facts: Mapping[str, Any]) -> Iterator[Finding]:
+def judge_limits(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
     """Data loader workers share tensors through file descriptors; macOS starts shells with 256."""
     files = facts["open_files"]
     if files is not None and files < LEAST_OPEN_FILES:
-        text = f"a process may open {files} files only: data loader workers end with `Too many open files`"
-        yield Finding("open_files", Status.WARNING, text, "`ulimit -n 4096` in the shell you launch from")
+        text = f"a process may open only {files} files: data loader workers will fail with `Too many open files`"
+        yield CheckResult("open_files", Status.WARNING, text, "`ulimit -n 4096` in the shell you launch from")
     else:
-        yield Finding(
-            "open_files", Status.OK, f"a process may open {'any number of' if files is None else files} files"
-        )
+        number = "any number of" if files is None else files
+        yield CheckResult("open_files", Status.OK, f"a process may open {number} files")
 
 
 def home_facts(home: Home) -> dict[str, Any]:
-    """Whether the home can be written to, and whether its file system knows locks."""
+    """Whether the home can be written to, and whether its file system supports locks."""
     probe = home.state / f".doctor.{os.getpid()}"
     facts: dict[str, Any] = {"path": str(home.state), "writable": False, "locks": None, "error": None}
     try:
         atomic.make_private_folder(home.state)
         atomic.write_bytes(probe, b"x")
         facts["writable"] = True
-        facts["locks"] = _locks_work(probe)
+        descriptor = locks.acquire(probe)
+        facts["locks"] = descriptor is not None and locks.is_held(probe)
+        if descriptor is not None:
+            locks.release(descriptor)
     except OSError as error:
         facts["error"] = error.strerror
     with contextlib.suppress(OSError):
@@ -136,50 +149,169 @@ def home_facts(home: Home) -> dict[str, Any]:
     return facts
 
 
-def judge_home(facts: Mapping[str, Any]) -> Iterator[Finding]:
+def judge_home(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
     """Without a writable home nothing can be launched; without locks no state can be trusted."""
     if not facts["writable"]:
-        text = f"{facts['path']} cannot be written: {facts['error']}"
-        yield Finding("home", Status.PROBLEM, text, "set MPSTUI_HOME to a folder of yours on a local disk")
+        text = f"{facts['path']} is not writable: {facts['error']}"
+        yield CheckResult("home", Status.PROBLEM, text, "set MPSTUI_HOME to a folder of yours on a local disk")
     elif not facts["locks"]:
-        text = f"the file system of {facts['path']} knows no locks: whether a run lives cannot be told"
-        yield Finding("home", Status.PROBLEM, text, "set MPSTUI_HOME to a folder on a local disk")
+        text = f"the file system of {facts['path']} has no locks: mpstui cannot tell whether a run is alive"
+        yield CheckResult("home", Status.PROBLEM, text, "set MPSTUI_HOME to a folder on a local disk")
     else:
-        yield Finding("home", Status.OK, f"{facts['path']} can be written and locked")
+        yield CheckResult("home", Status.OK, f"{facts['path']} is writable and supports locks")
 
 
-def judge_environment(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Variables of this shell that would go wrong in a training."""
+def judge_environment(environ: Mapping[str, str]) -> Iterator[CheckResult]:
+    """Variables of this shell that would hurt a training."""
     from ..diagnosis.preflight import LaunchPlan, preflight
 
     for warning in preflight(LaunchPlan(environment=environ)):
-        yield Finding(warning.id, Status.WARNING, warning.sentence, warning.remedy.text)
+        yield CheckResult(warning.id, Status.WARNING, warning.sentence, warning.remedy.text)
 
 
-def _locks_work(path: Path) -> bool:
-    descriptor = locks.acquire(path)
-    if descriptor is None:
-        return False
-    try:
-        return locks.is_held(path)
-    finally:
-        locks.release(descriptor)
+def lingers(root: Path = Path("/")) -> bool | None:
+    """What ``loginctl`` says of this user; None where no systemd manages logins, or it does not answer.
 
-
-def _is_translated() -> bool:
-    """Whether this process runs under Rosetta (``sysctl sysctl.proc_translated``: 1)."""
-    if platform.system() != "Darwin":
-        return False
-    command = ["sysctl", "-n", "sysctl.proc_translated"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.stdout.strip() == "1"
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
+    With ``KillUserProcesses=yes`` (systemd's own default since v230) every process of a user is ended at the last
+    logout; with ``systemd --user`` services that holds for those in any case (loginctl(1), enable-linger).
+    """
+    if not (root / "run/systemd/system").is_dir():
         return None
+    return parse_linger(_answer("loginctl", "show-user", "--property=Linger", "--value"))
+
+
+def parse_linger(text: str) -> bool | None:
+    """``yes`` or ``no``, as loginctl prints it."""
+    return {"yes": True, "no": False}.get(text.strip())
+
+
+def judge_linger(linger: bool | None) -> Iterator[CheckResult]:
+    """Nothing to say where there is no systemd."""
+    if linger:
+        yield CheckResult("linger", Status.OK, "runs survive your last logout (linger is enabled)")
+    elif linger is False:
+        text = "systemd may end your runs at your last logout: linger is not enabled"
+        yield CheckResult("linger", Status.WARNING, text, "loginctl enable-linger")
+
+
+# A setting a line, as pmset(1) prints it: ` sleep  1 (sleep prevented by powerd)`.
+_PMSET_LINE = re.compile(r"^ (?P<name>[A-Za-z]+) +(?P<value>\d+)(?: .*)?$", re.MULTILINE)
+# In the order in which systemd reads them: what comes later wins (logind.conf(5)).
+_LOGIND_FOLDERS = ("usr/lib/systemd", "run/systemd", "etc/systemd")
+_HARMLESS_ACTIONS = ("ignore", "lock", "")
+
+
+@dataclass(frozen=True, slots=True)
+class SleepSettings:
+    """What happens to an idle machine. None is unknown."""
+
+    system: str
+    idle_minutes: int | None = None
+    """macOS: until it sleeps by itself; 0 is never."""
+    idle_action: str | None = None
+    """systemd-logind: what it does with an idle machine."""
+    low_power: bool | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """The settings as plain data."""
+        return {name: value for name, value in asdict(self).items() if name != "system"}
+
+
+def sleep_settings(system: str, root: Path = Path("/")) -> SleepSettings:
+    """Ask ``pmset`` on macOS, read logind's configuration elsewhere; no answer is unknown."""
+    return from_pmset(_answer("pmset", "-g")) if system == "Darwin" else SleepSettings(system, None, idle_action(root))
+
+
+def from_pmset(text: str) -> SleepSettings:
+    """What ``pmset -g`` prints."""
+    values = {match["name"]: int(match["value"]) for match in _PMSET_LINE.finditer(text)}
+    low = values.get("lowpowermode")
+    return SleepSettings("Darwin", idle_minutes=values.get("sleep"), low_power=bool(low) if low is not None else None)
+
+
+def idle_action(root: Path) -> str | None:
+    """``IdleAction`` of systemd-logind, ``ignore`` unless a file sets it; None where no systemd manages logins."""
+    if not (root / "run/systemd/system").is_dir():
+        return None
+    found = "ignore"
+    for folder in (root / place for place in _LOGIND_FOLDERS):
+        for path in (folder / "logind.conf", *sorted((folder / "logind.conf.d").glob("*.conf"))):
+            with contextlib.suppress(OSError):
+                text = path.read_text(encoding="utf-8", errors="replace")
+                for match in re.finditer(r"^[ \t]*IdleAction[ \t]*=[ \t]*(\S+)\s*$", text, re.MULTILINE):
+                    found = match[1]
+    return found
+
+
+def judge_sleep(settings: SleepSettings) -> Iterator[CheckResult]:
+    """A sleeping machine trains nothing. mpstui keeps a Mac awake, except on battery with its lid closed."""
+    if settings.idle_minutes == 0:
+        yield CheckResult("sleep", Status.OK, "this Mac does not go to sleep by itself")
+    elif settings.idle_minutes is not None:
+        text = f"this Mac sleeps after {settings.idle_minutes} min idle; mpstui keeps it awake during its own runs"
+        advice = "for other programs: caffeinate -i COMMAND; closing the lid still sleeps unless a display is attached"
+        yield CheckResult("sleep", Status.NOTE, text, advice)
+    if settings.low_power:
+        text, advice = "low power mode is on: it throttles the GPU", "System Settings, Battery, Low Power Mode: never"
+        yield CheckResult("low_power", Status.WARNING, text, advice)
+    action = settings.idle_action
+    if action in _HARMLESS_ACTIONS:
+        yield CheckResult("sleep", Status.OK, f"logind leaves an idle machine alone (IdleAction={action or 'ignore'})")
+    elif action is not None:
+        text = f"logind will {action} this machine when nobody uses it, even while it trains"
+        advice = "set IdleAction=ignore in /etc/systemd/logind.conf, or train under systemd-inhibit --what=idle"
+        yield CheckResult("sleep", Status.WARNING, text, advice)
+
+
+UNVERIFIED = "unverified: written from its documentation, never tried on the real thing"
+PATIENCE_SECONDS = 5.0
+_PAUSE_SECONDS = 0.5
+_UNITS = ("_bytes", "_celsius", "_watts")
+
+
+def read_sources(
+    make: Callable[[], Sampler] = default_sampler, *, patience_seconds: float = PATIENCE_SECONDS
+) -> tuple[SourceReport, ...]:
+    """How each telemetry source is doing, in order of preference; waits for first values that are still to come."""
+    sampler = make()
+    until = time.monotonic() + patience_seconds
+    try:
+        while True:
+            sampler.sample({"doctor": (os.getpid(),)})
+            reports = sampler.reports()
+            if not any(report.waits for report in reports) or time.monotonic() > until:
+                return reports
+            time.sleep(_PAUSE_SECONDS)
+    finally:
+        sampler.close()
+
+
+def judge_telemetry(reports: Sequence[SourceReport], system: str) -> Iterator[CheckResult]:
+    """One line a source; a training does not need any of them."""
+    for report in reports:
+        mark = "" if report.verified else f" ({UNVERIFIED})"
+        if report.reason:
+            yield CheckResult("telemetry", Status.NOTE, f"telemetry: {report.name}: n/a, {report.reason}{mark}")
+        else:
+            quantities = ", ".join(_quantity(name) for name in report.gives)
+            yield CheckResult("telemetry", Status.OK, f"telemetry: {report.name}: {quantities}{mark}")
+    if system == "Darwin":
+        text = f"telemetry: JetsamEvent reports, read after a kill ({UNVERIFIED})"
+        yield CheckResult("telemetry", Status.NOTE, text)
+
+
+def _quantity(name: str) -> str:
+    for unit in _UNITS:
+        name = name.removesuffix(unit)
+    return name.replace("_percent", " %").replace("_", " ")
+
+
+def _answer(*command: str) -> str:
+    """What a command prints; nothing when it cannot be run or takes too long."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=_ANSWER_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Status(StrEnum):
-    """How a finding is to be taken."""
+    """How a result is to be taken."""
 
     OK = "ok"
     NOTE = "note"
@@ -21,7 +21,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """One thing that was looked at: a sentence, and what to do about it."""
 
     id: str
@@ -32,17 +32,17 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All findings, and the facts they were drawn from."""
+    """All results, and the facts they were drawn from."""
 
-    findings: tuple[Finding, ...]
+    results: tuple[CheckResult, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
     """``os python versions torch devices memory disk limits home linger sleep openmp``; unknown is None."""
 
     @property
     def ok(self) -> bool:
         """Whether everything works now."""
-        return not any(finding.status is Status.PROBLEM for finding in self.findings)
+        return not any(result.status is Status.PROBLEM for result in self.results)
 
     def as_json(self) -> dict[str, Any]:
         """``{"ok", facts ..., "checks": [{"id", "status", "text", "advice"}]}``."""
-        return {"ok": self.ok, **self.facts, "checks": [asdict(finding) for finding in self.findings]}
+        return {"ok": self.ok, **self.facts, "checks": [asdict(result) for result in self.results]}

@@ -1,16 +1,18 @@
-"""Asks an interpreter about its torch, each device in a process of its own: one that aborts ends only that."""
+"""What the doctor asks of a torch: does each device compute, do the versions fit, do OpenMP runtimes collide."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..diagnosis.evidence import signal_name
-from .report import Finding, Status
+from ..diagnosis.preflight import LaunchPlan, Version, preflight, version
+from .report import CheckResult, Status
 
 PROBE = Path(__file__).with_name("torch_probe.py")
 TIMEOUT_SECONDS = 120.0
@@ -23,14 +25,14 @@ class TorchExamination:
 
     torch: Mapping[str, Any] | None
     devices: Mapping[str, Mapping[str, Any]]
-    findings: tuple[Finding, ...]
+    results: tuple[CheckResult, ...]
 
 
 def examine_torch(python: str, environ: Mapping[str, str], *, system: str, train: bool) -> TorchExamination:
     """Import torch in ``python``, compute on every device it finds, with ``train`` also train there.
 
     Args:
-        system: as ``platform.system()``: a Mac without MPS is worth a word, a Linux machine is not.
+        system: as ``platform.system()``: a Mac without MPS is worth a remark, a Linux machine is not.
     """
     facts, failure = _probe(python, environ, "facts")
     if facts is None or "missing" in facts:
@@ -41,55 +43,59 @@ def examine_torch(python: str, environ: Mapping[str, str], *, system: str, train
         if found["available"]:
             result, failure = _probe(python, environ, "test", device, *(["train"] if train else []))
             devices[device] = {**found, **(result or {"works": False, "error": failure})}
-    findings = [Finding("torch", Status.OK, f"torch {facts['version']} in {python}")]
-    findings += [finding for device in devices for finding in _judge(device, devices[device], system)]
-    return TorchExamination(facts, devices, tuple(findings))
+    results = [CheckResult("torch", Status.OK, f"torch {facts['version']} in {python}")]
+    results += [result for device in devices for result in _judge(device, devices[device], system)]
+    return TorchExamination(facts, devices, tuple(results))
 
 
-def _judge(device: str, found: Mapping[str, Any], system: str) -> Iterator[Finding]:
+def _judge(device: str, found: Mapping[str, Any], system: str) -> Iterator[CheckResult]:
     if not found["available"]:
         yield from _unavailable(device, built=found["built"], system=system)
         return
     if not found["works"]:
         why = found.get("error") or f"its result is off by {found['largest_error']:.3g}"
-        yield Finding(device, Status.PROBLEM, f"{device} is there and does not compute: {why}", _DEVICE_ADVICE[device])
+        yield CheckResult(
+            device, Status.PROBLEM, f"{device} is present but does not compute: {why}", _DEVICE_ADVICE[device]
+        )
         return
     name = f" ({found['name']})" if found["name"] else ""
-    yield Finding(device, Status.OK, f"{device}{name} computes: a matrix product agrees with the CPU's")
+    yield CheckResult(device, Status.OK, f"{device}{name} computes: a matrix product matches the CPU's")
     if "losses" in found:
         losses = " -> ".join(f"{loss:.4f}" for loss in found["losses"])
         status = Status.OK if found["loss_falls"] else Status.PROBLEM
         text = f"training on {device}: loss {losses}" + ("" if found["loss_falls"] else ", which does not fall")
-        yield Finding(f"train_{device}", status, text, "" if found["loss_falls"] else _DEVICE_ADVICE[device])
+        yield CheckResult(f"train_{device}", status, text, "" if found["loss_falls"] else _DEVICE_ADVICE[device])
 
 
-def _unavailable(device: str, *, built: bool, system: str) -> Iterator[Finding]:
+def _unavailable(device: str, *, built: bool, system: str) -> Iterator[CheckResult]:
     if device == "mps" and system == "Darwin":
         if not built:
-            yield Finding(
-                "mps", Status.WARNING, "this torch was built without MPS", "use an arm64 Python and its wheel"
+            yield CheckResult(
+                "mps", Status.WARNING, "this torch was built without MPS", "use the wheel for an arm64 Python"
             )
         else:
-            text = "torch was built with MPS and finds no device"
-            yield Finding("mps", Status.WARNING, text, "macOS 14 is needed; virtual machines have no Metal device")
+            text = "torch was built with MPS but finds no device"
+            yield CheckResult("mps", Status.WARNING, text, "needs macOS 14; virtual machines have no Metal device")
     elif device == "cuda" and built:
-        text = "torch was built for CUDA and finds no device"
-        yield Finding("cuda", Status.NOTE, text, "see `nvidia-smi`: a driver older than this CUDA is the usual reason")
+        text = "torch was built for CUDA but finds no device"
+        yield CheckResult(
+            "cuda", Status.NOTE, text, "see `nvidia-smi`: the usual reason is a driver older than this CUDA"
+        )
 
 
 _DEVICE_ADVICE = {
     "mps": "launch with --device cpu, and try another torch version",
     "cuda": "launch with --device cpu; see `nvidia-smi` for the driver",
-    "cpu": "install torch again: this one cannot be trusted",
+    "cpu": "reinstall torch: this one cannot be trusted",
 }
 
 
-def _no_torch(python: str, facts: Mapping[str, Any] | None, failure: str, *, train: bool) -> Finding:
+def _no_torch(python: str, facts: Mapping[str, Any] | None, failure: str, *, train: bool) -> CheckResult:
     status = Status.PROBLEM if train or facts is None else Status.WARNING
     if facts is None:
-        return Finding("torch", status, f"torch cannot be imported in {python}: {failure}", "install it again")
-    advice = f"{python} -m pip install 'mpstui[train]'; other programs may bring their own"
-    return Finding("torch", status, f"{python} has no {facts['missing']}: the shipped trainers need it", advice)
+        return CheckResult("torch", status, f"torch cannot be imported in {python}: {failure}", "reinstall it")
+    advice = f"{python} -m pip install 'mpstui[train]'; a program of your own may use another interpreter"
+    return CheckResult("torch", status, f"{python} has no {facts['missing']}: the shipped trainers need it", advice)
 
 
 def _probe(python: str, environ: Mapping[str, str], *words: str) -> tuple[dict[str, Any] | None, str]:
@@ -123,3 +129,157 @@ def _how_it_ended(done: subprocess.CompletedProcess[str]) -> str:
     if done.returncode < 0:
         return f"ended by {signal_name(-done.returncode)}: {last}"
     return last if done.returncode else "its answer was not understood"
+
+
+# (from this torch on, macOS needed, what works then), newest last; read in the wheels, see docs/mps.md.
+_ON_MPS: tuple[tuple[Version, Version, str], ...] = (
+    ((2, 5), (0,), "fp16 autocast"),
+    ((2, 6), (14,), "bfloat16 autocast"),
+    ((2, 7), (14,), "torch.compile (usable from 2.8 on)"),
+    ((2, 8), (0,), "GradScaler"),
+)
+# torch.compile reads byte code: Python, and the first torch that knows it (pytorch#123300, pytorch#156856).
+_COMPILES: tuple[tuple[Version, Version], ...] = (((3, 14), (2, 10)), ((3, 13), (2, 6)), ((3, 12), (2, 4)))
+_NUMPY_2_NEEDS: Version = (2, 3)
+RECOMMENDED_TORCH = "2.8"
+
+
+def judge_versions(torch: Mapping[str, Any] | None, system: Mapping[str, Any]) -> Iterator[CheckResult]:
+    """What this combination cannot do; one line that says so when there is nothing.
+
+    Args:
+        torch: the examined torch: ``version``, and ``python`` and ``numpy`` of its interpreter.
+        system: as ``system_facts`` tells it.
+    """
+    found = version(torch["version"]) if torch else None
+    if torch is None or found is None:
+        return
+    mac = version(system["release"]) if system["system"] == "Darwin" else None
+    lacking = [*_operating_system(found, mac), *_mps(found, mac), *_python(found, torch), *_numpy(found, torch)]
+    yield from lacking
+    if not lacking:
+        beside = " and ".join(text for text in (_named("Python", torch), _named("NumPy", torch)) if text)
+        yield CheckResult("versions", Status.OK, f"torch {torch['version']} works with {beside or 'what is beside it'}")
+
+
+def _operating_system(torch: Version, mac: Version | None) -> Iterator[CheckResult]:
+    for warning in preflight(LaunchPlan(device="mps", torch_version=torch, macos_version=mac)):
+        yield CheckResult(f"versions_{warning.id}", Status.WARNING, warning.sentence, warning.remedy.text)
+
+
+def _mps(torch: Version, mac: Version | None) -> Iterator[CheckResult]:
+    if mac is None:
+        return
+    missing = [what for needed, macos, what in _ON_MPS if torch < needed or mac < macos]
+    if missing:
+        text = f"on MPS, torch {_dotted(torch)} on macOS {_dotted(mac)} has no {', no '.join(missing)}"
+        advice = f"upgrade to torch {RECOMMENDED_TORCH} or newer (bfloat16 and torch.compile: macOS 14), or do without"
+        yield CheckResult("versions_mps", Status.NOTE, text, advice)
+
+
+def _python(torch: Version, facts: Mapping[str, Any]) -> Iterator[CheckResult]:
+    python = version(facts.get("python"))
+    needed = next((needed for since, needed in _COMPILES if python and python >= since), None)
+    if python and needed and torch < needed:
+        text = f"torch {_dotted(torch)} cannot compile on Python {_dotted(python[:2])}: torch.compile raises there"
+        advice = f"upgrade to torch {_dotted(needed)}, take an older Python, or launch with TORCH_COMPILE_DISABLE=1"
+        yield CheckResult("versions_compile", Status.NOTE, text, advice)
+
+
+def _numpy(torch: Version, facts: Mapping[str, Any]) -> Iterator[CheckResult]:
+    numpy = version(facts.get("numpy"))
+    if numpy and numpy >= (2,) and torch < _NUMPY_2_NEEDS:
+        text = f"torch {_dotted(torch)} was built for NumPy 1 and NumPy {_dotted(numpy)} is installed"
+        yield CheckResult("versions_numpy", Status.WARNING, text, "install 'numpy<2', or torch 2.3 or newer")
+
+
+def _named(name: str, facts: Mapping[str, Any]) -> str:
+    found = facts.get(name.lower())
+    return f"{name} {found}" if found else ""
+
+
+def _dotted(numbers: Version) -> str:
+    return ".".join(str(number) for number in numbers)
+
+
+# A name of one of the runtimes: libomp.dylib (LLVM), libiomp5.so (Intel), libgomp-a34b3233.so.1 (GNU, in a wheel).
+_RUNTIME = re.compile(r"lib(?P<family>i?omp|gomp)\d*(?:-[0-9a-f]+)?\.(?:\d+\.)*(?:dylib|so)(?:\.\d+)*")
+# Where wheels keep their libraries: torch/lib, sklearn/.dylibs, scikit_learn.libs, faiss/.dylibs, functorch/.dylibs.
+_FOLDERS_OF_WHEELS = ("*/lib", "*/.dylibs", "*/.libs", "*.libs", "*")
+_BESIDE_THE_SYSTEM = ("opt/homebrew/opt/libomp/lib", "usr/local/opt/libomp/lib")
+_KMP = ("omp", "iomp")
+"""LLVM's and Intel's runtimes are one code base: the second one loaded ends the process with OMP Error #15."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """One OpenMP library: which family it belongs to, and which package brought it."""
+
+    path: str
+    family: str
+    owner: str
+
+
+def openmp_runtimes(packages: Path, prefix: Path, root: Path = Path("/")) -> tuple[Runtime, ...]:
+    """Return every OpenMP library that a program of this environment can load, each file once.
+
+    Args:
+        packages: the environment's site-packages.
+        prefix: the environment; conda keeps its libraries in ``lib`` there.
+        root: of the file system, for Homebrew's libomp.
+    """
+    found: dict[Path, Runtime] = {}
+    for folder, owner in _places(packages, prefix, root):
+        for path in _files(folder):
+            match = _RUNTIME.fullmatch(path.name)
+            real = _real(path)
+            if match and real is not None:
+                found.setdefault(real, Runtime(str(path), match["family"], owner or folder.name))
+    return tuple(found.values())
+
+
+def judge_openmp(runtimes: Sequence[Runtime]) -> Iterator[CheckResult]:
+    """Which of them collide. GNU's runtime does not look for others, so several copies of it are fine."""
+    kmp = [one for one in runtimes if one.family in _KMP]
+    names = ", ".join(f"{one.owner} ({Path(one.path).name})" for one in kmp)
+    if len(kmp) > 1:
+        text = f"{len(kmp)} copies of the OpenMP runtime are installed: {names}"
+        advice = (
+            "a program that loads two of them can end with OMP Error #15 or crash in a barrier: install these packages "
+            "from one source (all by conda, or all by pip), or launch with OMP_NUM_THREADS=1; KMP_DUPLICATE_LIB_OK "
+            "only hides it"
+        )
+        yield CheckResult("openmp", Status.WARNING, text, advice)
+    elif kmp:
+        yield CheckResult("openmp", Status.OK, f"one OpenMP runtime of LLVM or Intel: {names}")
+
+
+def environment_of(torch: Mapping[str, Any] | None) -> tuple[Path, Path] | None:
+    """Site-packages and prefix of an examined torch; None without one."""
+    if torch is None or not torch.get("file") or not torch.get("prefix"):
+        return None
+    return Path(torch["file"]).parent.parent, Path(torch["prefix"])
+
+
+def _places(packages: Path, prefix: Path, root: Path) -> Iterator[tuple[Path, str]]:
+    for pattern in _FOLDERS_OF_WHEELS:
+        for folder in sorted(packages.glob(pattern)):
+            yield folder, folder.relative_to(packages).parts[0].removesuffix(".libs")
+    yield prefix / "lib", "the environment"
+    for place in _BESIDE_THE_SYSTEM:
+        yield root / place, "Homebrew"
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if "omp" in path.name)
+    except OSError:
+        return []
+
+
+def _real(path: Path) -> Path | None:
+    """The file behind a link; None where the link leads nowhere."""
+    try:
+        return path.resolve(strict=True)
+    except OSError:
+        return None

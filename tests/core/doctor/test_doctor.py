@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mpstui.core.doctor import Finding, Status, examine
+from mpstui.core.doctor import CheckResult, Status, examine
 from mpstui.core.doctor import machine_check as machine
 from mpstui.core.doctor.torch_check import examine_torch
 from mpstui.core.model.home import Home
@@ -44,8 +44,8 @@ def torch_that(tmp_path: Path) -> Torch:
     return build
 
 
-def by_id(findings: tuple[Finding, ...]) -> dict[str, Finding]:
-    return {finding.id: finding for finding in findings}
+def by_id(results: tuple[CheckResult, ...]) -> dict[str, CheckResult]:
+    return {result.id: result for result in results}
 
 
 @pytest.mark.torch
@@ -63,7 +63,7 @@ def test_the_real_torch_computes_and_learns(tmp_path: Path) -> None:
 
 def test_a_device_that_aborts_is_a_problem_and_no_crash(torch_that: Torch) -> None:
     env = torch_that(built=True, available=True, test="os.abort()")
-    found = by_id(examine_torch(sys.executable, env, system="Darwin", train=False).findings)
+    found = by_id(examine_torch(sys.executable, env, system="Darwin", train=False).results)
     assert found["mps"].status is Status.PROBLEM
     assert "SIGABRT" in found["mps"].text
     assert "no tensors here" in found["cpu"].text
@@ -72,50 +72,50 @@ def test_a_device_that_aborts_is_a_problem_and_no_crash(torch_that: Torch) -> No
 @pytest.mark.skipif(not hasattr(signal, "SIGRTMIN"), reason="this system has no real-time signals")
 def test_a_device_that_ends_by_a_signal_without_a_name_is_told_too(torch_that: Torch) -> None:
     env = torch_that(built=True, available=True, test="os.kill(os.getpid(), 36)")
-    found = by_id(examine_torch(sys.executable, env, system="Linux", train=False).findings)
+    found = by_id(examine_torch(sys.executable, env, system="Linux", train=False).results)
     assert "ended by signal 36" in found["mps"].text
 
 
 def test_a_mac_without_mps_is_told_why_and_linux_is_not(torch_that: Torch) -> None:
     for built, part in ((False, "built without MPS"), (True, "finds no device")):
         env = torch_that(built=built)
-        assert part in by_id(examine_torch(sys.executable, env, system="Darwin", train=False).findings)["mps"].text
-    assert "mps" not in by_id(examine_torch(sys.executable, torch_that(), system="Linux", train=False).findings)
+        assert part in by_id(examine_torch(sys.executable, env, system="Darwin", train=False).results)["mps"].text
+    assert "mps" not in by_id(examine_torch(sys.executable, torch_that(), system="Linux", train=False).results)
 
 
 def test_cuda_built_and_absent(torch_that: Torch) -> None:
     found = examine_torch(sys.executable, torch_that(cuda="12.4"), system="Linux", train=False)
-    assert by_id(found.findings)["cuda"].status is Status.NOTE
+    assert by_id(found.results)["cuda"].status is Status.NOTE
 
 
 def test_no_torch_names_the_command(torch_that: Torch) -> None:
     env = torch_that(first="raise ModuleNotFoundError('x', name='torch')")
     found = examine_torch(sys.executable, env, system="Linux", train=False)
     assert found.torch is None
-    assert found.findings[0].status is Status.WARNING
-    assert "pip install 'mpstui[train]'" in found.findings[0].advice
+    assert found.results[0].status is Status.WARNING
+    assert "pip install 'mpstui[train]'" in found.results[0].advice
     with_training = examine_torch(sys.executable, env, system="Linux", train=True)
-    assert with_training.findings[0].status is Status.PROBLEM
+    assert with_training.results[0].status is Status.PROBLEM
 
 
 def test_a_torch_that_cannot_be_imported(torch_that: Torch) -> None:
     env = torch_that(first="raise ImportError('symbol not found in flat namespace')")
-    found = examine_torch(sys.executable, env, system="Darwin", train=False).findings[0]
+    found = examine_torch(sys.executable, env, system="Darwin", train=False).results[0]
     assert found.status is Status.PROBLEM
     assert "flat namespace" in found.text
 
 
 def test_no_such_interpreter() -> None:
-    found = examine_torch("/no/python", {}, system="Linux", train=False).findings[0]
+    found = examine_torch("/no/python", {}, system="Linux", train=False).results[0]
     assert "cannot be started" in found.text
 
 
 def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     facts = machine.home_facts(Home(tmp_path / "file" / "home", tmp_path))
-    finding = next(machine.judge_home(facts))
-    assert finding.status is Status.PROBLEM
-    assert "MPSTUI_HOME" in finding.advice
+    result = next(machine.judge_home(facts))
+    assert result.status is Status.PROBLEM
+    assert "MPSTUI_HOME" in result.advice
 
 
 def test_judgements() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mpstui.core.doctor.openmp_check import Runtime, environment_of, judge_openmp, openmp_runtimes
 from mpstui.core.doctor.report import Status
+from mpstui.core.doctor.torch_check import Runtime, environment_of, judge_openmp, openmp_runtimes
 
 
 def put(root: Path, *places: str) -> None:
@@ -30,15 +30,15 @@ def test_two_packages_with_a_runtime_each_collide(tmp_path: Path) -> None:
         ("the environment", "iomp"),
         ("Homebrew", "omp"),
     ]
-    (finding,) = judge_openmp(found)
-    assert finding.status is Status.WARNING
-    assert finding.text.startswith("4 copies of the OpenMP runtime are installed: torch (libomp.dylib), functorch")
-    assert "OMP_NUM_THREADS=1" in finding.advice
+    (result,) = judge_openmp(found)
+    assert result.status is Status.WARNING
+    assert result.text.startswith("4 copies of the OpenMP runtime are installed: torch (libomp.dylib), functorch")
+    assert "OMP_NUM_THREADS=1" in result.advice
 
 
 def test_one_runtime_is_well_and_gnu_copies_do_not_collide(tmp_path: Path) -> None:
-    (finding,) = judge_openmp([Runtime("/x/libomp.dylib", "omp", "torch")])
-    assert finding.status is Status.OK
+    (result,) = judge_openmp([Runtime("/x/libomp.dylib", "omp", "torch")])
+    assert result.status is Status.OK
     assert list(judge_openmp([Runtime("/x/libgomp.so.1", "gomp", "torch"), Runtime("/y", "gomp", "sklearn")])) == []
     assert openmp_runtimes(tmp_path / "none", tmp_path / "none", tmp_path) == ()
 

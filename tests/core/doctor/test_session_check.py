@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.core.doctor.machine_check import judge_linger, lingers, parse_linger
 from mpstui.core.doctor.report import Status
-from mpstui.core.doctor.session_check import judge_linger, lingers, parse_linger
 
 
 @pytest.mark.parametrize(("text", "linger"), [("yes\n", True), ("no\n", False), ("", None), ("Linger=what", None)])
@@ -21,5 +21,5 @@ def test_without_systemd_nothing_is_said(tmp_path: Path) -> None:
 
 
 def test_no_linger_is_a_warning_with_the_command() -> None:
-    (finding,) = judge_linger(False)
-    assert (finding.status, finding.advice) == (Status.WARNING, "loginctl enable-linger")
+    (result,) = judge_linger(False)
+    assert (result.status, result.advice) == (Status.WARNING, "loginctl enable-linger")

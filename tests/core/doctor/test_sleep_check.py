@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.core.doctor.machine_check import SleepSettings, from_pmset, idle_action, judge_sleep, sleep_settings
 from mpstui.core.doctor.report import Status
-from mpstui.core.doctor.sleep_check import SleepSettings, from_pmset, idle_action, judge_sleep, sleep_settings
 
 # In the form of pmset(1), "-g": a setting a line, with who prevents sleep in brackets.
 PMSET = """System-wide power settings:
@@ -37,10 +37,10 @@ def test_an_answer_that_is_not_understood_is_unknown() -> None:
 
 
 def test_a_mac_that_sleeps_is_told_of_what_keeps_it_awake() -> None:
-    (finding,) = judge_sleep(SleepSettings("Darwin", idle_minutes=10, low_power=False))
-    assert finding.status is Status.NOTE
-    assert "10 min" in finding.text
-    assert "caffeinate" in finding.advice
+    (result,) = judge_sleep(SleepSettings("Darwin", idle_minutes=10, low_power=False))
+    assert result.status is Status.NOTE
+    assert "10 min" in result.text
+    assert "caffeinate" in result.advice
     awake, throttled = judge_sleep(SleepSettings("Darwin", idle_minutes=0, low_power=True))
     assert (awake.status, throttled.status) == (Status.OK, Status.WARNING)
 
@@ -57,9 +57,9 @@ def test_a_drop_in_beats_the_file_and_a_comment_sets_nothing(tmp_path: Path) -> 
     assert idle_action(tmp_path) == "ignore"
     logind(tmp_path, "usr/lib/systemd/logind.conf.d/10-idle.conf", "[Login]\nIdleAction=suspend\n")
     assert idle_action(tmp_path) == "suspend"
-    (finding,) = judge_sleep(SleepSettings("Linux", idle_action="suspend"))
-    assert finding.status is Status.WARNING
-    assert "IdleAction=ignore" in finding.advice
+    (result,) = judge_sleep(SleepSettings("Linux", idle_action="suspend"))
+    assert result.status is Status.WARNING
+    assert "IdleAction=ignore" in result.advice
     logind(tmp_path, "etc/systemd/logind.conf.d/90-mine.conf", "[Login]\nIdleAction = ignore\n")
     assert sleep_settings("Linux", tmp_path) == SleepSettings("Linux", idle_action="ignore")
 

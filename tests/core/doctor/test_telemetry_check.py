@@ -8,8 +8,8 @@ import time
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from mpstui.core.doctor.machine_check import judge_telemetry, read_sources
 from mpstui.core.doctor.report import Status
-from mpstui.core.doctor.telemetry_check import facts, judge_telemetry, read_sources
 from mpstui.core.telemetry.model import HostFacts
 from mpstui.core.telemetry.sampler import Sampler
 from mpstui.core.telemetry.source import Facts, NotYet, PlainSource, Request, SourceError
@@ -48,7 +48,7 @@ def test_every_source_has_a_line_with_its_reason_and_its_mark() -> None:
     assert (ok.status, ok.text) == (Status.OK, "telemetry: told: memory used, cpu %")
     assert silent.status is Status.NOTE, "a silent source stops no training"
     assert silent.text.startswith("telemetry: silent: n/a, the program is not installed (unverified")
-    assert [(fact["name"], fact["reason"]) for fact in facts(reports)] == [
+    assert [(report.name, report.reason) for report in reports] == [
         ("told", ""),
         ("silent", "the program is not installed"),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpstui.core.doctor.report import Status
-from mpstui.core.doctor.version_check import judge_versions
+from mpstui.core.doctor.torch_check import judge_versions
 
 
 def mac(release: str) -> dict[str, str]:
@@ -17,7 +17,7 @@ LINUX = {"system": "Linux", "release": "6.1"}
 
 def found(torch: str, system: dict[str, str], python: str = "3.11.4", numpy: str | None = "1.26.4") -> dict[str, str]:
     facts = {"version": torch, "python": python, "numpy": numpy}
-    return {finding.id: finding.text for finding in judge_versions(facts, system)}
+    return {result.id: result.text for result in judge_versions(facts, system)}
 
 
 def test_what_fits_together_is_said_in_one_line() -> None:
@@ -43,16 +43,16 @@ def test_what_mps_lacks_is_listed() -> None:
 )
 def test_a_macos_that_torch_has_left_behind_is_a_warning(torch: str, release: str, told: bool) -> None:
     facts = {"version": torch, "python": "3.12.1", "numpy": "2.1"}
-    statuses = {finding.id: finding.status for finding in judge_versions(facts, mac(release))}
+    statuses = {result.id: result.status for result in judge_versions(facts, mac(release))}
     assert (statuses.get("versions_macos_too_old") is Status.WARNING) is told
 
 
 @pytest.mark.parametrize(("torch", "python", "needed"), [("2.3.1", "3.12.2", "2.4"), ("2.5.1", "3.13.0", "2.6")])
 def test_a_python_that_torch_cannot_compile_on(torch: str, python: str, needed: str) -> None:
     facts = {"version": torch, "python": python, "numpy": None}
-    (finding,) = judge_versions(facts, LINUX)
-    assert finding.id == "versions_compile"
-    assert f"torch {needed}" in finding.advice
+    (result,) = judge_versions(facts, LINUX)
+    assert result.id == "versions_compile"
+    assert f"torch {needed}" in result.advice
 
 
 def test_numpy_2_under_an_old_torch() -> None:
