@@ -20,12 +20,14 @@ _USAGE = """usage: python -P -m {program} TASK [options]
        python -P -m {program} evaluate CHECKPOINT [options]
        python -P -m {program} export CHECKPOINT FILE [options]
        python -P -m {program} results DIR... [options]
+       python -P -m {program} fetch SET --to DIR
        python -P -m {program} compare TASK --trace FILE [--against FILE] [options]
 
 tasks: {tasks}
 
 `TASK --help` lists its options; `evaluate` validates a checkpoint, `export` writes its weights as safetensors,
-`results` tabulates finished and running trainings, `compare` is what `mpstui bench TASK --compare-devices` runs."""
+`results` tabulates finished and running trainings, `fetch` downloads public data, `compare` is what
+`mpstui bench TASK --compare-devices` runs."""
 _ON_CHECKPOINTS = {"evaluate": ("CHECKPOINT",), "export": ("CHECKPOINT", "FILE")}
 _HELP_ON_CHECKPOINTS = {
     "evaluate": """usage: python -P -m trainer evaluate CHECKPOINT [options]
@@ -86,6 +88,8 @@ def _dispatch(arguments: list[str], control: Control) -> int:
     name, *rest = arguments
     if name == "results":
         return _results(rest)
+    if name == "fetch":
+        return _fetch(rest)
     if name in _ON_CHECKPOINTS:
         return _on_checkpoint(name, rest)
     compares = name == "compare" and bool(rest)
@@ -102,6 +106,13 @@ def _results(arguments: list[str]) -> int:
     from .results import main as results
 
     print(results(arguments, _parser("results", "what runs came to, and what those that differ have in common")))
+    return 0
+
+
+def _fetch(arguments: list[str]) -> int:
+    from .fetch import main as fetch
+
+    print(fetch(arguments, _parser("fetch", "download a public data set, checked and in the layout the tasks read")))
     return 0
 
 
