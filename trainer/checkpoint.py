@@ -12,8 +12,7 @@ from typing import Any
 
 import torch
 
-from mpstui.wire.checkpoint_names import earlier_best, earlier_number
-from mpstui.wire.checkpoint_owner import mark
+from mpstui.wire.checkpoints import earlier_best, earlier_number, mark
 
 from .errors import UsageError
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from mpstui.wire import atomic
+from mpstui.wire import storage
 
 from .control import Control
 from .errors import UsageError
@@ -122,7 +122,7 @@ def _write_differences(job: Job, args: argparse.Namespace, muted: int) -> None:
         "gradient_nearest_the_loss": _nearest_the_loss(job.model, gradients, args.tolerance),
         "parameters": _named(differences(_parameters(job.model), _samples(reference["parameters"]))),
     }
-    atomic.write_json(args.result, json.loads(json.dumps(result)))
+    storage.write_json(args.result, json.loads(json.dumps(result)))
 
 
 class _Walk:

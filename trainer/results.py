@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mpstui.wire.jsontext import UnreadableRecord, load_object
 from mpstui.wire.rundir import AttemptDir, RunDir
+from mpstui.wire.storage import UnreadableRecord, load_object
 
 from .comparison import Outcome, compared
 from .errors import UsageError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ..wire import requests
+from ..wire import rundir
 from ..wire.records import TRAINER_ACTIONS, Ack, Request
 from ..wire.rundir import RunDir
 
@@ -48,7 +48,7 @@ class Mailbox:
 
     def answer(self, ack: Ack) -> None:
         """Write the answer; the first one stands."""
-        requests.answer(self._run, ack)
+        rundir.answer(self._run, ack)
 
     def _changed(self) -> bool:
         try:
@@ -63,7 +63,7 @@ class Mailbox:
     def _read(self) -> list[Request]:
         found = [
             request
-            for request in requests.unanswered(self._run)
+            for request in rundir.unanswered(self._run)
             if request.action in TRAINER_ACTIONS and request.attempt == self._attempt and request.id not in self._taken
         ]
         self._taken.update(request.id for request in found)

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..wire import atomic, processes, records
+from ..wire import liveness, records, storage
 from ..wire.heartbeat import Heartbeat, MemoryReading, to_json
-from ..wire.jsontext import finite
 from ..wire.records import Ack, Request
 from ..wire.rundir import RunDir
+from ..wire.storage import plain
 from .mailbox import Mailbox
 from .process_memory import read_process_memory
 
@@ -116,7 +116,7 @@ class Reporter:
     def point(self, step: int, epoch: float | None, **metrics: float | None) -> None:
         """Append one reported point to ``metrics.jsonl``. Rank 0 alone does."""
         line = {"time": self._clock(), "attempt": self._attempt, "epoch": epoch, "step": step, **metrics}
-        self._append(self._run.metrics, finite(line))
+        self._append(self._run.metrics, plain(line))
 
     @_fail_open(lambda: None)
     def event(self, name: str, text: str, **details: Any) -> None:
@@ -143,8 +143,8 @@ class Reporter:
 
     def _identify(self) -> None:
         try:
-            self._facts.update(run=self._run.run, pid=os.getpid(), boot_id=processes.boot_id() or None)
-            atomic.make_private_folder(self._run.attempt(self._attempt).path)
+            self._facts.update(run=self._run.run, pid=os.getpid(), boot_id=liveness.boot_id() or None)
+            storage.make_private_folder(self._run.attempt(self._attempt).path)
         except OSError as error:
             self._complain(error)
 
@@ -158,7 +158,7 @@ class Reporter:
             **self._facts,
         )
         path = self._run.attempt(self._attempt).heartbeat(self._rank)
-        atomic.write_json(path, to_json(beat), sync=False)
+        storage.write_json(path, to_json(beat), sync=False)
         self._flush()
 
     def _read_memory(self) -> MemoryReading:
@@ -172,7 +172,7 @@ class Reporter:
 
     def _flush(self) -> None:
         while self._waiting:
-            atomic.append_line(*self._waiting[0])
+            storage.append_line(*self._waiting[0])
             self._waiting.popleft()
 
     def _attempt_write(self, write: Callable[[], None]) -> bool:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..core.model.home import Home
-from ..wire import atomic, locks
-from ..wire.jsontext import UnreadableRecord
+from ..wire import liveness, storage
 from ..wire.rundir import RunDir
+from ..wire.storage import UnreadableRecord
 
 if TYPE_CHECKING:
     from ..core.runs.notes import LogNotes
@@ -58,7 +58,7 @@ def list_rows(home: Home, newest: int | None) -> tuple[list[Row], int]:
 def seems_active(run: RunDir) -> bool:
     """Whether something of a run may live: a lock is held, or it could not be stopped. Errs towards yes."""
     try:
-        if locks.is_held(run.supervisor_lock) or locks.is_held(run.run_lock):
+        if liveness.is_held(run.supervisor_lock) or liveness.is_held(run.run_lock):
             return True
         return b"stop_failed" in run.status.read_bytes()
     except FileNotFoundError:
@@ -75,7 +75,7 @@ class RowCache:
         self._changed = False
         self._rows: dict[str, Any] = {}
         with contextlib.suppress(OSError, UnreadableRecord):
-            found = atomic.read_json(path) or {}
+            found = storage.read_json(path) or {}
             if (found.get("schema"), found.get("version")) == (CACHE_SCHEMA, __version__):
                 self._rows = found.get("rows") or {}
 
@@ -96,9 +96,9 @@ class RowCache:
         kept = {name: self._rows[name] for name in names if name in self._rows}
         if self._changed or len(kept) < len(self._rows):
             with contextlib.suppress(OSError):  # a full or read-only disk: the next `ps` takes longer, that is all
-                atomic.make_private_folder(self._path.parent)
+                storage.make_private_folder(self._path.parent)
                 record = {"schema": CACHE_SCHEMA, "version": __version__, "rows": kept}
-                atomic.write_json(self._path, record, sync=False)
+                storage.write_json(self._path, record, sync=False)
 
 
 class _Rows:
@@ -146,7 +146,7 @@ class _Rows:
     def _this_machine(self) -> Any:
         if self._machine is None:
             from ..core.runs.witness import Machine
-            from ..wire.processes import boot_id, system_process_table
+            from ..wire.liveness import boot_id, system_process_table
 
             self._machine = Machine(table=system_process_table(), boot_id=boot_id())
         return self._machine

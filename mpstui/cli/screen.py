@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.home import Home, resolve_home
 from ..core.settings import THEMES, load_settings
-from ..wire import locks
+from ..wire import liveness
 
 if TYPE_CHECKING:
     from ..ui.app import MpstuiApp
@@ -87,7 +87,7 @@ def show_screen(
     lock = say_open(home)
     app.run(mouse=not arguments.no_mouse)
     if lock is not None:
-        locks.release(lock)
+        liveness.release(lock)
     return terminal.exit_code() or app.return_code or 0
 
 
@@ -133,6 +133,6 @@ def say_open(home: Home) -> int | None:
     """Hold the lock by which alerts know that somebody looks; without it they merely come although a screen is open."""
     try:
         home.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return locks.share(home.screen_lock)
+        return liveness.share(home.screen_lock)
     except OSError:
         return None

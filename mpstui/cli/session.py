@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.model.home import Home, resolve_home
-from ..wire import atomic
-from ..wire.jsontext import UnreadableRecord
+from ..wire import storage
+from ..wire.storage import UnreadableRecord
 
 if TYPE_CHECKING:
     from ..core.model.snapshot import ExitSummary, RunSnapshot
@@ -35,7 +35,7 @@ class OneRun:
     def __init__(self, home: Home, name: str) -> None:
         from ..core.runs.find import find_run
         from ..core.runs.witness import Machine, WitnessReader
-        from ..wire.processes import boot_id, system_process_table
+        from ..wire.liveness import boot_id, system_process_table
 
         self.dir = find_run(home, name)
         self._reader = WitnessReader(self.dir, Machine(table=system_process_table(), boot_id=boot_id()))
@@ -65,7 +65,7 @@ class OneRun:
     def _phase(self) -> str | None:
         """What the trainer's own heartbeat says; None without one, or with one that cannot be read."""
         try:
-            phase = (atomic.read_json(self.dir.attempt(self._reader.attempt).heartbeat()) or {}).get("phase")
+            phase = (storage.read_json(self.dir.attempt(self._reader.attempt).heartbeat()) or {}).get("phase")
         except (UnreadableRecord, OSError):
             return None
         return phase if isinstance(phase, str) else None
@@ -113,10 +113,10 @@ def wait_for(look: Callable[[], bool], seconds: float | None) -> bool:
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output; non-finite numbers are null."""
-    from ..wire.jsontext import finite
+    from ..wire.storage import plain
 
     every_character = (sys.stdout.encoding or "").lower().startswith("utf")
-    print(json.dumps(finite(value), ensure_ascii=not every_character, allow_nan=False, indent=2))
+    print(json.dumps(plain(value), ensure_ascii=not every_character, allow_nan=False, indent=2))
 
 
 def say(text: str) -> None:

@@ -71,7 +71,7 @@ def _facts(snapshot: RunSnapshot) -> Iterator[tuple[str, str]]:
     elif "loss" not in snapshot.series:
         yield "loss", shown.number(snapshot.numbers.loss)
     memory = [
-        f"{name} {shown.size(value)}" for name, value in vars(snapshot.numbers.memory).items() if value is not None
+        f"{name} {shown.size(value)}" for name, value in snapshot.numbers.memory._asdict().items() if value is not None
     ]
     if memory:
         yield "memory", ", ".join(memory)

@@ -7,7 +7,7 @@ import argparse
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.snapshot import RunSnapshot, State
 from ..core.runs.waiting import restart_is_wished
-from ..wire import locks
+from ..wire import liveness
 from .reviving import Watchful
 from .session import RUN_HELP, OneRun, Session, say, wait_for
 
@@ -44,7 +44,7 @@ def has_ended(snapshot: RunSnapshot) -> bool:
 
 def _starts_again(one: OneRun) -> bool:
     """Whether a restart was asked for, and a supervisor is there that has not got round to it."""
-    return locks.is_held(one.dir.supervisor_lock) and restart_is_wished(one.dir)
+    return liveness.is_held(one.dir.supervisor_lock) and restart_is_wished(one.dir)
 
 
 def _report(one: OneRun) -> int:

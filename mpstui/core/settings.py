@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..wire.alerts import EVENTS, WHEN, is_safe_address
+from ..wire.records import ALERT_EVENTS, ALERT_WHEN, is_safe_address
 from ..wire.rundir import RunDir
 from .model import checks
 from .model.checks import Check
@@ -23,7 +23,7 @@ from .model.problems import LineIndex
 class AlertSettings:
     """Who is told of what. The hook and the webhook are run for the supervisor, bell and notification by the screen."""
 
-    on: tuple[str, ...] = EVENTS
+    on: tuple[str, ...] = ALERT_EVENTS
     when: str = "always"
     """always, no_screen (hook and webhook only while no screen is open) or never."""
     bell: bool = True
@@ -130,8 +130,8 @@ def _currency(value: Any) -> str | None:
 
 
 _ALERTS: Mapping[str, Check] = {
-    "on": checks.list_of(checks.one_of(*EVENTS), "events (crash, stall, finish)"),
-    "when": checks.one_of(*WHEN),
+    "on": checks.list_of(checks.one_of(*ALERT_EVENTS), "events (crash, stall, finish)"),
+    "when": checks.one_of(*ALERT_WHEN),
     "bell": checks.flag,
     "notify": checks.one_of("auto", "osc9", "osc777", "off"),
     "hook": checks.command,

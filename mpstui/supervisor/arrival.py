@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..wire import requests
+from ..wire import rundir
 from . import commands, ending, progress, takeover
 from .attempt import Attempt
 from .exits import Ending
@@ -35,7 +35,7 @@ def _begin(boss: Supervision, seen: Witnesses) -> None:
 
 def _interrupted_restart(boss: Supervision, number: int) -> Plan:
     """The plan of an attempt that the supervisor before us was about to start: somebody's wish, else the rule's."""
-    open_wishes = (item for item in requests.unanswered(boss.run) if item.action == "restart" and item.attempt < number)
+    open_wishes = (item for item in rundir.unanswered(boss.run) if item.action == "restart" and item.attempt < number)
     wish = next(open_wishes, None)
     if wish is None:
         reason = boss.journal.status.message or "restarted by rule"
@@ -58,8 +58,8 @@ def _adopt(boss: Supervision, seen: Witnesses) -> None:
     boss.journal.update(
         phase="running",
         attempt=seen.attempt,
-        trainer=list(leader) if leader else None,
-        tree=[list(member) for member in attempt.family.others],
+        trainer=tuple(leader) if leader else None,
+        tree=[tuple(member) for member in attempt.family.others],
         adopted=True,
         message=None,
         **boss.own(),

@@ -6,8 +6,8 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from ..wire import locks
-from ..wire.processes import ProcessIdentity
+from ..wire import liveness
+from ..wire.liveness import ProcessIdentity
 from ..wire.records import StopRule
 from ..wire.rundir import RunDir
 from . import family, ladder
@@ -55,7 +55,7 @@ class Attempt:
 
     def lock_is_held(self) -> bool:
         """Whether the trainer or an heir of its descriptors lives."""
-        return locks.is_held(self.run.run_lock)
+        return liveness.is_held(self.run.run_lock)
 
     def leader_is_alive(self) -> bool:
         """Whether the trainer itself runs."""

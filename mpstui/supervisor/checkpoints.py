@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ..wire import checkpoint_names
+from ..wire import checkpoints
 from ..wire.records import LaunchTemplate
 from ..wire.rundir import RunDir
 
@@ -31,7 +31,7 @@ class Found(NamedTuple):
     @property
     def best(self) -> bool:
         """Named as the best one."""
-        return checkpoint_names.is_best(self.path.stem)
+        return checkpoints.is_best(self.path.stem)
 
 
 def candidates(template: LaunchTemplate, run: RunDir) -> tuple[list[Found], bool]:

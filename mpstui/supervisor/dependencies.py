@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
-from ..wire import locks, records
-from ..wire.jsontext import UnreadableRecord
-from ..wire.processes import ProcessTable
+from ..wire import liveness, records
+from ..wire.liveness import ProcessTable
 from ..wire.records import ExitRecord, Spec, Status
 from ..wire.rundir import RunDir
+from ..wire.storage import UnreadableRecord
 from . import progress, takeover
 
 
@@ -56,7 +56,7 @@ def outcome(run: RunDir, table: ProcessTable, boot_id: str) -> Outcome:
     status = _status(run)
     seen = takeover.look(run, status, table, boot_id)
     if not seen.ended:
-        waits = seen.alive or not seen.begun or locks.is_held(run.supervisor_lock)
+        waits = seen.alive or not seen.begun or liveness.is_held(run.supervisor_lock)
         return Outcome.PENDING if waits else Outcome.FAILED
     if status is not None and status.phase != "ended" and _goes_on(run, seen):
         return Outcome.PENDING
@@ -64,7 +64,7 @@ def outcome(run: RunDir, table: ProcessTable, boot_id: str) -> Outcome:
 
 
 def _goes_on(run: RunDir, seen: takeover.Witnesses) -> bool:
-    return seen.alive or seen.restart_due or locks.is_held(run.supervisor_lock)
+    return seen.alive or seen.restart_due or liveness.is_held(run.supervisor_lock)
 
 
 def _of(run: RunDir, seen: takeover.Witnesses) -> Outcome:

@@ -6,8 +6,8 @@ import signal
 from typing import Any
 
 from ..wire import records
-from ..wire.jsontext import UnreadableRecord
 from ..wire.records import ExitRecord, Request
+from ..wire.storage import UnreadableRecord
 from . import alerts, conclusion, launches, macos, policy, progress
 from .attempt import Attempt
 from .ladder import Rung
@@ -184,7 +184,7 @@ def _stuck(boss: Supervision, attempt: Attempt) -> None:
 
 
 def _record_tree(boss: Supervision, attempt: Attempt, **status: Any) -> None:
-    tree = [list(member) for member in attempt.family.others]
+    tree = [tuple(member) for member in attempt.family.others]
     if tree != boss.journal.status.tree or status:
         boss.journal.update(tree=tree, **status)
 

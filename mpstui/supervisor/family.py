@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ..wire.processes import Process, ProcessIdentity, ProcessTable, descendants
+from ..wire.liveness import Process, ProcessIdentity, ProcessTable, descendants
 
 _SUPERVISOR = b"supervisor/__main__.py"
 

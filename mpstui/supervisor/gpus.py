@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, MutableMapping, Sequence
 
-from ..wire import locks
+from ..wire import liveness
 from ..wire.queues import QueueFiles
 from ..wire.records import GpuRule
 
@@ -20,7 +20,7 @@ def shares(rule: GpuRule, slots: int | None) -> int:
 
 def loads(files: QueueFiles, devices: Collection[str], most: int) -> dict[str, int]:
     """How many runs, up to ``most``, have each of the devices now."""
-    return {name: sum(locks.is_held(files.device(name, share)) for share in range(most)) for name in devices}
+    return {name: sum(liveness.is_held(files.device(name, share)) for share in range(most)) for name in devices}
 
 
 def choose(used: MutableMapping[str, int], rule: GpuRule, most: int, before: Collection[str] = ()) -> list[str]:
@@ -43,8 +43,8 @@ def hold(files: QueueFiles, chosen: Sequence[str], most: int) -> list[int] | Non
     held: list[int] = []
     for name in chosen:
         paths = (files.device(name, share) for share in range(most))
-        free = (path for path in paths if not locks.is_held(path))
-        lock = next((taken for path in free if (taken := locks.acquire(path, inheritable=True)) is not None), None)
+        free = (path for path in paths if not liveness.is_held(path))
+        lock = next((taken for path in free if (taken := liveness.acquire(path, inheritable=True)) is not None), None)
         if lock is None:
             release(held)
             return None
@@ -55,4 +55,4 @@ def hold(files: QueueFiles, chosen: Sequence[str], most: int) -> list[int] | Non
 def release(held: list[int]) -> None:
     """Give them back; a trainer that still lives keeps them through its own descriptors."""
     while held:
-        locks.release(held.pop())
+        liveness.release(held.pop())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..wire import requests
+from ..wire import rundir
 from ..wire.records import TRAINER_ACTIONS, Request
 from ..wire.rundir import RunDir
 from .clock import Clock
@@ -25,7 +25,7 @@ class Inbox:
         """New requests, oldest first; what the trainer answers is left to it while it lives."""
         if not self._is_due(trainer_lives):
             return []
-        fresh = [item for item in requests.unanswered(self._run) if item.id not in self._seen]
+        fresh = [item for item in rundir.unanswered(self._run) if item.id not in self._seen]
         mine = [item for item in fresh if not (trainer_lives and item.action in TRAINER_ACTIONS)]
         self._seen.update(item.id for item in mine)
         return mine
@@ -36,7 +36,7 @@ class Inbox:
 
     def waiting(self) -> bool:
         """Whether a request lies there that was not handed out."""
-        return any(item.id not in self._seen for item in requests.unanswered(self._run))
+        return any(item.id not in self._seen for item in rundir.unanswered(self._run))
 
     def _is_due(self, trainer_lives: bool) -> bool:
         now = self._clock.monotonic()

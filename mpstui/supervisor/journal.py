@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..wire import atomic, records, requests
+from ..wire import records, rundir, storage
 from ..wire.records import Ack, ExitRecord, Request, Status
 from ..wire.rundir import RunDir
 from .clock import Clock
@@ -46,15 +46,15 @@ class Journal:
 
     def update(self, **changes: Any) -> None:
         """Change the status and save it."""
-        self.status = self.status.but(**changes, updated=self._clock.wall())
-        snapshot = self.status.to_json()
-        self._save("status", lambda: atomic.write_json(self.run.status, snapshot))
+        self.status = self.status._replace(**changes, updated=self._clock.wall())
+        snapshot = self.status
+        self._save("status", lambda: storage.write_json(self.run.status, snapshot))
 
     def event(self, name: str, text: str, *, attempt: int | None = None, **details: Any) -> None:
         """Append one line to ``events.jsonl``."""
         number = self.status.attempt if attempt is None else attempt
         line = records.event(self._clock.wall(), number, name, text, **details)
-        self._save(self._unique("event"), lambda: atomic.append_line(self.run.events, line))
+        self._save(self._unique("event"), lambda: storage.append_line(self.run.events, line))
 
     def exit(self, record: ExitRecord) -> None:
         """Write an attempt's end, once, as durably as the machine can; an older record of it stands."""
@@ -88,20 +88,20 @@ class Journal:
         """Hold back a few kilobytes so that an exit record fits on a full disk."""
         with contextlib.suppress(OSError):
             if not self.run.reserve.exists():
-                atomic.write_bytes(self.run.reserve, b"\0" * RESERVE_BYTES, sync=False)
+                storage.write_bytes(self.run.reserve, b"\0" * RESERVE_BYTES, sync=False)
 
     def _write_exit(self, path: Any, record: ExitRecord) -> None:
-        atomic.make_private_folder(path.parent)
+        storage.make_private_folder(path.parent)
         try:
-            atomic.create_json(path, record.to_json(), durable=True)
+            storage.create_json(path, record, durable=True)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             self.run.reserve.unlink(missing_ok=True)
-            atomic.create_json(path, record.to_json(), durable=True)
+            storage.create_json(path, record, durable=True)
 
     def _write_answer(self, ack: Ack) -> None:
-        requests.answer(self.run, ack)
+        rundir.answer(self.run, ack)
 
     def _unique(self, kind: str) -> str:
         self._serial += 1

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..wire import atomic, locks, records
-from ..wire.jsontext import UnreadableRecord
-from ..wire.processes import ProcessIdentity
+from ..wire import liveness, records, storage
+from ..wire.liveness import ProcessIdentity
 from ..wire.records import AFTER_CHECKPOINT, GPU_VARIABLE, LaunchRecord, LaunchTemplate, Request, Spec, Status
 from ..wire.rundir import RunDir
 from ..wire.secrets import without_secrets
+from ..wire.storage import UnreadableRecord
 from . import checkpoints, ownership, spawn
 from .attempt import Attempt
 from .exits import Child
@@ -50,7 +50,7 @@ def template_of(spec: Spec, status: Status, plan: Plan | None = None) -> LaunchT
     if found is None:
         return spec.launch
     try:
-        return LaunchTemplate.from_json(found)
+        return records.from_json(LaunchTemplate, found)
     except (UnreadableRecord, AttributeError, TypeError) as error:
         raise CannotCompose(f"the new launch template cannot be read: {error}") from error
 
@@ -179,7 +179,7 @@ def launch(
     """
     _write_launch(run, spec, plan, command, journal, machine)
     try:
-        lock = locks.acquire(run.run_lock, inheritable=True)
+        lock = liveness.acquire(run.run_lock, inheritable=True)
     except OSError as error:
         return SpawnFailed(f"{error.strerror}: {run.run_lock}")
     if lock is None:
@@ -190,7 +190,7 @@ def launch(
     except OSError as error:
         return SpawnFailed(spawn.describe_failure(error, command))
     finally:
-        locks.release(lock)  # the trainer's copy is the witness from now on
+        liveness.release(lock)  # the trainer's copy is the witness from now on
     found = machine.table.find(pid)
     leader = ProcessIdentity(pid, found.start) if found else None
     return Attempt(run, plan.number, Family(leader), machine, child=Child(pid))
@@ -200,8 +200,8 @@ def _announce(run: RunDir, journal: Journal, machine: Machine) -> None:
     """Runs in the new process, before its program."""
     me = machine.table.find(os.getpid())
     if me is not None:
-        running = {**journal.status.to_json(), "trainer": [me.pid, me.start], "updated": machine.clock.wall()}
-        atomic.write_json(run.status, running, sync=False)  # against the death of processes, not of the machine
+        running = {**records.to_json(journal.status), "trainer": [me.pid, me.start], "updated": machine.clock.wall()}
+        storage.write_json(run.status, running, sync=False)  # against the death of processes, not of the machine
 
 
 def _write_launch(run: RunDir, spec: Spec, plan: Plan, command: Command, journal: Journal, machine: Machine) -> None:
@@ -220,8 +220,8 @@ def _write_launch(run: RunDir, spec: Spec, plan: Plan, command: Command, journal
         by=plan.by,
     )
     try:
-        atomic.make_private_folder(run.attempt(plan.number).path)
-        atomic.write_json(run.attempt(plan.number).launch, record.to_json())
+        storage.make_private_folder(run.attempt(plan.number).path)
+        storage.write_json(run.attempt(plan.number).launch, record)
     except OSError as error:
         complain(f"launch.json could not be written: {error}")
     missing = [name for name in spec.secret_env if name not in os.environ]

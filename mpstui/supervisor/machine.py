@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..wire.processes import ProcessTable, boot_id, system_process_table
+from ..wire.liveness import ProcessTable, boot_id, system_process_table
 from .clock import Clock
 from .signals import Signaller, SystemSignaller
 

@@ -9,10 +9,10 @@ import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ..wire import locks, records
-from ..wire.jsontext import UnreadableRecord
+from ..wire import liveness, records
 from ..wire.records import Spec, Status
 from ..wire.rundir import RunDir
+from ..wire.storage import UnreadableRecord
 from .journal import complain, complain_of
 from .loop import Supervisor
 from .machine import Machine, this_machine
@@ -52,7 +52,7 @@ def supervise(run: RunDir, ready: Callable[[], None], build: Build = Supervisor)
     wakeup = install_signals()
     machine = this_machine()
     while True:
-        lock = locks.acquire(run.supervisor_lock)
+        lock = liveness.acquire(run.supervisor_lock)
         if lock is None:
             return ALREADY_SUPERVISED
         try:
@@ -61,7 +61,7 @@ def supervise(run: RunDir, ready: Callable[[], None], build: Build = Supervisor)
                 return FAILED
             supervisor.run(ready, lambda seconds: wait_for_signal(wakeup, seconds))
         finally:
-            locks.release(lock)
+            liveness.release(lock)
         # A client that wrote a request and then saw the lock held counts on us, so look once more with the lock free.
         if not supervisor.has_work():
             return READY

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ..wire import locks, records
-from ..wire.checkpoint_owner import owner_of
-from ..wire.jsontext import UnreadableRecord
+from ..wire import liveness, records
+from ..wire.checkpoints import owner_of
 from ..wire.records import ExitRecord, LaunchRecord, LaunchTemplate, Spec
 from ..wire.rundir import AttemptDir, RunDir
+from ..wire.storage import UnreadableRecord
 from .checkpoints import Found, candidates
 
 EARLY_SECONDS = 2.0
@@ -101,7 +101,7 @@ class Owners:
         """The lives of the other runs that save into the same folder, the newest run first."""
         if self._others is None:
             beside = (run for run in _beside(self._run) if _saves_into(run, self._place))
-            self._others = {run.run: lives(run, now=locks.is_held(run.run_lock)) for run in beside}
+            self._others = {run.run: lives(run, now=liveness.is_held(run.run_lock)) for run in beside}
         return self._others
 
 

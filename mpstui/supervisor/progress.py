@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..wire import atomic, heartbeat, jsontext
+from ..wire import heartbeat, storage
 from ..wire.heartbeat import Heartbeat
 from ..wire.records import Spec
 from ..wire.rundir import RunDir
@@ -47,8 +47,8 @@ def newest_step(run: RunDir, spec: Spec, attempt: int, since: float | None = Non
 def _step_of_metrics(text: str, attempt: int) -> int | None:
     for line in reversed(text.splitlines()):
         try:
-            point = jsontext.load_object(line)
-        except jsontext.UnreadableRecord:
+            point = storage.load_object(line)
+        except storage.UnreadableRecord:
             continue
         step = heartbeat.integer(point.get("step"))
         if step is not None and point.get("attempt") == attempt:
@@ -58,7 +58,7 @@ def _step_of_metrics(text: str, attempt: int) -> int | None:
 
 def _read_beat(path: Path) -> Heartbeat | None:
     try:
-        record = atomic.read_json(path)
+        record = storage.read_json(path)
         return heartbeat.from_json(record) if record is not None else None
-    except (OSError, ValueError, jsontext.UnreadableRecord):  # ValueError: a path no system has
+    except (OSError, ValueError, storage.UnreadableRecord):  # ValueError: a path no system has
         return None

@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from ..wire import locks, queues, records
-from ..wire.jsontext import UnreadableRecord
+from ..wire import liveness, queues, records
 from ..wire.queues import Queue, QueueBusy, QueueFiles
 from ..wire.records import GpuRule, LaunchRecord, QueueRule, Status
 from ..wire.rundir import RunDir
+from ..wire.storage import UnreadableRecord
 from . import dependencies, gpus
 from .dependencies import Outcome, Verdict
 from .machine import Machine
@@ -31,12 +31,12 @@ def joined(queue: Queue, run: str, devices: Sequence[str] = ()) -> Queue:
     """The queue with ``run`` at its end, unless it is there, and the devices that the last one may choose from."""
     order = queue.order if run in queue.order else [*queue.order, run]
     known = list(devices) if devices and order[-1] == run else queue.devices
-    return queue.but(order=order, devices=known)
+    return queue._replace(order=order, devices=known)
 
 
 def left(queue: Queue, run: str) -> Queue:
     """The queue without ``run``."""
-    return queue.but(order=[name for name in queue.order if name != run])
+    return queue._replace(order=[name for name in queue.order if name != run])
 
 
 class Turn(NamedTuple):
@@ -99,7 +99,7 @@ class Turnstile:
         """Give slot and GPUs back; a trainer that still lives keeps them through its own descriptors."""
         gpus.release(self._held)
         if self._slot is not None:
-            locks.release(self._slot)
+            liveness.release(self._slot)
             self._slot = None
 
     def _look(self, dependencies_matter: bool, status: Status) -> Turn:
@@ -151,7 +151,7 @@ class Turnstile:
             slot = self._next_slot(files, queue)
             if slot is None or not self._take_gpus(files, queue, status):
                 return queue
-            self._slot = locks.acquire(files.slot(slot), inheritable=True)
+            self._slot = liveness.acquire(files.slot(slot), inheritable=True)
             if self._slot is None:
                 gpus.release(self._held)
                 return queue
@@ -199,7 +199,7 @@ class Turnstile:
             last = records.read(LaunchRecord, self._run.attempt(attempt).launch)
         except (OSError, UnreadableRecord):
             return []
-        return last.gpus if last else []
+        return list(last.gpus) if last else []
 
     def _contends(self, run: str) -> bool:
         other = RunDir(self._run.path.parent / run)
@@ -208,7 +208,7 @@ class Turnstile:
         except (OSError, UnreadableRecord):
             return False
         waits = status is not None and status.phase == "queued" and status.waiting_for == "slot"
-        return waits and locks.is_held(other.supervisor_lock)
+        return waits and liveness.is_held(other.supervisor_lock)
 
     def _edit(self, files: QueueFiles, change: Callable[[Queue], Queue]) -> Queue | None:
         """None: the file cannot be read or written.

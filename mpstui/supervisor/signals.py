@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterable
 from typing import Protocol
 
-from ..wire.processes import ProcessIdentity, ProcessTable
+from ..wire.liveness import ProcessIdentity, ProcessTable
 
 
 class Signaller(Protocol):

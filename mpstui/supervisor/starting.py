@@ -49,7 +49,7 @@ def start(boss: Supervision, plan: Plan) -> None:
         return
     boss.attempt, boss.drained_by, boss.saving = begun, None, None
     leader = begun.family.leader
-    boss.journal.update(phase="running", trainer=list(leader) if leader else None)
+    boss.journal.update(phase="running", trainer=tuple(leader) if leader else None)
     if leader:
         macos.stay_awake(leader.pid)
     _tell(boss, plan, command, note)

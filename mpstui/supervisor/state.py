@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..wire.processes import ProcessIdentity
+from ..wire.liveness import ProcessIdentity
 from ..wire.records import ExitRecord, Request, Spec, Status
 from ..wire.rundir import RunDir
 from . import conclusion, takeover
@@ -68,7 +68,7 @@ class Supervision:
     def own(self) -> dict[str, Any]:
         """This supervisor's mark in the status."""
         me = self.machine.table.find(os.getpid())
-        return {"supervisor": [me.pid, me.start] if me else None, "boot_id": self.machine.boot_id}
+        return {"supervisor": tuple(me.identity) if me else None, "boot_id": self.machine.boot_id}
 
     def schedule(self, plan: Plan, *, phase: str, delay_seconds: float = 0.0, **status: Any) -> None:
         """Want an attempt, now or later; a later word replaces an earlier one."""

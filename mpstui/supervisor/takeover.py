@@ -6,11 +6,11 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from ..wire import locks, records
-from ..wire.jsontext import UnreadableRecord
-from ..wire.processes import ProcessTable, is_same
+from ..wire import liveness, records
+from ..wire.liveness import ProcessTable, is_same
 from ..wire.records import ExitRecord, Status
 from ..wire.rundir import RunDir
+from ..wire.storage import UnreadableRecord
 
 
 class Duty(Enum):
@@ -67,7 +67,7 @@ def look(run: RunDir, status: Status | None, table: ProcessTable, boot_id: str) 
         phase=ours.phase if ours else None,
         ended=paths.exit.exists(),
         begun=trainer is not None or _size(paths.output) > 0 or paths.heartbeat().exists(),
-        alive=locks.is_held(run.run_lock) or (same_boot and trainer is not None and is_same(table, trainer)),
+        alive=liveness.is_held(run.run_lock) or (same_boot and trainer is not None and is_same(table, trainer)),
         asked_to_end=ours is not None and ours.phase in ("stopping", "stop_failed"),
         restart_due=ours is not None and ours.next_start is not None,
     )

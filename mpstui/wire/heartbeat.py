@@ -4,20 +4,18 @@ Every field but ``schema``, ``time`` and ``seq`` may be absent, and absent means
 null and are named in ``nonfinite``.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations` here: reading follows the annotations.
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
-from . import jsontext
-from .values import Value, field
+from .storage import UnreadableRecord
 
 SCHEMA = 1
 PHASES = ("setup", "train", "eval", "save", "done")
 
 
-class DeviceReading(Value):
+class DeviceReading(NamedTuple):
     """The device a trainer really runs on."""
 
     type: str | None = None
@@ -25,7 +23,7 @@ class DeviceReading(Value):
     precision: str | None = None
 
 
-class MemoryReading(Value):
+class MemoryReading(NamedTuple):
     """Memory in bytes, as the trainer itself sees it.
 
     ``allocated`` is what live tensors hold, ``driver`` all the device holds for this process (cache included): their
@@ -39,7 +37,7 @@ class MemoryReading(Value):
     footprint: int | None = None
 
 
-class CheckpointNote(Value):
+class CheckpointNote(NamedTuple):
     """The newest checkpoint a trainer wrote."""
 
     path: str
@@ -47,7 +45,7 @@ class CheckpointNote(Value):
     time: float | None = None
 
 
-class Heartbeat(Value):
+class Heartbeat(NamedTuple):
     """One heartbeat. Epochs count from 1, the one being trained; steps count what is done."""
 
     time: float
@@ -63,7 +61,7 @@ class Heartbeat(Value):
     expect_next_in: float | None = None
     """Seconds until the next beat at the latest: the writer's own promise."""
     phase: str | None = None
-    device: DeviceReading = field(default_factory=DeviceReading)
+    device: DeviceReading = DeviceReading()
     epoch: float | None = None
     epochs: float | None = None
     step: int | None = None
@@ -72,10 +70,10 @@ class Heartbeat(Value):
     epoch_steps: int | None = None
     loss: float | None = None
     lr: float | None = None
-    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    metrics: Mapping[str, float | None] = {}
     samples_per_second: float | None = None
     steps_per_second: float | None = None
-    memory: MemoryReading = field(default_factory=MemoryReading)
+    memory: MemoryReading = MemoryReading()
     checkpoint: CheckpointNote | None = None
     nonfinite: tuple[str, ...] = ()
     data: str | None = None
@@ -84,15 +82,14 @@ class Heartbeat(Value):
 
 def to_json(beat: Heartbeat) -> dict[str, Any]:
     """The heartbeat as its JSON object: unknown fields are left out, non-finite numbers named."""
-    record = {name: value for name, value in vars(beat).items() if value is not None and value != ()}
-    record["device"] = _known(beat.device)
-    record["memory"] = _known(beat.memory)
-    record["metrics"] = dict(beat.metrics)
-    if beat.checkpoint:
-        record["checkpoint"] = _known(beat.checkpoint)
-    nonfinite = [*beat.nonfinite, *_nonfinite_names(record)]
-    if nonfinite:
-        record["nonfinite"] = sorted(set(nonfinite))
+    record = {name: value for name, value in beat._asdict().items() if value is not None and value != ()}
+    for name in ("device", "memory", "checkpoint"):
+        if name in record:
+            record[name] = {part: value for part, value in record[name]._asdict().items() if value is not None}
+    numbers = {**record, **beat.metrics}
+    nonfinite = {name for name, item in numbers.items() if isinstance(item, float) and not math.isfinite(item)}
+    if nonfinite or beat.nonfinite:
+        record["nonfinite"] = sorted(nonfinite.union(beat.nonfinite))
     return {name: value for name, value in record.items() if value != {}}
 
 
@@ -102,32 +99,9 @@ def from_json(record: Mapping[str, Any]) -> Heartbeat:
     Raises:
         UnreadableRecord: ``schema``, ``time`` or ``seq`` is missing, or the schema is not ours.
     """
-    moment, seq = number(record.get("time")), integer(record.get("seq"))
-    if record.get("schema") != SCHEMA or moment is None or seq is None:
-        raise jsontext.UnreadableRecord("not a heartbeat of schema 1")
-    return Heartbeat(
-        time=moment,
-        seq=seq,
-        run=text(record.get("run")),
-        boot_id=text(record.get("boot_id")),
-        phase=text(record.get("phase")),
-        data=text(record.get("data")),
-        device=_device(record.get("device")),
-        memory=_memory(record.get("memory")),
-        checkpoint=_checkpoint(record.get("checkpoint")),
-        metrics=_metrics(record.get("metrics")),
-        nonfinite=tuple(name for name in _sequence(record.get("nonfinite")) if isinstance(name, str)),
-        **_plain_numbers(record),
-    )
-
-
-_INTEGERS = ("attempt", "pid", "rank", "world_size", "step", "steps", "epoch_step", "epoch_steps")
-_NUMBERS = ("monotonic", "expect_next_in", "epoch", "epochs", "loss", "lr", "samples_per_second", "steps_per_second")
-
-
-def _plain_numbers(record: Mapping[str, Any]) -> dict[str, Any]:
-    whole = {name: integer(record.get(name)) for name in _INTEGERS}
-    return {**whole, **{name: number(record.get(name)) for name in _NUMBERS}}
+    if record.get("schema") != SCHEMA or number(record.get("time")) is None or integer(record.get("seq")) is None:
+        raise UnreadableRecord("not a heartbeat of schema 1")
+    return Heartbeat(**{name: read(record.get(name)) for name, read in _HEARTBEAT})
 
 
 def number(value: Any) -> float | None:
@@ -151,39 +125,32 @@ def text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _sequence(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _device(value: Any) -> DeviceReading:
-    found = _mapping(value)
-    return DeviceReading(**{name: text(found.get(name)) for name in ("type", "name", "precision")})
+def _part(kind: Any) -> Callable[[Any], Any]:
+    """How the value of a field is read that is an object of its own."""
+    readers = _readers(kind)
+    return lambda value: kind(**{name: read(_mapping(value).get(name)) for name, read in readers})
 
 
-def _memory(value: Any) -> MemoryReading:
-    found = _mapping(value)
-    names = ("allocated", "driver", "limit", "rss", "footprint")
-    return MemoryReading(**{name: integer(found.get(name)) for name in names})
+def _readers(kind: Any) -> list[tuple[str, Callable[[Any], Any]]]:
+    """How each field is read, told from its annotation."""
+    return [(name, _READ[hint]) for name, hint in kind.__annotations__.items()]
 
 
-def _checkpoint(value: Any) -> CheckpointNote | None:
-    found = _mapping(value)
-    path = text(found.get("path"))
-    return CheckpointNote(path, integer(found.get("step")), number(found.get("time"))) if path else None
-
-
-def _metrics(value: Any) -> dict[str, float | None]:
-    return {str(name): number(item) for name, item in _mapping(value).items()}
-
-
-def _known(value: Any) -> dict[str, Any]:
-    return {name: item for name, item in vars(value).items() if item is not None}
-
-
-def _nonfinite_names(record: Mapping[str, Any]) -> list[str]:
-    numbers = {**record, **record["metrics"]}
-    return [name for name, item in numbers.items() if isinstance(item, float) and not math.isfinite(item)]
+_READ: dict[Any, Callable[[Any], Any]] = {
+    int: integer,
+    int | None: integer,
+    float: number,
+    float | None: number,
+    str: text,
+    str | None: text,
+    Mapping[str, float | None]: lambda value: {str(name): number(item) for name, item in _mapping(value).items()},
+    tuple[str, ...]: lambda value: tuple(filter(text, value)) if isinstance(value, list) else (),
+}
+_READ |= {DeviceReading: _part(DeviceReading), MemoryReading: _part(MemoryReading)}
+_note = _part(CheckpointNote)
+_READ[CheckpointNote | None] = lambda value: _note(value) if _mapping(value).get("path") else None
+_HEARTBEAT = _readers(Heartbeat)

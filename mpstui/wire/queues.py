@@ -5,15 +5,13 @@ slot is never written: ``<group>.slot<k>`` is a kernel lock, inherited by the tr
 frees itself. Who has a GPU is the same: ``cuda.device-<name>``.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+# No `from __future__ import annotations` here: reading follows the annotations of Queue.
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from . import atomic, locks, records
-from .records import Record
+from . import liveness, records, storage
 from .rundir import RunDir, slug
-from .values import Value, field
 
 MOST_SLOTS = 256
 """Every waiting run asks for each slot once a second."""
@@ -23,7 +21,7 @@ class QueueBusy(OSError):
     """Somebody else edits the group right now; ask again."""
 
 
-class Queue(Record):
+class Queue(NamedTuple):
     """``queue/<group>.json``."""
 
     group: str
@@ -31,11 +29,11 @@ class Queue(Record):
     slots: int = 1
     decided: bool = False
     """The slots are a person's word. Else runs that are given GPUs of their own need no slot beside them."""
-    devices: list[str] = field(default_factory=list)
+    devices: Sequence[str] = []
     """The CUDA devices the newest of its runs may choose from."""
     paused: bool = False
     """Nothing of this group starts, and no failure is passed on to what waits for it."""
-    order: list[str] = field(default_factory=list)
+    order: Sequence[str] = []
     """Run ids, the next one first. A run adds itself when it starts to wait and leaves when it starts or gives up."""
 
     @property
@@ -44,7 +42,7 @@ class Queue(Record):
         return self.decided or self.slots != 1
 
 
-class QueueFiles(Value):
+class QueueFiles(NamedTuple):
     """The files of one group."""
 
     folder: Path
@@ -91,20 +89,20 @@ def edit(files: QueueFiles, change: Callable[[Queue], Queue]) -> Queue:
         UnreadableRecord: the file holds something else; nothing was changed.
         OSError: it could not be written.
     """
-    atomic.make_private_folder(files.folder)
-    lock = locks.acquire(files.lock)
+    storage.make_private_folder(files.folder)
+    lock = liveness.acquire(files.lock)
     if lock is None:
         raise QueueBusy(f"queue group {files.group} is being edited")
     try:
         before = read(files)
         after = change(before)
         if after != before or not files.state.exists():
-            atomic.write_json(files.state, after.to_json())
+            storage.write_json(files.state, after)
         return after
     finally:
-        locks.release(lock)
+        liveness.release(lock)
 
 
 def free_slots(files: QueueFiles, slots: int) -> Iterator[int]:
     """Numbers of the slots nobody holds now."""
-    return (number for number in range(max(slots, 0)) if not locks.is_held(files.slot(number)))
+    return (number for number in range(max(slots, 0)) if not liveness.is_held(files.slot(number)))

@@ -1,21 +1,28 @@
-"""The names inside a run directory. This is the only place that knows them."""
+"""The names inside a run directory, and the requests and answers in it."""
 
 from __future__ import annotations
 
+import getpass
+import itertools
+import os
 import re
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from .values import Value
+from . import records, storage
+from .records import Ack, Request
+from .storage import UnreadableRecord
 
-SCHEMA = 1
 RUN_VARIABLES = ("MPSTUI_RUN_ID", "MPSTUI_RUN_DIR", "MPSTUI_ATTEMPT")
 """Tell a program, and everything it starts, which run it is part of."""
+_asked = itertools.count()
 _UNSAFE = re.compile(r"[^a-z0-9]+")
 _RANK_HEARTBEAT = re.compile(r"heartbeat\.rank(\d+)\.json")
 
 
-class AttemptDir(Value):
+class AttemptDir(NamedTuple):
     """One attempt's files: ``attempts/<n>/``."""
 
     path: Path
@@ -51,7 +58,7 @@ class AttemptDir(Value):
         return {int(match[1]): entry for match, entry in found if match}
 
 
-class RunDir(Value):
+class RunDir(NamedTuple):
     """One run's directory: ``runs/<run-id>/``."""
 
     path: Path
@@ -172,3 +179,64 @@ def create_run_dir(runs: Path, name: str, now: float) -> RunDir:
         (path / "attempts").mkdir(mode=0o700)
         return run
     raise OSError(f"{runs} already holds 10,000 runs named {base}")
+
+
+def asker() -> str:
+    """Who asks, for the record: ``user@host:pid``."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"{user}@{os.uname().nodename.split('.')[0]}:{os.getpid()}"
+
+
+def new_request(
+    action: str, attempt: int, now: float, *, by: str | None = None, options: Mapping[str, Any] | None = None
+) -> Request:
+    """A request that does not exist yet; ids sort by time, those of one process also within the same moment."""
+    request_id = f"{int(now * 1000):013d}-{next(_asked):06d}-{os.urandom(4).hex()}"
+    return Request(request_id, action, attempt, by or asker(), now, dict(options or {}))
+
+
+def submit(run: RunDir, request: Request) -> Request:
+    """Write a request where its run will find it.
+
+    Raises:
+        OSError: it could not be written (disk full, read-only home).
+    """
+    storage.make_private_folder(run.requests)
+    storage.create_json(run.request(request.id), request)
+    return request
+
+
+def unanswered(run: RunDir) -> Iterator[Request]:
+    """Requests without an answer, oldest first; an unreadable or misnamed one is passed over and left where it is."""
+    try:
+        names = sorted(entry.name for entry in run.requests.iterdir())
+    except OSError:
+        return
+    answered = {name[: -len(".ack.json")] for name in names if name.endswith(".ack.json")}
+    for name in names:
+        if name.startswith(".") or not name.endswith(".json") or name.endswith(".ack.json"):
+            continue
+        if name[: -len(".json")] in answered:
+            continue
+        try:
+            found = records.read(Request, run.requests / name)
+        except (UnreadableRecord, OSError):
+            continue
+        if found is not None and found.id == name[: -len(".json")]:
+            yield found
+
+
+def answer(run: RunDir, ack: Ack) -> bool:
+    """Write an answer; the first one stands. True when it was ours."""
+    return storage.create_json(run.ack(ack.id), ack)
+
+
+def answer_to(run: RunDir, request_id: str) -> Ack | None:
+    """The answer to a request, None while there is none."""
+    try:
+        return records.read(Ack, run.ack(request_id))
+    except UnreadableRecord:
+        return None

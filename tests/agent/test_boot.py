@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import mpstui
-from mpstui.wire import requests
+from mpstui.wire import rundir
 from mpstui.wire.records import Ack
 from mpstui.wire.rundir import RunDir
 from tests import standin
@@ -162,14 +162,14 @@ def test_a_shadowed_sitecustomize_still_runs(tmp_path: Path) -> None:
 
 def _answers(run: RunDir, ids: list[str]) -> list[Ack]:
     """All the answers, or none while one is missing."""
-    found = [ack for name in ids if (ack := requests.answer_to(run, name)) is not None]
+    found = [ack for name in ids if (ack := rundir.answer_to(run, name)) is not None]
     return found if len(found) == len(ids) else []
 
 
 def test_clear_cache_is_answered_and_save_is_declined(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     run.requests.mkdir()
-    asked = [requests.submit(run, requests.new_request(action, 1, time.time())) for action in ("clear_cache", "save")]
+    asked = [rundir.submit(run, rundir.new_request(action, 1, time.time())) for action in ("clear_cache", "save")]
     child = subprocess.Popen(
         [sys.executable, "-S", "-c", PRELUDE + SCRIPT + "import time\nwhile True:\n    step(); time.sleep(0.01)\n"],
         env=_environment(tmp_path),

@@ -14,7 +14,7 @@ import pytest
 from mpstui.agent.mailbox import Mailbox
 from mpstui.agent.process_memory import parse_rusage, parse_statm, read_process_memory
 from mpstui.agent.reporter import Reporter
-from mpstui.wire import atomic, requests
+from mpstui.wire import rundir, storage
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading, from_json
 from mpstui.wire.records import Request
 from mpstui.wire.rundir import RunDir
@@ -109,8 +109,8 @@ def test_a_full_disk_is_told_once_and_its_lines_follow_later(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as disk:
-        disk.setattr(atomic, "append_line", full)
-        disk.setattr(atomic, "write_json", full)
+        disk.setattr(storage, "append_line", full)
+        disk.setattr(storage, "write_json", full)
         for step in (1, 2, 3):
             clock.now += 20
             reporter.point(step, 1, loss=0.5)
@@ -147,20 +147,20 @@ def test_requests_for_this_attempt_come_once_oldest_first(tmp_path: Path) -> Non
     run, clock = RunDir(tmp_path), Clock()
     reporter = _reporter(tmp_path, clock)
     for moment, action, attempt in ((3, "save", 1), (2, "clear_cache", 1), (1, "stop", 1), (4, "clear_cache", 2)):
-        requests.submit(run, requests.new_request(action, attempt, float(moment)))
+        rundir.submit(run, rundir.new_request(action, attempt, float(moment)))
     found = reporter.requests()
     assert [request.action for request in found] == ["clear_cache", "save"]
     clock.now += 1
     assert reporter.requests() == []
     reporter.answer(found[0], ok=True, text="nothing to free", freed=0)
-    ack = requests.answer_to(run, found[0].id)
+    ack = rundir.answer_to(run, found[0].id)
     assert ack is not None
     assert (ack.ok, ack.by, ack.freed, ack.text) == (True, "trainer", 0, "nothing to free")
 
 
 def test_an_answered_request_is_not_taken_by_a_restarted_reporter(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
-    requests.submit(run, requests.new_request("save", 1, 1.0))
+    rundir.submit(run, rundir.new_request("save", 1, 1.0))
     first = _reporter(tmp_path)
     first.answer(first.requests()[0], ok=True, text="saved")
     assert _reporter(tmp_path).requests() == []
@@ -178,7 +178,7 @@ def test_the_folder_is_read_only_when_it_changed_and_four_times_a_second_at_most
         looks.append(asked)
         return []
 
-    monkeypatch.setattr(requests, "unanswered", unanswered)
+    monkeypatch.setattr(rundir, "unanswered", unanswered)
     mailbox = Mailbox(run, 1, clock=moving, monotonic=moving)
     for _ in range(100):
         moving.now += 0.1

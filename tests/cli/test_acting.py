@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.cli.main import main
-from mpstui.wire import locks
+from mpstui.wire import liveness
 from mpstui.wire.rundir import RunDir
 from tests.cli.programs import STEPS, as_json, mpstui, ok, run_folder, state_of, told, wait_for_state
 from tests.waiting import wait_until
@@ -110,7 +110,7 @@ def test_an_action_revives_a_supervisor_that_was_killed(folder: Path) -> None:
     status = json.loads((run_folder(run) / "status.json").read_text())
     os.kill(status["supervisor"][0], signal.SIGKILL)
     lock = RunDir(run_folder(run)).supervisor_lock
-    wait_until(lambda: not locks.is_held(lock), what="the supervisor to be gone")
+    wait_until(lambda: not liveness.is_held(lock), what="the supervisor to be gone")
     assert state_of(run) == "unsupervised"
     ok("stop", run, "--timeout", "90")
     assert state_of(run) == "stopped"

@@ -13,7 +13,7 @@ import pytest
 
 from mpstui.cli import queue
 from mpstui.core.runs.queueing import Group, Member
-from mpstui.wire import locks
+from mpstui.wire import liveness
 from mpstui.wire.rundir import RunDir
 from tests.cli.programs import as_json, mpstui, ok, run_folder, told, wait_for_state
 from tests.waiting import wait_until
@@ -29,7 +29,7 @@ def start(name: str, *words: str, until: Path | None = None) -> str:
 def kill_supervisor(run: str) -> None:
     folder = RunDir(run_folder(run))
     os.kill(json.loads(folder.status.read_text())["supervisor"][0], signal.SIGKILL)
-    wait_until(lambda: not locks.is_held(folder.supervisor_lock), what="the supervisor's end")
+    wait_until(lambda: not liveness.is_held(folder.supervisor_lock), what="the supervisor's end")
 
 
 def group(name: str = "mps") -> Any:
@@ -109,14 +109,14 @@ def test_a_restart_that_was_asked_for_a_moment_ago_is_waited_for_and_can_be_stop
     run = start("one")
     ok("wait", run, "--timeout", "90")
     folder = RunDir(run_folder(run))
-    wait_until(lambda: not locks.is_held(folder.supervisor_lock), what="the supervisor's end")
-    busy = locks.acquire(folder.supervisor_lock)
+    wait_until(lambda: not liveness.is_held(folder.supervisor_lock), what="the supervisor's end")
+    busy = liveness.acquire(folder.supervisor_lock)
     assert busy is not None
     ok("restart", run, "--no-wait")
     done = mpstui("wait", run, "--timeout", "1")
     assert (done.returncode, "has not ended" in done.stderr) == (1, True), done
     ok("stop", run, "--no-wait")
-    locks.release(busy)
+    liveness.release(busy)
     ok("kill", run)
     ok("wait", run, "--timeout", "90")
     assert told("show", run)["attempt"] == 1

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mpstui.wire import locks
+from mpstui.wire import liveness
 from mpstui.wire.rundir import RunDir
 from tests.waiting import wait_until
 
@@ -94,9 +94,9 @@ class CommandLine:
         """Kill what this test started and wait until the kernel says that it is gone."""
         for path in sorted((self.home / "runs").glob("*")) if (self.home / "runs").is_dir() else []:
             run = RunDir(path)
-            if locks.is_held(run.supervisor_lock) or locks.is_held(run.run_lock):
+            if liveness.is_held(run.supervisor_lock) or liveness.is_held(run.run_lock):
                 self.call("kill", run.run)
-                wait_until(lambda run=run: not locks.is_held(run.run_lock), timeout=60, what=f"the end of {run.run}")  # type: ignore[misc]
+                wait_until(lambda run=run: not liveness.is_held(run.run_lock), timeout=60, what=f"the end of {run.run}")  # type: ignore[misc]
 
 
 @pytest.fixture

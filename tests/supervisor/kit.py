@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mpstui.wire import atomic, locks, queues, records, requests
-from mpstui.wire.jsontext import UnreadableRecord
-from mpstui.wire.processes import ProcessIdentity, system_process_table
+from mpstui.wire import liveness, queues, records, rundir, storage
+from mpstui.wire.liveness import ProcessIdentity, system_process_table
 from mpstui.wire.records import Ack, ExitRecord, LaunchTemplate, Request, Spec, Status, StopRule, Variant
 from mpstui.wire.rundir import RunDir, create_run_dir
+from mpstui.wire.storage import UnreadableRecord
 
 SUPERVISOR = Path(__file__).parents[2] / "mpstui" / "supervisor" / "__main__.py"
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class Run:
         )
         spec = {"launch": template, "stop": StopRule(grace_seconds=5.0), **spec}
         self.spec = Spec(self.dir.run, name, time.time(), **spec)
-        atomic.write_json(self.dir.spec, self.spec.to_json())
+        storage.write_json(self.dir.spec, self.spec)
 
     def start(self, main: Path = SUPERVISOR, *arguments: str, env: Mapping[str, str] | None = None) -> int:
         """Start a supervisor as core does, and return the exit code of the process that was started."""
@@ -100,7 +100,7 @@ class Run:
             self.wait_ack(self.ask("dump_stacks"))
 
     def wait_unsupervised(self, seconds: float = PATIENCE_SECONDS) -> None:
-        wait_for(lambda: not locks.is_held(self.dir.supervisor_lock), "the supervisor to leave", seconds)
+        wait_for(lambda: not liveness.is_held(self.dir.supervisor_lock), "the supervisor to leave", seconds)
 
     def output(self, attempt: int = 1) -> str:
         path = self.dir.attempt(attempt).output
@@ -110,21 +110,21 @@ class Run:
         return self.dir.supervisor_log.read_text() if self.dir.supervisor_log.exists() else ""
 
     def events(self, name: str | None = None) -> list[dict[str, Any]]:
-        from mpstui.wire import jsontext
+        from mpstui.wire import storage
 
         lines = self.dir.events.read_text().splitlines() if self.dir.events.exists() else []
-        return [event for line in lines if name in (None, (event := jsontext.load_object(line))["event"])]
+        return [event for line in lines if name in (None, (event := storage.load_object(line))["event"])]
 
     def ask(
         self, action: str, attempt: int = 1, by: str = "test@here:1", source: str | None = None, **options: Any
     ) -> Request:
         """Write a request; nobody is started for it. ``source`` is the option "from"."""
         chosen = {**options, "from": source} if source else options
-        return requests.submit(self.dir, requests.new_request(action, attempt, time.time(), by=by, options=chosen))
+        return rundir.submit(self.dir, rundir.new_request(action, attempt, time.time(), by=by, options=chosen))
 
     def wait_ack(self, request: Request, seconds: float = PATIENCE_SECONDS) -> Ack:
         return wait_for(
-            lambda: requests.answer_to(self.dir, request.id), f"the answer to {request.action}: {self.log()}", seconds
+            lambda: rundir.answer_to(self.dir, request.id), f"the answer to {request.action}: {self.log()}", seconds
         )
 
     def kill_supervisor(self) -> None:
@@ -135,7 +135,7 @@ class Run:
     def beat(self, attempt: int = 1, **fields: Any) -> None:
         """Write a heartbeat in the trainer's place."""
         record = {"schema": 1, "time": time.time(), "seq": 1, **fields}
-        atomic.write_json(self.dir.attempt(attempt).heartbeat(), record)
+        storage.write_json(self.dir.attempt(attempt).heartbeat(), record)
 
     def checkpoint(self, name: str, data: bytes | None = None) -> Path:
         """A file that looks like a whole ``torch.save`` archive, unless told otherwise."""
@@ -145,8 +145,8 @@ class Run:
         return path
 
     def respec(self, **changes: Any) -> None:
-        self.spec = self.spec.but(**changes)
-        atomic.write_json(self.dir.spec, self.spec.to_json())
+        self.spec = self.spec._replace(**changes)
+        storage.write_json(self.dir.spec, self.spec)
 
     def clean_up(self) -> None:
         """Kill what this run left behind: the supervisor first, then everything that carries its mark."""
@@ -164,12 +164,12 @@ class Run:
                 os.kill(pid, signal.SIGKILL)
 
 
-def decide(run: Run, group: str, **decided: object) -> None:
+def decide(run: Run, group: str, **decided: Any) -> None:
     """Change a queue group as a person does; whoever edits it at this moment is waited for."""
 
     def changed() -> bool:
         try:
-            queues.edit(queues.files_of(run.dir, group), lambda queue: queue.but(**decided))
+            queues.edit(queues.files_of(run.dir, group), lambda queue: queue._replace(**decided))
         except queues.QueueBusy:
             return False
         return True

@@ -19,7 +19,7 @@ from mpstui.supervisor.alerts import StallWatch
 from mpstui.supervisor.clock import Clock
 from mpstui.supervisor.notify import delivery
 from mpstui.supervisor.notify.delivery import Wishes
-from mpstui.wire import locks
+from mpstui.wire import liveness
 from mpstui.wire.records import AlertRule, RestartRule
 
 from .kit import Run, wait_for
@@ -143,13 +143,13 @@ def test_only_when_no_screen_is_open(make_run: MakeRun) -> None:
     rule = run.spec.alerts
     assert rule is not None
     words = ["crash", str(run.dir.path), "1", "exit code 1", rule.settings, rule.screen_lock]
-    first, second = locks.share(Path(rule.screen_lock)), locks.share(Path(rule.screen_lock))
+    first, second = liveness.share(Path(rule.screen_lock)), liveness.share(Path(rule.screen_lock))
     assert first is not None
     assert second is not None
-    locks.release(first)
+    liveness.release(first)
     assert delivery.main(words) == 0
     assert not told(run)
-    locks.release(second)
+    liveness.release(second)
     assert delivery.main(words) == 0
     assert len(told(run)) == 1
 

@@ -15,8 +15,8 @@ from mpstui.supervisor.exits import Ending
 from mpstui.supervisor.family import Family, linux_heirs
 from mpstui.supervisor.ladder import Rung
 from mpstui.supervisor.machine import Machine
-from mpstui.wire import locks
-from mpstui.wire.processes import Process, ProcessIdentity
+from mpstui.wire import liveness
+from mpstui.wire.liveness import Process, ProcessIdentity
 from mpstui.wire.records import StopRule
 from mpstui.wire.rundir import RunDir
 
@@ -114,7 +114,7 @@ def test_the_tree_is_looked_at_often_at_first(tmp_path: Path) -> None:
 
 def test_who_holds_the_lock_is_an_heir_and_who_looks_at_it_is_not(tmp_path: Path) -> None:
     lock = tmp_path / "run.lock"
-    held = locks.acquire(lock, inheritable=True)
+    held = liveness.acquire(lock, inheritable=True)
     assert held is not None
     heir = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[held])
     reads = "import sys; file = open(sys.argv[1], 'rb'); print(flush=True); input()"
@@ -126,7 +126,7 @@ def test_who_holds_the_lock_is_an_heir_and_who_looks_at_it_is_not(tmp_path: Path
     found = linux_heirs(lock, b"MPSTUI_RUN_DIR=" + os.fsencode(tmp_path))
     for process in (heir, reader):
         process.communicate(b"\n")
-    locks.release(held)
+    liveness.release(held)
     if sys.platform.startswith("linux"):
         assert found == {heir.pid}
 

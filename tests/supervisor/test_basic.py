@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from mpstui.wire import locks
-from mpstui.wire.checkpoint_owner import mark
-from mpstui.wire.processes import ProcessIdentity
+from mpstui.wire import liveness
+from mpstui.wire.checkpoints import mark
+from mpstui.wire.liveness import ProcessIdentity
 from mpstui.wire.records import StopRule, Variant
 
 from .kit import Run, alive, python, wait_for
@@ -33,7 +33,7 @@ def test_a_run_ends_with_its_output_and_exit_code_on_record(make_run: MakeRun) -
     assert record.ended >= record.started
     assert run.wait_phase("ended").trainer is not None
     run.wait_unsupervised()
-    assert not locks.is_held(run.dir.run_lock)
+    assert not liveness.is_held(run.dir.run_lock)
     assert [event["event"] for event in run.events()] == ["launched", "crash"]
 
 
@@ -150,7 +150,7 @@ def test_restart_takes_the_newest_checkpoint_to_another_device(make_run: MakeRun
 
 def test_restart_leaves_the_newer_checkpoint_of_another_run_and_names_it(make_run: MakeRun, tmp_path: Path) -> None:
     run = make_run("import sys, time; print(sys.argv[1:], flush=True)\nwhile True: time.sleep(1)")
-    run.respec(launch=run.spec.launch.but(checkpoints="shared/*.pt", cwd=str(tmp_path)))
+    run.respec(launch=run.spec.launch._replace(checkpoints="shared/*.pt", cwd=str(tmp_path)))
     run.start()
     run.wait_output("[]")
     mine, theirs = tmp_path / "shared" / "step-1.pt", tmp_path / "shared" / "step-2.pt"
@@ -204,7 +204,7 @@ def test_a_trainer_survives_its_supervisor_and_is_adopted(make_run: MakeRun) -> 
     run.kill_supervisor()
     assert trainer is not None
     assert alive(ProcessIdentity(*trainer))
-    assert locks.is_held(run.dir.run_lock)
+    assert liveness.is_held(run.dir.run_lock)
     assert run.start() == 0
     status = run.wait_phase("running")
     assert status.adopted
@@ -244,7 +244,7 @@ def test_a_hang_up_or_interrupt_of_the_supervisor_is_nothing_and_sigterm_is_a_st
 
 
 def _state(process: ProcessIdentity) -> str:
-    from mpstui.wire.processes import system_process_table
+    from mpstui.wire.liveness import system_process_table
 
     found = system_process_table().find(process.pid)
     return found.state if found else "gone"
@@ -253,7 +253,7 @@ def _state(process: ProcessIdentity) -> str:
 def test_a_variable_that_must_not_be_seen_is_not(make_run: MakeRun) -> None:
     run = make_run("import os; print(sorted({'KEPT', 'GONE'} & set(os.environ)))")
     variant = Variant(run.spec.launch.variants["auto"].argv, unset=["GONE"])
-    run.respec(launch=run.spec.launch.but(variants={"auto": variant}))
+    run.respec(launch=run.spec.launch._replace(variants={"auto": variant}))
     run.start(env={"KEPT": "1", "GONE": "1"})
     run.wait_exit()
     assert run.output() == "['KEPT']\n"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from mpstui.supervisor.clock import Clock
 from mpstui.supervisor.journal import Journal
-from mpstui.wire import atomic, records
-from mpstui.wire.processes import ProcessIdentity
+from mpstui.wire import records, storage
+from mpstui.wire.liveness import ProcessIdentity
 from mpstui.wire.records import CauseRule, ExitRecord, LaunchTemplate, QueueRule, RestartRule, Status, Variant
 
 from .kit import Run, alive, python, wait_for
@@ -122,7 +122,7 @@ def test_edit_and_restart_replaces_the_template_for_good(make_run: MakeRun) -> N
     run.wait_exit()
     run.wait_unsupervised()
     edited = LaunchTemplate("cpu", {"cpu": Variant(python("print('edited')"))}, str(run.home))
-    request = run.ask("restart", launch=edited.to_json())
+    request = run.ask("restart", launch=records.to_json(edited))
     run.start()
     assert run.wait_ack(request).text == (
         "attempt 2 started on cpu, from scratch: the profile does not say how this program continues ([resume] args)"
@@ -163,7 +163,7 @@ def test_stacks_are_asked_for_only_where_somebody_listens(make_run: MakeRun) -> 
 
 def test_a_newer_schema_is_looked_at_and_not_touched(make_run: MakeRun) -> None:
     run = make_run("print('never')")
-    atomic.write_json(run.dir.status, {**Status(run.dir.run, "running", 1, 0.0).to_json(), "schema": 99})
+    storage.write_json(run.dir.status, {**records.to_json(Status(run.dir.run, "running", 1, 0.0)), "schema": 99})
     before = run.dir.status.read_bytes()
     assert run.start() == 1
     assert "newer" in run.log()

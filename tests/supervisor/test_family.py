@@ -14,7 +14,7 @@ import pytest
 import mpstui.supervisor
 from mpstui.supervisor.family import Family, grow, infer_leader, linux_supervises
 from mpstui.supervisor.signals import SystemSignaller
-from mpstui.wire.processes import Process, ProcessIdentity, system_process_table
+from mpstui.wire.liveness import Process, ProcessIdentity, system_process_table
 
 from .kit import alive, identity, wait_for
 

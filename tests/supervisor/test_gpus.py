@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from mpstui.supervisor import gpus
-from mpstui.wire import atomic, queues, records
+from mpstui.wire import queues, records, storage
 from mpstui.wire.queues import Queue
 from mpstui.wire.records import CauseRule, GpuRule, LaunchRecord, LaunchTemplate, QueueRule, RestartRule, Spec, Variant
 
@@ -40,7 +40,7 @@ def given(run: Run, attempt: int = 1) -> list[str]:
     record = records.read(LaunchRecord, run.dir.attempt(attempt).launch)
     assert record is not None
     assert run.output(attempt).split() == ["gpu", ",".join(record.gpus)]
-    return record.gpus
+    return list(record.gpus)
 
 
 def told(run: Run, event: str = "launched") -> tuple[str, list[str] | None]:
@@ -213,7 +213,9 @@ def test_a_restart_that_names_the_devices_itself_has_the_last_word(queued: Calla
     run = queued("go")
     assert given(run) == ["0"]
     variant = Variant(python(STAYS.format("go")), {"CUDA_VISIBLE_DEVICES": "7"})
-    run.ask("restart", source="scratch", launch=LaunchTemplate("auto", {"auto": variant}, str(run.home)).to_json())
+    run.ask(
+        "restart", source="scratch", launch=records.to_json(LaunchTemplate("auto", {"auto": variant}, str(run.home)))
+    )
     run.wait_output("gpu", 2)
     record = records.read(LaunchRecord, run.dir.attempt(2).launch)
     assert record is not None
@@ -236,11 +238,11 @@ def test_no_two_dispatchers_ever_give_the_same_device(make_run: MakeRun) -> None
 def test_files_without_the_new_fields_are_read_as_before(make_run: MakeRun) -> None:
     run = make_run("pass", queue=GROUP)
     files = queues.files_of(run.dir, "cuda")
-    atomic.make_private_folder(files.folder)
-    atomic.write_json(files.state, {"group": "cuda", "schema": 1, "slots": 3, "paused": False, "order": ["a"]})
+    storage.make_private_folder(files.folder)
+    storage.write_json(files.state, {"group": "cuda", "schema": 1, "slots": 3, "paused": False, "order": ["a"]})
     found = queues.read(files)
     assert (found.slots, found.by_hand, found.devices, found.order) == (3, True, [], ["a"])
     assert not Queue("cuda").by_hand
-    old = {name: value for name, value in run.spec.to_json().items() if name != "gpus"}
-    assert Spec.from_json(old).gpus is None
-    assert Spec.from_json(run.spec.but(gpus=TWO).to_json()).gpus == TWO
+    old = {name: value for name, value in records.to_json(run.spec).items() if name != "gpus"}
+    assert records.from_json(Spec, old).gpus is None
+    assert records.from_json(Spec, records.to_json(run.spec._replace(gpus=TWO))).gpus == TWO

@@ -12,8 +12,8 @@ from mpstui.supervisor import arrival
 from mpstui.supervisor.clock import Clock
 from mpstui.supervisor.loop import Supervisor
 from mpstui.supervisor.machine import Machine, this_machine
-from mpstui.wire import atomic, records
-from mpstui.wire.processes import ProcessIdentity
+from mpstui.wire import records, storage
+from mpstui.wire.liveness import ProcessIdentity
 from mpstui.wire.records import CauseRule, LaunchRecord, QueueRule, RestartRule, StopRule
 
 from .kit import Run, wait_for
@@ -37,7 +37,7 @@ def _died_before_the_second_start(run: Run) -> None:
     run.wait_unsupervised()
     run.checkpoint("step10.pt")
     run.dir.attempt(2).path.mkdir()
-    atomic.write_json(run.dir.status, run.status.but(phase="starting", attempt=2, trainer=None).to_json())
+    storage.write_json(run.dir.status, run.status._replace(phase="starting", attempt=2, trainer=None))
 
 
 def _second_launch(run: Run) -> LaunchRecord:
@@ -74,8 +74,8 @@ def test_a_forced_stop_stays_forced_under_the_next_supervisor(make_run: MakeRun)
     run.wait_phase("running")
     run.kill_supervisor()
     request = run.ask("stop", force=True)
-    stopping = run.status.but(phase="stopping", request=request.id, action="stop", asker=request.by)
-    atomic.write_json(run.dir.status, stopping.to_json())
+    stopping = run.status._replace(phase="stopping", request=request.id, action="stop", asker=request.by)
+    storage.write_json(run.dir.status, stopping)
     run.start()
     assert run.wait_exit().action == "stop"
     assert run.wait_ack(request).ok
@@ -88,8 +88,8 @@ def test_a_stop_that_died_before_it_continued_a_paused_training_is_carried_out(m
     assert run.wait_ack(run.ask("pause")).ok
     run.kill_supervisor()
     request = run.ask("stop")
-    stopping = run.status.but(phase="stopping", paused=False, request=request.id, action="stop", asker=request.by)
-    atomic.write_json(run.dir.status, stopping.to_json())
+    stopping = run.status._replace(phase="stopping", paused=False, request=request.id, action="stop", asker=request.by)
+    storage.write_json(run.dir.status, stopping)
     run.start()
     run.wait_exit()
     assert "saved" in run.output()
@@ -129,7 +129,7 @@ def test_a_restart_by_rule_that_waits_for_its_turn_survives_its_supervisor(make_
 
 def test_a_restart_that_was_due_long_ago_and_is_as_due_for_the_next_one(make_run: MakeRun) -> None:
     run = _lost_its_supervisor_while_it_backed_off(make_run)
-    atomic.write_json(run.dir.status, run.status.but(next_start=1.0).to_json())
+    storage.write_json(run.dir.status, run.status._replace(next_start=1.0))
     supervisor = Supervisor(run.dir, run.spec, run.status, this_machine())
     arrival.arrive(supervisor.state)
     assert run.status.phase == "backing_off"

@@ -16,7 +16,7 @@ from mpstui.supervisor.exits import Ending
 from mpstui.supervisor.loop import Supervisor
 from mpstui.supervisor.machine import Machine, this_machine
 from mpstui.supervisor.state import Supervision
-from mpstui.wire import atomic, requests
+from mpstui.wire import rundir, storage
 from mpstui.wire.records import QueueRule, Request
 
 from .kit import Run
@@ -61,11 +61,11 @@ def test_a_request_of_the_wrong_shape_costs_no_request_beside_it(make_run: MakeR
     assert run.status.supervisor is not None
     os.kill(run.status.supervisor[0], signal.SIGSTOP)  # so that both lie there at its next look
     wrong = {"id": "0", "action": "stop", "attempt": None, "by": "somebody", "time": 1.0, "options": "force"}
-    atomic.write_json(run.dir.request("0"), wrong)
+    storage.write_json(run.dir.request("0"), wrong)
     stop = run.ask("stop")
     os.kill(run.status.supervisor[0], signal.SIGCONT)
     assert run.wait_ack(stop).ok
-    assert requests.answer_to(run.dir, "0") is None
+    assert rundir.answer_to(run.dir, "0") is None
 
 
 def test_a_mistake_in_one_request_costs_no_request_beside_it(
@@ -83,7 +83,7 @@ def test_a_mistake_in_one_request_costs_no_request_beside_it(
     monkeypatch.setattr(commands, "handle", handle)
     Supervisor(run.dir, run.spec, None, Machine(Clock(), *this_machine()[1:])).tick()
     assert [request.id for request in handled] == [broken.id, sound.id]
-    ack = requests.answer_to(run.dir, broken.id)
+    ack = rundir.answer_to(run.dir, broken.id)
     assert ack is not None
     assert not ack.ok
     assert "of our own" in ack.text

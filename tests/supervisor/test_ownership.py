@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mpstui.supervisor.ownership import LATE_SECONDS, Sifted, sift
-from mpstui.wire import atomic, locks
-from mpstui.wire.checkpoint_owner import mark, owner_of
+from mpstui.wire import liveness, storage
+from mpstui.wire.checkpoints import mark, owner_of
 from mpstui.wire.records import ExitRecord, LaunchRecord, LaunchTemplate, Spec
 from mpstui.wire.rundir import RunDir
 
@@ -29,10 +29,10 @@ def lived(folder: Path, name: str, *attempts: tuple[float, float | None]) -> Run
     for number, (begin, end) in enumerate(attempts, 1):
         attempt = run.attempt(number)
         attempt.path.mkdir(parents=True)
-        atomic.write_json(attempt.launch, LaunchRecord(number, START + begin, ["t"], "/", "cpu").to_json())
+        storage.write_json(attempt.launch, LaunchRecord(number, START + begin, ["t"], "/", "cpu"))
         if end is not None:
-            atomic.write_json(attempt.exit, ExitRecord(number, START + end, code=1).to_json())
-    atomic.write_json(run.spec, Spec(name, name, START - 9999, template(folder)).to_json())
+            storage.write_json(attempt.exit, ExitRecord(number, START + end, code=1))
+    storage.write_json(run.spec, Spec(name, name, START - 9999, template(folder)))
     return run
 
 
@@ -109,11 +109,11 @@ def test_one_that_died_unseen_long_before_is_not_said_to_have_saved_at_the_same_
     saved(folder, "e.pt", 1500)
     found, own = looked(run, folder)
     assert (own, found.remark(found.own[0])) == (["e.pt"], "")
-    alive = locks.acquire(lost.run_lock)
+    alive = liveness.acquire(lost.run_lock)
     assert alive is not None
     found, own = looked(run, folder)
     assert (own, found.remark(found.own[0])[:6]) == (["e.pt"], "run a ")
-    locks.release(alive)
+    liveness.release(alive)
 
 
 def test_a_run_that_never_began_has_none(folder: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_run_that_never_began_has_none(folder: Path) -> None:
 def test_a_run_in_another_folder_claims_nothing(folder: Path) -> None:
     run, other = lived(folder, "a", (100, 900)), lived(folder, "b", (100, 900))
     elsewhere = LaunchTemplate("cpu", {}, "/elsewhere", checkpoints="out/*.pt")
-    atomic.write_json(other.spec, Spec("b", "b", START, elsewhere).to_json())
+    storage.write_json(other.spec, Spec("b", "b", START, elsewhere))
     (folder / "runs" / "damaged").mkdir()
     (folder / "runs" / "damaged" / "spec.json").write_text("{")
     saved(folder, "e.pt", 500)

@@ -9,7 +9,7 @@ import pytest
 
 from mpstui.supervisor.dependencies import Outcome, Verdict, combine, judge
 from mpstui.supervisor.queue import joined, left, may_claim
-from mpstui.wire import locks, queues
+from mpstui.wire import liveness, queues
 from mpstui.wire.queues import Queue
 from mpstui.wire.records import LaunchTemplate, QueueRule, Variant
 
@@ -73,24 +73,24 @@ def test_who_meets_another_editor_goes_on_waiting_for_what_it_waited_for(make_ru
     second.start()
     wait_for(lambda: second.status.waiting_for == "slot", "the second to wait for a slot")
     files = queues.files_of(first.dir, "mps")
-    held = wait_for(lambda: locks.acquire(files.lock), "the group to be free")
+    held = wait_for(lambda: liveness.acquire(files.lock), "the group to be free")
     time.sleep(2.2)  # two looks
     assert (second.status.waiting_for, second.status.message) == ("slot", "waits for a slot of queue group mps")
-    locks.release(held)
+    liveness.release(held)
     (first.home / "go").touch()
     assert second.wait_exit().code == 0
 
 
 def test_an_edit_is_refused_while_another_one_holds_the_group(make_run: MakeRun) -> None:
     files = queues.files_of(make_run("pass").dir, "My Group")
-    queues.edit(files, lambda queue: queue.but(slots=3))
+    queues.edit(files, lambda queue: queue._replace(slots=3))
     assert files.state.name == "my-group.json"
     assert queues.read(files).slots == 3
-    held = locks.acquire(files.lock)
+    held = liveness.acquire(files.lock)
     assert held is not None
     with pytest.raises(queues.QueueBusy):
         queues.edit(files, lambda queue: queue)
-    locks.release(held)
+    liveness.release(held)
 
 
 def test_a_stop_right_after_a_restart_that_waits_says_what_became_of_both(make_run: MakeRun) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mpstui.supervisor.clock import Clock
 from mpstui.supervisor.saving import LOOK_SECONDS, QUIET_SECONDS, SavingWatch
-from mpstui.wire import atomic
+from mpstui.wire import storage
 from mpstui.wire.records import LaunchTemplate, Spec
 from mpstui.wire.rundir import RunDir
 
@@ -65,7 +65,7 @@ def test_the_first_look_goes_by_the_age_of_the_newest_file(tmp_path: Path) -> No
 def test_the_trainers_own_word_counts(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     watch = scene.watch()
-    atomic.write_json(scene.run.attempt(1).heartbeat(), {"schema": 1, "time": WALL, "seq": 1, "phase": "save"})
+    storage.write_json(scene.run.attempt(1).heartbeat(), {"schema": 1, "time": WALL, "seq": 1, "phase": "save"})
     assert watch()
-    atomic.write_json(scene.run.attempt(1).heartbeat(), {"schema": 1, "time": WALL, "seq": 2, "phase": "train"})
+    storage.write_json(scene.run.attempt(1).heartbeat(), {"schema": 1, "time": WALL, "seq": 2, "phase": "train"})
     assert not scene.after(LOOK_SECONDS, watch)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from mpstui.wire.checkpoint_owner import owner_of
+from mpstui.wire.checkpoints import owner_of
 from tests.trainer.building import job, train
 from trainer.checkpoint import CheckpointFolder, find, load
 from trainer.errors import TrainingError, UsageError

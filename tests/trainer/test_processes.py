@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from mpstui.wire import requests
-from mpstui.wire.processes import system_process_table
+from mpstui.wire import rundir
+from mpstui.wire.liveness import system_process_table
 from mpstui.wire.records import Ack
 from mpstui.wire.rundir import RunDir
 from tests.trainer.building import TINY, command, completed, environment, points, torchrun, train
@@ -47,8 +47,8 @@ def _started(tmp_path: Path, *arguments: str, fault: str | None = None) -> tuple
 
 
 def _asked(run: RunDir, action: str) -> Ack:
-    request = requests.submit(run, requests.new_request(action, 1, time.time()))
-    ack = wait_until(lambda: requests.answer_to(run, request.id), what=f"the answer to {action}")
+    request = rundir.submit(run, rundir.new_request(action, 1, time.time()))
+    ack = wait_until(lambda: rundir.answer_to(run, request.id), what=f"the answer to {action}")
     assert ack is not None
     return ack
 

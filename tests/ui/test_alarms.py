@@ -17,7 +17,7 @@ from mpstui.core.model.snapshot import ExitSummary, Health, RunSnapshot, State
 from mpstui.core.settings import AlertSettings
 from mpstui.ui.alarms import Alarm, Announcer, alarms, words_for
 from mpstui.ui.services import core_services
-from mpstui.wire import locks
+from mpstui.wire import liveness
 
 from . import fakes
 from .driving import Driver, drive
@@ -151,10 +151,10 @@ def test_an_open_screen_can_be_noticed(tmp_path: Path) -> None:
     home = Home(tmp_path / "state", tmp_path / "config")
     lock = say_open(home)
     assert lock is not None
-    assert locks.is_shared(home.screen_lock)
+    assert liveness.is_shared(home.screen_lock)
     second = say_open(home)
     assert second is not None
-    locks.release(lock)
-    assert locks.is_shared(home.screen_lock)
-    locks.release(second)
-    assert not locks.is_shared(home.screen_lock)
+    liveness.release(lock)
+    assert liveness.is_shared(home.screen_lock)
+    liveness.release(second)
+    assert not liveness.is_shared(home.screen_lock)

@@ -11,7 +11,7 @@ from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import QueuePlace, RunSnapshot, State
 from mpstui.ui.services import REVIVE_SECONDS, LazyMonitor, LazyQueue
 from mpstui.ui.widgets.run_rows import run_row
-from mpstui.wire import atomic, queues
+from mpstui.wire import queues, storage
 from mpstui.wire.queues import QueueFiles
 from mpstui.wire.records import Status
 from mpstui.wire.rundir import RunDir
@@ -84,7 +84,7 @@ def test_a_paused_queue_that_nobody_waits_in_is_named_and_resumed(runs: tuple[Ru
 
 
 def set_paused_in(home: Home, paused: bool) -> None:
-    queues.edit(QueueFiles(home.queue, "night"), lambda group: group.but(paused=paused))
+    queues.edit(QueueFiles(home.queue, "night"), lambda group: group._replace(paused=paused))
 
 
 def test_the_screen_learns_of_paused_groups_from_their_files(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_an_open_screen_revives_what_waits_every_few_seconds(tmp_path: Path) -> 
     home, now, started = Home(tmp_path, tmp_path), [100.0], list[str]()
     run = RunDir(home.runs / "a")
     run.path.mkdir(parents=True)
-    atomic.write_json(run.status, Status("a", "queued", 1, 2.0).to_json())
+    storage.write_json(run.status, Status("a", "queued", 1, 2.0))
     monitor = LazyMonitor(home, None, lambda found: started.append(found.run), lambda: now[0])
     monitor.refresh()
     assert started == []

@@ -9,37 +9,37 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.wire import atomic, jsontext
+from mpstui.wire import storage
 
 
 def test_a_file_is_replaced_whole_and_private(tmp_path: Path) -> None:
     path = tmp_path / "status.json"
-    atomic.write_json(path, {"a": float("nan"), "b": [1, float("inf")]})
-    atomic.write_json(path, {"a": 2}, durable=True)
-    assert atomic.read_json(path) == {"a": 2}
+    storage.write_json(path, {"a": float("nan"), "b": [1, float("inf")]})
+    storage.write_json(path, {"a": 2}, durable=True)
+    assert storage.read_json(path) == {"a": 2}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [entry.name for entry in tmp_path.iterdir()] == ["status.json"]
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_litter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "status.json"
-    atomic.write_json(path, {"a": 1})
+    storage.write_json(path, {"a": 1})
 
     def full(descriptor: int, data: bytes) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "write", full)
     with pytest.raises(OSError, match="No space"):
-        atomic.write_json(path, {"a": 2})
-    assert atomic.read_json(path) == {"a": 1}
+        storage.write_json(path, {"a": 2})
+    assert storage.read_json(path) == {"a": 1}
     assert [entry.name for entry in tmp_path.iterdir()] == ["status.json"]
 
 
 def test_what_was_created_once_stands(tmp_path: Path) -> None:
     path = tmp_path / "exit.json"
-    assert atomic.create_json(path, {"code": 3})
-    assert not atomic.create_json(path, {"code": 0})
-    assert atomic.read_json(path) == {"code": 3}
+    assert storage.create_json(path, {"code": 3})
+    assert not storage.create_json(path, {"code": 0})
+    assert storage.read_json(path) == {"code": 3}
     assert [entry.name for entry in tmp_path.iterdir()] == ["exit.json"]
 
 
@@ -49,25 +49,25 @@ def test_a_file_system_without_hard_links_will_do(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(os, "link", refused)
     path = tmp_path / "exit.json"
-    assert atomic.create_json(path, {"code": 3}, durable=True)
-    assert not atomic.create_json(path, {"code": 0})
-    assert atomic.read_json(path) == {"code": 3}
+    assert storage.create_json(path, {"code": 3}, durable=True)
+    assert not storage.create_json(path, {"code": 0})
+    assert storage.read_json(path) == {"code": 3}
 
 
 def test_a_torn_last_line_costs_itself_alone(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_text('{"event": "to')
-    atomic.append_line(path, {"event": "note"})
+    storage.append_line(path, {"event": "note"})
     lines = path.read_text().splitlines()
     assert lines[0] == '{"event": "to'
-    assert jsontext.load_object(lines[1]) == {"event": "note"}
+    assert storage.load_object(lines[1]) == {"event": "note"}
 
 
 @pytest.mark.parametrize("data", [b'{"a": 1', b"[1]", b"", b"\xff\xfe", b"[" * 100_000])
 def test_what_is_no_object_is_unreadable(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(data)
-    with pytest.raises(jsontext.UnreadableRecord):
-        atomic.read_json(path)
-    assert atomic.read_json(tmp_path / "none.json") is None
-    assert atomic.read_json(path / "below-a-file.json") is None
+    with pytest.raises(storage.UnreadableRecord):
+        storage.read_json(path)
+    assert storage.read_json(tmp_path / "none.json") is None
+    assert storage.read_json(path / "below-a-file.json") is None

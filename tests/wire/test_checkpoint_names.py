@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.wire.checkpoint_names import earlier_best, earlier_number, is_best, is_earlier_best
+from mpstui.wire.checkpoints import earlier_best, earlier_number, is_best, is_earlier_best
 
 
 @pytest.mark.parametrize("stem", ["best", "model_best", "best-epoch=3", "modelBest", "bestmodel", "checkpoint.best"])

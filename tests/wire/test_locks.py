@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from mpstui.wire import locks
+from mpstui.wire import liveness
 
 
-@pytest.mark.parametrize("take", [locks.acquire, locks.share, locks.is_held, locks.is_shared])
+@pytest.mark.parametrize("take", [liveness.acquire, liveness.share, liveness.is_held, liveness.is_shared])
 def test_a_refused_lock_leaves_no_descriptor_open(
     take: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,7 +44,7 @@ def test_who_was_held_up_between_two_tries_tries_again(tmp_path: Path, monkeypat
             raise BlockingIOError
 
     monkeypatch.setattr(fcntl, "flock", refused_once)
-    monkeypatch.setattr(locks, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: None))
-    lock = locks.acquire(tmp_path / "a.lock")
+    monkeypatch.setattr(liveness, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: None))
+    lock = liveness.acquire(tmp_path / "a.lock")
     assert lock is not None
-    locks.release(lock)
+    liveness.release(lock)

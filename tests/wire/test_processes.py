@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mpstui.wire import locks, processes
-from mpstui.wire.processes import LinuxProcessTable, Process, ProcessIdentity, descendants, parse_proc_stat, parse_ps
+from mpstui.wire import liveness
+from mpstui.wire.liveness import LinuxProcessTable, Process, ProcessIdentity, descendants, parse_proc_stat, parse_ps
 
 PS = """
     1     0     1      0 Ss   Sat Nov 21 11:47:00 2026
@@ -21,16 +21,16 @@ PS = """
 
 def test_a_lock_is_held_as_long_as_a_descriptor_lives_somewhere(tmp_path: Path) -> None:
     path = tmp_path / "run.lock"
-    assert not locks.is_held(path)
-    mine = locks.acquire(path, inheritable=True)
+    assert not liveness.is_held(path)
+    mine = liveness.acquire(path, inheritable=True)
     assert mine is not None
-    assert locks.is_held(path)
-    assert locks.acquire(path) is None
+    assert liveness.is_held(path)
+    assert liveness.acquire(path) is None
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(mine,))
-    locks.release(mine)
-    assert locks.is_held(path)
+    liveness.release(mine)
+    assert liveness.is_held(path)
     child.communicate(b"\n")
-    assert not locks.is_held(path)
+    assert not liveness.is_held(path)
 
 
 def test_asking_does_not_get_in_the_way_of_taking(tmp_path: Path) -> None:
@@ -40,11 +40,11 @@ def test_asking_does_not_get_in_the_way_of_taking(tmp_path: Path) -> None:
 
     reader = os.open(path, os.O_RDONLY)
     fcntl.flock(reader, fcntl.LOCK_SH)
-    assert not locks.is_held(path)
+    assert not liveness.is_held(path)
     os.close(reader)
-    taken = locks.acquire(path)
+    taken = liveness.acquire(path)
     assert taken is not None
-    locks.release(taken)
+    liveness.release(taken)
 
 
 def test_a_command_name_may_hold_anything() -> None:
@@ -72,11 +72,11 @@ def test_descendants_come_parents_first_and_circles_end() -> None:
 
 
 def test_this_process_is_itself_and_nobody_else() -> None:
-    table = processes.system_process_table()
+    table = liveness.system_process_table()
     me = table.find(os.getpid())
     assert me is not None
-    assert processes.is_same(table, me.identity)
-    assert not processes.is_same(table, ProcessIdentity(me.pid, me.start + 1))
+    assert liveness.is_same(table, me.identity)
+    assert not liveness.is_same(table, ProcessIdentity(me.pid, me.start + 1))
     assert me.pid in table.snapshot()
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mpstui.wire import atomic, heartbeat, records, requests, rundir, secrets
+from mpstui.wire import heartbeat, records, rundir, secrets, storage
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, Heartbeat, MemoryReading
-from mpstui.wire.jsontext import UnreadableRecord
 from mpstui.wire.records import Ack, ExitRecord, LaunchTemplate, NewerSchema, RestartRule, Spec, Status, Variant
+from mpstui.wire.storage import UnreadableRecord
 
+SUPERVISOR = Path(__file__).parents[2] / "mpstui" / "supervisor" / "__main__.py"
 SPEC = Spec(
     "r1",
     "name",
@@ -30,24 +33,43 @@ SPEC = Spec(
     "record",
     [
         SPEC,
-        Status("r1", "running", 2, 3.0, tree=[[1, 2]], trainer=[5, 6]),
+        Status("r1", "running", 2, 3.0, tree=[(1, 2)], trainer=(5, 6)),
         ExitRecord(1, 2.0, code=3),
         Ack("i", True, "s", 1.0, "t"),
     ],
 )
-def test_a_record_survives_the_journey(record: records.Record) -> None:
-    assert type(record).from_json({**record.to_json(), "from_the_future": 1}) == record
+def test_a_record_survives_the_journey(record: Any) -> None:
+    assert records.from_json(type(record), {**records.to_json(record), "from_the_future": 1}) == record
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed"),
+    [
+        (Spec, {"name": 5}),
+        (Spec, {"watch": {"log": 1}}),
+        (Spec, {"stop": {"grace_seconds": "long"}}),
+        (Spec, {"launch": {"device": "cpu", "cwd": "/", "variants": {"cpu": {"argv": "ls"}}}}),
+        (Status, {"attempt": True}),
+        (Status, {"tree": [[1, 2, 3]]}),
+        (Status, {"trainer": [1, "2"]}),
+        (Status, {"survivors": 3}),
+    ],
+)
+def test_a_value_of_another_type_than_declared_makes_a_record_unreadable(kind: Any, changed: dict[str, Any]) -> None:
+    whole = records.to_json(SPEC if kind is Spec else Status("r1", "running", 2, 3.0))
+    with pytest.raises(UnreadableRecord, match="has a value of the wrong type"):
+        records.from_json(kind, {**whole, **changed})
 
 
 def test_a_newer_schema_may_be_looked_at_only() -> None:
     with pytest.raises(NewerSchema):
-        Status.from_json({**Status("r", "running", 1, 0.0).to_json(), "schema": 2})
+        records.from_json(Status, {**records.to_json(Status("r", "running", 1, 0.0)), "schema": 2})
     with pytest.raises(UnreadableRecord):
-        Status.from_json({"run": "r"})
+        records.from_json(Status, {"run": "r"})
 
 
 def test_identities_come_out_of_a_status() -> None:
-    status = Status("r1", "running", 2, 3.0, tree=[[1, 2]], trainer=[5, 6])
+    status = Status("r1", "running", 2, 3.0, tree=[(1, 2)], trainer=(5, 6))
     assert status.trainer_identity() == (5, 6)
     assert status.tree_identities() == [(1, 2)]
     assert Status("r1", "starting", 1, 0.0).trainer_identity() is None
@@ -67,9 +89,9 @@ def test_a_heartbeat_names_what_is_not_finite() -> None:
     record = heartbeat.to_json(beat)
     assert record["nonfinite"] == ["loss", "val_loss"]
     assert "epoch" not in record
-    from mpstui.wire import jsontext
+    from mpstui.wire import storage
 
-    back = heartbeat.from_json(jsontext.load_object(jsontext.dump(record)))
+    back = heartbeat.from_json(storage.load_object(storage.dump(record)))
     assert (back.loss, back.step, back.device.type, back.memory.allocated) == (None, 7, "mps", 5)
     assert back.nonfinite == ("loss", "val_loss")
     assert back.checkpoint == CheckpointNote("a.pt", 6)
@@ -93,26 +115,26 @@ def test_a_heartbeat_of_wrong_types_is_unknown_or_unreadable_and_nothing_else(re
 
 def test_requests_are_handed_out_in_order_until_they_are_answered(tmp_path: Path) -> None:
     run = rundir.create_run_dir(tmp_path, "t", 1.0)
-    late = requests.submit(run, requests.new_request("stop", 1, 20.0))
-    early = requests.submit(run, requests.new_request("kill", 1, 10.0, by="me", options={"a": 1}))
+    late = rundir.submit(run, rundir.new_request("stop", 1, 20.0))
+    early = rundir.submit(run, rundir.new_request("kill", 1, 10.0, by="me", options={"a": 1}))
     (run.requests / "0-torn.json").write_text("{")
-    stray = requests.new_request("kill", 1, 5.0).to_json() | {"id": "../escape"}
-    atomic.write_json(run.requests / "0-other.json", stray)
-    assert [item.id for item in requests.unanswered(run)] == [early.id, late.id]
-    assert requests.answer(run, Ack(early.id, True, "supervisor", 30.0, "done"))
-    assert not requests.answer(run, Ack(early.id, False, "trainer", 31.0, "too late"))
-    assert list(requests.unanswered(run)) == [late]
-    found = requests.answer_to(run, early.id)
+    stray = records.to_json(rundir.new_request("kill", 1, 5.0)) | {"id": "../escape"}
+    storage.write_json(run.requests / "0-other.json", stray)
+    assert [item.id for item in rundir.unanswered(run)] == [early.id, late.id]
+    assert rundir.answer(run, Ack(early.id, True, "supervisor", 30.0, "done"))
+    assert not rundir.answer(run, Ack(early.id, False, "trainer", 31.0, "too late"))
+    assert list(rundir.unanswered(run)) == [late]
+    found = rundir.answer_to(run, early.id)
     assert found is not None
     assert found.text == "done"
-    assert requests.answer_to(run, late.id) is None
-    assert str(os.getpid()) in requests.asker()
+    assert rundir.answer_to(run, late.id) is None
+    assert str(os.getpid()) in rundir.asker()
 
 
 def test_requests_of_one_moment_keep_the_order_they_were_asked_in(tmp_path: Path) -> None:
     run = rundir.create_run_dir(tmp_path, "t", 1.0)
-    asked = [requests.submit(run, requests.new_request("pause", 1, 20.0)).id for _ in range(12)]
-    assert [item.id for item in requests.unanswered(run)] == asked
+    asked = [rundir.submit(run, rundir.new_request("pause", 1, 20.0)).id for _ in range(12)]
+    assert [item.id for item in rundir.unanswered(run)] == asked
 
 
 def test_run_ids_are_never_used_twice(tmp_path: Path) -> None:
@@ -161,3 +183,13 @@ def test_a_password_inside_a_url_is_masked_and_not_written() -> None:
         ["PROXY"],
     )
     assert secrets.masked({"PROXY": "http://ada:pw@host:1/"}) == {"PROXY": f"http://{secrets.HIDDEN}@host:1/"}
+
+
+def test_a_supervisor_starts_without_dataclasses() -> None:
+    code = (
+        f"import sys; sys.argv = ['x']; sys.path.append({str(SUPERVISOR.parents[2])!r})\n"
+        "import mpstui.supervisor.__main__\n"
+        "print(sorted({'dataclasses', 'inspect', 'traceback', 'logging'} & set(sys.modules)))"
+    )
+    told = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"

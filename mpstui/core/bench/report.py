@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ...wire import atomic
-from ...wire.jsontext import finite
+from ...wire import storage
 from ...wire.rundir import slug
+from ...wire.storage import plain
 from ..model.errors import OperationError
 from ..model.home import Home
 from .climb import Course, Measurement
@@ -159,8 +159,8 @@ def save(folder: Path, document: Mapping[str, Any], svg: str) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        atomic.write_json(folder / "report.json", finite(dict(document)))
-        atomic.write_bytes(folder / "report.svg", svg.encode())
+        storage.write_json(folder / "report.json", plain(dict(document)))
+        storage.write_bytes(folder / "report.svg", svg.encode())
     except OSError as error:
         raise OperationError(f"the report cannot be written to {folder}: {error.strerror}") from error
 

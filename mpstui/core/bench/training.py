@@ -14,9 +14,9 @@ from typing import Any, Self
 
 import psutil  # type: ignore[import-untyped]
 
-from ...wire import atomic
-from ...wire.jsontext import UnreadableRecord
+from ...wire import storage
 from ...wire.rundir import RunDir
+from ...wire.storage import UnreadableRecord
 from ..follow.tail import LineTail
 
 _END_SECONDS = 10.0
@@ -96,7 +96,7 @@ class Training:
 
     def _read_beat(self) -> None:
         try:
-            beat = atomic.read_json(self._run.attempt(1).heartbeat()) or {}
+            beat = storage.read_json(self._run.attempt(1).heartbeat()) or {}
         except (UnreadableRecord, OSError):
             return
         memory, device = beat.get("memory") or {}, beat.get("device") or {}

@@ -11,11 +11,11 @@ import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
-from ...wire import atomic, heartbeat, records
-from ...wire.jsontext import UnreadableRecord
+from ...wire import heartbeat, records, storage
 from ...wire.rundir import AttemptDir, RunDir
+from ...wire.storage import UnreadableRecord
 from ..telemetry.history import memory_growth
 from .log_text import screen_lines
 from .model import Evidence, HeartbeatEvidence, LogLine
@@ -33,7 +33,7 @@ _MEMORY_EVENT = re.compile(
     re.IGNORECASE,
 )
 _MACOS_NAMES = {10: "SIGBUS", 7: "SIGEMT"}
-R = TypeVar("R", bound=records.Record)
+R = TypeVar("R", bound="tuple[Any, ...]")
 
 
 def evidence_from_log(path: Path, signal: int | None = None, exit_code: int | None = None) -> Evidence:
@@ -95,7 +95,7 @@ def _output(path: Path) -> tuple[LogLine, ...]:
 
 def _heartbeat(path: Path, launched_device: str | None) -> HeartbeatEvidence:
     try:
-        record = atomic.read_json(path)
+        record = storage.read_json(path)
         beat = heartbeat.from_json(record) if record is not None else None
     except (UnreadableRecord, OSError):
         beat = None

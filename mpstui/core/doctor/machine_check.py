@@ -21,7 +21,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ...wire import atomic, locks
+from ...wire import liveness, storage
 from ..model.home import Home
 from ..present.format import size
 from ..telemetry.platforms import default_sampler
@@ -135,13 +135,13 @@ def home_facts(home: Home) -> dict[str, Any]:
     probe = home.state / f".doctor.{os.getpid()}"
     facts: dict[str, Any] = {"path": str(home.state), "writable": False, "locks": None, "error": None}
     try:
-        atomic.make_private_folder(home.state)
-        atomic.write_bytes(probe, b"x")
+        storage.make_private_folder(home.state)
+        storage.write_bytes(probe, b"x")
         facts["writable"] = True
-        descriptor = locks.acquire(probe)
-        facts["locks"] = descriptor is not None and locks.is_held(probe)
+        descriptor = liveness.acquire(probe)
+        facts["locks"] = descriptor is not None and liveness.is_held(probe)
         if descriptor is not None:
-            locks.release(descriptor)
+            liveness.release(descriptor)
     except OSError as error:
         facts["error"] = error.strerror
     with contextlib.suppress(OSError):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...wire import atomic, locks, requests
+from ...wire import liveness, rundir, storage
 from ...wire.records import Ack, Request, event
 from ...wire.rundir import RunDir
 from ..model.errors import OperationError, UsageError
@@ -98,7 +98,7 @@ class Actions:
     def answer(self, run_dir: Path, request_id: str) -> Ack | None:
         """The answer to a request, None while there is none; starts a supervisor again if none is there to answer."""
         run = RunDir(run_dir)
-        found = requests.answer_to(run, request_id)
+        found = rundir.answer_to(run, request_id)
         if found is None and self._clock() - self._nudged.get(run_dir, 0.0) >= NUDGE_SECONDS:
             self._nudged[run_dir] = self._clock()
             self._supervise(run, {})
@@ -130,7 +130,7 @@ class Actions:
         run = RunDir(snapshot.dir)
         now = self._clock()
         try:
-            request = requests.submit(run, requests.new_request(action, snapshot.attempt, now, options=options))
+            request = rundir.submit(run, rundir.new_request(action, snapshot.attempt, now, options=options))
         except OSError as error:
             raise OperationError(f"the request for run {run.run} could not be written: {error.strerror}") from error
         self._nudged[snapshot.dir] = now
@@ -139,7 +139,7 @@ class Actions:
 
     def _supervise(self, run: RunDir, secrets: Mapping[str, str], *, noting: bool = False) -> None:
         """Start a supervisor when none lives; a second one that starts at the same time leaves by itself."""
-        if locks.is_held(run.supervisor_lock):
+        if liveness.is_held(run.supervisor_lock):
             return
         recorded = read_run(run)
         wanted = recorded.spec.secret_env if recorded else []
@@ -151,7 +151,7 @@ class Actions:
 
     def _note(self, run: RunDir, text: str) -> None:
         numbers = run.attempt_numbers()
-        atomic.append_line(run.events, event(self._clock(), numbers[-1] if numbers else 0, "note", text))
+        storage.append_line(run.events, event(self._clock(), numbers[-1] if numbers else 0, "note", text))
 
     def _profile_secrets(self, recorded: RecordedRun | None) -> dict[str, str]:
         """Secrets that the profile's file still has, under the names the run was started with."""

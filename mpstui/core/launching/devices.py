@@ -177,7 +177,7 @@ def queue_rule(choice: LaunchChoice, device: str, environ: Mapping[str, str], ma
     """The choice's queue, the group that follows the accelerator called by it."""
     if choice.queue.group != ACCELERATOR_QUEUE:
         return choice.queue
-    return choice.queue.but(group=accelerator(device, environ, machine))
+    return choice.queue._replace(group=accelerator(device, environ, machine))
 
 
 def gpu_rule(

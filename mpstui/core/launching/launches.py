@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
-from ...wire import atomic, requests
+from ...wire import records, rundir, storage
 from ...wire.records import AlertRule, CauseRule, Spec
 from ...wire.rundir import RunDir, create_run_dir
 from ..model.errors import OperationError
@@ -41,7 +41,7 @@ def _create(plan: LaunchPlan, home: Home, now: float) -> RunDir:
     """The run directory with its record; nothing at all when the record cannot be written (an unreadable run else)."""
     run = create_run_dir(home.runs, plan.name, now)
     try:
-        atomic.write_json(run.spec, spec_json(plan, run, now, home))
+        storage.write_json(run.spec, spec_json(plan, run, now, home))
     except OSError:
         shutil.rmtree(run.path, ignore_errors=True)
         raise
@@ -59,7 +59,7 @@ def spec_json(plan: LaunchPlan, run: RunDir, now: float, home: Home | None = Non
         profile=profile.slug if profile.path else None,
         profile_path=str(profile.path) if profile.path else None,
         profile_text=frozen_text(profile),
-        by=requests.asker(),
+        by=rundir.asker(),
         recipe=plan.recipe,
         secret_env=list(plan.secret_names),
         stop=profile.stop,
@@ -73,7 +73,7 @@ def spec_json(plan: LaunchPlan, run: RunDir, now: float, home: Home | None = Non
         min_free_bytes=profile.min_free_bytes,
         alerts=AlertRule(str(home.settings), str(home.screen_lock)) if home else None,
     )
-    return {**spec.to_json(), "choice": choice_json(plan.choice)}
+    return {**records.to_json(spec), "choice": choice_json(plan.choice)}
 
 
 def _cause_rules() -> list[CauseRule]:

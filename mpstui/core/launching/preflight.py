@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ...wire import atomic, heartbeat
-from ...wire.jsontext import UnreadableRecord
+from ...wire import heartbeat, storage
 from ...wire.rundir import RunDir, slug
+from ...wire.storage import UnreadableRecord
 from ..machine import Machine
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home, resolve_home
@@ -154,7 +154,7 @@ def _batch_size(run: RunDir) -> int | None:
 def _memory(run: RunDir) -> int | None:
     numbers = run.attempt_numbers()
     try:
-        record = atomic.read_json(run.attempt(numbers[-1]).heartbeat()) if numbers else None
+        record = storage.read_json(run.attempt(numbers[-1]).heartbeat()) if numbers else None
         memory = heartbeat.from_json(record).memory if record else None
     except (OSError, UnreadableRecord):
         return None

@@ -11,10 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...wire import atomic
-from ...wire.jsontext import UnreadableRecord
+from ...wire import records, storage
 from ...wire.records import LaunchTemplate, Spec
 from ...wire.rundir import RunDir
+from ...wire.storage import UnreadableRecord
 from ..model.errors import OperationError, UsageError
 
 if TYPE_CHECKING:
@@ -59,21 +59,21 @@ class RecordedRun:
 
 def read_run(run: RunDir) -> RecordedRun | None:
     """The record of a run; None when it cannot be read, and nothing may be done to the run."""
-    spec = atomic.stamp(run.spec)
-    return _read_run(run.path, (spec, atomic.stamp(run.status))) if spec is not None else None
+    spec = storage.stamp(run.spec)
+    return _read_run(run.path, (spec, storage.stamp(run.status))) if spec is not None else None
 
 
 @lru_cache(maxsize=256)
 def _read_run(path: Path, stamps: tuple[object, object]) -> RecordedRun | None:
     run = RunDir(path)
     try:
-        record = atomic.read_json(run.spec)
-        status = atomic.read_json(run.status) or {}
+        record = storage.read_json(run.spec)
+        status = storage.read_json(run.status) or {}
         if record is None:
             return None
-        spec = Spec.from_json(record)
+        spec = records.from_json(Spec, record)
         edited = status.get("template")
-        template = LaunchTemplate.from_json(edited) if edited else spec.launch
+        template = records.from_json(LaunchTemplate, edited) if edited else spec.launch
     except (UnreadableRecord, OSError):
         return None
     choice = _choice_of(run, edited) if edited else record.get("choice")
@@ -84,7 +84,7 @@ def _choice_of(run: RunDir, template: Mapping[str, Any]) -> Mapping[str, Any] | 
     """The choice that came with the restart whose template is in force; request ids sort by time."""
     for path in sorted(run.requests.glob("[!.]*.json"), reverse=True):
         try:
-            options = (atomic.read_json(path) or {}).get("options") or {}
+            options = (storage.read_json(path) or {}).get("options") or {}
         except (UnreadableRecord, OSError):
             continue
         if options.get("launch") == template:
@@ -147,7 +147,9 @@ def _edited(choice: LaunchChoice, options: dict[str, Any], environ: Mapping[str,
     device = options["device"]
     chosen = replace(choice, device=device) if device else choice
     planned = plan(chosen, environ=environ, machine=machine)
-    return Restart({**options, "launch": planned.template.to_json(), "choice": choice_json(choice)}, planned.secrets)
+    return Restart(
+        {**options, "launch": records.to_json(planned.template), "choice": choice_json(choice)}, planned.secrets
+    )
 
 
 def _existing(source: str, cwd: Path) -> str:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ...wire import atomic, locks
+from ...wire import liveness, storage
 from ...wire.rundir import RUN_VARIABLES, RunDir
 from ..model.errors import OperationError
 from ..model.home import Home
@@ -96,8 +96,8 @@ class SupervisorRecovery:
         """
         started, failures = [], []
         for run in run_dirs(self._home.runs):
-            stamp = atomic.stamp(run.status)
-            if stamp is None or self._settled.get(run.path) == stamp or locks.is_held(run.supervisor_lock):
+            stamp = storage.stamp(run.status)
+            if stamp is None or self._settled.get(run.path) == stamp or liveness.is_held(run.supervisor_lock):
                 continue
             try:
                 if is_abandoned(run):

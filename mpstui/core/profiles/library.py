@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...wire import atomic
+from ...wire import storage
 from ...wire.secrets import HIDDEN
 from ..model.checks import nearest
 from ..model.errors import OperationError, UsageError
@@ -167,9 +167,9 @@ def save_profile_text(text: str, name: str, home: Home, changes: Mapping[str, An
     path = home.user_profiles / f"{_checked(name)}{SUFFIX}"
     data = _changed(text, changes).encode()
     try:
-        atomic.make_private_folder(home.user_profiles)
+        storage.make_private_folder(home.user_profiles)
         if replace:
-            atomic.write_bytes(path, data)
+            storage.write_bytes(path, data)
         else:
             _create(path, data)
     except FileExistsError:
@@ -193,7 +193,7 @@ def _checked(name: str) -> str:
 def _create(path: Path, data: bytes) -> None:
     """Whole or not at all, and never over another file."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    atomic.write_bytes(temporary, data)
+    storage.write_bytes(temporary, data)
     try:
         os.link(temporary, path)
     finally:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...wire import heartbeat
 from ...wire.heartbeat import DeviceReading, Heartbeat, MemoryReading
-from ...wire.jsontext import UnreadableRecord, load_object
+from ...wire.storage import UnreadableRecord, load_object
 from .recordfile import read_small
 from .witness import Machine
 

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ...wire.checkpoint_names import is_best
-from ...wire.checkpoint_owner import owner_of
+from ...wire.checkpoints import is_best, owner_of
 from ..model.snapshot import Checkpoint
 
 MOST_CHECKPOINTS = 300

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ...wire import locks, records
-from ...wire.jsontext import UnreadableRecord
+from ...wire import liveness, records
 from ...wire.records import LaunchRecord, Spec, Status
 from ...wire.rundir import RunDir
+from ...wire.storage import UnreadableRecord
 from .waiting import is_abandoned, is_waiting
 
 _OVER = ("ended", "dependency_failed")
@@ -43,7 +43,7 @@ def _needs(run: RunDir, paths: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _goes_on(run: RunDir, status: Status) -> bool:
-    return locks.is_held(run.supervisor_lock) or locks.is_held(run.run_lock) or is_abandoned(run)
+    return liveness.is_held(run.supervisor_lock) or liveness.is_held(run.run_lock) or is_abandoned(run)
 
 
 def _command(run: RunDir, status: Status, spec: Spec) -> list[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ...wire import atomic
-from ...wire.jsontext import UnreadableRecord
+from ...wire import storage
 from ...wire.rundir import RunDir, slug
+from ...wire.storage import UnreadableRecord
 from ..model.errors import UsageError
 from ..model.home import Home
 
@@ -58,7 +58,7 @@ def run_name(run: RunDir) -> str | None:
 
 def _told_by_spec(run: RunDir, key: str) -> str | None:
     try:
-        spec = atomic.read_json(run.spec)
+        spec = storage.read_json(run.spec)
     except (UnreadableRecord, OSError):
         return None
     found = spec.get(key) if spec else None

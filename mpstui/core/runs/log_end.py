@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ...wire import atomic
+from ...wire import storage
 from ..formats.escapes import strip_controls
 
 TAIL_BYTES = 1 << 15
@@ -31,7 +31,7 @@ class LogEnd:
 
     def exception(self, path: Path) -> str | None:
         """``RuntimeError: ...`` as it was printed; None where training goes on behind it, and where there is none."""
-        now = path, atomic.stamp(path)
+        now = path, storage.stamp(path)
         if now != self._of:
             self._of, self._found = now, _exception(_tail(path))
         return self._found

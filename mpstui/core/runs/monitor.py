@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ...wire import processes
-from ...wire.processes import ProcessTable
+from ...wire import liveness
+from ...wire.liveness import ProcessTable
 from ...wire.records import QueueRule
 from ...wire.rundir import RunDir
 from ..follow.budget import Budget
@@ -61,8 +61,8 @@ class Monitor:
         """
         self.home = home
         self._machine = Machine(
-            table=table or processes.system_process_table(),
-            boot_id=processes.boot_id() if boot_id is None else boot_id,
+            table=table or liveness.system_process_table(),
+            boot_id=liveness.boot_id() if boot_id is None else boot_id,
             clock=clock,
             monotonic=monotonic,
         )

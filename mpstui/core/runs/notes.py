@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ...wire import atomic
+from ...wire import storage
 
 SCHEMA = 1
 TAIL_BYTES = 256
@@ -79,10 +79,10 @@ class LogNotes:
                 "tail": _before(path, note.read_bytes),
                 "newest": dict(note.newest),
             }
-            atomic.make_private_folder(self._folder.parent)
-            atomic.make_private_folder(self._folder)
+            storage.make_private_folder(self._folder.parent)
+            storage.make_private_folder(self._folder)
             data = json.dumps(head).encode() + b"\n" + bytes(pack(note.memory()))
-            atomic.write_bytes(self._path(run), data, sync=False)
+            storage.write_bytes(self._path(run), data, sync=False)
             self._held[run] = note.read_bytes
 
     def drop(self, run: str) -> None:

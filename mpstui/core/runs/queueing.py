@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from ...wire import atomic, locks, queues, records
-from ...wire.jsontext import UnreadableRecord
+from ...wire import liveness, queues, records, storage
 from ...wire.queues import MOST_SLOTS, Queue, QueueBusy, QueueFiles
 from ...wire.records import LaunchRecord, QueueRule, Spec, Status
 from ...wire.rundir import RunDir
+from ...wire.storage import UnreadableRecord
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home
 from ..model.snapshot import QueuePlace
@@ -126,7 +126,7 @@ def set_paused(home: Home, name: str, paused: bool) -> Queue:
         UsageError: no such group; OperationError: it could not be changed.
     """
     find_group(home, name)
-    return _edit(QueueFiles(home.queue, name), lambda queue: queue.but(paused=paused))
+    return _edit(QueueFiles(home.queue, name), lambda queue: queue._replace(paused=paused))
 
 
 def set_slots(home: Home, name: str, slots: int | None) -> Queue:
@@ -139,10 +139,10 @@ def set_slots(home: Home, name: str, slots: int | None) -> Queue:
         UsageError: less than one or more than :data:`MOST_SLOTS`; OperationError: it could not be changed.
     """
     if slots is None:
-        return _edit(QueueFiles(home.queue, name), lambda queue: queue.but(slots=1, decided=False))
+        return _edit(QueueFiles(home.queue, name), lambda queue: queue._replace(slots=1, decided=False))
     if not 1 <= slots <= MOST_SLOTS:
         raise UsageError(f"a queue group has 1 to {MOST_SLOTS} slots, not {slots}", "`mpstui queue pause` starts none")
-    return _edit(QueueFiles(home.queue, name), lambda queue: queue.but(slots=slots, decided=True))
+    return _edit(QueueFiles(home.queue, name), lambda queue: queue._replace(slots=slots, decided=True))
 
 
 def move_run(home: Home, run: RunDir, direction: str) -> Moved:
@@ -161,7 +161,7 @@ def move_run(home: Home, run: RunDir, direction: str) -> Moved:
 
     def change(queue: Queue) -> Queue:
         present = [name for name in queue.order if name == run.run or _waits(RunDir(home.runs / name))]
-        return queue.but(order=moved(queue.order, present, run.run, direction))
+        return queue._replace(order=moved(queue.order, present, run.run, direction))
 
     after = _edit(QueueFiles(home.queue, item.rule.group), change)
     present = [name for name in after.order if name == run.run or _waits(RunDir(home.runs / name))]
@@ -241,8 +241,8 @@ def _entry(run: RunDir) -> _Entry | None:
         spec = records.read(Spec, run.spec)
     except (OSError, UnreadableRecord):
         return None
-    supervised, waits = locks.is_held(run.supervisor_lock), is_waiting(run, status)
-    if spec is None or not (waits or supervised or locks.is_held(run.run_lock)):
+    supervised, waits = liveness.is_held(run.supervisor_lock), is_waiting(run, status)
+    if spec is None or not (waits or supervised or liveness.is_held(run.run_lock)):
         return None
     return _Entry(run, spec, status, waits, supervised)
 
@@ -268,7 +268,7 @@ def _decided(home: Home) -> list[str]:
     found = []
     for path in home.queue.glob("*.json") if home.queue.is_dir() else ():
         try:
-            name = (atomic.read_json(path) or {}).get("group")
+            name = (storage.read_json(path) or {}).get("group")
         except (OSError, UnreadableRecord):
             name = path.stem
         if isinstance(name, str) and not path.name.startswith("."):

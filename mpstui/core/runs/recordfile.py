@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from ...wire.jsontext import UnreadableRecord, load_object
 from ...wire.records import NewerSchema
+from ...wire.storage import UnreadableRecord, load_object
 
 T = TypeVar("T")
 

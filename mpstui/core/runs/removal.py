@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...wire import atomic, locks, processes, records
-from ...wire.jsontext import UnreadableRecord
+from ...wire import liveness, records, storage
 from ...wire.records import LaunchTemplate, Spec, Status
 from ...wire.rundir import RunDir
+from ...wire.storage import UnreadableRecord
 from ..model.errors import OperationError
 from ..model.home import Home
 from .dependants import dependants
@@ -63,7 +63,7 @@ class Remover:
 
     def __init__(self, home: Home, machine: Machine | None = None) -> None:
         self._home = home
-        self._machine = machine or Machine(table=processes.system_process_table(), boot_id=processes.boot_id())
+        self._machine = machine or Machine(table=liveness.system_process_table(), boot_id=liveness.boot_id())
 
     @property
     def kept(self) -> Path:
@@ -103,27 +103,27 @@ class Remover:
             OperationError: it must stay (see :meth:`examine`), began to live meanwhile, or is gone already; or its
                 checkpoints cannot be kept where they should go.
         """
-        before = atomic.stamp(run.status)
+        before = storage.stamp(run.status)
         self._refuse(run, self.needed() if needed is None else needed)
         patterns = _patterns(run)
         if keep_checkpoints:
             self._make_place(run, patterns)
         lock = _take(run)
         try:
-            if atomic.stamp(run.status) != before or restart_is_wished(run) or locks.is_held(run.run_lock):
+            if storage.stamp(run.status) != before or restart_is_wished(run) or liveness.is_held(run.run_lock):
                 raise OperationError(f"{run.run} cannot be removed: somebody has just begun it anew")
             leaving = run.path.with_name((_LEAVING_KEEPING if keep_checkpoints else _LEAVING) + run.run)
             _rename(run, leaving)
             # Held until all is deleted: who cleans up after others sees that this one is at work.
             return self._delete(leaving, run.run, patterns)
         finally:
-            locks.release(lock)
+            liveness.release(lock)
 
     def clean_up(self) -> int:
         """Finish what interrupted removals left; the bytes that were freed."""
         freed = 0
         for leaving in self._home.runs.glob(f"{_LEAVING}*"):
-            if not locks.is_held(leaving / "supervisor.lock"):
+            if not liveness.is_held(leaving / "supervisor.lock"):
                 name = leaving.name.removeprefix(_LEAVING_KEEPING).removeprefix(_LEAVING)
                 freed += self._delete(leaving, name, _patterns(RunDir(leaving))).freed_bytes
         return freed
@@ -144,7 +144,7 @@ class Remover:
             return
         cannot = f"{run.run} cannot be removed: its checkpoints cannot be moved to {self.kept}"
         try:
-            atomic.make_private_folder(self.kept)
+            storage.make_private_folder(self.kept)
             together = _device(self.kept) == _device(run.path)
         except OSError as error:
             raise OperationError(f"{cannot}: {error.strerror}") from error
@@ -200,7 +200,7 @@ def _ended(run: RunDir, seen: Witnesses) -> float:
 def _take(run: RunDir) -> int:
     """The supervisor's own lock: as long as we have it nobody can start the run, and no second remover has it."""
     try:
-        lock = locks.acquire(run.supervisor_lock)
+        lock = liveness.acquire(run.supervisor_lock)
     except OSError as error:
         raise _gone_or(run, error) from error
     if lock is None:
@@ -229,7 +229,7 @@ def _patterns(run: RunDir) -> list[str]:
         templates += [spec.launch] if spec else []
     with contextlib.suppress(OSError, UnreadableRecord, TypeError, AttributeError):  # of another program
         status = records.read(Status, run.status)
-        templates += [LaunchTemplate.from_json(status.template)] if status and status.template else []
+        templates += [records.from_json(LaunchTemplate, status.template)] if status and status.template else []
     found = [template.checkpoints for template in templates if template.checkpoints]
     return [one for one in found if not one.startswith(("/", "~")) and ".." not in Path(one).parts]
 
@@ -255,7 +255,7 @@ def _move(found: Iterable[Path], folder: Path, target: Path) -> Path | None:
     """Move files and folders out of ``folder`` under the names they have in it; None when there were none."""
     for path in filter(_count_files, found):
         place = target / path.relative_to(folder)
-        atomic.make_private_folder(place.parent)
+        storage.make_private_folder(place.parent)
         try:
             path.rename(place)
         except FileNotFoundError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...wire import heartbeat, jsontext
+from ...wire import heartbeat, storage
 from ..model.snapshot import Checkpoint, ExitSummary, RunEvent, RunSnapshot, SeriesView, State
 
 EXPLAINED = frozenset({State.FAILED, State.KILLED, State.LOST})
@@ -20,7 +20,7 @@ def as_json(snapshot: RunSnapshot, *, full: bool) -> dict[str, Any]:
     row = _row(snapshot)
     if full:
         row.update(_everything(snapshot))
-    found: dict[str, Any] = jsontext.finite(row)
+    found: dict[str, Any] = storage.plain(row)
     return found
 
 
@@ -54,7 +54,7 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
         "health_note": snapshot.health_note,
         "attempt_started": snapshot.attempt_started,
         "metrics": {name: _metric(view) for name, view in snapshot.series.items()},
-        "memory": vars(snapshot.numbers.memory),
+        "memory": snapshot.numbers.memory._asdict(),
         "heartbeat": heartbeat.to_json(beat) if beat else None,
         "checkpoints": [_checkpoint(one) for one in snapshot.checkpoints],
         "events": [_event(one) for one in snapshot.events],

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...wire import secrets
+from ...wire import records, secrets
 from ...wire.heartbeat import DeviceReading
-from ...wire.jsontext import UnreadableRecord
 from ...wire.records import ExitRecord, LaunchRecord, LaunchTemplate
 from ...wire.rundir import RunDir
+from ...wire.storage import UnreadableRecord
 from ..follow.budget import Budget
 from ..model.snapshot import ExitSummary, Health, Numbers, RunSnapshot, SeriesView, State
 from .backlog import BacklogStarter
@@ -20,7 +21,6 @@ from .events import EventReader
 from .health import Condition, assess
 from .notes import LogNotes
 from .recordfile import RecordFile
-from .shapes import reader_of
 from .sources import Sources
 from .state import Verdict, Witnesses, never_began
 from .vitals import Vitals
@@ -169,7 +169,7 @@ class RunReader:
         if self._started is None and launch is not None:
             first = launch
             if launch.attempt > 1:
-                file = RecordFile(self.run.attempt(1).launch, reader_of(LaunchRecord))
+                file = RecordFile(self.run.attempt(1).launch, partial(records.from_json, LaunchRecord))
                 file.read()
                 first = file.value or launch
             self._started = first.time
@@ -185,7 +185,7 @@ class RunReader:
         status, spec = self.witnesses.status.value, self.witnesses.spec.value
         if status is not None and status.template:
             try:
-                return reader_of(LaunchTemplate)(status.template)
+                return records.from_json(LaunchTemplate, status.template)
             except (UnreadableRecord, TypeError, AttributeError):
                 pass  # a template of another program: what the spec says still holds
         return spec.launch if spec else None

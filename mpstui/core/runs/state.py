@@ -19,7 +19,7 @@ that the supervisor recorded; their identities mean nothing after a reboot.
 from __future__ import annotations
 
 import signal as signals
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -310,6 +310,6 @@ def _doubts(seen: Witnesses) -> str:
     return f" ({seen.unreadable[0]})" if seen.unreadable else ""
 
 
-def _processes(pids: tuple[int, ...] | list[int]) -> str:
+def _processes(pids: Sequence[int]) -> str:
     shown = ", ".join(str(pid) for pid in list(pids)[:5])
     return f"process {shown}" if len(pids) == 1 else f"{len(pids)} processes ({shown})" if pids else "some processes"

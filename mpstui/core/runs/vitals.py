@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from statistics import median
 
-from ...wire.processes import Process
+from ...wire.liveness import Process
 from .health import Signs
 from .sources import Sources
 from .witness import Machine

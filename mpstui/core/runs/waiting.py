@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...wire import jsontext, locks, requests
-from ...wire.jsontext import UnreadableRecord
-from ...wire.processes import boot_id
+from ...wire import liveness, records, rundir, storage
+from ...wire.liveness import boot_id
 from ...wire.records import Status
 from ...wire.rundir import RunDir
+from ...wire.storage import UnreadableRecord
 
 _WAITING = (b'"queued"', b'"backing_off"')
 
@@ -19,7 +19,7 @@ def is_waiting(run: RunDir, status: Status) -> bool:
     """
     if status.phase != "queued":
         return False
-    return locks.is_held(run.supervisor_lock) or not _has_ended(run) or restart_is_wished(run) or _is_owed(status)
+    return liveness.is_held(run.supervisor_lock) or not _has_ended(run) or restart_is_wished(run) or _is_owed(status)
 
 
 def is_abandoned(run: RunDir) -> bool:
@@ -30,9 +30,9 @@ def is_abandoned(run: RunDir) -> bool:
     """
     try:
         data = run.status.read_bytes()
-        if not any(word in data for word in _WAITING) or locks.is_held(run.supervisor_lock):
+        if not any(word in data for word in _WAITING) or liveness.is_held(run.supervisor_lock):
             return False
-        status = Status.from_json(jsontext.load_object(data))
+        status = records.from_json(Status, storage.load_object(data))
         return (status.phase == "backing_off" and _is_owed(status)) or is_waiting(run, status)
     except (OSError, UnreadableRecord):
         return False
@@ -50,4 +50,4 @@ def _has_ended(run: RunDir) -> bool:
 
 def restart_is_wished(run: RunDir) -> bool:
     """Whether somebody asked for another attempt and has no answer yet."""
-    return any(request.action == "restart" for request in requests.unanswered(run))
+    return any(request.action == "restart" for request in rundir.unanswered(run))

@@ -6,13 +6,13 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
-from ...wire import atomic, locks
-from ...wire.processes import Process, ProcessIdentity, ProcessTable
+from ...wire import liveness, records, storage
+from ...wire.liveness import Process, ProcessIdentity, ProcessTable
 from ...wire.records import ExitRecord, LaunchRecord, Spec, Status
 from ...wire.rundir import RunDir
 from .recordfile import RecordFile
-from .shapes import reader_of
 from .state import Verdict, Witnesses, derive
 
 TABLE_SECONDS = 2.0
@@ -62,12 +62,12 @@ class WitnessReader:
     def __init__(self, run: RunDir, machine: Machine) -> None:
         self.run = run
         self.machine = machine
-        self.spec = RecordFile(run.spec, reader_of(Spec))
-        self.status = RecordFile(run.status, reader_of(Status))
+        self.spec = RecordFile(run.spec, partial(records.from_json, Spec))
+        self.status = RecordFile(run.status, partial(records.from_json, Status))
         self.folder = run.attempt(1)
         """The newest attempt's."""
-        self.exit = RecordFile(self.folder.exit, reader_of(ExitRecord))
-        self.launch = RecordFile(self.folder.launch, reader_of(LaunchRecord))
+        self.exit = RecordFile(self.folder.exit, partial(records.from_json, ExitRecord))
+        self.launch = RecordFile(self.folder.launch, partial(records.from_json, LaunchRecord))
         self.attempt = 0
         self.attempts = 0
         self.settled = False
@@ -133,7 +133,7 @@ class WitnessReader:
 
     def _held(self) -> tuple[bool, bool]:
         try:
-            return locks.is_held(self._locks[0]), locks.is_held(self._locks[1])
+            return liveness.is_held(self._locks[0]), liveness.is_held(self._locks[1])
         except OSError:
             return False, False  # a directory that may not be read: the records say so with their own errors
 
@@ -143,8 +143,8 @@ class WitnessReader:
         self.attempt = self.attempts = max([told, *self._numbers()])
         if self.attempt > 0 and self.attempt != self.folder.number:
             self.folder = self.run.attempt(self.attempt)
-            self.exit = RecordFile(self.folder.exit, reader_of(ExitRecord))
-            self.launch = RecordFile(self.folder.launch, reader_of(LaunchRecord))
+            self.exit = RecordFile(self.folder.exit, partial(records.from_json, ExitRecord))
+            self.launch = RecordFile(self.folder.launch, partial(records.from_json, LaunchRecord))
         self.exit.read()
         self.launch.read()
 
@@ -182,7 +182,7 @@ class WitnessReader:
 
     def _marks(self, changed: int | None) -> tuple[object, object]:
         """Two changes within one tick of the file system's clock leave the folder's time as it was."""
-        return changed, atomic.stamp(self._status_name)
+        return changed, storage.stamp(self._status_name)
 
     def _folder_time(self) -> int | None:
         try:

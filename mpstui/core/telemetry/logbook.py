@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from ...wire import locks
+from ...wire import liveness
 from ...wire.rundir import RunDir
 from .energy import EnergyMeter, RunEnergy, run_energy
 from .headroom import Headroom, MemoryPoint, headroom
@@ -104,7 +104,7 @@ class Logbook:
     def close(self) -> None:
         """Leave the file to another screen."""
         if self._lock is not None:
-            locks.release(self._lock)
+            liveness.release(self._lock)
             self._lock = None
 
     def _look(self, now: MemoryPoint, trainer: TrainerFacts, unified: bool) -> Outlook:
@@ -127,7 +127,7 @@ class Logbook:
             return
         self._try_lock_at = now + RETRY_LOCK_SECONDS
         try:
-            self._lock = locks.acquire(self._run.telemetry_lock)
+            self._lock = liveness.acquire(self._run.telemetry_lock)
         except OSError:
             return  # a folder that cannot be written to, or a file system without locks: nothing is kept
         if self._lock is not None:

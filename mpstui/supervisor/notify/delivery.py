@@ -16,8 +16,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from ...wire import locks
-from ...wire.alerts import EVENTS, WHEN, is_safe_address
+from ...wire import liveness
+from ...wire.records import ALERT_EVENTS, ALERT_WHEN, is_safe_address
 from ...wire.rundir import RunDir
 from .message import compose
 
@@ -31,7 +31,7 @@ LARGEST_LOG_BYTES = 1 << 20
 class Wishes(NamedTuple):
     """The part of ``[alerts]`` that is carried out here; the bell is the open screen's."""
 
-    on: Sequence[str] = EVENTS
+    on: Sequence[str] = ALERT_EVENTS
     when: str = "always"
     hook: Sequence[str] = ()
     webhook: str = ""
@@ -71,7 +71,9 @@ def read_wishes(path: Path) -> Wishes | None:
     if not isinstance(table, dict):
         raise ValueError("`alerts` must be a table")  # noqa: TRY004  one kind of mistake, one exception
     found = Wishes(**{name: table[name] for name in Wishes._fields if name in table})
-    if not (_are_words(found.on) and _are_words(found.hook) and found.when in WHEN and isinstance(found.webhook, str)):
+    if not (
+        _are_words(found.on) and _are_words(found.hook) and found.when in ALERT_WHEN and isinstance(found.webhook, str)
+    ):
         raise ValueError("[alerts] has a value of a wrong type; `mpstui alerts` names it")
     return found
 
@@ -121,7 +123,7 @@ def _is_wanted(wishes: Wishes, event: str, screen_lock: Path) -> bool:
         return True
     if event not in wishes.on or wishes.when == "never":
         return False
-    return wishes.when == "always" or not locks.is_shared(screen_lock)
+    return wishes.when == "always" or not liveness.is_shared(screen_lock)
 
 
 def _are_words(value: object) -> bool:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ...wire import atomic, heartbeat, jsontext, records
+from ...wire import heartbeat, records, storage
 from ...wire.records import ExitRecord, Spec, Status
 from ...wire.rundir import RunDir
 
@@ -44,13 +44,13 @@ def compose(event: str, run: RunDir, attempt: int, text: str, now: float | None 
 def _read(kind: Any, path: Path) -> Any:
     try:
         return records.read(kind, path)
-    except (OSError, jsontext.UnreadableRecord):
+    except (OSError, storage.UnreadableRecord):
         return None
 
 
 def _beat(path: Path) -> heartbeat.Heartbeat | None:
     try:
-        found = atomic.read_json(path)
+        found = storage.read_json(path)
         return heartbeat.from_json(found) if found is not None else None
-    except (OSError, jsontext.UnreadableRecord):
+    except (OSError, storage.UnreadableRecord):
         return None

@@ -16,7 +16,7 @@ import watchfiles
 
 from mpstui.core.follow import watcher as watcher_module
 from mpstui.core.follow.watcher import RunsWatcher, changed_runs
-from mpstui.wire import atomic
+from mpstui.wire import storage
 
 
 class Watching:
@@ -71,7 +71,7 @@ def until(condition: Callable[[], bool], act: Callable[[], object] | None = None
 
 def test_renames_and_new_runs_are_told_by_run(root: Path, watching: Watching) -> None:
     (root / "one").mkdir()
-    until(lambda: "one" in watching.told, lambda: atomic.write_json(root / "one" / "status.json", {}, sync=False))
+    until(lambda: "one" in watching.told, lambda: storage.write_json(root / "one" / "status.json", {}, sync=False))
     watching.forget()
     (root / "two").mkdir()
     until(lambda: "two" in watching.told)

@@ -18,7 +18,7 @@ from mpstui.core.machine import Machine
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.model import Profile
 from mpstui.core.runs.queueing import Group, find_group, set_slots
-from mpstui.wire import locks, records
+from mpstui.wire import liveness, records
 from mpstui.wire.records import GpuRule, LaunchRecord, QueueRule
 from mpstui.wire.rundir import RunDir
 from tests.waiting import wait_until
@@ -164,4 +164,4 @@ def test_a_sweep_fills_the_gpus_and_the_queue_shows_who_has_which(
         record = records.read(LaunchRecord, run.attempt(1).launch)
         assert record is not None
         assert run.attempt(1).output.read_text().split() == record.gpus
-    wait_until(lambda: not any(locks.is_held(run.supervisor_lock) for run in runs))
+    wait_until(lambda: not any(liveness.is_held(run.supervisor_lock) for run in runs))

@@ -20,7 +20,7 @@ from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, QueuePlace, RunSnapshot, State
 from mpstui.core.profiles.model import Profile, profile_of_command
-from mpstui.wire import atomic, locks, requests
+from mpstui.wire import liveness, rundir, storage
 from mpstui.wire.records import Ack, Request
 from mpstui.wire.rundir import RunDir, create_run_dir
 
@@ -51,7 +51,7 @@ class Bench:
         self.now = 1000.0
         made = plan(choice, environ={**environ, "PATH": "/usr/bin:/bin"}, machine=linux())
         self.run = create_run_dir(home.runs, made.name, self.now)
-        atomic.write_json(self.run.spec, spec_json(made, self.run, self.now))
+        storage.write_json(self.run.spec, spec_json(made, self.run, self.now))
         self.starts = Starts()
         self.actions = self.acting({"PATH": "/usr/bin:/bin"})
 
@@ -86,11 +86,11 @@ def test_a_request_names_its_attempt_and_wakes_a_supervisor(bench: Bench) -> Non
 
 
 def test_a_living_supervisor_is_left_alone(bench: Bench) -> None:
-    held = locks.acquire(bench.run.supervisor_lock)
+    held = liveness.acquire(bench.run.supervisor_lock)
     assert held is not None
     bench.actions.kill(bench.snapshot())
     assert bench.starts.environs == []
-    locks.release(held)
+    liveness.release(held)
 
 
 def test_an_unanswered_request_wakes_a_supervisor_again_but_not_all_the_time(bench: Bench) -> None:
@@ -98,7 +98,7 @@ def test_an_unanswered_request_wakes_a_supervisor_again_but_not_all_the_time(ben
     for bench.now in (1000.1, 1000.5, 1001.5, 1001.6):
         assert bench.actions.answer(bench.run.path, request.id) is None
     assert len(bench.starts.environs) == 2
-    requests.answer(bench.run, Ack(request.id, True, "supervisor", bench.now, "paused"))
+    rundir.answer(bench.run, Ack(request.id, True, "supervisor", bench.now, "paused"))
     found = bench.actions.answer(bench.run.path, request.id)
     assert found is not None
     assert found.text == "paused"
@@ -125,7 +125,7 @@ def test_restart_options(bench: Bench, tmp_path: Path) -> None:
 def test_a_restart_needs_the_room_a_launch_needs(bench: Bench) -> None:
     spec = json.loads(bench.run.spec.read_text())
     assert spec["min_free_bytes"] > 0
-    atomic.write_json(bench.run.spec, {**spec, "min_free_bytes": 1 << 60})
+    storage.write_json(bench.run.spec, {**spec, "min_free_bytes": 1 << 60})
     with pytest.raises(OperationError, match="free on the disk"):
         bench.actions.restart(bench.snapshot(State.FAILED))
 
@@ -139,7 +139,7 @@ def test_an_edited_restart_carries_its_template_and_can_be_edited_again(bench: B
     options = bench.written(request)["options"]
     assert options["launch"]["variants"]["auto"]["argv"][-2:] == ["--lr", "3"]
     assert edit_choice(bench.snapshot(), bench.home).sets == {"lr": "2"}
-    atomic.write_json(bench.run.status, {"run": bench.run.run, "template": options["launch"]})
+    storage.write_json(bench.run.status, {"run": bench.run.run, "template": options["launch"]})
     after = edit_choice(bench.snapshot(), bench.home)
     assert (after.sets, after.recipe) == ({"lr": "3"}, "classic")
 
@@ -227,8 +227,8 @@ def test_a_damaged_record_is_only_looked_at(bench: Bench) -> None:
 
 
 def test_a_trainer_that_reported_before_is_only_starting(bench: Bench) -> None:
-    atomic.make_private_folder(bench.run.attempt(1).path)
-    atomic.write_json(bench.run.attempt(1).heartbeat(), {"schema": 1, "time": 1.0, "seq": 1})
+    storage.make_private_folder(bench.run.attempt(1).path)
+    storage.write_json(bench.run.attempt(1).heartbeat(), {"schema": 1, "time": 1.0, "seq": 1})
     found = availability(replace(bench.snapshot(State.RUNNING), attempt=2), "clear_cache")
     assert "still starting" in found.why
 
@@ -241,7 +241,7 @@ def test_a_launch_whose_record_cannot_be_written_leaves_no_run_behind(
 
     home = Home(tmp_path / "home", tmp_path)
     made = plan(LaunchChoice(profile_of(TEXT)), environ={"PATH": "/usr/bin:/bin"}, machine=linux())
-    monkeypatch.setattr(atomic, "write_json", full)
+    monkeypatch.setattr(storage, "write_json", full)
     with pytest.raises(OperationError, match="No space left"):
         launch(made, home, {}, 1000.0)
     assert list(home.runs.iterdir()) == []

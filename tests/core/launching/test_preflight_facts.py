@@ -17,7 +17,7 @@ from mpstui.core.launching.planning import plan
 from mpstui.core.launching.preflight import EarlierRun, earlier_run, installed_version
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.model import Profile
-from mpstui.wire import atomic
+from mpstui.wire import storage
 from mpstui.wire.rundir import create_run_dir
 
 from .conftest import mac
@@ -82,7 +82,7 @@ def test_the_batch_of_the_earlier_run_is_known(profile_of: Build, tmp_path: Path
     text = 'name = "net"\ncommand = ["{python}", "train.py"]\n[args]\nbatch = 32\n[roles]\nbatch_size = "batch"\n'
     made = plan(LaunchChoice(profile_of(text), sets={"batch": "48"}), environ=os.environ, machine=mac(), check=False)
     run = create_run_dir(home.runs, "net", 1.0)
-    atomic.write_json(run.spec, spec_json(made, run, 1.0))
+    storage.write_json(run.spec, spec_json(made, run, 1.0))
     run.attempt(1).path.mkdir(parents=True)
     run.attempt(1).heartbeat().write_text('{"schema": 1, "time": 1.0, "seq": 1, "memory": {"rss": 4096}}')
     assert earlier_run(home, "net") == EarlierRun(None, 4096, 48)

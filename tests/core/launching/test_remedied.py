@@ -16,7 +16,7 @@ from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot, State
 from mpstui.core.profiles.library import load_profile
 from mpstui.core.profiles.model import DIAGNOSIS_ROLES, ROLES, Profile
-from mpstui.wire import atomic
+from mpstui.wire import storage
 from mpstui.wire.rundir import create_run_dir
 
 from .conftest import linux
@@ -95,7 +95,7 @@ def test_the_edit_is_remembered_by_the_record_and_by_a_saved_profile(profile_of:
     fixed = remedied(LaunchChoice(profile_of(TEXT)), SMALLER, {}).choice
     made = plan(fixed, environ={"PATH": "/usr/bin:/bin"}, machine=linux())
     run = create_run_dir(home.runs, "net", 1.0)
-    atomic.write_json(run.spec, spec_json(made, run, 1.0))
+    storage.write_json(run.spec, spec_json(made, run, 1.0))
     found = edit_choice(RunSnapshot(run=run.run, name="net", dir=run.path, state=State.FAILED, seen=1.0), home)
     assert (found.drop_args, found.drop_env) == (("pin",), (HIGH,))
     save_profile(found, "mended", home)

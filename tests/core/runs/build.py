@@ -9,9 +9,9 @@ from typing import Any
 
 from mpstui.core.model.home import Home
 from mpstui.core.runs.monitor import Monitor
-from mpstui.wire import atomic, heartbeat, locks
+from mpstui.wire import heartbeat, liveness, storage
 from mpstui.wire.heartbeat import Heartbeat
-from mpstui.wire.processes import Process
+from mpstui.wire.liveness import Process
 from mpstui.wire.records import ExitRecord, LaunchRecord, LaunchTemplate, Spec, Status, Variant
 from mpstui.wire.rundir import RunDir, create_run_dir
 
@@ -81,37 +81,37 @@ class RunBuilder:
         self._locks: list[int] = []
         template = LaunchTemplate(device="auto", variants={"cpu": Variant(["python", "t.py"])}, cwd=str(home.state))
         self.spec = Spec(self.run.run, name, created, template, profile=profile, **spec)
-        atomic.write_json(self.run.spec, self.spec.to_json())
+        storage.write_json(self.run.spec, self.spec)
 
     def status(self, phase: str, attempt: int = 1, **fields: Any) -> RunBuilder:
         values = {"boot_id": BOOT, **fields}
-        atomic.write_json(self.run.status, Status(self.run.run, phase, attempt, self.created, **values).to_json())
+        storage.write_json(self.run.status, Status(self.run.run, phase, attempt, self.created, **values))
         return self
 
     def launch(self, attempt: int = 1, device: str = "cpu", **fields: Any) -> RunBuilder:
         folder = self.run.attempt(attempt)
-        atomic.make_private_folder(folder.path)
+        storage.make_private_folder(folder.path)
         record = LaunchRecord(attempt, self.created + attempt, ["python", "t.py"], "/", device, **fields)
-        atomic.write_json(folder.launch, record.to_json())
+        storage.write_json(folder.launch, record)
         return self
 
     def exit(self, attempt: int = 1, **fields: Any) -> RunBuilder:
         folder = self.run.attempt(attempt)
-        atomic.make_private_folder(folder.path)
+        storage.make_private_folder(folder.path)
         values = {"ended": self.created + 100, **fields}
-        atomic.write_json(folder.exit, ExitRecord(attempt, **values).to_json())
+        storage.write_json(folder.exit, ExitRecord(attempt, **values))
         return self
 
     def beat(self, attempt: int = 1, **fields: Any) -> RunBuilder:
         values: dict[str, Any] = {"time": NOW, "seq": 1, "phase": "train", "expect_next_in": 10.0, **fields}
         folder = self.run.attempt(attempt)
-        atomic.make_private_folder(folder.path)
-        atomic.write_json(folder.heartbeat(), heartbeat.to_json(Heartbeat(attempt=attempt, **values)), sync=False)
+        storage.make_private_folder(folder.path)
+        storage.write_json(folder.heartbeat(), heartbeat.to_json(Heartbeat(attempt=attempt, **values)), sync=False)
         return self
 
     def output(self, text: str, attempt: int = 1) -> RunBuilder:
         folder = self.run.attempt(attempt)
-        atomic.make_private_folder(folder.path)
+        storage.make_private_folder(folder.path)
         with folder.output.open("a") as file:
             file.write(text)
         return self
@@ -122,14 +122,14 @@ class RunBuilder:
         return self
 
     def event(self, name: str, text: str, **details: Any) -> RunBuilder:
-        atomic.append_line(self.run.events, {"time": NOW, "attempt": 1, "event": name, "text": text, **details})
+        storage.append_line(self.run.events, {"time": NOW, "attempt": 1, "event": name, "text": text, **details})
         return self
 
     def hold(self, *, supervisor: bool = True, run: bool = True) -> RunBuilder:
         """Take locks, as living processes would."""
         for wanted, path in ((supervisor, self.run.supervisor_lock), (run, self.run.run_lock)):
             if wanted:
-                held = locks.acquire(path)
+                held = liveness.acquire(path)
                 assert held is not None
                 self._locks.append(held)
         return self
@@ -137,11 +137,11 @@ class RunBuilder:
     def release(self) -> RunBuilder:
         """Every process of the run dies."""
         for descriptor in self._locks:
-            locks.release(descriptor)
+            liveness.release(descriptor)
         self._locks.clear()
         return self
 
     def respec(self, **fields: Any) -> RunBuilder:
-        self.spec = self.spec.but(**fields)
-        atomic.write_json(self.run.spec, self.spec.to_json())
+        self.spec = self.spec._replace(**fields)
+        storage.write_json(self.run.spec, self.spec)
         return self

@@ -11,7 +11,7 @@ import pytest
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Availability, Health, RunSnapshot, State
 from mpstui.core.runs.monitor import AVAILABLE_SECONDS
-from mpstui.wire import atomic
+from mpstui.wire import storage
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
 from tests.core.runs.build import BOOT, NOW, FakeClock, FakeTable, RunBuilder, make_home, make_monitor
 
@@ -218,7 +218,7 @@ def test_a_silent_rank_is_named_while_rank_0_still_beats(home: Home) -> None:
     for rank, moment in ((1, NOW), (2, NOW - 50)):
         path = run.run.attempt(1).heartbeat(rank)
         beat = {"schema": 1, "time": moment, "seq": 1, "rank": rank, "expect_next_in": 10.0, "phase": "train"}
-        atomic.write_json(path, beat, sync=False)
+        storage.write_json(path, beat, sync=False)
     shown = only(make_monitor(home, clock).refresh())
     assert shown.health is Health.STALLED
     assert shown.health_note == "rank 2: no beat for 50 s, promised within 10 s"
@@ -387,10 +387,10 @@ def test_the_outputs_of_all_attempts_are_one_curve(home: Home) -> None:
 def test_a_watched_heartbeat_of_another_program_counts_only_when_it_is_of_this_attempt(home: Home) -> None:
     run = running(home).respec(watch={"heartbeat": "train_heartbeat.json"})
     file = home.state / "train_heartbeat.json"
-    atomic.write_json(file, {"timestamp": NOW - 9000, "global_step": 7, "total_steps": 90, "avg_loss": 0.75})
+    storage.write_json(file, {"timestamp": NOW - 9000, "global_step": 7, "total_steps": 90, "avg_loss": 0.75})
     monitor = make_monitor(home, FakeClock())
     assert only(monitor.refresh()).numbers.step is None
-    atomic.write_json(file, {"timestamp": NOW + 5, "global_step": 8, "total_steps": 90, "avg_loss": 0.5})
+    storage.write_json(file, {"timestamp": NOW + 5, "global_step": 8, "total_steps": 90, "avg_loss": 0.5})
     shown = only(monitor.refresh())
     assert (shown.numbers.step, shown.numbers.steps, shown.numbers.loss, shown.readers) == (
         8,

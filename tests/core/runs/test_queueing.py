@@ -16,8 +16,8 @@ from mpstui.core.model.snapshot import QueuePlace, State, ordinal
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.queueing import find_group, list_groups, move_run, moved, set_paused, set_slots
 from mpstui.core.runs.waiting import is_abandoned
-from mpstui.wire import atomic, locks, queues, records, requests
-from mpstui.wire.processes import boot_id
+from mpstui.wire import liveness, queues, records, rundir, storage
+from mpstui.wire.liveness import boot_id
 from mpstui.wire.queues import QueueFiles
 from mpstui.wire.records import (
     Ack,
@@ -56,15 +56,15 @@ def queued(home: Home, run: str, rule: QueueRule, waiting_for: str | None = "slo
     folder = RunDir(home.runs / run)
     folder.path.mkdir(parents=True)
     template = LaunchTemplate("cpu", {"cpu": Variant([sys.executable])}, str(home.state))
-    atomic.write_json(folder.spec, Spec(run, f"name of {run}", 1.0, template, queue=rule).to_json())
-    atomic.write_json(folder.status, Status(run, "queued", 1, 2.0, waiting_for=waiting_for).to_json())
+    storage.write_json(folder.spec, Spec(run, f"name of {run}", 1.0, template, queue=rule))
+    storage.write_json(folder.status, Status(run, "queued", 1, 2.0, waiting_for=waiting_for))
     if rule.group:
-        queues.edit(QueueFiles(home.queue, rule.group), lambda found: found.but(order=[*found.order, run]))
+        queues.edit(QueueFiles(home.queue, rule.group), lambda found: found._replace(order=[*found.order, run]))
     return folder
 
 
 def order(home: Home, group: str = "mps") -> list[str]:
-    return queues.read(QueueFiles(home.queue, group)).order
+    return list(queues.read(QueueFiles(home.queue, group)).order)
 
 
 def test_groups_tell_who_waits_and_for_what(home: Home) -> None:
@@ -85,14 +85,14 @@ def test_groups_tell_who_waits_and_for_what(home: Home) -> None:
 
 def test_what_has_its_slot_runs_and_what_has_ended_is_gone(home: Home) -> None:
     running, ended = queued(home, "a", QueueRule("mps")), queued(home, "b", QueueRule("mps"))
-    atomic.write_json(running.status, Status("a", "running", 1, 2.0).to_json())
-    atomic.write_json(ended.status, Status("b", "ended", 1, 2.0).to_json())
-    held = locks.acquire(running.supervisor_lock)
+    storage.write_json(running.status, Status("a", "running", 1, 2.0))
+    storage.write_json(ended.status, Status("b", "ended", 1, 2.0))
+    held = liveness.acquire(running.supervisor_lock)
     assert held is not None
     (group,) = list_groups(home)
     assert [(item.run, item.supervised) for item in group.running] == [("a", True)]
     assert group.waiting == ()
-    locks.release(held)
+    liveness.release(held)
 
 
 def test_pause_and_slots_are_kept(home: Home) -> None:
@@ -136,7 +136,7 @@ def test_a_move_beyond_the_end_changes_nothing(direction: str, run: str) -> None
 
 def test_a_move_is_told_by_place(home: Home) -> None:
     first, _, last = (queued(home, run, QueueRule("mps")) for run in "abc")
-    queues.edit(QueueFiles(home.queue, "mps"), lambda found: found.but(order=["gone", *found.order]))
+    queues.edit(QueueFiles(home.queue, "mps"), lambda found: found._replace(order=["gone", *found.order]))
     found = move_run(home, last, "first")
     assert (found.group, found.place, found.count) == ("mps", 1, 3)
     assert order(home) == ["gone", "c", "a", "b"]
@@ -170,33 +170,33 @@ def test_a_run_that_just_starts_has_devices_nobody_knows_yet(home: Home) -> None
     for run, rule in zip(runs, (GpuRule(["0"]), None), strict=True):
         spec = records.read(Spec, run.spec)
         assert spec is not None
-        atomic.write_json(run.spec, spec.but(gpus=rule).to_json())
-        atomic.write_json(run.status, Status(run.run, "starting", 1, 2.0).to_json())
-    held = [locks.acquire(run.supervisor_lock) for run in runs]
+        storage.write_json(run.spec, spec._replace(gpus=rule))
+        storage.write_json(run.status, Status(run.run, "starting", 1, 2.0))
+    held = [liveness.acquire(run.supervisor_lock) for run in runs]
     assert [(member.run, member.gpus) for member in find_group(home, "cuda").running] == [("b", ()), ("a", None)]
     runs[0].attempt(1).path.mkdir(parents=True)
     launched = LaunchRecord(1, 2.0, ["python"], "/", "cuda", gpus=["0"])
-    atomic.write_json(runs[0].attempt(1).launch, launched.to_json())
+    storage.write_json(runs[0].attempt(1).launch, launched)
     assert [member.gpus for member in find_group(home, "cuda").running] == [(), ("0",)]
     for lock in held:
         assert lock is not None
-        locks.release(lock)
+        liveness.release(lock)
 
 
 def test_only_a_waiting_run_without_supervisor_is_revived_and_once(home: Home) -> None:
     dead, alive, over = (queued(home, run, QueueRule("mps")) for run in "abc")
     over.attempt(1).path.mkdir(parents=True)
-    atomic.write_json(over.attempt(1).exit, ExitRecord(1, 2.0, code=0).to_json())
-    held = locks.acquire(alive.supervisor_lock)
+    storage.write_json(over.attempt(1).exit, ExitRecord(1, 2.0, code=0))
+    held = liveness.acquire(alive.supervisor_lock)
     assert held is not None
     started: list[str] = []
     recovery = SupervisorRecovery(home, lambda run: started.append(run.run))
     assert recovery.respawn_missing() == ["a"] == started
     assert recovery.respawn_missing() == []
-    locks.release(held)
+    liveness.release(held)
     assert recovery.respawn_missing() == ["b"]
     tick = dead.status.stat().st_mtime_ns
-    atomic.write_json(dead.status, Status("a", "queued", 1, 3.0).to_json())
+    storage.write_json(dead.status, Status("a", "queued", 1, 3.0))
     os.utime(dead.status, ns=(tick, tick))  # the clocks of some file systems tick a few times a second
     assert recovery.respawn_missing() == ["a"]
 
@@ -205,24 +205,24 @@ def test_a_restart_that_is_owed_is_revived_within_the_same_boot(home: Home) -> N
     now, then, refused = (queued(home, run, QueueRule()) for run in "abc")
     for run in (now, then, refused):
         run.attempt(1).path.mkdir(parents=True)
-        atomic.write_json(run.attempt(1).exit, ExitRecord(1, 2.0, code=1, cause="mps_oom").to_json())
+        storage.write_json(run.attempt(1).exit, ExitRecord(1, 2.0, code=1, cause="mps_oom"))
     crashed = Status("run", "backing_off", 1, 2.0, next_start=9.0, boot_id=boot_id())
-    atomic.write_json(now.status, crashed.to_json())
-    atomic.write_json(then.status, crashed.but(boot_id="another").to_json())
-    atomic.write_json(refused.status, crashed.but(phase="ended", next_start=None).to_json())
+    storage.write_json(now.status, crashed)
+    storage.write_json(then.status, crashed._replace(boot_id="another"))
+    storage.write_json(refused.status, crashed._replace(phase="ended", next_start=None))
     assert [run.run for run in (now, then, refused) if is_abandoned(run)] == ["a"]
-    atomic.write_json(now.status, crashed.but(phase="queued", waiting_for="slot").to_json())
+    storage.write_json(now.status, crashed._replace(phase="queued", waiting_for="slot"))
     assert is_abandoned(now)
 
 
 def test_a_run_that_waits_again_is_revived_while_its_restart_is_wished_for(home: Home) -> None:
     run = queued(home, "a", QueueRule("mps"))
     run.attempt(1).path.mkdir(parents=True)
-    atomic.write_json(run.attempt(1).exit, ExitRecord(1, 2.0, code=1).to_json())
+    storage.write_json(run.attempt(1).exit, ExitRecord(1, 2.0, code=1))
     assert not is_abandoned(run)
-    request = requests.submit(run, requests.new_request("restart", 1, 3.0))
+    request = rundir.submit(run, rundir.new_request("restart", 1, 3.0))
     assert is_abandoned(run)
-    requests.answer(run, Ack(request.id, False, "supervisor", 4.0, "taken back"))
+    rundir.answer(run, Ack(request.id, False, "supervisor", 4.0, "taken back"))
     assert not is_abandoned(run)
 
 
@@ -242,7 +242,7 @@ def test_one_run_that_cannot_be_revived_does_not_stop_the_others(home: Home) -> 
 
 
 def test_the_monitor_tells_the_place_of_a_queued_run(home: Home) -> None:
-    held = [locks.acquire(queued(home, run, QueueRule("mps")).supervisor_lock) for run in "ab"]
+    held = [liveness.acquire(queued(home, run, QueueRule("mps")).supervisor_lock) for run in "ab"]
     monitor = Monitor(home)
     newest, oldest = monitor.refresh()
     assert (newest.state, newest.queue, oldest.queue) == (
@@ -253,7 +253,7 @@ def test_the_monitor_tells_the_place_of_a_queued_run(home: Home) -> None:
     move_run(home, RunDir(home.runs / "b"), "first")
     assert monitor.refresh()[0].queue == QueuePlace("mps", 1)
     for descriptor in held:
-        locks.release(descriptor or 0)
+        liveness.release(descriptor or 0)
 
 
 def test_ordinals() -> None:

@@ -14,7 +14,7 @@ from mpstui.core.runs import removal
 from mpstui.core.runs.find import run_dirs
 from mpstui.core.runs.removal import Remover, disk_bytes
 from mpstui.core.runs.witness import Machine
-from mpstui.wire import atomic, locks, processes, requests
+from mpstui.wire import liveness, records, rundir, storage
 from mpstui.wire.records import LaunchTemplate, QueueRule, Request, Variant
 from mpstui.wire.rundir import RunDir
 from tests.core.runs.build import BOOT, NOW, FakeTable, RunBuilder, make_home
@@ -69,7 +69,7 @@ def test_checkpoints_can_be_kept_with_the_names_they_have(home: Home, remover: R
 
 def test_what_a_restart_with_another_launch_saved_is_kept_too(home: Home, remover: Remover) -> None:
     first, second = (LaunchTemplate("cpu", {"cpu": Variant(["t"])}, "/", None, f"{name}/*.pt") for name in ("a", "b"))
-    run = ended(home).respec(launch=first).status("ended", template=second.to_json()).run
+    run = ended(home).respec(launch=first).status("ended", template=records.to_json(second)).run
     for name in ("a", "b"):
         (run.path / name).mkdir()
         (run.path / name / "w.pt").write_text(name)
@@ -116,9 +116,9 @@ def living(made: RunBuilder, kind: str) -> None:
         made.status("queued")
         (made.run.attempt(1).exit).unlink()
     elif kind == "restart asked for":
-        requests.submit(made.run, Request("r1", "restart", 1, "me", NOW))
+        rundir.submit(made.run, Request("r1", "restart", 1, "me", NOW))
     elif kind == "newer":
-        atomic.write_json(made.run.status, {"schema": 99})
+        storage.write_json(made.run.status, {"schema": 99})
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_one_that_begins_anew_meanwhile_stays(home: Home, remover: Remover, monk
     monkeypatch.setattr(removal, "_take", late)
     with pytest.raises(OperationError, match="begun it anew"):
         remover.remove(made.run)
-    assert not locks.is_held(made.run.supervisor_lock)
+    assert not liveness.is_held(made.run.supervisor_lock)
     assert names(home) == [made.run.run]
 
 
@@ -226,7 +226,7 @@ def test_checkpoints_that_cannot_be_moved_keep_the_run(home: Home, remover: Remo
     with pytest.raises(OperationError, match="its checkpoints cannot be moved to"):
         remover.remove(run, keep_checkpoints=True)
     assert names(home) == [run.run]
-    assert not locks.is_held(run.supervisor_lock)
+    assert not liveness.is_held(run.supervisor_lock)
 
 
 def test_checkpoints_are_not_moved_to_another_disk(
@@ -310,5 +310,5 @@ def test_a_file_with_two_names_and_a_hole_count_once_and_nothing(tmp_path: Path)
 
 
 def test_the_real_process_table_will_do(home: Home) -> None:
-    run = ended(home).respec().status("ended", boot_id=processes.boot_id()).run
+    run = ended(home).respec().status("ended", boot_id=liveness.boot_id()).run
     assert Remover(home).remove(run).freed_bytes > 0

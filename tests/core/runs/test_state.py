@@ -27,7 +27,7 @@ def seen(**fields: Any) -> Witnesses:
     return Witnesses(**{"spec": SPEC, "attempt": 1, "begun": True, "same_boot": True, "age_seconds": 100.0, **fields})
 
 
-RESTARTS = SPEC.but(restart=RestartRule(on=["mps_oom"]))
+RESTARTS = SPEC._replace(restart=RestartRule(on=["mps_oom"]))
 OUT_OF_MEMORY = exited(code=1, cause="mps_oom")
 BOTH = {"supervisor_held": True, "run_held": True}
 

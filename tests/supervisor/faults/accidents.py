@@ -7,8 +7,8 @@ import signal
 import time
 
 from mpstui.core.model.snapshot import State
-from mpstui.wire import atomic
-from mpstui.wire.processes import ProcessIdentity
+from mpstui.wire import records, storage
+from mpstui.wire.liveness import ProcessIdentity
 from mpstui.wire.records import CauseRule, StopRule
 
 from ..kit import alive
@@ -43,8 +43,8 @@ def recycled_pid(stage: Stage) -> None:
     stage.start_running()
     stage.kill("both")
     stranger = list(recycled(stage.bystander))
-    record = {**stage.run.status.to_json(), "trainer": stranger, "tree": [stranger], "phase": "stopping"}
-    atomic.write_json(stage.run.dir.status, record)
+    record = {**records.to_json(stage.run.status), "trainer": stranger, "tree": [stranger], "phase": "stopping"}
+    storage.write_json(stage.run.dir.status, record)
     for action in ("pause", "stop", "kill"):
         stage.run.ask(action)
     stage.start()
@@ -56,8 +56,8 @@ def recycled_pid_in_the_tree(stage: Stage) -> None:
     """A member of the recorded tree is somebody else by now, while the trainer lives."""
     stage.start_running()
     stage.run.kill_supervisor()
-    record = {**stage.run.status.to_json(), "tree": [list(recycled(stage.bystander))]}
-    atomic.write_json(stage.run.dir.status, record)
+    record = {**records.to_json(stage.run.status), "tree": [list(recycled(stage.bystander))]}
+    storage.write_json(stage.run.dir.status, record)
     stage.start()
     stage.run.wait_ack(stage.run.ask("pause"))
     stage.run.wait_ack(stage.run.ask("kill"))

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mpstui.core.model.snapshot import State
-from mpstui.wire.processes import ProcessIdentity, system_process_table
+from mpstui.wire.liveness import ProcessIdentity, system_process_table
 
 from ..kit import alive, wait_for
 from . import trainers

@@ -8,7 +8,7 @@ import sys
 import time
 
 from mpstui.core.model.snapshot import State
-from mpstui.wire import atomic
+from mpstui.wire import records, storage
 from mpstui.wire.records import ExitRecord, Status
 from mpstui.wire.rundir import create_run_dir
 
@@ -49,13 +49,13 @@ def torchrun(stage: Stage) -> None:
 def five_hundred_runs(stage: Stage) -> None:
     """`mpstui ps` among five hundred runs that finished an hour ago: quick, once it has seen them."""
     an_hour_ago = time.time() - 3600
-    whole = ExitRecord(1, 2.0, code=0).to_json()
+    whole = ExitRecord(1, 2.0, code=0)
     for number in range(500):
         run = create_run_dir(stage.home / "runs", f"finished {number}", float(number))
-        atomic.write_json(run.spec, {**stage.run.spec.to_json(), "run": run.run}, sync=False)
-        atomic.write_json(run.status, Status(run.run, "ended", 1, 2.0).to_json(), sync=False)
+        storage.write_json(run.spec, {**records.to_json(stage.run.spec), "run": run.run}, sync=False)
+        storage.write_json(run.status, Status(run.run, "ended", 1, 2.0), sync=False)
         run.attempt(1).path.mkdir(parents=True)
-        atomic.write_json(run.attempt(1).exit, whole, sync=False)
+        storage.write_json(run.attempt(1).exit, whole, sync=False)
         run.attempt(1).output.write_text("epoch 1 loss 0.5\n")
         os.utime(run.path, (an_hour_ago, an_hour_ago))
     stage.start_running()

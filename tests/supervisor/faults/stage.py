@@ -15,8 +15,8 @@ from typing import Any
 from mpstui.core.model.snapshot import State
 from mpstui.core.runs.witness import Machine, WitnessReader
 from mpstui.supervisor.family import linux_heirs
-from mpstui.wire import locks
-from mpstui.wire.processes import ProcessIdentity, boot_id, system_process_table
+from mpstui.wire import liveness
+from mpstui.wire.liveness import ProcessIdentity, boot_id, system_process_table
 from mpstui.wire.records import ExitRecord, StopRule
 
 from ..kit import Run, alive, identity, python, wait_for
@@ -154,7 +154,7 @@ class Stage:
 
     def _kill_by_request(self) -> None:
         request = self.run.ask("kill", attempt=0)
-        if not locks.is_held(self.run.dir.supervisor_lock):
+        if not liveness.is_held(self.run.dir.supervisor_lock):
             self.start()
         try:
             self.run.wait_ack(request)

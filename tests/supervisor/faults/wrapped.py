@@ -34,7 +34,7 @@ from mpstui.supervisor import (
 from mpstui.supervisor.clock import Clock
 from mpstui.supervisor.exits import Ending
 from mpstui.supervisor.journal import Journal
-from mpstui.wire import processes
+from mpstui.wire import liveness
 
 HOLD_SECONDS = 120.0
 
@@ -105,7 +105,7 @@ def put(module: Any, **values: Any) -> None:
 def _pid_is_enough() -> None:
     """A process is whoever has the number."""
 
-    def there(table: processes.ProcessTable, identity: processes.ProcessIdentity) -> bool:
+    def there(table: liveness.ProcessTable, identity: liveness.ProcessIdentity) -> bool:
         return table.find(identity.pid) is not None
 
     put(signals.SystemSignaller, _is=lambda self, target: True)

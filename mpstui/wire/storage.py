@@ -1,20 +1,61 @@
-"""Writes that are whole or not there: temp file in the same folder, fsync, rename, fsync of the folder."""
+"""JSON as it is kept in files: strict, non-finite numbers as null, and every write whole or not there.
+
+A write goes to a temporary file in the same folder: fsync, rename, fsync of the folder.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import fcntl
+import json
+import math
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-from . import jsontext
 
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
+
+
+class UnreadableRecord(Exception):
+    """A file that should hold one JSON object does not (half written, foreign, or of a newer schema)."""
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON has it, at any depth: records as objects, NaN and infinity as None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def dump(value: Any, *, indent: int | None = None) -> str:
+    """Strict JSON text; a value json does not know travels as its string."""
+    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, default=str, indent=indent)
+
+
+def load_object(text: str | bytes) -> dict[str, Any]:
+    """Parse one JSON object.
+
+    Raises:
+        UnreadableRecord: the text is not JSON, or not an object.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableRecord(f"not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise UnreadableRecord(f"expected an object, found {type(value).__name__}")
+    return value
 
 
 def write_bytes(path: Path, data: bytes, *, durable: bool = False, sync: bool = True) -> None:
@@ -47,7 +88,7 @@ def write_bytes(path: Path, data: bytes, *, durable: bool = False, sync: bool = 
 
 def write_json(path: Path, value: Any, *, durable: bool = False, sync: bool = True) -> None:
     """Replace ``path`` by ``value`` as JSON; see :func:`write_bytes`."""
-    write_bytes(path, (jsontext.dump(value) + "\n").encode(), durable=durable, sync=sync)
+    write_bytes(path, (dump(value) + "\n").encode(), durable=durable, sync=sync)
 
 
 def create_json(path: Path, value: Any, *, durable: bool = False) -> bool:
@@ -65,7 +106,7 @@ def create_json(path: Path, value: Any, *, durable: bool = False) -> bool:
     if path.exists():
         return False
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    write_bytes(temporary, (jsontext.dump(value) + "\n").encode(), durable=durable)
+    write_bytes(temporary, (dump(value) + "\n").encode(), durable=durable)
     try:
         os.link(temporary, path)
     except FileExistsError:
@@ -90,7 +131,7 @@ def append_line(path: Path, value: Any) -> None:
     try:
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        _write_all(descriptor, (b"\n" if torn else b"") + (jsontext.dump(value) + "\n").encode())
+        _write_all(descriptor, (b"\n" if torn else b"") + (dump(value) + "\n").encode())
     finally:
         os.close(descriptor)
 
@@ -106,7 +147,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
         data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return jsontext.load_object(data)
+    return load_object(data)
 
 
 def stamp(path: str | Path) -> tuple[int, int, int] | None:
