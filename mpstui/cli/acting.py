@@ -1,10 +1,14 @@
-"""What the acting commands share: submit a request, wait for its answer, print it, and exit with what it says."""
+"""`mpstui stop`, `kill`, `pause`, `clear-cache` and every other command of the table of actions.
+
+They submit a request, wait for its answer, print it, and exit with what it says.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
 
+from ..core.actions import ACTIONS
 from ..core.launching.actions import Actions
 from ..core.model.errors import OperationError
 from ..core.model.snapshot import RunSnapshot
@@ -12,6 +16,22 @@ from ..wire.records import Ack, Request
 from .session import RUN_HELP, OneRun, Session, print_json, say, wait_for
 
 Ask = Callable[[Actions, RunSnapshot], Request]
+COMMANDS = {action.command: action for action in ACTIONS if action.command}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The options of the command that the parser was made for."""
+    action = COMMANDS[parser.get_default("command")]
+    configure_action(parser, timeout=action.timeout)
+    for flag, text in action.flags.items():
+        parser.add_argument(f"--{flag}", action="store_true", help=text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Send its request."""
+    action = COMMANDS[args.command]
+    options = {flag: getattr(args, flag) for flag in action.flags}
+    return act(args, lambda actions, snapshot: actions.send(snapshot, action.id, **options))
 
 
 def configure_action(parser: argparse.ArgumentParser, *, timeout: float | None = None) -> None:

@@ -1,7 +1,7 @@
 """Entry point: find the command's module, hand it its arguments, turn errors into sentences and exit codes.
 
-A command is one module of this package with ``HELP``, ``configure(parser)`` and ``run(args) -> int``. Only the one that
-was asked for is imported, so that `mpstui ps` never pays for the screen.
+A command is one module of this package with ``HELP``, ``configure(parser)`` and ``run(args) -> int``, or an entry of
+the table of actions. Only the one that was asked for is imported, so that `mpstui ps` never pays for the screen.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from .. import __version__
+from ..core.actions import ACTIONS
 from ..core.model.errors import OperationError, UsageError
 from ..core.present.terminal import write_lookalikes
 
@@ -26,14 +27,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("show", "print everything known about one run"),
     "logs": ("logs", "print a run's output"),
     "wait": ("wait", "wait until a run has ended"),
-    "stop": ("stop", "ask a run to save and end, then insist"),
-    "kill": ("kill", "end a run at once"),
-    "pause": ("pause", "freeze a run's processes"),
-    "continue": ("resume", "let a paused run go on"),
+    **{action.command: ("acting", action.command_help) for action in ACTIONS if action.command},
     "queue": ("queue", "show the queue groups; pause, resume, reorder them, set their slots"),
     "restart": ("restart", "start a new attempt of a run, on another device if you like"),
     "remove": ("remove", "delete runs that have ended"),
-    "clear-cache": ("clear_cache", "have the trainer return its device's cached memory"),
     "parse": ("parse", "print what the reader understands of a log or metric file"),
     "diagnose": ("diagnose", "explain a crash: causes, evidence, remedies"),
     "profiles": ("profiles", "list, show, check and save launch profiles"),
@@ -85,6 +82,7 @@ def _dispatch(arguments: list[str]) -> int:
     module_name, help_line = COMMANDS[command]
     module = import_module(f".{module_name}", __package__)
     parser = CommandParser(prog=f"mpstui {command}", description=getattr(module, "HELP", help_line))
+    parser.set_defaults(command=command)
     module.configure(parser)
     return int(module.run(parser.parse_args(arguments[1:])))
 

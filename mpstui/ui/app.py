@@ -13,11 +13,10 @@ from textual.screen import Screen
 from ..core.model.errors import OperationError, UsageError
 from . import messages
 from .alarms import Announcer
-from .bindings import Scope
+from .bindings import Scope, bindings
 from .board import Board
 from .news import Severity, news
 from .screens.acting import ActingScreen
-from .screens.keys import bindings
 from .screens.runs import RunsScreen
 from .terminal import Terminal
 from .theme import ANSI_THEME, ANSI_THEMES, THEMES

@@ -1,9 +1,13 @@
-"""The one table of keys: bindings, footer and help screen are all made from it."""
+"""The table of keys: bindings, footer and help page follow from it. Keys that act on a run come from the actions."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import NamedTuple
+
+from textual.binding import Binding, BindingType
+
+from ..core.actions import ACTIONS, Action
 
 
 class Scope(StrEnum):
@@ -34,11 +38,28 @@ class Key(NamedTuple):
     scope: Scope
     footer: int = 0
     """Rank in the footer, 1 is the last to be dropped where there is no room; 0 is not shown there."""
-    needs: str = ""
-    """The name that :func:`mpstui.core.launching.actions.availability` knows this action by."""
+    acts: Action | None = None
+    """The entry of the table of actions that it stands for."""
+
+
+_SCOPES = {"run": Scope.ACTIONS, "queue": Scope.QUEUE, "list": Scope.RUNS}
+
+
+def _key_of(action: Action) -> Key:
+    return Key(
+        action.key,
+        action.screen_action or f"act('{action.id}')",
+        action.shown_key or action.key,
+        action.label or action.name,
+        action.help,
+        _SCOPES[action.scope],
+        action.footer,
+        action,
+    )
 
 
 KEYS: tuple[Key, ...] = (
+    *(_key_of(action) for action in ACTIONS if action.key),
     Key("question_mark,f1", "help", "?", "help", "show this page", Scope.EVERYWHERE, 2),
     Key("q,ctrl+q,ctrl+c", "leave", "q", "quit", "leave the screen; every training goes on", Scope.EVERYWHERE, 3),
     Key("enter,right", "open", "⏎", "open", "open the selected run", Scope.RUNS, 4),
@@ -51,7 +72,6 @@ KEYS: tuple[Key, ...] = (
     Key("end,G", "edge(1)", "", "", "", Scope.RUNS),
     Key("space", "mark", "space", "mark", "mark the selected run, to be compared", Scope.RUNS, 20),
     Key("C", "compare", "C", "compare", "lay the loss of the marked runs over each other", Scope.RUNS, 21),
-    Key("D,delete", "remove", "D", "remove", "delete a run that has ended (asks first)", Scope.RUNS, 19, "remove"),
     Key("a", "next_attention", "a", "attention", "select the next run that needs you", Scope.RUNS),
     Key("escape,backspace", "back", "esc", "back", "back to the list of runs", Scope.RUN, 4),
     Key("1", "panel(1)", "1…6", "panels", "show one of the panels, by its number", Scope.RUN, 12),
@@ -66,73 +86,7 @@ KEYS: tuple[Key, ...] = (
     Key("l", "evidence", "l", "log there", "show the log at the line that shows why it failed", Scope.RUN),
     Key("left_square_bracket", "neighbour(-1)", "[ ]", "other run", "open the newer or the older run", Scope.RUN),
     Key("right_square_bracket", "neighbour(1)", "", "", "", Scope.RUN),
-    Key(
-        "c",
-        "act('restart_cpu')",
-        "c",
-        "on CPU",
-        "restart on CPU from the newest checkpoint",
-        Scope.ACTIONS,
-        5,
-        "restart_cpu",
-    ),
-    Key(
-        "x",
-        "act('clear_cache')",
-        "x",
-        "clear cache",
-        "give the device's cached memory back",
-        Scope.ACTIONS,
-        6,
-        "clear_cache",
-    ),
-    Key("s", "act('stop')", "s", "stop", "save a checkpoint, then end", Scope.ACTIONS, 7, "stop"),
-    Key("K", "act('kill')", "K", "kill", "end at once, nothing is saved (asks once)", Scope.ACTIONS, 10, "kill"),
-    Key(
-        "r",
-        "act('restart')",
-        "r",
-        "restart",
-        "start a new attempt from the newest checkpoint",
-        Scope.ACTIONS,
-        8,
-        "restart",
-    ),
-    Key(
-        "R", "act('edit_restart')", "R", "edit", "change the arguments, then restart", Scope.ACTIONS, 11, "edit_restart"
-    ),
-    Key(
-        "f",
-        "fix",
-        "f",
-        "fix",
-        "restart with the remedy, shown in the form first",
-        Scope.ACTIONS,
-        16,
-        "edit_restart",
-    ),
-    Key("p", "act('pause')", "p", "pause", "freeze the processes, or let them go on", Scope.ACTIONS, 9, "pause"),
-    Key(
-        "less_than_sign",
-        "queue('up')",
-        "< >",
-        "order",
-        "let a queued run start earlier or later than its neighbour",
-        Scope.QUEUE,
-        17,
-        "queue_move",
-    ),
     Key("greater_than_sign", "queue('down')", "", "", "", Scope.QUEUE),
-    Key(
-        "P",
-        "pause_queue",
-        "P",
-        "pause queue",
-        "let nothing of its queue start any more, or let it go on; what runs goes on",
-        Scope.QUEUE,
-        18,
-        "queue_pause",
-    ),
     Key("y", "chart('scale')", "y", "log/linear", "switch the value axis between log and linear", Scope.CHART),
     Key("t", "chart('axis')", "t", "step/epoch", "switch the axis between steps, epochs and time", Scope.CHART),
     Key("m", "chart('metric')", "m", "metric", "draw the next metric", Scope.CHART),
@@ -183,6 +137,13 @@ KEYS: tuple[Key, ...] = (
     Key("down,j", "scroll(1)", "", "", "", Scope.COMPARISON),
     Key("escape,backspace", "back", "esc", "back", "back to the list of runs", Scope.COMPARISON, 4),
 )
+
+
+def bindings(*scopes: Scope) -> list[BindingType]:
+    """Textual's bindings of some scopes."""
+    return [
+        Binding(key.keys, key.action, key.label or key.action, show=False) for key in keys_for(*scopes) if key.action
+    ]
 
 
 def keys_for(*scopes: Scope) -> tuple[Key, ...]:

@@ -37,24 +37,8 @@ class MonitorPort(Protocol):
 class ActionsPort(Protocol):
     """What can be asked of a run. Every method writes a request and returns it; the answer comes later."""
 
-    def stop(self, snapshot: RunSnapshot) -> Request:
-        """Save a checkpoint, then end."""
-        ...
-
-    def kill(self, snapshot: RunSnapshot) -> Request:
-        """End at once."""
-        ...
-
-    def pause(self, snapshot: RunSnapshot) -> Request:
-        """Freeze the processes."""
-        ...
-
-    def resume(self, snapshot: RunSnapshot) -> Request:
-        """Let them go on."""
-        ...
-
-    def clear_cache(self, snapshot: RunSnapshot) -> Request:
-        """Give the device's cached memory back."""
+    def send(self, snapshot: RunSnapshot, action: str) -> Request:
+        """Ask for an action of the table."""
         ...
 
     def restart(

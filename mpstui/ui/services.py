@@ -227,25 +227,9 @@ class LazyActions:
             self._made = Actions(*self._arguments)
         return self._made
 
-    def stop(self, snapshot: RunSnapshot) -> Request:
-        """Save a checkpoint, then end."""
-        return self.real.stop(snapshot)
-
-    def kill(self, snapshot: RunSnapshot) -> Request:
-        """End at once."""
-        return self.real.kill(snapshot)
-
-    def pause(self, snapshot: RunSnapshot) -> Request:
-        """Freeze the processes."""
-        return self.real.pause(snapshot)
-
-    def resume(self, snapshot: RunSnapshot) -> Request:
-        """Let them go on."""
-        return self.real.resume(snapshot)
-
-    def clear_cache(self, snapshot: RunSnapshot) -> Request:
-        """Give the device's cached memory back."""
-        return self.real.clear_cache(snapshot)
+    def send(self, snapshot: RunSnapshot, action: str) -> Request:
+        """Ask for an action of the table."""
+        return self.real.send(snapshot, action)
 
     def restart(
         self, snapshot: RunSnapshot, device: str | None = None, source: str = "latest", choice: Any = None

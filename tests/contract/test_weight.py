@@ -100,6 +100,6 @@ def test_a_listing_loads_no_reader_for_a_log_that_it_knows(tmp_path: Path, monke
 
 
 def test_what_stops_a_run_plans_no_launch() -> None:
-    code = "import sys; import mpstui.cli.stop, mpstui.core.launching.actions; print(*sys.modules)"
+    code = "import sys; import mpstui.cli.acting, mpstui.core.launching.actions; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert begins_with(done.stdout.split(), [name for name in LAUNCHING if not name.endswith("actions")]) == []

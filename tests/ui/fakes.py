@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mpstui.core.actions import BY_ID
 from mpstui.core.diagnosis.model import EvidenceLine, Finding, Kind, Remedy
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.snapshot import (
@@ -290,20 +291,9 @@ class FakeActions:
         self.asked.append((action, snapshot.run, options))
         return Request(f"r{len(self.asked)}", action, snapshot.attempt, "me@here:1", NOW, options)
 
-    def stop(self, snapshot: RunSnapshot) -> Request:
-        return self._note(snapshot, "stop")
-
-    def kill(self, snapshot: RunSnapshot) -> Request:
-        return self._note(snapshot, "kill")
-
-    def pause(self, snapshot: RunSnapshot) -> Request:
-        return self._note(snapshot, "pause")
-
-    def resume(self, snapshot: RunSnapshot) -> Request:
-        return self._note(snapshot, "continue")
-
-    def clear_cache(self, snapshot: RunSnapshot) -> Request:
-        return self._note(snapshot, "clear_cache")
+    def send(self, snapshot: RunSnapshot, action: str) -> Request:
+        entry = BY_ID[action]
+        return self._note(snapshot, entry.request, **entry.options)
 
     def restart(
         self, snapshot: RunSnapshot, device: str | None = None, source: str = "latest", choice: Any = None
@@ -370,7 +360,7 @@ def available(snapshot: RunSnapshot, action: str) -> Availability:
         return Availability(waits, "" if waits else "it does not wait in a queue")
     if action == "remove":
         return Availability(not snapshot.state.active, "it has not ended" if snapshot.state.active else "")
-    if action in ("restart", "restart_cpu", "edit_restart") or snapshot.state.active:
+    if BY_ID[action].request == "restart" or snapshot.state.active:
         return Availability(True)
     return Availability(False, "this run has ended")
 

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import pytest
 
+from mpstui.core.actions import ACTIONS, BY_ID, meant
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.snapshot import Health, RunSnapshot
-from mpstui.ui.asking import LABELS, answer_text, meant, question
-from mpstui.ui.bindings import KEYS, Scope
+from mpstui.ui.asking import answer_text
+from mpstui.ui.bindings import KEYS
 from mpstui.wire.records import Ack
 
 from . import fakes
 from .driving import Driver, drive
 
-ACTION_KEYS = {"c": "restart_cpu", "x": "clear_cache", "s": "stop", "K": "kill", "r": "restart", "p": "pause"}
-WRITTEN = {"restart_cpu": "restart"}
+ACTION_KEYS = {action.key: action for action in ACTIONS if action.key and action.request and not action.screen_action}
 
 
-def test_the_table_of_keys_knows_every_action() -> None:
-    needed = {key.needs for key in KEYS if key.scope is Scope.ACTIONS}
-    assert needed == {*ACTION_KEYS.values(), "edit_restart"}
-    assert needed <= LABELS.keys()
+def test_every_action_has_a_key_that_shows_what_it_does() -> None:
+    assert {*"cxSTsKrp"} == {*ACTION_KEYS}
+    keys = {key.acts.id: key for key in KEYS if key.acts is not None}
+    assert {*keys} == {*BY_ID} - {"continue"}
+    assert all(key.help and key.label for key in keys.values())
 
 
 @pytest.mark.parametrize("opening", [None, fakes.running().run], ids=["list", "run"])
@@ -39,7 +40,7 @@ def test_an_action_key_writes_its_request(key: str, opening: str | None) -> None
 
     drive(world, play, opening=opening)
     action, run, options = world.actions.asked[0]
-    assert action == WRITTEN.get(ACTION_KEYS[key], ACTION_KEYS[key])
+    assert action == ACTION_KEYS[key].request
     assert run == fakes.running().run
     assert options.get("device") == ("cpu" if key == "c" else None)
 
@@ -56,7 +57,7 @@ def test_with_no_run_a_key_says_so(key: str) -> None:
     assert not world.actions.asked
 
 
-@pytest.mark.parametrize("key", ["x", "s", "K", "p"])
+@pytest.mark.parametrize("key", ["x", "S", "T", "s", "K", "p"])
 def test_a_key_that_cannot_work_says_why(key: str) -> None:
     world = fakes.world((fakes.finished(),))
 
@@ -179,18 +180,22 @@ def test_any_other_failure_of_a_job_is_told_too() -> None:
     ],
 )
 def test_questions_spell_out_the_consequences(snapshot: RunSnapshot, action: str, words: str) -> None:
-    asked = question(snapshot, action)
+    asked = BY_ID[action].question(snapshot, "")
     assert asked is not None
     assert words in " ".join(asked.lines)
 
 
-@pytest.mark.parametrize("action", ["stop", "pause", "continue", "clear_cache", "restart", "restart_cpu"])
+@pytest.mark.parametrize(
+    "action", ["stop", "pause", "continue", "clear_cache", "save", "dump_stacks", "restart", "restart_cpu"]
+)
 def test_what_loses_nothing_is_not_asked(action: str) -> None:
-    assert question(fakes.running(), action) is None
+    assert BY_ID[action].question(fakes.running(), "") is None
 
 
 def test_a_caution_of_the_core_becomes_a_question() -> None:
-    asked = question(fakes.running(), "restart", "it begins from scratch: its profile does not say how to continue")
+    asked = BY_ID["restart"].question(
+        fakes.running(), "it begins from scratch: its profile does not say how to continue"
+    )
     assert asked is not None
     assert "does not say how" in " ".join(asked.lines)
 
@@ -199,8 +204,8 @@ def test_answers_in_words() -> None:
     assert answer_text("stop", None)[1] is False
     refused = answer_text("stop", Ack("r", False, "supervisor", 0.0, "this run has ended"))
     assert refused == ("stop: refused by the supervisor · this run has ended", False)
-    assert meant(fakes.running(paused=True), "pause") == "continue"
-    assert meant(fakes.running(), "pause") == "pause"
+    assert meant(fakes.running(paused=True), BY_ID["pause"]).id == "continue"
+    assert meant(fakes.running(), BY_ID["pause"]).id == "pause"
 
 
 def test_a_key_that_cannot_work_is_dim_in_the_footer() -> None:
@@ -209,8 +214,8 @@ def test_a_key_that_cannot_work_is_dim_in_the_footer() -> None:
     async def play(driver: Driver) -> None:
         screen = driver.app.acting_screen
         assert screen is not None
-        stop = next(key for key in KEYS if key.needs == "stop")
-        restart = next(key for key in KEYS if key.needs == "restart")
+        stop = next(key for key in KEYS if key.acts is BY_ID["stop"])
+        restart = next(key for key in KEYS if key.acts is BY_ID["restart"])
         assert not screen.usable(stop)
         assert screen.usable(restart)
 

@@ -16,7 +16,7 @@ KEYS = footer_keys(Scope.RUN, Scope.ACTIONS, Scope.LOG, Scope.EVERYWHERE)
 
 
 def ended(key: Key) -> bool:
-    return key.needs not in ("stop", "kill", "pause", "clear_cache")
+    return key.acts is None or key.acts.id not in ("stop", "kill", "pause", "clear_cache")
 
 
 def test_keys_that_work_take_the_place_of_those_that_do_not() -> None:
@@ -30,7 +30,7 @@ def test_keys_that_work_take_the_place_of_those_that_do_not() -> None:
 def test_keys_of_the_queue_stand_there_for_what_waits_in_one() -> None:
     keys = footer_keys(Scope.RUNS, Scope.QUEUE)
     assert "pause queue" in footer(keys, 200, lambda key: True).text
-    assert "pause queue" not in footer(keys, 200, lambda key: not key.needs).text
+    assert "pause queue" not in footer(keys, 200, lambda key: key.acts is None).text
 
 
 def test_the_order_never_changes() -> None:

@@ -311,7 +311,7 @@ def test_a_request_is_sent_and_its_answer_brought_back() -> None:
     courier.start()
     try:
         run = fakes.running()
-        courier.ask(run, "stop", lambda: world.actions.stop(run))
+        courier.ask(run, "stop", lambda: world.actions.send(run, "stop"))
         sent = inbox.wait_for(RequestSent)
         assert isinstance(sent, RequestSent)
         assert not inbox.of(RequestAnswered)
@@ -330,7 +330,7 @@ def test_an_answer_that_never_comes_is_said() -> None:
     courier.start()
     try:
         run = fakes.running()
-        courier.ask(run, "stop", lambda: world.actions.stop(run))
+        courier.ask(run, "stop", lambda: world.actions.send(run, "stop"))
         answered = inbox.wait_for(RequestAnswered)
         assert isinstance(answered, RequestAnswered)
         assert answered.ack is None

@@ -136,7 +136,7 @@ class Race:
         if not snapshot.state.active:
             return snapshot
         try:
-            self._actions.stop(snapshot)
+            self._actions.send(snapshot, "stop")
         except OperationError:
             snapshot = self._monitor.snapshot(run)  # it has ended meanwhile, or says below that it has not
         deadline = self._monotonic() + _ENDING_SECONDS

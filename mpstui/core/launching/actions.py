@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...wire import liveness, rundir, storage
 from ...wire.records import Ack, Request, event
 from ...wire.rundir import RunDir
+from ..actions import BY_ID
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home
 from ..model.snapshot import RunSnapshot
@@ -25,7 +26,7 @@ NUDGE_SECONDS = 1.0
 
 
 class Actions:
-    """What can be done to a run. Each method returns the request; its answer is read with :meth:`answer`.
+    """Sends what :data:`mpstui.core.actions.ACTIONS` offers; the answer to a request is read with :meth:`answer`.
 
     Raises (all methods): OperationError when the action cannot work, with the reason of :func:`availability`.
     """
@@ -46,25 +47,17 @@ class Actions:
         self._start = start
         self._nudged: dict[Path, float] = {}
 
-    def stop(self, snapshot: RunSnapshot, force: bool = False) -> Request:
-        """Ask the program to save and end, then insist; ``force`` ends it at once."""
-        return self._ask(snapshot, "stop", {"force": force})
+    def send(self, snapshot: RunSnapshot, action: str, **options: Any) -> Request:
+        """Ask for an action of the table, by its id; ``options`` overrule the options of its entry.
 
-    def kill(self, snapshot: RunSnapshot) -> Request:
-        """End the program and all it started, at once."""
-        return self._ask(snapshot, "kill", {})
-
-    def pause(self, snapshot: RunSnapshot) -> Request:
-        """Freeze the program; its memory stays taken."""
-        return self._ask(snapshot, "pause", {})
-
-    def resume(self, snapshot: RunSnapshot) -> Request:
-        """Let a paused program go on."""
-        return self._ask(snapshot, "continue", {})
-
-    def clear_cache(self, snapshot: RunSnapshot) -> Request:
-        """Have the trainer return its device's cached memory; it answers itself, between two steps."""
-        return self._ask(snapshot, "clear_cache", {})
+        Raises:
+            UsageError: see :meth:`restart`.
+        """
+        entry = BY_ID[action]
+        if entry.request == "restart":
+            return self.restart(snapshot, **{**entry.options, **options})
+        self._available(snapshot, action)
+        return self._submit(snapshot, entry.request, {**entry.options, **options}, {})
 
     def restart(
         self,
@@ -112,13 +105,10 @@ class Actions:
         """
         self._supervise(run, {}, noting=True)
 
-    def _ask(self, snapshot: RunSnapshot, action: str, options: dict[str, Any]) -> Request:
-        self._available(snapshot, action)
-        return self._submit(snapshot, action, options, {})
-
     def _available(self, snapshot: RunSnapshot, action: str) -> RecordedRun:
         found = availability(snapshot, action)
-        _refuse("" if found.ok else found.why, f"{action.replace('_', ' ')} {snapshot.name}: ")
+        if not found.ok:
+            raise OperationError(f"{action.replace('_', ' ')} {snapshot.name}: {found.why}")
         recorded = read_run(RunDir(snapshot.dir))
         if recorded is None:
             raise OperationError(f"the record of run {snapshot.run} cannot be read")
@@ -170,11 +160,6 @@ class Actions:
 
         self._machine = self._machine or this_machine()
         return self._machine
-
-
-def _refuse(why: str, before: str = "") -> None:
-    if why:
-        raise OperationError(before + why)
 
 
 def _picked(values: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:

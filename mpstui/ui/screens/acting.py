@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from textual.screen import Screen
 
-from ..asking import LABELS, NO_RUN, Question, meant, question, send
+from ...core.actions import ACTIONS, BY_ID, Action, Question, meant
+from ..asking import NO_RUN
 from ..bindings import Key
 from ..painting import ExactCompositor
 from ..workers import Focus
 
 if TYPE_CHECKING:
-    from ...core.diagnosis.model import Finding, Remedy
+    from ...core.diagnosis.model import Finding
     from ...core.model.snapshot import Availability, RunSnapshot
     from ..app import MpstuiApp
     from ..messages import SystemReady
@@ -92,48 +93,66 @@ class ActingScreen(Screen[None]):
 
     def usable(self, key: Key) -> bool:
         """Whether a key of the footer can work now."""
-        if not key.needs:
+        if key.acts is None:
             return True
         snapshot = self.acting_on
-        if snapshot is None or not self._available(snapshot, meant(snapshot, key.needs)).ok:
+        if snapshot is None or not self._allowed(snapshot, meant(snapshot, key.acts)).ok:
             return False
-        return key.action != "fix" or not self._no_fix(snapshot, self.mpstui.board.known_findings(snapshot))
+        return key.acts.id != "fix" or not self._no_fix(snapshot, self.mpstui.board.known_findings(snapshot))
 
     def key_labels(self) -> dict[str, str]:
         """Names in the footer that depend on the run."""
         snapshot = self.acting_on
-        return {"act('pause')": "continue"} if snapshot is not None and snapshot.is_frozen else {}
+        toggles = [action for action in ACTIONS if action.when_frozen]
+        return {} if snapshot is None else {f"act('{one.id}')": meant(snapshot, one).name for one in toggles}
 
-    def action_act(self, action: str) -> None:
-        """One of the action keys: refuse with the reason, ask, or do it."""
+    def action_act(self, name: str) -> None:
+        """One of the action keys: refuse with the reason, ask, or send its request."""
+        action = self._meant(name)
+        snapshot = self.able(action)
+        if snapshot is not None:
+            asked = action.question(snapshot, self._allowed(snapshot, action).why)
+            send = lambda: self.mpstui.courier.ask(  # noqa: E731
+                snapshot, action.name, lambda: self.mpstui.services.actions.send(snapshot, action.id)
+            )
+            self._confirm(asked, send)
+
+    def _meant(self, name: str) -> Action:
         selected = self.acting_on
-        action = meant(selected, action) if selected is not None else action
-        snapshot = self._able(action)
-        if snapshot is None:
-            return
-        asked = question(snapshot, action, self._available(snapshot, action).why)
+        return meant(selected, BY_ID[name]) if selected is not None else BY_ID[name]
+
+    def _confirm(self, asked: Question | None, go: Callable[[], None]) -> None:
+        """Go, after a yes where something is asked."""
         if asked is None:
-            self._go(snapshot, action)
+            go()
             return
         from .dialogs import Confirm
 
-        self.app.push_screen(Confirm(asked), lambda yes: self._go(snapshot, action) if yes else None)
+        self.app.push_screen(Confirm(asked), lambda yes: go() if yes else None)
+
+    def action_edit(self) -> None:
+        """Open the form of the run's launch."""
+        snapshot = self.able(BY_ID["edit_restart"])
+        if snapshot is not None:
+            self.mpstui.launch(snapshot)
 
     def action_fix(self) -> None:
-        """Open the form of the run's launch with the diagnosis's remedy filled in."""
-        snapshot = self.acting_on
+        """Open that form with the diagnosis's remedy filled in; one that can do harm is asked about first."""
+        snapshot = self.able(BY_ID["fix"])
         if snapshot is None:
-            self.mpstui.say(self.no_run, "warning")
             return
         from ...core.present.states import needs_attention
 
         findings = self.mpstui.board.findings(snapshot) if needs_attention(snapshot) else ()
-        found = self._available(snapshot, "edit_restart")
-        why_not = self._no_fix(snapshot, findings) or ("" if found.ok else found.why)
+        why_not = self._no_fix(snapshot, findings)
         if why_not:
             self.mpstui.say(f"fix: {why_not}", "warning")
         elif findings:
-            self._fix(snapshot, findings[0].remedy)
+            remedy = findings[0].remedy
+            asked = remedy.risk and Question(
+                "Apply a remedy that can do harm?", (remedy.text, remedy.risk), "fill in the form with it"
+            )
+            self._confirm(asked or None, lambda: self.mpstui.launch(snapshot, remedy))
 
     @staticmethod
     def _no_fix(snapshot: RunSnapshot, findings: Sequence[Finding] | None) -> str:
@@ -143,36 +162,19 @@ class ActingScreen(Screen[None]):
         if not needs_attention(snapshot):
             return "it has not failed"
         if findings is None:
-            return "the cause is still being looked for"
+            return "still diagnosing"
         return "" if findings and findings[0].can_be_cured else "no remedy is known that could be applied here"
 
-    def _fix(self, snapshot: RunSnapshot, remedy: Remedy) -> None:
-        """Open the form; a remedy that can do harm says so first."""
-        if remedy.risk is None:
-            self.mpstui.launch(snapshot, remedy)
-            return
-        from .dialogs import Confirm
-
-        asked = Question("Apply a remedy that can do harm?", (remedy.text, remedy.risk), "fill in the form with it")
-        self.app.push_screen(Confirm(asked), lambda yes: self.mpstui.launch(snapshot, remedy) if yes else None)
-
-    def _able(self, action: str) -> RunSnapshot | None:
-        """The run that an action means and can work for; else the reason is said."""
+    def able(self, action: Action) -> RunSnapshot | None:
+        """The run in view, where the action can work for it; else the reason is said."""
         snapshot = self.acting_on
         if snapshot is None:
             self.mpstui.say(self.no_run, "warning")
             return None
-        found = self._available(snapshot, action)
+        found = self._allowed(snapshot, action)
         if not found.ok:
-            self.mpstui.say(f"{LABELS[action]}: {found.why}", "warning")
+            self.mpstui.say(f"{action.name}: {found.why}", "warning")
         return snapshot if found.ok else None
 
-    def _available(self, snapshot: RunSnapshot, action: str) -> Availability:
-        return self.mpstui.services.availability(snapshot, action)
-
-    def _go(self, snapshot: RunSnapshot, action: str) -> None:
-        if action == "edit_restart":
-            self.mpstui.launch(snapshot)
-            return
-        actions = self.mpstui.services.actions
-        self.mpstui.courier.ask(snapshot, LABELS[action], lambda: send(actions, snapshot, action))
+    def _allowed(self, snapshot: RunSnapshot, action: Action) -> Availability:
+        return self.mpstui.services.availability(snapshot, action.id)

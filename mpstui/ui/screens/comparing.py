@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 
-from ..bindings import Scope, footer_keys
+from ..bindings import Scope, bindings, footer_keys
 from ..toasts import ANY_RUN
 from ..widgets.comparison import Comparison
 from ..widgets.footer import KeyLine
 from ..workers import Focus
 from .acting import ActingScreen
-from .keys import bindings
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot

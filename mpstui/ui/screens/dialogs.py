@@ -9,8 +9,8 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from ...core.actions import Question
 from ...core.present.states import legend
-from ..asking import Question
 from ..bindings import KEYS, Key, Scope
 from ..rows import EMPTY, Row, clean, clip, cut, fit, row, wrap
 from ..widgets.lines import LinePanel

@@ -15,7 +15,7 @@ from textual.widgets import Input
 
 from ...core.model.errors import OperationError, UsageError
 from ...core.model.snapshot import RunSnapshot
-from ..bindings import Scope, footer_keys
+from ..bindings import Scope, bindings, footer_keys
 from ..form import Field
 from ..messages import Launched, ProfileSaved
 from ..rows import Row, clean, cut, fit, row, wrap
@@ -24,7 +24,6 @@ from ..widgets.footer import KeyLine
 from ..widgets.launch_preview import LaunchPreview
 from ..widgets.lines import LinePanel
 from ..widgets.profile_list import ProfileList
-from .keys import bindings
 
 if TYPE_CHECKING:
     from ...core.diagnosis.model import Remedy

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 from textual.app import ComposeResult
 from textual.screen import ModalScreen
 
+from ...core.actions import BY_ID
 from ...core.present import format as shown
-from ..asking import LABELS
 from ..messages import RemovalExamined, RunRemoved
 from ..rows import EMPTY, Row, clean, row, wrap
 from .dialogs import WIDTH, Sheet
@@ -79,6 +79,6 @@ def ask_removal(app: MpstuiApp, message: RemovalExamined) -> None:
     def answered(answer: Answer | None) -> None:
         if answer in ("all", "keep"):
             keep = answer == "keep"
-            app.courier.do(LABELS["remove"], lambda: RunRemoved(snapshot.name, remover.remove(snapshot, keep)))
+            app.courier.do(BY_ID["remove"].name, lambda: RunRemoved(snapshot.name, remover.remove(snapshot, keep)))
 
     app.push_screen(ConfirmRemoval(message.found, app.services.clock()), answered)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Literal
 from textual.app import ComposeResult
 from textual.events import Resize
 
+from ...core.actions import BY_ID
 from ...core.present.states import needs_explaining
-from ..bindings import Scope, footer_keys, log_footer_keys
+from ..bindings import Scope, bindings, footer_keys, log_footer_keys
 from ..messages import SystemReady
 from ..news import Severity
 from ..rows import clean
@@ -23,7 +24,6 @@ from ..widgets.progress import Progress
 from ..widgets.run_header import RunHeader
 from ..workers import Focus
 from .acting import ActingScreen
-from .keys import bindings
 from .log_keys import LogKeys
 from .run_body import PANELS, RunBody
 from .sizes import Shape, run_layout
@@ -158,7 +158,7 @@ class RunScreen(ActingScreen):
         if not needs_explaining(snapshot):
             _give_lines(panel, 0)
             return
-        on_cpu = self._available(snapshot, "restart_cpu").ok
+        on_cpu = self._allowed(snapshot, BY_ID["restart_cpu"]).ok
         board = self.mpstui.board
         failure = Failure(snapshot, board.findings(snapshot), on_cpu, board.last_exception(snapshot))
         width, height = self.size

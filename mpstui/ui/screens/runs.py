@@ -9,8 +9,9 @@ from textual import on
 from textual.app import ComposeResult
 from textual.events import Resize
 
-from ..asking import LABELS, moved_text, paused_text
-from ..bindings import Key, Scope, footer_keys
+from ...core.actions import BY_ID
+from ..asking import moved_text, paused_text
+from ..bindings import Key, Scope, bindings, footer_keys
 from ..messages import QueueChanged, RemovalExamined
 from ..toasts import ANY_RUN
 from ..widgets.footer import KeyLine
@@ -19,7 +20,6 @@ from ..widgets.run_table import RunTable
 from ..widgets.top_line import TopLine
 from ..workers import Focus
 from .acting import ActingScreen
-from .keys import bindings
 from .sizes import peek_height
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class RunsScreen(ActingScreen):
         peek = self.query_one(Peek)
         peek.show(selected)
         if selected is not None and peek.display:
-            on_cpu = selected.state.active or self._available(selected, "restart_cpu").ok
+            on_cpu = selected.state.active or self._allowed(selected, BY_ID["restart_cpu"]).ok
             peek.explain(self._failure(selected, on_cpu=on_cpu))
         keys = self.query_one(KeyLine)
         keys.labels = self.key_labels()
@@ -143,10 +143,11 @@ class RunsScreen(ActingScreen):
 
     def action_queue(self, direction: str) -> None:
         """Let the selected run start earlier or later."""
-        snapshot, queue = self._able("queue_move"), self.mpstui.services.queue
+        snapshot, queue = self.able(BY_ID["queue_move"]), self.mpstui.services.queue
         if snapshot is not None:
             self.mpstui.courier.do(
-                LABELS["queue_move"], lambda: QueueChanged(snapshot.run, moved_text(queue.move(snapshot, direction)))
+                BY_ID["queue_move"].name,
+                lambda: QueueChanged(snapshot.run, moved_text(queue.move(snapshot, direction))),
             )
 
     @property
@@ -165,13 +166,15 @@ class RunsScreen(ActingScreen):
         place, named = self._queue_in_view, self._paused_group
         if place is None and named is not None:
             self._set_paused(None, named, paused=False)
-        elif (snapshot := self._able("queue_pause")) is not None and place is not None and place.group is not None:
+        elif (
+            (snapshot := self.able(BY_ID["queue_pause"])) is not None and place is not None and place.group is not None
+        ):
             self._set_paused(snapshot.run, place.group, paused=not place.paused)
 
     def _set_paused(self, run: str | None, group: str, *, paused: bool) -> None:
         queue = self.mpstui.services.queue
         self.mpstui.courier.do(
-            LABELS["queue_pause"], lambda: QueueChanged(run, paused_text(queue.set_paused(group, paused)))
+            BY_ID["queue_pause"].name, lambda: QueueChanged(run, paused_text(queue.set_paused(group, paused)))
         )
 
     def action_mark(self) -> None:
@@ -195,10 +198,10 @@ class RunsScreen(ActingScreen):
 
     def action_remove(self) -> None:
         """Find out what removing the selected run would delete, then ask."""
-        snapshot, remover = self._able("remove"), self.mpstui.services.remover
+        snapshot, remover = self.able(BY_ID["remove"]), self.mpstui.services.remover
         if snapshot is not None:
             examined = lambda: RemovalExamined(snapshot, remover.examine(snapshot))  # noqa: E731
-            self.mpstui.courier.do(LABELS["remove"], examined, self.post_message)
+            self.mpstui.courier.do(BY_ID["remove"].name, examined, self.post_message)
 
     @on(RemovalExamined)
     def _ask_removal(self, message: RemovalExamined) -> None:

@@ -79,7 +79,7 @@ def bench(home: Home, profile_of: Build) -> Bench:
 
 
 def test_a_request_names_its_attempt_and_wakes_a_supervisor(bench: Bench) -> None:
-    request = bench.actions.stop(bench.snapshot(), force=True)
+    request = bench.actions.send(bench.snapshot(), "stop", force=True)
     written = bench.written(request)
     assert (written["action"], written["attempt"], written["options"]) == ("stop", 1, {"force": True})
     assert len(bench.starts.environs) == 1
@@ -88,13 +88,13 @@ def test_a_request_names_its_attempt_and_wakes_a_supervisor(bench: Bench) -> Non
 def test_a_living_supervisor_is_left_alone(bench: Bench) -> None:
     held = liveness.acquire(bench.run.supervisor_lock)
     assert held is not None
-    bench.actions.kill(bench.snapshot())
+    bench.actions.send(bench.snapshot(), "kill")
     assert bench.starts.environs == []
     liveness.release(held)
 
 
 def test_an_unanswered_request_wakes_a_supervisor_again_but_not_all_the_time(bench: Bench) -> None:
-    request = bench.actions.pause(bench.snapshot())
+    request = bench.actions.send(bench.snapshot(), "pause")
     for bench.now in (1000.1, 1000.5, 1001.5, 1001.6):
         assert bench.actions.answer(bench.run.path, request.id) is None
     assert len(bench.starts.environs) == 2
@@ -222,7 +222,7 @@ def test_a_run_of_a_bare_command_is_not_told_of_its_profile(home: Home, tmp_path
 def test_a_damaged_record_is_only_looked_at(bench: Bench) -> None:
     bench.run.spec.write_text("{torn")
     with pytest.raises(OperationError, match="cannot be read"):
-        bench.actions.stop(bench.snapshot())
+        bench.actions.send(bench.snapshot(), "stop")
     assert list(bench.run.requests.iterdir()) == []
 
 

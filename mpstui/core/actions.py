@@ -1,0 +1,363 @@
+"""The table of actions: everything a person can do to a run, one entry each.
+
+Keys, footer, help page, questions, toasts, requests and commands follow from it, and so does what a run allows now:
+adding an action is one entry here. Nothing in this file reads a file; :mod:`mpstui.core.launching.availability` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from .model.snapshot import Availability, RunSnapshot, State
+from .present.format import whole
+
+_HAS_PROCESSES = frozenset({State.STARTING, State.RUNNING, State.STOPPING, State.UNSUPERVISED, State.STOP_FAILED})
+_WAITS = frozenset({State.QUEUED, State.BACKING_OFF})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """What the folder of a run tells beyond its snapshot. An empty reason means that it can be done."""
+
+    restart_requested: bool = False
+    no_cpu: str = ""
+    """Why the next attempt cannot run on CPU."""
+    not_resumable: str = ""
+    """Why the next attempt can only begin from scratch."""
+    unheard: str = ""
+    """Why the trainer itself hears no request."""
+
+
+class Question(NamedTuple):
+    """What is asked before an action: its consequences in sentences, and what ``y`` does."""
+
+    title: str
+    lines: tuple[str, ...]
+    yes: str
+    dangerous: bool = True
+
+
+Refusal = Callable[[RunSnapshot, RunFacts], str]
+Ask = Callable[[RunSnapshot, str], Question | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One thing that can be done to a run."""
+
+    id: str
+    name: str
+    """What it is called in a sentence."""
+    refusal: Refusal
+    """Why it cannot work now, in one sentence; empty when it can."""
+    caution: Callable[[RunFacts], str] = lambda facts: ""
+    """What should be known before it is done, though it can be done."""
+    question: Ask = lambda snapshot, caution: None
+    """What the screen asks first, given the caution; None: it goes ahead."""
+    request: str = ""
+    """The request it sends to the supervisor or the trainer; empty: whoever offers it does something else."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the request; of a restart, what its planner is asked for."""
+
+    key: str = ""
+    """Textual's name of its key on the screen."""
+    shown_key: str = ""
+    """The key as a person reads it, where that is another word."""
+    label: str = ""
+    """Its name in the footer, where that is a shorter one."""
+    help: str = ""
+    """One line for the page of keys."""
+    footer: int = 0
+    """Rank in the footer: high ones are dropped first where there is no room; 0: it is not shown there."""
+    scope: Literal["run", "queue", "list"] = "run"
+    """Where the key works: wherever a run is in view, for runs that wait in a queue, in the list alone."""
+    screen_action: str = ""
+    """The screen's own method for it, where pressing the key does more than to ask and send the request."""
+    when_frozen: str = ""
+    """The action that the same key means for a run whose processes stand still."""
+
+    command: str = ""
+    """The command line's name for it; empty: a module of its own there offers it, or nothing."""
+    command_help: str = ""
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """Options of the request that the command line can switch on, with a line of help each."""
+    timeout: float | None = None
+    """Seconds the command line waits for the answer."""
+
+
+# -- refusals
+
+
+def _not_running(snapshot: RunSnapshot, facts: RunFacts) -> str:
+    if snapshot.state in _HAS_PROCESSES:
+        return ""
+    return "it has not been started yet" if snapshot.state in _WAITS else f"it is not running ({snapshot.state})"
+
+
+def _cannot_end(snapshot: RunSnapshot, facts: RunFacts) -> str:
+    ends = snapshot.state in _WAITS or facts.restart_requested
+    return "" if ends else _not_running(snapshot, facts)
+
+
+def _cannot_pause(snapshot: RunSnapshot, facts: RunFacts) -> str:
+    return _not_running(snapshot, facts) or ("it is already paused" if snapshot.is_frozen else "")
+
+
+def _cannot_continue(snapshot: RunSnapshot, facts: RunFacts) -> str:
+    return _not_running(snapshot, facts) or ("" if snapshot.is_frozen else "it is not paused")
+
+
+def _cannot_restart(snapshot: RunSnapshot, facts: RunFacts) -> str:
+    return "it already waits to be started" if snapshot.state is State.QUEUED else ""
+
+
+def _cannot_restart_on_cpu(snapshot: RunSnapshot, facts: RunFacts) -> str:
+    return _cannot_restart(snapshot, facts) or facts.no_cpu
+
+
+def _cannot_hear(snapshot: RunSnapshot, facts: RunFacts) -> str:
+    frozen = "it is paused, and only the running trainer itself can do that" if snapshot.is_frozen else ""
+    return _not_running(snapshot, facts) or frozen or facts.unheard
+
+
+def _cannot_dump(snapshot: RunSnapshot, facts: RunFacts) -> str:
+    return _not_running(snapshot, facts) or ("it is paused: nothing runs in it" if snapshot.is_frozen else "")
+
+
+def _cannot_remove(snapshot: RunSnapshot, facts: RunFacts) -> str:
+    if snapshot.state.active or facts.restart_requested:
+        return f"it has not ended ({str(snapshot.state).replace('_', ' ')}): stop it first"
+    return "some of its processes are still alive: kill ends them" if snapshot.survivors else ""
+
+
+def _not_queued(snapshot: RunSnapshot, facts: RunFacts) -> str:
+    if snapshot.state is not State.QUEUED:
+        return "it does not wait in a queue; `mpstui queue` shows them all"
+    in_group = snapshot.queue is not None and snapshot.queue.group is not None
+    return "" if in_group else "it waits for other runs, in no queue"
+
+
+# -- questions
+
+
+def _ask_to_kill(snapshot: RunSnapshot, caution: str) -> Question:
+    ends = f"Process {snapshot.pid or '?'} and all it started end at once. Nothing is saved."
+    return Question(f"Kill {snapshot.name}?", (ends, *_what_is_lost(snapshot)), "kill it")
+
+
+def _what_is_lost(snapshot: RunSnapshot) -> tuple[str, str]:
+    newest = snapshot.numbers.checkpoint
+    if newest is None and not snapshot.checkpoints:
+        return (
+            "There is no checkpoint: everything since the start is lost.",
+            "s (stop) gives a program that can save the time to do so.",
+        )
+    step = newest.step if newest is not None else max((item.step or 0 for item in snapshot.checkpoints), default=None)
+    if step is None or snapshot.numbers.step is None:
+        return "All training since the newest checkpoint is lost.", "s (stop) lets it save first."
+    lost = max(0, snapshot.numbers.step - step)
+    return f"{whole(lost)} steps since the newest checkpoint are lost.", "s (stop) lets it save first."
+
+
+def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Question | None:
+    if not caution and has_checkpoint(snapshot):
+        return None
+    begins = caution or "it begins from scratch: there is no checkpoint"
+    stopped = ("The attempt that runs now is stopped first.",) if snapshot.state.active else ()
+    return Question(f"Restart {snapshot.name}{where}?", (*stopped, f"{begins[:1].upper()}{begins[1:]}."), "restart it")
+
+
+def _ask_to_restart_on_cpu(snapshot: RunSnapshot, caution: str) -> Question | None:
+    return _ask_to_restart(snapshot, caution, " on CPU")
+
+
+def has_checkpoint(snapshot: RunSnapshot) -> bool:
+    """Whether a new attempt has something to continue from."""
+    from .present.states import why_not_its_own  # with the first key that restarts
+
+    own = (item for item in snapshot.checkpoints if not why_not_its_own(item, snapshot))
+    return snapshot.numbers.checkpoint is not None or any(item.complete for item in own)
+
+
+# -- the table
+
+ACTIONS: tuple[Action, ...] = (
+    Action(
+        id="restart_cpu",
+        name="restart on CPU",
+        refusal=_cannot_restart_on_cpu,
+        caution=lambda facts: facts.not_resumable,
+        question=_ask_to_restart_on_cpu,
+        request="restart",
+        options={"device": "cpu"},
+        key="c",
+        label="on CPU",
+        help="restart on CPU from the newest checkpoint",
+        footer=5,
+    ),
+    Action(
+        id="clear_cache",
+        name="clear cache",
+        refusal=_cannot_hear,
+        request="clear_cache",
+        key="x",
+        help="give the device's cached memory back",
+        footer=6,
+        command="clear-cache",
+        command_help="have the trainer return its device's cached memory, and say how much",
+        timeout=60.0,
+    ),
+    Action(
+        id="save",
+        name="save",
+        refusal=_cannot_hear,
+        request="save",
+        key="S",
+        help="save a checkpoint now",
+        footer=22,
+        command="save",
+        command_help="have the trainer save a checkpoint now",
+        timeout=600.0,
+    ),
+    Action(
+        id="dump_stacks",
+        name="dump stacks",
+        refusal=_cannot_dump,
+        request="dump_stacks",
+        key="T",
+        label="stacks",
+        help="print the stack of every thread into its log: where it hangs",
+        footer=23,
+        command="stacks",
+        command_help="print the stack of every thread of a run into its log",
+        timeout=60.0,
+    ),
+    Action(
+        id="stop",
+        name="stop",
+        refusal=_cannot_end,
+        request="stop",
+        options={"force": False},
+        key="s",
+        help="save a checkpoint, then end",
+        footer=7,
+        command="stop",
+        command_help="ask a run to save and end; after its grace period, end it",
+        flags={"force": "do not wait for the grace period"},
+    ),
+    Action(
+        id="kill",
+        name="kill",
+        refusal=_cannot_end,
+        question=_ask_to_kill,
+        request="kill",
+        key="K",
+        help="end at once, nothing is saved (asks first)",
+        footer=10,
+        command="kill",
+        command_help="end a run and all it started, at once",
+    ),
+    Action(
+        id="restart",
+        name="restart",
+        refusal=_cannot_restart,
+        caution=lambda facts: facts.not_resumable,
+        question=_ask_to_restart,
+        request="restart",
+        key="r",
+        help="start a new attempt from the newest checkpoint",
+        footer=8,
+    ),
+    Action(
+        id="edit_restart",
+        name="edit and restart",
+        refusal=_cannot_restart,
+        request="restart",
+        key="R",
+        label="edit",
+        help="change the arguments, then restart",
+        footer=11,
+        screen_action="edit",
+    ),
+    Action(
+        id="fix",
+        name="fix",
+        refusal=_cannot_restart,
+        request="restart",
+        key="f",
+        help="restart with the remedy, shown in the form first",
+        footer=16,
+        screen_action="fix",
+    ),
+    Action(
+        id="pause",
+        name="pause",
+        refusal=_cannot_pause,
+        request="pause",
+        key="p",
+        help="freeze the processes, or let them continue",
+        footer=9,
+        when_frozen="continue",
+        command="pause",
+        command_help="freeze a run's processes; they keep their memory",
+    ),
+    Action(
+        id="continue",
+        name="continue",
+        refusal=_cannot_continue,
+        request="continue",
+        command="continue",
+        command_help="let a paused run continue",
+    ),
+    Action(
+        id="queue_move",
+        name="order",
+        refusal=_not_queued,
+        key="less_than_sign",
+        shown_key="< >",
+        help="let a queued run start earlier or later than its neighbour",
+        footer=17,
+        scope="queue",
+        screen_action="queue('up')",
+    ),
+    Action(
+        id="queue_pause",
+        name="pause queue",
+        refusal=_not_queued,
+        key="P",
+        help="start nothing more from its queue, or start again; running trainings continue",
+        footer=18,
+        scope="queue",
+        screen_action="pause_queue",
+    ),
+    Action(
+        id="remove",
+        name="remove",
+        refusal=_cannot_remove,
+        key="D,delete",
+        shown_key="D",
+        help="delete a run that has ended (asks first)",
+        footer=19,
+        scope="list",
+        screen_action="remove",
+    ),
+)
+
+BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}
+
+
+def meant(snapshot: RunSnapshot, action: Action) -> Action:
+    """The action that a key means for this run: one key pauses and continues."""
+    return BY_ID[action.when_frozen] if action.when_frozen and snapshot.is_frozen else action
+
+
+def allowed(snapshot: RunSnapshot, facts: RunFacts | None, action: Action) -> Availability:
+    """Whether an action can work for a run now; ``facts`` is None where its record cannot be read."""
+    if snapshot.state is State.WATCHED:
+        return Availability(False, "mpstui did not start this run and only watches it")
+    if facts is None or snapshot.state is State.UNREADABLE:
+        return Availability(False, "the run's record cannot be read (damaged, or written by a newer mpstui)")
+    why = action.refusal(snapshot, facts)
+    return Availability(not why, why or action.caution(facts))
