@@ -59,7 +59,6 @@ def _key_of(action: Action) -> Key:
 
 
 KEYS: tuple[Key, ...] = (
-    *(_key_of(action) for action in ACTIONS if action.key),
     Key("question_mark,f1", "help", "?", "help", "show this page", Scope.EVERYWHERE, 2),
     Key("q,ctrl+q,ctrl+c", "leave", "q", "quit", "leave the screen; every training goes on", Scope.EVERYWHERE, 3),
     Key("enter,right", "open", "⏎", "open", "open the selected run", Scope.RUNS, 4),
@@ -136,6 +135,7 @@ KEYS: tuple[Key, ...] = (
     Key("up,k", "scroll(-1)", "↑ ↓", "scroll", "scroll what they differ in", Scope.COMPARISON, 7),
     Key("down,j", "scroll(1)", "", "", "", Scope.COMPARISON),
     Key("escape,backspace", "back", "esc", "back", "back to the list of runs", Scope.COMPARISON, 4),
+    *(_key_of(action) for action in ACTIONS if action.key),
 )
 
 
