@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from mpstui.agent.reporter import Reporter
 
-from . import optimizers, precision, rng, sharding
+from . import optimizers, precision, pretrained, rng, sharding
 from .checkpoint import CheckpointFolder, Loaded
 from .control import Control
 from .device import Device
@@ -55,7 +55,7 @@ def assemble(wish: Request) -> Job:
     steps = order.steps_per_epoch
     reports = Reports(wish.reporter, epochs=asked.epochs, steps_per_epoch=steps, leads=wish.group.ranks.leads)
     _prepare_torch(wish)
-    model = device.place(task.build_model())
+    model = device.place(_begun(task.build_model(), wish, reports))
     task.to_device(device)
     layout = _layout(wish, model, reports)
     optimizer = _optimizer(wish, layout.held(task.parameter_groups(model)), step_size)
@@ -95,6 +95,17 @@ def _prepare_torch(wish: Request) -> None:
         wish.device.limit_to(wish.options.memory_fraction)
     wish.reporter.memory = wish.device.memory
     rng.seed_everything(wish.seed)
+
+
+def _begun(model: nn.Module, wish: Request, reports: Reports) -> nn.Module:
+    """The fresh model, with the weights it is to begin with; a resumed training has begun already."""
+    path = wish.options.init_from
+    if path is not None and wish.loaded is None:
+        first, *lists = pretrained.fill(model, path).lines(path)
+        reports.notify("note", first)
+        for line in lists:
+            reports.say(line)
+    return model
 
 
 def _layout(wish: Request, model: nn.Module, reports: Reports) -> Layout:

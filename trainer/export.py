@@ -26,10 +26,10 @@ def export(path: Path, target: Path, arguments: Sequence[str], make_parser: Make
         TrainingError: the file cannot be written.
     """
     state = find_checkpoint(path).state
-    if state["average"] and "names" not in state["average"]:
-        weights = restore(path, arguments, make_parser, "export").model.state_dict()
+    if names_its_average(state):
+        weights = averaged(state)
     else:
-        weights = _averaged(state)
+        weights = restore(path, arguments, make_parser, "export").model.state_dict()
     metadata = {
         "format": "pt",
         "task": str(state["task"]),
@@ -48,8 +48,13 @@ def export(path: Path, target: Path, arguments: Sequence[str], make_parser: Make
     return f"{target}: {len(weights)} tensors, {sum(tensor.numel() for tensor in weights.values()):,} numbers"
 
 
-def _averaged(state: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    """A model's state with the averaged weights where there are any.
+def names_its_average(state: Mapping[str, Any]) -> bool:
+    """Whether the weights that validation saw can be told without building the model (since 2026-11-22)."""
+    return not state["average"] or "names" in state["average"]
+
+
+def averaged(state: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """The weights of a checkpoint that names them, the averaged ones where there are any.
 
     They are copied into the tensors that are there, because tied weights have two names and one memory.
     """

@@ -53,6 +53,7 @@ class Options:
     keep: int
     out: Path | None
     resume: str | None
+    init_from: Path | None
     stop_after: int
     """End as if stopped after this many steps; 0: never."""
 
@@ -138,6 +139,9 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--keep", type=whole, default=3, metavar="K", help="newest checkpoints to keep (best.pt stays)")
     group.add_argument(
         "--out", type=Path, metavar="DIR", help="checkpoint folder (default: that of the run, else ./checkpoints/TASK)"
+    )
+    group.add_argument(
+        "--init-from", type=Path, metavar="FILE", help="begin with the weights in a file, of this or another program"
     )
     group.add_argument("--resume", metavar="PATH", help="a checkpoint, a folder of them, or `latest` (in --out)")
 

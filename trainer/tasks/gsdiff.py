@@ -41,7 +41,13 @@ class Gsdiff:
         parser.add_argument(
             "--data", type=Path, metavar="DIR", help="folder with train/ and val/; without it: synthetic"
         )
-        parser.add_argument("--stage", type=int, choices=(1, 2), default=1, help="1: corners, 2: walls (default 1)")
+        parser.add_argument(
+            "--stage",
+            type=int,
+            choices=(1, 2),
+            default=1,
+            help="1: corners (default), 2: walls (4 samples a step, 8 on cuda)",
+        )
         parser.add_argument(
             "--stage1-checkpoint",
             metavar="PATH",

@@ -1,0 +1,145 @@
+"""``--init-from FILE``: begin with weights that another training left, ours or anybody's.
+
+Only tensors are read: safetensors, or a file of ``torch.save`` without running any code that it may hold. Names need
+not agree to the letter: wrappers leave prefixes (``module.``, ``_orig_mod.``, ``model.``), and the one that makes most
+names agree is taken off or put on. What did not fit is told name by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from . import checkpoint
+from .errors import UsageError
+from .export import averaged, names_its_average
+
+Weights = Mapping[str, torch.Tensor]
+_CONTAINERS = ("model", "state_dict", "model_state_dict", "model_state", "net", "weights", "params", "module", "ema")
+"""Where a training keeps the weights among other things: Lightning's is ``state_dict``."""
+_SHARE_TO_RENAME = 0.75
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What became of each weight."""
+
+    taken: tuple[str, ...]
+    fresh: tuple[str, ...]
+    """Weights of the model that the file does not have: they stay as they were drawn."""
+    misshapen: tuple[str, ...]
+    """The same, where the file has them in another shape: ``name (file 10x64, model 100x64)``."""
+    unused: tuple[str, ...]
+    """Names in the file that the model has no place for."""
+
+    def lines(self, path: Path) -> Iterator[str]:
+        """What a person is told, every name included."""
+        of = len(self.taken) + len(self.fresh) + len(self.misshapen)
+        yield f"begun with {len(self.taken)} of {of} weights from {path}"
+        for what, names in (
+            ("stay as drawn, the file has them in another shape", self.misshapen),
+            ("stay as drawn, the file lacks them", self.fresh),
+            ("are in the file alone", self.unused),
+        ):
+            if names:
+                yield f"{len(names)} {what}: {', '.join(names)}"
+
+
+def fill(model: nn.Module, path: Path) -> Filled:
+    """Copy into a model what a file has for it.
+
+    Raises:
+        UsageError: the file cannot be read, or nothing in it fits.
+    """
+    given, wanted = read(path), model.state_dict()
+    off, on = _best_prefixes(given, wanted)
+    named = {on + name.removeprefix(off): tensor for name, tensor in given.items()}
+    fitting = {name for name, tensor in named.items() if name in wanted and tensor.shape == wanted[name].shape}
+    if not any(wanted[name].is_floating_point() for name in fitting):
+        raise UsageError(
+            f"--init-from {path}: none of its {len(given)} tensors fits this model (it has {_few(given)}; the model"
+            f" {_few(wanted)}); give the options of the model it was made with"
+        )
+    with torch.no_grad():
+        for name in fitting:
+            wanted[name].copy_(named[name])
+    return Filled(
+        taken=tuple(name for name in wanted if name in fitting),
+        fresh=tuple(name for name in wanted if name not in named),
+        misshapen=tuple(
+            f"{name} (file {_shape(named[name])}, model {_shape(wanted[name])})"
+            for name in wanted
+            if name in named and name not in fitting
+        ),
+        unused=tuple(name for name in named if name not in wanted),
+    )
+
+
+def read(path: Path) -> Weights:
+    """The weights in a file, the averaged ones where one of our checkpoints has them.
+
+    Raises:
+        UsageError: it cannot be read, or holds no tensors by name.
+    """
+    if not path.is_file():
+        raise UsageError(f"--init-from {path} is no file; name a checkpoint or a safetensors file")
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # zip, pickle, torch and safetensors each raise their own kinds
+        reason = str(error).strip().partition("\n")[0][:160]
+        raise UsageError(
+            f"--init-from {path} cannot be read ({reason}); save its state_dict() with torch.save or safetensors"
+        ) from error
+    if isinstance(state, dict) and state.get("format") == checkpoint.FORMAT and names_its_average(state):
+        return averaged(state)
+    for found in (state, *(state.get(key) for key in _CONTAINERS)) if isinstance(state, dict) else ():
+        tensors = _tensors(found)
+        if tensors:
+            return tensors
+    raise UsageError(f"--init-from {path} holds no tensors by name; save the model's state_dict()")
+
+
+def _tensors(found: Any) -> dict[str, torch.Tensor]:
+    if not isinstance(found, Mapping):
+        return {}
+    return {name: value for name, value in found.items() if isinstance(name, str) and isinstance(value, torch.Tensor)}
+
+
+def _best_prefixes(given: Weights, wanted: Weights) -> tuple[str, str]:
+    """What to take off the names of the file and what to put on, so that most of them are names of the model.
+
+    Nothing, unless that makes three quarters agree: two networks of layers called 0, 1, 2 have a few names in common.
+    """
+
+    def known(pair: tuple[str, str]) -> int:
+        off, on = pair
+        return sum(on + name[len(off) :] in wanted for name in given if name.startswith(off))
+
+    best = max(((off, on) for off in _prefixes(given) for on in _prefixes(wanted)), key=known)
+    return best if known(best) >= _SHARE_TO_RENAME * min(len(given), len(wanted)) else ("", "")
+
+
+def _prefixes(weights: Weights) -> list[str]:
+    """Nothing, then whatever stands before one of the first three dots of a name."""
+    found = {"": None}
+    for name in weights:
+        parts = name.split(".")[:-1][:3]
+        found.update({".".join(parts[: depth + 1]) + ".": None for depth in range(len(parts))})
+    return list(found)
+
+
+def _shape(tensor: torch.Tensor) -> str:
+    return "x".join(str(size) for size in tensor.shape) or "1"
+
+
+def _few(weights: Weights) -> str:
+    names = list(weights)
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
