@@ -10,7 +10,7 @@ from mpstui.core.present.states import legend
 from mpstui.ui.bindings import Key, Scope, footer_keys
 from mpstui.ui.rows import width_of
 from mpstui.ui.screens.dialogs import help_rows
-from mpstui.ui.widgets.footer import footer
+from mpstui.ui.widgets.lines import footer
 
 KEYS = footer_keys(Scope.RUN, Scope.ACTIONS, Scope.LOG, Scope.EVERYWHERE)
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from textual.theme import Theme
 
 from mpstui.ui.rows import Span, bar, clean, clip, cut, fit, row, spread, width_of, wrap
-from mpstui.ui.sgr import sgr_style
 from mpstui.ui.theme import (
     ANSI_LIGHT_THEME,
     ANSI_THEME,
@@ -17,6 +16,7 @@ from mpstui.ui.theme import (
     ROLES,
     THEMES,
     palette,
+    sgr_style,
     theme_for,
 )
 from mpstui.ui.widgets.lines import changed_cells

@@ -54,14 +54,14 @@ def test_a_list_says_how_many_of_its_lines_are_below_those_in_view() -> None:
     async def play(driver: Driver) -> None:
         panel = driver.app.screen.query_one("#metrics", TablePanel)
         await driver.until(lambda: bool(panel.status()))
-        shown = panel.room[1] - 1  # the titles are a line too
+        shown = panel.rows_size[1] - 1  # the titles are a line too
         assert panel.status()[0].text == f"… {30 - shown} more"
         assert f"… {30 - shown} more" in driver.text
         panel.scroll_rows(2)
         assert panel.status()[0].text == f"… {28 - shown} more"
         panel.to_edge(1)
         assert panel.status() == ()
-        assert "metric_29" in panel.rows(*panel.room)[-1].text
-        assert len(panel.rows(*panel.room)) == panel.room[1]
+        assert "metric_29" in panel.rows(*panel.rows_size)[-1].text
+        assert len(panel.rows(*panel.rows_size)) == panel.rows_size[1]
 
     drive(fakes.world((run,)), play, size=(120, 40), opening=run.run)

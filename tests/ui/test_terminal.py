@@ -139,7 +139,7 @@ def test_partial_updates_leave_the_picture_a_full_one_would(tmp_path: Path) -> N
                 file.write(f"epoch {step // 4} 日本{'語' * (step % 3)} step {step}/900 loss {2.5 / step:.4f}\n")
                 file.flush()
                 terminal.pump(0.04)
-        terminal.wait_text("step 39/900", "39/900")
+        terminal.wait_text("step 39/900", "train 0.06410")  # the log is drawn before the curve
         partial = _settled(terminal)
         terminal.press("?")
         terminal.wait_text("everywhere")

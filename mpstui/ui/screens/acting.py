@@ -10,7 +10,7 @@ from textual.screen import Screen
 from ...core.actions import ACTIONS, BY_ID, Action, Question, meant
 from ..asking import NO_RUN
 from ..bindings import Key
-from ..painting import ExactCompositor
+from ..widgets.lines import ExactCompositor
 from ..workers import Focus
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from ..bindings import Scope, bindings, footer_keys
 from ..toasts import ANY_RUN
 from ..widgets.comparison import Comparison
-from ..widgets.footer import KeyLine
+from ..widgets.lines import KeyLine
 from ..workers import Focus
 from .acting import ActingScreen
 

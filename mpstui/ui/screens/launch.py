@@ -20,9 +20,8 @@ from ..form import Field
 from ..messages import Launched, ProfileSaved
 from ..rows import Row, clean, cut, fit, row, wrap
 from ..widgets.choice import Choice
-from ..widgets.footer import KeyLine
 from ..widgets.launch_preview import LaunchPreview
-from ..widgets.lines import LinePanel
+from ..widgets.lines import KeyLine, LinePanel
 from ..widgets.profile_list import ProfileList
 
 if TYPE_CHECKING:

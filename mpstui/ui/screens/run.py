@@ -17,8 +17,7 @@ from ..messages import SystemReady
 from ..news import Severity
 from ..rows import clean
 from ..widgets.failure_card import Failure, FailureCard, card, evidence_line
-from ..widgets.footer import KeyLine
-from ..widgets.lines import LinePanel
+from ..widgets.lines import KeyLine, LinePanel
 from ..widgets.memory import MemoryFacts
 from ..widgets.progress import Progress
 from ..widgets.run_header import RunHeader
@@ -260,7 +259,7 @@ class RunScreen(ActingScreen):
         if unit == "edge":
             panel.to_edge(direction)
         else:
-            panel.scroll_rows(direction * (max(1, panel.room[1] - 1) if unit == "page" else 1))
+            panel.scroll_rows(direction * (max(1, panel.rows_size[1] - 1) if unit == "page" else 1))
 
     def action_log(self, what: str) -> None:
         """One of the log's keys; it brings the log into view."""

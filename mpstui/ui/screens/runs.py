@@ -14,7 +14,7 @@ from ..asking import moved_text, paused_text
 from ..bindings import Key, Scope, bindings, footer_keys
 from ..messages import QueueChanged, RemovalExamined
 from ..toasts import ANY_RUN
-from ..widgets.footer import KeyLine
+from ..widgets.lines import KeyLine
 from ..widgets.peek import Peek
 from ..widgets.run_table import RunTable
 from ..widgets.top_line import TopLine

@@ -145,7 +145,7 @@ class LossChart(LinePanel):
         return None
 
     def _frame(self) -> Frame | None:
-        return frame(self.data, self.view, *self.room)
+        return frame(self.data, self.view, *self.rows_size)
 
     def rows(self, width: int, height: int) -> list[Row]:
         """See :func:`mpstui.ui.charting.plot.draw`; until a curve has another bucket, its legend alone is news."""

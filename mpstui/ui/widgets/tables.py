@@ -159,14 +159,14 @@ class TablePanel(LinePanel):
 
     def repaint(self) -> None:
         """Read the table anew, for the title too, which tells what does not fit."""
-        width, height = self.room
+        width, height = self.rows_size
         self._lines = self._table(self.snapshot, width) if self.snapshot and width > 0 else []
         self._top = max(0, min(self._top, len(self._lines) - height))
         super().repaint()
 
     def status(self) -> tuple[Span, ...]:
         """How many lines there are below those in view."""
-        hidden = len(self._lines) - self._top - self.room[1]
+        hidden = len(self._lines) - self._top - self.rows_size[1]
         return (Span(f"… {hidden} more", "dim"),) if hidden > 0 else ()
 
     def rows(self, width: int, height: int) -> list[Row]:
