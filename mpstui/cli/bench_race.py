@@ -18,7 +18,7 @@ from ..core.launching.choice import LaunchChoice, parse_sets
 from ..core.launching.planning import LaunchPlan, plan
 from ..core.machine import Machine
 from ..core.profiles.library import load_profile
-from ..core.telemetry.platforms import default_sampler
+from ..core.telemetry.sampler import default_sampler
 from .bench_text import LiveLine, busy_lines, bytes_text, paragraph, place_lines, places, surroundings
 from .session import Session, print_json, warn
 

@@ -249,7 +249,7 @@ def _availability(snapshot: RunSnapshot, action: str) -> Availability:
 
 
 def _sampler() -> SamplerPort:
-    from ..core.telemetry.platforms import default_sampler
+    from ..core.telemetry.sampler import default_sampler
 
     return default_sampler()
 

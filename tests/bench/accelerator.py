@@ -14,7 +14,7 @@ import sys
 import time
 
 from mpstui.core.telemetry.model import SystemSample, TreeSample
-from mpstui.core.telemetry.platforms import default_sampler
+from mpstui.core.telemetry.sampler import default_sampler
 
 GIB = 2**30
 CHILD = """

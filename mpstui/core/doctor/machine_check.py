@@ -24,9 +24,8 @@ from typing import Any
 from ...wire import liveness, storage
 from ..model.home import Home
 from ..present.format import size
-from ..telemetry.platforms import default_sampler
 from ..telemetry.reading import SourceReport
-from ..telemetry.sampler import Sampler
+from ..telemetry.sampler import Sampler, default_sampler
 from .report import CheckResult, Status
 
 LEAST_FREE_DISK_BYTES = 2 * 10**9

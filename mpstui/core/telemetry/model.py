@@ -41,11 +41,14 @@ CORES_PERCENT = {"limits": Limits(0, 10_000_000, "%")}
 class GpuSample:
     """One accelerator. ``index`` is the source's own order, which for NVIDIA is PCI order and not CUDA's.
 
+    Samples of several sources are one card where they name the same ``vendor`` (the source's own name where it names
+    none) and the same index, unless both know a ``uuid`` and these differ.
     ``busy_percent`` is the share of time in which anything ran, at whatever clock: it says busy, not fast.
     ``memory_used_bytes`` counts every process of the machine. Unified memory has no total of its own.
     """
 
     index: int = 0
+    vendor: str | None = None
     name: str | None = None
     uuid: str | None = None
     cores: int | None = field(default=None, metadata=COUNT)

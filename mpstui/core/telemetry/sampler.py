@@ -3,21 +3,49 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import pkgutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
+from typing import Any, TypeAlias, TypeVar
 
-from .merging import merge
-from .model import SystemSample, TreeSample
-from .reading import Clock, Reader, Reading, SourceReport
-from .source import Request, Source
-from .trees import TreeReadings, descendants, tree_sample
+from ..model.plugins import TELEMETRY_SOURCES, plugin_modules
+from . import sources
+from .model import GpuSample, HostFacts, SystemSample, TreeSample
+from .reading import Clock, Reader, Reading, SourceReport, within_total
+from .source import Facts, Host, Request, Source
+from .trees import ProcessTable, TreeReadings, descendants, tree_sample
 
+NamedFacts: TypeAlias = tuple[str, Facts]
+Record = TypeVar("Record", GpuSample, HostFacts)
+DERIVED = "total minus used"
+_HOST_FIELDS = tuple(spec.name for spec in fields(HostFacts))
+_GPU_FIELDS = tuple(spec.name for spec in fields(GpuSample) if spec.name not in ("index", "vendor"))
 _SYSTEM_FIELDS = frozenset(spec.name for spec in fields(SystemSample))
 _TREE_FIELDS = frozenset(spec.name for spec in fields(TreeSample))
 
 Trees = Mapping[str, Sequence[int]]
 """Root process ids of each watched trainer, by a key of the caller's choice (a run id)."""
+
+
+def default_sampler(host: Host | None = None, clock: Clock = time) -> Sampler:
+    """The sampler for this machine; close it when done."""
+    host = host or Host()
+    return Sampler(sources_of(host), clock, processes=ProcessTable(), on_close=host.commands.close)
+
+
+def sources_of(host: Host) -> list[Source]:
+    """What can be read on ``host``, the preferred source first: ours by the modules' names, then other packages'."""
+    names = sorted(module.name for module in pkgutil.iter_modules(sources.__path__))
+    found = [source for name in names for source in import_module(f"{sources.__name__}.{name}").sources(host)]
+    for module in plugin_modules(TELEMETRY_SOURCES):
+        try:
+            found += module.sources(host)
+        except Exception as error:  # noqa: BLE001 - another package's mistake must not take the telemetry away
+            logging.getLogger(__name__).warning("the telemetry sources of %s cannot be made: %r", module, error)
+    return sorted(found, key=lambda source: source.rank)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +75,7 @@ class Sampler:
         self._readers = [Reader(source, clock) for source in sources]
         self._processes = Reader(processes, clock) if processes is not None else None
         self._identities: dict[str, dict[int, int]] = {}
+        self._gpu_numbers = GpuNumbers()
         self._on_close = on_close
 
     def sample(self, trees: Trees | None = None) -> Snapshot:
@@ -106,7 +135,7 @@ class Sampler:
 
     def _system(self) -> SystemSample:
         readings = [(reader.source.name, reader.latest.facts) for reader in self._readers if reader.latest]
-        return merge(self._clock.time(), readings, self._silence(_SYSTEM_FIELDS))
+        return merge(self._clock.time(), readings, self._silence(_SYSTEM_FIELDS), self._gpu_numbers)
 
     def _silence(self, wanted: frozenset[str]) -> dict[str, str]:
         silent: dict[str, str] = {}
@@ -140,3 +169,111 @@ class Sampler:
 
 def _if_watched(reading: Reading | None, key: str) -> Reading | None:
     return reading if reading is not None and key in reading.request.trees else None
+
+
+def merge(time: float, readings: Sequence[NamedFacts], silent: Mapping[str, str], numbers: GpuNumbers) -> SystemSample:
+    """One sample from ``readings``, the preferred source first; ``silent`` gives reasons by field of failed sources."""
+    readings = [(name, _numbered(name, facts, numbers)) for name, facts in readings]
+    host, provenance = _first_known(HostFacts(), _HOST_FIELDS, [(name, facts.host) for name, facts in readings])
+    host, contradictions = within_total(host, "memory_total_bytes", "memory_used_bytes", "memory_available_bytes")
+    host, more = within_total(host, "swap_total_bytes", "swap_used_bytes")
+    host, derived = _with_available(host)
+    gpus, gpu_provenance = _merge_gpus(readings)
+    provenance |= gpu_provenance | derived
+    refused = contradictions | more
+    known = {name: source for name, source in provenance.items() if name not in refused or name in derived}
+    return SystemSample(
+        time=time,
+        gpus=gpus,
+        provenance=known,
+        reasons=_reasons(readings, silent, refused, known),
+        **{name: getattr(host, name) for name in _HOST_FIELDS},
+    )
+
+
+def _first_known(
+    target: Record, names: Iterable[str], found: Iterable[tuple[str, Record]]
+) -> tuple[Record, dict[str, str]]:
+    values: dict[str, Any] = {}
+    provenance: dict[str, str] = {}
+    for source, record in found:
+        for name in names:
+            value = getattr(record, name)
+            if value is not None and name not in values:
+                values[name], provenance[name] = value, source
+    return replace(target, **values), provenance
+
+
+def _with_available(host: HostFacts) -> tuple[HostFacts, dict[str, str]]:
+    total, used = host.memory_total_bytes, host.memory_used_bytes
+    if host.memory_available_bytes is not None or total is None or used is None:
+        return host, {}
+    return replace(host, memory_available_bytes=total - used), {"memory_available_bytes": DERIVED}
+
+
+class GpuNumbers:
+    """Tells cards apart, and gives each a number that it keeps: its index, or the next free one.
+
+    Two vendors both begin to count at 0, and what one of them says must not be shown as the other's.
+    """
+
+    def __init__(self) -> None:
+        self._cards: list[GpuSample] = []
+        self._numbers: list[int] = []
+
+    def of(self, source: str, gpu: GpuSample) -> int:
+        """The number of the card that ``source`` describes."""
+        gpu = gpu if gpu.vendor else replace(gpu, vendor=source)
+        for position, card in enumerate(self._cards):
+            if _is_same_card(card, gpu):
+                self._cards[position] = card if card.uuid else gpu
+                return self._numbers[position]
+        number = gpu.index if gpu.index not in self._numbers else max(self._numbers) + 1
+        self._cards.append(gpu)
+        self._numbers.append(number)
+        return number
+
+
+def _is_same_card(one: GpuSample, other: GpuSample) -> bool:
+    if one.vendor != other.vendor:
+        return False
+    return one.uuid == other.uuid if one.uuid and other.uuid else one.index == other.index
+
+
+def _numbered(source: str, facts: Facts, numbers: GpuNumbers) -> Facts:
+    """``facts`` with the numbers that cards have on this machine, in its reasons too."""
+    new = {gpu.index: numbers.of(source, gpu) for gpu in facts.gpus}
+    if all(index == number for index, number in new.items()):
+        return facts
+    names = {f"gpu{index}": f"gpu{number}" for index, number in new.items()}
+    reasons = {}
+    for name, reason in facts.reasons.items():
+        card, dot, rest = name.partition(".")
+        reasons[f"{names.get(card, card)}{dot}{rest}"] = reason
+    return replace(facts, gpus=tuple(replace(gpu, index=new[gpu.index]) for gpu in facts.gpus), reasons=reasons)
+
+
+def _merge_gpus(readings: Sequence[NamedFacts]) -> tuple[tuple[GpuSample, ...], dict[str, str]]:
+    by_number: dict[int, list[tuple[str, GpuSample]]] = {}
+    for source, facts in readings:
+        for gpu in facts.gpus:
+            by_number.setdefault(gpu.index, []).append((source, gpu))
+    gpus: list[GpuSample] = []
+    provenance: dict[str, str] = {}
+    for number, found in sorted(by_number.items()):
+        merged, known = _first_known(GpuSample(index=number, vendor=found[0][1].vendor), _GPU_FIELDS, found)
+        merged, refused = within_total(merged, "memory_total_bytes", "memory_used_bytes")
+        gpus.append(merged)
+        provenance |= {f"gpu{number}.{name}": source for name, source in known.items() if name not in refused}
+    return tuple(gpus), provenance
+
+
+def _reasons(
+    readings: Sequence[NamedFacts], silent: Mapping[str, str], refused: Mapping[str, str], known: Mapping[str, str]
+) -> dict[str, str]:
+    """The reason for each unknown field; what a refusal says beats what a source says, and that beats silence."""
+    reasons = dict(silent)
+    for _, facts in reversed(readings):
+        reasons |= facts.reasons
+    reasons |= refused
+    return {name: reason for name, reason in reasons.items() if name not in known}

@@ -1,14 +1,21 @@
-"""What a telemetry source is. Adding one is a file in ``sources/``, a test, a line in ``apple.py`` or ``linux.py``."""
+"""What a telemetry source is, and bounded calls of the system's own small programs.
+
+A new source is a file in ``sources/`` and a test: modules there are discovered, and asked by their function
+``sources(host)`` for what they can read on this machine. Another package adds one by naming such a module under the
+entry point ``mpstui.telemetry_sources``.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from pathlib import Path
 
 from .model import GpuSample, HostFacts, ProcessFacts
 
@@ -46,44 +53,30 @@ class Facts:
     reasons: Mapping[str, str] = field(default_factory=dict)
 
 
-class Source(Protocol):
+class Source:
     """Something that can be read now and then.
 
     ``read`` runs in a thread of its own, may block up to ``timeout_seconds`` and may raise anything. It is never
-    called again before it has returned. ``verified`` is False where no recording of the real thing has been parsed.
-    ``per_process`` sources are read only while trees are watched. ``gives`` names the fields of SystemSample and
-    TreeSample that it is there for (``"gpus"`` for all of a card), so that its silence explains them.
+    called again before it has returned. ``gives`` names the fields of SystemSample and TreeSample that it is there for
+    (``"gpus"`` for all of a card), so that its silence explains them. Of several sources that know a field the one with
+    the lowest ``rank`` wins. ``verified`` is False where no recording of the real thing has been parsed.
+    ``per_process`` sources are read only while trees are watched.
     """
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def period_seconds(self) -> float: ...
-    @property
-    def timeout_seconds(self) -> float: ...
-    @property
-    def verified(self) -> bool: ...
-    @property
-    def per_process(self) -> bool: ...
-    @property
-    def gives(self) -> tuple[str, ...]: ...
-
-    def read(self, request: Request) -> Facts: ...
-    def close(self) -> None: ...
-
-
-class PlainSource:
-    """Defaults that most sources share."""
-
     name = "unnamed"
+    gives: tuple[str, ...] = ()
     period_seconds = 2.0
     timeout_seconds = 3.0
+    rank = 50
     verified = True
     per_process = False
-    gives: tuple[str, ...] = ()
+
+    def read(self, request: Request) -> Facts:
+        """What it knows now; raises SourceError with a reason that a person can act on."""
+        raise NotImplementedError
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Give back what is held open."""
 
 
 RunCommand = Callable[[Sequence[str], float], str]
@@ -158,3 +151,18 @@ class Commands:
             )
         except OSError as error:
             raise SourceError(f"{argv[0]} cannot be started: {error.strerror}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """The machine that sources are made for: where its files are, and how its programs are found and called."""
+
+    platform: str = sys.platform
+    root: Path = Path("/")
+    commands: Commands = field(default_factory=Commands)
+    which: Callable[[str], str | None] = shutil.which
+
+    @property
+    def is_mac(self) -> bool:
+        """Everything else is taken for a Linux."""
+        return self.platform == "darwin"

@@ -14,7 +14,7 @@ import psutil  # type: ignore[import-untyped]
 
 from .model import ProcessFacts, TreeSample
 from .reading import Reading, sensible
-from .source import Facts, PlainSource, Request
+from .source import Facts, Request, Source
 
 
 def descendants(parents: Mapping[int, int], roots: tuple[int, ...]) -> tuple[int, ...]:
@@ -89,7 +89,7 @@ def _read_process(pid: int) -> ProcessFacts | None:
         return ProcessFacts()
 
 
-class ProcessTable(PlainSource):
+class ProcessTable(Source):
     """Expands the roots that a request names into trees; the two readers are the machine's process table."""
 
     name = "process table"

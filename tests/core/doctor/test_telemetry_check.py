@@ -12,10 +12,10 @@ from mpstui.core.doctor.machine_check import judge_telemetry, read_sources
 from mpstui.core.doctor.report import Status
 from mpstui.core.telemetry.model import HostFacts
 from mpstui.core.telemetry.sampler import Sampler
-from mpstui.core.telemetry.source import Facts, NotYet, PlainSource, Request, SourceError
+from mpstui.core.telemetry.source import Facts, NotYet, Request, Source, SourceError
 
 
-class Told(PlainSource):
+class Told(Source):
     """Answers, at once or at the second reading."""
 
     name = "told"
@@ -32,7 +32,7 @@ class Told(PlainSource):
         return Facts(host=HostFacts(cpu_percent=1.0))
 
 
-class Silent(PlainSource):
+class Silent(Source):
     """Never answers, and was never seen."""
 
     name = "silent"

@@ -9,7 +9,7 @@ import time
 
 import psutil  # type: ignore[import-untyped]
 
-from mpstui.core.telemetry.platforms import default_sampler
+from mpstui.core.telemetry.sampler import default_sampler
 
 SAMPLES_PER_SECOND = 1.0
 TREE = "import subprocess as s, time; [s.Popen(['sleep', '600']) for _ in range(4)]; print(flush=True); time.sleep(600)"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import psutil  # type: ignore[import-untyped]
 
-from mpstui.core.telemetry.source import Facts, PlainSource, Request
+from mpstui.core.telemetry.source import Facts, Request, Source
 
 
 @dataclass
@@ -28,7 +28,7 @@ class FakeClock:
         self.now += seconds
 
 
-class ScriptedSource(PlainSource):
+class ScriptedSource(Source):
     """Answers with what each call of ``script`` returns or raises."""
 
     def __init__(

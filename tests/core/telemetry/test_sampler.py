@@ -7,15 +7,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from types import ModuleType
 
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from mpstui.core.telemetry.apple import apple_sources
+from mpstui.core.telemetry import sampler as sampler_module
 from mpstui.core.telemetry.model import GpuSample, HostFacts, ProcessFacts
-from mpstui.core.telemetry.platforms import default_sampler
-from mpstui.core.telemetry.sampler import Sampler
-from mpstui.core.telemetry.source import Commands, Facts, NotYet, Request, SourceError
+from mpstui.core.telemetry.sampler import Sampler, default_sampler, sources_of
+from mpstui.core.telemetry.source import Facts, Host, NotYet, Request, Source, SourceError
 from tests.core.telemetry.stand_ins import FakeClock, ScriptedSource, children, wait_for
 
 
@@ -119,8 +119,9 @@ def test_a_system_out_of_threads_is_a_reason_and_no_crash(monkeypatch: pytest.Mo
 
 
 def test_the_first_source_that_knows_a_field_wins_and_is_named() -> None:
-    first = ScriptedSource(lambda request: Facts(gpus=(GpuSample(busy_percent=40.0),)), name="ioreg")
-    second_gpu = GpuSample(busy_percent=99.0, power_watts=12.0)
+    first_gpu = GpuSample(vendor="apple", busy_percent=40.0)
+    first = ScriptedSource(lambda request: Facts(gpus=(first_gpu,)), name="ioreg")
+    second_gpu = GpuSample(vendor="apple", busy_percent=99.0, power_watts=12.0)
     second = ScriptedSource(lambda request: Facts(host=HostFacts(cpu_percent=5.0), gpus=(second_gpu,)), name="macmon")
     system = Sampler([first, second], FakeClock()).sample().system
     assert (system.gpus[0].busy_percent, system.gpus[0].power_watts) == (40.0, 12.0)
@@ -129,6 +130,59 @@ def test_the_first_source_that_knows_a_field_wins_and_is_named() -> None:
         "gpu0.power_watts": "macmon",
         "cpu_percent": "macmon",
     }
+
+
+def test_the_card_of_one_vendor_is_not_told_as_that_of_another() -> None:
+    nvidia = GpuSample(index=0, vendor="nvidia", uuid="GPU-1", name="NVIDIA RTX", busy_percent=5.0)
+    amd = GpuSample(index=0, vendor="amd", busy_percent=99.0)
+    reasons = {"gpu0.power_watts": "hwmon has no power1_average"}
+    sampler = Sampler(
+        [
+            ScriptedSource(lambda request: Facts(gpus=(nvidia,)), name="NVML"),
+            ScriptedSource(lambda request: Facts(gpus=(amd,), reasons=reasons), name="amdgpu"),
+        ],
+        FakeClock(),
+    )
+    system = sampler.sample().system
+    assert [(gpu.index, gpu.name, gpu.busy_percent) for gpu in system.gpus] == [(0, "NVIDIA RTX", 5.0), (1, None, 99.0)]
+    assert system.provenance["gpu0.busy_percent"] == "NVML"
+    assert system.provenance["gpu1.busy_percent"] == "amdgpu"
+    assert system.why_unknown("gpu1.power_watts") == "hwmon has no power1_average"
+    assert "gpu0.power_watts" not in system.reasons
+
+
+def test_a_card_is_recognised_by_its_uuid_and_else_by_its_index() -> None:
+    first = GpuSample(index=0, vendor="nvidia", uuid="A", busy_percent=1.0)
+    second = GpuSample(index=1, vendor="nvidia", uuid="B", busy_percent=2.0)
+    watts = tuple(GpuSample(index=index, vendor="nvidia", power_watts=watts) for index, watts in ((0, 10.0), (1, 20.0)))
+    swapped = tuple(
+        GpuSample(index=index, vendor="nvidia", uuid=uuid, clock_mhz=mhz)
+        for index, uuid, mhz in ((0, "B", 200.0), (1, "A", 100.0))
+    )
+
+    def listing(name: str, gpus: tuple[GpuSample, ...]) -> Source:
+        return ScriptedSource(lambda request: Facts(gpus=gpus), name=name)
+
+    sampler = Sampler([listing("a", (first, second)), listing("b", watts), listing("c", swapped)], FakeClock())
+    found = [(gpu.busy_percent, gpu.power_watts, gpu.clock_mhz) for gpu in sampler.sample().system.gpus]
+    assert found == [(1.0, 10.0, 100.0), (2.0, 20.0, 200.0)]
+
+
+def test_a_card_keeps_its_number_while_another_is_silent() -> None:
+    clock = FakeClock()
+    lost = threading.Event()
+
+    def nvml(request: Request) -> Facts:
+        if lost.is_set():
+            raise SourceError("the driver does not answer")
+        return Facts(gpus=(GpuSample(vendor="nvidia"),))
+
+    amd = ScriptedSource(lambda request: Facts(gpus=(GpuSample(busy_percent=99.0),)), name="amdgpu")
+    sampler = Sampler([ScriptedSource(nvml, name="NVML"), amd], clock)
+    assert [gpu.index for gpu in sampler.sample().system.gpus] == [0, 1]
+    lost.set()
+    clock.advance(10)
+    assert [gpu.index for gpu in sampler.sample().system.gpus] == [1]
 
 
 @pytest.mark.parametrize("busy", [100.6, 2000, -1, float("nan"), float("inf"), 2**60, "12", True])
@@ -326,8 +380,7 @@ def test_no_child_is_left_and_no_name_appears_twice() -> None:
 
 
 def test_apple_sources_fail_softly_on_a_machine_without_them() -> None:
-    commands = Commands()
-    sampler = Sampler(apple_sources(commands, which=lambda name: None), FakeClock(), on_close=commands.close)
+    sampler = default_sampler(Host(platform="darwin", which=lambda name: None), FakeClock())
     snapshot = sampler.sample({"self": (os.getpid(),)})
     if sys.platform != "darwin":
         assert snapshot.system.memory_used_bytes is None
@@ -337,6 +390,19 @@ def test_apple_sources_fail_softly_on_a_machine_without_them() -> None:
     unverified = {report.name for report in sampler.reports() if not report.verified}
     assert {"ioreg AGXDeviceUserClient", "notifyutil", "proc_pid_rusage"} <= unverified
     sampler.close()
+
+
+def test_sources_of_other_packages_are_asked_last_and_cost_nothing_when_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(host: Host) -> list[Source]:
+        raise RuntimeError("no such driver")
+
+    good, bad = ModuleType("good"), ModuleType("bad")
+    source = ScriptedSource(lambda request: cpu(1.0), name="amdgpu")
+    vars(good)["sources"], vars(bad)["sources"] = (lambda host: [source]), broken
+    monkeypatch.setattr(sampler_module, "plugin_modules", lambda group: (bad, good, ModuleType("empty")))
+    found = sources_of(Host(platform="linux"))
+    assert found[-1] is source
+    assert len(found) > 1
 
 
 @pytest.mark.macos
@@ -351,8 +417,8 @@ def test_a_real_mac_answers_every_default_source() -> None:
 
 
 def test_a_mac_without_macmon_says_how_to_know_its_watts() -> None:
-    commands = Commands()
-    names = {source.name: source for source in apple_sources(commands, which=lambda program: None)}
+    host = Host(platform="darwin", which=lambda program: None)
+    names = {source.name: source for source in sources_of(host)}
     sampler = Sampler([names["macmon"]])
     system = sampler.sample().system
     assert system.power_watts is None

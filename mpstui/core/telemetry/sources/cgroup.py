@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..model import HostFacts
-from ..source import Facts, PlainSource, Request, SourceError
+from ..source import Facts, Host, Request, Source, SourceError
 
 # Version 1 says "no limit" with the largest multiple of the page size below 2**63.
 _UNLIMITED_BYTES = 2**60
@@ -60,7 +60,11 @@ def parse_cpu_max(text: str) -> float | None:
     return quota / period if quota > 0 and period > 0 else None
 
 
-class ControlGroup(PlainSource):
+def sources(host: Host) -> list[Source]:
+    return [] if host.is_mac else [ControlGroup(host.root)]
+
+
+class ControlGroup(Source):
     """The tightest limit over the group and its ancestors, below the given filesystem root."""
 
     name = "control group"

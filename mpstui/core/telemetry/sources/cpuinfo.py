@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ..model import HostFacts
-from ..source import Facts, PlainSource, Request, SourceError
+from ..source import Facts, Host, Request, Source, SourceError
 
 _NAME = re.compile(r"^model name\s*:\s*(\S.*?)\s*\n", re.MULTILINE)
 
@@ -17,7 +17,11 @@ def parse(text: str) -> str | None:
     return found[1] if found else None
 
 
-class CpuInfo(PlainSource):
+def sources(host: Host) -> list[Source]:
+    return [] if host.is_mac else [CpuInfo(host.root)]
+
+
+class CpuInfo(Source):
     """Read once a day, below the given filesystem root."""
 
     name = "/proc/cpuinfo"

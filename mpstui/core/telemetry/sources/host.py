@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import psutil  # type: ignore[import-untyped]
 
 from ..model import HostFacts
-from ..source import Facts, PlainSource, Request
+from ..source import Facts, Host, Request, Source
 
 CpuTimes = Mapping[str, float]
 # Guest time is counted inside user time already, and waiting for a disk is idling.
@@ -32,7 +32,11 @@ def _read_cpu_times() -> CpuTimes:
     return times
 
 
-class HostCpu(PlainSource):
+def sources(host: Host) -> list[Source]:
+    return [HostCpu()] if host.is_mac else [HostCpu(), HostMemory()]
+
+
+class HostCpu(Source):
     """CPU share since the last reading.
 
     ``psutil.cpu_percent`` keeps its last reading per calling thread and would answer 0.0 to each new thread.
@@ -52,7 +56,7 @@ class HostCpu(PlainSource):
         return Facts(host=HostFacts(cpu_percent=percent, cpu_count=psutil.cpu_count()), reasons=reasons)
 
 
-class HostMemory(PlainSource):
+class HostMemory(Source):
     """Linux memory; used is what is not available, so that caches that can be dropped do not count."""
 
     name = "psutil memory"

@@ -5,14 +5,12 @@ Outer pairs are printed as ``"K" = V``, inner ones as ``"K"=V``. The order of ke
 
 from __future__ import annotations
 
-import plistlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
-from xml.parsers.expat import ExpatError
 
 from ..model import GpuSample, ProcessFacts
-from ..source import Facts, PlainSource, Request, RunCommand, SourceError
+from ..source import Facts, Host, Request, RunCommand, Source, SourceError
 
 Value: TypeAlias = "int | str | bool | bytes | list[Value] | dict[str, Value]"
 
@@ -117,15 +115,6 @@ def _after_comma(text: str, at: int, closing: str) -> int:
 
 GPU_COMMAND = ("/usr/sbin/ioreg", "-r", "-d", "1", "-w", "0", "-c", "IOAccelerator")
 _GPU_KEYS = frozenset({"PerformanceStatistics", "model", "gpu-core-count"})
-_UNREADABLE = (
-    plistlib.InvalidFileException,
-    ExpatError,
-    ValueError,
-    TypeError,
-    AttributeError,
-    LookupError,
-    OverflowError,
-)
 _DEEPEST = 20
 _NO_STATISTICS = "the GPU driver reports no performance statistics"
 
@@ -137,13 +126,19 @@ def parse_gpus(text: str) -> tuple[GpuSample, ...]:
 
 def parse_gpus_plist(data: bytes) -> tuple[GpuSample, ...]:
     """The same from the XML property list that ``ioreg -a`` prints; empty if it is cut short or malformed."""
+    import plistlib  # with expat some 10 ms, and seldom needed
+
     try:
         return _samples(_with_statistics(plistlib.loads(data), _DEEPEST))
-    except _UNREADABLE:
+    except Exception:  # noqa: BLE001 - a torn list raises whatever its place in the parser makes of it
         return ()
 
 
-class IoregAccelerator(PlainSource):
+def sources(host: Host) -> list[Source]:
+    return [IoregAccelerator(host.commands.run), IoregClients(host.commands.run)] if host.is_mac else []
+
+
+class IoregAccelerator(Source):
     """``ioreg`` in its text form, which parses sixty times faster; the property list where the text yields nothing."""
 
     name = "ioreg IOAccelerator"
@@ -185,6 +180,7 @@ def _samples(found: Iterable[Mapping[str, Any]]) -> tuple[GpuSample, ...]:
 def _sample(node: Mapping[str, Any]) -> GpuSample:
     statistics = node["PerformanceStatistics"]
     return GpuSample(
+        vendor="apple",
         name=_text(node.get("model")),
         cores=_integer(node.get("gpu-core-count")),
         busy_percent=_integer(statistics.get("Device Utilization %")),
@@ -225,7 +221,7 @@ def parse_gpu_seconds(text: str) -> dict[int, float]:
     return seconds
 
 
-class IoregClients(PlainSource):
+class IoregClients(Source):
     """Built to the documented shape: no whole recording of these nodes was at hand."""
 
     name = "ioreg AGXDeviceUserClient"

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..model import GpuSample, HostFacts
-from ..source import Commands, Facts, NotYet, PlainSource, Request, SourceError
+from ..source import Commands, Facts, Host, NotYet, Request, Source, SourceError
 
 _MAX_LINE_BYTES = 1 << 20
 
@@ -30,22 +30,34 @@ def parse_line(line: str) -> Facts | None:
     return _facts(record) if isinstance(record, dict) else None
 
 
-class Macmon(PlainSource):
-    """One long-lived child, killed on close. It blocks on its own pipe while nobody reads, and costs nothing then."""
+def sources(host: Host) -> list[Source]:
+    return [Macmon(host.commands, host.which("macmon"))] if host.is_mac else []
+
+
+class Macmon(Source):
+    """One long-lived child, killed on close. It blocks on its own pipe while nobody reads, and costs nothing then.
+
+    Where the program is not installed it says so. What others tell too is better taken from them, hence the rank.
+    """
 
     name = "macmon"
     gives = ("power_watts", "cpu_power_watts", "cpu_temperature_celsius")
+    rank = 90
 
-    def __init__(self, commands: Commands, program: str, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, commands: Commands, program: str | None, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._commands = commands
-        self._argv = (program, "pipe", "-i", str(int(self.period_seconds * 1000)))
+        self._program = program
         self._monotonic = monotonic
         self._child: subprocess.Popen[bytes] | None = None
         self._partial = b""
         self._read_at = 0.0
 
     def read(self, request: Request) -> Facts:
-        child = self._child or self._start()
+        if self._program is None:
+            raise SourceError("not installed; `brew install macmon` adds watts and temperatures")
+        child = self._child or self._start(self._program)
         paused = self._monotonic() - self._read_at > 3 * self.period_seconds
         self._read_at = self._monotonic()
         line = self._newest_line(child)
@@ -71,8 +83,8 @@ class Macmon(PlainSource):
             child.stdout.close()
         self._commands.forget(child)
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        self._child = self._commands.start(self._argv)
+    def _start(self, program: str) -> subprocess.Popen[bytes]:
+        self._child = self._commands.start((program, "pipe", "-i", str(int(self.period_seconds * 1000))))
         assert self._child.stdout is not None
         os.set_blocking(self._child.stdout.fileno(), False)
         self._read_at = self._monotonic()
@@ -84,17 +96,6 @@ class Macmon(PlainSource):
             self._partial = (self._partial + chunk)[-_MAX_LINE_BYTES:]
         *lines, self._partial = self._partial.split(b"\n")
         return lines[-1].decode("utf-8", "replace") if lines else None
-
-
-class MacmonMissing(PlainSource):
-    """In the place of the program where it is not installed, so that its fields have a reason."""
-
-    name = Macmon.name
-    gives = Macmon.gives
-    period_seconds = 3600.0
-
-    def read(self, request: Request) -> Facts:
-        raise SourceError("not installed; `brew install macmon` adds watts and temperatures")
 
 
 def _read_available(descriptor: int) -> bytes:
@@ -117,6 +118,7 @@ def _facts(record: Mapping[str, Any]) -> Facts:
         power_watts=_number(record, "sys_power") or None,
     )
     gpu = GpuSample(
+        vendor="apple",
         busy_percent=None if active is None else active * 100,
         temperature_celsius=_number(temperature, "gpu_temp_avg") or None,
         power_watts=_number(record, "gpu_power"),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..model import GpuSample, ProcessFacts
-from ..source import Facts, PlainSource, Request, SourceError
+from ..source import Facts, Host, Request, Source, SourceError
 
 _MILLI = 1e-3
 # nvml.h, nvmlClocksEventReasons: bits that mean the card runs slower than it could, in the order of how much it hurts.
@@ -26,7 +26,11 @@ _THROTTLE_BITS = (
 _NO_VALUE = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE
 
 
-class Nvml(PlainSource):
+def sources(host: Host) -> list[Source]:
+    return [] if host.is_mac else [Nvml()]
+
+
+class Nvml(Source):
     """Every card, and the GPU memory of each watched process; a lost card can hang the driver, hence the timeout."""
 
     name = "NVML"
@@ -97,6 +101,7 @@ class _Card:
         utilization = self._ask("nvmlDeviceGetUtilizationRates", "busy_percent")
         return GpuSample(
             index=self._index,
+            vendor="nvidia",
             name=_text(self._ask("nvmlDeviceGetName", "name")),
             uuid=_text(self._ask("nvmlDeviceGetUUID", "uuid")),
             busy_percent=getattr(utilization, "gpu", None),

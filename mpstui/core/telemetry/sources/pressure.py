@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from ..model import HostFacts, PressureLevel
-from ..source import Facts, PlainSource, Request, SourceError
+from ..source import Facts, Host, Request, Source, SourceError
 
 WARN_SOME_PERCENT = 10.0
 CRITICAL_FULL_PERCENT = 20.0
@@ -29,7 +29,11 @@ def parse(text: str) -> tuple[PressureLevel | None, float | None]:
     return ("warn" if some >= WARN_SOME_PERCENT else "normal"), some
 
 
-class MemoryPressure(PlainSource):
+def sources(host: Host) -> list[Source]:
+    return [] if host.is_mac else [MemoryPressure(host.root)]
+
+
+class MemoryPressure(Source):
     """``/proc/pressure/memory``, below the given filesystem root."""
 
     name = "pressure stall information"

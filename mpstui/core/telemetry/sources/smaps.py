@@ -7,11 +7,12 @@ memory is mapped: it is asked seldom, and not at all for processes beyond a boun
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 from ..model import ProcessFacts
-from ..source import Facts, PlainSource, Request
+from ..source import Facts, Host, Request, Source
 
 # Roughly 0.1 s of page table walk at 4 KiB pages: longer would be felt by an allocation in the training.
 MAX_RESIDENT_BYTES = 64 * 2**30
@@ -34,7 +35,11 @@ def parse_resident(text: str, page_bytes: int) -> int | None:
     return int(found[1]) * page_bytes if found else None
 
 
-class ProportionalMemory(PlainSource):
+def sources(host: Host) -> list[Source]:
+    return [] if host.is_mac else [ProportionalMemory(host.root, os.sysconf("SC_PAGE_SIZE"))]
+
+
+class ProportionalMemory(Source):
     """``smaps_rollup`` of each watched process, below the given filesystem root."""
 
     name = "smaps_rollup"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from ..model import HostFacts, PressureLevel
-from ..source import Facts, PlainSource, Request, RunCommand
+from ..source import Facts, Host, Request, RunCommand, Source
 
 _PROGRAM = "/usr/sbin/sysctl"
 # With -i an unknown key is left out and the exit code stays 0; without it one unknown key hides the others.
@@ -67,7 +67,11 @@ def parse_identity(text: str) -> HostFacts:
     )
 
 
-class SysctlMemory(PlainSource):
+def sources(host: Host) -> list[Source]:
+    return [SysctlIdentity(host.commands.run), SysctlMemory(host.commands.run)] if host.is_mac else []
+
+
+class SysctlMemory(Source):
     """Pressure, swap and limits: what predicts a freeze, where the allocator's own counters do not."""
 
     name = "sysctl memory"
@@ -84,7 +88,7 @@ class SysctlMemory(PlainSource):
         return Facts(host=host, reasons=reasons if host.wired_limit_bytes is None else {})
 
 
-class SysctlIdentity(PlainSource):
+class SysctlIdentity(Source):
     """Chip and cores, which do not change while we run."""
 
     name = "sysctl identity"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from ..model import HostFacts, ThermalLevel
-from ..source import Facts, PlainSource, Request, RunCommand, SourceError
+from ..source import Facts, Host, Request, RunCommand, Source, SourceError
 
 _KEY = "com.apple.system.thermalpressurelevel"
 COMMAND = ("/usr/bin/notifyutil", "-g", _KEY)
@@ -24,7 +24,11 @@ def parse(text: str) -> ThermalLevel | None:
     return _LEVELS[level] if level < len(_LEVELS) else None
 
 
-class Thermal(PlainSource):
+def sources(host: Host) -> list[Source]:
+    return [Thermal(host.commands.run)] if host.is_mac else []
+
+
+class Thermal(Source):
     """``notifyutil -g``. A key that was never posted reads 0, the same as nominal."""
 
     name = "notifyutil"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from ..model import HostFacts
-from ..source import Facts, PlainSource, Request, RunCommand, SourceError
+from ..source import Facts, Host, Request, RunCommand, Source, SourceError
 
 COMMAND = ("/usr/bin/vm_stat",)
 _PAGE_SIZE = re.compile(r"page size of (\d+) bytes")
@@ -30,7 +30,11 @@ def parse(text: str) -> int | None:
     return used if used > 0 else None
 
 
-class VmStat(PlainSource):
+def sources(host: Host) -> list[Source]:
+    return [VmStat(host.commands.run)] if host.is_mac else []
+
+
+class VmStat(Source):
     """The ``vm_stat`` command. What is available follows from the total that another source gives."""
 
     name = "vm_stat"
