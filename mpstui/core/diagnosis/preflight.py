@@ -80,7 +80,7 @@ class PreflightWarning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchPlan:
+class LaunchFacts:
     """A launch about to happen and the machine it happens on; ``None`` is unknown and never warned about.
 
     ``arguments`` are the program's own, ``roles`` says which of them is the batch size, the workers, the precision, ...
@@ -114,12 +114,12 @@ def version(text: str | None) -> Version | None:
     return tuple(int(part) for part in match[0].split(".")) if match else None
 
 
-def preflight(plan: LaunchPlan) -> tuple[PreflightWarning, ...]:
+def preflight(plan: LaunchFacts) -> tuple[PreflightWarning, ...]:
     """Return every warning about ``plan``, what would fail at once before what may fail later."""
     return tuple(warning for check in _CHECKS for warning in check(plan))
 
 
-def _fallback_value(plan: LaunchPlan) -> Iterator[PreflightWarning]:
+def _fallback_value(plan: LaunchFacts) -> Iterator[PreflightWarning]:
     value = plan.environment.get(FALLBACK)
     if value is not None and not re.match(r"\s*[+-]?\d", value):
         yield PreflightWarning(
@@ -129,7 +129,7 @@ def _fallback_value(plan: LaunchPlan) -> Iterator[PreflightWarning]:
         )
 
 
-def _watermarks(plan: LaunchPlan) -> Iterator[PreflightWarning]:
+def _watermarks(plan: LaunchFacts) -> Iterator[PreflightWarning]:
     high, low = _ratio(plan, HIGH, DEFAULT_HIGH), _ratio(plan, LOW, DEFAULT_LOW)
     unset = Remedy(text="Unset both variables, or set both with LOW not above HIGH.", env={HIGH: None, LOW: None})
     if high is None or low is None or not 0 <= high <= GREATEST_RATIO or low < 0:
@@ -149,14 +149,14 @@ def _watermarks(plan: LaunchPlan) -> Iterator[PreflightWarning]:
         )
 
 
-def _ratio(plan: LaunchPlan, name: str, default: float) -> float | None:
+def _ratio(plan: LaunchFacts, name: str, default: float) -> float | None:
     try:
         return float(plan.environment[name]) if name in plan.environment else default
     except ValueError:
         return None
 
 
-def _duplicate_openmp(plan: LaunchPlan) -> Iterator[PreflightWarning]:
+def _duplicate_openmp(plan: LaunchFacts) -> Iterator[PreflightWarning]:
     if plan.environment.get("KMP_DUPLICATE_LIB_OK", "").lower() in _TRUE:
         yield PreflightWarning(
             "duplicate_omp_allowed",
@@ -169,7 +169,7 @@ def _duplicate_openmp(plan: LaunchPlan) -> Iterator[PreflightWarning]:
         )
 
 
-def _worker_settings(plan: LaunchPlan) -> Iterator[PreflightWarning]:
+def _worker_settings(plan: LaunchFacts) -> Iterator[PreflightWarning]:
     workers = whole_number(plan.argument("workers"))
     if workers == 0 and _is_on(plan.argument("persistent_workers")):
         yield PreflightWarning(
@@ -186,7 +186,7 @@ def _worker_settings(plan: LaunchPlan) -> Iterator[PreflightWarning]:
         )
 
 
-def _precision(plan: LaunchPlan) -> Iterator[PreflightWarning]:
+def _precision(plan: LaunchFacts) -> Iterator[PreflightWarning]:
     precision = str(plan.argument("precision") or "").lower()
     if precision.endswith("-mixed") and plan.lightning_version and plan.lightning_version < (2,):
         plain = precision.removesuffix("-mixed")
@@ -203,7 +203,7 @@ def _precision(plan: LaunchPlan) -> Iterator[PreflightWarning]:
         )
 
 
-def _bf16_needs(plan: LaunchPlan) -> str:
+def _bf16_needs(plan: LaunchFacts) -> str:
     short = []
     if plan.torch_version and plan.torch_version < (2, 6):
         short.append(f"torch {_dotted(plan.torch_version)}")
@@ -212,7 +212,7 @@ def _bf16_needs(plan: LaunchPlan) -> str:
     return " and ".join(short)
 
 
-def _compiling(plan: LaunchPlan) -> Iterator[PreflightWarning]:
+def _compiling(plan: LaunchFacts) -> Iterator[PreflightWarning]:
     if plan.device == "mps" and _is_on(plan.argument("compile")) and plan.torch_version and plan.torch_version < (2, 7):
         yield PreflightWarning(
             "compile_on_mps",
@@ -221,7 +221,7 @@ def _compiling(plan: LaunchPlan) -> Iterator[PreflightWarning]:
         )
 
 
-def _operating_system(plan: LaunchPlan) -> Iterator[PreflightWarning]:
+def _operating_system(plan: LaunchFacts) -> Iterator[PreflightWarning]:
     if plan.device != "mps" or plan.torch_version is None or plan.macos_version is None:
         return
     needed = next((macos for torch, macos in _MACOS_NEEDED if plan.torch_version >= torch), None)
@@ -234,7 +234,7 @@ def _operating_system(plan: LaunchPlan) -> Iterator[PreflightWarning]:
         )
 
 
-def _disk(plan: LaunchPlan) -> Iterator[PreflightWarning]:
+def _disk(plan: LaunchFacts) -> Iterator[PreflightWarning]:
     if plan.free_disk_bytes is None or not plan.checkpoint_bytes:
         return
     # A save writes the new file beside the old one before it replaces it.
@@ -247,7 +247,7 @@ def _disk(plan: LaunchPlan) -> Iterator[PreflightWarning]:
         )
 
 
-def _memory(plan: LaunchPlan) -> Iterator[PreflightWarning]:
+def _memory(plan: LaunchFacts) -> Iterator[PreflightWarning]:
     available, before = plan.available_memory_bytes, plan.expected_memory_bytes
     if available is None or before is None:
         return
@@ -271,7 +271,7 @@ def _memory(plan: LaunchPlan) -> Iterator[PreflightWarning]:
         )
 
 
-_CHECKS: tuple[Callable[[LaunchPlan], Iterator[PreflightWarning]], ...] = (
+_CHECKS: tuple[Callable[[LaunchFacts], Iterator[PreflightWarning]], ...] = (
     _fallback_value,
     _watermarks,
     _operating_system,

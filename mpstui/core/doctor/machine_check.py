@@ -162,9 +162,9 @@ def judge_home(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
 
 def judge_environment(environ: Mapping[str, str]) -> Iterator[CheckResult]:
     """Variables of this shell that would hurt a training."""
-    from ..diagnosis.preflight import LaunchPlan, preflight
+    from ..diagnosis.preflight import LaunchFacts, preflight
 
-    for warning in preflight(LaunchPlan(environment=environ)):
+    for warning in preflight(LaunchFacts(environment=environ)):
         yield CheckResult(warning.id, Status.WARNING, warning.sentence, warning.remedy.text)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..diagnosis.evidence import signal_name
-from ..diagnosis.preflight import LaunchPlan, Version, preflight, version
+from ..diagnosis.preflight import LaunchFacts, Version, preflight, version
 from .report import CheckResult, Status
 
 PROBE = Path(__file__).with_name("torch_probe.py")
@@ -163,7 +163,7 @@ def judge_versions(torch: Mapping[str, Any] | None, system: Mapping[str, Any]) -
 
 
 def _operating_system(torch: Version, mac: Version | None) -> Iterator[CheckResult]:
-    for warning in preflight(LaunchPlan(device="mps", torch_version=torch, macos_version=mac)):
+    for warning in preflight(LaunchFacts(device="mps", torch_version=torch, macos_version=mac)):
         yield CheckResult(f"versions_{warning.id}", Status.WARNING, warning.sentence, warning.remedy.text)
 
 

@@ -33,12 +33,12 @@ def preflight_warnings(
 
     Reads small files and starts nothing: the form asks with every key that is pressed.
     """
-    from ..diagnosis.preflight import LaunchPlan, preflight, version
+    from ..diagnosis.preflight import LaunchFacts, preflight, version
 
     python, home = profile.python or machine.python, resolve_home(environ)
     before = earlier_run(home, profile.name)
     found = preflight(
-        LaunchPlan(
+        LaunchFacts(
             environment=environ,
             arguments=arguments,
             roles=profile.roles,

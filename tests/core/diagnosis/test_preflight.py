@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.diagnosis.preflight import LaunchPlan, preflight, starts_work_on_import, version
+from mpstui.core.diagnosis.preflight import LaunchFacts, preflight, starts_work_on_import, version
 
 HIGH = "PYTORCH_MPS_HIGH_WATERMARK_RATIO"
 LOW = "PYTORCH_MPS_LOW_WATERMARK_RATIO"
@@ -18,18 +18,20 @@ UNGUARDED = "import torch\nmodel = build()\ntrain(model)\n"
 GUARDED = UNGUARDED + "if __name__ == '__main__':\n    main()\n"
 
 
-def ids(plan: LaunchPlan) -> list[str]:
+def ids(plan: LaunchFacts) -> list[str]:
     return [warning.id for warning in preflight(plan)]
 
 
 def test_a_plain_plan_is_fine() -> None:
-    assert preflight(LaunchPlan()) == ()
-    assert ids(LaunchPlan(environment={"PYTORCH_ENABLE_MPS_FALLBACK": "1", "OMP_NUM_THREADS": "4"}, device="mps")) == []
+    assert preflight(LaunchFacts()) == ()
+    assert (
+        ids(LaunchFacts(environment={"PYTORCH_ENABLE_MPS_FALLBACK": "1", "OMP_NUM_THREADS": "4"}, device="mps")) == []
+    )
 
 
 @pytest.mark.parametrize(("value", "warned"), [("true", True), ("yes", True), ("", True), ("1", False), ("0", False)])
 def test_the_fallback_must_be_a_number(value: str, warned: bool) -> None:
-    found = ids(LaunchPlan(environment={"PYTORCH_ENABLE_MPS_FALLBACK": value}))
+    found = ids(LaunchFacts(environment={"PYTORCH_ENABLE_MPS_FALLBACK": value}))
     assert found == (["fallback_not_a_number"] if warned else [])
 
 
@@ -51,12 +53,12 @@ def test_the_fallback_must_be_a_number(value: str, warned: bool) -> None:
 )
 def test_watermarks_follow_the_allocators_rules(high: str | None, low: str | None, expected: str | None) -> None:
     environment = {name: value for name, value in ((HIGH, high), (LOW, low)) if value is not None}
-    assert ids(LaunchPlan(environment=environment)) == ([expected] if expected else [])
+    assert ids(LaunchFacts(environment=environment)) == ([expected] if expected else [])
 
 
 def test_a_silenced_openmp_check_is_named() -> None:
-    assert ids(LaunchPlan(environment={"KMP_DUPLICATE_LIB_OK": "TRUE"})) == ["duplicate_omp_allowed"]
-    assert ids(LaunchPlan(environment={"KMP_DUPLICATE_LIB_OK": "FALSE"})) == []
+    assert ids(LaunchFacts(environment={"KMP_DUPLICATE_LIB_OK": "TRUE"})) == ["duplicate_omp_allowed"]
+    assert ids(LaunchFacts(environment={"KMP_DUPLICATE_LIB_OK": "FALSE"})) == []
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,7 @@ def test_a_silenced_openmp_check_is_named() -> None:
 def test_workers_need_a_main_guard_on_macos(
     script: str | None, workers: object, macos: tuple[int, ...] | None, warned: bool
 ) -> None:
-    plan = LaunchPlan(script=script, arguments={"num_workers": workers}, roles=ROLES, macos_version=macos)
+    plan = LaunchFacts(script=script, arguments={"num_workers": workers}, roles=ROLES, macos_version=macos)
     warnings = preflight(plan)
     assert [warning.id for warning in warnings] == (["no_main_guard"] if warned else [])
     assert all(warning.sentence.startswith(f"{workers} DataLoader workers") for warning in warnings)
@@ -98,8 +100,8 @@ def test_a_module_that_only_defines_may_be_imported(source: str, works: bool) ->
 
 def test_persistent_workers_need_workers() -> None:
     arguments = {"num_workers": 0, "persistent": True}
-    assert ids(LaunchPlan(arguments=arguments, roles=ROLES)) == ["persistent_without_workers"]
-    assert ids(LaunchPlan(arguments=arguments | {"num_workers": 2}, roles=ROLES)) == []
+    assert ids(LaunchFacts(arguments=arguments, roles=ROLES)) == ["persistent_without_workers"]
+    assert ids(LaunchFacts(arguments=arguments | {"num_workers": 2}, roles=ROLES)) == []
 
 
 @pytest.mark.parametrize(
@@ -115,18 +117,18 @@ def test_persistent_workers_need_workers() -> None:
 def test_bf16_needs_torch_and_macos(
     torch: tuple[int, ...] | None, macos: tuple[int, ...] | None, device: str, warned: bool
 ) -> None:
-    plan = LaunchPlan(
+    plan = LaunchFacts(
         arguments={"precision": "bf16"}, roles=ROLES, torch_version=torch, macos_version=macos, device=device
     )
     assert ("bf16_on_mps" in ids(plan)) is warned
 
 
 def test_mixed_names_are_unknown_to_lightning_1() -> None:
-    plan = LaunchPlan(arguments={"precision": "bf16-mixed"}, roles=ROLES, lightning_version=(1, 9, 5))
+    plan = LaunchFacts(arguments={"precision": "bf16-mixed"}, roles=ROLES, lightning_version=(1, 9, 5))
     (warning,) = preflight(plan)
     assert warning.id == "lightning_precision"
     assert warning.remedy.args[0].value == "bf16"
-    assert ids(LaunchPlan(arguments={"precision": "bf16-mixed"}, roles=ROLES, lightning_version=(2, 0))) == []
+    assert ids(LaunchFacts(arguments={"precision": "bf16-mixed"}, roles=ROLES, lightning_version=(2, 0))) == []
 
 
 @pytest.mark.parametrize(
@@ -134,19 +136,19 @@ def test_mixed_names_are_unknown_to_lightning_1() -> None:
     [((2, 15, 0), (14, 7), True), ((2, 15, 0), (15, 0), False), ((2, 9), (13, 0), True), ((2, 5), (12, 3), False)],
 )
 def test_each_torch_has_its_oldest_macos(torch: tuple[int, ...], macos: tuple[int, ...], warned: bool) -> None:
-    assert ids(LaunchPlan(device="mps", torch_version=torch, macos_version=macos)) == ["macos_too_old"] * warned
+    assert ids(LaunchFacts(device="mps", torch_version=torch, macos_version=macos)) == ["macos_too_old"] * warned
 
 
 def test_compiling_for_mps_needs_torch_2_7() -> None:
-    plan = LaunchPlan(device="mps", arguments={"compile": True}, roles=ROLES, torch_version=(2, 6))
+    plan = LaunchFacts(device="mps", arguments={"compile": True}, roles=ROLES, torch_version=(2, 6))
     assert ids(plan) == ["compile_on_mps"]
 
 
 def test_disk_and_memory() -> None:
-    assert ids(LaunchPlan(free_disk_bytes=10**9, checkpoint_bytes=6 * 10**8)) == ["disk_space"]
-    assert ids(LaunchPlan(free_disk_bytes=10**9, checkpoint_bytes=5 * 10**8)) == []
-    assert ids(LaunchPlan(free_disk_bytes=0, checkpoint_bytes=None)) == []
-    assert ids(LaunchPlan(available_memory_bytes=0, expected_memory_bytes=1)) == ["memory"]
+    assert ids(LaunchFacts(free_disk_bytes=10**9, checkpoint_bytes=6 * 10**8)) == ["disk_space"]
+    assert ids(LaunchFacts(free_disk_bytes=10**9, checkpoint_bytes=5 * 10**8)) == []
+    assert ids(LaunchFacts(free_disk_bytes=0, checkpoint_bytes=None)) == []
+    assert ids(LaunchFacts(available_memory_bytes=0, expected_memory_bytes=1)) == ["memory"]
 
 
 @pytest.mark.parametrize(
@@ -160,7 +162,7 @@ def test_disk_and_memory() -> None:
     ],
 )
 def test_memory_is_judged_against_the_batch(batch: str, available: int, told: str | bool) -> None:
-    plan = LaunchPlan(
+    plan = LaunchFacts(
         arguments={"batch-size": batch},
         roles={"batch_size": "batch-size"},
         available_memory_bytes=available,
@@ -172,7 +174,7 @@ def test_memory_is_judged_against_the_batch(batch: str, available: int, told: st
 
 def test_what_fails_at_once_comes_first() -> None:
     environment = {"KMP_DUPLICATE_LIB_OK": "TRUE", "PYTORCH_ENABLE_MPS_FALLBACK": "true"}
-    assert ids(LaunchPlan(environment=environment)) == ["fallback_not_a_number", "duplicate_omp_allowed"]
+    assert ids(LaunchFacts(environment=environment)) == ["fallback_not_a_number", "duplicate_omp_allowed"]
 
 
 @pytest.mark.parametrize(
