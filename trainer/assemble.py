@@ -135,7 +135,7 @@ def _network(wish: Request, layout: Layout, total_steps: int, reports: Reports) 
     if compiled and layout.divided:
         compiled, refusal = False, "a sharded training is not compiled: training eagerly" if asked == "on" else None
     if refusal:
-        reports.notify("note", refusal)
+        reports.notify("note", refusal, unmet="compile")
     alone = wish.group.ranks.world_size == 1
     return Network(layout.network(), compiled=compiled, replayed=alone and wish.device.replays_kernels)
 
@@ -145,7 +145,7 @@ def _stepper(
 ) -> Stepper:
     numeric = precision.resolve(wish.options.precision, wish.device)
     if numeric.note:
-        reports.notify("note", numeric.note)
+        reports.notify("note", numeric.note, unmet="precision")
     return Stepper(
         wish.task,
         network,

@@ -17,8 +17,6 @@ from .sharding import Layout
 from .tasks import Batch, Task
 
 _LONGEST_FAILURE = 160
-Notify = Callable[[str, str], None]
-"""Takes an event's name and its sentence."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Stepper:
         micro_batch: int,
         clip: float,
         ranks: Ranks,
-        notify: Notify,
+        notify: Callable[..., None],
     ) -> None:
         self.micro_batch = micro_batch
         self.scaler = precision.scaler()
@@ -171,7 +169,7 @@ class Stepper:
     def _recover(self, failure: str) -> None:
         if self._network.compiled and ("out of memory" not in failure or self.micro_batch == 1):
             self._network.run_eagerly()
-            self._notify("note", f"compiling failed ({failure}): training without it")
+            self._notify("note", f"compiling failed ({failure}): training without it", unmet="compile")
             return
         self._optimizer.zero_grad(set_to_none=True)
         self._device.empty_cache()

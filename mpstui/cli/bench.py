@@ -9,21 +9,20 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..core.bench.climb import Course, Measurement, Underway, climb
 from ..core.bench.deviation import STEPS, TOLERANCE
-from ..core.bench.report import LadderReport, report_folder, save
-from ..core.bench.rungs import Rung, rungs
-from ..core.bench.tasks import require_task
+from ..core.bench.measure import BenchConfig, BenchPlan, BenchProgress, Measurement, bench_configs, run_bench
+from ..core.bench.report import BenchReport, report_folder, save
+from ..core.bench.training import require_task
 from ..core.launching.choice import parse_sets
 from ..core.launching.command import argument_words
 from ..core.launching.requirements import require_device, require_modules
 from ..core.machine import DEVICES, Machine, this_machine, trainer_module
 from ..core.model.errors import UsageError
-from .bench_text import LiveLine, ladder_lines, place_lines, places, progress_text, surroundings
+from .bench_text import LiveLine, place_lines, places, progress_text, report_lines, surroundings
 from .session import Session, print_json, warn
 
 HELP = (
-    "Measure a shipped training here, each rung in a process of its own: CPU, device, bf16, compile, loaders."
+    "Measure a shipped training on this machine: CPU, device, bf16, compile and loaders, each in its own process."
     " --compare-devices looks for wrong results instead, --profiles races two profiles. Ctrl-C keeps what was measured."
 )
 INTERRUPTED = 130
@@ -38,7 +37,9 @@ _LONGEST_CPU_STEP_SECONDS = 0.5
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", metavar="TASK", nargs="?", help="a task of the shipped trainer, such as cifar")
-    parser.add_argument("--device", default="auto", metavar="auto|mps|cuda|cpu", help="how far up the ladder")
+    parser.add_argument(
+        "--device", default="auto", metavar="auto|mps|cuda|cpu", help="the device to measure beside the CPU"
+    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where the report goes (default: the state folder)")
     parser.add_argument(
@@ -52,20 +53,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget", type=float, metavar="S", help="seconds for all (cpu alone 120, else 600)")
     parser.add_argument("--seconds", type=float, metavar="S", help="seconds of steps timed a process (cpu 4, else 8)")
     _add_modes(parser)
-    ladder = parser.add_argument_group("the ladder")
-    ladder.add_argument("--repeat", type=int, metavar="N", help="processes a rung (cpu alone 1, else 3)")
-    ladder.add_argument("--no-loaders", action="store_true", help="leave out where batches come from")
-    ladder.add_argument("--full-size", action="store_true", help="the task's own batch on the CPU, however slow")
+    configs = parser.add_argument_group("measuring speed")
+    configs.add_argument(
+        "--repeat", type=int, metavar="N", help="processes for each configuration (cpu alone 1, else 3)"
+    )
+    configs.add_argument("--no-loaders", action="store_true", help="leave out where batches come from")
+    configs.add_argument("--full-size", action="store_true", help="the task's own batch on the CPU, however slow")
 
 
 def _add_modes(parser: argparse.ArgumentParser) -> None:
-    wrong = parser.add_argument_group("instead of the ladder: wrong results")
+    wrong = parser.add_argument_group("instead of speed: wrong results")
     wrong.add_argument(
         "--compare-devices", action="store_true", help="the same steps on the CPU and the device: where do they part?"
     )
     wrong.add_argument("--steps", type=int, metavar="N", help=f"steps to take ({STEPS}); with --profiles: where to end")
     wrong.add_argument("--tolerance", type=float, default=TOLERANCE, metavar="X", help=f"relative ({TOLERANCE:g})")
-    race = parser.add_argument_group("instead of the ladder: two profiles")
+    race = parser.add_argument_group("instead of a task: two profiles")
     race.add_argument("--profiles", nargs=2, metavar=("A", "B"), help="an original and an optimised one, side by side")
 
 
@@ -86,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         from .bench_compare import compare
 
         return compare(args, session, machine, device, refusals)
-    return _Ladder(args, session, machine, device, refusals).climb()
+    return _BenchCommand(args, session, machine, device, refusals).run()
 
 
 def _require_sense(args: argparse.Namespace) -> None:
@@ -100,15 +103,15 @@ def _require_sense(args: argparse.Namespace) -> None:
     if args.task is None and not args.profiles:
         raise UsageError("bench needs a TASK", "such as `mpstui bench cifar`")
     if args.steps and not (args.profiles or args.compare_devices):
-        raise UsageError("--steps goes with --compare-devices or --profiles", "the ladder times --seconds of steps")
+        raise UsageError("--steps goes with --compare-devices or --profiles", "otherwise --seconds of steps are timed")
     for name in ("budget", "seconds", "repeat", "steps", "tolerance"):
         value = getattr(args, name)
         if value is not None and not 0 < value < float("inf"):
             raise UsageError(f"--{name} {value:g} is not above 0")
 
 
-class _Ladder:
-    """One climb as a command: the live line, the report on disk after every rung, the table in the end."""
+class _BenchCommand:
+    """One bench as a command: the live line, the report on disk after every configuration, the table in the end."""
 
     def __init__(
         self,
@@ -122,22 +125,22 @@ class _Ladder:
         self._session = session
         self._machine = machine
         self._device = device
-        self._course = _course(args, device, refusals)
-        self._found: dict[Rung, Measurement] = {}
+        self._plan = _plan(args, device, refusals)
+        self._found: dict[BenchConfig, Measurement] = {}
         self._started = time.time()
         self._surroundings = surroundings(machine)
         self._width = shutil.get_terminal_size().columns
         self._line = LiveLine(width=self._width)
         self._folder: Path | None = args.out
 
-    def climb(self) -> int:
+    def run(self) -> int:
         """Measure, report; the exit code."""
         interrupted = False
         try:
-            for one in climb(
-                self._course, python=self._machine.python, environ=self._session.environ, watch=self._watch
+            for one in run_bench(
+                self._plan, python=self._machine.python, environ=self._session.environ, watch=self._watch
             ):
-                self._found[one.rung] = one
+                self._found[one.config] = one
                 self._keep(complete=False)
         except KeyboardInterrupt:
             interrupted = True
@@ -150,17 +153,17 @@ class _Ladder:
             return INTERRUPTED
         return 0 if any(one.step_seconds for one in self._found.values()) else 1
 
-    def _watch(self, underway: Underway) -> None:
-        beginning = f"{underway.rung.name}: at most {underway.limit_seconds:.0f} s"
-        done = sum(1 for one in self._found.values() if not one.rung.refusal)
-        total = sum(1 for rung in self._course.rungs if not rung.refusal)
-        self._line.show(f"[{done}/{total}] {progress_text(underway)}", f"[{done}/{total}] {beginning}")
+    def _watch(self, progress: BenchProgress) -> None:
+        beginning = f"{progress.config.name}: at most {progress.limit_seconds:.0f} s"
+        done = sum(1 for one in self._found.values() if not one.config.refusal)
+        total = sum(1 for config in self._plan.configs if not config.refusal)
+        self._line.show(f"[{done}/{total}] {progress_text(progress)}", f"[{done}/{total}] {beginning}")
 
-    def _keep(self, *, complete: bool) -> LadderReport:
+    def _keep(self, *, complete: bool) -> BenchReport:
         if self._folder is None:
-            self._folder = report_folder(self._session.home, self._course.task, self._started)
-        report = LadderReport(
-            course=self._course,
+            self._folder = report_folder(self._session.home, self._plan.task, self._started)
+        report = BenchReport(
+            plan=self._plan,
             device=self._device,
             machine=self._surroundings,
             started=self._started,
@@ -170,17 +173,17 @@ class _Ladder:
         save(self._folder, report.as_json(), report.svg())
         return report
 
-    def _tell(self, report: LadderReport) -> None:
+    def _tell(self, report: BenchReport) -> None:
         if self._args.json:
             print_json({**report.as_json(), "report": places(self._folder)})
             return
-        print("\n".join([*ladder_lines(report, self._width), *place_lines(self._folder)]))
+        print("\n".join([*report_lines(report, self._width), *place_lines(self._folder)]))
 
 
-def _course(args: argparse.Namespace, device: str, refusals: Mapping[str, str]) -> Course:
-    return Course(
+def _plan(args: argparse.Namespace, device: str, refusals: Mapping[str, str]) -> BenchPlan:
+    return BenchPlan(
         task=args.task,
-        rungs=rungs(device, refusals, loaders=not args.no_loaders),
+        configs=bench_configs(device, refusals, loaders=not args.no_loaders),
         budget_seconds=args.budget or BUDGET_SECONDS.get(device, USUAL_BUDGET_SECONDS),
         measure_seconds=args.seconds or _MEASURE_SECONDS.get(device, _USUAL_MEASURE_SECONDS),
         repeats=args.repeat or _REPEATS.get(device, _USUAL_REPEATS),
@@ -190,7 +193,7 @@ def _course(args: argparse.Namespace, device: str, refusals: Mapping[str, str]) 
 
 
 def _device(asked: str, session: Session, machine: Machine) -> tuple[str, dict[str, str]]:
-    """The device at the top of the ladder, and why there is none where that is the CPU."""
+    """The device to measure, and why there is no accelerator where that is the CPU."""
     if asked not in DEVICES:
         raise UsageError(f"there is no device {asked!r}", f"one of {', '.join(DEVICES)}", field="device")
     if asked != "auto":

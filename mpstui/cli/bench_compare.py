@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from ..core.bench.deviation import STEPS, WRONG, Comparison, Question, compare_devices, explanation, share
-from ..core.bench.drawing import Curve, curve_chart
-from ..core.bench.report import report_folder, save
+from ..core.bench.report import Curve, curve_chart, report_folder, save
 from ..core.launching.choice import parse_sets
 from ..core.launching.command import argument_words
 from ..core.machine import Machine

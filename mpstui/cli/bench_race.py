@@ -10,10 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..core.bench.drawing import Curve, curve_chart
 from ..core.bench.race import Entrant, Race, Terms, as_json, common_loss
-from ..core.bench.report import report_folder, save
-from ..core.bench.speed import Spread
+from ..core.bench.report import Curve, curve_chart, report_folder, save
+from ..core.bench.training import Spread
 from ..core.launching.choice import LaunchChoice, parse_sets
 from ..core.launching.planning import LaunchPlan, plan
 from ..core.machine import Machine
@@ -104,8 +103,8 @@ def race_lines(found: Sequence[Entrant], width: int) -> Iterator[str]:
         yield f"run: {one.run}"
         if one.note:
             yield from paragraph(f"{one.profile}: {one.note}", width)
-        if one.fallback_operators:
-            names = ", ".join(one.fallback_operators)
+        if one.mps_fallback_operators:
+            names = ", ".join(one.mps_fallback_operators)
             text = f"{one.profile}: on the CPU instead of MPS: {names} (torch names the first one of a process only)"
             yield from paragraph(text, width)
 
@@ -142,7 +141,7 @@ _ROWS: dict[str, Cell] = {
     "loss": lambda one: _known(one.loss, ".4g"),
     "process memory": lambda one: bytes_text(one.process_bytes),
     "device memory": lambda one: bytes_text(one.device_bytes),
-    "MPS fallbacks": lambda one: _known(one.fallbacks),
+    "MPS fallbacks": lambda one: _known(one.mps_fallbacks),
     "state": lambda one: one.state,
 }
 

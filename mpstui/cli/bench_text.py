@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from ..core.bench.climb import Measurement, Underway
-from ..core.bench.report import LadderReport, Surroundings
-from ..core.bench.rungs import LADDER, LOADERS
+from ..core.bench.measure import DEVICE_GROUP, LOADERS, BenchProgress, Measurement
+from ..core.bench.report import BenchReport, Surroundings
 from ..core.machine import Machine
 from .session import one_line
 
@@ -24,10 +23,10 @@ _DROPPED_FIRST = ("memory", "range")
 """Columns that a narrow terminal does without."""
 
 
-def ladder_lines(report: LadderReport, width: int) -> Iterator[str]:
+def report_lines(report: BenchReport, width: int) -> Iterator[str]:
     """Both groups as tables, with the reasons of what was not measured beneath its row."""
     columns = _columns(width)
-    for group, title in ((LADDER, "ladder"), (LOADERS, "batches")):
+    for group, title in ((DEVICE_GROUP, "device"), (LOADERS, "batches")):
         found = report.group(group)
         if found:
             yield _row(title, [_HEADS[at] for at in columns], columns)
@@ -37,10 +36,10 @@ def ladder_lines(report: LadderReport, width: int) -> Iterator[str]:
     yield from _remarks(report, width)
 
 
-def progress_text(underway: Underway) -> str:
+def progress_text(progress: BenchProgress) -> str:
     """What is being done, for how long, and until when at the latest."""
-    times = f"{underway.elapsed_seconds:.0f} s of at most {underway.limit_seconds:.0f} s"
-    return f"{underway.rung.name}: {underway.doing} · {times}"
+    times = f"{progress.elapsed_seconds:.0f} s of at most {progress.limit_seconds:.0f} s"
+    return f"{progress.config.name}: {progress.doing} · {times}"
 
 
 def paragraph(text: str, width: int, indent: int = 0) -> Iterator[str]:
@@ -122,9 +121,9 @@ def _columns(width: int) -> list[int]:
     return kept
 
 
-def _measurement(report: LadderReport, one: Measurement, columns: Sequence[int], width: int) -> Iterator[str]:
+def _measurement(report: BenchReport, one: Measurement, columns: Sequence[int], width: int) -> Iterator[str]:
     if one.step_seconds is None:
-        yield f"{one.rung.name:<{_NAME}} not measured"
+        yield f"{one.config.name:<{_NAME}} not measured"
         yield from paragraph(one.error or "", width, _INDENT)
         return
     spread, speedup = one.step_seconds, report.speedup(one)
@@ -135,7 +134,7 @@ def _measurement(report: LadderReport, one: Measurement, columns: Sequence[int],
         "n/a" if speedup is None else f"{speedup:.2f}",
         bytes_text(one.memory_bytes),
     )
-    yield _row(one.rung.name, [values[at] for at in columns], columns)
+    yield _row(one.config.name, [values[at] for at in columns], columns)
 
 
 def _row(name: str, values: Sequence[str], columns: Sequence[int]) -> str:
@@ -143,7 +142,7 @@ def _row(name: str, values: Sequence[str], columns: Sequence[int]) -> str:
     return f"{name:<{_NAME}}{cells}".rstrip()
 
 
-def _remarks(report: LadderReport, width: int) -> Iterator[str]:
+def _remarks(report: BenchReport, width: int) -> Iterator[str]:
     notes = dict.fromkeys(note for found in report.measurements.values() for note in found.notes)
     for note in notes:
         yield from paragraph(f"note: {note}", width)

@@ -18,7 +18,7 @@ import pytest
 
 from mpstui.cli.bench_text import LiveLine
 from tests import standin
-from tests.core.bench.test_climb import TRAINER
+from tests.core.bench.test_measure import TRAINER
 from tests.waiting import wait_until
 
 RACER = """
@@ -114,7 +114,7 @@ def test_an_interrupt_leaves_what_was_measured(number: int, environ: dict[str, s
     out = tmp_path / "report"
     words = ["bench", "cifar", "--seconds", "1e9", "--budget", "1e6", "--out", str(out)]
     pid_file = tmp_path / "pid"
-    # The refused rung is in the report at once; the first one that runs never has enough.
+    # The refused config is in the report at once; the first one that runs never has enough.
     child = subprocess.Popen(
         [sys.executable, "-m", "mpstui", *words],
         env={**environ, "STAY": str(pid_file)},

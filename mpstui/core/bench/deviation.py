@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..machine import trainer_module
-from ..model.errors import OperationError, UsageError
-from .climb import LOOK_SECONDS
-from .training import Training
+from ..model.errors import OperationError
+from .measure import LOOK_SECONDS
+from .training import Training, trainer_command
 
 STEPS = 20
 TOLERANCE = 1e-3
 _SMALL = {"--batch-size": "8", "--accumulate": "1"}
 """Enough samples for every operation to work on, few enough for the CPU."""
-_USED_WRONGLY = 2
 AGREES, DRIFTS, WRONG = "agrees", "drifts", "wrong"
 
 
@@ -125,11 +123,11 @@ class _Pair:
         folder.mkdir()
         asked = self.question
         sizes = [word for pair in _SMALL.items() if pair[0] not in asked.arguments for word in pair]
-        command = [self.python, "-P", "-m", trainer_module(), "compare", asked.task, *asked.arguments, *sizes, *words]
+        command = trainer_command(self.python, "compare", asked.task, *asked.arguments, *sizes, *words)
         command += ["--device", device, "--steps", str(asked.steps), "--trace-step", str(step)]
         began = time.monotonic()
         with Training([*command, "--tolerance", repr(asked.tolerance)], self.environ, folder) as training:
-            while (code := training.look()) is None:
+            while (code := training.poll()) is None:
                 elapsed = time.monotonic() - began
                 if elapsed > asked.limit_seconds:
                     raise OperationError(
@@ -138,10 +136,8 @@ class _Pair:
                     )
                 self.watch(f"{device}: {asked.steps} steps, step {step} by operation · {elapsed:.0f} s")
                 time.sleep(LOOK_SECONDS)
-            if code == _USED_WRONGLY:
-                raise UsageError(training.failure(), f"see `python -m {trainer_module()} TASK --help`")
-            if code:
-                raise OperationError(f"{device}: {training.failure()}")
+            if failure := training.failure(code):
+                raise OperationError(f"{device}: {failure}")
 
 
 def explanation(found: Comparison) -> list[str]:

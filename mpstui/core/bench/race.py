@@ -1,11 +1,11 @@
-"""`--profiles A B`: two profiles launched as anybody would, one after the other, and read as every run is."""
+"""`--profiles A B`: two profiles launched one after the other, and read like every run."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ...wire.rundir import RunDir
@@ -17,7 +17,7 @@ from ..model.home import Home
 from ..model.snapshot import RunSnapshot, State
 from ..runs.monitor import Monitor
 from ..telemetry.sampler import Sampler
-from .speed import Spread, samples_per_step, stretches
+from .training import Spread, samples_per_step, stretches
 
 _POLL_SECONDS = 0.2
 _SAMPLE_SECONDS = 1.0
@@ -40,7 +40,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entrant:
-    """What one profile showed. None: the program never told, and nobody else knows."""
+    """What one profile showed; unknown is None."""
 
     profile: str
     run: str
@@ -56,17 +56,21 @@ class Entrant:
     """The most its processes held together; on a Mac this holds what the GPU took too."""
     device_bytes: int | None = None
     """The most it held on the device by the device's own count."""
-    fallbacks: int | None = None
-    """Lines that tell of an operator run on the CPU instead of MPS. torch tells of the first one a process only."""
-    fallback_operators: tuple[str, ...] = ()
-    note: str = ""
+    mps_fallbacks: int | None = None
+    """Lines that report an operator run on the CPU instead of MPS; torch reports the first one of a process only."""
+    mps_fallback_operators: tuple[str, ...] = ()
+    note: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """All but the curve; unknown is None."""
+        return {name: value for name, value in asdict(self).items() if name != "losses"}
 
 
 Watch = Callable[[str], None]
 
 
 class Race:
-    """Runs plans one after the other in the ordinary home, where they stay to be looked at."""
+    """Runs plans one after the other in the ordinary home, where they stay as runs like any other."""
 
     def __init__(
         self,
@@ -89,7 +93,7 @@ class Race:
         self._actions = Actions(home, environ)
 
     def run(self, plan: LaunchPlan) -> Entrant:
-        """Launch, look until enough was seen, stop it. An interrupt stops it too, and is told by ``interrupted``.
+        """Launch it, poll until enough was measured, stop it. An interrupt stops it too and sets ``interrupted``.
 
         Raises:
             OperationError: it could not be launched, or does not end.
@@ -106,12 +110,12 @@ class Race:
         return _entrant(plan, self._end(run), record, why)
 
     def _follow(self, run: str, name: str, record: _Record) -> str:
-        """Look at it until it has shown enough; a sentence when it did not."""
+        """Poll it until it has shown enough; a sentence when it did not."""
         began = self._monotonic()
         sampled = float("-inf")
         while True:
             snapshot, elapsed = self._monitor.snapshot(run), self._monotonic() - began
-            record.look(snapshot)
+            record.add(snapshot)
             if self._monotonic() - sampled >= _SAMPLE_SECONDS and snapshot.pid is not None:
                 record.weigh(self._sampler, snapshot)
                 sampled = self._monotonic()
@@ -162,8 +166,8 @@ class _Record:
         """Seconds of steps after the warm-up."""
         return sum(stretch.seconds for stretch in stretches(self.points))
 
-    def look(self, snapshot: RunSnapshot) -> None:
-        """Note the step, at the time of the sign of life that told it."""
+    def add(self, snapshot: RunSnapshot) -> None:
+        """Note the step, at the time of the heartbeat or line that reported it."""
         self._most(snapshot.numbers.memory.footprint or snapshot.numbers.memory.rss, snapshot.numbers.memory.driver)
         if snapshot.numbers.step is None or (self.points and self.points[-1]["step"] >= snapshot.numbers.step):
             return
@@ -204,9 +208,9 @@ def _entrant(plan: LaunchPlan, snapshot: RunSnapshot, record: _Record, why: str)
         losses=losses,
         process_bytes=record.process_bytes,
         device_bytes=record.device_bytes,
-        fallbacks=None if fallbacks is None else len(fallbacks),
-        fallback_operators=tuple(dict.fromkeys(fallbacks or ())),
-        note=". ".join(filter(None, (ended, why))),
+        mps_fallbacks=None if fallbacks is None else len(fallbacks),
+        mps_fallback_operators=tuple(dict.fromkeys(fallbacks or ())),
+        note=". ".join(filter(None, (ended, why))) or None,
     )
 
 
@@ -222,7 +226,7 @@ def _fallbacks(run: RunDir) -> list[str] | None:
 
 
 def common_loss(entrants: Sequence[Entrant]) -> tuple[float, tuple[float, ...]] | None:
-    """The last step that all of them reached, and each one's loss there; None when one told no loss."""
+    """The last step that all of them reached, and each one's loss there; None when one reported no loss."""
     if not entrants or not all(one.losses for one in entrants):
         return None
     step = min(one.losses[-1][0] for one in entrants)
@@ -236,29 +240,8 @@ def as_json(entrants: Sequence[Entrant]) -> dict[str, Any]:
     medians = [one.step_seconds.median if one.step_seconds else None for one in entrants]
     speedup = medians[0] / medians[1] if len(medians) == 2 and medians[0] and medians[1] else None
     return {
-        "profiles": [_as_json(one) for one in entrants],
+        "profiles": [one.as_json() for one in entrants],
         "speedup": speedup,
         "common_step": common[0] if common else None,
         "loss_at_common_step": list(common[1]) if common else None,
-    }
-
-
-def _as_json(one: Entrant) -> dict[str, Any]:
-    spread = one.step_seconds
-    return {
-        "profile": one.profile,
-        "run": one.run,
-        "state": one.state,
-        "device": one.device,
-        "step_seconds": None
-        if spread is None
-        else {"median": spread.median, "low": spread.low, "high": spread.high, "count": spread.count},
-        "samples_per_second": one.samples_per_second,
-        "step": one.step,
-        "loss": one.loss,
-        "process_bytes": one.process_bytes,
-        "device_bytes": one.device_bytes,
-        "mps_fallbacks": one.fallbacks,
-        "mps_fallback_operators": list(one.fallback_operators),
-        "note": one.note or None,
     }

@@ -1,10 +1,12 @@
-"""What a bench found, as JSON, as a picture and on disk: written after every rung, so that nothing is lost."""
+"""A bench report as JSON, as an SVG and on disk: written after every configuration, so that nothing is lost."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,9 @@ from ...wire.rundir import slug
 from ...wire.storage import plain
 from ..model.errors import OperationError
 from ..model.home import Home
-from .climb import Course, Measurement
-from .drawing import Bar, bar_chart
-from .rungs import LADDER, LOADERS, Rung
-from .speed import Spread
+from .measure import DEVICE_GROUP, LOADERS, BenchConfig, BenchPlan, Measurement
 
-_TITLES = {LADDER: "the ladder", LOADERS: "where batches come from"}
+_TITLES = {DEVICE_GROUP: "devices and precision", LOADERS: "where batches come from"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,27 +42,27 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LadderReport:
+class BenchReport:
     """The measurements so far."""
 
-    course: Course
+    plan: BenchPlan
     device: str
     machine: Surroundings
     started: float
-    measurements: Mapping[Rung, Measurement]
+    measurements: Mapping[BenchConfig, Measurement]
     complete: bool = False
 
     def group(self, name: str) -> list[Measurement]:
-        """The measurements of one group in the ladder's order."""
-        known = (self.measurements.get(rung) for rung in self.course.rungs if rung.group == name)
+        """The measurements of one group in the plan's order."""
+        known = (self.measurements.get(config) for config in self.plan.configs if config.group == name)
         return [found for found in known if found is not None]
 
     def speedup(self, found: Measurement) -> float | None:
-        """Samples a second against the first rung (the CPU), for a loader against batches made between steps.
+        """Samples a second against the first config (the CPU), for a loader against batches made between steps.
 
         None when either was not measured, or steps of unknown sizes would have to be compared.
         """
-        first = next((one for one in self.group(found.rung.group) if _is_yardstick(one.rung)), None)
+        first = next((one for one in self.group(found.config.group) if _is_yardstick(one.config)), None)
         if first is None:
             return None
         mine, yardstick = found.samples_per_second, first.samples_per_second
@@ -72,23 +71,23 @@ class LadderReport:
     def as_json(self) -> dict[str, Any]:
         """Everything; unknown is None."""
         return {
-            "task": self.course.task,
+            "task": self.plan.task,
             "device": self.device,
             "machine": asdict(self.machine),
             "started": self.started,
             "complete": self.complete,
-            "budget_seconds": self.course.budget_seconds,
-            "measure_seconds": self.course.measure_seconds,
-            "repeats": self.course.repeats,
-            "arguments": list(self.course.arguments),
-            "rungs": [self._as_json(found) for found in self.group(LADDER)],
+            "budget_seconds": self.plan.budget_seconds,
+            "measure_seconds": self.plan.measure_seconds,
+            "repeats": self.plan.repeats,
+            "arguments": list(self.plan.arguments),
+            "rungs": [self._as_json(found) for found in self.group(DEVICE_GROUP)],
             "loaders": [self._as_json(found) for found in self.group(LOADERS)],
         }
 
     def svg(self) -> str:
         """The measurements as bars of samples (else steps) a second."""
-        title = f"mpstui bench {self.course.task}" + ("" if self.complete else " (not complete)")
-        groups = [(_TITLES[name], [self._bar(one) for one in self.group(name)]) for name in (LADDER, LOADERS)]
+        title = f"mpstui bench {self.plan.task}" + ("" if self.complete else " (not complete)")
+        groups = [(_TITLES[name], [self._bar(one) for one in self.group(name)]) for name in (DEVICE_GROUP, LOADERS)]
         facts = self.machine.sentence()
         unit = "samples/s" if self._tells_samples else "steps/s"
         return bar_chart(title, f"{facts} · {unit}, median, range of the stretches measured", groups)
@@ -98,7 +97,7 @@ class LadderReport:
         return all(one.samples_per_step for one in self.measurements.values() if one.step_seconds)
 
     def _bar(self, found: Measurement) -> Bar:
-        name = found.rung.name
+        name = found.config.name
         if found.step_seconds is None:
             return Bar(name, reason=found.error or "not measured")
         per_step = (found.samples_per_step or 1.0) if self._tells_samples else 1.0
@@ -112,16 +111,16 @@ class LadderReport:
         )
 
     def _as_json(self, found: Measurement) -> dict[str, Any]:
-        rung = found.rung
+        config = found.config
         return {
-            "rung": rung.name,
-            "device": rung.device,
-            "precision": rung.precision,
-            "compile": rung.compile == "on",
-            "workers": rung.workers,
-            "held_batches": rung.held_batches,
-            "same_as": rung.same_as,
-            "step_seconds": _spread(found.step_seconds),
+            "rung": config.name,
+            "device": config.device,
+            "precision": config.precision,
+            "compile": config.compile == "on",
+            "workers": config.workers,
+            "held_batches": config.held_batches,
+            "same_as": config.same_as,
+            "step_seconds": asdict(found.step_seconds) if found.step_seconds else None,
             "steps_per_second": found.steps_per_second,
             "samples_per_second": found.samples_per_second,
             "samples_per_step": found.samples_per_step,
@@ -165,11 +164,155 @@ def save(folder: Path, document: Mapping[str, Any], svg: str) -> None:
         raise OperationError(f"the report cannot be written to {folder}: {error.strerror}") from error
 
 
-def _is_yardstick(rung: Rung) -> bool:
-    return rung.same_as is not None if rung.group == LOADERS else rung.name == "cpu"
+def _is_yardstick(config: BenchConfig) -> bool:
+    return config.same_as is not None if config.group == LOADERS else config.name == "cpu"
 
 
-def _spread(spread: Spread | None) -> dict[str, Any] | None:
-    if spread is None:
-        return None
-    return {"median": spread.median, "low": spread.low, "high": spread.high, "count": spread.count}
+_WIDTH, _LEFT, _RIGHT, _ROW, _MARGIN = 760, 210, 150, 26, 20
+_PLOT_HEIGHT = 240
+_STROKES = (3.5, 1.5)
+"""The second curve lies on the first: where they are the same both can be seen."""
+_LONGEST_REASON = 78
+_LONGEST_FACTS = 110
+_STYLE = """
+.paper{fill:#ffffff}.text{fill:#1f2328}.dim{fill:#59636e}.rule{stroke:#d1d9e0}.whisker{stroke:#1f2328}
+.bar{fill:#0969da}.c0{stroke:#0969da}.c1{stroke:#bc4c00}.f0{fill:#0969da}.f1{fill:#bc4c00}
+@media (prefers-color-scheme:dark){.paper{fill:#0d1117}.text{fill:#f0f6fc}.dim{fill:#9198a1}.rule{stroke:#3d444d}
+.whisker{stroke:#f0f6fc}.bar{fill:#4493f8}.c0{stroke:#4493f8}.c1{stroke:#f0883e}.f0{fill:#4493f8}.f1{fill:#f0883e}}
+text{font:13px ui-sans-serif,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif}
+.title{font-size:16px;font-weight:600}.small{font-size:11px}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One row: a value with its range, or the reason why there is none."""
+
+    name: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    beside: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One line of a plot; points that are not finite are gaps."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float | None]
+
+
+def bar_chart(title: str, facts: str, groups: Sequence[tuple[str, Sequence[Bar]]]) -> str:
+    """Bars on one common scale that begins at zero, in titled groups; an empty group is left out."""
+    bars = [bar for _, rows in groups for bar in rows]
+    most = max((bar.high or bar.value or 0.0 for bar in bars), default=0.0) or 1.0
+    parts, y = _heading(title, facts)
+    for name, rows in groups:
+        if not rows:
+            continue
+        parts.append(_text(_MARGIN, y + 14, name, "dim small"))
+        y += 22
+        for bar in rows:
+            parts += _row(bar, y, (_WIDTH - _LEFT - _RIGHT) / most)
+            y += _ROW
+        y += 8
+    return _document(parts, y + _MARGIN, title)
+
+
+def curve_chart(title: str, facts: str, curves: Sequence[Curve], x_name: str, y_name: str) -> str:
+    """At most two curves over a common x axis, with a legend."""
+    parts, top = _heading(title, facts)
+    box = _Box.around(curves, top + 26)
+    parts += [*_axes(box, x_name, y_name)]
+    for at, curve in enumerate(curves[:2]):
+        parts.append(f'<path class="c{at}" fill="none" stroke-width="{_STROKES[at]}" d="{box.path(curve)}"/>')
+        parts.append(_text(_MARGIN + 60 + at * 340, top + 12, f"━ {curve.name}"[:48], f"f{at}"))
+    return _document(parts, top + 26 + _PLOT_HEIGHT + 44, title)
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """Where values lie on the paper."""
+
+    left: float
+    right: float
+    low: float
+    high: float
+    top: float
+
+    @classmethod
+    def around(cls, curves: Sequence[Curve], top: float) -> _Box:
+        xs = [x for curve in curves for x in curve.x]
+        ys = [y for curve in curves for y in curve.y if y is not None and math.isfinite(y)]
+        left, right = (min(xs), max(xs)) if xs else (0.0, 1.0)
+        low, high = (min(ys), max(ys)) if ys else (0.0, 1.0)
+        return cls(left, right if right > left else left + 1, low, high if high > low else low + 1, top)
+
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        width = _WIDTH - _MARGIN - 60 - _MARGIN
+        across = (x - self.left) / (self.right - self.left)
+        up = (y - self.low) / (self.high - self.low)
+        return _MARGIN + 60 + across * width, self.top + (1 - up) * _PLOT_HEIGHT
+
+    def path(self, curve: Curve) -> str:
+        words, draws = [], False
+        for x, y in zip(curve.x, curve.y, strict=True):
+            if y is None or not math.isfinite(y):
+                draws = False
+                continue
+            across, down = self.place(x, y)
+            words.append(f"{'L' if draws else 'M'}{across:.1f} {down:.1f}")
+            draws = True
+        return " ".join(words)
+
+
+def _axes(box: _Box, x_name: str, y_name: str) -> list[str]:
+    left, bottom = box.place(box.left, box.low)
+    right, top = box.place(box.right, box.high)
+    return [
+        f'<path class="rule" fill="none" d="M{left} {top} V{bottom} H{right}"/>',
+        _text(left - 6, top + 5, f"{box.high:.4g}", "dim small", "end"),
+        _text(left - 6, bottom, f"{box.low:.4g}", "dim small", "end"),
+        _text(left - 6, (top + bottom) / 2, y_name, "dim small", "end"),
+        _text(left, bottom + 16, f"{box.left:g}", "dim small"),
+        _text(right, bottom + 16, f"{box.right:g}", "dim small", "end"),
+        _text((left + right) / 2, bottom + 16, x_name, "dim small", "middle"),
+    ]
+
+
+def _row(bar: Bar, y: float, scale: float) -> list[str]:
+    name = _text(_LEFT - 10, y + 15, bar.name, "text", "end")
+    if bar.value is None:
+        reason = bar.reason if len(bar.reason) <= _LONGEST_REASON else f"{bar.reason[: _LONGEST_REASON - 1]}…"
+        return [name, _text(_LEFT, y + 15, reason, "dim small")]
+    width, low, high = bar.value * scale, (bar.low or bar.value) * scale, (bar.high or bar.value) * scale
+    middle = y + 10
+    return [
+        name,
+        f'<rect class="bar" x="{_LEFT}" y="{y + 2}" width="{width:.1f}" height="16" rx="2"/>',
+        f'<path class="whisker" d="M{_LEFT + low:.1f} {middle} H{_LEFT + high:.1f}"/>',
+        _text(_LEFT + max(width, high) + 8, y + 15, " · ".join(filter(None, (_number(bar.value), bar.beside))), "text"),
+    ]
+
+
+def _heading(title: str, facts: str) -> tuple[list[str], float]:
+    shown = facts if len(facts) <= _LONGEST_FACTS else f"{facts[: _LONGEST_FACTS - 1]}…"
+    return [_text(_MARGIN, 34, title, "text title"), _text(_MARGIN, 54, shown, "dim small")], 66.0
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _text(x: float, y: float, text: str, style: str, anchor: str = "start") -> str:
+    return f'<text class="{style}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _document(parts: Sequence[str], height: float, title: str) -> str:
+    size = f'width="{_WIDTH}" height="{height:.0f}" viewBox="0 0 {_WIDTH} {height:.0f}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img"><title>{escape(title)}</title>'
+    paper = f'<rect class="paper" width="{_WIDTH}" height="{height:.0f}" rx="8"/>'
+    return "\n".join([head, f"<style>{_STYLE}</style>", paper, *parts, "</svg>", ""])

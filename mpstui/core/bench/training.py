@@ -1,4 +1,4 @@
-"""A training that runs only to be looked at: its own process group, a run directory that nobody keeps."""
+"""A training that runs only to be measured: its own process group, a run directory nobody keeps, its step times."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import contextlib
 import json
 import os
 import signal
+import statistics
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,9 +21,18 @@ from ...wire import storage
 from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
 from ..follow.tail import LineTail
+from ..machine import trainer_module
+from ..model.errors import UsageError
 
 _END_SECONDS = 10.0
 _LONGEST_FAILURE = 300
+_USED_WRONGLY = 2
+"""The exit code of a program that was called with wrong arguments."""
+
+
+def trainer_command(python: str, *words: str) -> list[str]:
+    """The shipped trainer in an interpreter; the current folder is kept off its import path."""
+    return [python, "-P", "-m", trainer_module(), *words]
 
 
 class Training:
@@ -30,7 +42,7 @@ class Training:
         self.points: list[dict[str, Any]] = []
         """Reported training steps, oldest first."""
         self.notes: list[dict[str, Any]] = []
-        """Events in which it says that something is not as asked."""
+        """Events in which it says something; ``unmet`` names what was asked for and could not be had."""
         self.memory_bytes: int | None = None
         """The most it held: on the device where that has memory of its own, else of the process."""
         self.precision: str | None = None
@@ -60,7 +72,7 @@ class Training:
     ) -> None:
         self.end()
 
-    def look(self) -> int | None:
+    def poll(self) -> int | None:
         """Read what is new; the exit code once it has ended."""
         code = self._process.poll()
         self.points += [record for record in _records(self._metrics) if "loss" in record and "step" in record]
@@ -68,14 +80,22 @@ class Training:
         self._read_beat()
         return code
 
-    def failure(self) -> str:
-        """Its last words, or how it ended."""
+    def failure(self, code: int) -> str:
+        """Its last words, or how it ended; empty when all went well.
+
+        Raises:
+            UsageError: it knows no such task or argument.
+        """
+        if not code:
+            return ""
         lines = self._errors.read_text(encoding="utf-8", errors="replace").splitlines()
         said = [line.strip() for line in lines if line.strip()]
-        if said:
-            return said[-1].removeprefix("trainer: ")[:_LONGEST_FAILURE]
-        code = self._process.returncode
-        return f"ended by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+        if not said:
+            return f"ended by signal {-code}" if code < 0 else f"exit code {code}"
+        sentence = said[-1].removeprefix("trainer: ")[:_LONGEST_FAILURE]
+        if code == _USED_WRONGLY:
+            raise UsageError(sentence, f"see `python -m {trainer_module()} TASK --help`")
+        return sentence
 
     def end(self) -> None:
         """Kill it with everything it started, workers and compilers in sessions of their own too."""
@@ -106,13 +126,114 @@ class Training:
 
 
 def _records(tail: LineTail) -> list[dict[str, Any]]:
-    """Complete lines that were added, as objects; a damaged one is none."""
+    """Complete lines that were added, as objects; damaged ones are left out."""
     found = []
     for line in tail.read().data.splitlines():
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict):
-            found.append(record)
+        with contextlib.suppress(ValueError):
+            found.append(json.loads(line))
+    return [record for record in found if isinstance(record, dict)]
+
+
+WARM_UP_STEPS = 3
+WARM_UP_SECONDS = 1.0
+"""After the first step kernels are still being chosen, shaders compiled and caches filled for a while."""
+_SHORTEST_STRETCH_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Some steps in a row that were timed together."""
+
+    steps: float
+    seconds: float
+    samples: float | None = None
+
+    @property
+    def step_seconds(self) -> float:
+        """Seconds a step took on the average."""
+        return self.seconds / self.steps
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Median and range of something measured several times."""
+
+    median: float
+    low: float
+    high: float
+    count: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread | None:
+        """Median and range; None without a value."""
+        return cls(statistics.median(values), min(values), max(values), len(values)) if values else None
+
+
+def stretches(points: Sequence[Mapping[str, Any]]) -> list[Stretch]:
+    """What was timed after the warm-up, each stretch at least a quarter of a second long.
+
+    Args:
+        points: records with ``time`` (Unix seconds) and ``step``, in order; ``steps_per_second`` and
+            ``samples_per_second`` of any of them tell how many samples a step has.
+    """
+    warm = _warm(points)
+    found: list[Stretch] = []
+    if not warm:
+        return found
+    start, size = warm[0], samples_per_step(points)
+    for point in warm[1:]:
+        steps, seconds = point["step"] - start["step"], point["time"] - start["time"]
+        if steps > 0 and seconds >= _SHORTEST_STRETCH_SECONDS:
+            found.append(Stretch(steps, seconds, None if size is None else steps * size))
+            start = point
     return found
+
+
+def samples_per_step(points: Sequence[Mapping[str, Any]]) -> float | None:
+    """Samples of an optimizer step as the trainer's own speeds tell it; None when it never told both."""
+    for point in reversed(points):
+        samples, steps = point.get("samples_per_second"), point.get("steps_per_second")
+        if samples and steps:
+            return float(samples / steps)
+    return None
+
+
+def is_warming_up(points: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether nothing can be timed yet."""
+    return not _warm(points)
+
+
+def _warm(points: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    for at, point in enumerate(points):
+        if point["step"] >= WARM_UP_STEPS and point["time"] - points[0]["time"] >= WARM_UP_SECONDS:
+            return points[at:]
+    return ()
+
+
+_ASK = "from {trainer}.tasks import TASKS; print(*TASKS)"
+_ASK_SECONDS = 30.0
+
+
+def require_task(task: str, python: str, environ: Mapping[str, str]) -> None:
+    """Refuse a task that the trainer does not have, before anything is measured; one that cannot be asked is trusted.
+
+    Raises:
+        UsageError: there is no such task.
+    """
+    try:
+        done = subprocess.run(
+            [python, "-P", "-c", _ASK.format(trainer=trainer_module())],
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_ASK_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    known = done.stdout.split()
+    if done.returncode == 0 and known and task not in known:
+        near = get_close_matches(task, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"tasks: {', '.join(known)}"
+        raise UsageError(f"there is no task {task!r}", hint, field="task", near=next(iter(near), None))

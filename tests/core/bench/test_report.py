@@ -8,11 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mpstui.core.bench.climb import Course, Measurement
-from mpstui.core.bench.drawing import Bar, Curve, bar_chart, curve_chart
-from mpstui.core.bench.report import LadderReport, Surroundings, report_folder, save
-from mpstui.core.bench.rungs import Rung, rungs
-from mpstui.core.bench.speed import Spread
+from mpstui.core.bench.measure import BenchConfig, BenchPlan, Measurement, bench_configs
+from mpstui.core.bench.report import Bar, BenchReport, Curve, Surroundings, bar_chart, curve_chart, report_folder, save
+from mpstui.core.bench.training import Spread
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.home import Home
 
@@ -22,27 +20,25 @@ SVG = "{http://www.w3.org/2000/svg}"
 MACHINE = Surroundings(system="Darwin", architecture="arm64", cores=8, load_average=1.0)
 
 
-def report(step_ms: dict[str, float | None], samples: float | None = 32.0, *, complete: bool = True) -> LadderReport:
-    course = Course(task="cifar", rungs=rungs("mps"), budget_seconds=1, measure_seconds=1)
+def report(step_ms: dict[str, float | None], samples: float | None = 32.0, *, complete: bool = True) -> BenchReport:
+    plan = BenchPlan(task="cifar", configs=bench_configs("mps"), budget_seconds=1, measure_seconds=1)
 
-    def one(rung: Rung) -> Measurement:
-        value = step_ms.get(rung.name)
+    def one(config: BenchConfig) -> Measurement:
+        value = step_ms.get(config.name)
         if value is None:
-            return Measurement(rung=rung, error="<no> & never")
+            return Measurement(config=config, error="<no> & never")
         seconds = value / 1000
         spread = Spread(seconds, seconds * 0.9, seconds * 1.2, 5)
-        return Measurement(rung=rung, step_seconds=spread, samples_per_step=samples, runs=1)
+        return Measurement(config=config, step_seconds=spread, samples_per_step=samples, runs=1)
 
-    found = {rung: one(rung) for rung in course.rungs}
-    return LadderReport(
-        course=course, device="mps", machine=MACHINE, started=0.0, measurements=found, complete=complete
-    )
+    found = {config: one(config) for config in plan.configs}
+    return BenchReport(plan=plan, device="mps", machine=MACHINE, started=0.0, measurements=found, complete=complete)
 
 
 TIMES: dict[str, float | None] = {"cpu": 400, "mps": 100, "made between steps": 100, "2 spawned workers": 80}
 
 
-def test_the_ladder_is_held_against_the_cpu_and_loaders_against_batches_made_between_steps() -> None:
+def test_devices_are_held_against_the_cpu_and_loaders_against_batches_made_between_steps() -> None:
     found = report(TIMES).as_json()
     speedups = {row["rung"]: row["speedup"] for row in found["rungs"] + found["loaders"]}
     assert speedups["mps"] == pytest.approx(4.0)
@@ -57,10 +53,10 @@ def test_steps_of_unknown_size_are_not_compared_as_samples() -> None:
     assert found["steps_per_second"] == pytest.approx(10.0)
 
 
-def test_the_picture_holds_every_rung_and_the_reason_of_what_is_missing() -> None:
+def test_the_picture_holds_every_configuration_and_the_reason_of_what_is_missing() -> None:
     picture = report(TIMES, complete=False).svg()
     words = [element.text for element in ElementTree.fromstring(picture).iter(f"{SVG}text")]
-    assert {rung.name for rung in rungs("mps")} <= set(words)
+    assert {config.name for config in bench_configs("mps")} <= set(words)
     assert "<no> & never" in words
     assert "mpstui bench cifar (not complete)" in words
     assert "prefers-color-scheme:dark" in picture

@@ -1,0 +1,312 @@
+"""Measuring a training in several configurations: each in a process and time limit of its own, one budget for all."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from .training import Spread, Stretch, Training, is_warming_up, samples_per_step, stretches, trainer_command
+
+DEVICE_GROUP, LOADERS = "devices", "loaders"
+LOOK_SECONDS = 0.1
+_SHORTEST_LIMIT_SECONDS = 12.0
+_FIRST_SHARE = 0.4
+"""Of the budget, for the first configuration: it tells how fast this machine is, and the others are held against it."""
+_STARTS_ALLOWED, _STARTS_A_WORKER = 2.0, 0.75
+"""The first step may take so many times as long as the first configuration's did; each worker starts Python again."""
+_FEWEST_STRETCHES = 2
+_MORE_TIME = "--budget gives every configuration more"
+_NEVER = "1000000"
+_OWN_SIZES = ("--batch-size", "--accumulate")
+_HELD_BATCHES = 4
+_WORKERS = {2: 1.25, 4: 1.5}
+"""Spawned processes, and the weight of a configuration that waits for so many of them to load torch."""
+_COMPILE_WEIGHT, _BF16_WEIGHT = 4.0, 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class BenchConfig:
+    """One way to run the task."""
+
+    name: str
+    group: str
+    device: str
+    precision: str = "fp32"
+    compile: str = "off"
+    workers: int = 0
+    """Processes that make batches, each of them spawned."""
+    held_batches: int = 0
+    """Batches made once and taken again and again; 0: every batch is made when it is due."""
+    weight: float = 1.0
+    """Share of the time against a plain one: compiling is slow, and so is bf16 on a CPU that has no such numbers."""
+    refusal: str | None = None
+    """Why it cannot run here, in a sentence."""
+    same_as: str | None = None
+    """The configuration that has run this very command already."""
+
+    def words(self) -> list[str]:
+        """What it asks of the trainer."""
+        words = ["--device", self.device, "--precision", self.precision, "--compile", self.compile]
+        words += ["--workers", str(self.workers)] if self.workers else []
+        return words + (["--reuse-batches", str(self.held_batches)] if self.held_batches else [])
+
+
+def bench_configs(
+    device: str, refusals: Mapping[str, str] | None = None, *, loaders: bool = True
+) -> tuple[BenchConfig, ...]:
+    """What is worth comparing on ``device``: the CPU, the device, bf16, compile, and where batches come from.
+
+    Args:
+        device: the best one this machine has; all is measured on the CPU where that is ``cpu``.
+        refusals: devices one would expect here (``mps``, ``cuda``), and why they are missing.
+        loaders: also compare ways to make batches.
+    """
+    configs = [BenchConfig("cpu", DEVICE_GROUP, "cpu")]
+    configs += [
+        BenchConfig(name, DEVICE_GROUP, name, refusal=why) for name, why in (refusals or {}).items() if name != device
+    ]
+    if device != "cpu":
+        configs.append(BenchConfig(device, DEVICE_GROUP, device))
+    configs.append(BenchConfig(f"{device} + bf16", DEVICE_GROUP, device, "bf16", weight=_BF16_WEIGHT))
+    configs.append(
+        BenchConfig(f"{device} + bf16 + compile", DEVICE_GROUP, device, "bf16", "on", weight=_COMPILE_WEIGHT)
+    )
+    return tuple(configs) + (_loaders(device) if loaders else ())
+
+
+def _loaders(device: str) -> tuple[BenchConfig, ...]:
+    plain = BenchConfig("made between steps", LOADERS, device, same_as=device)
+    held = replace(plain, name="ready in memory", held_batches=_HELD_BATCHES, same_as=None)
+    spawned = [
+        replace(plain, name=f"{count} spawned workers", workers=count, same_as=None, weight=weight)
+        for count, weight in _WORKERS.items()
+    ]
+    return (held, plain, *spawned)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchPlan:
+    """What is to be measured, and for how long."""
+
+    task: str
+    configs: tuple[BenchConfig, ...]
+    budget_seconds: float
+    """For all together; what one does not need is the next one's."""
+    measure_seconds: float
+    """Seconds of steps to time in each process, after its warm-up."""
+    repeats: int = 1
+    """Processes for each configuration; their stretches are pooled."""
+    longest_step_seconds: float | None = None
+    """On the CPU, take as few samples a step as keep it that short; None: the task's own sizes."""
+    arguments: tuple[str, ...] = ()
+    """Further words for the trainer, the same everywhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """Of one configuration. ``step_seconds`` None: not measured; then ``error`` says why."""
+
+    config: BenchConfig
+    step_seconds: Spread | None = None
+    samples_per_step: float | None = None
+    memory_bytes: int | None = None
+    seconds: float = 0.0
+    """All its processes took, loading and compiling included."""
+    limit_seconds: float | None = None
+    runs: int = 0
+    notes: tuple[str, ...] = ()
+    error: str | None = None
+
+    @property
+    def steps_per_second(self) -> float | None:
+        """Of the median step."""
+        return 1 / self.step_seconds.median if self.step_seconds else None
+
+    @property
+    def samples_per_second(self) -> float | None:
+        """Of the median step; None also when the trainer never reported how many samples a step has."""
+        speed = self.steps_per_second
+        return speed * self.samples_per_step if speed and self.samples_per_step else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchProgress:
+    """The configuration that is being measured, to be shown."""
+
+    config: BenchConfig
+    doing: str
+    elapsed_seconds: float
+    limit_seconds: float
+
+
+Watch = Callable[[BenchProgress], None]
+
+
+def run_bench(
+    plan: BenchPlan,
+    *,
+    python: str,
+    environ: Mapping[str, str],
+    watch: Watch = lambda progress: None,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Iterator[Measurement]:
+    """Measure every configuration in turn; one that fails does not end the rest.
+
+    Yields a measurement whenever there is a new one: with repeats several for each configuration, the last counts.
+
+    Raises:
+        UsageError: the trainer knows no such task or argument.
+    """
+    yield from (Measurement(config=config, error=config.refusal) for config in plan.configs if config.refusal)
+    bench = _Bench(plan, python, environ, watch, monotonic)
+    found: dict[BenchConfig, Measurement] = {}
+    once = [config for config in plan.configs if not (config.refusal or config.same_as)]
+    turns = once * plan.repeats
+    while turns:
+        config, *turns = turns
+        if (earlier := found.get(config)) and earlier.error:
+            continue
+        found[config] = bench.refused(config) or bench.measure(config, [config, *turns])
+        for same in plan.configs:
+            if same == config or same.same_as == config.name:
+                yield replace(found[config], config=same)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What the processes of one configuration gave so far."""
+
+    stretches: list[Stretch] = field(default_factory=list)
+    seconds: float = 0.0
+    runs: int = 0
+    memory_bytes: int | None = None
+
+
+class _Bench:
+    """Remembers what was measured, how much time is left, and how large a step on the CPU may be."""
+
+    def __init__(
+        self,
+        plan: BenchPlan,
+        python: str,
+        environ: Mapping[str, str],
+        watch: Watch,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._plan = plan
+        self._python = python
+        self._environ = environ
+        self._watch = watch
+        self._monotonic = monotonic
+        self._ends = monotonic() + plan.budget_seconds
+        self._tallies: dict[BenchConfig, _Tally] = {}
+        self._sizes: list[str] = []
+        self._start_seconds = 0.0
+        """From the start of the first process to its first step."""
+
+    def refused(self, config: BenchConfig) -> Measurement | None:
+        """Why a configuration is not even tried: the budget leaves no time to start it."""
+        if self._ends - self._monotonic() >= self._start_seconds or config in self._tallies:
+            return None
+        budget = self._plan.budget_seconds
+        return Measurement(config=config, error=f"the budget of {budget:.0f} s was spent before it; {_MORE_TIME}")
+
+    def measure(self, config: BenchConfig, waiting: Sequence[BenchConfig]) -> Measurement:
+        """Run a configuration once more and add that to what was measured of it before."""
+        limit, began = self._limit(config, waiting), self._monotonic()
+        with (
+            tempfile.TemporaryDirectory(prefix="mpstui-bench-", ignore_cleanup_errors=True) as folder,
+            Training(self._command(config), self._environ, Path(folder)) as training,
+        ):
+            error = self._follow(config, training, limit)
+        tally = self._tallies.setdefault(config, _Tally())
+        tally.stretches += stretches(training.points)
+        tally.seconds += self._monotonic() - began
+        tally.runs += 1
+        tally.memory_bytes = max(filter(None, (tally.memory_bytes, training.memory_bytes)), default=None)
+        self._keep_size(config, training)
+        error = error or _unmet(config, training)
+        return Measurement(
+            config=config,
+            step_seconds=None if error else Spread.of([stretch.step_seconds for stretch in tally.stretches]),
+            samples_per_step=samples_per_step(training.points),
+            memory_bytes=tally.memory_bytes,
+            seconds=tally.seconds,
+            limit_seconds=limit,
+            runs=tally.runs,
+            notes=tuple(note["text"] for note in training.notes),
+            error=error,
+        )
+
+    def _limit(self, config: BenchConfig, waiting: Sequence[BenchConfig]) -> float:
+        """Its share of what is left of the budget, and at least what it takes to start on a machine this busy."""
+        left = self._ends - self._monotonic()
+        share = left * config.weight / sum(other.weight for other in waiting)
+        if not self._start_seconds:
+            return max(share, left * _FIRST_SHARE, _SHORTEST_LIMIT_SECONDS)
+        starts = _STARTS_ALLOWED + _STARTS_A_WORKER * config.workers
+        return max(share, starts * self._start_seconds + 2 * self._plan.measure_seconds, _SHORTEST_LIMIT_SECONDS)
+
+    def _command(self, config: BenchConfig) -> list[str]:
+        plan = self._plan
+        words = trainer_command(self._python, plan.task, *plan.arguments, *config.words())
+        own_sizes = plan.longest_step_seconds is None or set(_OWN_SIZES) & set(plan.arguments)
+        if config.device == "cpu" and not own_sizes:
+            words += self._sizes or ["--longest-step", str(plan.longest_step_seconds)]
+        return [*words, "--epochs", _NEVER, "--eval-every", _NEVER, "--save-every", "0"]
+
+    def _keep_size(self, config: BenchConfig, training: Training) -> None:
+        """Every configuration on the CPU takes steps of the size the first one found, so that they compare."""
+        size = next((note["samples_per_step"] for note in training.notes if "samples_per_step" in note), None)
+        if config.device == "cpu" and not self._sizes and size:
+            self._sizes = ["--batch-size", str(size), "--accumulate", "1"]
+
+    def _follow(self, config: BenchConfig, training: Training, limit: float) -> str | None:
+        """Watch until enough was measured; the reason when nothing was.
+
+        Raises:
+            UsageError: the trainer was used wrongly.
+        """
+        began = self._monotonic()
+        while True:
+            code = training.poll()
+            elapsed, measured = self._monotonic() - began, stretches(training.points)
+            timed = sum(stretch.seconds for stretch in measured)
+            if training.points and not self._start_seconds:
+                self._start_seconds = elapsed
+            if code is not None:
+                return training.failure(code) or (None if measured else "it ended before enough steps were timed")
+            if timed >= self._plan.measure_seconds and len(measured) >= _FEWEST_STRETCHES:
+                return None
+            if elapsed >= limit:
+                return None if measured else _too_slow(config, training, limit)
+            doing = _doing(config, training, timed, self._plan.measure_seconds)
+            self._watch(BenchProgress(config=config, doing=doing, elapsed_seconds=elapsed, limit_seconds=limit))
+            time.sleep(LOOK_SECONDS)
+
+
+def _too_slow(config: BenchConfig, training: Training, limit: float) -> str:
+    if training.points:
+        reached = f"it had reached step {training.points[-1]['step']}"
+    elif config.compile == "on":
+        reached = "it was still compiling"
+    else:
+        reached = "it had not taken a step"
+    return f"{reached} when its {limit:.0f} s were over; {_MORE_TIME}"
+
+
+def _doing(config: BenchConfig, training: Training, timed: float, wanted: float) -> str:
+    if not training.points:
+        return "starting" if config.compile == "off" or training.precision is None else "compiling"
+    return "warming up" if is_warming_up(training.points) else f"measuring, {timed:.0f} of {wanted:.0f} s"
+
+
+def _unmet(config: BenchConfig, training: Training) -> str | None:
+    """Why the training is no measurement of this configuration: in the trainer's words, it did something else."""
+    said = {note["unmet"]: note["text"] for note in training.notes if "unmet" in note}
+    if training.precision not in (None, config.precision):
+        return said.get("precision") or f"it trained in {training.precision}"
+    return said.get("compile") if config.compile == "on" else None
