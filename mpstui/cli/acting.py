@@ -37,10 +37,10 @@ def run(args: argparse.Namespace) -> int:
 def configure_action(parser: argparse.ArgumentParser, *, timeout: float | None = None) -> None:
     """RUN, --no-wait, --timeout and --json."""
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
-    parser.add_argument("--no-wait", action="store_true", help="ask, and do not wait for the answer")
-    shown = "as long as it takes" if timeout is None else f"{timeout:g}"
+    parser.add_argument("--no-wait", action="store_true", help="do not wait for the answer")
+    shown = "no limit" if timeout is None else f"{timeout:g}"
     parser.add_argument(
-        "--timeout", type=float, default=timeout, metavar="S", help=f"seconds to wait for the answer ({shown})"
+        "--timeout", type=float, default=timeout, metavar="S", help=f"seconds to wait for the answer (default: {shown})"
     )
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
 
@@ -51,13 +51,13 @@ def act(args: argparse.Namespace, ask: Ask) -> int:
     one = session.run(args.run)
     actions = Actions(session.home, session.environ)
     try:
-        request = ask(actions, one.look())
+        request = ask(actions, one.snapshot())
     except OperationError as error:
         if args.json:
             print_json(_answer(one, None, error.sentence))
         raise
     if args.no_wait:
-        print_json({"run": one.dir.run, "request": request.id}) if args.json else say(f"asked: {request.action}")
+        print_json({"run": one.dir.run, "request": request.id}) if args.json else say(f"requested: {request.action}")
         return 0
     return _report(one, args, _wait_for_answer(actions, one, request, args.timeout))
 

@@ -1,24 +1,31 @@
-"""`mpstui launch`: start a saved profile, detached."""
+"""`mpstui launch` and `mpstui run`: start a profile, or any command, in the background."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 import time
 from collections.abc import Iterable
+from pathlib import Path
 
 from ..core.launching.choice import ACCELERATOR_QUEUE, LaunchChoice, combinations, parse_sets
+from ..core.launching.command import is_python
 from ..core.launching.launches import launch
-from ..core.launching.planning import LaunchPlan, plan
+from ..core.launching.planning import plan
 from ..core.machine import this_machine
 from ..core.model.errors import UsageError
-from ..core.profiles.library import load_profile
+from ..core.profiles.library import load_profile, names_profile
+from ..core.profiles.model import profile_of_command
 from ..wire.records import QueueRule
 from .session import Session, print_json, warn
 
-HELP = "Start a saved profile in the background; the run goes on when this terminal closes. Prints the run's id."
 
-
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_launch(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = """\
+The run goes on when this terminal closes; several runs are queued. Examples:
+  mpstui launch quickstart --set epochs=3
+  mpstui launch cifar10 --sweep lr=0.1,0.01 --sweep seed=1,2,3
+  mpstui launch ./mine.toml --device cpu --after RUN"""
     parser.usage = "mpstui launch PROFILE [options]"
     # Not required of argparse, which cannot say where a profile went that followed an option with an optional value.
     parser.add_argument("profile", nargs="?", metavar="PROFILE", help="a profile's name, or the path of its file")
@@ -28,26 +35,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         dest="sets",
-        help="override one of the profile's arguments; may be given again",
+        help="override an argument of the profile; may be repeated",
     )
     parser.add_argument(
         "--sweep",
         action="append",
         default=[],
         metavar="KEY=V1,V2",
-        help="one run for each value, and for each combination with other --sweep and the profile's own [sweep]; "
-        "they run one at a time on each accelerator",
+        help="queue a run for each value, combined with every other --sweep and the profile's [sweep]",
     )
-    add_launch_options(parser)
+    _add_launch_options(parser)
 
 
-def add_launch_options(parser: argparse.ArgumentParser) -> None:
-    """The options that `launch` and `run` share."""
-    parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="where to train; auto takes what is there")
-    parser.add_argument("--recipe", metavar="NAME", help="environment variables: safe, classic or fast")
-    parser.add_argument("--name", help="what the run is called")
+def _add_launch_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="where to train (auto: CUDA, else MPS, else CPU)")
+    parser.add_argument("--recipe", metavar="safe|classic|fast", help="set of environment variables")
+    parser.add_argument("--name", metavar="NAME", help="name of the run")
     parser.add_argument(
-        "--env", action="append", default=[], metavar="NAME=VALUE", help="one more environment variable for this run"
+        "--env", action="append", default=[], metavar="NAME=VALUE", help="set an environment variable; may be repeated"
     )
     parser.add_argument(
         "--after",
@@ -61,13 +66,12 @@ def add_launch_options(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=ACCELERATOR_QUEUE,
         metavar="NAME",
-        help="wait until no other run of that queue is running; without a name: until the accelerator (on CUDA: a GPU, "
-        "which the run then has for itself) is free of queued runs",
+        help="wait for a slot in that queue (default: that of the accelerator; on CUDA, for a GPU of its own)",
     )
     parser.add_argument("--json", action="store_true", help='print {"run": ID}')
 
 
-def run(args: argparse.Namespace) -> int:
+def run_launch(args: argparse.Namespace) -> int:
     session = Session()
     choice = LaunchChoice(
         profile=load_profile(_profile_of(args), session.home, session.cwd),
@@ -77,9 +81,9 @@ def run(args: argparse.Namespace) -> int:
         recipe=args.recipe,
         name=args.name,
         env=parse_environment(args.env),
-        queue=QueueRule(args.queue, queue_conditions(session, args.after)),
+        queue=QueueRule(args.queue, _queue_conditions(session, args.after)),
     )
-    return launch_all(session, combinations(choice), as_json=args.json)
+    return _launch_all(session, combinations(choice), as_json=args.json)
 
 
 def _profile_of(args: argparse.Namespace) -> str:
@@ -99,13 +103,13 @@ def _profile_of(args: argparse.Namespace) -> str:
     raise UsageError("mpstui launch: PROFILE is required", "`mpstui profiles` lists them; see `mpstui launch --help`")
 
 
-def launch_all(session: Session, choices: Iterable[LaunchChoice], *, as_json: bool) -> int:
+def _launch_all(session: Session, choices: Iterable[LaunchChoice], *, as_json: bool) -> int:
     """Plan all, then launch all: a mistake in the last one starts none. Prints the ids."""
     machine = this_machine()
     plans = [plan(choice, environ=session.environ, machine=machine) for choice in choices]
     for warning in dict.fromkeys(warning for made in plans for warning in made.warnings):
         warn(warning)
-    runs = [_start(session, made) for made in plans]
+    runs = [launch(made, session.home, session.environ, time.time()) for made in plans]
     if as_json:
         print_json({"run": runs[0]} if len(runs) == 1 else {"runs": runs})
     else:
@@ -130,7 +134,7 @@ def parse_environment(items: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def queue_conditions(session: Session, items: Iterable[str]) -> list[dict[str, str]]:
+def _queue_conditions(session: Session, items: Iterable[str]) -> list[dict[str, str]]:
     """Read ``RUN[:ok|any|fail]`` texts.
 
     Raises:
@@ -149,5 +153,77 @@ def queue_conditions(session: Session, items: Iterable[str]) -> list[dict[str, s
     return found
 
 
-def _start(session: Session, made: LaunchPlan) -> str:
-    return launch(made, session.home, session.environ, time.time())
+def configure_run(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = """\
+No profile is needed. Options of mpstui stand before `--`, those of the command behind it. Examples:
+  mpstui run -- python train.py --lr 3e-4
+  mpstui run --device cpu --name baseline -- python train.py"""
+    parser.usage = "mpstui run [options] -- COMMAND ..."
+    _add_launch_options(parser)
+    parser.add_argument(
+        "--no-agent",
+        action="store_true",
+        help="do not load the agent into a Python program: no heartbeat, no cache clearing, no CPU override",
+    )
+    parser.add_argument(
+        "command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the program, as you type it"
+    )
+
+
+def run_run(args: argparse.Namespace) -> int:
+    session = Session()
+    command = _command_of(args)
+    _refuse_profile(session, command)
+    choice = LaunchChoice(
+        profile=profile_of_command(command, cwd=session.cwd, name=args.name, agent=_is_python(command, args)),
+        device=args.device,
+        recipe=args.recipe,
+        name=args.name,
+        env=parse_environment(args.env),
+        queue=QueueRule(args.queue, _queue_conditions(session, args.after)),
+    )
+    return _launch_all(session, [choice], as_json=args.json)
+
+
+def _command_of(args: argparse.Namespace) -> tuple[str, ...]:
+    """The program and its arguments.
+
+    Raises:
+        UsageError: none, or ``--queue`` stood before it without ``--`` between them and took its first word.
+    """
+    separated = args.command[:1] == ["--"]
+    command = tuple(args.command[1:] if separated else args.command)
+    group = args.queue
+    if not separated and group not in (None, ACCELERATOR_QUEUE) and _is_program(group):
+        typed = shlex.join([group, *command])
+        raise UsageError(
+            f"mpstui run: --queue took {group!r}, a program, for the queue's name",
+            f"put -- before the command: `mpstui run --queue -- {typed}`, or `mpstui run --queue NAME -- {typed}`",
+        )
+    if not command:
+        raise UsageError("there is no command to run", "such as: mpstui run -- python train.py")
+    return command
+
+
+def _refuse_profile(session: Session, command: tuple[str, ...]) -> None:
+    """A profile's name in place of a program is told what starts it.
+
+    Raises:
+        UsageError: no program is called as the command's first word, and a profile is.
+    """
+    from shutil import which
+
+    name = command[0]
+    if which(name) is None and names_profile(name, session.home, session.cwd):
+        changed = " (`--set KEY=VALUE` changes an argument of it)" if command[1:] else ""
+        raise UsageError(f"{name!r} is a profile, not a program", f"start it with `mpstui launch {name}`{changed}")
+
+
+def _is_program(word: str) -> bool:
+    from shutil import which
+
+    return which(word) is not None or Path(word).is_file()
+
+
+def _is_python(command: tuple[str, ...], args: argparse.Namespace) -> bool:
+    return is_python(command[0]) and not args.no_agent

@@ -1,4 +1,4 @@
-"""`mpstui logs`: a run's output, as it was written; on a terminal without anything that could steer the terminal."""
+"""`mpstui logs` and `mpstui wait`: a run's output, and its end."""
 
 from __future__ import annotations
 
@@ -12,26 +12,32 @@ from pathlib import Path
 
 from ..core.formats.escapes import colour_only
 from ..core.model.errors import OperationError, UsageError
-from .session import POLL_SECONDS, RUN_HELP, OneRun, Session, warn
-from .wait import has_ended
+from ..core.model.snapshot import RunSnapshot, State
+from ..core.runs.waiting import restart_is_wished
+from ..wire import liveness
+from .session import POLL_SECONDS, RUN_HELP, OneRun, RegularRespawn, Session, say, wait_for, warn
 
-HELP = "Print a run's output. -f follows it, into new attempts too, until the run has ended."
 _CHUNK = 1 << 16
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_logs(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = """\
+On a terminal, colours are kept and every other control sequence is left out; a pipe gets the bytes as they are.
+With -f, the output of new attempts follows too. Examples:
+  mpstui logs -f RUN
+  mpstui logs -n 100 RUN | less -R"""
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
-    parser.add_argument("-f", "--follow", action="store_true", help="go on until the run has ended")
-    parser.add_argument("--attempt", type=int, metavar="N", help="the output of this attempt (the newest)")
-    parser.add_argument("-n", "--lines", type=int, metavar="N", help="begin N lines before the end")
+    parser.add_argument("-f", "--follow", action="store_true", help="keep printing until the run has ended")
+    parser.add_argument("--attempt", type=int, metavar="N", help="print this attempt (default: the newest)")
+    parser.add_argument("-n", "--lines", type=int, metavar="N", help="start N lines before the end")
 
 
-def run(args: argparse.Namespace) -> int:
+def run_logs(args: argparse.Namespace) -> int:
     one = Session().run(args.run)
     printer = Printer(on_terminal=sys.stdout.isatty())
-    number = args.attempt or one.look().attempt
+    number = args.attempt or one.snapshot().attempt
     if args.attempt and args.attempt not in one.dir.attempt_numbers():
-        raise UsageError(f"{one.dir.run} has no attempt {args.attempt}", f"it has {one.look().attempts}")
+        raise UsageError(f"{one.dir.run} has no attempt {args.attempt}", f"it has {one.snapshot().attempts}")
     if not number and not args.follow:
         raise OperationError(f"{one.dir.run} has not been started yet", "`mpstui logs -f` waits for its output")
     if not args.follow:
@@ -44,12 +50,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 class OutputFile:
-    """An output file that is read on and on, also when it is cut off or replaced on the way."""
+    """An output file that is followed, also when it is truncated or replaced meanwhile."""
 
     def __init__(self, path: Path, last_lines: int | None = None) -> None:
         self.path = path
         self.cut = 0
-        """How often the file was found shorter than what had been read of it."""
+        """How often the file was truncated or replaced."""
         self._offset = 0 if last_lines is None else _offset_of_last(path, last_lines)
         self._inode: int | None = None
 
@@ -111,13 +117,13 @@ def _follow(one: OneRun, number: int, printer: Printer, args: argparse.Namespace
     file = OutputFile(one.dir.attempt(number or 1).output, args.lines)
     number = number or 1
     while True:
-        snapshot = one.look()  # before the last read: what was written before the end is then read for certain
+        snapshot = one.snapshot()  # before the last read: what was written before the end is then read for certain
         cuts = file.cut
         for data in file.new():
             printer.write(data)
         printer.flush()
         if file.cut > cuts:
-            warn("the output file was cut off; going on with what it holds now")
+            warn("the output file was truncated; continuing with what it holds now")
         if not args.attempt and snapshot.attempt > number:
             number += 1
             file = OutputFile(one.dir.attempt(number).output)
@@ -149,3 +155,46 @@ def _offset_of_last(path: Path, lines: int) -> int:
                     return start + at + 1
             position = start
     return 0 if lines > 0 else end
+
+
+def configure_wait(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = """\
+exit status: 0 the run finished; 1 it ended in any other way, or the time is up. Example:
+  mpstui wait RUN && echo done"""
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("--timeout", type=float, metavar="S", help="give up after S seconds")
+
+
+def run_wait(args: argparse.Namespace) -> int:
+    if args.timeout is not None and not args.timeout >= 0:
+        raise UsageError(f"--timeout {args.timeout:g} is no time to wait", "seconds; 0 looks once")
+    session = Session()
+    one, supervisors = session.run(args.run), RegularRespawn(session)
+
+    def is_over() -> bool:
+        supervisors.respawn()  # the run may wait for another one that waits
+        snapshot = one.snapshot()
+        if not has_ended(snapshot) or _starts_again(one):
+            return False
+        return snapshot.state is State.FINISHED or not supervisors.respawn(at_once=True)
+
+    if not wait_for(is_over, args.timeout):
+        raise OperationError(f"{one.dir.run} has not ended within {args.timeout:g} s: it is {one.snapshot().state}")
+    return _report_end(one)
+
+
+def has_ended(snapshot: RunSnapshot) -> bool:
+    """Whether nothing of it runs on by itself; a run that could not be stopped may never end and is not waited for."""
+    return not snapshot.state.active or snapshot.state is State.STOP_FAILED
+
+
+def _starts_again(one: OneRun) -> bool:
+    """Whether a restart was requested that a living supervisor has not begun yet."""
+    return liveness.is_held(one.dir.supervisor_lock) and restart_is_wished(one.dir)
+
+
+def _report_end(one: OneRun) -> int:
+    end = one.snapshot()
+    how = end.reason if end.exit is None or end.exit.unbegun else end.exit.sentence()
+    say(f"{end.run}: {end.state} ({how})")
+    return 0 if end.state is State.FINISHED else 1

@@ -1,7 +1,8 @@
 """Entry point: find the command's module, hand it its arguments, turn errors into sentences and exit codes.
 
-A command is one module of this package with ``HELP``, ``configure(parser)`` and ``run(args) -> int``, or an entry of
-the table of actions. Only the one that was asked for is imported, so that `mpstui ps` never pays for the screen.
+A command is a line of ``GROUPS`` and a module of this package with ``configure(parser)`` and ``run(args) -> int``.
+Where a module has several commands, ``configure_wait`` and ``run_wait`` are those of `mpstui wait`. Only the module
+that was asked for is imported, so that `mpstui ps` never pays for the screen.
 """
 
 from __future__ import annotations
@@ -9,37 +10,82 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from .. import __version__
 from ..core.actions import ACTIONS
 from ..core.model.errors import OperationError, UsageError
 from ..core.present.terminal import write_lookalikes
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    # command: (module in this package, one line of help)
-    "launch": ("launch", "start a saved profile, detached"),
-    "run": ("run", "start any command, no profile needed"),
-    "watch": ("watch", "open the screen on a log, heartbeat or folder that mpstui did not start"),
-    "ps": ("ps", "list runs, newest first"),
-    "show": ("show", "print everything known about one run"),
-    "logs": ("logs", "print a run's output"),
-    "wait": ("wait", "wait until a run has ended"),
-    **{action.command: ("acting", action.command_help) for action in ACTIONS if action.command},
-    "queue": ("queue", "show the queue groups; pause, resume, reorder them, set their slots"),
-    "restart": ("restart", "start a new attempt of a run, on another device if you like"),
-    "remove": ("remove", "delete runs that have ended"),
-    "parse": ("parse", "print what the reader understands of a log or metric file"),
-    "diagnose": ("diagnose", "explain a crash: causes, evidence, remedies"),
-    "profiles": ("profiles", "list, show, check and save launch profiles"),
-    "alerts": ("alerts", "show who is told of a crash, a stall and a finish; send a test"),
-    "doctor": ("doctor", "check this machine: devices, torch, memory, limits"),
-    "bench": ("bench", "measure CPU, device, bf16 and compile on this machine"),
-    "demo": ("demo", "launch the quick-start profile and open its screen"),
+
+class Command(NamedTuple):
+    """Where a command is, and what it does."""
+
+    module: str
+    help: str
+    """A line of `mpstui --help` and, as a sentence, the beginning of the command's own."""
+
+
+GROUPS: dict[str, dict[str, Command]] = {
+    "start": {
+        "launch": Command("launch", "start a saved profile in the background; print the run's id"),
+        "run": Command("launch", "start any command in the background; print the run's id"),
+        "restart": Command("restart", "start a new attempt of a run, on another device if you like"),
+        "demo": Command("screen", "launch the quick start and open its screen"),
+    },
+    "watch": {
+        "watch": Command("screen", "open the screen on a log or folder that mpstui did not start"),
+        "ps": Command("ps", "list runs, newest first"),
+        "show": Command("show", "print everything known about a run"),
+        "logs": Command("logs", "print a run's output"),
+        "wait": Command("logs", "wait until a run has ended"),
+    },
+    "act": {
+        **{action.command: Command("acting", action.command_help) for action in ACTIONS if action.command},
+        "queue": Command("queue", "list queued runs; pause, resume and reorder queues, set their slots"),
+        "remove": Command("remove", "delete runs that have ended"),
+    },
+    "explain": {
+        "diagnose": Command("explain", "explain a crash: causes, evidence, remedies"),
+        "parse": Command("explain", "print what mpstui reads in a log or metric file"),
+    },
+    "machine": {
+        "profiles": Command("profiles", "list, show, check and save launch profiles"),
+        "doctor": Command("machine", "check this machine: devices, torch, memory, limits"),
+        "bench": Command("bench", "measure CPU, device, bf16, compile and loaders on this machine"),
+        "alerts": Command("machine", "show who is told of crashes, stalls and ends; send a test"),
+        "completion": Command("completion", "print a script that completes commands, runs and profiles in your shell"),
+    },
 }
+COMMANDS: dict[str, Command] = {name: command for group in GROUPS.values() for name, command in group.items()}
 USAGE_EXIT = 2
+INTERRUPTED = 130
+_PAGE = """\
+examples:
+  mpstui launch quickstart --set epochs=3
+  mpstui run -- python train.py --lr 3e-4
+  mpstui logs -f RUN
+  mpstui restart RUN --device cpu
+
+environment:
+  MPSTUI_HOME  keep everything below in this folder
+  NO_COLOR     draw without colours
+
+files:
+  {state}/runs/
+      a folder for each run: its output, metrics, events and how it ended
+  {config}/profiles/
+      your own profiles; those in ./profiles/ come first, those that ship last
+  {config}/settings.toml
+      alerts, theme, energy
+
+exit status:
+  0    done
+  1    failed, or the run did; one line says why
+  2    used wrongly; one line says what to do
+  130  interrupted"""
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -65,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain(error.sentence, error.hint)
         return 1
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader (head, less) has gone: nobody is left to tell. Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -73,33 +119,61 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    if not arguments or arguments[0].startswith("-"):
-        return _bare(arguments)
-    command = arguments[0]
-    if command not in COMMANDS:
-        _require_run(command)
-        return _bare(arguments)
-    module_name, help_line = COMMANDS[command]
-    module = import_module(f".{module_name}", __package__)
-    parser = CommandParser(prog=f"mpstui {command}", description=getattr(module, "HELP", help_line))
+    """A command, else the screen, on all runs or on the one that is named."""
+    first = next(iter(arguments), "-")
+    if first in COMMANDS:
+        return int(_function("run", first)(command_parser(first).parse_args(arguments[1:])))
+    if not first.startswith("-"):
+        _require_run(first)
+    parser = screen_parser()
+    if {"-h", "--help"} & set(arguments):
+        _describe(parser)
+    return int(_function("run")(parser.parse_args(arguments)))
+
+
+def _function(verb: str, command: str | None = None) -> Callable[..., Any]:
+    """``configure`` or ``run`` of a command; without one, of the screen."""
+    module = import_module(f".{COMMANDS[command].module if command else 'screen'}", __package__)
+    own = getattr(module, f"{verb}_{(command or 'screen').replace('-', '_')}", None)
+    return own or getattr(module, verb)
+
+
+def command_parser(command: str) -> CommandParser:
+    """The arguments of a command; ``args.command`` tells which one it is."""
+    text = COMMANDS[command].help
+    parser = CommandParser(
+        prog=f"mpstui {command}",
+        description=f"{text[0].upper()}{text[1:]}.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.set_defaults(command=command)
-    module.configure(parser)
-    return int(module.run(parser.parse_args(arguments[1:])))
+    _function("configure", command)(parser)
+    return parser
 
 
-def _bare(arguments: list[str]) -> int:
-    """`mpstui` alone opens the screen, `mpstui RUN` opens it on a run; `--help` and `--version` answer."""
+def screen_parser() -> CommandParser:
+    """`mpstui` alone opens the screen, `mpstui RUN` opens it on a run."""
     parser = CommandParser(
         prog="mpstui",
-        description="Launch, watch and rescue PyTorch trainings.",
-        epilog="commands:\n" + "\n".join(f"  {name:<12} {text}" for name, (_, text) in COMMANDS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="mpstui [RUN] [--color COLOURS] [--no-mouse]\n       mpstui COMMAND [...]",
+        usage="mpstui [RUN] [options]\n       mpstui COMMAND [...]",
     )
     parser.add_argument("--version", action="version", version=f"mpstui {__version__}")
-    module = import_module(".screen", __package__)
-    module.configure(parser)
-    return int(module.run(parser.parse_args(arguments)))
+    _function("configure")(parser)
+    return parser
+
+
+def _describe(parser: argparse.ArgumentParser) -> None:
+    """Make its help the page about all of mpstui."""
+    from ..core.model.home import resolve_home
+
+    home = resolve_home(os.environ)
+    lines = ["Launch, watch and rescue PyTorch trainings.", "Without a command, open the screen on all runs or on RUN."]
+    for group, commands in GROUPS.items():
+        lines += ["", f"{group}:", *(f"  {name:<12} {one.help}" for name, one in commands.items())]
+    lines += ["", "`mpstui COMMAND --help` has the options and examples of each."]
+    parser.description = "\n".join(lines)
+    parser.epilog = _PAGE.format(state=home.state, config=home.config)
 
 
 def _require_run(word: str) -> None:

@@ -20,17 +20,19 @@ from ..core.profiles.sweep import sweep_toml
 from ..wire.secrets import masked
 from .session import Session, one_line, print_json, say
 
-HELP = """List the profiles; show one (NAME), also as a shell script (NAME --shell);
-check one for mistakes (check PATH); save a run's launch as one (save RUN NAME)."""
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="*", metavar="NAME | check PATH | save RUN NAME")
-    parser.add_argument(
-        "--shell", action="store_true", help='print the launch as a shell script (with --json: under "shell")'
-    )
+    parser.usage = "mpstui profiles [PROFILE | check PATH | save RUN NAME] [options]"
+    parser.epilog = """\
+Alone, lists all profiles. PROFILE shows one, `check` names every mistake in a file (and exits with 2),
+`save` makes a profile of a run's launch. Examples:
+  mpstui profiles quickstart --shell > train.sh
+  mpstui profiles check ./mine.toml
+  mpstui profiles save RUN baseline"""
+    parser.add_argument("words", nargs="*", metavar="PROFILE | check PATH | save RUN NAME", help=argparse.SUPPRESS)
+    parser.add_argument("--shell", action="store_true", help='print a shell script (with --json: under "shell")')
     parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="show the launch on this device")
-    parser.add_argument("--recipe", metavar="NAME", help="show the launch with this recipe")
+    parser.add_argument("--recipe", metavar="safe|classic|fast", help="show the launch with this recipe")
     parser.add_argument(
         "--set",
         action="append",
@@ -39,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dest="sets",
         help="show the launch with this argument",
     )
-    parser.add_argument("--replace", action="store_true", help="with save: overwrite the profile of that name")
+    parser.add_argument("--replace", action="store_true", help="with save: replace the profile of that name")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 
@@ -98,7 +100,7 @@ def _check(session: Session, path: str, *, as_json: bool) -> int:
 
 
 def _save(session: Session, run_name: str, name: str, args: argparse.Namespace) -> int:
-    choice = edit_choice(session.run(run_name).look(), session.home)
+    choice = edit_choice(session.run(run_name).snapshot(), session.home)
     path = save_profile(choice, name, session.home, replace=args.replace)
     if args.json:
         print_json({"path": str(path)})

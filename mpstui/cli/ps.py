@@ -1,33 +1,51 @@
-"""`mpstui ps`: the runs, newest first."""
+"""`mpstui ps`: the runs, newest first. The row of an ended run is cached until one of its files changes."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from .reviving import revive
-from .rows import Row, list_rows
-from .session import Session, one_line, print_json, say
+from .. import __version__
+from ..core.model.home import Home
+from ..wire import liveness, storage
+from ..wire.rundir import RunDir
+from ..wire.storage import UnreadableRecord
+from .session import Session, one_line, print_json, respawn_missing_supervisors, say
 
-HELP = "List runs, newest first: whatever is running, and the newest that have ended. --all lists every run there is."
+if TYPE_CHECKING:
+    from ..core.runs.notes import LogNotes
+
 NEWEST = 50
+CACHE_SCHEMA = 1
 _HEAD = ("RUN", "NAME", "STATE", "DEVICE", "EPOCH", "STEP", "LOSS", "STARTED")
 _NAME_CELLS = 28
 _RIGHT = ("STEP", "LOSS", "STARTED")
 _GIVES_WAY = ("NAME", "DEVICE", "STEP", "STARTED", "EPOCH", "LOSS")
-"""Columns that a terminal too narrow for all does without, the first one first; a file or a pipe gets them all."""
+"""Columns that a narrow terminal does without, the first one first; a file or a pipe gets them all."""
+_READ_SECONDS = 1.0
+"""What reading one run may take: enough for the end of any log, and a row needs no more."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--all", action="store_true", help=f"also ended runs beyond the newest {NEWEST}")
-    parser.add_argument("--json", action="store_true", help="print an array of runs as JSON")
+    parser.epilog = f"""\
+Lists every run that is active, and the newest {NEWEST} in any case. Examples:
+  mpstui ps --all
+  mpstui ps --json | jq -r '.[] | select(.state == "running") | .run'"""
+    parser.add_argument("--all", action="store_true", help=f"list ended runs beyond the newest {NEWEST} too")
+    parser.add_argument("--json", action="store_true", help="print the runs as a JSON array")
 
 
 def run(args: argparse.Namespace) -> int:
     session = Session()
-    revive(session)
+    respawn_missing_supervisors(session)
     rows, left_out = list_rows(session.home, None if args.all else NEWEST)
     if args.json:
         print_json([row.json for row in rows])
@@ -35,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     if not rows:
         say("no runs yet: `mpstui launch quickstart` starts one, `mpstui run -- COMMAND` any program")
         return 0
-    _print_table([_HEAD, *(_cells(row, time.time()) for row in rows)], _room())
+    _print_table([_HEAD, *(_cells(row, time.time()) for row in rows)], _columns())
     if left_out:
         print(f"and {left_out} older: mpstui ps --all")
     return 0
@@ -72,8 +90,8 @@ def _of(done: float | None, total: float | None) -> str:
     return f"{shown.whole(done)}/{shown.whole(total)}" if total is not None else shown.whole(done)
 
 
-def _room() -> int | None:
-    """Cells of a line on this terminal; None where nobody reads lines."""
+def _columns() -> int | None:
+    """Width of this terminal; None where the output goes to a file or a pipe."""
     if not sys.stdout.isatty():
         return None
     from shutil import get_terminal_size  # brings three compressors along, which no script needs that reads a pipe
@@ -81,13 +99,164 @@ def _room() -> int | None:
     return get_terminal_size().columns
 
 
-def _print_table(rows: Sequence[tuple[str, ...]], room: int | None) -> None:
+def _print_table(rows: Sequence[tuple[str, ...]], columns: int | None) -> None:
     widths = {title: max(len(row[place]) for row in rows) for place, title in enumerate(_HEAD)}
     for title in _GIVES_WAY:
-        if room is None or sum(widths.values()) + 2 * (len(widths) - 1) <= room:
+        if columns is None or sum(widths.values()) + 2 * (len(widths) - 1) <= columns:
             break
         del widths[title]
     for row in rows:
         cells = {title: cell for title, cell in zip(_HEAD, row, strict=True) if title in widths}
         parts = (f"{cell:{'>' if title in _RIGHT else '<'}{widths[title]}}" for title, cell in cells.items())
         print("  ".join(parts).rstrip())
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run in the list."""
+
+    json: dict[str, Any]
+    """As documented for ``ps --json``."""
+    word: str
+    """What it is doing, for people."""
+    loss_is_finite: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """As the cache keeps it. (``asdict`` copies deeply, which is a tenth of the time of a cold cache.)"""
+        return {"json": self.json, "word": self.word, "loss_is_finite": self.loss_is_finite}
+
+
+def list_rows(home: Home, newest: int | None) -> tuple[list[Row], int]:
+    """The rows, newest first, and how many older ended runs were left out.
+
+    Args:
+        newest: list so many in any case, older runs only while they are active. None: all.
+    """
+    runs = _run_dirs(home.runs)
+    shown = [run for place, run in enumerate(runs) if newest is None or place < newest or seems_active(run)]
+    cache = RowCache(home.state / "cache" / "ps.json")
+    rows = _Rows(cache, home.state / "cache" / "logs")
+    found = [rows.row(run) for run in shown]
+    cache.keep({run.run for run in runs})
+    rows.forget_others()
+    return found, len(runs) - len(shown)
+
+
+def seems_active(run: RunDir) -> bool:
+    """Whether a run may be active: a lock is held, or it could not be stopped. Errs towards yes."""
+    try:
+        if liveness.is_held(run.supervisor_lock) or liveness.is_held(run.run_lock):
+            return True
+        return b"stop_failed" in run.status.read_bytes()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+class RowCache:
+    """Rows of ended runs by id, each with the stamps of the files it was read from. Losing it costs time alone."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._changed = False
+        self._rows: dict[str, Any] = {}
+        with contextlib.suppress(OSError, UnreadableRecord):
+            found = storage.read_json(path) or {}
+            if (found.get("schema"), found.get("version")) == (CACHE_SCHEMA, __version__):
+                self._rows = found.get("rows") or {}
+
+    def get(self, run: RunDir) -> Row | None:
+        """The row, when every file it was read from is unchanged."""
+        found = self._rows.get(run.run)
+        if not found or found["stamps"] != _stamps(run, found["row"]["json"]["attempt"]):
+            return None
+        return Row(**found["row"])
+
+    def put(self, run: RunDir, row: Row, stamps: list[int]) -> None:
+        """Remember an ended run's row; ``stamps`` were taken before it was read."""
+        self._rows[run.run] = {"stamps": stamps, "row": row.to_json()}
+        self._changed = True
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Forget runs that are gone, and write what is new."""
+        kept = {name: self._rows[name] for name in names if name in self._rows}
+        if self._changed or len(kept) < len(self._rows):
+            with contextlib.suppress(OSError):  # a full or read-only disk: the next `ps` takes longer, that is all
+                storage.make_private_folder(self._path.parent)
+                record = {"schema": CACHE_SCHEMA, "version": __version__, "rows": kept}
+                storage.write_json(self._path, record, sync=False)
+
+
+class _Rows:
+    """Reads rows, loading the readers only when a run is not in the cache."""
+
+    def __init__(self, cache: RowCache, notes: Path) -> None:
+        """``notes``: where the logs of live runs are noted, so that the next `ps` reads on from there."""
+        self._cache = cache
+        self._notes_folder = notes
+        self._machine: Any = None
+
+    def row(self, run: RunDir) -> Row:
+        return self._cache.get(run) or self._read(run)
+
+    def _read(self, run: RunDir) -> Row:
+        from ..core.follow.budget import Budget
+        from ..core.present.states import badge
+        from ..core.runs.report import as_json
+        from ..core.runs.run_reader import RunReader
+
+        numbers = run.attempt_numbers()
+        stamps = _stamps(run, numbers[-1] if numbers else 0)
+        reader = RunReader(run, self._this_machine(), self._notes)
+        snapshot = reader.refresh(full=False, budget=Budget(_READ_SECONDS))
+        row = Row(as_json(snapshot, full=False), badge(snapshot).word, snapshot.numbers.loss_is_finite)
+        watches_others = bool(reader.witnesses.spec.value and reader.witnesses.spec.value.watch)
+        if reader.witnesses.settled and reader.sources.exhausted(False) and not watches_others:
+            self._cache.put(run, row, stamps)
+            self._notes.drop(run.run)
+        else:
+            reader.sources.note()
+        return row
+
+    def forget_others(self) -> None:
+        """Drop the notes of runs that no longer need them."""
+        if self._notes_folder.is_dir():
+            self._notes.forget_others()
+
+    @cached_property
+    def _notes(self) -> LogNotes:
+        from ..core.runs.notes import LogNotes
+
+        return LogNotes(self._notes_folder)
+
+    def _this_machine(self) -> Any:
+        if self._machine is None:
+            from ..core.runs.witness import Machine
+            from ..wire.liveness import boot_id, system_process_table
+
+            self._machine = Machine(table=system_process_table(), boot_id=boot_id())
+        return self._machine
+
+
+def _run_dirs(runs: Path) -> list[RunDir]:
+    from ..core.runs.find import run_dirs
+
+    return run_dirs(runs)
+
+
+def _stamps(run: RunDir, attempt: int) -> list[int]:
+    """When the files of a row last changed; renames and new attempts show in the folders."""
+    folder = f"{run.path}/"
+    names = ("", "spec.json", "status.json", "metrics.jsonl", "attempts")
+    paths = [folder + name for name in names]
+    paths += [f"{folder}attempts/{attempt}/{name}" for name in ("", "output.log", "heartbeat.json", "exit.json")]
+    return [stamp for path in paths for stamp in _stamp(path)]
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - thousands of these; a Path each would triple the cost
+    except OSError:
+        return 0, 0
+    return status.st_mtime_ns, status.st_size

@@ -6,16 +6,11 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ..core.model.errors import UsageError
-from .reviving import revive
-from .session import Session, print_json, say
+from .session import Session, print_json, respawn_missing_supervisors, say
 
 if TYPE_CHECKING:
     from ..core.runs.queueing import Group, Member
 
-HELP = """Show the queue groups, or one (GROUP): what runs, what waits and for what, the next one first.
-pause GROUP and resume GROUP; slots GROUP N: how many may run at once (auto: one, or one on each GPU);
-move RUN up|down|first|last.
-Queued runs whose supervisor has died get a new one."""
 _SEE_HELP = "see `mpstui queue --help`"
 _FORMS = {
     "pause": (("GROUP",), "{group}"),
@@ -27,17 +22,27 @@ _FORMS = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = """mpstui queue [GROUP] [--json]
+       mpstui queue pause GROUP | resume GROUP
+       mpstui queue slots GROUP N|auto
+       mpstui queue move RUN up|down|first|last"""
+    parser.epilog = """\
+Shows what runs, what waits and for what, the next run first. `slots` sets how many may run at once
+(auto: one, or one on each GPU). Examples:
+  mpstui queue pause mps
+  mpstui queue move RUN first"""
     parser.add_argument(
         "words",
         nargs="*",
         metavar="GROUP | pause GROUP | resume GROUP | slots GROUP N|auto | move RUN up|down|first|last",
+        help=argparse.SUPPRESS,
     )
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     session = Session()
-    revive(session)
+    respawn_missing_supervisors(session)
     match args.words:
         case []:
             return _show_all(session, as_json=args.json)

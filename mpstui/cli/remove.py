@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from ..core.runs.removal import Removable, Removed, Remover
     from ..wire.rundir import RunDir
 
-HELP = """Delete runs that have ended: those named, or all that ended longer ago than --older-than.
-Only what lies in their own directories is deleted; checkpoints that a program saves elsewhere stay.
-A run that runs, waits, or is needed by one that does is refused."""
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _AGE = re.compile(r"(\d+)\s*([mhdw])")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "mpstui remove [RUN ...] [options]"
+    parser.epilog = """\
+Only what lies in their own directories is deleted; checkpoints that a program saves elsewhere stay.
+A run that is active, waits, or is needed by one that does is refused. Examples:
+  mpstui remove --older-than 30d --keep-checkpoints
+  mpstui remove RUN --dry-run"""
     parser.add_argument("runs", nargs="*", metavar="RUN", help=RUN_HELP)
     parser.add_argument(
-        "--older-than", metavar="AGE", help="only runs that ended longer ago: 30d, 12h, 2w, 45m; without RUN, all such"
+        "--older-than", metavar="AGE", help="only runs that ended longer ago (12h, 30d, 2w); without RUN, all of them"
     )
-    parser.add_argument(
-        "--keep-checkpoints", action="store_true", help="move the checkpoints in them aside and say where they are"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="say what would be deleted, and delete nothing")
+    parser.add_argument("--keep-checkpoints", action="store_true", help="move their checkpoints aside and print where")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be deleted, and delete nothing")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 

@@ -17,29 +17,35 @@ from .acting import act, configure_action
 from .launch import parse_environment
 from .session import Session, warn
 
-HELP = (
-    "Start a new attempt of a run, whether it runs (it is stopped first) or has ended; it continues from a checkpoint."
-)
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = """\
+A run that is active is stopped first. It continues from its newest checkpoint. Examples:
+  mpstui restart RUN --device cpu
+  mpstui restart RUN --from best --set lr=1e-4
+  mpstui restart RUN --fix"""
     configure_action(parser)
-    parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="the device of the new attempt")
+    parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="device of the new attempt")
     parser.add_argument(
         "--from",
         dest="source",
         default="latest",
         metavar="latest|best|scratch|PATH",
-        help="the checkpoint to continue from (latest)",
+        help="checkpoint to continue from (default: latest)",
     )
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", dest="sets", help="change an argument from now on"
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="sets",
+        help="change an argument; repeatable",
     )
     parser.add_argument(
-        "--env", action="append", default=[], metavar="NAME=VALUE", help="change a variable from now on"
+        "--env", action="append", default=[], metavar="NAME=VALUE", help="change a variable; may be repeated"
     )
-    parser.add_argument("--fix", action="store_true", help="apply the remedy of `mpstui diagnose`, as far as it can be")
-    parser.add_argument("--accept-risk", action="store_true", help="with --fix: also a remedy that can do harm")
+    parser.add_argument("--fix", action="store_true", help="apply the remedy that `mpstui diagnose` names")
+    parser.add_argument("--accept-risk", action="store_true", help="with --fix: even if the remedy can do harm")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -59,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _edited(before: LaunchChoice, sets: dict[str, str], env: dict[str, str]) -> LaunchChoice:
-    """A launch with some of it changed; what was changed before stays changed."""
+    """A launch with some of it changed; earlier changes are kept."""
     return replace(before, sets={**before.sets, **sets}, env={**before.env, **env})
 
 

@@ -1,4 +1,4 @@
-"""What every command about runs needs: the home, one run that is looked at again and again, and safe printing."""
+"""What every command about runs needs: the home, one run that is polled, live supervisors, and safe printing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core.model.errors import OperationError
 from ..core.model.home import Home, resolve_home
 from ..wire import storage
 from ..wire.storage import UnreadableRecord
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
     from ..wire.records import ExitRecord
 
 POLL_SECONDS = 0.1
+RESPAWN_SECONDS = 5.0
 RUN_HELP = "an id, a unique beginning of one, a name, or a profile (then its newest run)"
 
 
 class OneRun:
-    """One run, found by id, unique beginning or name: its state from its witnesses, without a look into its output.
+    """One run, found by id, unique beginning or name; its output is never read.
 
-    What acts on a run or waits for it must be quick on a log of any size, and work on one that nobody can read.
+    So what acts on a run or waits for it is as quick on a log of any size, and works on one that nobody can read.
 
     Raises:
         UsageError: there is none, or several are meant.
@@ -40,7 +42,7 @@ class OneRun:
         self.dir = find_run(home, name)
         self._reader = WitnessReader(self.dir, Machine(table=system_process_table(), boot_id=boot_id()))
 
-    def look(self) -> RunSnapshot:
+    def snapshot(self) -> RunSnapshot:
         """The run now: state, attempt and end; no numbers."""
         from ..core.model.snapshot import Health, RunSnapshot
         from ..core.runs.health import STOPPED
@@ -101,7 +103,7 @@ class Session:
 
 
 def wait_for(look: Callable[[], bool], seconds: float | None) -> bool:
-    """Ask until the answer is yes; False when ``seconds`` have gone by first."""
+    """Ask until the answer is yes; False when ``seconds`` have passed first."""
     deadline = None if seconds is None else time.monotonic() + seconds
     while not look():
         left = POLL_SECONDS if deadline is None else deadline - time.monotonic()
@@ -134,3 +136,41 @@ def one_line(text: str) -> str:
     from ..core.formats.escapes import strip_controls
 
     return " ".join(strip_controls(text).split("\n"))
+
+
+def respawn_missing_supervisors(session: Session) -> bool:
+    """Start a supervisor for each queued run that lost its own, so that nothing waits for ever; True if one was.
+
+    Every command that lists runs does this.
+    """
+    from ..core.runs.find import run_dirs
+    from ..core.runs.waiting import is_abandoned
+
+    if not any(is_abandoned(run) for run in run_dirs(session.home.runs)):
+        return False
+    from ..core.launching.actions import Actions
+    from ..core.launching.supervisors import SupervisorRecovery
+
+    try:
+        respawned = SupervisorRecovery(session.home, Actions(session.home, session.environ).supervise).respawn_missing()
+    except OperationError as error:
+        warn(error.sentence)
+        return False
+    for name in respawned:
+        warn(f"{name} had lost its supervisor while it waited, and has a new one")
+    return bool(respawned)
+
+
+class RegularRespawn:
+    """For a command that keeps polling: respawns every few seconds, and at once where that may change the answer."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._next = time.monotonic()
+
+    def respawn(self, *, at_once: bool = False) -> bool:
+        """True when a run got a supervisor."""
+        if not at_once and time.monotonic() < self._next:
+            return False
+        self._next = time.monotonic() + RESPAWN_SECONDS
+        return respawn_missing_supervisors(self._session)

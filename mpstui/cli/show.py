@@ -9,13 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..core.runs.find import find_run
-from .reviving import revive
-from .session import RUN_HELP, Session, print_json, say
+from .session import RUN_HELP, Session, print_json, respawn_missing_supervisors, say
 
 if TYPE_CHECKING:
     from ..core.model.snapshot import RunSnapshot
 
-HELP = "Print everything known about one run."
 _EVENTS = 8
 _CHECKPOINTS = 3
 _LABEL = 10
@@ -34,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     from ..core.runs.report import as_json
 
     session = Session()
-    revive(session)
+    respawn_missing_supervisors(session)
     home = session.home
     snapshot = Monitor(home).snapshot(find_run(home, args.run).run)
     told = as_json(snapshot, full=True)

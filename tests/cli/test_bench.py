@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from mpstui.cli.bench_text import LiveLine
+from mpstui.cli.bench import LiveLine
 from tests import standin
 from tests.core.bench.test_measure import TRAINER
 from tests.waiting import wait_until

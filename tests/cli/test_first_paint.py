@@ -8,16 +8,16 @@ from pathlib import Path
 import pyte
 import pytest
 
-from mpstui.cli import prepaint
-from mpstui.cli.prepaint import early_picture, last_lines, picture
+from mpstui.cli import screen
+from mpstui.cli.screen import early_paint, first_frame, last_lines
 
 from ..terminal import Terminal
 
 
 def shown(title: str, lines: list[str], width: int, height: int) -> list[str]:
-    screen = pyte.Screen(width, height)
-    pyte.Stream(screen).feed(picture(title, lines, width, height))
-    return [line.rstrip() for line in screen.display]
+    drawn = pyte.Screen(width, height)
+    pyte.Stream(drawn).feed(first_frame(title, lines, width, height))
+    return [line.rstrip() for line in drawn.display]
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (20, 5), (3, 2)])
@@ -38,9 +38,9 @@ def test_the_newest_lines_are_shown_as_they_were_drawn_last(tmp_path: Path) -> N
 def test_a_failure_gives_the_terminal_back(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(prepaint, "_write", written.append)
+    monkeypatch.setattr(screen, "_write", written.append)
     monkeypatch.setattr("os.get_terminal_size", lambda *_: (80, 24))
-    with pytest.raises(ImportError), early_picture("x", None):
+    with pytest.raises(ImportError), early_paint("x", None):
         raise ImportError
     assert written[0].startswith("\x1b[?1049h")
     assert written[-1].endswith("\x1b[?1049l")

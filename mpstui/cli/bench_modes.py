@@ -1,31 +1,130 @@
-"""`mpstui bench --profiles A B`: an original and an optimised profile, side by side."""
+"""`mpstui bench TASK --compare-devices` and `mpstui bench --profiles A B`: two devices, or two profiles, compared."""
 
 from __future__ import annotations
 
 import argparse
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..core.bench.deviation import STEPS, WRONG, Comparison, Question, compare_devices, explanation, share
 from ..core.bench.race import Entrant, Race, Terms, as_json, common_loss
 from ..core.bench.report import Curve, curve_chart, report_folder, save
 from ..core.bench.training import Spread
 from ..core.launching.choice import LaunchChoice, parse_sets
+from ..core.launching.command import argument_words
 from ..core.launching.planning import LaunchPlan, plan
 from ..core.machine import Machine
+from ..core.model.errors import UsageError
+from ..core.present.format import NOT_FINITE
 from ..core.profiles.library import load_profile
 from ..core.telemetry.sampler import default_sampler
-from .bench_text import LiveLine, busy_lines, bytes_text, paragraph, place_lines, places, surroundings
+from .bench import LiveLine, busy_lines, bytes_text, paragraph, place_lines, places, surroundings
+from .main import INTERRUPTED
 from .session import Session, print_json, warn
 
-INTERRUPTED = 130
+_MOST_LOSSES = 6
+_MOST_NAMED = 5
+_BUDGET_SECONDS = 600.0
+_RACE_SECONDS = 30.0
 _LABEL = 18
 _NARROWEST_COLUMN, _WIDEST_COLUMN = 14, 32
-_BUDGET_SECONDS = 600.0
-_SECONDS = 30.0
+
+Cell = Callable[[Entrant], str]
+
+
+def compare(
+    args: argparse.Namespace, session: Session, machine: Machine, device: str, refusals: Mapping[str, str]
+) -> int:
+    """Compare and tell: 0 when nothing computes wrong, 1 when something does.
+
+    Raises:
+        UsageError: there is no device to compare with.
+    """
+    if refusals:
+        why = " and ".join(refusals.values())
+        raise UsageError(f"there is nothing to compare the CPU with: {why}", "`--device cpu` compares it with itself")
+    started, width = time.time(), shutil.get_terminal_size().columns
+    question = Question(
+        task=args.task,
+        device=device,
+        steps=args.steps or STEPS,
+        tolerance=args.tolerance,
+        limit_seconds=args.budget or _BUDGET_SECONDS,
+        arguments=tuple(argument_words(parse_sets(args.sets), "options")),
+    )
+    line = LiveLine(width=width)
+    try:
+        found = compare_devices(
+            question,
+            python=machine.python,
+            environ=session.environ,
+            watch=lambda doing: line.show(doing, doing.partition(" · ")[0]),
+        )
+    finally:
+        line.clear()
+    document = {**found.as_json(), "started": started, "machine": asdict(surroundings(machine))}
+    document["explanation"] = explanation(found)
+    folder = args.out or report_folder(session.home, f"{args.task} compare", started)
+    save(folder, document, _comparison_chart(found))
+    if args.json:
+        print_json({**document, "report": places(folder)})
+    else:
+        print("\n".join([*comparison_lines(found, width), "", *place_lines(folder)]))
+    return 1 if found.verdict == WRONG else 0
+
+
+def comparison_lines(found: Comparison, width: int) -> Iterator[str]:
+    """The verdict first, then what it rests on."""
+    for sentence in explanation(found):
+        yield from paragraph(sentence, width)
+    yield ""
+    trace, question = found.decisive, found.question
+    operations = trace["operations"]
+    yield f"operations of step {trace['traced_step']}: {operations['compared']} compared, {operations['parted']} apart"
+    for one in operations["first"][:_MOST_NAMED]:
+        yield f"  {_apart(one['apart'])}  {one['operation'].rpartition('.')[2]} · {one['layer']}"
+    yield ""
+    yield from _losses(found)
+    for title, name in (("gradients", "gradients"), (f"parameters after step {question.steps}", "parameters")):
+        yield ""
+        yield f"{title}, the farthest apart"
+        for one in trace[name][:_MOST_NAMED]:
+            yield f"  {_apart(one['apart'])}  {one['name']}"
+
+
+def _losses(found: Comparison) -> Iterator[str]:
+    """The first losses, the last, and the one that parts."""
+    yield f"{'step':>6} {found.question.reference:>12} {found.question.device:>12} {'apart':>9}"
+    losses, parts = found.first["losses"], found.parting_step
+    shown = {*range(1, _MOST_LOSSES - 1), parts, losses[-1]["step"]}
+    for one in losses:
+        if one["step"] in shown:
+            mark = " <- parts" if one["step"] == parts else ""
+            values = f"{_loss(one['reference']):>12} {_loss(one['loss']):>12}"
+            yield f"{one['step']:>6} {values} {_apart(one['apart'])}{mark}"
+
+
+def _apart(value: float | None) -> str:
+    return f"{NOT_FINITE if value is None else share(value):>9}"
+
+
+def _loss(value: float | None) -> str:
+    return NOT_FINITE if value is None else f"{value:.6g}"
+
+
+def _comparison_chart(found: Comparison) -> str:
+    question, losses = found.question, found.first["losses"]
+    steps = [one["step"] for one in losses]
+    curves = [
+        Curve(question.reference, steps, [one["reference"] for one in losses]),
+        Curve(question.device, steps, [one["loss"] for one in losses]),
+    ]
+    title = f"mpstui bench {question.task}: {question.reference} against {question.device}"
+    return curve_chart(title, explanation(found)[0], curves, "step", "loss")
 
 
 def race(args: argparse.Namespace, session: Session, machine: Machine) -> int:
@@ -38,14 +137,16 @@ def race(args: argparse.Namespace, session: Session, machine: Machine) -> int:
     plans = _plans(args, session, machine)
     started, width = time.time(), shutil.get_terminal_size().columns
     terms = Terms(
-        seconds=args.seconds or _SECONDS, steps=args.steps, limit_seconds=(args.budget or _BUDGET_SECONDS) / len(plans)
+        seconds=args.seconds or _RACE_SECONDS,
+        steps=args.steps,
+        limit_seconds=(args.budget or _BUDGET_SECONDS) / len(plans),
     )
     around = surroundings(machine)
     found, interrupted = _run(plans, session, terms, LiveLine(width=width))
     facts = {"started": started, "complete": not interrupted, "machine": asdict(around)}
     document = {**as_json(found), **facts}
     folder: Path = args.out or report_folder(session.home, "profiles", started)
-    save(folder, document, _picture(found))
+    save(folder, document, _race_chart(found))
     if args.json:
         print_json({**document, "report": places(folder)})
     else:
@@ -89,13 +190,10 @@ def _run(plans: Sequence[LaunchPlan], session: Session, terms: Terms, line: Live
     return found, contest.interrupted
 
 
-Cell = Callable[[Entrant], str]
-
-
 def race_lines(found: Sequence[Entrant], width: int) -> Iterator[str]:
     """One column a profile, then what they come to together."""
-    room = (width - _LABEL) // max(1, len(found))
-    column = max(_NARROWEST_COLUMN, min(_WIDEST_COLUMN, room))
+    each = (width - _LABEL) // max(1, len(found))
+    column = max(_NARROWEST_COLUMN, min(_WIDEST_COLUMN, each))
     for label, cell in _ROWS.items():
         yield f"{label:<{_LABEL}}" + "".join(f"{_fit(cell(one), column)}" for one in found).rstrip()
     yield from _together(found, width)
@@ -152,7 +250,7 @@ def _fit(text: str, width: int) -> str:
     return f"{kept:>{width}}"
 
 
-def _picture(found: Sequence[Entrant]) -> str:
+def _race_chart(found: Sequence[Entrant]) -> str:
     curves = [Curve(one.profile, [x for x, _ in one.losses], [y for _, y in one.losses]) for one in found]
     facts = " · ".join(f"{one.profile}: {_step_time(one.step_seconds)} a step" for one in found)
     return curve_chart("mpstui bench --profiles", facts, curves, "step", "loss")

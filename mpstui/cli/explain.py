@@ -1,32 +1,39 @@
-"""`mpstui diagnose`: why a run or a log ended, on what evidence, and what to do."""
+"""`mpstui diagnose` and `mpstui parse`: why a run or a log ended, and what is read in a log."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import textwrap
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..core.formats.escapes import strip_controls
 from ..core.model.errors import OperationError, UsageError
 
 if TYPE_CHECKING:
     from ..core.diagnosis.model import ArgumentChange, Evidence, Finding, Remedy
+    from ..core.formats.points import ParsedLog
 
-HELP = "Explain a crash: the most probable causes with the lines that show them, and what helps."
 CARD_WIDTH = 100
+_SHOWN_METRICS = 12
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_diagnose(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = """\
+Lists the most probable causes first, each with the lines that show it and what helps;
+`mpstui restart RUN --fix` applies it. Examples:
+  mpstui diagnose RUN
+  mpstui diagnose slurm-4711.out --exit-code 137"""
     parser.add_argument("target", metavar="RUN|FILE", help="a log file, a run directory, or a run's id or name")
-    parser.add_argument("--signal", type=int, metavar="N", help="the signal that ended it, if you know")
-    parser.add_argument(
-        "--exit-code", type=int, metavar="N", help="its exit code, if you know (137 is read as signal 9)"
-    )
+    parser.add_argument("--signal", type=int, metavar="N", help="the signal that ended it, if known")
+    parser.add_argument("--exit-code", type=int, metavar="N", help="its exit code, if known (137 is read as signal 9)")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
 
 
-def run(args: argparse.Namespace) -> int:
+def run_diagnose(args: argparse.Namespace) -> int:
     from ..core.diagnosis.engine import diagnose, with_recurrence
     from ..core.diagnosis.log_text import unexplained
     from ..core.diagnosis.model import findings_as_json
@@ -117,3 +124,73 @@ def _wrapped(label: str, text: str) -> str:
         subsequent_indent=" " * 12,
         break_on_hyphens=False,
     )
+
+
+def configure_parse(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = """\
+Of a folder, the best file is read. Example:
+  mpstui parse train.log"""
+    parser.add_argument("file", type=Path, metavar="FILE", help="a log, a metric file, or a folder that holds some")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def run_parse(args: argparse.Namespace) -> int:
+    from ..core.formats.sources import read_log
+
+    found = read_log(args.file)
+    print(json.dumps(as_json(found), ensure_ascii=False) if args.json else as_table(found))
+    return 0
+
+
+def as_json(found: ParsedLog) -> dict[str, object]:
+    """The summary for scripts; unknown is null, numbers that are not finite are strings."""
+    loss = found.train_loss
+    return {
+        "format": found.format,
+        "epoch": _number(found.epoch),
+        "epochs": _number(found.epochs),
+        "step": _number(found.step),
+        "steps": _number(found.steps),
+        "train_loss": None
+        if loss is None
+        else {"first": _number(loss.first), "last": _number(loss.last), "count": loss.count},
+        "metrics": list(found.metrics),
+        "learning_rate": _number(found.learning_rate),
+    }
+
+
+def as_table(found: ParsedLog) -> str:
+    """The summary for a person."""
+    from ..core.formats.points import ParsedLog
+
+    if found == ParsedLog():
+        return "nothing in it reads like training; a line such as `step 10 loss 2.31` always does"
+    loss = found.train_loss
+    more = len(found.metrics) - _SHOWN_METRICS
+    rows = [
+        ("format", found.format or "n/a"),
+        ("epoch", _position(found.epoch, found.epochs)),
+        ("step", _position(found.step, found.steps)),
+        ("training loss", "n/a" if loss is None else f"{loss.first:g} -> {loss.last:g} ({_readings(loss.count)})"),
+        ("learning rate", "n/a" if found.learning_rate is None else f"{found.learning_rate:g}"),
+        ("metrics", ", ".join(found.metrics[:_SHOWN_METRICS]) + (f" and {more} more" if more > 0 else "") or "n/a"),
+    ]
+    if found.runs > 1:
+        rows.append(("runs", f"{found.runs} in this file; the last is shown"))
+    return strip_controls("\n".join(f"{name:<14} {value}" for name, value in rows))
+
+
+def _readings(count: int) -> str:
+    return f"{count:,} reading{'' if count == 1 else 's'}"
+
+
+def _number(value: int | float | None) -> int | float | str | None:
+    if value is None or math.isfinite(value):
+        return value
+    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+
+
+def _position(now: int | float | None, planned: int | float | None) -> str:
+    if now is None:
+        return "n/a" if planned is None else f"n/a of {planned:g}"
+    return f"{now}" if planned is None else f"{now} of {planned}"

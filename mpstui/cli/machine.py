@@ -1,0 +1,95 @@
+"""`mpstui doctor` and `mpstui alerts`: what this machine has, and whom it tells of crashes, stalls and ends."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+
+from ..core.model.errors import OperationError
+from ..core.settings import AlertSettings, load_settings
+from .session import Session, print_json, say
+
+_MARKS = {"ok": "✓", "note": "·", "warning": "!", "problem": "✗"}
+
+
+def configure_doctor(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = """\
+Each device is checked by computing on it.
+exit status: 0 nothing is wrong; 1 something is. Examples:
+  mpstui doctor --train
+  mpstui doctor --python ~/envs/mine/bin/python"""
+    parser.add_argument(
+        "--train", action="store_true", help="also train a tiny network on each device; its loss must fall"
+    )
+    parser.add_argument("--python", metavar="PATH", help="check the torch of this interpreter (default: mpstui's own)")
+    parser.add_argument("--json", action="store_true", help="print facts and results as JSON")
+
+
+def run_doctor(args: argparse.Namespace) -> int:
+    from ..core.doctor import examine
+
+    session = Session()
+    python = str(Path(args.python).expanduser()) if args.python else sys.executable
+    report = examine(session.home, session.environ, python=python, train=args.train)
+    if args.json:
+        print_json(report.as_json())
+        return 0 if report.ok else 1
+    for result in report.results:
+        say(f"{_MARKS[result.status]} {result.text}")
+        if result.advice:
+            say(f"    {result.advice}")
+    return 0 if report.ok else 1
+
+
+def configure_alerts(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = """\
+Shows [alerts] of settings.toml and checks it: a mistake exits with 2. Example:
+  mpstui alerts test"""
+    parser.add_argument("word", nargs="?", choices=["test"], help="send a test through hook and webhook now")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def run_alerts(args: argparse.Namespace) -> int:
+    session = Session()
+    alerts = load_settings(session.home).alerts
+    if args.word == "test":
+        return _test(session, alerts)
+    if args.json:
+        print_json({"path": str(session.home.settings), "exists": session.home.settings.exists(), **_shown(alerts)})
+        return 0
+    there = "" if session.home.settings.exists() else " (does not exist; these are the defaults, and nothing is sent)"
+    say(f"{session.home.settings}{there}")
+    for name, value in _shown(alerts).items():
+        say(f"  {name:<8} {_text(value)}")
+    return 0
+
+
+def _shown(alerts: AlertSettings) -> dict[str, object]:
+    """Only whether there is a webhook: its address may hold a token."""
+    return {
+        "on": list(alerts.on),
+        "when": alerts.when,
+        "bell": alerts.bell,
+        "notify": alerts.notify,
+        "hook": list(alerts.hook),
+        "webhook": bool(alerts.webhook),
+    }
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return shlex.join(map(str, value)) or "none" if isinstance(value, list) else str(value)
+
+
+def _test(session: Session, alerts: AlertSettings) -> int:
+    from ..core.settings import send_test
+
+    if not (alerts.hook or alerts.webhook):
+        raise OperationError("neither a hook nor a webhook is set", f"set one in [alerts] of {session.home.settings}")
+    outcome = send_test(session.home)
+    for line in outcome.splitlines():
+        say(line)
+    return 0 if outcome and "failed" not in outcome and "could not" not in outcome else 1
