@@ -134,8 +134,8 @@ def _dispatch(arguments: list[str]) -> int:
 def _function(verb: str, command: str | None = None) -> Callable[..., Any]:
     """``configure`` or ``run`` of a command; without one, of the screen."""
     module = import_module(f".{COMMANDS[command].module if command else 'screen'}", __package__)
-    own = getattr(module, f"{verb}_{(command or 'screen').replace('-', '_')}", None)
-    return own or getattr(module, verb)
+    found: Callable[..., Any] = getattr(module, f"{verb}_{command}", None) or getattr(module, verb)
+    return found
 
 
 def command_parser(command: str) -> CommandParser:

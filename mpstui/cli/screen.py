@@ -122,7 +122,7 @@ def show_screen(
     log = watching if watching is not None and watching.is_file() else None
     with early_paint(watching.name if watching is not None else "mpstui", log):
         app, terminal = _made(home, arguments, opening, watching, log)
-    lock = _announce_screen(home)
+    lock = announce_screen(home)
     app.run(mouse=not arguments.no_mouse)
     if lock is not None:
         liveness.release(lock)
@@ -167,7 +167,7 @@ def _wished_theme(home: Home) -> str:
         return "auto"
 
 
-def _announce_screen(home: Home) -> int | None:
+def announce_screen(home: Home) -> int | None:
     """Hold the lock that tells alerts a screen is open; without it, alerts come although somebody watches."""
     try:
         home.state.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mpstui.cli.screen import say_open
+from mpstui.cli.screen import announce_screen
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import ExitSummary, Health, RunSnapshot, State
@@ -149,10 +149,10 @@ def test_the_screen_hears_of_a_run_that_is_not_in_view() -> None:
 
 def test_an_open_screen_can_be_noticed(tmp_path: Path) -> None:
     home = Home(tmp_path / "state", tmp_path / "config")
-    lock = say_open(home)
+    lock = announce_screen(home)
     assert lock is not None
     assert liveness.is_shared(home.screen_lock)
-    second = say_open(home)
+    second = announce_screen(home)
     assert second is not None
     liveness.release(lock)
     assert liveness.is_shared(home.screen_lock)
