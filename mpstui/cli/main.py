@@ -1,8 +1,8 @@
 """Entry point: find the command's module, hand it its arguments, turn errors into sentences and exit codes.
 
 A command is a line of ``GROUPS`` and a module of this package with ``configure(parser)`` and ``run(args) -> int``.
-Where a module has several commands, ``configure_wait`` and ``run_wait`` are those of `mpstui wait`. Only the module
-that was asked for is imported, so that `mpstui ps` never pays for the screen.
+``logs:wait`` stands for ``configure_wait`` and ``run_wait`` of a module with several. Only the module that was asked
+for is imported, so that `mpstui ps` never pays for the screen.
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ from ..core.present.terminal import write_lookalikes
 class Command(NamedTuple):
     """Where a command is, and what it does."""
 
-    module: str
+    place: str
+    """The module; behind a colon, which of its commands."""
     help: str
     """A line of `mpstui --help` and, as a sentence, the beginning of the command's own."""
 
 
 GROUPS: dict[str, dict[str, Command]] = {
     "start": {
-        "launch": Command("launch", "start a saved profile in the background; print the run's id"),
-        "run": Command("launch", "start any command in the background; print the run's id"),
+        "launch": Command("launch:launch", "start a saved profile in the background; print the run's id"),
+        "run": Command("launch:run", "start any command in the background; print the run's id"),
         "restart": Command("restart", "start a new attempt of a run, on another device if you like"),
-        "demo": Command("screen", "launch the quick start and open its screen"),
+        "demo": Command("screen:demo", "launch the quick start and open its screen"),
     },
     "watch": {
-        "watch": Command("screen", "open the screen on a log or folder that mpstui did not start"),
+        "watch": Command("screen:watch", "open the screen on a log or folder that mpstui did not start"),
         "ps": Command("ps", "list runs, newest first"),
         "show": Command("show", "print everything known about a run"),
-        "logs": Command("logs", "print a run's output"),
-        "wait": Command("logs", "wait until a run has ended"),
+        "logs": Command("logs:logs", "print a run's output"),
+        "wait": Command("logs:wait", "wait until a run has ended"),
     },
     "act": {
         **{action.command: Command("acting", action.command_help) for action in ACTIONS if action.command},
@@ -48,14 +49,14 @@ GROUPS: dict[str, dict[str, Command]] = {
         "remove": Command("remove", "delete runs that have ended"),
     },
     "explain": {
-        "diagnose": Command("explain", "explain a crash: causes, evidence, remedies"),
-        "parse": Command("explain", "print what mpstui reads in a log or metric file"),
+        "diagnose": Command("explain:diagnose", "explain a crash: causes, evidence, remedies"),
+        "parse": Command("explain:parse", "print what mpstui reads in a log or metric file"),
     },
     "machine": {
         "profiles": Command("profiles", "list, show, check and save launch profiles"),
-        "doctor": Command("machine", "check this machine: devices, torch, memory, limits"),
+        "doctor": Command("machine:doctor", "check this machine: devices, torch, memory, limits"),
         "bench": Command("bench", "measure CPU, device, bf16, compile and loaders on this machine"),
-        "alerts": Command("machine", "show who is told of crashes, stalls and ends; send a test"),
+        "alerts": Command("machine:alerts", "show who is told of crashes, stalls and ends; send a test"),
         "completion": Command("completion", "print a script that completes commands, runs and profiles in your shell"),
     },
 }
@@ -122,19 +123,21 @@ def _dispatch(arguments: list[str]) -> int:
     """A command, else the screen, on all runs or on the one that is named."""
     first = next(iter(arguments), "-")
     if first in COMMANDS:
-        return int(_function("run", first)(command_parser(first).parse_args(arguments[1:])))
+        return int(_function("run", COMMANDS[first].place)(command_parser(first).parse_args(arguments[1:])))
     if not first.startswith("-"):
         _require_run(first)
     parser = screen_parser()
     if {"-h", "--help"} & set(arguments):
         _describe(parser)
-    return int(_function("run")(parser.parse_args(arguments)))
+    return int(_function("run", "screen")(parser.parse_args(arguments)))
 
 
-def _function(verb: str, command: str | None = None) -> Callable[..., Any]:
-    """``configure`` or ``run`` of a command; without one, of the screen."""
-    module = import_module(f".{COMMANDS[command].module if command else 'screen'}", __package__)
-    found: Callable[..., Any] = getattr(module, f"{verb}_{command}", None) or getattr(module, verb)
+def _function(verb: str, place: str) -> Callable[..., Any]:
+    """``configure`` or ``run`` of what is at a place."""
+    module, _, suffix = place.partition(":")
+    found: Callable[..., Any] = getattr(
+        import_module(f".{module}", __package__), f"{verb}_{suffix}" if suffix else verb
+    )
     return found
 
 
@@ -147,7 +150,7 @@ def command_parser(command: str) -> CommandParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(command=command)
-    _function("configure", command)(parser)
+    _function("configure", COMMANDS[command].place)(parser)
     return parser
 
 
@@ -159,7 +162,7 @@ def screen_parser() -> CommandParser:
         usage="mpstui [RUN] [options]\n       mpstui COMMAND [...]",
     )
     parser.add_argument("--version", action="version", version=f"mpstui {__version__}")
-    _function("configure")(parser)
+    _function("configure", "screen")(parser)
     return parser
 
 
