@@ -21,7 +21,7 @@ from ..wire.storage import UnreadableRecord
 from .session import Session, one_line, print_json, respawn_missing_supervisors, say
 
 if TYPE_CHECKING:
-    from ..core.runs.notes import LogNotes
+    from ..core.runs.external import LogNotes
 
 NEWEST = 50
 CACHE_SCHEMA = 1
@@ -135,10 +135,10 @@ def list_rows(home: Home, newest: int | None) -> tuple[list[Row], int]:
     runs = _run_dirs(home.runs)
     shown = [run for place, run in enumerate(runs) if newest is None or place < newest or seems_active(run)]
     cache = RowCache(home.state / "cache" / "ps.json")
-    rows = _Rows(cache, home.state / "cache" / "logs")
+    rows = _Rows(cache, home.state / "cache" / "logs.json")
     found = [rows.row(run) for run in shown]
     cache.keep({run.run for run in runs})
-    rows.forget_others()
+    rows.write_notes()
     return found, len(runs) - len(shown)
 
 
@@ -194,14 +194,14 @@ class _Rows:
     def __init__(self, cache: RowCache, notes: Path) -> None:
         """``notes``: where the logs of live runs are noted, so that the next `ps` reads on from there."""
         self._cache = cache
-        self._notes_folder = notes
+        self._notes_file = notes
         self._machine: Any = None
 
     def row(self, run: RunDir) -> Row:
         return self._cache.get(run) or self._read(run)
 
     def _read(self, run: RunDir) -> Row:
-        from ..core.follow.budget import Budget
+        from ..core.follow.file import Budget
         from ..core.present.states import badge
         from ..core.runs.report import as_json
         from ..core.runs.run_reader import RunReader
@@ -214,21 +214,20 @@ class _Rows:
         watches_others = bool(reader.witnesses.spec.value and reader.witnesses.spec.value.watch)
         if reader.witnesses.settled and reader.sources.exhausted(False) and not watches_others:
             self._cache.put(run, row, stamps)
-            self._notes.drop(run.run)
         else:
             reader.sources.note()
         return row
 
-    def forget_others(self) -> None:
-        """Drop the notes of runs that no longer need them."""
-        if self._notes_folder.is_dir():
-            self._notes.forget_others()
+    def write_notes(self) -> None:
+        """Keep what was read of logs, unless every row came from the cache and there is nothing to forget."""
+        if "_notes" in vars(self) or self._notes_file.exists():
+            self._notes.write()
 
     @cached_property
     def _notes(self) -> LogNotes:
-        from ..core.runs.notes import LogNotes
+        from ..core.runs.external import LogNotes
 
-        return LogNotes(self._notes_folder)
+        return LogNotes(self._notes_file)
 
     def _this_machine(self) -> Any:
         if self._machine is None:

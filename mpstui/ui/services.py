@@ -117,10 +117,9 @@ class LazyMonitor:
     def refresh(self, focus: str | None = None) -> tuple[RunSnapshot, ...]:
         """See :class:`mpstui.core.runs.monitor.Monitor`."""
         if self._made is None:
-            from ..core.runs.backlog import BacklogProcesses
             from ..core.runs.monitor import Monitor
 
-            self._made = Monitor(self._home, backlogs=BacklogProcesses())
+            self._made = Monitor(self._home)
             if self._watching is not None:
                 self._made.watch(self._watching)
             self._revive_at = self._clock() + REVIVE_SECONDS
@@ -277,7 +276,7 @@ def _prices(home: Home) -> EnergySettings:
 
 
 def _open_log(path: Path) -> LogPort:
-    from ..core.follow.document import LogDocument
+    from ..core.logview.document import LogDocument
 
     return LogDocument(path)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import random
-import resource
 import tempfile
 import time
 from array import array
@@ -15,10 +14,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from mpstui.core.follow.budget import Budget
-from mpstui.core.follow.document import LogDocument
-from mpstui.core.runs.backlog import BacklogProcesses
-from mpstui.core.runs.foreign import ForeignPoints
+from mpstui.core.follow.file import Budget
+from mpstui.core.logview.document import LogDocument
+from mpstui.core.runs.external import ExternalMetrics
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.run_reader import FULL_COLUMNS
 from mpstui.core.series.series import Points, Series
@@ -108,25 +106,10 @@ def long_history(folder: Path, size: int = 100_000_000) -> None:
     """Every metric of it, read here."""
     path = folder / "foreign.log"
     step = foreign_log(path, size)
-    points = ForeignPoints(path, time.time)
-    points.look()
+    points = ExternalMetrics(path, time.time)
+    points.poll()
     took = milliseconds(lambda: points.read(Budget(600.0))) / 1000
     print(f"{size / 1e6:.0f} MB log, {step} lines of 4 metrics: whole history in {took:.1f} s")
-
-
-def long_backlog(folder: Path, size: int = 1_000_000_000) -> None:
-    """The same, ten times as long, as a screen reads it: by a process of its own."""
-    path = folder / "backlog.log"
-    step = foreign_log(path, size)
-    monitor = Monitor(make_home(folder), backlogs=BacklogProcesses(cores=2))
-    key, began, own, looks = monitor.watch(path), time.monotonic(), time.process_time(), [0.0]
-    while monitor.refresh(key)[0].loading:
-        looks.append(milliseconds(lambda: monitor.refresh(key)))
-        time.sleep(0.2)
-    helper = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(f"{size / 1e9:.0f} GB log, {step} lines: history in {time.monotonic() - began:.1f} s", end=", ")
-    print(f"its process {helper.ru_utime + helper.ru_stime:.1f} s", end=", ")
-    print(f"the screen's {time.process_time() - own:.1f} s, at most {max(looks):.0f} ms at once")
 
 
 def long_series() -> None:
@@ -152,7 +135,6 @@ def main() -> None:
         long_curves(Path(name) / "curves")
         long_log(Path(name))
         long_history(Path(name))
-        long_backlog(Path(name))
     long_series()
 
 

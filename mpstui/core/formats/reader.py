@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from .bars import find_bars
 from .bulk import NOTHING, BulkReader, Examined
@@ -99,30 +98,6 @@ class LogReader:
         """What the log says so far, of its newest run."""
         return self._tracker.summary()
 
-    def memory(self) -> dict[str, Any]:
-        """All that another reader with the same grammars needs to go on from here: see `resume`.
-
-        The shape of the lines is not in it: it only makes reading fast, and is learned again within some lines.
-        """
-        return {
-            "splitter": self._splitter,
-            "tracker": self._tracker,
-            "grammars": [_learned(grammar) for grammar in self._grammars],
-            "latest": self._latest,
-            "rank0": self._rank0,
-            "source": vars(self._source),
-            "decimals": self._decimals,
-        }
-
-    def resume(self, memory: Mapping[str, Any]) -> None:
-        """Go on where another reader stopped; its memory is taken over, not copied."""
-        self._splitter, self._tracker = memory["splitter"], memory["tracker"]
-        for grammar, learned in zip(self._grammars, memory["grammars"], strict=True):
-            vars(grammar).update(learned)
-        self._latest, self._rank0, self._decimals = memory["latest"], memory["rank0"], memory["decimals"]
-        vars(self._source).update(memory["source"])
-        self._bulk = BulkReader(self._tracker, self._examine_line, self._apply, self._pure)
-
     def _examine_line(self, line: bytes) -> Examined:
         """What a whole line without control characters says; nothing is placed yet."""
         return NOTHING if len(line) > PENDING_LIMIT else self._examine(decode_line(line))
@@ -205,11 +180,6 @@ class LogReader:
         if not _TRAILING_NUMBER.search(text):
             return False
         return self._decimals > 0 and _decimals(text) >= self._decimals
-
-
-def _learned(grammar: Grammar) -> dict[str, Any]:
-    """What a grammar keeps between lines; what it was made of it has already."""
-    return {name: value for name, value in vars(grammar).items() if not isinstance(value, re.Pattern)}
 
 
 def _reads_bars(grammar: Grammar) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import Any, NamedTuple
 
 from ...wire import heartbeat
 from ...wire.heartbeat import DeviceReading, Heartbeat, MemoryReading
-from ...wire.storage import UnreadableRecord, load_object
-from .recordfile import read_small
+from ...wire.storage import UnreadableRecord
+from ..follow.file import RecordFile
 from .witness import Machine
 
 DRIFT_SECONDS = 60.0
@@ -39,26 +38,15 @@ class BeatFile:
         """Written to our schema: its phase, its promise and its clock can be relied upon."""
         self.slept_seconds = 0.0
         """Length of the last sleep between two beats; see :meth:`slept_before`."""
-        self._name = str(path)
         self._woke = 0.0
         self._machine = machine
-        self._mark: tuple[int, int, int] | None = None
+        self._file = RecordFile[Mapping[str, Any]](path, dict)
 
     def read(self) -> float | None:
         """Look; None when nothing new can be read, else the seconds of sleep since the beat before."""
-        try:
-            found = os.stat(self._name)  # noqa: PTH116 - half the price of Path.stat
-        except OSError:
-            return None
-        mark = (found.st_mtime_ns, found.st_ino, found.st_size)
-        if mark == self._mark:
-            return None
-        try:
-            record = load_object(read_small(self._name, found.st_size))
-        except (UnreadableRecord, OSError):
-            return None  # being written by a program that does not rename: the next look sees it whole
-        self._mark = mark
-        beat = self._parse(record, found)
+        if not self._file.read() or self._file.value is None:
+            return None  # perhaps being written by a program that does not rename: the next look sees it whole
+        beat = self._parse(self._file.value, self._file.modified_ns or 0)
         return self._take(beat) if beat is not None else None
 
     def silence(self) -> Silence | None:
@@ -78,12 +66,12 @@ class BeatFile:
         """A sleep that ended a while ago, in seconds; 0 when there was none lately."""
         return self.slept_seconds if now - self._woke < SLEEP_NOTE_SECONDS else 0.0
 
-    def _parse(self, record: Mapping[str, Any], found: os.stat_result) -> Heartbeat | None:
+    def _parse(self, record: Mapping[str, Any], modified_ns: int) -> Heartbeat | None:
         try:
             beat = heartbeat.from_json(record)
             self.ours = True
         except UnreadableRecord:
-            other = foreign_heartbeat(record, found.st_mtime, found.st_mtime_ns)
+            other = foreign_heartbeat(record, modified_ns / 1e9, modified_ns)
             self.ours = self.ours and other is None
             return other
         return beat

@@ -6,7 +6,7 @@ from collections import deque
 
 from ...wire import heartbeat
 from ...wire.rundir import RunDir
-from ..follow.tail import LineTail
+from ..follow.file import LineTail
 from ..model.snapshot import RunEvent
 from .points import parse_lines
 

@@ -11,11 +11,10 @@ from ...wire import liveness
 from ...wire.liveness import ProcessTable
 from ...wire.records import QueueRule
 from ...wire.rundir import RunDir
-from ..follow.budget import Budget
-from ..follow.poll import PollSchedule
+from ..follow.file import Budget
+from ..follow.watcher import PollSchedule
 from ..model.home import Home
 from ..model.snapshot import Availability, RunSnapshot, State
-from .backlog import BacklogStarter
 from .find import find_run, run_dirs
 from .queueing import Waiter, places
 from .run_reader import RunReader
@@ -50,13 +49,11 @@ class Monitor:
         table: ProcessTable | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         boot_id: str | None = None,
-        backlogs: BacklogStarter | None = None,
         availability: AvailabilityRule | None = None,
     ) -> None:
         """A monitor of ``home`` on this machine, unless a test hands in another clock or process table.
 
         Args:
-            backlogs: has long logs of the run in focus read elsewhere; None: all is read here.
             availability: what can be done with a run, for the ``available`` of the runs in focus.
         """
         self.home = home
@@ -70,7 +67,6 @@ class Monitor:
         self._watched: dict[str, WatchedReader | RunReader] = {}
         self._looked_at: list[str] = []
         self._schedule = PollSchedule(monotonic)
-        self._backlogs = backlogs
         self._availability = availability
         self._available: dict[str, tuple[RunSnapshot, float, Mapping[str, Availability]]] = {}
 
@@ -89,8 +85,6 @@ class Monitor:
         self._turn_to(focus)
         focused = self._reader(focus)
         if focused is not None:
-            if self._backlogs is not None:
-                focused.delegate(self._backlogs)
             focused.refresh(full=True, budget=Budget(FOCUS_SECONDS))
         others = [(key, reader) for key, reader in self._in_order_of_need() if key != focus]
         for key, reader in others:

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..follow.budget import SLICE_BYTES, Budget, hundredths
-from ..follow.tail import LineTail, last_lines
+from ..follow.file import SLICE_BYTES, Budget, LineTail, hundredths, last_lines
 from ..model.snapshot import SeriesView
 from ..series.store import NOT_METRICS, SeriesStore
 

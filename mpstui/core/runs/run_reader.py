@@ -13,14 +13,12 @@ from ...wire.heartbeat import DeviceReading
 from ...wire.records import ExitRecord, LaunchRecord, LaunchTemplate
 from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
-from ..follow.budget import Budget
+from ..follow.file import Budget, RecordFile
 from ..model.snapshot import ExitSummary, Health, Numbers, RunSnapshot, SeriesView, State
-from .backlog import BacklogStarter
 from .checkpoints import CheckpointScanner
 from .events import EventReader
+from .external import LogNotes
 from .health import Condition, assess
-from .notes import LogNotes
-from .recordfile import RecordFile
 from .sources import Sources
 from .state import Verdict, Witnesses, never_began
 from .vitals import Vitals
@@ -72,11 +70,6 @@ class RunReader:
         self._full, self._outdated = full, False
         self.snapshot = self._picture(seen, verdict, full)
         return self.snapshot
-
-    def delegate(self, start: BacklogStarter) -> None:
-        """Have a long backlog read elsewhere."""
-        if self._full:
-            self.sources.delegate(start)
 
     def read_on(self, budget: Budget) -> None:
         """Go on with the history, without making a picture of it."""

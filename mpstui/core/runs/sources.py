@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ...wire.rundir import AttemptDir, RunDir
-from ..follow.budget import Budget
+from ..follow.file import Budget
 from ..model.snapshot import Numbers, SeriesView
 from ..series.store import SeriesStore
-from .backlog import BacklogStarter
 from .beating import Beating
-from .foreign import ForeignPoints
-from .notes import LogNotes
+from .external import ExternalMetrics, LogNotes
 from .numbers import combine, with_printed
 from .pace import Pace
 from .points import PointReader
@@ -35,8 +33,8 @@ class Sources:
         self.pace = Pace()
         self.beating = Beating(run, machine, self.pace)
         self.points = PointReader(run.metrics)
-        self.foreign: ForeignPoints | None = None
-        self._earlier: list[ForeignPoints] = []
+        self.external: ExternalMetrics | None = None
+        self._earlier: list[ExternalMetrics] = []
         self._printed = PrintedCurves()
         self._attempt = 0
         self._output: Path | None = None
@@ -67,8 +65,8 @@ class Sources:
         self._pattern = watch.get("pattern")
         self.beating.watch(_inside(folder, watch.get("heartbeat")), self._launched)
         other = _inside(folder, watch.get("metrics") or watch.get("log"))
-        if other is not None and (self.foreign is None or self.foreign.path != other):
-            self.foreign = self._opened(other)
+        if other is not None and (self.external is None or self.external.path != other):
+            self.external = self._opened(other)
 
     def read(self, *, full: bool, budget: Budget) -> None:
         """Take in what was added since the last look.
@@ -86,40 +84,35 @@ class Sources:
             self.points.read_history(budget)
         else:
             self.points.sketch(LIST_NAMES)
-        foreign = self._needed_foreign()
-        if foreign is not None and full:
-            foreign = self._continued(foreign)
-        if foreign is not None and self._owes(foreign) and not budget.spent:
-            self._read_foreign(foreign, budget)
-
-    def delegate(self, start: BacklogStarter) -> None:
-        """Have a long output read elsewhere, once those of the attempts before it have been read."""
-        if self.foreign is not None and all(one.complete for one in self._earlier):
-            self.foreign.delegate(start)
+        external = self._needed_external()
+        if external is not None and full:
+            external = self._continued(external)
+        if external is not None and self._owes(external) and not budget.spent:
+            self._read_external(external, budget)
 
     def read_on(self, budget: Budget) -> None:
         """Go on with the history alone, once a full :meth:`read` has begun it."""
         self.points.read_history(budget)
-        if self.foreign is not None and self._owes(self.foreign):
-            self._read_foreign(self.foreign, budget)
+        if self.external is not None and self._owes(self.external):
+            self._read_external(self.external, budget)
 
     @property
     def owed_bytes(self) -> int:
         """How much of the history is still to be read by this process."""
-        outputs = [*self._earlier, *([self.foreign] if self.foreign is not None else [])]
-        return self.points.owed_bytes + sum(one.owed_here_bytes for one in outputs)
+        outputs = [*self._earlier, *([self.external] if self.external is not None else [])]
+        return self.points.owed_bytes + sum(one.pending_bytes for one in outputs)
 
     @property
     def complete(self) -> bool:
         """Whether the curves hold every point."""
-        if self.foreign is None:
+        if self.external is None:
             return self.points.complete
-        return self.points.complete and self.foreign.complete and all(one.complete for one in self._earlier)
+        return self.points.complete and self.external.complete and all(one.complete for one in self._earlier)
 
     @property
     def caught_up(self) -> bool:
         """Whether the numbers of the list have been read."""
-        return not self._owed and (self.foreign is None or self.foreign.complete)
+        return not self._owed and (self.external is None or self.external.complete)
 
     def exhausted(self, full: bool) -> bool:
         """Whether, in a run that has ended, there is nothing more to read for this view."""
@@ -131,16 +124,16 @@ class Sources:
 
     def numbers(self) -> Numbers:
         """The newest numbers."""
-        printed: Mapping[str, Any] = self.foreign.newest if self.foreign is not None else {}
+        printed: Mapping[str, Any] = self.external.newest if self.external is not None else {}
         found = combine(self.beating.beat, self.beating.older, self.points.newest or printed)
         return with_printed(found, printed)
 
     def views(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, SeriesView]:
         """Curves by metric name."""
         found = self.points.views(names, **options)
-        if self.foreign is None:
+        if self.external is None:
             return found
-        printed = self.foreign.views(names, **options)
+        printed = self.external.views(names, **options)
         return self._printed.beside(found, printed) if found else printed
 
     @property
@@ -156,7 +149,7 @@ class Sources:
     @property
     def has_steps(self) -> bool:
         """Whether this attempt has told of a step, an epoch or a loss."""
-        if self.pace.progress.step is not None or (self.foreign is not None and self.foreign.newest):
+        if self.pace.progress.step is not None or (self.external is not None and self.external.newest):
             return True
         file, beat = self.beating.file, self.beating.beat
         if file is None or beat is None:
@@ -177,30 +170,30 @@ class Sources:
             return "heartbeat" if file.ours else file.path.name
         if self.points.newest:
             return self.run.metrics.name
-        return self.foreign.source if self.foreign and self.foreign.newest else None
+        return self.external.source if self.external and self.external.newest else None
 
     def _moments(self) -> list[float]:
         """When what it prints was last written."""
-        files = (self._output_changed, self.points.changed_at, self.foreign.changed_at if self.foreign else None)
+        files = (self._output_changed, self.points.changed_at, self.external.file.changed_at if self.external else None)
         return [moment for moment in files if moment is not None]
 
-    def _needed_foreign(self) -> ForeignPoints | None:
+    def _needed_external(self) -> ExternalMetrics | None:
         """What to read beside our own files: the profile's file, or the output where nothing else tells numbers.
 
         The agent in a program that knows nothing of us sees steps and losses, but no epochs: those are printed alone.
         """
         output = self._output
-        if self.foreign is None:
+        if self.external is None:
             beat, newest = self.beating.beat, self.points.newest
             told = newest.get("epoch") is not None or (beat is not None and beat.epoch is not None)
             if output is not None and self._output_changed is not None and not told:
-                self.foreign = self._opened(output)
-        elif output is not None and self.foreign.path != output and self.run.path in self.foreign.path.parents:
-            self.foreign, self._earlier = self._opened(output), []
-        return self.foreign
+                self.external = self._opened(output)
+        elif output is not None and self.external.path != output and self.run.path in self.external.path.parents:
+            self.external, self._earlier = self._opened(output), []
+        return self.external
 
-    def _opened(self, path: Path) -> ForeignPoints:
-        found = ForeignPoints(path, self.machine.clock, self._pattern)
+    def _opened(self, path: Path) -> ExternalMetrics:
+        found = ExternalMetrics(path, self.machine.clock, self._pattern)
         note = self._notes.find(self.run.run, path, self._pattern) if self._notes is not None else None
         if note is not None:
             found.recall(note)
@@ -208,42 +201,38 @@ class Sources:
 
     def note(self) -> None:
         """Keep what was read of its log for the next look; what its reader stumbled over is read anew."""
-        if self._notes is None:
-            return
-        note = self.foreign.note() if self.foreign is not None else None
-        if self.foreign is None or note is None:
-            self._notes.drop(self.run.run)
-        else:
-            self._notes.keep(self.run.run, self.foreign.path, self._pattern, note)
+        note = self.external.note() if self.external is not None else None
+        if self._notes is not None and self.external is not None and note is not None:
+            self._notes.keep(self.run.run, self.external.path, self._pattern, note)
 
-    def _continued(self, foreign: ForeignPoints) -> ForeignPoints:
+    def _continued(self, external: ExternalMetrics) -> ExternalMetrics:
         """The attempt's output as the continuation of the outputs before it: one curve, read from the first on.
 
         What the list knew of it stays until that has come as far.
         """
-        if foreign.path != self._output or self._attempt < 2 or len(self._earlier) == self._attempt - 1:
-            return foreign
+        if external.path != self._output or self._attempt < 2 or len(self._earlier) == self._attempt - 1:
+            return external
         store, clock = SeriesStore(), self.machine.clock
         self._earlier = [
-            ForeignPoints(self.run.attempt(number).output, clock, self._pattern, attempt=number, store=store)
+            ExternalMetrics(self.run.attempt(number).output, clock, self._pattern, attempt=number, store=store)
             for number in range(1, self._attempt)
         ]
-        self.foreign = ForeignPoints(foreign.path, clock, self._pattern, attempt=self._attempt, store=store)
-        self.foreign.show(foreign.newest)
-        return self.foreign
+        self.external = ExternalMetrics(external.path, clock, self._pattern, attempt=self._attempt, store=store)
+        self.external.show(external.newest)
+        return self.external
 
-    def _owes(self, foreign: ForeignPoints) -> bool:
+    def _owes(self, external: ExternalMetrics) -> bool:
         """Look whether it has grown, or one of those before it is still to be read: this attempt's may be empty."""
-        return foreign.look() or any(one.look() for one in self._earlier)
+        return external.poll() or any(one.poll() for one in self._earlier)
 
-    def _read_foreign(self, foreign: ForeignPoints, budget: Budget) -> None:
-        foreign.preview()
+    def _read_external(self, external: ExternalMetrics, budget: Budget) -> None:
+        external.preview()
         for one in self._earlier:
-            if one.look():
+            if one.poll():
                 one.read(budget)
             if not one.complete:
                 return
-        records = foreign.read(budget)
+        records = external.read(budget)
         if self.pace.beaten or self.points.newest:
             self.pace.feed_epochs(records)
         else:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..follow.budget import Budget
+from ..follow.file import Budget
 from ..model.snapshot import RunSnapshot, State
-from .backlog import BacklogStarter
 from .beats import BeatFile
-from .foreign import ForeignPoints
+from .external import ExternalMetrics
 from .health import Signs, assess, duration
 from .log_end import LogEnd
 from .numbers import combine
@@ -34,7 +33,7 @@ class WatchedReader:
         """The last picture that was made."""
         self.pace = Pace()
         self._beat: BeatFile | None = None
-        self._points: ForeignPoints | None = None
+        self._points: ExternalMetrics | None = None
         self._log: Path | None = None
         self._log_end = LogEnd()
         self._looked: float | None = None
@@ -46,26 +45,20 @@ class WatchedReader:
         slept = self._beat.read() if self._beat else None
         if slept is not None and self._beat and self._beat.beat and self._beat.beat.step is not None:
             self.pace.note_beat(self._beat.beat.time, self._beat.beat.step, slept)
-        readable = self._points is not None and self._points.look() and (full or not budget.spent)
+        readable = self._points is not None and self._points.poll() and (full or not budget.spent)
         self.pace.feed(self._points.read(budget) if self._points and readable else (), None)
         self.snapshot = self._picture(full)
         return self.snapshot
 
-    def delegate(self, start: BacklogStarter) -> None:
-        """Have a long backlog read elsewhere."""
-        self._look()
-        if self._points is not None:
-            self._points.delegate(start)
-
     def read_on(self, budget: Budget) -> None:
         """Go on with the history, without making a picture of it."""
-        if self._points is not None and self._points.look():
+        if self._points is not None and self._points.poll():
             self.pace.feed(self._points.read(budget), None)
 
     @property
     def owed_bytes(self) -> int:
         """How much of its file is still to be read by this process."""
-        return self._points.owed_here_bytes if self._points is not None else 0
+        return self._points.pending_bytes if self._points is not None else 0
 
     @property
     def settled(self) -> bool:
@@ -94,7 +87,7 @@ class WatchedReader:
         if beat is not None and (self._beat is None or self._beat.path != beat):
             self._beat = BeatFile(beat, self.machine)
         if points is not None and (self._points is None or self._points.path != points):
-            self._points = ForeignPoints(points, self.machine.clock)
+            self._points = ExternalMetrics(points, self.machine.clock)
 
     def _picture(self, full: bool) -> RunSnapshot:
         beat = self._beat.beat if self._beat else None
@@ -138,7 +131,7 @@ class WatchedReader:
 
     def _signs(self, steps_done: bool) -> Signs:
         beat, silence = (self._beat.beat, self._beat.silence()) if self._beat else (None, None)
-        changed = self._points.changed_at if self._points else None
+        changed = self._points.file.changed_at if self._points else None
         return Signs(
             phase=beat.phase if beat else None,
             beat_age=silence.awake if silence else None,
@@ -150,7 +143,7 @@ class WatchedReader:
 
     def _updated(self) -> float | None:
         beat = self._beat.beat.time if self._beat and self._beat.beat else None
-        changed = self._points.changed_at if self._points else None
+        changed = self._points.file.changed_at if self._points else None
         return max((moment for moment in (beat, changed) if moment is not None), default=None)
 
     def _reason(self, updated: float | None) -> str:

@@ -12,7 +12,7 @@ from ...wire import liveness, records, storage
 from ...wire.liveness import Process, ProcessIdentity, ProcessTable
 from ...wire.records import ExitRecord, LaunchRecord, Spec, Status
 from ...wire.rundir import RunDir
-from .recordfile import RecordFile
+from ..follow.file import RecordFile
 from .state import Verdict, Witnesses, derive
 
 TABLE_SECONDS = 2.0

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Sequence
 from itertools import chain, islice
 from operator import le
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..model.snapshot import Piece, SeriesView
 from .pyramid import CAPACITY, Columns, Pyramid, join_pairs, no_columns
@@ -84,10 +84,6 @@ class Series:
         self._recent: tuple[array[float] | list[float], ...] = tuple(array("d") for _ in Points._fields)
         self._forgotten = (math.inf, -math.inf)
         """Extremes of the segments that are held no more."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What it is made of; the newest points arrive elsewhere as small as they can be."""
-        return {**vars(self), "_recent": tuple(array("d", column) for column in self._recent)}
 
     @property
     def minimum(self) -> float | None:

@@ -56,10 +56,6 @@ class SeriesStore:
     def __len__(self) -> int:
         return len(self._series)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What it is made of; pictures of it are made anew where it arrives."""
-        return {**vars(self), "_views": {}}
-
     @property
     def names(self) -> list[str]:
         """Metric names in their order of appearance."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mpstui.core.follow.budget import Budget
-from mpstui.core.follow.poll import PollSchedule
+from mpstui.core.follow.file import Budget
+from mpstui.core.follow.watcher import PollSchedule
 
 
 class Clock:
@@ -49,11 +49,9 @@ def test_a_hint_makes_it_due_and_what_is_gone_is_forgotten() -> None:
     assert schedule.due("run", 10.0)
 
 
-def test_a_budget_is_spent_by_its_clock_and_its_part_within_it() -> None:
+def test_a_budget_is_spent_by_its_clock() -> None:
     clock = Clock()
     budget = Budget(1.0, clock)
-    part, longer = budget.part(0.2), budget.part(9.0)
-    clock.now += 0.3
-    assert [budget.spent, part.spent, longer.spent] == [False, True, False]
-    clock.now += 0.8
-    assert [budget.spent, part.spent, longer.spent] == [True, True, True]
+    assert not budget.spent
+    clock.now += 1.0
+    assert budget.spent

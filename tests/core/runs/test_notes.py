@@ -12,13 +12,11 @@ from typing import Any
 import pytest
 
 from mpstui.cli.ps import list_rows
-from mpstui.core.follow.budget import Budget
+from mpstui.core.follow.file import Budget
 from mpstui.core.formats.reader import LogReader
 from mpstui.core.model.home import Home
-from mpstui.core.runs import notes
-from mpstui.core.runs.foreign import ForeignPoints
-from mpstui.core.runs.foreign_files import PREVIEW_BYTES
-from mpstui.core.runs.notes import LogNotes
+from mpstui.core.runs import external
+from mpstui.core.runs.external import PREVIEW_BYTES, ExternalMetrics, LogNotes
 
 from .build import RunBuilder, make_home
 
@@ -38,26 +36,28 @@ LOGS = {
 }
 
 
-def folder(tmp_path: Path) -> LogNotes:
+def notes_in(tmp_path: Path) -> LogNotes:
     """Notes as a new process finds them."""
-    return LogNotes(tmp_path / "cache" / "logs")
+    return LogNotes(tmp_path / "cache" / "logs.json")
 
 
-def look(path: Path, known: LogNotes | None = None, seconds: float = 60.0) -> ForeignPoints:
+def look(path: Path, known: LogNotes | None = None, seconds: float = 60.0) -> ExternalMetrics:
     """One process looks at the log, and notes what it has learned."""
-    found = ForeignPoints(path, time.time)
+    found = ExternalMetrics(path, time.time)
     note = known.find(RUN, path, None) if known is not None else None
     if note is not None:
         found.recall(note)
-    if found.look():
+    if found.poll():
         found.read(Budget(seconds))
     learned = found.note()
     if known is not None and learned is not None:
         known.keep(RUN, path, None, learned)
+    if known is not None:
+        known.write()
     return found
 
 
-def told(found: ForeignPoints) -> Mapping[str, Any]:
+def told(found: ExternalMetrics) -> Mapping[str, Any]:
     """What a list shows of it: all but the moment at which somebody looked."""
     return {name: value for name, value in found.newest.items() if name != "time"}
 
@@ -71,22 +71,21 @@ def test_reading_on_says_what_reading_all_says(log: str, tmp_path: Path) -> None
             file.write(data[end - 700 if end > 400 else 0 : end])
         whole = tmp_path / f"whole{end}.log"
         whole.write_bytes(data[:end])
-        assert told(look(path, folder(tmp_path))) == told(look(whole))
+        assert told(look(path, notes_in(tmp_path))) == told(look(whole))
 
 
 def test_what_has_not_grown_is_told_without_a_reader(tmp_path: Path) -> None:
     path = tmp_path / "output.log"
     path.write_text(LOGS["epochs announced once"])
-    look(path, folder(tmp_path))
+    look(path, notes_in(tmp_path))
     code = f"""
 import sys, time
 from pathlib import Path
-from mpstui.core.runs.foreign import ForeignPoints
-from mpstui.core.runs.notes import LogNotes
+from mpstui.core.runs.external import ExternalMetrics, LogNotes
 path = Path({str(path)!r})
-found = ForeignPoints(path, time.time)
-found.recall(LogNotes(Path({str(tmp_path / "cache" / "logs")!r})).find({RUN!r}, path, None))
-assert found.newest["step"] == 119 and not found.look(), found.newest
+found = ExternalMetrics(path, time.time)
+found.recall(LogNotes(Path({str(tmp_path / "cache" / "logs.json")!r})).find({RUN!r}, path, None))
+assert found.newest["step"] == 119 and not found.poll(), found.newest
 print("\\n".join(sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
@@ -111,75 +110,82 @@ def shorter(path: Path) -> None:
 def test_another_file_is_read_from_its_start(change: Any, tmp_path: Path) -> None:
     path = tmp_path / "output.log"
     path.write_text("".join(f"step {at} loss 0.5\n" for at in range(100)))
-    assert look(path, folder(tmp_path)).newest["step"] == 99
+    assert look(path, notes_in(tmp_path)).newest["step"] == 99
     change(path)
-    assert look(path, folder(tmp_path)).newest["step"] == 7
+    assert look(path, notes_in(tmp_path)).newest["step"] == 7
 
 
 def test_notes_that_cannot_be_understood_cost_time_alone(tmp_path: Path) -> None:
-    path = tmp_path / "output.log"
+    path, noted = tmp_path / "output.log", tmp_path / "cache" / "logs.json"
     path.write_text("".join(f"step {at} loss 0.5\n" for at in range(100)))
-    look(path, folder(tmp_path))
-    (noted,) = (tmp_path / "cache" / "logs").iterdir()
-    head, _, packed = noted.read_bytes().partition(b"\n")
+    look(path, notes_in(tmp_path))
+    whole = noted.read_bytes()
     with path.open("a") as file:
         file.write("step 100 loss 0.5\n")
-    for broken in (b"", b"{}", b"[1]\n", head + b"\n", head + b"\n" + packed[:50], head + b"\n" + packed[:-9]):
+    for broken in (
+        b"",
+        b"{}",
+        b"[1]\n",
+        whole[:50],
+        whole[:-9],
+        *(whole.replace(b'"newest": {', other) for other in ODD),
+    ):
         noted.write_bytes(broken)
-        assert look(path, folder(tmp_path)).newest["step"] == 100
+        assert look(path, notes_in(tmp_path)).newest["step"] == 100
+
+
+ODD = (b'"oldest": {', b'"newest": 1, "x": {')
 
 
 def test_a_note_that_lacks_something_is_written_anew(tmp_path: Path) -> None:
-    path = tmp_path / "output.log"
+    path, noted = tmp_path / "output.log", tmp_path / "cache" / "logs.json"
     path.write_text("step 1 loss 0.5\n")
-    look(path, folder(tmp_path))
-    (noted,) = (tmp_path / "cache" / "logs").iterdir()
-    whole = noted.read_bytes()
-    noted.write_bytes(whole.replace(b'"newest"', b'"oldest"'))
-    look(path, folder(tmp_path))
-    assert folder(tmp_path).find(RUN, path, None) is not None
+    look(path, notes_in(tmp_path))
+    noted.write_bytes(noted.read_bytes().replace(b'"newest"', b'"oldest"'))
+    look(path, notes_in(tmp_path))
+    assert notes_in(tmp_path).find(RUN, path, None) is not None
     path.unlink()
-    known = folder(tmp_path)
+    known = notes_in(tmp_path)
     assert known.find(RUN, path, None) is None
-    known.forget_others()
-    assert not noted.exists()
+    known.write()
+    assert RUN not in noted.read_text()
 
 
 def test_a_note_of_another_version_or_pattern_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "output.log"
     path.write_text("step 1 loss 0.5\n")
-    look(path, folder(tmp_path))
-    assert folder(tmp_path).find(RUN, path, None) is not None
-    assert folder(tmp_path).find(RUN, path, "step (?P<step>.*)") is None
-    monkeypatch.setattr(notes, "__version__", "9.9")
-    assert folder(tmp_path).find(RUN, path, None) is None
+    look(path, notes_in(tmp_path))
+    assert notes_in(tmp_path).find(RUN, path, None) is not None
+    assert notes_in(tmp_path).find(RUN, path, "step (?P<step>.*)") is None
+    monkeypatch.setattr(external, "__version__", "9.9")
+    assert notes_in(tmp_path).find(RUN, path, None) is None
 
 
-def test_the_end_comes_first_where_more_was_added_than_can_be_read(tmp_path: Path) -> None:
+def test_of_a_long_log_that_has_grown_the_end_is_read(tmp_path: Path) -> None:
     path = tmp_path / "output.log"
-    path.write_text("step 1 loss 0.5\n")
-    look(path, folder(tmp_path))
+    path.write_text("training for 3 epochs\nepoch 1/3 step 1 loss 0.5\n")
+    look(path, notes_in(tmp_path))
     with path.open("a") as file:
         file.writelines(f"step {at} loss 0.5\n" for at in range(2, 4 * PREVIEW_BYTES // 16))
         file.write("step 999999 loss 0.25\n")
-    for _ in range(2):  # the second look begins in the middle of the file
-        found = look(path, folder(tmp_path), seconds=0.0)
-        assert (found.newest["step"], found.newest["loss"], found.complete) == (999999, 0.25, False)
+    for _ in range(2):
+        found = look(path, notes_in(tmp_path), seconds=0.0)
+        assert (found.newest["step"], found.newest["loss"], found.newest["epochs"]) == (999999, 0.25, 3)
 
 
 def test_live_runs_are_noted_and_ended_ones_forgotten(tmp_path: Path) -> None:
     home: Home = make_home(tmp_path)
     run = RunBuilder(home).status("running").launch().output("epoch 1/3 step 1 loss 0.5\n").hold()
-    kept = home.state / "cache" / "logs"
+    kept = home.state / "cache" / "logs.json"
     assert list_rows(home, None)[0][0].json["step"] == 1
-    assert [path.stem for path in kept.iterdir()] == [run.run.run]
+    assert run.run.run in kept.read_text()
     run.output("epoch 2/3 step 2 loss 0.25\n")
     row = list_rows(home, None)[0][0].json
     assert (row["epoch"], row["epochs"], row["step"], row["loss"]) == (2, 3, 2, 0.25)
     run.release()
     run.exit(code=0).status("ended")
     assert list_rows(home, None)[0][0].json["loss"] == 0.25
-    assert list(kept.iterdir()) == []
+    assert run.run.run not in kept.read_text()
 
 
 def test_a_note_that_its_reader_stumbles_over_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,6 +196,6 @@ def test_a_note_that_its_reader_stumbles_over_is_forgotten(tmp_path: Path, monke
     with monkeypatch.context() as patched:
         patched.setattr(LogReader, "take", lambda *_: 1 / 0)
         assert list_rows(home, None)[0][0].json["step"] == 1
-    assert list((home.state / "cache" / "logs").iterdir()) == []
+    assert run.run.run not in (home.state / "cache" / "logs.json").read_text()
     assert list_rows(home, None)[0][0].json["step"] == 2
     run.release()

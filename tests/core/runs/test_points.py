@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpstui.core.follow.budget import Budget
+from mpstui.core.follow.file import Budget
 from mpstui.core.runs.points import PointReader, parse_lines, reported_metrics, sample_records
 from tests.waiting import wait_until
 

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from mpstui.core.follow.budget import Budget
+from mpstui.core.follow.file import Budget
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.present.states import badge, needs_attention
-from mpstui.core.runs import foreign
 from mpstui.core.runs.beats import foreign_heartbeat
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.watched import WatchedReader
@@ -262,13 +261,17 @@ def test_a_watched_file_that_is_deleted_is_gone_until_it_is_there_again(monitor:
     assert (back.gone, badge(back).word, back.numbers.step, back.numbers.loss) == (False, "training", 1, 2.5)
 
 
+def refuse(path: object, *_: object, **__: object) -> int:
+    raise PermissionError(13, "Permission denied", path)
+
+
 def test_a_log_that_cannot_be_read_is_not_being_read(
     monitor: Monitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "locked.log"
     log.write_text("step 7 loss 0.5000\n")
     with monkeypatch.context() as locked:
-        locked.setattr(foreign, "open_reader", lambda path, pattern: None)
+        locked.setattr(os, "open", refuse)
         shown = look(monitor, log)
     assert (shown.numbers.step, shown.loading, shown.reason) == (None, False, "locked.log cannot be read")
     shown = look(monitor, log)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.follow.budget import Budget
+from mpstui.core.follow.file import Budget
 from mpstui.core.formats.aliases import read_record
 from mpstui.core.formats.files.tensorboard import masked_crc32c
 from mpstui.core.formats.sources import detect, read_log, read_metrics
-from mpstui.core.runs.foreign import ForeignPoints
+from mpstui.core.runs.external import ExternalMetrics
 
 
 def test_json_lines_grow_and_a_torn_line_waits(tmp_path: Path) -> None:
@@ -258,9 +258,9 @@ def test_a_long_file_is_read_in_slices(tmp_path: Path, kind: str) -> None:
 def test_a_long_metric_file_of_another_program_shows_that_it_is_still_being_read(tmp_path: Path) -> None:
     path = tmp_path / "metrics.csv"
     path.write_bytes(b"step,train_loss\n" + b"".join(b"%d,%d.25\n" % (i, i) for i in range(80_000)))
-    points = ForeignPoints(path, lambda: 0.0)
-    points.look()
+    points = ExternalMetrics(path, lambda: 0.0)
+    points.poll()
     points.read(Budget(0.0))
-    assert 0 < points.owed_bytes < path.stat().st_size
+    assert 0 < points.pending_bytes < path.stat().st_size
     points.read(Budget(60.0))
     assert points.views()["loss"].count == 80_000

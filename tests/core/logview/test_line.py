@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpstui.core.follow.line import LONGEST_SHOWN, begins_error, level_of, make_line, visible
+from mpstui.core.logview.line import LONGEST_SHOWN, begins_error, level_of, make_line, visible
 
 
 @pytest.mark.parametrize(

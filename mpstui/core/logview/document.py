@@ -7,21 +7,24 @@ index; their numbers come from a count that goes on in the background.
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+from ..follow.file import Budget, FollowedFile, after_hole
 from ..formats.encodings import SNIFF_BYTES, sniff_utf16, utf8_of
-from .budget import Budget
-from .counting import LineCounter
 from .line import LONGEST_FRAME_BYTES, LogLine, make_line
-from .pieces import Piece, PieceFinder
-from .searching import Search
+from .searching import Piece, PieceFinder, Search
 
 COUNT_SECONDS = 0.01
 """What one refresh spends on counting lines."""
 SEARCH_SECONDS = 3.0
+BLOCK_BYTES = 1 << 20
+NEAR_BYTES = 1 << 14
+"""So near to the end of the count its total is the better place to start from: a pane that follows asks for nothing
+else."""
 
 
 class LogDocument:
@@ -31,15 +34,15 @@ class LogDocument:
         self.path = path
         self.search_stopped_at: int | None = None
         """Where the last search ran out of time: search on from there; None when it got to the end."""
+        self._file = FollowedFile(path)
+        """Its offset is how far lines have been counted."""
         self._descriptor: int | None = None
-        self._identity: tuple[int, int] | None = None
+        self._restarts = 0
         self._size = 0
         self._begin = 0
-        self._seen: tuple[int, int] | None = None
-        """Time and size of the file at the last look."""
         self._encoding: str | None = None
         """UTF-16, if it is; anything else is found out line by line."""
-        self._counter = LineCounter()
+        self._counter = LineCounter(self._file)
         self._finder: PieceFinder | None = None
 
     def refresh(self) -> bool:
@@ -109,55 +112,37 @@ class LogDocument:
         """Give the file back; the next :meth:`refresh` opens it again."""
         if self._descriptor is not None:
             os.close(self._descriptor)
-        self._descriptor = self._identity = self._finder = None
+        self._descriptor = self._finder = None
 
     def __del__(self) -> None:
         self.close()
 
     def _look(self) -> bool:
-        try:
-            found = self.path.stat()
-        except OSError:
+        changed = self._file.poll()
+        if self._file.changed_at is None:
             return False  # in the middle of being replaced, or not there yet: what was seen stays readable
-        if (found.st_dev, found.st_ino) != self._identity and not self._open():
+        if self._file.restarts != self._restarts:
+            self.close()
+            self._restarts, self._counter = self._file.restarts, LineCounter(self._file)
+        opened = self._descriptor is None and self._open()
+        if self._descriptor is None or not (changed or opened):
             return False
-        seen = (found.st_mtime_ns, found.st_size)
-        changed, self._seen = self._seen != seen, seen
-        if changed:
-            assert self._descriptor is not None
-            self._encoding = sniff_utf16(os.pread(self._descriptor, SNIFF_BYTES, 0))
-            self._size = found.st_size - self._half_newline(found.st_size)
-            if found.st_size < self._counter.counted_bytes or not self._counter.still_valid(self._descriptor):
-                self._counter = LineCounter()
-            self._begin = self._first_data()
-            self._finder = PieceFinder(self._descriptor, self._size, self._begin)
-        return changed
+        self._encoding = sniff_utf16(os.pread(self._descriptor, SNIFF_BYTES, 0))
+        self._size = self._file.size - self._half_newline(self._file.size)
+        self._begin = after_hole(self._descriptor, 0, self._size)
+        self._finder = PieceFinder(self._descriptor, self._size, self._begin)
+        return True
 
     def _open(self) -> bool:
-        try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except OSError:
-            return False
-        self.close()
-        found = os.fstat(descriptor)
-        self._descriptor, self._identity = descriptor, (found.st_dev, found.st_ino)
-        self._size, self._seen, self._counter = 0, None, LineCounter()
-        return True
+        with suppress(OSError):
+            self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        return self._descriptor is not None
 
     def _half_newline(self, size: int) -> int:
         """Bytes at the end that belong to the newline before them: lines are cut at the byte 0x0A."""
         if self._encoding != "utf-16-le" or self._descriptor is None or size < 2:
             return 0
         return int(os.pread(self._descriptor, 2, size - 2) == b"\n\0")
-
-    def _first_data(self) -> int:
-        """Where the file begins to hold data: a capped log may have a hole in front."""
-        if self._descriptor is None or not self._size or not hasattr(os, "SEEK_DATA"):
-            return 0
-        try:
-            return os.lseek(self._descriptor, 0, os.SEEK_DATA)
-        except OSError:
-            return 0
 
     def _lines(self, pieces: Callable[[PieceFinder], Iterable[Piece]]) -> list[LogLine]:
         finder = self._finder
@@ -213,3 +198,56 @@ class LogDocument:
 
 def _with_number(line: LogLine, number: int) -> LogLine:
     return LogLine(number, line.offset, line.end, line.text, line.spans, line.level, line.hidden_characters)
+
+
+class LineCounter:
+    """Counts newlines from the beginning on: one number is kept a megabyte, whatever the length of the lines."""
+
+    def __init__(self, file: FollowedFile) -> None:
+        """``file`` may grow meanwhile; its offset is moved along."""
+        self._file = file
+        self._before = array("Q", [0])
+        """Newlines before each block."""
+        self._newlines = 0
+        self._ends_line = True
+
+    def advance(self, descriptor: int, size: int, budget: Budget) -> bool:
+        """Count on; True when the end of the file is reached."""
+        while self._file.offset < size:
+            border = len(self._before) * BLOCK_BYTES
+            data = os.pread(descriptor, min(border, size) - self._file.offset, self._file.offset)
+            if not data:
+                return False
+            self._newlines += data.count(b"\n")
+            self._file.advance(data)
+            self._ends_line = data.endswith(b"\n")
+            if self._file.offset == border:
+                self._before.append(self._newlines)
+            if budget.spent:
+                break
+        return self._file.offset >= size
+
+    def total(self, size: int) -> int | None:
+        """Lines of the file, an unfinished last one included; None until counted."""
+        if self._file.offset < size:
+            return None
+        return self._newlines + (0 if self._ends_line else 1)
+
+    def number_at(self, descriptor: int, offset: int) -> int | None:
+        """Number of the line that begins at ``offset``, from 1; None when the count has not got there."""
+        if offset > self._file.offset:
+            return None
+        if self._file.offset - offset < NEAR_BYTES:
+            behind = os.pread(descriptor, self._file.offset - offset, offset)
+            return self._newlines - behind.count(b"\n") + 1
+        block = min(offset // BLOCK_BYTES, len(self._before) - 1)
+        start = block * BLOCK_BYTES
+        return self._before[block] + os.pread(descriptor, offset - start, start).count(b"\n") + 1
+
+    def block_of(self, number: int) -> int | None:
+        """Offset of the block in which line ``number`` begins; None when the count has not got there."""
+        from bisect import bisect_left
+
+        if number < 1 or number > self._newlines + 1:
+            return None
+        return max(0, bisect_left(self._before, number) - 1) * BLOCK_BYTES

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mpstui.core.follow import document as document_module
-from mpstui.core.follow.document import LogDocument
-from mpstui.core.follow.line import LogLine
-from mpstui.core.follow.pieces import BLOCK_BYTES
+from mpstui.core.logview import document as document_module
+from mpstui.core.logview.document import LogDocument
+from mpstui.core.logview.line import LogLine
+from mpstui.core.logview.searching import BLOCK_BYTES
 
 
 @pytest.fixture

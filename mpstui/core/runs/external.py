@@ -1,0 +1,380 @@
+"""External metrics: numbers of a program that knows nothing of us, from its output or a metric file of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ... import __version__
+from ...wire import storage
+from ...wire.storage import UnreadableRecord
+from ..follow.file import SLICE_BYTES, Budget, FollowedFile, hundredths
+from ..model.errors import OperationError, UsageError
+from ..model.snapshot import SeriesView
+from ..series.store import SeriesStore
+
+if TYPE_CHECKING:
+    from ..formats.files import MetricFile
+    from ..formats.points import MetricPoint, Point, Stretch
+    from ..formats.reader import LogReader
+
+PREVIEW_BYTES = 1 << 19
+"""A longer log is understood from its end first; the rest follows in slices."""
+PREVIEW_POINTS = 200
+_MAY_BE_UNKNOWN = ("loss", "steps")
+"""What a later point says of these counts also where it says that it is not known."""
+RUNNING_BEHIND_BYTES = 1 << 18
+"""A file that is being written is always a little ahead: up to this its curves pass for whole."""
+RUNS_PER_ATTEMPT = 1000
+"""Numbers apart: one output may hold several runs one after the other."""
+
+
+class ExternalMetrics:
+    """Follows one log or metric file through the readers of formats.
+
+    ``newest`` has the keys of a metrics record, plus the plan (``epochs``, ``steps``, ``epoch_step`` ...).
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        clock: Callable[[], float],
+        pattern: str | None = None,
+        *,
+        attempt: int = 0,
+        store: SeriesStore | None = None,
+    ) -> None:
+        """``store`` continues the curves of earlier attempts, which must have been read into it completely."""
+        self.path = path
+        self.file = FollowedFile(path)
+        self.newest: dict[str, Any] = {}
+        self.unreadable = False
+        """Whether opening it was tried, and failed."""
+        self._clock = clock
+        self._pattern = pattern
+        self._restarts = 0
+        self._reader: _FileReader | None = None
+        self._previewed = False
+        self._store = store if store is not None else SeriesStore()
+        self._first_run = attempt * RUNS_PER_ATTEMPT
+
+    @property
+    def pending_bytes(self) -> int:
+        """How much of the file is still to be read."""
+        return self.file.unread_bytes if self.file.changed_at is not None else 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of the file has been read."""
+        return not self.pending_bytes
+
+    @property
+    def behind(self) -> bool:
+        """Whether its curves do not pass for whole: far from the end, or nothing of it has been read."""
+        untouched = self.pending_bytes > 0 and not self.file.offset
+        return not self.unreadable and (untouched or self.pending_bytes > RUNNING_BEHIND_BYTES)
+
+    @property
+    def source(self) -> str:
+        """The file's name, and what its reader stumbled over."""
+        failure = self._reader.failure if self._reader else None
+        return f"{self.path.name} (in part: {failure})" if failure else self.path.name
+
+    def poll(self) -> bool:
+        """Look at the file; True when there is something to read."""
+        self.file.poll()
+        self._forget_another()
+        return not self.complete
+
+    def show(self, newest: Mapping[str, Any]) -> None:
+        """Show these numbers of the same file, which another one has read, until this one has come to its end."""
+        self.newest.update(newest)
+        self._previewed = bool(newest)
+
+    def recall(self, note: Mapping[str, Any]) -> None:
+        """Begin with what an earlier process has read: for a list, which shows no curves.
+
+        Of a long log that has grown since, the end is read; a short one is read again.
+        """
+        self.show(note["newest"])
+        self.file.offset = note["read_bytes"]
+        self.file.poll()
+        if self.pending_bytes and self.file.size <= PREVIEW_BYTES:
+            self.file.offset = 0
+        elif self.pending_bytes:
+            self.preview()
+            self.file.offset = self.file.size
+
+    def note(self) -> dict[str, Any] | None:
+        """What the next process can begin with; None where it has to read anew (a metric file, one that is gone)."""
+        if isinstance(self._reader, _OtherFile) or (self._reader and self._reader.failure) or not self.file.offset:
+            return None
+        return {"read_bytes": self.file.offset, "newest": self.newest}
+
+    def preview(self) -> None:
+        """Understand the end of a long file first."""
+        if self._reader is not None:
+            return
+        self._reader = None if self.file.unreadable else _open(self.file, self._pattern)
+        self.unreadable = self._reader is None
+        points = self._reader.preview() if self._reader is not None else ()
+        self._previewed = self._previewed or bool(points)
+        for point in points[-PREVIEW_POINTS:]:
+            self.newest.update(_known(point.newest, leads=True))
+
+    def read(self, budget: Budget) -> list[Mapping[str, Any]]:
+        """Read on; returns the records that are new at the end of the file (not those of an old backlog)."""
+        self.preview()
+        fresh: list[Mapping[str, Any]] = []
+        while self._reader is not None and not self.complete:
+            before = self.file.offset
+            points = self._reader.read()
+            if self._forget_another():
+                break
+            records = self._add(points, timed=before > 0 and self.complete)
+            if not self._previewed or self.complete:
+                self._remember(records)
+                fresh.extend(records)
+            if budget.spent or self.file.offset == before:
+                break
+        return fresh
+
+    def views(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, SeriesView]:
+        """Curves by name; the one to chart is called ``loss``."""
+        complete = self.pending_bytes <= RUNNING_BEHIND_BYTES
+        share = 1.0 if complete else hundredths(self.file.offset, self.file.size)
+        return self._store.views(names, complete=complete, read_share=share, **options)
+
+    def _forget_another(self) -> bool:
+        """Begin anew where the file has turned out to be another one."""
+        if self.file.restarts == self._restarts:
+            return False
+        self._restarts = self.file.restarts
+        self._reader, self._store, self._previewed, self.file.offset = None, SeriesStore(), False, 0
+        self.newest.clear()
+        return True
+
+    def _add(self, points: Sequence[Point], *, timed: bool) -> list[Mapping[str, Any]]:
+        """Take in what is new, for the curves; returns records, of many points that came as columns the newest.
+
+        The moment of arrival is a point's time only where it arrived while we looked.
+        """
+        from ..formats.points import Stretch
+
+        moment = self._clock() if timed else None
+        primary = self._reader.primary if self._reader else None
+        records: list[Mapping[str, Any]] = []
+        waiting: list[Mapping[str, Any]] = []
+        for point in points:
+            newest = point.newest
+            leads = primary is None or newest.series == primary
+            record = {"time": moment, "attempt": self._first_run + newest.run, **_record(newest, leads=leads)}
+            records.append({**record, **_known(newest, leads=leads)})
+            if isinstance(point, Stretch):
+                self._store.add(waiting)
+                waiting = []
+                self._add_stretch(point, leads=leads, moment=moment)
+            else:
+                waiting.append(record)
+        self._store.add(waiting)
+        return records
+
+    def _add_stretch(self, stretch: Stretch, *, leads: bool, moment: float | None) -> None:
+        columns = {"loss": stretch.losses} if leads else {}
+        if stretch.rates is not None:
+            columns["lr"] = stretch.rates
+        for name, values in stretch.values.items():
+            if name != "loss":
+                columns.setdefault(name, values)
+        self._store.add_columns(
+            self._first_run + stretch.newest.run,
+            columns,
+            steps=stretch.steps,
+            epochs=stretch.epochs,
+            times=[math.nan if moment is None else moment] * len(stretch.losses),
+        )
+
+    def _remember(self, records: Sequence[Mapping[str, Any]]) -> None:
+        for record in records:
+            self.newest.update(
+                {name: value for name, value in record.items() if value is not None or name in _MAY_BE_UNKNOWN}
+            )
+
+
+def _record(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
+    """A record for the curves. Non-finite values travel as they are: the curve shows them as gaps."""
+    record: dict[str, Any] = {"epoch": point.counters.epoch, "step": point.run_step}
+    if point.loss is not None and leads:
+        record["loss"] = point.loss
+    if point.learning_rate is not None:
+        record["lr"] = point.learning_rate
+    values = {**point.metrics, **point.eval_metrics}
+    # "loss" is the curve of the series that leads: the same word in another series is another quantity.
+    record.update({name: value for name, value in values.items() if name not in record and name != "loss"})
+    return record
+
+
+def _known(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
+    """What a point says of where the run stands; what it does not say is left out."""
+    counters = point.counters
+    found = {**counters._asdict(), "loss": point.loss if leads else None, "lr": point.learning_rate}
+    known: dict[str, Any] = {name: value for name, value in found.items() if value is not None}
+    if counters.step is None and counters.epoch_step is not None:
+        known["steps"] = None  # what was taken for the plan of the run, if anything was, is that of an epoch
+    return {**known, "epoch_done": point.epoch_done, "first_epoch": point.first_epoch}
+
+
+class _FileReader(Protocol):
+    """Reads on in one file."""
+
+    failure: str | None
+    """What went wrong in a reader; None: nothing did."""
+
+    @property
+    def primary(self) -> str | None:
+        """The name of the loss series to chart; None: there is but one."""
+        ...
+
+    def preview(self) -> Sequence[Point]:
+        """Points at the end of a file that is too long to be read at once; none otherwise."""
+        ...
+
+    def read(self) -> Sequence[Point]:
+        """The points of the next slice."""
+        ...
+
+
+class _Console:
+    """Console output."""
+
+    def __init__(self, file: FollowedFile, pattern: str | None) -> None:
+        self.failure: str | None = None
+        self._file = file
+        self._pattern = pattern
+        self._reader = self._new_reader()
+
+    @property
+    def primary(self) -> str | None:
+        return self._reader.primary
+
+    def preview(self) -> Sequence[Point]:
+        if self._file.size <= PREVIEW_BYTES:
+            return ()
+        reader = self._new_reader()
+        points = reader.take(_bytes_at(self._file.path, self._file.size - PREVIEW_BYTES, PREVIEW_BYTES))
+        return [point for point in points if reader.primary is None or point.newest.series in ("", reader.primary)]
+
+    def read(self) -> Sequence[Point]:
+        data = self._file.take(SLICE_BYTES)
+        try:
+            return self._reader.take(data)
+        except Exception as error:  # noqa: BLE001 - dozens of grammars over anybody's text: one that fails costs a slice
+            self.failure = f"{type(error).__name__}: {error}"
+            self._reader = self._new_reader()
+            return ()
+
+    def _new_reader(self) -> LogReader:
+        from ..formats.declared import Declared
+        from ..formats.grammars import all_grammars
+        from ..formats.reader import LogReader
+
+        pattern = self._pattern
+        return LogReader() if pattern is None else LogReader(lambda: [Declared(pattern), *all_grammars()])
+
+
+class _OtherFile:
+    """A metric file, read on by its own reader."""
+
+    primary: str | None = None
+
+    def __init__(self, file: FollowedFile, metrics: MetricFile) -> None:
+        self.failure: str | None = None
+        self._file = file
+        self._metrics = metrics
+
+    def preview(self) -> Sequence[Point]:
+        return ()
+
+    def read(self) -> Sequence[Point]:
+        before = self._metrics.position
+        self._file.offset = self._file.size  # also where a torn last record keeps the reader from its end
+        try:
+            points = self._metrics.poll(SLICE_BYTES)
+        except OSError:
+            return ()
+        except Exception as error:  # noqa: BLE001 - anybody's file: a reader that stumbles costs this look
+            self.failure = f"{type(error).__name__}: {error}"
+            return ()
+        if self._metrics.position != before:
+            self._file.offset = min(self._file.size, self._metrics.position)
+        return points
+
+
+def _open(file: FollowedFile, pattern: str | None) -> _FileReader | None:
+    """The reader that the file's content asks for; None when it cannot be read now."""
+    from ..formats.files.console_log import ConsoleLog
+    from ..formats.sources import detect
+
+    if pattern is not None:
+        return _Console(file, pattern)
+    try:
+        found = detect(file.path)
+    except (UsageError, OperationError, OSError):
+        return None
+    return _Console(file, None) if isinstance(found, ConsoleLog) else _OtherFile(file, found)
+
+
+class LogNotes:
+    """What one command has read of the logs of live runs, kept for the next: `mpstui ps` need not read them again.
+
+    A note holds for a file that still has the same bytes before the place that was read to. Losing it costs time alone.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._found: dict[str, Any] = {}
+        self._kept: dict[str, Any] = {}
+        with contextlib.suppress(OSError, UnreadableRecord):
+            found = (storage.read_json(path) or {}).get(__version__)
+            self._found = found if isinstance(found, dict) else {}
+
+    def find(self, run: str, path: Path, pattern: str | None) -> Mapping[str, Any] | None:
+        """The note of a run's log, when it was read with the same pattern and still begins as it did then."""
+        try:
+            note: Mapping[str, Any] = self._found[run]
+            known = note["of"] == _identity(path, pattern, note["read_bytes"])
+            return note if known and isinstance(note["newest"], dict) else None
+        except (OSError, LookupError, TypeError):
+            return None
+
+    def keep(self, run: str, path: Path, pattern: str | None, note: Mapping[str, Any]) -> None:
+        """Remember what is known of a run's log."""
+        with contextlib.suppress(OSError):
+            self._kept[run] = {**note, "of": _identity(path, pattern, note["read_bytes"])}
+
+    def write(self) -> None:
+        """Write what was kept, and forget the others: their runs have ended, or are gone."""
+        if self._kept != self._found:
+            with contextlib.suppress(OSError, ValueError):  # a disk that takes nothing costs time alone
+                storage.make_private_folder(self._path.parent)
+                storage.write_bytes(self._path, json.dumps({__version__: self._kept}).encode(), sync=False)
+
+
+def _identity(path: Path, pattern: str | None, position: int) -> list[Any]:
+    """What must be the same for a note to hold: the file, how it is read, and the bytes that end at ``position``."""
+    found = path.stat()
+    start = max(0, position - 256)
+    return [str(path), pattern, found.st_dev, found.st_ino, _bytes_at(path, start, position - start).decode("latin-1")]
+
+
+def _bytes_at(path: Path, offset: int, length: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return os.pread(file.fileno(), length, offset)
+    except OSError:
+        return b""
