@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import NamedTuple
 
 from textual.binding import Binding, BindingType
@@ -58,6 +59,17 @@ def _key_of(action: Action) -> Key:
     )
 
 
+def _panel_keys() -> list[Key]:
+    """A number for every panel of a run, counted without importing them: the first paint does not wait for charts."""
+    count = sum(path.stem != "__init__" for path in Path(__file__).with_name("panels").glob("*.py"))
+    keys = [Key(str(number), f"panel({number})", "", "", "", Scope.RUN) for number in range(1, count + 1)]
+    shown = f"1…{count}"
+    return [
+        keys[0]._replace(shown=shown, label="panels", help="show one of the panels, by its number", footer=12),
+        *keys[1:],
+    ]
+
+
 KEYS: tuple[Key, ...] = (
     Key("question_mark,f1", "help", "?", "help", "show this page", Scope.EVERYWHERE, 2),
     Key("q,ctrl+q,ctrl+c", "leave", "q", "quit", "leave the screen; every training goes on", Scope.EVERYWHERE, 3),
@@ -73,12 +85,7 @@ KEYS: tuple[Key, ...] = (
     Key("C", "compare", "C", "compare", "lay the loss of the marked runs over each other", Scope.RUNS, 21),
     Key("a", "next_attention", "a", "attention", "select the next run that needs you", Scope.RUNS),
     Key("escape,backspace", "back", "esc", "back", "back to the list of runs", Scope.RUN, 4),
-    Key("1", "panel(1)", "1…6", "panels", "show one of the panels, by its number", Scope.RUN, 12),
-    Key("2", "panel(2)", "", "", "", Scope.RUN),
-    Key("3", "panel(3)", "", "", "", Scope.RUN),
-    Key("4", "panel(4)", "", "", "", Scope.RUN),
-    Key("5", "panel(5)", "", "", "", Scope.RUN),
-    Key("6", "panel(6)", "", "", "", Scope.RUN),
+    *_panel_keys(),
     Key("tab", "next_panel(1)", "tab", "next", "go to the next panel (shift+tab: the one before)", Scope.RUN),
     Key("shift+tab", "next_panel(-1)", "", "", "", Scope.RUN),
     Key("z", "zoom_panel", "z", "full size", "give the current panel the whole screen, and back", Scope.RUN, 13),

@@ -25,7 +25,7 @@ from mpstui.ui.charting.plot import (
     over_time,
 )
 from mpstui.ui.charting.strips import sparkline
-from mpstui.ui.widgets.loss_chart import move_cursor, pan, zoom
+from mpstui.ui.panels.chart import move_cursor, pan, zoom
 
 from . import fakes
 from .fakes import curve

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.events import MouseMove
 
-from mpstui.ui.widgets.log_pane import LogPane, log_row
+from mpstui.ui.panels.log import LogPane, log_row
 from mpstui.ui.widgets.log_reading import LogReading, matcher
 
 from . import fakes

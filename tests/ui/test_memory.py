@@ -14,9 +14,9 @@ from mpstui.core.telemetry.headroom import MemoryPoint, headroom
 from mpstui.core.telemetry.logbook import Outlook
 from mpstui.core.telemetry.model import GpuSample, SystemSample
 from mpstui.ui.charting.strips import binned, strip, window_label, window_seconds
+from mpstui.ui.panels import RunFacts, memory
+from mpstui.ui.panels.memory import memory_rows
 from mpstui.ui.rows import Row
-from mpstui.ui.widgets import memory
-from mpstui.ui.widgets.memory import MemoryFacts, memory_rows
 from mpstui.wire.heartbeat import DeviceReading, MemoryReading
 from mpstui.wire.records import Ack
 from tests.snapshots import changed
@@ -28,8 +28,8 @@ GIB = fakes.GIB
 SAMPLE = fakes.FakeSampler().sample({"r": (1,)})
 
 
-def facts(snapshot: RunSnapshot | None = None, **changes: Any) -> MemoryFacts:
-    made = MemoryFacts(
+def facts(snapshot: RunSnapshot | None = None, **changes: Any) -> RunFacts:
+    made = RunFacts(
         snapshot=snapshot or fakes.running(),
         system=SAMPLE.system,
         tree=SAMPLE.trees["r"],
@@ -105,7 +105,7 @@ def test_what_clearing_frees_is_said_before_and_what_it_freed_after() -> None:
 
 
 def test_nothing_known_is_said_with_reasons() -> None:
-    empty = text(memory_rows(MemoryFacts(snapshot=fakes.bare()), 80, 20))
+    empty = text(memory_rows(RunFacts(snapshot=fakes.bare()), 80, 20))
     assert "headroom n/a  the machine is being read" in empty
     assert " 0 B" not in empty
     blind = facts(

@@ -9,9 +9,9 @@ import pytest
 from mpstui.core.model.snapshot import Health, State
 from mpstui.ui.bindings import Scope, footer_keys
 from mpstui.ui.screens.run import RunScreen
-from mpstui.ui.screens.run_body import PANELS
+from mpstui.ui.screens.run_body import PANELS, Shape, run_layout
 from mpstui.ui.screens.runs import RunsScreen
-from mpstui.ui.screens.sizes import Shape, peek_height, run_layout
+from mpstui.ui.widgets.peek import peek_height
 
 from . import fakes
 from .driving import Driver, drive

@@ -7,7 +7,10 @@ from math import nan
 from pathlib import Path
 
 from mpstui.core.model.snapshot import Checkpoint, RunEvent, SeriesView
-from mpstui.ui.widgets.tables import TablePanel, checkpoint_rows, event_rows, metric_rows
+from mpstui.ui.panels import ListPanel, RunFacts
+from mpstui.ui.panels.checkpoints import checkpoint_rows
+from mpstui.ui.panels.events import event_rows
+from mpstui.ui.panels.metrics import metric_rows
 from tests.snapshots import changed
 
 from . import fakes
@@ -18,7 +21,7 @@ RUN = replace(fakes.finished(), started=1000.0, ended=2000.0)
 
 def test_checkpoints_of_other_runs_in_the_same_folder_are_marked() -> None:
     files = tuple(Checkpoint(Path(f"e{time:.0f}.pt"), 1, time) for time in (3000.0, 1500.0, 500.0))
-    newer, own, older = (row.text for row in checkpoint_rows(replace(RUN, checkpoints=files), 80))
+    newer, own, older = (row.text for row in checkpoint_rows(RunFacts(snapshot=replace(RUN, checkpoints=files)), 80))
     assert "e3000.pt  newer than the run" in newer
     assert "e500.pt  older than the run" in older
     assert "than the run" not in own
@@ -27,23 +30,24 @@ def test_checkpoints_of_other_runs_in_the_same_folder_are_marked() -> None:
 def test_the_step_of_a_saved_checkpoint_is_in_view() -> None:
     path = "checkpoints/cifar/step-00000160.pt"
     event = RunEvent(1500.0, 1, "checkpoint", f"saved {path}", {"path": path, "step": 160})
-    (line,) = event_rows(replace(RUN, events=(event,)), 50)
+    (line,) = event_rows(RunFacts(snapshot=replace(RUN, events=(event,))), 50)
     assert line.text.endswith("saved step-00000160.pt")
 
 
 def test_lists_of_a_picture_without_them_do_not_say_that_there_is_nothing() -> None:
     bare = changed(RUN, series={}, metrics={}, loss=None, lr=None, checkpoints=(), checkpoint=None, events=())
     lists = (metric_rows, checkpoint_rows, event_rows)
-    assert ["yet" in rows(bare, 80)[0].text for rows in lists] == [True, True, True]
-    brief = [rows(replace(bare, brief=True), 80)[0].text for rows in lists]
+    assert ["yet" in rows(RunFacts(snapshot=bare), 80)[0].text for rows in lists] == [True, True, True]
+    brief = [rows(RunFacts(snapshot=replace(bare, brief=True)), 80)[0].text for rows in lists]
     assert [("being read" in text, "yet" in text) for text in brief] == [(True, False)] * 3
-    loading = [rows(replace(bare, loading=True), 80)[0].text for rows in lists]
+    loading = [rows(RunFacts(snapshot=replace(bare, loading=True)), 80)[0].text for rows in lists]
     assert ["being read" in text for text in loading] == [True, False, False]
 
 
 def test_a_metric_that_was_never_finite_is_not_unknown() -> None:
     gaps = SeriesView("loss", "step", [1.0], [nan], [nan], [nan], [nan], 3)
-    told = metric_rows(changed(RUN, series={"loss": gaps}, metrics={}, lr=None), 80)[1].text.split()
+    run = changed(RUN, series={"loss": gaps}, metrics={}, lr=None)
+    told = metric_rows(RunFacts(snapshot=run), 80)[1].text.split()
     assert told[:5] == ["loss", "NaN/inf", "NaN/inf", "NaN/inf", "3"]
 
 
@@ -52,7 +56,7 @@ def test_a_list_says_how_many_of_its_lines_are_below_those_in_view() -> None:
     run = changed(fakes.running(), series={}, loss=None, lr=None, metrics=values)
 
     async def play(driver: Driver) -> None:
-        panel = driver.app.screen.query_one("#metrics", TablePanel)
+        panel = driver.app.screen.query_one("#metrics", ListPanel)
         await driver.until(lambda: bool(panel.status()))
         shown = panel.rows_size[1] - 1  # the titles are a line too
         assert panel.status()[0].text == f"… {30 - shown} more"

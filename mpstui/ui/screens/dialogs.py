@@ -12,6 +12,7 @@ from textual.widgets import Input
 from ...core.actions import Question
 from ...core.present.states import legend
 from ..bindings import KEYS, Key, Scope
+from ..panels import panels
 from ..rows import EMPTY, Row, clean, clip, cut, fit, row, wrap
 from ..widgets.lines import LinePanel
 
@@ -138,7 +139,7 @@ class Help(ModalScreen[None]):
 def help_rows(width: int, columns: int = 1) -> list[Row]:
     """The page of keys, made from the table, in lines of at most ``width`` cells."""
     cells = (width - 2 * (columns - 1)) // columns
-    blocks = [*(_help_block(scope, cells) for scope in Scope), _legend(cells)]
+    blocks = [*(_help_block(scope, cells) for scope in Scope), _panels(cells), _legend(cells)]
     closing = [row((line, "dim")) for line in wrap(_HELP_CLOSING, width, 6)]
     if columns == 1:
         return [line for block in blocks for line in (*block, EMPTY)] + closing
@@ -151,6 +152,15 @@ def help_rows(width: int, columns: int = 1) -> list[Row]:
 def _help_block(scope: Scope, width: int) -> list[Row]:
     keys = [key for key in KEYS if key.scope is scope and key.shown]
     return [row((cut(scope.value, width), "title")), *(line for key in keys for line in _help_lines(key, width))]
+
+
+def _panels(width: int) -> list[Row]:
+    """What the panels of a run show."""
+    lines = [row((cut("panels of a run", width), "title"))]
+    for number, (name, panel) in enumerate(panels().items(), start=1):
+        title = row((fit(str(number), _KEY_CELLS, "right"), "key"), "  ", (fit(name, _LABEL_CELLS), "strong"))
+        lines += _explained(title, panel.help, width)
+    return lines
 
 
 def _legend(width: int) -> list[Row]:

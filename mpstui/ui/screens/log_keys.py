@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..panels.log import LogPane
 from ..rows import clean
-from ..widgets.log_pane import LogPane
 
 AskForPattern = Callable[[str, Callable[[str | None], None]], object]
 """Ask the person for a pattern, the last one being offered, and hand it on."""

@@ -15,17 +15,16 @@ from ...core.present.states import needs_explaining
 from ..bindings import Scope, bindings, footer_keys, log_footer_keys
 from ..messages import SystemReady
 from ..news import Severity
+from ..panels import RunFacts, RunPanel
 from ..rows import clean
 from ..widgets.failure_card import Failure, FailureCard, card, evidence_line
 from ..widgets.lines import KeyLine, LinePanel
-from ..widgets.memory import MemoryFacts
 from ..widgets.progress import Progress
 from ..widgets.run_header import RunHeader
 from ..workers import Focus
 from .acting import ActingScreen
 from .log_keys import LogKeys
-from .run_body import PANELS, RunBody
-from .sizes import Shape, run_layout
+from .run_body import PANELS, RunBody, Shape, run_layout
 
 if TYPE_CHECKING:
     from ...core.diagnosis.live import LiveWarning, LiveWatch
@@ -54,6 +53,7 @@ class RunScreen(ActingScreen):
         self.zoomed = False
         self.body = RunBody(blocks=blocks)
         self._machine: SystemReady | None = None
+        self._warning = ""
         self._shown_log = log
 
     @cached_property
@@ -142,11 +142,9 @@ class RunScreen(ActingScreen):
         from ...core.telemetry.throughput import slow_words
 
         slow = slow_words(self._pace.look(snapshot), snapshot.seen)
-        self.query_one(RunHeader).show(snapshot, _gravest(self._live.look(snapshot), slow))
-        self.query_one(Progress).show(snapshot)
+        self._warning = _gravest(self._live.look(snapshot), slow)
         self._draw_card(snapshot)
-        self.body.show(snapshot)
-        self._draw_machine()
+        self._show_facts()
         keys = self.query_one(KeyLine)
         keys.labels = self.key_labels()
         keys.repaint()
@@ -164,22 +162,24 @@ class RunScreen(ActingScreen):
         _give_lines(panel, len(card(failure, width, run_layout(width, height).card)))
         panel.show(failure)
 
-    def _draw_machine(self) -> None:
+    def _show_facts(self) -> None:
+        """Hand every panel what is known now."""
         if self.snapshot is None:
             return
-        news = self._machine
-        outlook = news.outlook if news else None
-        self.body.chart.mark((*self._pace.slow, *(outlook.throttled if outlook else ())))
-        self.body.show_memory(
-            MemoryFacts(
-                snapshot=self.snapshot,
-                system=news.system if news else None,
-                tree=news.tree if news else None,
-                outlook=outlook,
-                cleared=self.mpstui.board.cleared.get(self.run_id),
-                prices=news.prices if news else None,
-            )
+        sample = self._machine
+        outlook = sample.outlook if sample else None
+        facts = RunFacts(
+            snapshot=self.snapshot,
+            warning=self._warning,
+            slow=(*self._pace.slow, *(outlook.throttled if outlook else ())),
+            system=sample.system if sample else None,
+            tree=sample.tree if sample else None,
+            outlook=outlook,
+            cleared=self.mpstui.board.cleared.get(self.run_id),
+            prices=sample.prices if sample else None,
         )
+        for panel in self.query(RunPanel):
+            panel.show(facts)
 
     @property
     def watched_processes(self) -> RunSnapshot | None:
@@ -188,14 +188,14 @@ class RunScreen(ActingScreen):
 
     @property
     def shows_machine(self) -> bool:
-        """Whether the memory panel has a place."""
-        return "memory" in self.body.in_view
+        """Whether a panel is in view that shows it."""
+        return self.body.shows_machine
 
     def show_system(self, news: SystemReady) -> None:
         """Draw the machine."""
         if news.run == self.run_id:
             self._machine = news
-            self._draw_machine()
+            self._show_facts()
 
     def show_log(self, run: str) -> None:
         """Draw the new end of the log."""

@@ -1,83 +1,102 @@
-"""The panels of one run and where each of them stands."""
+"""Which arrangement suits a window, and where the panels of a run stand in it."""
 
 from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
-from ...core.model.snapshot import RunSnapshot
-from ..widgets.lines import LinePanel
-from ..widgets.log_pane import LogPane
-from ..widgets.loss_chart import LossChart
-from ..widgets.memory import MemoryFacts, MemoryPanel
-from ..widgets.tables import TablePanel, checkpoint_rows, event_rows, metric_rows
-from .sizes import Shape
+from ..panels import RunPanel, panels
+from ..panels.chart import LossChart
+from ..panels.log import LogPane
 
-PANELS = ("chart", "log", "metrics", "memory", "checkpoints", "events")
-_LEFT = frozenset({"chart", "log"})
+PANELS = tuple(panels())
+"""The panels by name, in their order."""
+_LEFT = frozenset(name for name, panel in panels().items() if panel.at_left)
+_SMALLEST_CARD, _TALLEST_CARD = 3, 9
+
+
+class Shape(StrEnum):
+    """How the panels of a run are laid out."""
+
+    TINY = "tiny"
+    """One panel at a time."""
+    STACKED = "stacked"
+    """The chart above, one other panel below."""
+    WIDE = "wide"
+    """Chart and log at the left, everything else at the right."""
+
+
+class RunLayout(NamedTuple):
+    """Lines for each part of a run's screen."""
+
+    shape: Shape
+    header: int
+    progress: int
+    card: int
+    """Lines of the failure card, where there is one."""
+
+
+def run_layout(width: int, height: int) -> RunLayout:
+    """The arrangement of one run."""
+    if height < 20:
+        lines = 2 if height >= 12 else 1
+        return RunLayout(Shape.TINY, lines, 2 * (lines - 1), max(_SMALLEST_CARD, min(5, height - 6)))
+    shape = Shape.WIDE if width >= 112 and height >= 30 else Shape.STACKED
+    return RunLayout(shape, 2, 2, _TALLEST_CARD if height >= 36 else 7)
 
 
 def visible_panels(shape: Shape, current: str, zoomed: bool) -> frozenset[str]:
-    """Which panels have room."""
+    """Which panels have a place."""
     if zoomed or shape is Shape.TINY:
         return frozenset({current})
     return frozenset(PANELS) if shape is Shape.WIDE else frozenset({"chart", current})
 
 
 class RunBody(Horizontal):
-    """All panels; what has no room is not displayed."""
+    """All panels; what has no place is not displayed."""
 
     def __init__(self, *, blocks: bool) -> None:
         super().__init__(id="body")
         self.in_view: frozenset[str] = frozenset()
         self._current = "log"
-        self._blocks = blocks
+        self._panels = {name: panel.widget() for name, panel in panels().items()}
+        for number, (name, panel) in enumerate(self._panels.items(), start=1):
+            panel.id, panel.titled, panel.number, panel.TITLE = name, True, number, name
+        if blocks:
+            self.chart.press("blocks")
 
     def compose(self) -> ComposeResult:
-        """Chart and log at the left, everything else at the right."""
-        with Vertical(id="left"):
-            yield LossChart(id="chart", blocks=self._blocks)
-            yield LogPane(id="log")
-        with Vertical(id="right"):
-            yield TablePanel(metric_rows, id="metrics", heading_rows=1)
-            yield MemoryPanel(id="memory")
-            yield TablePanel(checkpoint_rows, id="checkpoints")
-            yield TablePanel(event_rows, id="events")
-
-    def on_mount(self) -> None:
-        """Number the panels."""
-        for number, name in enumerate(PANELS, start=1):
-            panel = self._panel(name)
-            panel.titled, panel.number, panel.TITLE = True, number, name
-
-    def _panel(self, name: str) -> LinePanel:
-        return self.query_one(f"#{name}", LinePanel)
+        """Two columns, or one above the other."""
+        yield Vertical(*(panel for name, panel in self._panels.items() if name in _LEFT), id="left")
+        yield Vertical(*(panel for name, panel in self._panels.items() if name not in _LEFT), id="right")
 
     @property
     def chart(self) -> LossChart:
         """The chart."""
-        return self.query_one(LossChart)
+        found = self._panels["chart"]
+        assert isinstance(found, LossChart)
+        return found
 
     @property
     def log_pane(self) -> LogPane:
         """The log."""
-        return self.query_one(LogPane)
+        found = self._panels["log"]
+        assert isinstance(found, LogPane)
+        return found
 
     @property
-    def scrolling(self) -> LogPane | TablePanel:
+    def scrolling(self) -> RunPanel:
         """The panel that the scrolling keys move: the current one where it can scroll, else the log."""
-        panel = self._panel(self._current)
-        return panel if isinstance(panel, (LogPane, TablePanel)) else self.log_pane
+        panel = self._panels[self._current]
+        return panel if panel.scrolls else self.log_pane
 
-    def show(self, snapshot: RunSnapshot) -> None:
-        """Draw a new picture."""
-        self.chart.show(snapshot)
-        for table in self.query(TablePanel):
-            table.show(snapshot)
-
-    def show_memory(self, facts: MemoryFacts) -> None:
-        """Draw the memory."""
-        self.query_one(MemoryPanel).show(facts)
+    @property
+    def shows_machine(self) -> bool:
+        """Whether a panel is in view that the machine is sampled for."""
+        return any(panels()[name].needs_machine for name in self.in_view)
 
     def take_places(self, shape: Shape, current: str, zoomed: bool) -> None:
         """Give every panel its place, or none."""
@@ -85,8 +104,7 @@ class RunBody(Horizontal):
         self.in_view = visible_panels(shape, current, zoomed)
         self.query_one("#left").display = bool(self.in_view & _LEFT)
         self.query_one("#right").display = bool(self.in_view - _LEFT)
-        for name in PANELS:
-            panel = self._panel(name)
+        for name, panel in self._panels.items():
             panel.display = name in self.in_view
             panel.current = name == current
             panel.tabs = self._tabs() if name == current else ()

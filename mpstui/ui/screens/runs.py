@@ -15,12 +15,11 @@ from ..bindings import Key, Scope, bindings, footer_keys
 from ..messages import QueueChanged, RemovalExamined
 from ..toasts import ANY_RUN
 from ..widgets.lines import KeyLine
-from ..widgets.peek import Peek
+from ..widgets.peek import Peek, peek_height
 from ..widgets.run_table import RunTable
 from ..widgets.top_line import TopLine
 from ..workers import Focus
 from .acting import ActingScreen
-from .sizes import peek_height
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import QueuePlace, RunSnapshot

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...core.present import format as shown
-from .memory_words import MemoryFacts, tone, why_no_device, why_no_footprint, why_no_system
+from ..panels import RunFacts
+from .memory_words import tone, why_no_device, why_no_footprint, why_no_system
 
 if TYPE_CHECKING:
     from ...core.telemetry.headroom import MemoryPoint
@@ -51,7 +52,7 @@ class Amount:
         return tone(value / self.top, self.role) if self.top and self.share is not None else self.role
 
 
-def amounts(facts: MemoryFacts) -> Iterator[Amount]:
+def amounts(facts: RunFacts) -> Iterator[Amount]:
     """All of them, from the allocator outwards to the machine."""
     course = facts.outlook.course if facts.outlook else ()
     now = course[-1] if course else None
@@ -78,7 +79,7 @@ def _measured(label: str, importance: int, value: int | None, limit: int | None,
     )
 
 
-def _device(facts: MemoryFacts, now: MemoryPoint | None) -> Iterator[Amount]:
+def _device(facts: RunFacts, now: MemoryPoint | None) -> Iterator[Amount]:
     memory, why = facts.snapshot.numbers.memory, why_no_device(facts.snapshot)
     limit = memory.limit or (now.limit if now else None)
     card = now.device_used if now else None
@@ -95,7 +96,7 @@ def _device(facts: MemoryFacts, now: MemoryPoint | None) -> Iterator[Amount]:
     yield Amount(label="limit", importance=11, value=shown.size(limit), reason=told)
 
 
-def _footprint(facts: MemoryFacts, course: Sequence[MemoryPoint]) -> Amount:
+def _footprint(facts: RunFacts, course: Sequence[MemoryPoint]) -> Amount:
     tree, memory = facts.tree, facts.snapshot.numbers.memory
     now = course[-1] if course else None
     used = _first(tree.footprint_bytes if tree else None, memory.footprint)
@@ -110,7 +111,7 @@ def _footprint(facts: MemoryFacts, course: Sequence[MemoryPoint]) -> Amount:
     return _measured(label, 4, used, limit, past=_processes, role="mark", reason=why_no_footprint(facts))
 
 
-def _system(facts: MemoryFacts, now: MemoryPoint | None) -> Amount:
+def _system(facts: RunFacts, now: MemoryPoint | None) -> Amount:
     system = facts.system
     sampled = system.memory_used_of_usable_bytes if system else None
     used = now.system_used if now else sampled
@@ -119,7 +120,7 @@ def _system(facts: MemoryFacts, now: MemoryPoint | None) -> Amount:
     return _dated(facts, now, _measured("system", 5, used, limit, past=_machine, role="quiet", reason=why))
 
 
-def _swap(facts: MemoryFacts, course: Sequence[MemoryPoint]) -> Amount:
+def _swap(facts: RunFacts, course: Sequence[MemoryPoint]) -> Amount:
     known = [point.swap_used for point in course if point.swap_used is not None]
     used = facts.system.swap_used_bytes if facts.system else None
     if known and not facts.snapshot.state.active:
@@ -139,7 +140,7 @@ def _swap(facts: MemoryFacts, course: Sequence[MemoryPoint]) -> Amount:
     return _dated(facts, course[-1] if course else None, swap)
 
 
-def _pressure(facts: MemoryFacts, now: MemoryPoint | None) -> Amount:
+def _pressure(facts: RunFacts, now: MemoryPoint | None) -> Amount:
     level = facts.system.pressure if facts.system else None
     if now is not None and now.pressure is not None and not facts.snapshot.state.active:
         level = now.pressure
@@ -156,7 +157,7 @@ def _pressure(facts: MemoryFacts, now: MemoryPoint | None) -> Amount:
     return _dated(facts, now, pressure)
 
 
-def _dated(facts: MemoryFacts, now: MemoryPoint | None, amount: Amount) -> Amount:
+def _dated(facts: RunFacts, now: MemoryPoint | None, amount: Amount) -> Amount:
     """What the machine shows beside a run that has ended and left no record is of the present: it says so."""
     if facts.snapshot.state.active or now is not None or not amount.known:
         return amount

@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...core.model.snapshot import RunSnapshot, State
 from ...core.present import format as shown
+from ..panels import RunFacts
 from ..rows import Span, clean
 
 if TYPE_CHECKING:
     from ...core.settings import EnergySettings
     from ...core.telemetry.energy import RunEnergy
     from ...core.telemetry.headroom import Headroom
-    from ...core.telemetry.logbook import Outlook
-    from ...core.telemetry.model import GpuSample, SystemSample, TreeSample
-    from ...wire.records import Ack
+    from ...core.telemetry.model import GpuSample, SystemSample
 
 WARN_SHARE, BAD_SHARE = 0.85, 0.95
 _SOON_SECONDS = 15 * 60
 _LIMIT_NAMES = {"device": "device", "footprint": "footprint", "system": "system"}
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class MemoryFacts:
-    """All that the panel tells."""
-
-    snapshot: RunSnapshot
-    system: SystemSample | None = None
-    tree: TreeSample | None = None
-    outlook: Outlook | None = None
-    cleared: Ack | None = None
-    """The newest answer to "clear cache"."""
-    prices: EnergySettings | None = None
 
 
 def tone(share: float | None, calm: str = "") -> str:
@@ -49,7 +34,7 @@ def about(seconds: float) -> str:
     return f"{round(seconds / 60)} min" if seconds < 7200 else f"{round(seconds / 3600)} h"
 
 
-def verdict(facts: MemoryFacts) -> tuple[Span, ...]:
+def verdict(facts: RunFacts) -> tuple[Span, ...]:
     """How far from dying, in one line."""
     found = facts.outlook.headroom if facts.outlook else None
     if found is None:
@@ -86,7 +71,7 @@ def _of(used: float, limit: float) -> str:
     return f"{number if other.endswith(unit) and unit else one} of {other}"
 
 
-def _why_no_headroom(facts: MemoryFacts) -> str:
+def _why_no_headroom(facts: RunFacts) -> str:
     if facts.outlook is None or facts.system is None:
         return "the machine is being read"
     if not facts.snapshot.state.active:
@@ -96,7 +81,7 @@ def _why_no_headroom(facts: MemoryFacts) -> str:
     return facts.system.why_unknown("memory_used_bytes")
 
 
-def cache_words(facts: MemoryFacts) -> tuple[Span, ...]:
+def cache_words(facts: RunFacts) -> tuple[Span, ...]:
     """What clearing can give back, before the key is pressed; afterwards what it gave."""
     done = facts.cleared
     if done is not None and done.before is not None and done.after is not None:
@@ -128,19 +113,19 @@ def why_no_device(snapshot: RunSnapshot) -> str:
     return "the trainer has not reported it yet"
 
 
-def why_no_footprint(facts: MemoryFacts) -> str:
+def why_no_footprint(facts: RunFacts) -> str:
     """Why the processes' memory is unknown."""
     if facts.snapshot.pid is None:
         return "no process of it is known" if facts.snapshot.state.active else "it has ended"
     return facts.tree.why_unknown("footprint_bytes") if facts.tree else "the machine is being read"
 
 
-def why_no_system(facts: MemoryFacts, name: str) -> str:
+def why_no_system(facts: RunFacts, name: str) -> str:
     """Why a field of the machine is unknown."""
     return facts.system.why_unknown(name) if facts.system else "the machine is being read"
 
 
-def energy_lines(facts: MemoryFacts, one_line: bool) -> list[tuple[str, str, str]]:
+def energy_lines(facts: RunFacts, one_line: bool) -> list[tuple[str, str, str]]:
     """Label, amount and the rest: what it cost, of which share of the run it is, and what an epoch takes."""
     energy = facts.outlook.energy if facts.outlook else None
     if energy is None:
@@ -187,7 +172,7 @@ def _money(amount: float, prices: EnergySettings | None) -> str:
     return f"{text} {clean(prices.currency, 4)}".rstrip()
 
 
-def _why_no_energy(facts: MemoryFacts) -> str:
+def _why_no_energy(facts: RunFacts) -> str:
     if facts.outlook is None or facts.system is None:
         return "the machine is being read"
     if any(gpu.power_watts is not None for gpu in facts.system.gpus) or facts.system.power_watts is not None:

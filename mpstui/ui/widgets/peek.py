@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from .failure_card import Failure
 
 
+def peek_height(width: int, height: int) -> int:
+    """Lines for the selected run below the list, 0 where the list needs them itself."""
+    return 0 if height < 24 or width < 50 else max(11, int(height * 0.5))
+
+
 class Peek(LinePanel):
     """The look as a panel."""
 

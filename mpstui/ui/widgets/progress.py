@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...core.model.snapshot import RunSnapshot
 from ...core.present import format as shown
+from ..panels import RunPanel
 from ..rows import Row, Span, bar, fit, row
-from .lines import LinePanel
 from .run_rows import epoch_progress, epoch_text, step_text, total_progress
 
 _LABEL, _COUNT, _SHARE = 7, 15, 8
@@ -54,16 +54,9 @@ def _line(label: str, counted: str, share: float | None, notes: list[str], width
     )
 
 
-class Progress(LinePanel):
+class Progress(RunPanel):
     """The two bars as a panel."""
-
-    snapshot: RunSnapshot | None = None
-
-    def show(self, snapshot: RunSnapshot) -> None:
-        """A new picture."""
-        self.snapshot = snapshot
-        self.repaint()
 
     def rows(self, width: int, height: int) -> list[Row]:
         """See :func:`progress`."""
-        return progress(self.snapshot, width) if self.snapshot else []
+        return progress(self.facts.snapshot, width) if self.facts else []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...core.model.snapshot import RunSnapshot
 from ...core.present import format as shown
 from ...core.present.states import badge
+from ..panels import RunPanel
 from ..rows import Row, Span, clean, clip, row, spread
-from .lines import LinePanel
 
 
 def header(snapshot: RunSnapshot, width: int, now: float, warning: str = "") -> list[Row]:
@@ -84,17 +84,11 @@ def _lasted(seconds: float, snapshot: RunSnapshot) -> str:
     return shown.duration(shown.settled(seconds) if snapshot.ended is None else seconds)
 
 
-class RunHeader(LinePanel):
+class RunHeader(RunPanel):
     """The two lines as a panel."""
-
-    snapshot: RunSnapshot | None = None
-    warning = ""
-
-    def show(self, snapshot: RunSnapshot, warning: str = "") -> None:
-        """A new picture, and the gravest live warning."""
-        self.snapshot, self.warning = snapshot, warning
-        self.repaint()
 
     def rows(self, width: int, height: int) -> list[Row]:
         """See :func:`header`."""
-        return header(self.snapshot, width, self.snapshot.seen, self.warning) if self.snapshot else []
+        if self.facts is None:
+            return []
+        return header(self.facts.snapshot, width, self.facts.snapshot.seen, self.facts.warning)

@@ -9,8 +9,8 @@ from textual.events import MouseDown, MouseMove, MouseScrollDown, MouseScrollUp
 
 from ...core.present import format as shown
 from ..rows import Row, Span, clean, clip, row
-from .lines import LinePanel
-from .log_reading import LEVELS, LogReading, matcher
+from ..widgets.log_reading import LEVELS, LogReading, matcher
+from . import Panel, RunFacts, RunPanel
 
 if TYPE_CHECKING:
     from ..ports import LogLinePort, LogPort, StyleSpanPort
@@ -78,17 +78,20 @@ def _lit(reading: LogReading, line: LogLinePort) -> bool:
     return line.offset == reading.found or reading.selects(line.offset)
 
 
-class LogPane(LinePanel):
+class LogPane(RunPanel):
     """The panel. It has no document until its run has written something."""
 
-    TITLE = "log"
+    scrolls = True
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__()
         self.reading: LogReading | None = None
         self.absent = "reading …"
         self._offsets: list[int] = []
         self._pressed: int | None = None
+
+    def show(self, facts: RunFacts) -> None:
+        """It is drawn from its file: when that has grown, see :meth:`grew`."""
 
     def open(self, document: LogPort | None, absent: str = "no output yet") -> None:
         """Look at another document, or at none and why."""
@@ -205,3 +208,6 @@ class LogPane(LinePanel):
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
         """The wheel scrolls."""
         self.scroll_rows(-_WHEEL_LINES)
+
+
+PANEL = Panel(order=20, help="the output of its program", widget=LogPane, at_left=True)

@@ -13,22 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...core.present import format as shown
 from ..charting.strips import binned, strip, window_label, window_seconds
 from ..rows import Row, Span, clip, cut, fit, row
-from .lines import LinePanel
-from .memory_amounts import Amount, amounts
-from .memory_words import (
-    MemoryFacts,
-    cache_words,
-    energy_lines,
-    gpu_words,
-    machine_words,
-    reclaimable,
-    verdict,
-)
+from ..widgets.memory_amounts import Amount, amounts
+from ..widgets.memory_words import cache_words, energy_lines, gpu_words, machine_words, reclaimable, verdict
+from . import Panel, RunFacts, RunPanel
 
 if TYPE_CHECKING:
     from ...core.telemetry.headroom import MemoryPoint
-
-__all__ = ["MemoryFacts", "MemoryPanel", "memory_rows", "reclaimable"]
 
 _LABEL, _VALUE = 10, 9
 _START = 1 + _LABEL + _VALUE + 1
@@ -46,7 +36,7 @@ class _Line(NamedTuple):
     grows: bool = False
 
 
-def memory_rows(facts: MemoryFacts, width: int, height: int, axis: Axis | None = None) -> list[Row]:
+def memory_rows(facts: RunFacts, width: int, height: int, axis: Axis | None = None) -> list[Row]:
     """What is known, the verdict first; unknown is n/a with its reason. ``axis`` is that of an earlier picture."""
     lines = list(_lines(facts, width, axis or Axis(course_of(facts), width)))
     chosen = sorted(range(len(lines)), key=lambda place: lines[place].importance)[: max(0, height)]
@@ -56,12 +46,12 @@ def memory_rows(facts: MemoryFacts, width: int, height: int, axis: Axis | None =
     return [drawn for line in kept for drawn in line.draw(tall if line.grows else 1)]
 
 
-def course_of(facts: MemoryFacts) -> Sequence[MemoryPoint]:
+def course_of(facts: RunFacts) -> Sequence[MemoryPoint]:
     """The past of the run's memory."""
     return facts.outlook.course if facts.outlook else ()
 
 
-def _lines(facts: MemoryFacts, width: int, axis: Axis) -> Iterator[_Line]:
+def _lines(facts: RunFacts, width: int, axis: Axis) -> Iterator[_Line]:
     yield _Line(0, lambda lines: [_text(verdict(facts), width)])
     for text in _warnings(facts):
         yield _said(2, (Span(f"! {text}", "warn"),), width)
@@ -76,12 +66,12 @@ def _lines(facts: MemoryFacts, width: int, axis: Axis) -> Iterator[_Line]:
         yield _fact(importance, label, amount_text, (Span(notes, role),), width)
 
 
-def _warnings(facts: MemoryFacts) -> tuple[str, ...]:
+def _warnings(facts: RunFacts) -> tuple[str, ...]:
     found = facts.outlook.headroom if facts.outlook else None
     return found.warnings if found is not None and facts.snapshot.state.active else ()
 
 
-def _machine_lines(facts: MemoryFacts, width: int) -> Iterator[_Line]:
+def _machine_lines(facts: RunFacts, width: int) -> Iterator[_Line]:
     gpus = facts.system.gpus if facts.system else ()
     around = machine_words(facts.system)
     for place, gpu in enumerate(gpus):
@@ -168,16 +158,10 @@ def _text(words: Sequence[Span], width: int, start: Sequence[Span] = (Span(" "),
     return row(*clip((*start, *words), width))
 
 
-class MemoryPanel(LinePanel):
+class MemoryPanel(RunPanel):
     """The lines as a panel."""
 
-    facts: MemoryFacts | None = None
     _axis: Axis | None = None
-
-    def show(self, facts: MemoryFacts) -> None:
-        """A new picture."""
-        self.facts = facts
-        self.repaint()
 
     def status(self) -> tuple[Span, ...]:
         """How many processes there are, and how busy."""
@@ -195,3 +179,11 @@ class MemoryPanel(LinePanel):
         if self._axis is None or not self._axis.suits(course, width):
             self._axis = Axis(course, width)
         return memory_rows(self.facts, width, height, self._axis)
+
+
+PANEL = Panel(
+    order=40,
+    help="how far it is from running out of memory, and every amount over time; its energy",
+    widget=MemoryPanel,
+    needs_machine=True,
+)

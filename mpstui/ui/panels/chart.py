@@ -2,67 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from textual.events import Leave, MouseMove
 
-from ...core.model.snapshot import RunSnapshot, SeriesView
+from ...core.model.snapshot import SeriesView
 from ..charting.canvas import Frame
 from ..charting.plot import GUTTER, ChartData, ChartView, chart_data, draw, frame, legend, metric_names, over_time
 from ..rows import Row, row
-from .lines import LinePanel
-
-if TYPE_CHECKING:
-    from ...core.telemetry.throughput import Stretch
-
+from . import Panel, RunFacts, RunPanel
 
 _CLOSEST_POINTS = 8
 """Zooming in stops where the window would hold no more points than this."""
 
 
-def _redraw_key(curve: SeriesView) -> tuple[object, ...]:
-    """What of a curve can move its line: a value more in the newest bucket moves it by less than a dot."""
-    marks = (len(curve.attempt_marks), len(curve.superseded), len(curve.gaps), curve.axis, curve.complete)
-    return curve.name, len(curve.x), curve.x[0], curve.minimum, curve.maximum, *marks
-
-
-class LossChart(LinePanel):
+class LossChart(RunPanel):
     """The panel; its keys are methods that say what could not be done, if anything."""
 
-    TITLE = "chart"
-
-    def __init__(self, *, id: str | None = None, blocks: bool = False) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id)
-        self.view = ChartView(blocks=blocks)
+    def __init__(self) -> None:
+        super().__init__()
+        self.view = ChartView()
         self.data = self._whole = ChartData(name="loss")
         """What is drawn, and the same by step."""
         self._metric = "loss"
         self._metrics: list[str] = []
-        self._snapshot: RunSnapshot | None = None
-        self._slow: tuple[Stretch, ...] = ()
         self._drawn: list[Row] = []
         self._drawn_key: tuple[object, ...] = ()
         self._space: Frame | None = None
 
-    def show(self, snapshot: RunSnapshot) -> None:
-        """A new picture of the same run keeps the view."""
-        self._snapshot = snapshot
-        self._metrics = metric_names(snapshot)
+    def show(self, facts: RunFacts) -> None:
+        """New facts of the same run keep the view."""
+        self.facts = facts
+        self._metrics = metric_names(facts.snapshot)
         if self._metric not in self._metrics:
             self._metric = self._metrics[0] if self._metrics else "loss"
-        self._whole = replace(chart_data(snapshot, self._metric), slow=self._slow)
         self._place()
-        self.repaint()
+        super().show(facts)
 
-    def mark(self, slow: Sequence[Stretch]) -> None:
-        """Where the training was slower than it had been."""
-        if tuple(slow) != self._slow:
-            self._slow = tuple(slow)
-            self._whole = replace(self._whole, slow=self._slow)
-            self._place()
-            self.repaint()
+    def _place(self) -> None:
+        """Put the curves on the axis that is chosen."""
+        if self.facts is not None:
+            self._whole = replace(chart_data(self.facts.snapshot, self._metric), slow=self.facts.slow)
+        moved = over_time(self._whole) if self.view.by_time else None
+        self.data = moved if moved is not None else self._whole
 
     def press(self, what: str) -> str | None:
         """One of the chart's keys; a sentence when it cannot work."""
@@ -112,20 +95,13 @@ class LossChart(LinePanel):
         """By epoch, by time; where that is known no more, by step."""
         return (self.view.by_epoch and bool(self._whole.steps_per_epoch), self.data is not self._whole)
 
-    def _place(self) -> None:
-        """Put the curves on the axis that is looked at."""
-        moved = over_time(self._whole) if self.view.by_time else None
-        self.data = moved if moved is not None else self._whole
-
     def _next_metric(self) -> str | None:
         if len(self._metrics) < 2:
             return "there is no other metric to draw"
         place = self._metrics.index(self._metric) if self._metric in self._metrics else -1
         self._metric = self._metrics[(place + 1) % len(self._metrics)]
         self.view = ChartView(blocks=self.view.blocks, by_epoch=self.view.by_epoch, by_time=self.view.by_time)
-        if self._snapshot is not None:
-            self._whole = replace(chart_data(self._snapshot, self._metric), slow=self._slow)
-            self._place()
+        self._place()
         return None
 
     def _navigate(self, what: str) -> str | None:
@@ -148,8 +124,8 @@ class LossChart(LinePanel):
         return frame(self.data, self.view, *self.rows_size)
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """See :func:`mpstui.ui.charting.plot.draw`; until a curve has another bucket, its legend alone is news."""
-        if self._snapshot is None:
+        """See :func:`mpstui.ui.charting.plot.draw`; until a curve has another bucket, its legend alone is new."""
+        if self.facts is None:
             return [row((" reading …", "dim"))]
         key = (width, height, self.view, self.data.name, self.data.slow, *map(_redraw_key, self.data.curves))
         if self._space is None or key != self._drawn_key:
@@ -170,6 +146,12 @@ class LossChart(LinePanel):
         """The read-out goes with the mouse."""
         self.view = replace(self.view, cursor=None)
         self.repaint()
+
+
+def _redraw_key(curve: SeriesView) -> tuple[object, ...]:
+    """What of a curve can move its line: a value more in the newest bucket moves it by less than a dot."""
+    marks = (len(curve.attempt_marks), len(curve.superseded), len(curve.gaps), curve.axis, curve.complete)
+    return curve.name, len(curve.x), curve.x[0], curve.minimum, curve.maximum, *marks
 
 
 def zoom(view: ChartView, space: Frame, data: ChartData, factor: float) -> ChartView:
@@ -222,3 +204,6 @@ def move_cursor(view: ChartView, space: Frame, data: ChartData, cells: int) -> C
     column = space.column_of(view.cursor)
     target = (space.columns - 1 if column is None else column) + cells
     return replace(view, cursor=min(extent[1], space.x_at(max(0, min(space.columns - 1, target)))))
+
+
+PANEL = Panel(order=10, help="the curve of one metric", widget=LossChart, at_left=True)

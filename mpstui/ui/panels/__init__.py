@@ -1,0 +1,152 @@
+"""The panels of a run's screen: every module of this package declares one, named as its file::
+
+    PANEL = Panel(order=60, help="what happened to the run, newest first", widget=lambda: ListPanel(event_rows))
+
+The screen's places, the number keys, the order of the tab key and the help page follow from that.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from ...core.model.snapshot import RunSnapshot
+from ...core.present import format as shown
+from ..rows import Row, Span, row
+from ..widgets.lines import LinePanel
+
+if TYPE_CHECKING:
+    from ...core.settings import EnergySettings
+    from ...core.telemetry.logbook import Outlook
+    from ...core.telemetry.model import SystemSample, TreeSample
+    from ...core.telemetry.throughput import Stretch
+    from ...wire.records import Ack
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunFacts:
+    """All that a run's screen is drawn from."""
+
+    snapshot: RunSnapshot
+    warning: str = ""
+    """The gravest thing that goes wrong right now."""
+    slow: tuple[Stretch, ...] = ()
+    """Steps in which the training was slower than before."""
+    system: SystemSample | None = None
+    """The machine, and the run's processes; sampled while a panel is in view that asks for them."""
+    tree: TreeSample | None = None
+    outlook: Outlook | None = None
+    """What telemetry knows of the run over time."""
+    cleared: Ack | None = None
+    """The newest answer to "clear cache"."""
+    prices: EnergySettings | None = None
+
+
+class RunPanel(LinePanel):
+    """A part of a run's screen: drawn from the facts that it was shown last."""
+
+    facts: RunFacts | None = None
+    scrolls = False
+    """Whether the scrolling keys move it."""
+
+    def show(self, facts: RunFacts) -> None:
+        """Draw what is known now; a panel that is out of view draws it when it comes into view."""
+        self.facts = facts
+        if self.display:
+            self.repaint()
+
+    def scroll_rows(self, by: int) -> None:
+        """Move the view down (or up)."""
+
+    def to_edge(self, direction: int) -> None:
+        """To the first or the last line."""
+
+
+RowsOf = Callable[[RunFacts, int], list[Row]]
+"""All lines of a panel, of at most so many cells."""
+
+
+class ListPanel(RunPanel):
+    """A panel that is a list of rows and can be scrolled."""
+
+    scrolls = True
+
+    def __init__(self, rows_of: RowsOf, heading_rows: int = 0) -> None:
+        """``heading_rows``: so many of the first rows stay where they are when the others are scrolled."""
+        super().__init__()
+        self._rows_of = rows_of
+        self._heading_rows = heading_rows
+        self._top = 0
+        self._lines: list[Row] = []
+
+    def show(self, facts: RunFacts) -> None:
+        """Another run is seen from its first line on."""
+        if self.facts is not None and self.facts.snapshot.run != facts.snapshot.run:
+            self._top = 0
+        super().show(facts)
+
+    def scroll_rows(self, by: int) -> None:
+        """Move the view down (or up)."""
+        self._top += by
+        self.repaint()
+
+    def to_edge(self, direction: int) -> None:
+        """To the first or the last line."""
+        self._top = 0 if direction < 0 else len(self._lines)
+        self.repaint()
+
+    def repaint(self) -> None:
+        """Make the lines before the title, which tells how many do not fit."""
+        width, height = self.rows_size
+        self._lines = self._rows_of(self.facts, width) if self.facts and width > 0 else []
+        self._top = max(0, min(self._top, len(self._lines) - height))
+        super().repaint()
+
+    def status(self) -> tuple[Span, ...]:
+        """How many lines there are below those in view."""
+        hidden = len(self._lines) - self._top - self.rows_size[1]
+        return (Span(f"… {hidden} more", "dim"),) if hidden > 0 else ()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """The part of the list that fits; its headings stay."""
+        fixed = self._lines[: self._heading_rows]
+        return fixed + self._lines[self._heading_rows + self._top :]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """What a module of this package declares."""
+
+    order: int
+    """Decides its number key and its place in the order of the tab key."""
+    help: str
+    """What the help page says of it."""
+    widget: Callable[[], RunPanel]
+    at_left: bool = False
+    """In a wide window chart and log stand at the left, everything else at the right."""
+    needs_machine: bool = False
+    """Whether the machine is to be sampled while it is in view."""
+
+
+@cache
+def panels() -> Mapping[str, Panel]:
+    """The panels by name, in their order."""
+    names = [module.name for module in pkgutil.iter_modules(__path__)]
+    found: dict[str, Panel] = {name: import_module(f"{__name__}.{name}").PANEL for name in names}
+    return dict(sorted(found.items(), key=lambda item: item[1].order))
+
+
+def nothing_yet(why: str, *, unread: bool) -> Row:
+    """The one row of an empty list. ``unread``: there may be something that this snapshot does not have."""
+    return row((" being read …" if unread else f" {why}", "dim"))
+
+
+def moments(times: Iterable[float], now: float) -> list[str]:
+    """The moments as texts of one width."""
+    texts = [shown.moment_of_day(time, now) for time in times]
+    longest = max(map(len, texts), default=0)
+    return [text.ljust(longest + 2) for text in texts]

@@ -1,0 +1,40 @@
+"""The checkpoints of a run, newest first; the best, the incomplete and those of other runs are named."""
+
+from __future__ import annotations
+
+from ...core.model.snapshot import Checkpoint, RunSnapshot
+from ...core.present import format as shown
+from ...core.present.states import why_not_its_own
+from ..rows import Row, Span, clean, clip, fit, row
+from . import ListPanel, Panel, RunFacts, moments, nothing_yet
+
+
+def checkpoint_rows(facts: RunFacts, width: int) -> list[Row]:
+    """A line a file; before any was found, what the trainer reports."""
+    snapshot = facts.snapshot
+    if not snapshot.checkpoints:
+        reported = snapshot.numbers.checkpoint
+        if reported is None:
+            return [nothing_yet("no checkpoint yet", unread=snapshot.brief)]
+        return [row(*clip((Span(" reported: ", "dim"), Span(clean(reported.path, 300))), width))]
+    files = sorted(snapshot.checkpoints, key=lambda file: file.time, reverse=True)
+    times = moments((file.time for file in files), snapshot.seen)
+    return [_checkpoint_row(file, time, snapshot, width) for file, time in zip(files, times, strict=True)]
+
+
+def _checkpoint_row(file: Checkpoint, moment: str, snapshot: RunSnapshot, width: int) -> Row:
+    stranger = why_not_its_own(file, snapshot)
+    parts = (
+        Span(" "),
+        Span(moment, "dim"),
+        Span(fit(f"step {shown.whole(file.step)}" if file.step is not None else "", 12)),
+        Span(fit(shown.size(file.size_bytes), 9, "right") + "  "),
+        Span("★ best  " if file.best else "", "good"),
+        Span("" if file.complete else "! incomplete  ", "warn"),
+        Span(clean(file.path.name, 200), "dim"),
+        Span(f"  {stranger}" if stranger else "", "warn"),
+    )
+    return row(*clip(parts, width))
+
+
+PANEL = Panel(order=50, help="the checkpoints it has saved, newest first", widget=lambda: ListPanel(checkpoint_rows))

@@ -1,0 +1,53 @@
+"""Every value that a run has reported: newest, least, greatest, how often, and its course."""
+
+from __future__ import annotations
+
+from ...core.model.snapshot import RunSnapshot, SeriesView
+from ...core.present import format as shown
+from ..charting.strips import sparkline
+from ..rows import Row, Span, clean, fit, row
+from . import ListPanel, Panel, RunFacts, nothing_yet
+
+_NUMBER = 10
+
+
+def metric_rows(facts: RunFacts, width: int) -> list[Row]:
+    """A line a metric, below the titles."""
+    snapshot = facts.snapshot
+    named = {**_without_history(snapshot), **snapshot.series}
+    if not named:
+        return [nothing_yet("no metrics reported yet", unread=snapshot.loading or snapshot.brief)]
+    name_width = max(10, min(28, max(len(name) for name in named) + 1, max(18, width // 3)))
+    columns = width - 3 - name_width
+    numbers = max(1, min(4, columns // (_NUMBER + 1)))
+    trend = columns - numbers * (_NUMBER + 1) - 1
+    titles = [Span(fit(title, _NUMBER, "right") + " ", "heading") for title in ("last", "min", "max", "count")]
+    lines = [row(" ", (fit("metric", name_width), "heading"), *titles[:numbers])]
+    for name, value in named.items():
+        texts, (curve, tone) = _texts(value), _curve(value, trend)
+        cells = [Span(fit(text, _NUMBER, "right") + " ", "dim" if place else "") for place, text in enumerate(texts)]
+        lines.append(row(" ", fit(clean(name, 60), name_width), *cells[:numbers], (" " + curve, tone)))
+    return lines
+
+
+def _without_history(snapshot: RunSnapshot) -> dict[str, SeriesView | float | None]:
+    numbers = snapshot.numbers
+    known = {name: value for name, value in (("loss", numbers.loss), ("lr", numbers.lr)) if value is not None}
+    return {**known, **numbers.metrics}
+
+
+def _texts(value: SeriesView | float | None) -> list[str]:
+    if not isinstance(value, SeriesView):
+        return [shown.number(value), "", "", ""]
+    # A series holds at least one point: where none of them is known, none is finite.
+    known = (value.last, value.minimum, value.maximum)
+    return [*(shown.NOT_FINITE if one is None else shown.number(one) for one in known), shown.short_count(value.count)]
+
+
+def _curve(value: SeriesView | float | None, width: int) -> tuple[str, str]:
+    if not isinstance(value, SeriesView) or width < 6:
+        return "", ""
+    return sparkline(value.mean, min(40, width)), "val" if value.evaluation else "train"
+
+
+PANEL = Panel(order=30, help="every metric: newest, least and greatest value", widget=lambda: ListPanel(metric_rows, 1))
