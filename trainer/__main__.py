@@ -80,10 +80,10 @@ def _bound_idle_spinning(environ: MutableMapping[str, str]) -> None:
 
 
 def _dispatch(arguments: list[str], control: Control) -> int:
-    from .tasks import TASKS
+    from .tasks import task_names
 
     if not arguments or arguments[0] in {"-h", "--help"}:
-        print(_USAGE.format(program=__package__, tasks=", ".join(TASKS)))
+        print(_USAGE.format(program=__package__, tasks=", ".join(task_names())))
         return 0 if arguments else 2
     name, *rest = arguments
     if name == "results":
@@ -95,10 +95,11 @@ def _dispatch(arguments: list[str], control: Control) -> int:
     compares = name == "compare" and bool(rest)
     if compares:
         name, *rest = rest
-    if name in TASKS:
+    known = task_names()
+    if name in known:
         return (_compare if compares else _train)(name, rest, control)
-    near = get_close_matches(name, TASKS, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"tasks: {', '.join(TASKS)}"
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"tasks: {', '.join(known)}"
     raise UsageError(f"there is no task {name!r}; {hint}")
 
 

@@ -17,8 +17,8 @@ from torch import nn
 
 from mpstui.wire.heartbeat import DeviceReading, MemoryReading
 
+from .allocator import keep_freed_memory
 from .errors import UsageError
-from .heap import keep_freed_memory
 
 NAMES = ("auto", "mps", "cuda", "cpu")
 _OUT_OF_MEMORY_TEXTS = ("out of memory", "Invalid buffer size")

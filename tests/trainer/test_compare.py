@@ -11,19 +11,12 @@ import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
+from tests.trainer.cases import synthetic
 from tests.trainer.running import command
 from trainer.device import Device
 from trainer.models import selective_scan
-from trainer.tasks import TASKS
+from trainer.tasks import shipped_tasks
 from trainer.trace import Entry, OperationTrace, Sample, matched
-
-SMALL = {
-    "cifar": ("--model", "tiny", "--width", "4", "--batch-size", "8"),
-    "gsdiff": ("--limit", "24", "--layers", "1", "--width", "32", "--batch-size", "4", "--accumulate", "1"),
-    "genomics": ("--width", "16", "--layers", "1", "--batch-size", "4", "--accumulate", "1"),
-    "twotower": ("--batch-size", "8"),
-    "indicator": ("--width", "32", "--layers", "1", "--batch-size", "4"),
-}
 
 
 class Sabotage(TorchFunctionMode):
@@ -47,7 +40,7 @@ class Sabotage(TorchFunctionMode):
 
 def trace(task: str, folder: Path, *more: str, steps: int = 3) -> int:
     torch.set_num_threads(1)
-    words = ("compare", task, *SMALL[task], "--device", "cpu", "--steps", str(steps), *more)
+    words = ("compare", task, *synthetic(task), "--device", "cpu", "--steps", str(steps), *more)
     return command(*words, "--out", str(folder / "checkpoints"))
 
 
@@ -57,7 +50,7 @@ def compared(task: str, folder: Path, *more: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", shipped_tasks())
 def test_the_same_device_twice_does_not_part(task: str, tmp_path: Path) -> None:
     assert trace(task, tmp_path, "--trace", str(tmp_path / "trace")) == 0
     found = compared(task, tmp_path)
@@ -67,7 +60,7 @@ def test_the_same_device_twice_does_not_part(task: str, tmp_path: Path) -> None:
     assert found["parameters"][0]["apart"] == 0.0
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", shipped_tasks())
 def test_clipping_and_optimizers_of_another_kind_are_no_wrong_result(
     task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,8 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from tests.trainer.real_formats import images, pairs
+from tests.trainer.cases.cifar import images
+from tests.trainer.cases.twotower import pairs
 from tests.trainer.running import command, train
 
 CIFAR = ("--model", "tiny", "--width", "4", "--limit", "64", "--epochs", "1", "--batch-size", "32", "--ema", "0.5")

@@ -7,69 +7,28 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
 
-from tests.trainer import real_formats
 from tests.trainer.building import ROOT
+from tests.trainer.cases import cases
 from tests.trainer.running import QUIET, command, metrics, train
 from tests.waiting import wait_until
 
-Written = Callable[[Path], list[str]]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A task, its smallest model, and data for it."""
-
-    task: str
-    words: tuple[str, ...]
-    write: Written
-
-    def command(self, folder: Path) -> list[str]:
-        return [*self.words, *self.write(folder), "--epochs", "2", "--save-every", "0"]
-
-
-SMALL = ("--width", "16", "--layers", "1")
-NO_DRAWING = ("--heads", "2", "--accumulate", "1", "--sample-every", "0")
-CASES = {
-    "twotower": Case(
-        "twotower",
-        (*SMALL, "--embedding", "8", "--batch-size", "16", "--same-article-k", "2", "--nearmiss-k", "1",
-         "--empty-cache-every", "2"),
-        real_formats.pairs,
-    ),
-    "indicator": Case("indicator", (*SMALL, "--heads", "2", "--limit", "100"), real_formats.candles),
-    "gsdiff-1": Case("gsdiff", ("--stage", "1", *SMALL, *NO_DRAWING, "--batch-size", "8"), real_formats.plans),
-    "gsdiff-2": Case("gsdiff", ("--stage", "2", *SMALL, *NO_DRAWING, "--batch-size", "8"), real_formats.plans),
-    "cifar": Case(
-        "cifar",
-        ("--model", "tiny", "--width", "4", "--batch-size", "16", "--optimizer", "muon", "--label-noise", "0.2",
-         "--label-smoothing", "0.1", "--ema", "0.9"),
-        real_formats.images,
-    ),
-    "genomics": Case(
-        "genomics", (*SMALL, "--states", "4", "--batch-size", "8", "--accumulate", "2"), real_formats.benchmark
-    ),
-    "genomics-bed": Case(
-        "genomics", (*SMALL, "--states", "4", "--batch-size", "16", "--conjoin", "--rc-aug"), real_formats.intervals
-    ),
-}  # fmt: skip
+CASES = cases()
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_real_data_is_counted_learnt_from_judged_and_exported(
     tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    case = CASES[name]
+    task, case = CASES[name]
     words = case.command(tmp_path)
-    assert command(case.task, *words, "--check-data") == 0
+    assert command(task, *words, "--check-data") == 0
     assert "the data can be used" in capsys.readouterr().out
-    found = train(case.task, *words, "--save-every", "1", run_dir=tmp_path / "run")
+    found = train(task, *words, "--save-every", "1", run_dir=tmp_path / "run")
     capsys.readouterr()
     checkpoint = tmp_path / "run" / "checkpoints" / "best.pt"
     assert command("evaluate", str(checkpoint), *words, "--device", "cpu") == 0
@@ -87,36 +46,36 @@ def best_loss(run_dir: Path, step: int) -> float:
 
 def test_hidden_files_are_no_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A Mac leaves a ``._NAME`` beside each file that it copies to a volume of another system."""
-    sources = {
-        "indicator": (real_formats.candles(tmp_path), tmp_path / "prices"),
-        "gsdiff": (real_formats.plans(tmp_path), tmp_path / "plans" / "train"),
-        "genomics": (real_formats.benchmark(tmp_path), tmp_path / "set" / "train" / "positive"),
-    }
-    (tmp_path / "set" / "train" / ".cache").mkdir()
-    for name, (wish, folder) in sources.items():
-        for path in list(folder.iterdir()):
+    with_folders = [(task, case) for task, case in CASES.values() if case.files]
+    for number, (task, case) in enumerate(with_folders):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        wish = case.write(folder)
+        place = folder / case.files
+        for path in list(place.iterdir()):
             path.with_name(f"._{path.name}").write_bytes(b"\x00\x05\x16\x07")
-        assert command(name, "--check-data", *wish) == 0, capsys.readouterr().out
+        (place.parent / ".cache").mkdir()
+        assert command(task, "--check-data", *wish) == 0, capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_resumed_from_a_random_step_equals_uninterrupted(tmp_path: Path, name: str) -> None:
-    case = CASES[name]
+    task, case = CASES[name]
     words = case.command(tmp_path)
-    train(case.task, *words, run_dir=tmp_path / "whole")
+    train(task, *words, run_dir=tmp_path / "whole")
     whole = metrics(tmp_path / "whole")
-    stop = random.randrange(1, max(point["step"] for point in whole))
-    train(case.task, *words, "--stop-after", str(stop), run_dir=tmp_path / "parts")
-    train(case.task, *words, "--resume", "latest", run_dir=tmp_path / "parts")
+    stop = random.Random(name).randrange(1, max(point["step"] for point in whole))
+    train(task, *words, "--stop-after", str(stop), run_dir=tmp_path / "parts")
+    train(task, *words, "--resume", "latest", run_dir=tmp_path / "parts")
     assert metrics(tmp_path / "parts") == whole, f"stopped after step {stop}"
 
 
 def test_killed_at_a_random_moment_loses_at_most_the_steps_since_the_last_checkpoint(tmp_path: Path) -> None:
-    words = [*CASES["cifar"].command(tmp_path), "--epochs", "24", "--save-steps", "4", "--eval-every", "8"]
+    words = [*CASES["cifar"][1].command(tmp_path), "--epochs", "24", "--save-steps", "4", "--eval-every", "8"]
     run_dir, every = tmp_path / "run", 4
     environ = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MPSTUI_RUN_DIR": str(run_dir)}
     arguments = [sys.executable, "-P", "-m", "trainer", "cifar", *QUIET, *words]
-    moment = random.randrange(every + 1, 25)
+    moment = random.Random(0).randrange(every + 1, 25)
     with subprocess.Popen(arguments, env=environ, stdout=subprocess.DEVNULL) as child:
         wait_until(lambda: steps(run_dir) >= moment or child.poll() is not None, timeout=180, what=f"step {moment}")
         child.kill()

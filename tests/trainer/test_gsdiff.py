@@ -28,8 +28,8 @@ from trainer.errors import UsageError
 from trainer.models import corner_diffusion as diffusion
 from trainer.models.wall_prediction import WallPredictor
 from trainer.run import run
+from trainer.tasks._gsdiff_stages import CornerStage, Drawings
 from trainer.tasks.gsdiff import Gsdiff
-from trainer.tasks.gsdiff_stages import CornerStage, Drawings
 
 TINY = ("--width", "32", "--layers", "2", "--heads", "2", "--batch-size", "16", "--accumulate", "1", "--device", "cpu")
 QUIET = ("--report-every", "1", "--samples", "2", "--sample-steps", "3")

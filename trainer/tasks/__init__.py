@@ -1,6 +1,12 @@
-"""The training programs: what each one is called, and the small protocol by which the shared loop drives it.
+"""The training programs, and the base class by which the shared loop drives them.
 
-Adding a task is one file here, one line in ``TASKS``, one test. Nothing heavy is imported by this module.
+A task is a module here with one subclass of :class:`Task`, and is called by the name of the module. A module whose name
+begins with an underscore is part of a task. Another package adds a task by naming its class in ``pyproject.toml``::
+
+    [project.entry-points."mpstui.training_tasks"]
+    gru = "my_package.gru:Gru"
+
+Nothing heavy is imported by this module.
 
 The loop asks a task for a batch by *sample numbers and a seed*. A batch is therefore a pure function of its arguments,
 which is what makes a resumed run see the same samples with the same augmentation as one that never stopped, on any
@@ -10,10 +16,13 @@ number of workers, accumulation steps or ranks.
 from __future__ import annotations
 
 import argparse
+import pkgutil
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     import torch
@@ -22,15 +31,7 @@ if TYPE_CHECKING:
     from ..device import Device
     from ..inspection import Inspection
 
-TASKS: dict[str, str] = {
-    # name on the command line: "module:attribute" of a class that follows Task
-    "cifar": ".cifar:Cifar",
-    "gsdiff": ".gsdiff:Gsdiff",
-    "genomics": ".genomics:Genomics",
-    "twotower": ".twotower:TwoTowerTask",
-    "indicator": ".indicator:Indicator",
-}
-
+ENTRY_POINTS = "mpstui.training_tasks"
 Batch = dict[str, "torch.Tensor"]
 
 
@@ -78,7 +79,7 @@ class Loss:
     metrics: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
 
-class Task(Protocol):
+class Task(ABC):
     """A training program as the loop sees it. It is made from the parsed command line: ``Task(args)``."""
 
     HELP: ClassVar[str]
@@ -96,57 +97,77 @@ class Task(Protocol):
     """What must agree for a checkpoint to fit: model name, widths, classes (numbers and strings)."""
 
     @staticmethod
+    @abstractmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the task's own arguments (not those of ``trainer.options``)."""
-        ...
 
     @staticmethod
+    @abstractmethod
     def inspect(args: argparse.Namespace) -> Inspection:
-        """Look at all of the data (``--check-data``): counts, and a sentence for each bad file or row.
+        """Check all of the data (``--check-data``): counts, and a sentence for each bad file or row.
 
-        Raises UsageError when there is nothing to look at.
+        Raises UsageError when there is nothing to check.
         """
-        ...
 
+    @abstractmethod
     def __init__(self, args: argparse.Namespace) -> None:
-        """Read the data. Raises UsageError with one sentence when that cannot be done."""
-        ...
+        """Read the data, seeded by ``args.seed``. Raises UsageError with one sentence when that cannot be done."""
 
+    @abstractmethod
     def build_model(self) -> nn.Module:
         """A fresh model on the CPU; torch's generators are seeded before this is called."""
-        ...
 
+    @abstractmethod
     def parameter_groups(self, model: nn.Module) -> list[dict[str, Any]]:
         """Parameters for the optimizer; a group may set ``weight_decay``, ``lr_scale`` or ``muon``."""
-        ...
 
-    def to_device(self, device: Device) -> None:
-        """Move what can stay on the device for the whole run (a data set that fits); may do nothing."""
-        ...
-
+    @abstractmethod
     def batch(self, samples: torch.Tensor, seed: int) -> Batch:
         """The training samples with these numbers, with randomness drawn from ``seed`` alone. Called in workers too."""
-        ...
 
+    @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         """Forward pass of one micro-batch that is on the model's device, under autocast."""
-        ...
 
+    @abstractmethod
     def evaluate(self, model: nn.Module, device: Device) -> Iterable[dict[str, float] | None]:
         """Validate; yields None now and then while it works (so that the loop can beat), the metrics at the end.
 
         Called with the model in eval mode, without gradients, under autocast. Metric names start with ``val_``. All
         ranks of a sharded training call it together: the model alike on each, files only on the leading one.
         """
-        ...
+
+    def to_device(self, device: Device) -> None:  # noqa: B027 - most data stays where it is
+        """Move what can stay on the device for the whole run, such as a data set that fits."""
+
+
+def task_names() -> list[str]:
+    """What can be trained: the tasks of this package and those of other packages."""
+    return sorted({*shipped_tasks(), *_plugins()})
+
+
+def shipped_tasks() -> list[str]:
+    """The tasks of this package."""
+    return [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
 
 
 def find(name: str) -> type[Task]:
-    """The class of a task.
+    """The class of a task; one of this package goes before another package's of the same name.
 
     Raises:
         KeyError: there is no such task.
     """
-    module, _, attribute = TASKS[name].partition(":")
-    found: type[Task] = getattr(import_module(module, __package__), attribute)
+    if name not in shipped_tasks():
+        plugin: type[Task] = _plugins()[name].load()
+        return plugin
+    module = import_module(f".{name}", __package__)
+    (found,) = (
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Task) and value.__module__ == module.__name__
+    )
     return found
+
+
+def _plugins() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}

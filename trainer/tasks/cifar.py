@@ -18,7 +18,7 @@ from ..models.resnet import ResNet, WideResNet
 from ..optimizers import with_weight_decay_on_matrices
 from ..options import fraction, positive, whole
 from ..order import mixed
-from . import Batch, Defaults, Loss, Tuned
+from . import Batch, Defaults, Loss, Task, Tuned
 
 MODELS = ("resnet18", "wrn-16-4", "tiny")
 _DEFAULT_WIDTHS = {"resnet18": 64, "wrn-16-4": 4, "tiny": 16}
@@ -33,7 +33,7 @@ _TUNED = {
 }
 
 
-class Cifar:
+class Cifar(Task):
     """ResNet-18, WRN-16-4 or a tiny residual network on 32x32 images."""
 
     HELP: ClassVar[str] = "classify small images: ResNet-18 or WRN-16-4 on CIFAR-10/100, or on synthetic images"

@@ -19,12 +19,12 @@ from ..inspection import Inspection
 from ..models.caduceus import NORMS, Caduceus
 from ..models.mamba import parameter_groups
 from ..options import positive
-from . import Batch, Defaults, Loss
+from . import Batch, Defaults, Loss, Task
 
 _EVALUATION_BATCH = 128
 
 
-class Genomics:
+class Genomics(Task):
     """One class for each sequence, from Genomic Benchmarks, FASTA and BED, or synthetic sequences."""
 
     HELP: ClassVar[str] = "classify DNA: bidirectional Mamba, equivariant under reverse complement (after Caduceus)"
@@ -97,9 +97,6 @@ class Genomics:
     def parameter_groups(self, model: nn.Module) -> list[dict[str, Any]]:
         """Matrices decay; biases, norms and the decay rates of Mamba do not."""
         return parameter_groups(model)
-
-    def to_device(self, device: Device) -> None:
-        """A batch of bases is small: nothing stays on the device."""
 
     def batch(self, samples: torch.Tensor, seed: int) -> Batch:
         """Tokens, lengths and labels; with --rc-aug of a random strand of each."""

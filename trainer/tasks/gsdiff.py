@@ -23,13 +23,13 @@ from ..inspection import Inspection
 from ..optimizers import with_weight_decay_on_matrices
 from ..options import positive, whole
 from ..order import mixed
-from . import Batch, Defaults, Loss
-from .gsdiff_stages import CornerStage, Drawings, Stage, WallStage, slots_of
+from . import Batch, Defaults, Loss, Task
+from ._gsdiff_stages import CornerStage, Drawings, Stage, WallStage, slots_of
 
 _SYNTHETIC = (4000, 500)
 
 
-class Gsdiff:
+class Gsdiff(Task):
     """Stage 1 denoises the corners of a plan, stage 2 predicts the walls between them."""
 
     HELP: ClassVar[str] = "two-stage structural graph diffusion of floor plans, from GSDiff files or synthetic plans"

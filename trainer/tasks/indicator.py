@@ -23,14 +23,14 @@ from ..models.indicator import SELECTED, IndicatorTransformer, Judgement
 from ..optimizers import with_weight_decay_on_matrices
 from ..options import fraction, number, positive
 from ..order import mixed
-from . import Batch, Defaults, Loss
+from . import Batch, Defaults, Loss, Task
 
 _EVALUATION_BATCH = 512
 _NAMED = 9
 """Symbols without a sample that are named at most."""
 
 
-class Indicator:
+class Indicator(Task):
     """Selection, weights and next-horizon return from indicators and the market's state."""
 
     HELP: ClassVar[str] = "select and weight technical indicators, and predict the next horizon's return"
@@ -122,9 +122,6 @@ class Indicator:
     def parameter_groups(self, model: nn.Module) -> list[dict[str, Any]]:
         """Matrices decay, biases and norms do not."""
         return with_weight_decay_on_matrices(model)
-
-    def to_device(self, device: Device) -> None:
-        """Samples are cut out on the CPU: 16 of them are 40 kB."""
 
     def batch(self, samples: torch.Tensor, seed: int) -> Batch:
         """The last ``window`` values of each indicator, the market's state, and the return to come."""

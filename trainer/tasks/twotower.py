@@ -20,14 +20,14 @@ from ..models.contrastive import info_nce, ranks
 from ..models.mamba import parameter_groups
 from ..models.twotower import BACKBONES, TwoTower
 from ..options import fraction, positive, positive_number, whole
-from . import Batch, Defaults, Loss
+from . import Batch, Defaults, Loss, Task
 
 _EVALUATION_BATCH = 256
 _DEVICE_SHARE = 4
 _UNKNOWN_DEVICE_BYTES = 4 << 30
 
 
-class TwoTowerTask:
+class TwoTowerTask(Task):
     """InfoNCE between a query tower over contexts and a payload tower over target vectors."""
 
     HELP: ClassVar[str] = "retrieve the vector that follows a context: two towers, InfoNCE, mamba, gru or transformer"

@@ -210,7 +210,7 @@ def _warm(points: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     return ()
 
 
-_ASK = "from {trainer}.tasks import TASKS; print(*TASKS)"
+_ASK = "from {trainer}.tasks import task_names; print(*task_names())"
 _ASK_SECONDS = 30.0
 
 

@@ -33,7 +33,7 @@ from ..models.corner_diffusion import CornerDenoiser
 from ..models.wall_prediction import PIXEL, WallPredictor
 from ..order import mixed
 from . import Batch, Loss
-from .gsdiff_measures import corner_measures, counts, pair_loss, place_errors
+from ._gsdiff_measures import corner_measures, counts, pair_loss, place_errors
 
 _PADDING_WEIGHT = 0.1
 """How much what is said about padding counts against what is said about a corner."""

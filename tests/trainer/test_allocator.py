@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from trainer.heap import keep_freed_memory
+from trainer.allocator import keep_freed_memory
 
 FAULTS = """
 import ctypes, resource, sys
-from trainer.heap import keep_freed_memory
+from trainer.allocator import keep_freed_memory
 if sys.argv[1] == "keep":
     assert keep_freed_memory({})
 library = ctypes.CDLL(None)
@@ -62,6 +62,6 @@ def test_the_trim_threshold_is_never_set_alone(
         return 1
 
     library = SimpleNamespace(mallopt=mallopt, gnu_get_libc_version=None)
-    monkeypatch.setattr("trainer.heap.ctypes.CDLL", lambda name: library)
+    monkeypatch.setattr("trainer.allocator.ctypes.CDLL", lambda name: library)
     assert keep_freed_memory({}) is bool(taken)
     assert found == taken
