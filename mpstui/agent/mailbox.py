@@ -5,14 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ..wire import rundir
+from ..wire import rundir, storage
 from ..wire.records import TRAINER_ACTIONS, Ack, Request
 from ..wire.rundir import RunDir
 
 POLL_SECONDS = 0.25
-# A file that arrives within the timestamp granularity of the last look does not change the folder's mtime again,
-# so a folder that changed this recently is read once more.
-_MTIME_DOUBT_SECONDS = 2.0
 
 
 class Mailbox:
@@ -56,8 +53,7 @@ class Mailbox:
         except FileNotFoundError:
             return False
         changed = mtime != self._seen_mtime
-        settled = self._clock() - mtime > _MTIME_DOUBT_SECONDS
-        self._seen_mtime = mtime if settled else -1.0
+        self._seen_mtime = mtime if storage.is_settled(mtime, self._clock()) else -1.0
         return changed
 
     def _read(self) -> list[Request]:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..core.follow.file import FollowedFile
 from ..core.formats.escapes import colour_only
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.snapshot import RunSnapshot, State
@@ -49,35 +50,22 @@ def run_logs(args: argparse.Namespace) -> int:
     return 0
 
 
-class OutputFile:
+class OutputFile(FollowedFile):
     """An output file that is followed, also when it is truncated or replaced meanwhile."""
 
     def __init__(self, path: Path, last_lines: int | None = None) -> None:
-        self.path = path
-        self.cut = 0
-        """How often the file was truncated or replaced."""
-        self._offset = 0 if last_lines is None else _offset_of_last(path, last_lines)
-        self._inode: int | None = None
+        super().__init__(path, start=0 if last_lines is None else _offset_of_last(path, last_lines))
 
     def new(self) -> Iterator[bytes]:
-        """What was written since the last call; nothing while there is no file."""
-        try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return
-        try:
-            self._notice_cut(os.fstat(descriptor))
-            while data := os.pread(descriptor, _CHUNK, self._offset):
-                self._offset += len(data)
-                yield data
-        finally:
-            os.close(descriptor)
+        """What was written since the last call; nothing while there is no file.
 
-    def _notice_cut(self, status: os.stat_result) -> None:
-        if status.st_size < self._offset or self._inode not in (None, status.st_ino):
-            self._offset = 0
-            self.cut += 1
-        self._inode = status.st_ino
+        Raises:
+            OperationError: it cannot be read.
+        """
+        while data := self.take(_CHUNK):
+            yield data
+        if self.unreadable:
+            raise OperationError(f"{self.path} cannot be read")
 
 
 class Printer:
@@ -118,11 +106,11 @@ def _follow(one: OneRun, number: int, printer: Printer, args: argparse.Namespace
     number = number or 1
     while True:
         snapshot = one.snapshot()  # before the last read: what was written before the end is then read for certain
-        cuts = file.cut
+        cuts = file.restarts
         for data in file.new():
             printer.write(data)
         printer.flush()
-        if file.cut > cuts:
+        if file.restarts > cuts:
             warn("the output file was truncated; continuing with what it holds now")
         if not args.attempt and snapshot.attempt > number:
             number += 1

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 
 REVIVE_SECONDS = 5.0
-_DOUBT_SECONDS = 2.0
-"""What changes within one tick of the file system's clock leaves a folder's time as it was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +161,9 @@ class LazyQueue:
             return ()
         if self._known[0] != changed:
             from ..core.runs.queueing import paused_groups
+            from ..wire.storage import is_settled
 
-            settled = self._clock() - changed / 1e9 > _DOUBT_SECONDS
+            settled = is_settled(changed / 1e9, self._clock())
             self._known = changed if settled else -1, paused_groups(self._home)
         return self._known[1]
 

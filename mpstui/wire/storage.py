@@ -150,6 +150,15 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return load_object(data)
 
 
+def is_settled(changed: float, now: float) -> bool:
+    """Whether a modification time can be relied upon: what follows within one tick of the file system's clock keeps it.
+
+    Args:
+        changed: the modification time, ``now`` the present, both Unix seconds.
+    """
+    return now - changed > 2.0
+
+
 def stamp(path: str | Path) -> tuple[int, int, int] | None:
     """What tells a file that was replaced whole from the one before it; None where there is none.
 

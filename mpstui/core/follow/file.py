@@ -72,7 +72,8 @@ class FollowedFile:
         """The next bytes, ``limit`` at most; none at the end, and while there is no file to read."""
         try:
             descriptor = self._open()
-        except OSError:
+        except OSError as error:
+            self.unreadable = not isinstance(error, FileNotFoundError)
             return b""
         try:
             start = after_hole(descriptor, self.offset, self.size)

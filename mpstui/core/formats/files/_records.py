@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
+from ...follow.file import FollowedFile
 from ..aliases import read_record
 from ..points import MetricPoint, ParsedLog, Reading
 from ..tracker import Tracker
@@ -44,14 +44,14 @@ class GrowingLines(Records):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._offset = 0
-        self._inode = -1
+        self._file = FollowedFile(path)
+        self._restarts = 0
         self._pending = b""
 
     @property
     def position(self) -> int:
         """Bytes read."""
-        return self._offset
+        return self._file.offset
 
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
         """The points of the lines completed since the last call, or of the next ``limit`` bytes."""
@@ -74,27 +74,16 @@ class GrowingLines(Records):
 
     def _start_over(self) -> None:
         """The file is another one now."""
-        self._offset, self._pending, self._tracker = 0, b"", Tracker()
+        self._pending, self._tracker = b"", Tracker()
 
     def _lines(self, limit: int | None) -> Iterator[bytes]:
-        with self._path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            if (
-                status.st_size < self._offset
-                or (self._inode != -1 and status.st_ino != self._inode)
-                or self._rewritten(file.readline(MAX_LINE))
-            ):
+        while chunk := self._file.take(limit or _CHUNK):
+            if self._file.restarts != self._restarts:
+                self._restarts = self._file.restarts
                 self._start_over()
-            self._inode = status.st_ino
-            file.seek(self._offset)
-            end = None if limit is None else self._offset + limit
-            while (end is None or self._offset < end) and (chunk := file.read(_CHUNK if end is None else limit)):
-                self._offset += len(chunk)
-                *lines, self._pending = (self._pending + chunk).split(b"\n")
-                yield from lines
-                if len(self._pending) > MAX_LINE:
-                    self._pending = self._pending[:MAX_LINE]
-
-    def _rewritten(self, first_line: bytes) -> bool:
-        """Whether the file's first line shows that it was written anew."""
-        return False
+            *lines, self._pending = (self._pending + chunk).split(b"\n")
+            yield from lines
+            if len(self._pending) > MAX_LINE:
+                self._pending = self._pending[:MAX_LINE]
+            if limit is not None:
+                return

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import ClassVar
 
+from ...follow.file import FollowedFile
 from ..points import MetricPoint, ParsedLog
 from ..reader import LogReader
 
@@ -21,8 +21,8 @@ class ConsoleLog:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._reader = LogReader()
-        self._offset = 0
-        self._inode = -1
+        self._file = FollowedFile(path)
+        self._restarts = 0
 
     @classmethod
     def recognises(cls, path: Path, start: bytes) -> bool:
@@ -32,21 +32,17 @@ class ConsoleLog:
     @property
     def position(self) -> int:
         """Bytes read."""
-        return self._offset
+        return self._file.offset
 
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
         """The points of what was written since the last call, or of the next ``limit`` bytes."""
         points: list[MetricPoint] = []
-        with self._path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            if status.st_size < self._offset or (self._inode != -1 and status.st_ino != self._inode):
-                self._reader, self._offset = LogReader(), 0
-            self._inode = status.st_ino
-            file.seek(self._offset)
-            end = None if limit is None else self._offset + limit
-            while (end is None or self._offset < end) and (chunk := file.read(_CHUNK if end is None else limit)):
-                self._offset += len(chunk)
-                points += self._reader.feed(chunk)
+        while chunk := self._file.take(limit or _CHUNK):
+            if self._file.restarts != self._restarts:
+                self._restarts, self._reader = self._file.restarts, LogReader()
+            points += self._reader.feed(chunk)
+            if limit is not None:
+                break
         return points
 
     def read_through(self, limit: int | None = None) -> ParsedLog:

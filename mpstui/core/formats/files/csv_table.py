@@ -27,7 +27,6 @@ class CsvTable(GrowingLines):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._header_line = b""
         self._columns: list[str] = []
         self._delimiter = ","
 
@@ -41,18 +40,14 @@ class CsvTable(GrowingLines):
         rows = [line for line in lines[1:-1] if line.strip()]
         return all(_fits(_cells(row, delimiter), len(columns)) for row in rows)
 
-    def _rewritten(self, first_line: bytes) -> bool:
-        return bool(self._header_line) and first_line.rstrip(b"\r\n") != self._header_line
-
     def _start_over(self) -> None:
         super()._start_over()
-        self._header_line, self._columns = b"", []
+        self._columns = []
 
     def _line(self, line: bytes) -> list[MetricPoint]:
         line = line.rstrip(b"\r")
         if not self._columns:
             self._delimiter, self._columns = _header(line)
-            self._header_line = line
             return []
         cells = _cells(line, self._delimiter)
         if cells == self._columns or len(cells) != len(self._columns):

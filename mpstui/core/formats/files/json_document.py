@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
+from ....wire import storage
 from ..aliases import read_record
 from ..numbers import as_number
 from ..points import MetricPoint, ParsedLog
@@ -26,7 +27,7 @@ class JsonDocument(Records):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._signature: tuple[int, int, int] | None = None
+        self._stamp: tuple[int, int, int] | None = None
         self._state: dict[str, object] = {}
         self._entries = 0
 
@@ -43,18 +44,17 @@ class JsonDocument(Records):
     @property
     def position(self) -> int:
         """The whole document, once it was read."""
-        return self._signature[1] if self._signature is not None else 0
+        return self._stamp[2] if self._stamp is not None else 0
 
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
         """The new entries, or the new heartbeat; a file caught half-written is left for the next call."""
-        status = self._path.stat()
-        signature = (status.st_mtime_ns, status.st_size, status.st_ino)
-        if signature == self._signature:
+        stamp = storage.stamp(self._path)
+        if stamp == self._stamp:
             return []
         document = _load(self._path)
         if document is None:
             return []
-        self._signature = signature
+        self._stamp = stamp
         history = document.get("log_history")
         if isinstance(history, list):
             return self._history(document, history)
