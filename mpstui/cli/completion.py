@@ -32,7 +32,7 @@ _mpstui() {
         if [[ $value == :files ]]; then files=1; else COMPREPLY+=("$(printf %q "$value")"); fi
     done < <(mpstui completion words "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
     if [[ -n $files ]]; then
-        compopt -o filenames
+        compopt -o filenames 2>/dev/null  # bash 3.2, which macOS ships, has none
         while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -f -- "$current")
     fi
 }
@@ -72,8 +72,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "mpstui completion bash|zsh|fish"
     parser.epilog = """\
 Add one of these lines to ~/.bashrc, ~/.zshrc (after compinit) or ~/.config/fish/config.fish:
-  source <(mpstui completion bash)
-  source <(mpstui completion zsh)
+  eval "$(mpstui completion bash)"
+  eval "$(mpstui completion zsh)"
   mpstui completion fish | source"""
     parser.add_argument("shell", choices=[*SCRIPTS, "words"], metavar="bash|zsh|fish", help="the shell to complete in")
     parser.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)

@@ -23,8 +23,8 @@ START = {
     "fish": ("--no-config", "-i"),
 }
 LOAD = {
-    "bash": "source <(mpstui completion bash)",
-    "zsh": "autoload -U compinit; compinit -u -D; source <(mpstui completion zsh)",
+    "bash": 'eval "$(mpstui completion bash)"',
+    "zsh": 'autoload -U compinit; compinit -u -D; eval "$(mpstui completion zsh)"',
     "fish": "mpstui completion fish | source",
 }
 
