@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from ..core.model.snapshot import RunSnapshot
     from ..core.runs.removal import Removable, Removed
     from ..core.settings import EnergySettings
-    from ..core.telemetry.logbook import Outlook
     from ..core.telemetry.model import SystemSample, TreeSample
+    from ..core.telemetry.run_telemetry import RunTelemetry
     from ..wire.records import Ack, Request
 
 
@@ -38,7 +38,7 @@ class SystemReady(Message):
     system: SystemSample | None
     tree: TreeSample | None
     run: str | None
-    outlook: Outlook | None = None
+    telemetry: RunTelemetry | None = None
     """What telemetry knows of the run over time."""
     prices: EnergySettings | None = None
     """What electricity costs, where the settings say it."""

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from ..core.model.snapshot import RunSnapshot
     from ..core.runs.queueing import Moved
     from ..core.runs.removal import Removable, Removed
-    from ..core.telemetry.logbook import Outlook
     from ..core.telemetry.model import SystemSample, TreeSample
+    from ..core.telemetry.run_telemetry import RunTelemetry
     from ..wire.queues import Queue
     from ..wire.records import Ack, Request
     from .form import Field, Preview
@@ -109,10 +109,10 @@ class SamplerPort(Protocol):
         ...
 
 
-class LogbookPort(Protocol):
+class RecorderPort(Protocol):
     """The telemetry of one run over time."""
 
-    def look(self, snapshot: RunSnapshot, system: SystemSample, tree: TreeSample | None) -> Outlook:
+    def poll(self, snapshot: RunSnapshot, system: SystemSample, tree: TreeSample | None) -> RunTelemetry:
         """Note a sample of the run; what is known of it now."""
         ...
 

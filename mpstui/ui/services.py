@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     from ..wire.records import Ack, Request
     from ..wire.rundir import RunDir
     from .alarms import Alarm
-    from .ports import ActionsPort, LauncherPort, LogbookPort, LogPort, MonitorPort, QueuePort, RemoverPort, SamplerPort
+    from .ports import (
+        ActionsPort,
+        LauncherPort,
+        LogPort,
+        MonitorPort,
+        QueuePort,
+        RecorderPort,
+        RemoverPort,
+        SamplerPort,
+    )
 
 
 REVIVE_SECONDS = 5.0
@@ -39,7 +48,7 @@ class Services:
     remover: RemoverPort
     availability: Callable[[RunSnapshot, str], Availability]
     sampler: Callable[[], SamplerPort]
-    logbook: Callable[[RunSnapshot], LogbookPort]
+    recorder: Callable[[RunSnapshot], RecorderPort]
     open_log: Callable[[Path], LogPort]
     diagnose: Callable[[RunSnapshot], Sequence[Finding]]
     launcher: Callable[[], LauncherPort]
@@ -84,7 +93,7 @@ def core_services(
         remover=LazyRemover(home),
         availability=_availability,
         sampler=_sampler,
-        logbook=_logbook,
+        recorder=_recorder,
         open_log=_open_log,
         diagnose=_diagnose,
         last_exception=_last_exception,
@@ -252,10 +261,10 @@ def _sampler() -> SamplerPort:
     return default_sampler()
 
 
-def _logbook(snapshot: RunSnapshot) -> LogbookPort:
-    from ..core.telemetry.of_run import RunLogbook
+def _recorder(snapshot: RunSnapshot) -> RecorderPort:
+    from ..core.telemetry.run_telemetry import TelemetryRecorder
 
-    return RunLogbook(snapshot)
+    return TelemetryRecorder(snapshot)
 
 
 def _settings_mistake(home: Home) -> str:

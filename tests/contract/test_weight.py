@@ -38,7 +38,7 @@ EXPLAINING = ("mpstui.core.diagnosis.engine", "mpstui.core.diagnosis.rules", "mp
 OTHER_COMMANDS = ("mpstui.core.doctor", "mpstui.core.bench", "mpstui.cli.session")
 ASKING = ("mpstui.ui.screens.dialogs", "mpstui.ui.ports")
 READING = ("mpstui.core.formats.reader", "mpstui.core.formats.grammars", "mpstui.core.formats.files")
-ONE_RUN = ("mpstui.ui.screens.run", "mpstui.ui.charting", "mpstui.core.telemetry.of_run", "psutil")
+ONE_RUN = ("mpstui.ui.screens.run", "mpstui.ui.charting", "mpstui.core.telemetry.run_telemetry", "psutil")
 
 
 def begins_with(loaded: Collection[str], names: Collection[str]) -> list[str]:

@@ -28,8 +28,8 @@ from mpstui.core.runs.removal import Removable, Removed
 from mpstui.core.settings import EnergySettings
 from mpstui.core.telemetry.energy import RunEnergy
 from mpstui.core.telemetry.headroom import MemoryPoint, headroom
-from mpstui.core.telemetry.logbook import Outlook
 from mpstui.core.telemetry.model import GpuSample, SystemSample, TreeSample
+from mpstui.core.telemetry.run_telemetry import RunTelemetry
 from mpstui.ui.form import EnvironmentLine, Field, Preview
 from mpstui.ui.services import Services
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
@@ -396,7 +396,7 @@ class FakeSampler:
         self.closed = True
 
 
-def outlook(growth_bytes: int = 0, count: int = 120) -> Outlook:
+def telemetry(growth_bytes: int = 0, count: int = 120) -> RunTelemetry:
     """Ten minutes of a steady, slightly breathing run that fits into its limits; ``growth_bytes`` a point grow."""
     course = tuple(
         MemoryPoint(
@@ -413,17 +413,17 @@ def outlook(growth_bytes: int = 0, count: int = 120) -> Outlook:
         for tick in range(count)
     )
     energy = RunEnergy(whose="machine", watt_hours=21.4, measured_fraction=0.81, epoch_watt_hours=0.31, epochs=46)
-    return Outlook(course=course, headroom=headroom(course), energy=energy)
+    return RunTelemetry(memory=course, headroom=headroom(course), energy=energy)
 
 
 @dataclass
-class FakeLogbook:
+class FakeRecorder:
     """Knows the same whatever is sampled."""
 
-    known: Outlook = field(default_factory=outlook)
+    known: RunTelemetry = field(default_factory=telemetry)
     closed: bool = False
 
-    def look(self, snapshot: RunSnapshot, system: SystemSample, tree: TreeSample | None) -> Outlook:
+    def poll(self, snapshot: RunSnapshot, system: SystemSample, tree: TreeSample | None) -> RunTelemetry:
         self.closed = False
         return self.known
 
@@ -614,7 +614,7 @@ class World:
     sampler: FakeSampler
     launcher: FakeLauncher
     log: FakeLog
-    logbook: FakeLogbook
+    recorder: FakeRecorder
     remover: FakeRemover
     services: Services
 
@@ -624,7 +624,7 @@ def world(snapshots: tuple[RunSnapshot, ...] = (), *, log: FakeLog | None = None
     monitor, actions, sampler, launcher = FakeMonitor(snapshots), FakeActions(), FakeSampler(), FakeLauncher()
     remover = FakeRemover(monitor)
     document = log if log is not None else training_log()
-    logbook = FakeLogbook()
+    recorder = FakeRecorder()
     services = Services(
         monitor=monitor,
         actions=actions,
@@ -632,7 +632,7 @@ def world(snapshots: tuple[RunSnapshot, ...] = (), *, log: FakeLog | None = None
         remover=remover,
         availability=available,
         sampler=lambda: sampler,
-        logbook=lambda snapshot: logbook,
+        recorder=lambda snapshot: recorder,
         prices=lambda: EnergySettings(price=0.32, currency="EUR"),
         open_log=lambda path: document,
         diagnose=lambda snapshot: (FINDING,),
@@ -640,4 +640,4 @@ def world(snapshots: tuple[RunSnapshot, ...] = (), *, log: FakeLog | None = None
         clock=lambda: NOW,
         remote=remote,
     )
-    return World(monitor, actions, sampler, launcher, document, logbook, remover, services)
+    return World(monitor, actions, sampler, launcher, document, recorder, remover, services)

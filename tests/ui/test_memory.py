@@ -11,8 +11,8 @@ from mpstui.core.model.snapshot import RunSnapshot, State
 from mpstui.core.settings import EnergySettings
 from mpstui.core.telemetry.energy import RunEnergy
 from mpstui.core.telemetry.headroom import MemoryPoint, headroom
-from mpstui.core.telemetry.logbook import Outlook
 from mpstui.core.telemetry.model import GpuSample, SystemSample
+from mpstui.core.telemetry.run_telemetry import RunTelemetry
 from mpstui.ui.charting.strips import binned, strip, window_label, window_seconds
 from mpstui.ui.panels import RunFacts, memory
 from mpstui.ui.panels.memory import memory_rows
@@ -33,7 +33,7 @@ def facts(snapshot: RunSnapshot | None = None, **changes: Any) -> RunFacts:
         snapshot=snapshot or fakes.running(),
         system=SAMPLE.system,
         tree=SAMPLE.trees["r"],
-        outlook=fakes.outlook(),
+        telemetry=fakes.telemetry(),
         prices=EnergySettings(price=0.32, currency="EUR"),
     )
     return replace(made, **changes)
@@ -51,25 +51,25 @@ def roles(row: Row) -> str:
 @pytest.mark.parametrize("width", [1, 5, 20, 30, 50, 60, 80, 120])
 def test_it_fits_every_size(width: int, height: int) -> None:
     for growth in (0, GIB // 20):
-        rows = memory_rows(facts(outlook=fakes.outlook(growth)), width, height)
+        rows = memory_rows(facts(telemetry=fakes.telemetry(growth)), width, height)
         assert len(rows) <= height
         assert all(row.width <= width for row in rows)
 
 
 def test_one_line_is_the_answer() -> None:
     assert text(memory_rows(facts(), 60, 1)) == " 7.9 GiB left · system 24.1 of 32.0 GiB"
-    growing = text(memory_rows(facts(outlook=fakes.outlook(GIB // 200)), 60, 1))
+    growing = text(memory_rows(facts(telemetry=fakes.telemetry(GIB // 200)), 60, 1))
     assert growing == " limit in 3 h · footprint · +61.4 MiB/min"
 
 
 def test_a_limit_that_is_near_is_loud() -> None:
-    (line,) = memory_rows(facts(outlook=fakes.outlook(GIB // 5)), 60, 1)
+    (line,) = memory_rows(facts(telemetry=fakes.telemetry(GIB // 5)), 60, 1)
     assert line.text.startswith(" limit in 5 min · footprint · +2.4 GiB/min")
     assert "bad" in roles(line)
 
 
 def test_an_ended_run_is_not_counted_down() -> None:
-    ended = facts(fakes.failed(), outlook=fakes.outlook(GIB // 5))
+    ended = facts(fakes.failed(), telemetry=fakes.telemetry(GIB // 5))
     assert "limit in" not in text(memory_rows(ended, 80, 20))
     assert "when last seen" in text(memory_rows(ended, 80, 1))
 
@@ -114,7 +114,7 @@ def test_nothing_known_is_said_with_reasons() -> None:
             time=0.0, reasons={"memory_used_bytes": "vm_stat: no page size", "gpus": "NVML: no driver"}
         ),
         tree=None,
-        outlook=Outlook(),
+        telemetry=RunTelemetry(),
     )
     told = text(memory_rows(blind, 80, 20))
     assert "headroom n/a  vm_stat: no page size" in told
@@ -124,22 +124,22 @@ def test_nothing_known_is_said_with_reasons() -> None:
 
 
 def test_a_run_that_waits_has_no_process_to_judge() -> None:
-    told = text(memory_rows(facts(fakes.bare(), outlook=Outlook()), 80, 20))
+    told = text(memory_rows(facts(fakes.bare(), telemetry=RunTelemetry()), 80, 20))
     assert "headroom n/a  it has no process yet" in told
 
 
 def test_a_control_group_is_the_limit() -> None:
     course = [MemoryPoint(time=fakes.NOW, system_used=3 * GIB, system_limit=4 * GIB)]
     limited = replace(SAMPLE.system, cgroup_limit_bytes=4 * GIB, cgroup_used_bytes=3 * GIB)
-    outlook = Outlook(course=tuple(course), headroom=headroom(course))
-    told = text(memory_rows(facts(system=limited, outlook=outlook), 80, 20))
+    telemetry = RunTelemetry(memory=tuple(course), headroom=headroom(course))
+    told = text(memory_rows(facts(system=limited, telemetry=telemetry), 80, 20))
     assert "1.0 GiB left · system 3.0 of 4.0 GiB" in told
     assert "system      3.0 GiB    75 % of 4.0 GiB".replace("    ", " ") in told.replace("    ", " ")
 
 
 def test_a_control_group_is_the_limit_of_an_ended_run_too() -> None:
     limited = replace(SAMPLE.system, cgroup_limit_bytes=4 * GIB, cgroup_used_bytes=3 * GIB)
-    told = text(memory_rows(facts(fakes.finished(), system=limited, outlook=Outlook()), 80, 20))
+    told = text(memory_rows(facts(fakes.finished(), system=limited, telemetry=RunTelemetry()), 80, 20))
     assert "system      3.0 GiB 75 % of 4.0 GiB" in told
 
 
@@ -147,12 +147,12 @@ def test_of_an_ended_run_the_past_is_shown_and_what_is_of_now_says_so() -> None:
     course = [MemoryPoint(time=fakes.NOW + i, system_used=3 * GIB, footprint=GIB, swap_used=0) for i in range(3)]
     course.append(replace(course[-1], time=fakes.NOW + 3, footprint=None, pressure="warn"))
     gone = changed(fakes.finished(), tree_memory_bytes=None, memory=MemoryReading())
-    told = text(memory_rows(facts(gone, tree=None, outlook=Outlook(course=tuple(course))), 80, 20))
+    told = text(memory_rows(facts(gone, tree=None, telemetry=RunTelemetry(memory=tuple(course))), 80, 20))
     rows = {line[1:11].strip(): line for line in told.splitlines()}
     assert ("3.0 GiB" in rows["system"], "1.0 GiB" in rows["footprint"], "warn" in rows["pressure"]) == (True,) * 3
     assert "end ┘" in told
     assert "now" not in told
-    blind = text(memory_rows(facts(gone, tree=None, outlook=Outlook()), 80, 20))
+    blind = text(memory_rows(facts(gone, tree=None, telemetry=RunTelemetry()), 80, 20))
     assert "of 32.0 GiB now" in blind
     assert "normal now" in blind
     assert "no source" not in blind
@@ -162,18 +162,18 @@ ENERGY = RunEnergy(whose="gpu", watt_hours=1234.0, measured_fraction=0.5, epoch_
 
 
 def test_energy_says_whose_it_is_of_which_share_and_what_it_cost() -> None:
-    told = text(memory_rows(facts(outlook=replace(fakes.outlook(), energy=ENERGY)), 100, 20))
+    told = text(memory_rows(facts(telemetry=replace(fakes.telemetry(), energy=ENERGY)), 100, 20))
     assert "1.23 kWh 0.395 EUR · 50 % of the run · cards alone · an epoch 12.0 Wh, 0.0038 EUR" in told
-    unpriced = facts(outlook=replace(fakes.outlook(), energy=ENERGY), prices=EnergySettings())
+    unpriced = facts(telemetry=replace(fakes.telemetry(), energy=ENERGY), prices=EnergySettings())
     assert "1.23 kWh 50 % of the run · cards alone · an epoch 12.0 Wh" in text(memory_rows(unpriced, 100, 20))
-    narrow = text(memory_rows(facts(outlook=replace(fakes.outlook(), energy=ENERGY)), 50, 20))
+    narrow = text(memory_rows(facts(telemetry=replace(fakes.telemetry(), energy=ENERGY)), 50, 20))
     assert "an epoch    12.0 Wh 0.0038 EUR · mean of 3" in narrow
 
 
 def test_energy_that_nobody_measured_is_na() -> None:
-    known = facts(outlook=replace(fakes.outlook(), energy=None))
+    known = facts(telemetry=replace(fakes.telemetry(), energy=None))
     assert "energy          n/a measured from now on" in text(memory_rows(known, 80, 20))
-    ended = facts(fakes.finished(), outlook=replace(fakes.outlook(), energy=None))
+    ended = facts(fakes.finished(), telemetry=replace(fakes.telemetry(), energy=None))
     assert "n/a nobody looked while it ran" in text(memory_rows(ended, 80, 20))
 
 
@@ -227,9 +227,9 @@ def test_leaving_the_run_gives_its_file_back() -> None:
 
     async def play(driver: Driver) -> None:
         await driver.until(lambda: getattr(driver.app.screen, "_machine", None) is not None)
-        assert not world.logbook.closed
+        assert not world.recorder.closed
         await driver.press("escape")
-        await driver.until(lambda: world.logbook.closed, "the logbook closed")
+        await driver.until(lambda: world.recorder.closed, "the recorder closed")
 
     drive(world, play, opening=fakes.running().run)
 
@@ -264,4 +264,4 @@ def test_the_past_is_drawn_once_for_many_pictures(monkeypatch: pytest.MonkeyPatc
     assert once > 0
     assert memory_rows(replace(now, snapshot=fakes.running(step=5)), 80, 15, axis) == first
     assert len(drawn) == once
-    assert not axis.suits(fakes.outlook().course, 80)
+    assert not axis.suits(fakes.telemetry().memory, 80)

@@ -15,8 +15,8 @@ import pytest
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.settings import EnergySettings
-from mpstui.core.telemetry.logbook import Outlook
 from mpstui.core.telemetry.model import SystemSample, TreeSample
+from mpstui.core.telemetry.run_telemetry import RunTelemetry
 from mpstui.ui import log_watch
 from mpstui.ui.differences import differ
 from mpstui.ui.log_watch import LogWatch
@@ -264,19 +264,19 @@ def test_a_hidden_panel_is_sampled_less_and_one_that_comes_into_view_at_once(mon
         inbox.wait_for(SystemReady, 3)
     finally:
         pump.stop()
-    until(lambda: world.logbook.closed)
+    until(lambda: world.recorder.closed)
 
 
 def test_the_newest_picture_of_the_run_is_noted() -> None:
     world, inbox = fakes.world((fakes.running(),)), Inbox()
     seen: list[int | None] = []
 
-    class Noting(fakes.FakeLogbook):
-        def look(self, snapshot: RunSnapshot, system: SystemSample, tree: TreeSample | None) -> Outlook:
+    class Noting(fakes.FakeRecorder):
+        def poll(self, snapshot: RunSnapshot, system: SystemSample, tree: TreeSample | None) -> RunTelemetry:
             seen.append(snapshot.numbers.step)
             return self.known
 
-    pump = SystemPump(replace(world.services, logbook=lambda snapshot: Noting()), inbox.post)
+    pump = SystemPump(replace(world.services, recorder=lambda snapshot: Noting()), inbox.post)
     pump.want(fakes.running(step=1))
     pump.follow((fakes.failed(), fakes.running(step=2)))
     pump.start()

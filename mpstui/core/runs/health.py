@@ -1,9 +1,9 @@
 """What a running run is doing, told from several witnesses so that no single one raises a false alarm. Pure.
 
-The first witness is the trainer's own promise (``expect_next_in`` of its heartbeat); the growth of its output, the step
-rate against its own median and the state of its process are asked before a run is called hung. Time in which the
-machine slept is no silence: it is the part of wall time that the monotonic clock, which stands still in sleep on Linux
-and macOS alike, did not see.
+The first witness is the trainer's own promise (``expect_next_in`` of its heartbeat); the growth of its output, the
+time since its last step and the state of its process are asked before a run is called hung. Time in which the machine
+slept is no silence: it is the part of wall time that the monotonic clock, which stands still in sleep on Linux and
+macOS alike, did not see.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ QUIET_LOG_SECONDS = 300.0
 QUIET_TIMES = 10.0
 STUCK_SECONDS = 60.0
 STUCK_STEPS = 20.0
-SLOW_TIMES = 2.0
 STOPPED = "T"
 """The kernel's letter for a process that a signal has stopped."""
 
@@ -50,7 +49,6 @@ class Signs:
     """Since the step last advanced."""
     usual_step_seconds: float | None = None
     """Median time between two steps."""
-    recent_step_seconds: float | None = None
     output_age: float | None = None
     usual_output_seconds: float | None = None
     """Longest usual pause between two writes to the output."""
@@ -112,7 +110,7 @@ def _training(signs: Signs) -> Condition:
         note = f"no step for {duration(age)}"
         hung = age > HUNG_TIMES * max(STUCK_SECONDS, STUCK_STEPS * usual) and not _output_moves(signs, STUCK_SECONDS)
         return Condition(Health.HUNG if hung else Health.STALLED, f"{note}, it still beats")
-    return Condition(Health.TRAINING, _woken(signs) or _slow(signs))
+    return Condition(Health.TRAINING, _woken(signs))
 
 
 def _silent(signs: Signs, age: float, promise: float) -> Condition:
@@ -133,7 +131,7 @@ def _by_output(signs: Signs) -> Condition:
         return Condition(Health.WARMING, "nothing printed yet")
     patience = max(QUIET_LOG_SECONDS, QUIET_TIMES * (signs.usual_output_seconds or 0.0))
     if signs.output_age <= patience:
-        return Condition(doing, _slow(signs) if doing is Health.TRAINING else "")
+        return Condition(doing)
     if not signs.steps_done:
         return Condition(Health.WARMING, f"nothing printed for {duration(signs.output_age)}")
     return Condition(Health.STALLED, f"no output for {duration(signs.output_age)}")
@@ -145,13 +143,6 @@ def _output_moves(signs: Signs, within: float) -> bool:
 
 def _woken(signs: Signs) -> str:
     return f"slept {duration(signs.slept_before_seconds)}" if signs.slept_before_seconds > SLEPT_SECONDS else ""
-
-
-def _slow(signs: Signs) -> str:
-    usual, recent = signs.usual_step_seconds, signs.recent_step_seconds
-    if not usual or not recent or recent < SLOW_TIMES * usual:
-        return ""
-    return f"{recent / usual:.1f}x slower than usual"
 
 
 _PHASES = {

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...wire import heartbeat, storage
 from ..model.snapshot import Checkpoint, ExitSummary, RunEvent, RunSnapshot, SeriesView, State
+from ..telemetry.pace import RunPace, slow_words
 
 EXPLAINED = frozenset({State.FAILED, State.KILLED, State.LOST})
 """Ends that ask for an explanation."""
@@ -51,7 +52,7 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
     beat = snapshot.numbers.beat
     return {
         "reason": snapshot.reason,
-        "health_note": snapshot.health_note,
+        "health_note": snapshot.health_note or slow_words(RunPace().poll(snapshot), snapshot.seen),
         "attempt_started": snapshot.attempt_started,
         "metrics": {name: _metric(view) for name, view in snapshot.series.items()},
         "memory": snapshot.numbers.memory._asdict(),

@@ -36,7 +36,6 @@ class Vitals:
             steps_done=sources.has_steps,
             step_age=self._age(progress.advanced_at, slept),
             usual_step_seconds=progress.seconds_per_step,
-            recent_step_seconds=progress.recent_seconds_per_step,
             output_age=self._age(self._output, slept),
             usual_output_seconds=median(self._pauses) if len(self._pauses) > 2 else None,
             paused=paused,

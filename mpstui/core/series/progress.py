@@ -87,11 +87,6 @@ class Progress:
         return median(item.seconds_per_step for item in self._intervals)
 
     @property
-    def recent_seconds_per_step(self) -> float | None:
-        """Over the newest intervals (a twentieth of the window), without gaps."""
-        return self._pace(list(self._intervals)[-max(FEWEST_INTERVALS, WINDOW // 20) :])
-
-    @property
     def steps_per_second(self) -> float | None:
         """The pace of the training phases now; None until known."""
         usual = self._pace(list(self._intervals)[-WINDOW // 4 :])

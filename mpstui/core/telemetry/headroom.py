@@ -50,7 +50,7 @@ def is_growing(points: Sequence[Point]) -> bool:
 Limit = Literal["device", "footprint", "system"]
 Amounts: TypeAlias = tuple[int | None, int | None]
 
-_WORDS: dict[Limit, str] = {
+LIMIT_WORDS: dict[Limit, str] = {
     "device": "Device memory",
     "footprint": "The footprint of the training",
     "system": "System memory",
@@ -225,7 +225,7 @@ def _warnings(recent: Sequence[MemoryPoint], nearest: Limit, fraction: float) ->
     elif now.pressure == "warn":
         yield "The system is short of memory."
     if fraction >= TIGHT_FRACTION:
-        yield f"{_WORDS[nearest]} is at {fraction:.0%} of its limit."
+        yield f"{LIMIT_WORDS[nearest]} is at {fraction:.0%} of its limit."
     grown = _swap_growth(recent)
     if grown is not None and grown >= SWAP_ALARM_BYTES:
         yield f"Swap grew by {grown / 2**30:.1f} GiB within {SWAP_ALARM_SECONDS:.0f} s: the machine may freeze."

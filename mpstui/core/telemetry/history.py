@@ -18,9 +18,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..model.snapshot import RunSnapshot
 from .headroom import MemoryPoint, Point, is_growing, memory_point, slope
-from .model import GpuSample, PressureLevel, SystemSample, TreeSample
-from .throughput import Stretch
+from .model import PressureLevel, SystemSample, TreeSample
+from .pace import Stretch
 
 DEFAULT_MAX_BYTES = 4 * 2**20
 
@@ -136,25 +137,7 @@ TREE_FIELDS = ("rss_bytes", "footprint_bytes", "gpu_memory_bytes", "gpu_percent"
 MEMORY_FIELDS = ("device_used", "allocated", "driver", "limit", "footprint", "system_used", "system_limit", "swap_used")
 PRESSURE_LEVELS: tuple[PressureLevel, ...] = ("normal", "warn", "critical")
 _HOT = frozenset({"heavy", "trapping", "sleeping"})
-# A power cap is the normal state of a card under full load; these are not.
-_HURTING = ("thermal", "brake", "hardware slowdown")
 _DECIMALS = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainerFacts:
-    """What the trainer itself reports, as far as telemetry needs it; sizes in bytes, ``started`` in Unix seconds."""
-
-    attempt: int = 0
-    started: float | None = None
-    device: str | None = None
-    """``cuda``, ``mps`` or ``cpu``."""
-    step: float | None = None
-    epoch: float | None = None
-    allocated: int | None = None
-    driver: int | None = None
-    limit: int | None = None
-    footprint: int | None = None
 
 
 def history_point(system: SystemSample, tree: TreeSample | None = None) -> HistoryPoint:
@@ -167,12 +150,12 @@ def history_point(system: SystemSample, tree: TreeSample | None = None) -> Histo
     return HistoryPoint(system.time, values)
 
 
-def run_point(system: SystemSample, tree: TreeSample | None, trainer: TrainerFacts) -> HistoryPoint:
+def run_point(system: SystemSample, tree: TreeSample | None, snapshot: RunSnapshot) -> HistoryPoint:
     """:func:`history_point` with where the trainer is, its memory, the pressure level and whether it is throttled."""
-    memory = memory_now(system, tree, trainer)
+    memory = memory_now(system, tree, snapshot)
     values = dict(history_point(system, tree).values)
     values |= _known(memory, "memory.", MEMORY_FIELDS)
-    values |= _known(trainer, "", ("attempt", "step", "epoch"))
+    values |= _known(snapshot, "", ("attempt",)) | _known(snapshot.numbers, "", ("step", "epoch"))
     if system.pressure is not None:
         values["memory.pressure"] = PRESSURE_LEVELS.index(system.pressure)
     throttled = is_throttled(system)
@@ -181,10 +164,11 @@ def run_point(system: SystemSample, tree: TreeSample | None, trainer: TrainerFac
     return HistoryPoint(system.time, values)
 
 
-def memory_now(system: SystemSample, tree: TreeSample | None, trainer: TrainerFacts) -> MemoryPoint:
+def memory_now(system: SystemSample, tree: TreeSample | None, snapshot: RunSnapshot) -> MemoryPoint:
     """What counts against each limit at this moment."""
-    reported = {name: getattr(trainer, name) for name in ("allocated", "driver", "limit", "footprint")}
-    return memory_point(system, tree, reported, _own_card(system, trainer))
+    # The trainer's card is known where only one can be meant; it says nothing about a run on the CPU.
+    own_card = system.gpus[0] if snapshot.numbers.device.type == "cuda" and len(system.gpus) == 1 else None
+    return memory_point(system, tree, snapshot.numbers.memory._asdict(), own_card)
 
 
 def memory_then(point: HistoryPoint) -> MemoryPoint:
@@ -196,9 +180,9 @@ def memory_then(point: HistoryPoint) -> MemoryPoint:
     return MemoryPoint(time=point.time, pressure=pressure, **sizes)
 
 
-def is_unified(trainer: TrainerFacts, system: SystemSample | None = None) -> bool:
+def is_unified(snapshot: RunSnapshot, system: SystemSample | None = None) -> bool:
     """Whether device and system share memory: Apple's do, NVIDIA's where no card tells a total of its own (GB10)."""
-    if trainer.device != "cuda":
+    if snapshot.numbers.device.type != "cuda":
         return True
     cards = system.gpus if system is not None else ()
     return bool(cards) and all(card.memory_total_bytes is None for card in cards)
@@ -206,11 +190,10 @@ def is_unified(trainer: TrainerFacts, system: SystemSample | None = None) -> boo
 
 def is_throttled(system: SystemSample) -> bool | None:
     """Whether the machine says that it is slowed down by heat or by its power supply; None where it says nothing."""
-    reasons = [gpu.throttle_reasons for gpu in system.gpus if gpu.throttle_reasons is not None]
-    if system.thermal is None and not reasons:
+    cards = [gpu.is_throttled for gpu in system.gpus if gpu.is_throttled is not None]
+    if system.thermal is None and not cards:
         return None
-    hurting = any(word in reason for words in reasons for reason in words for word in _HURTING)
-    return system.thermal in _HOT or hurting
+    return system.thermal in _HOT or any(cards)
 
 
 def throttled_stretches(points: Sequence[HistoryPoint]) -> tuple[Stretch, ...]:
@@ -234,11 +217,6 @@ def gpu_watts(system: SystemSample) -> float | None:
     """The sum over all cards; None if one of them does not tell."""
     known = [gpu.power_watts for gpu in system.gpus if gpu.power_watts is not None]
     return sum(known) if known and len(known) == len(system.gpus) else None
-
-
-def _own_card(system: SystemSample, trainer: TrainerFacts) -> GpuSample | None:
-    """The trainer's card, where only one can be meant; a card's memory says nothing about a run on the CPU."""
-    return system.gpus[0] if trainer.device == "cuda" and len(system.gpus) == 1 else None
 
 
 def _whole(value: float | None) -> int | None:

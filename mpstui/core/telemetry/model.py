@@ -62,6 +62,8 @@ class GpuSample:
     clock_mhz: float | None = field(default=None, metadata=MEGAHERTZ)
     memory_clock_mhz: float | None = field(default=None, metadata=MEGAHERTZ)
     throttle_reasons: tuple[str, ...] | None = None
+    is_throttled: bool | None = None
+    """Slowed down by heat or its power supply; a power cap is the normal state of a card under full load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

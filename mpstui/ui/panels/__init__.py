@@ -21,9 +21,9 @@ from ..widgets.lines import LinePanel
 
 if TYPE_CHECKING:
     from ...core.settings import EnergySettings
-    from ...core.telemetry.logbook import Outlook
     from ...core.telemetry.model import SystemSample, TreeSample
-    from ...core.telemetry.throughput import Stretch
+    from ...core.telemetry.pace import Stretch
+    from ...core.telemetry.run_telemetry import RunTelemetry
     from ...wire.records import Ack
 
 
@@ -39,7 +39,7 @@ class RunFacts:
     system: SystemSample | None = None
     """The machine, and the run's processes; sampled while a panel is in view that asks for them."""
     tree: TreeSample | None = None
-    outlook: Outlook | None = None
+    telemetry: RunTelemetry | None = None
     """What telemetry knows of the run over time."""
     cleared: Ack | None = None
     """The newest answer to "clear cache"."""

@@ -48,7 +48,7 @@ def memory_rows(facts: RunFacts, width: int, height: int, axis: Axis | None = No
 
 def course_of(facts: RunFacts) -> Sequence[MemoryPoint]:
     """The past of the run's memory."""
-    return facts.outlook.course if facts.outlook else ()
+    return facts.telemetry.memory if facts.telemetry else ()
 
 
 def _lines(facts: RunFacts, width: int, axis: Axis) -> Iterator[_Line]:
@@ -67,7 +67,7 @@ def _lines(facts: RunFacts, width: int, axis: Axis) -> Iterator[_Line]:
 
 
 def _warnings(facts: RunFacts) -> tuple[str, ...]:
-    found = facts.outlook.headroom if facts.outlook else None
+    found = facts.telemetry.headroom if facts.telemetry else None
     return found.warnings if found is not None and facts.snapshot.state.active else ()
 
 

@@ -27,9 +27,8 @@ from .log_keys import LogKeys
 from .run_body import PANELS, RunBody, Shape, run_layout
 
 if TYPE_CHECKING:
-    from ...core.diagnosis.live import LiveWarning, LiveWatch
+    from ...core.diagnosis.live import LiveWatch
     from ...core.model.snapshot import RunSnapshot
-    from ...core.telemetry.of_run import RunPace
     from ..ports import LogPort
 
 _SCOPES = (Scope.RUN, Scope.ACTIONS, Scope.CHART, Scope.LOG)
@@ -62,13 +61,6 @@ class RunScreen(ActingScreen):
         from ...core.diagnosis.live import LiveWatch
 
         return LiveWatch()
-
-    @cached_property
-    def _pace(self) -> RunPace:
-        """How fast the run goes, over its length; imported like `_live`."""
-        from ...core.telemetry.of_run import RunPace
-
-        return RunPace()
 
     def compose(self) -> ComposeResult:
         """From top to bottom."""
@@ -139,10 +131,9 @@ class RunScreen(ActingScreen):
         self.mpstui.look()
 
     def _draw(self, snapshot: RunSnapshot) -> None:
-        from ...core.telemetry.throughput import slow_words
-
-        slow = slow_words(self._pace.look(snapshot), snapshot.seen)
-        self._warning = _gravest(self._live.look(snapshot), slow)
+        telemetry = self._machine.telemetry if self._machine else None
+        warnings = self._live.poll(snapshot, telemetry.headroom if telemetry else None)
+        self._warning = warnings[0].sentence if warnings else ""
         self._draw_card(snapshot)
         self._show_facts()
         keys = self.query_one(KeyLine)
@@ -167,14 +158,14 @@ class RunScreen(ActingScreen):
         if self.snapshot is None:
             return
         sample = self._machine
-        outlook = sample.outlook if sample else None
+        telemetry = sample.telemetry if sample else None
         facts = RunFacts(
             snapshot=self.snapshot,
             warning=self._warning,
-            slow=(*self._pace.slow, *(outlook.throttled if outlook else ())),
+            slow=(*self._live.slow_stretches, *(telemetry.throttled if telemetry else ())),
             system=sample.system if sample else None,
             tree=sample.tree if sample else None,
-            outlook=outlook,
+            telemetry=telemetry,
             cleared=self.mpstui.board.cleared.get(self.run_id),
             prices=sample.prices if sample else None,
         )
@@ -292,14 +283,6 @@ class RunScreen(ActingScreen):
         why_not = self.body.chart.press(what)
         if why_not:
             self.mpstui.say(why_not, "warning")
-
-
-def _gravest(warnings: Sequence[LiveWarning], slow: str) -> str:
-    """The one thing that the header says: being slow is graver than a plateau, and told with the run's own median."""
-    order = [warning.sentence for warning in warnings if warning.id not in ("slowing", "plateau")]
-    order += [slow] if slow else [warning.sentence for warning in warnings if warning.id == "slowing"]
-    order += [warning.sentence for warning in warnings if warning.id == "plateau"]
-    return order[0] if order else ""
 
 
 def _give_lines(panel: LinePanel, lines: int) -> None:

@@ -54,7 +54,7 @@ class Amount:
 
 def amounts(facts: RunFacts) -> Iterator[Amount]:
     """All of them, from the allocator outwards to the machine."""
-    course = facts.outlook.course if facts.outlook else ()
+    course = facts.telemetry.memory if facts.telemetry else ()
     now = course[-1] if course else None
     yield from _device(facts, now)
     yield _footprint(facts, course)

@@ -36,7 +36,7 @@ def about(seconds: float) -> str:
 
 def verdict(facts: RunFacts) -> tuple[Span, ...]:
     """How far from dying, in one line."""
-    found = facts.outlook.headroom if facts.outlook else None
+    found = facts.telemetry.headroom if facts.telemetry else None
     if found is None:
         return Span("headroom n/a", "faint"), Span(f"  {_why_no_headroom(facts)}", "faint")
     ended = not facts.snapshot.state.active
@@ -72,7 +72,7 @@ def _of(used: float, limit: float) -> str:
 
 
 def _why_no_headroom(facts: RunFacts) -> str:
-    if facts.outlook is None or facts.system is None:
+    if facts.telemetry is None or facts.system is None:
         return "the machine is being read"
     if not facts.snapshot.state.active:
         return "nothing was recorded while it ran"
@@ -127,7 +127,7 @@ def why_no_system(facts: RunFacts, name: str) -> str:
 
 def energy_lines(facts: RunFacts, one_line: bool) -> list[tuple[str, str, str]]:
     """Label, amount and the rest: what it cost, of which share of the run it is, and what an epoch takes."""
-    energy = facts.outlook.energy if facts.outlook else None
+    energy = facts.telemetry.energy if facts.telemetry else None
     if energy is None:
         return [("energy", shown.UNKNOWN, _why_no_energy(facts))]
     paid = _money(energy.watt_hours, facts.prices)
@@ -173,7 +173,7 @@ def _money(amount: float, prices: EnergySettings | None) -> str:
 
 
 def _why_no_energy(facts: RunFacts) -> str:
-    if facts.outlook is None or facts.system is None:
+    if facts.telemetry is None or facts.system is None:
         return "the machine is being read"
     if any(gpu.power_watts is not None for gpu in facts.system.gpus) or facts.system.power_watts is not None:
         return "measured from now on" if facts.snapshot.state.active else "nobody looked while it ran"

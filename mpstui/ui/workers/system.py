@@ -14,7 +14,7 @@ from .base import Post, Pump
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
     from ...core.settings import EnergySettings
-    from ..ports import LogbookPort, SamplerPort
+    from ..ports import RecorderPort, SamplerPort
     from ..services import Services
 
 _SAMPLE_SECONDS, _SAMPLE_SECONDS_REMOTE, _HIDDEN_SECONDS = 1.0, 2.0, 5.0
@@ -33,7 +33,7 @@ class SystemPump(Pump):
         self._sampler: SamplerPort | None = None
         self._wanted: Wanted | None = None
         self._sampled: tuple[Wanted, float] | None = None
-        self._book: tuple[str, LogbookPort] | None = None
+        self._recorder: tuple[str, RecorderPort] | None = None
         self._prices: EnergySettings | None = None
 
     def want(self, snapshot: RunSnapshot | None, *, in_view: bool = True) -> None:
@@ -54,14 +54,14 @@ class SystemPump(Pump):
         """End, and what the sampler started too."""
         super().stop()
         if not self._thread.is_alive():
-            self._close_book()
+            self._close_recorder()
             if self._sampler is not None:
                 self._sampler.close()
 
     def _work(self) -> float | None:
         wanted = self._wanted
         if wanted is None:
-            self._close_book()
+            self._close_recorder()
             return None
         if self._left(wanted) <= 0:
             self._sampled = wanted, time.monotonic()
@@ -85,15 +85,15 @@ class SystemPump(Pump):
         run = snapshot.run
         sample = self._sampler.sample({run: (snapshot.pid,)} if snapshot.pid is not None else {})
         tree = sample.trees.get(run)
-        outlook = self._open_book(snapshot).look(snapshot, sample.system, tree)
-        self._post(SystemReady(sample.system, tree, run, outlook, self._prices))
+        telemetry = self._recorder_of(snapshot).poll(snapshot, sample.system, tree)
+        self._post(SystemReady(sample.system, tree, run, telemetry, self._prices))
 
-    def _open_book(self, snapshot: RunSnapshot) -> LogbookPort:
-        if self._book is None or self._book[0] != snapshot.run:
-            self._close_book()
-            self._book = snapshot.run, self._services.logbook(snapshot)
+    def _recorder_of(self, snapshot: RunSnapshot) -> RecorderPort:
+        if self._recorder is None or self._recorder[0] != snapshot.run:
+            self._close_recorder()
+            self._recorder = snapshot.run, self._services.recorder(snapshot)
             self._ask_prices()
-        return self._book[1]
+        return self._recorder[1]
 
     def _ask_prices(self) -> None:
         try:
@@ -101,7 +101,7 @@ class SystemPump(Pump):
         except UsageError as error:
             self._post(SettingsMistaken(error.sentence))
 
-    def _close_book(self) -> None:
-        if self._book is not None:
-            self._book[1].close()
-            self._book = None
+    def _close_recorder(self) -> None:
+        if self._recorder is not None:
+            self._recorder[1].close()
+            self._recorder = None

@@ -38,7 +38,6 @@ CASES: list[tuple[str, Signs, Health, str]] = [
     ("beats but stands still", signs(step_age=90.0, usual_step_seconds=0.4), Health.STALLED, "no step for 90 s"),
     ("stands still for long", signs(step_age=400.0, usual_step_seconds=0.4), Health.HUNG, "still beats"),
     ("slow steps are not still", signs(step_age=90.0, usual_step_seconds=30.0), Health.TRAINING, ""),
-    ("slower", signs(usual_step_seconds=0.5, recent_step_seconds=1.5), Health.TRAINING, "3.0x slower"),
     ("a silent stranger", signs(beat_age=None, steps_done=False), Health.WARMING, "nothing printed yet"),
     ("a printing stranger", signs(beat_age=None, output_age=2.0), Health.TRAINING, ""),
     ("a stranger that has stopped printing", signs(beat_age=None, output_age=900.0), Health.STALLED, "15 min"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mpstui.core.model.home import Home
-from mpstui.core.model.snapshot import RunSnapshot, State
+from mpstui.core.model.snapshot import Health, RunSnapshot, SeriesView, State
 from mpstui.core.runs.report import as_json
 from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
 
@@ -79,3 +80,22 @@ def test_a_crash_is_explained(home: Home) -> None:
     snapshot = shown(home, run)
     assert snapshot.state is State.FAILED
     assert as_json(snapshot, full=True)["diagnosis"]["findings"]
+
+
+def test_a_slow_run_says_so_in_its_note() -> None:
+    times = [0.0]
+    for place in range(1, 300):
+        times.append(times[-1] + (5.0 if place < 200 else 10.0))
+    steps = [10.0 * place for place in range(300)]
+    loss = SeriesView("loss", "step", steps, steps, steps, steps, steps, 300, times=times)
+    slowed = RunSnapshot(
+        run="a",
+        name="net",
+        dir=Path("/none"),
+        state=State.RUNNING,
+        health=Health.TRAINING,
+        seen=times[-1],
+        series={"loss": loss},
+    )
+    assert as_json(slowed, full=True)["health_note"] == "0.5x of its median speed for 16 min"
+    assert as_json(replace(slowed, health=Health.EVALUATING), full=True)["health_note"] == ""

@@ -83,7 +83,6 @@ def test_it_adapts_when_the_pace_changes() -> None:
     now, step = run(progress, start=0.0, step=0, steps=300, pace=0.1)
     run(progress, start=now, step=step, steps=120, pace=0.4)
     assert progress.steps_per_second == pytest.approx(2.5, rel=0.1)
-    assert progress.recent_seconds_per_step == pytest.approx(0.4, rel=0.05)
 
 
 def test_when_the_step_last_moved() -> None:

@@ -23,6 +23,7 @@ _THROTTLE_BITS = (
     (0x20, "software thermal slowdown"),
     (0x04, "power cap"),
 )
+_HURTING_BITS = 0x40 | 0x80 | 0x08 | 0x20
 _NO_VALUE = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE
 
 
@@ -99,6 +100,7 @@ class _Card:
         nvml = self._nvml
         memory = self._ask("nvmlDeviceGetMemoryInfo", "memory_used_bytes", "memory_total_bytes")
         utilization = self._ask("nvmlDeviceGetUtilizationRates", "busy_percent")
+        throttling = self._ask("nvmlDeviceGetCurrentClocksThrottleReasons", "throttle_reasons", "is_throttled")
         return GpuSample(
             index=self._index,
             vendor="nvidia",
@@ -114,7 +116,8 @@ class _Card:
             power_limit_watts=_watts(self._ask("nvmlDeviceGetEnforcedPowerLimit", "power_limit_watts")),
             clock_mhz=self._ask("nvmlDeviceGetClockInfo", "clock_mhz", arguments=(nvml.NVML_CLOCK_SM,)),
             memory_clock_mhz=self._ask("nvmlDeviceGetClockInfo", "memory_clock_mhz", arguments=(nvml.NVML_CLOCK_MEM,)),
-            throttle_reasons=_throttling(self._ask("nvmlDeviceGetCurrentClocksThrottleReasons", "throttle_reasons")),
+            throttle_reasons=_throttle_words(throttling),
+            is_throttled=None if throttling is None else bool(throttling & _HURTING_BITS),
         )
 
     def _ask(self, function: str, *names: str, arguments: tuple[Any, ...] = ()) -> Any:
@@ -154,7 +157,7 @@ def _watts(milliwatts: int | None) -> float | None:
     return None if milliwatts is None else milliwatts * _MILLI
 
 
-def _throttling(bits: int | None) -> tuple[str, ...] | None:
+def _throttle_words(bits: int | None) -> tuple[str, ...] | None:
     return None if bits is None else tuple(words for bit, words in _THROTTLE_BITS if bits & bit)
 
 

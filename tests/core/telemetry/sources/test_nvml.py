@@ -55,6 +55,7 @@ def test_a_card_is_read_whole() -> None:
     assert (gpu.power_watts, gpu.power_limit_watts, gpu.temperature_celsius) == (65.5, 70.0, 61)
     assert (gpu.clock_mhz, gpu.memory_clock_mhz) == (1400, 5000)
     assert gpu.throttle_reasons == ("hardware thermal slowdown", "power cap")
+    assert gpu.is_throttled
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_a_card_is_read_whole() -> None:
         ("nvmlDeviceGetPowerUsage", ("power_watts",)),
         ("nvmlDeviceGetTemperature", ("temperature_celsius",)),
         ("nvmlDeviceGetClockInfo", ("clock_mhz", "memory_clock_mhz")),
-        ("nvmlDeviceGetCurrentClocksThrottleReasons", ("throttle_reasons",)),
+        ("nvmlDeviceGetCurrentClocksThrottleReasons", ("throttle_reasons", "is_throttled")),
         ("nvmlDeviceGetName", ("name",)),
     ],
 )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from .headroom import Point
+from ..model.snapshot import Health, RunSnapshot, SeriesView, State
 
 # A first step compiles and fills caches; a block of medians hides a slow checkpoint or validation.
 WARM_UP_POINTS = 3
@@ -42,7 +42,56 @@ class Pace:
         return self.slow_since is not None
 
 
-def pace(points: Sequence[Point], slow_ratio: float = SLOW_RATIO) -> Pace | None:
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Steps ``first`` to ``last``, in which a training went slower than it had gone before (or was throttled)."""
+
+    first: float
+    last: float
+
+
+class RunPace:
+    """Whether a run trains slower than it did, from its curve and from what is seen while somebody looks."""
+
+    def __init__(self) -> None:
+        self._attempt: int | None = None
+        self._points: deque[tuple[float, float]] = deque(maxlen=MOST_SAMPLES)
+        self._live: Pace | None = None
+        self._curve: SeriesView | None = None
+        self._curve_read = -math.inf
+        self._past: Pace | None = None
+        self.slow: tuple[Stretch, ...] = ()
+        """Steps in which it was slower, from the newest snapshot's curve."""
+
+    def poll(self, snapshot: RunSnapshot) -> Pace | None:
+        """The pace now; None while it is not training, and before there is enough to compare."""
+        if snapshot.train_loss is not self._curve and abs(snapshot.seen - self._curve_read) >= SAMPLE_SECONDS:
+            self._curve_read = snapshot.seen
+            self._read_curve(snapshot.train_loss)
+        if snapshot.attempt != self._attempt:
+            self._attempt, self._live = snapshot.attempt, None
+            self._points.clear()
+        if snapshot.state is not State.RUNNING or snapshot.health is not Health.TRAINING:
+            return None
+        numbers = snapshot.numbers
+        moment = numbers.beat.time if numbers.beat else snapshot.seen
+        is_due = not self._points or moment - self._points[-1][0] >= SAMPLE_SECONDS
+        if numbers.steps_per_second is not None and is_due:
+            self._points.append((moment, numbers.steps_per_second))
+            self._live = judge_pace(tuple(self._points))
+        return present_pace(self._live, self._past)
+
+    def _read_curve(self, curve: SeriesView | None) -> None:
+        self._curve = curve
+        known = curve is not None and curve.axis == "step" and curve.complete
+        pieces = speeds(curve.x, curve.times) if known and curve is not None else []
+        self.slow = slow_stretches(pieces)
+        # What a resumed attempt is compared with may have run on another device.
+        since = max(curve.attempt_marks, default=-math.inf) if curve is not None else 0.0
+        self._past = judge_pace([(time, speed) for step, time, speed in pieces if step > since])
+
+
+def judge_pace(points: Sequence[tuple[float, float]]) -> Pace | None:
     """Judge steps per second over ``points`` (time, steps per second) of one phase, in order of time.
 
     The yardstick is the best median of any block of ten points: a median over all would sink with a long slowdown and
@@ -51,27 +100,16 @@ def pace(points: Sequence[Point], slow_ratio: float = SLOW_RATIO) -> Pace | None
     steady = points[WARM_UP_POINTS:]
     if len(steady) < 2 * BLOCK_POINTS:
         return None
-    blocks = _blocks(steady)
+    # Whole blocks counted from the newest point, the oldest first.
+    ends = range(len(steady), BLOCK_POINTS - 1, -BLOCK_POINTS)
+    blocks = [steady[end - BLOCK_POINTS : end] for end in ends][::-1]
     medians = [median(speed for _, speed in block) for block in blocks]
     current, sustained = medians[-1], max(medians)
     if sustained <= 0:
         return None
-    slow = [value < slow_ratio * sustained for value in medians]
+    slow = [value < SLOW_RATIO * sustained for value in medians]
     first = len(slow) - next((age for age, is_slow in enumerate(reversed(slow)) if not is_slow), len(slow))
     return Pace(current, sustained, current / sustained, blocks[first][0][0] if slow[-1] else None)
-
-
-def _blocks(points: Sequence[Point]) -> list[Sequence[Point]]:
-    """Whole blocks counted from the newest point, the oldest first."""
-    return [points[end - BLOCK_POINTS : end] for end in range(len(points), BLOCK_POINTS - 1, -BLOCK_POINTS)][::-1]
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Steps ``first`` to ``last``, in which a training went slower than it had gone before (or was throttled)."""
-
-    first: float
-    last: float
 
 
 def speeds(steps: Sequence[float], times: Sequence[float]) -> list[tuple[float, float, float]]:
@@ -87,7 +125,7 @@ def speeds(steps: Sequence[float], times: Sequence[float]) -> list[tuple[float, 
     return [(step, time, 1 / seconds) for step, time, seconds in pieces if seconds <= longest]
 
 
-def slow_stretches(pieces: Sequence[tuple[float, float, float]], slow_ratio: float = SLOW_RATIO) -> tuple[Stretch, ...]:
+def slow_stretches(pieces: Sequence[tuple[float, float, float]]) -> tuple[Stretch, ...]:
     """Where ``pieces`` (see :func:`speeds`) were slower than the best block before them, as stretches of steps.
 
     The yardstick only looks back: a model that grows faster later makes nothing before it slow.
@@ -97,34 +135,13 @@ def slow_stretches(pieces: Sequence[tuple[float, float, float]], slow_ratio: flo
     for start in range(0, len(steady) - BLOCK_POINTS + 1, BLOCK_POINTS):
         block = steady[start : start + BLOCK_POINTS]
         speed = median(piece[2] for piece in block)
-        if start and speed < slow_ratio * best:
+        if start and speed < SLOW_RATIO * best:
             first = steady[start - 1][0]
             if found and found[-1].last >= first:
                 first = found.pop().first
             found.append(Stretch(first, block[-1][0]))
         best = max(best, speed)
     return tuple(found)
-
-
-class ThroughputWatch:
-    """Remembers the speed of one attempt while somebody looks at it, to compare it with itself."""
-
-    def __init__(self) -> None:
-        self._of: object = None
-        self._points: deque[Point] = deque(maxlen=MOST_SAMPLES)
-        self._noted = -math.inf
-        self._pace: Pace | None = None
-
-    def look(self, attempt: object, time: float, steps_per_second: float | None) -> Pace | None:
-        """The pace at ``time`` of whatever ``attempt`` names; None for the speed says that it is not training now."""
-        if attempt != self._of:
-            self._of, self._noted, self._pace = attempt, -math.inf, None
-            self._points.clear()
-        if steps_per_second is not None and time - self._noted >= SAMPLE_SECONDS:
-            self._noted = time
-            self._points.append((time, steps_per_second))
-            self._pace = pace(tuple(self._points))
-        return self._pace
 
 
 def present_pace(live: Pace | None, past: Pace | None) -> Pace | None:

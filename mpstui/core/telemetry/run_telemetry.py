@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from ...wire import liveness
 from ...wire.rundir import RunDir
+from ..model.snapshot import RunSnapshot, State
 from .energy import EnergyMeter, RunEnergy, run_energy
 from .headroom import Headroom, MemoryPoint, headroom
 from .history import (
     HistoryFile,
     HistoryPoint,
-    TrainerFacts,
     coarsened,
     gpu_watts,
     is_unified,
@@ -26,7 +26,7 @@ from .history import (
     throttled_stretches,
 )
 from .model import SystemSample, TreeSample
-from .throughput import Stretch
+from .pace import Stretch
 
 RECORD_SECONDS = 5.0
 MAX_FILE_BYTES = 1 << 19
@@ -35,10 +35,10 @@ RETRY_LOCK_SECONDS = 10.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Outlook:
-    """The course of one run's memory up to now and what it foretells, its energy, and where it was throttled."""
+class RunTelemetry:
+    """One run's memory up to now and what it foretells, its energy, and where it was throttled."""
 
-    course: tuple[MemoryPoint, ...] = ()
+    memory: tuple[MemoryPoint, ...] = ()
     """In order of time; the last is the newest."""
     headroom: Headroom | None = None
     energy: RunEnergy | None = None
@@ -59,20 +59,23 @@ class _Past:
             self.memory = [memory_then(kept) for kept in self.points]
 
 
-class Logbook:
-    """For one thread. Raises nothing: telemetry that cannot be kept is shown all the same."""
+class TelemetryRecorder:
+    """Notes what is sampled while a run's processes live; afterwards it only recalls. For one thread.
 
-    def __init__(self, run: RunDir | None) -> None:
-        """Read the past of ``run``; None keeps everything in memory."""
-        self._run = run
-        self._file = HistoryFile(run.telemetry, MAX_FILE_BYTES) if run is not None else None
+    Raises nothing: telemetry that cannot be kept is shown all the same.
+    """
+
+    def __init__(self, snapshot: RunSnapshot) -> None:
+        # What mpstui did not start may lie in a folder of somebody else's: nothing is written there.
+        self._run = None if snapshot.state is State.WATCHED else RunDir(snapshot.dir)
+        self._file = HistoryFile(self._run.telemetry, MAX_FILE_BYTES) if self._run is not None else None
         self._lock: int | None = None
         self._try_lock_at = -math.inf
         self._recorded_at = -math.inf
         self._past = _Past()
         self._meter = EnergyMeter()
-        self._outlook = Outlook()
-        self._recalled: Outlook | None = None
+        self._known = RunTelemetry()
+        self._recalled: RunTelemetry | None = None
         self._read()
 
     @property
@@ -80,25 +83,13 @@ class Logbook:
         """Whether this one keeps the file."""
         return self._lock is not None
 
-    def note(self, system: SystemSample, tree: TreeSample | None, trainer: TrainerFacts) -> Outlook:
-        """Take in a sample of a run that lives; what is known now."""
-        self._hold_lock(system.time)
-        self._meter.add(system.time, {"machine": system.power_watts, "gpu": gpu_watts(system)})
-        if abs(system.time - self._recorded_at) < RECORD_SECONDS:
-            return self._outlook
-        self._recorded_at, self._recalled = system.time, None
-        point = run_point(system, tree, trainer)
-        point = HistoryPoint(point.time, {**point.values, **self._meter.counters})
-        self._past.add(point)
-        if self._file is not None and self.writes:
-            self._file.append(point)
-        return self._look(memory_now(system, tree, trainer), trainer, is_unified(trainer, system))
-
-    def recall(self, trainer: TrainerFacts) -> Outlook:
-        """What is known of a run that has ended, from its past alone."""
+    def poll(self, snapshot: RunSnapshot, system: SystemSample, tree: TreeSample | None) -> RunTelemetry:
+        """What is known of the run with this sample; of a run that has ended, from its past alone."""
+        if snapshot.state.active and (snapshot.pid is not None or snapshot.state is State.WATCHED):
+            return self._note(snapshot, system, tree)
         if self._recalled is None:
-            memory = self._past.memory
-            self._recalled = self._look(memory[-1], trainer, is_unified(trainer)) if memory else self._outlook
+            past = self._past.memory
+            self._recalled = self._judge(past[-1], snapshot, is_unified(snapshot)) if past else self._known
         return self._recalled
 
     def close(self) -> None:
@@ -107,15 +98,28 @@ class Logbook:
             liveness.release(self._lock)
             self._lock = None
 
-    def _look(self, now: MemoryPoint, trainer: TrainerFacts, unified: bool) -> Outlook:
-        course = (*self._past.memory[:-1], now)
-        self._outlook = Outlook(
-            course=course,
-            headroom=headroom(course, unified=unified),
-            energy=run_energy(self._past.points, trainer.started),
+    def _note(self, snapshot: RunSnapshot, system: SystemSample, tree: TreeSample | None) -> RunTelemetry:
+        self._hold_lock(system.time)
+        self._meter.add(system.time, {"machine": system.power_watts, "gpu": gpu_watts(system)})
+        if abs(system.time - self._recorded_at) < RECORD_SECONDS:
+            return self._known
+        self._recorded_at, self._recalled = system.time, None
+        point = run_point(system, tree, snapshot)
+        point = HistoryPoint(point.time, {**point.values, **self._meter.counters})
+        self._past.add(point)
+        if self._file is not None and self.writes:
+            self._file.append(point)
+        return self._judge(memory_now(system, tree, snapshot), snapshot, is_unified(snapshot, system))
+
+    def _judge(self, now: MemoryPoint, snapshot: RunSnapshot, unified: bool) -> RunTelemetry:
+        memory = (*self._past.memory[:-1], now)
+        self._known = RunTelemetry(
+            memory=memory,
+            headroom=headroom(memory, unified=unified),
+            energy=run_energy(self._past.points, snapshot.started),
             throttled=throttled_stretches(self._past.points),
         )
-        return self._outlook
+        return self._known
 
     def _read(self) -> None:
         points = self._file.read() if self._file is not None else []

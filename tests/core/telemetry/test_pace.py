@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+from pathlib import Path
 
 import pytest
 
-from mpstui.core.telemetry.throughput import Pace, ThroughputWatch, pace, present_pace, slow_stretches, slow_words
-from mpstui.core.telemetry.throughput import speeds as speeds_of
+from mpstui.core.model.snapshot import Health, RunSnapshot, State
+from mpstui.core.telemetry.pace import Pace, RunPace, judge_pace, present_pace, slow_stretches, slow_words
+from mpstui.core.telemetry.pace import speeds as speeds_of
+from tests.snapshots import changed
 
 
 def speeds(*stretches: tuple[int, float], seed: int = 3) -> list[tuple[float, float]]:
@@ -19,14 +22,14 @@ def speeds(*stretches: tuple[int, float], seed: int = 3) -> list[tuple[float, fl
 
 
 def test_steady_speed_is_not_slow() -> None:
-    found = pace(speeds((200, 10.0)))
+    found = judge_pace(speeds((200, 10.0)))
     assert found is not None
     assert not found.is_slow
     assert found.ratio == pytest.approx(1.0, abs=0.05)
 
 
 def test_throttling_is_noticed_with_its_beginning() -> None:
-    found = pace(speeds((100, 10.0), (40, 4.0)))
+    found = judge_pace(speeds((100, 10.0), (40, 4.0)))
     assert found is not None
     assert found.is_slow
     assert found.ratio == pytest.approx(0.4, abs=0.03)
@@ -34,13 +37,13 @@ def test_throttling_is_noticed_with_its_beginning() -> None:
 
 
 def test_a_long_slowdown_does_not_become_normal() -> None:
-    found = pace(speeds((60, 10.0), (2000, 5.0)))
+    found = judge_pace(speeds((60, 10.0), (2000, 5.0)))
     assert found is not None
     assert found.slow_since == pytest.approx(60, abs=10)
 
 
 def test_recovery_ends_it() -> None:
-    found = pace(speeds((60, 10.0), (60, 5.0), (40, 10.0)))
+    found = judge_pace(speeds((60, 10.0), (60, 5.0), (40, 10.0)))
     assert found is not None
     assert not found.is_slow
 
@@ -48,15 +51,15 @@ def test_recovery_ends_it() -> None:
 def test_single_stalls_and_a_fast_outlier_change_nothing() -> None:
     points = speeds((200, 10.0))
     points[50], points[150], points[199] = (50.0, 500.0), (150.0, 0.1), (199.0, 0.1)
-    found = pace(points)
+    found = judge_pace(points)
     assert found is not None
     assert not found.is_slow
     assert found.sustained < 11
 
 
 def test_too_little_or_no_movement_is_unknown() -> None:
-    assert pace(speeds((22, 10.0))) is None
-    assert pace(speeds((60, 0.0))) is None
+    assert judge_pace(speeds((22, 10.0))) is None
+    assert judge_pace(speeds((60, 0.0))) is None
 
 
 def curve(*stretches: tuple[int, float]) -> tuple[list[float], list[float]]:
@@ -92,11 +95,13 @@ def test_times_that_are_unknown_mark_nothing() -> None:
 
 
 def test_the_watch_forgets_another_attempt_and_says_since_when() -> None:
-    watch, found = ThroughputWatch(), None
+    run = RunSnapshot(run="a", name="net", dir=Path("/none"), state=State.RUNNING, health=Health.TRAINING, seen=0.0)
+    watch, found = RunPace(), None
     for tick in range(60):
-        found = watch.look(1, 10.0 * tick, 10.0 if tick < 30 else 7.0)
+        speed = 10.0 if tick < 30 else 7.0
+        found = watch.poll(changed(run, attempt=1, seen=10.0 * tick, steps_per_second=speed))
     assert slow_words(found, 600.0) == "0.7x of its median speed for 5 min"
-    assert watch.look(2, 610.0, 7.0) is None
+    assert watch.poll(changed(run, attempt=2, seen=610.0, steps_per_second=7.0)) is None
     assert slow_words(None, 0.0) == ""
 
 
