@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.formats.escapes import strip_controls
+from ..core.formats.console import strip_controls
 from ..core.model.errors import OperationError, UsageError
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ Of a folder, the best file is read. Example:
 
 
 def run_parse(args: argparse.Namespace) -> int:
-    from ..core.formats.sources import read_log
+    from ..core.formats.files import read_log
 
     found = read_log(args.file)
     print(json.dumps(as_json(found), ensure_ascii=False) if args.json else as_table(found))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..core.follow.file import FollowedFile
-from ..core.formats.escapes import colour_only
+from ..core.formats.console import colour_only
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.snapshot import RunSnapshot, State
 from ..core.runs.waiting import restart_is_wished

@@ -223,7 +223,7 @@ def _is_profile(word: str) -> bool:
 
 def _complain(sentence: str, hint: str) -> None:
     """Sentences quote names that a run, a file or a person chose: nothing in them may steer the terminal."""
-    from ..core.formats.escapes import strip_controls
+    from ..core.formats.console import strip_controls
 
     sentence, hint = strip_controls(sentence), strip_controls(hint)
     print(f"mpstui: {sentence}" if not sentence.startswith("mpstui") else sentence, file=sys.stderr)

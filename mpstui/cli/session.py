@@ -133,7 +133,7 @@ def warn(text: str) -> None:
 
 def one_line(text: str) -> str:
     """Text that cannot leave its line nor steer the terminal."""
-    from ..core.formats.escapes import strip_controls
+    from ..core.formats.console import strip_controls
 
     return " ".join(strip_controls(text).split("\n"))
 

@@ -46,7 +46,7 @@ def clean(text: str, longest: int = LONGEST) -> str:
     """Foreign text as one harmless line: cut first, then without control sequences, tabs or line ends."""
     cut = text[: longest + 1].translate(_SPACES)
     if not cut.isprintable():
-        from ..core.formats.escapes import strip_controls  # rare, and its package is too dear for the first paint
+        from ..core.formats.console import strip_controls  # rare, and its package is too dear for the first paint
 
         cut = strip_controls(cut)
     return cut if len(cut) <= longest else cut[: longest - 1] + "…"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 
-from ..formats.escapes import strip_controls
+from ..formats.console import strip_controls
 from .model import Evidence, EvidenceLine, Finding, Kind, LogLine
 
 EVIDENCE_WIDTH = 300  # characters of a line that are worth showing

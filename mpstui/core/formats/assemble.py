@@ -9,12 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .evaluations import is_evaluation
-from .history import PART
-from .names import Role, Scope, words_of
+from .loss_series import PART
+from .names import (
+    AVERAGE_WORDS,
+    EPOCH_PLURALS,
+    EVAL_WORDS,
+    LABEL_WORDS,
+    LOSS_WORDS,
+    MEASURE_WORDS,
+    TRAIN_WORDS,
+    Role,
+    Scope,
+    words_of,
+)
 from .pairs import Pair
-from .points import Counters, Number, Phase, Reading
-from .vocabulary import EPOCH_PLURALS, EVAL_WORDS, TRAIN_WORDS
+from .points import Counters, LineReading, Number, Phase, series_name
 
 _NOTE = re.compile(
     r"(?i)\b(?:(?-i:[A-Z]\w{2,20}Warning)|deprecat\w{2,4}|checkpoint|ckpt|sav(?:ed|ing|e)|resum\w{0,4}|restor\w{0,4}|load(?:ed|ing)|best|improv\w{0,5}|early.?stop\w{0,4}|patience|lowest|"
@@ -40,7 +49,7 @@ _PLURALS = ("steps", "iters", "iterations", "updates", "batches", "timesteps", "
 _CONFIGURED = re.compile(r"(?:Namespace|Config|Args|Arguments|Params|Options|Output)\(")
 
 
-def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = True) -> Reading | None:
+def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = True) -> LineReading | None:
     """The reading of a line, or None when the line is no record.
 
     ``strict`` also demands that the line looks like a record rather than a sentence; a grammar that has recognised its
@@ -70,12 +79,12 @@ def _named(pairs: Sequence[Pair]) -> list[Pair]:
 
 def _reading(
     grammar: str, line: str, loss: Pair | None, counters: Counters, pairs: Sequence[Pair], is_plan: bool
-) -> Reading:
+) -> LineReading:
     named = _named(pairs)
     rate = None if loss is None and _in_call(named, line) else _first(named, Role.LEARNING_RATE)
     speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
     evaluation = bool(named) and all(pair.scope is Scope.EVAL for pair in named)
-    return Reading(
+    return LineReading(
         grammar=grammar,
         counters=counters,
         phase=Phase.EVAL if evaluation and loss is None else Phase.TRAIN,
@@ -105,16 +114,6 @@ def _of_evaluation(pair: Pair) -> bool:
 def _in_call(named: Sequence[Pair], line: str) -> bool:
     """Whether a rate is an argument in an optimizer's repr, ``AdamW(lr=0.001)``: its default, not the one in use."""
     return any(pair.name.role is Role.LEARNING_RATE for pair in named) and _CALL.search(line[:2000]) is not None
-
-
-def series_name(loss_name: str, counters: Counters) -> str:
-    """Readings with the same name and the same counters on their line are one series."""
-    held = "".join(
-        mark
-        for mark, value in (("e", counters.epoch), ("s", counters.step), ("b", counters.epoch_step))
-        if value is not None
-    )
-    return f"{loss_name.lower()}@{held}"
 
 
 def training_loss(pairs: Sequence[Pair]) -> Pair | None:
@@ -321,3 +320,53 @@ def _first(pairs: Sequence[Pair], role: Role) -> Pair | None:
     if role is Role.LEARNING_RATE:
         chosen = [p for p in chosen if not p.total and (p.value or 0) < 1e3]
     return chosen[0] if chosen else None
+
+
+_LONGEST = 200
+_LETTERS = re.compile(r"[^\W\d_]+")
+_NAME_WORDS = LOSS_WORDS | MEASURE_WORDS | AVERAGE_WORDS
+_MEASURES = LOSS_WORDS | MEASURE_WORDS
+_LABELS = EVAL_WORDS | LABEL_WORDS
+_COMPARES = ("->", "→", "<", ">", "?")
+_BESIDE = frozenset((Role.LEARNING_RATE, Role.THROUGHPUT))
+_TIMES = ("time", "elapsed")
+
+
+def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
+    """Whether a line is a record of an evaluation by its names alone.
+
+    Nothing joins such names to their values, so every word has to be known: each name is that of a measure of an
+    evaluation, and what remains of the line is at most a label ("Validation:", "Test set"). One word more, and the line
+    may be a sentence: "the val loss 1.5 is better than 1.6".
+    """
+    if len(line) > _LONGEST or not any(_is_evaluated(pair) for pair in pairs):
+        return False
+    if not all(_fits(pair) for pair in pairs) or any(map(line[pairs[0].start :].__contains__, _COMPARES)):
+        return False
+    return _beside_names(line, pairs) <= _LABELS
+
+
+def _is_evaluated(pair: Pair) -> bool:
+    """``val_loss``, ``test accuracy``, or a plain ``loss`` behind "Test:"; ``accuracy 97/100`` counts samples."""
+    return pair.scope is Scope.EVAL and not pair.total and _is_measure(pair.key)
+
+
+def _fits(pair: Pair) -> bool:
+    if not pair.key:
+        return pair.bracketed  # ``60% (6000/10000)``
+    return _is_evaluated(pair) or pair.name.role in _BESIDE or pair.key.lower() in _TIMES
+
+
+def _is_measure(key: str) -> bool:
+    own = set(words_of(key)) - EVAL_WORDS
+    return not own.isdisjoint(_MEASURES) and own <= _NAME_WORDS
+
+
+def _beside_names(line: str, pairs: Sequence[Pair]) -> set[str]:
+    """The words of a line that neither name a number nor are its unit."""
+    rest, position = [], 0
+    for pair in pairs:
+        rest.append(line[position : pair.start].rstrip().removesuffix(pair.key))
+        position = pair.end
+    rest.append(line[position:])
+    return {word.lower() for word in _LETTERS.findall(" ".join(rest))}

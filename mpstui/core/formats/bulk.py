@@ -9,10 +9,9 @@ from itertools import pairwise
 from operator import lt, ne
 from typing import NamedTuple
 
-from .columns import Floats, stretch
-from .phases import Announcement
-from .points import Point, Reading
-from .shape import Read, Shape, Slots, learn
+from .notices import Announcement
+from .points import LineReading, Point
+from .shape import Floats, Read, Shape, Slots, learn, stretch
 from .tracker import Tracker
 
 BLOCK = 1 << 17
@@ -38,7 +37,7 @@ Columns = Sequence[Sequence[bytes]]
 class Examined(NamedTuple):
     """What one line says before it is placed."""
 
-    readings: Sequence[Reading]
+    readings: Sequence[LineReading]
     phase: Announcement | None
     """The phase that the line announces."""
     line: str
@@ -185,7 +184,9 @@ class BulkReader:
                 self._one_by_one(shape, group, newest, points)
             start = stop
 
-    def _one_by_one(self, shape: Shape, columns: Columns, newest: Reading | None, points: list[Point] | None) -> None:
+    def _one_by_one(
+        self, shape: Shape, columns: Columns, newest: LineReading | None, points: list[Point] | None
+    ) -> None:
         slots = _slots(shape, points)
         readings = [shape.row_reading(slots, row) for row in zip(*columns, strict=True)]
         if newest is not None:
@@ -195,7 +196,7 @@ class BulkReader:
             if point is not None and points is not None:
                 points.append(point)
 
-    def _at_once(self, shape: Shape, columns: Columns, newest: Reading | None, points: list[Point] | None) -> bool:
+    def _at_once(self, shape: Shape, columns: Columns, newest: LineReading | None, points: list[Point] | None) -> bool:
         """Place many lines at once; False when their counters do not simply go on."""
         slots = _slots(shape, points)
         loss, step, epoch = slots.column("loss"), _step_column(slots), slots.column("epoch")

@@ -1,9 +1,4 @@
-"""Bytes of a console to clean lines: redraws fold, escapes go, colour stays on demand.
-
-A *frame* is what was drawn before the cursor went back (carriage return, cursor up, backspaces) or down (newline). The
-metric reader wants every frame; a person wants lines, where the last frame drawn wins. Both are incremental, linear in
-the bytes, hold at most ``PENDING_LIMIT`` bytes, and give the same answer however the bytes are cut into chunks.
-"""
+"""Bytes of a log to text: UTF-8 first, GBK and UTF-16 where the evidence is clear, never an error."""
 
 from __future__ import annotations
 
@@ -12,8 +7,140 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .encodings import SNIFF_BYTES, decode_line, sniff_utf16
-from .escapes import StyleSpan, colour_only, strip_controls, style_spans
+_UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+SNIFF_BYTES = 4
+
+
+def sniff_utf16(start: bytes) -> str | None:
+    """The UTF-16 flavour that a file's first four bytes show (byte order mark, or ASCII in 16 bits), else None."""
+    if start[:2] in _UTF16:
+        return _UTF16[start[:2]]
+    if len(start) < SNIFF_BYTES:
+        return None
+    if start[0] and start[2] and not start[1] and not start[3]:
+        return "utf-16-le"
+    if start[1] and start[3] and not start[0] and not start[2]:
+        return "utf-16-be"
+    return None
+
+
+def utf8_of(line: bytes, encoding: str) -> bytes:
+    """A line that was cut out of UTF-16 text behind the byte 0x0A, as UTF-8; what is none becomes U+FFFD.
+
+    Of a little-endian newline the second byte begins the line after it.
+    """
+    if encoding == "utf-16-le":
+        line = line[1:] + b"\0" if line[:1] == b"\0" else line + b"\0"
+        line = line[: len(line) - len(line) % 2]
+    return line.decode(encoding, errors="replace").removeprefix("\ufeff").encode(errors="replace")
+
+
+def decode_line(line: bytes) -> str:
+    """One line as text: UTF-8, else GB18030 when that gives plausible Chinese, else UTF-8 with U+FFFD for bad bytes.
+
+    Decided line by line, so that a log whose writers disagree is still readable and the answer never depends on how the
+    bytes arrived.
+    """
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return _guess(line)
+
+
+def _guess(line: bytes) -> str:
+    try:
+        text = line.decode("gb18030")
+    except UnicodeDecodeError:
+        text = ""
+    return text if text and _plausible_chinese(text) else line.decode(errors="replace")
+
+
+def _plausible_chinese(text: str) -> bool:
+    """Whether what is not ASCII are ideographs of the common block or their punctuation, two or more of them."""
+    foreign = [c for c in text if c > "\x7f"]
+    common = sum("\u4e00" <= c <= "\u9fff" or "\u3000" <= c <= "\u303f" or "\uff00" <= c <= "\uffef" for c in foreign)
+    return len(foreign) >= 2 and common >= 0.9 * len(foreign)
+
+
+ESCAPE_LIMIT = 4096
+"""Characters after which an unterminated string sequence (OSC, DCS ...) is taken for text again."""
+
+_CSI = r"(?:\x1b\[|\x9b)[0-?]{0,256}[ -/]{0,16}[@-~]"
+_STRING = (
+    rf"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x90\x98\x9b-\x9f\n\r]{{0,{ESCAPE_LIMIT}}}(?:\x07|\x1b\\|\x9c)"
+)
+_SHORT = r"\x1b[ -/]{0,8}[0-~]"
+_SEQUENCE = re.compile(rf"{_CSI}|{_STRING}|{_SHORT}|\x1b")
+_SGR = re.compile(r"\x1b\[([0-9;:]{0,64})m")
+_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+_SUSPECT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class StyleSpan:
+    """Characters ``start`` to ``end`` of the plain text carry the SGR parameters ``codes`` (``"1;31"``)."""
+
+    start: int
+    end: int
+    codes: str
+
+
+def strip_controls(text: str) -> str:
+    """Text that is safe on any terminal: no escape sequence, no control but tab and newline, no direction override.
+
+    Escape sequences vanish whole, control characters (C0, C1, DEL) and the invisible characters that reorder or break
+    lines vanish singly, unpaired surrogates become U+FFFD. Idempotent, linear in the length of ``text``.
+    """
+    if not _SUSPECT.search(text):
+        return text
+    # Removing a sequence may join the halves of another: repeat until nothing is left (bounded by the nesting).
+    while "\x1b" in text or "\x9b" in text:
+        text = _SEQUENCE.sub("", text) if "\x1b" in text else text.replace("\x9b", "")
+    return _SURROGATE.sub("\ufffd", _UNSAFE.sub("", text))
+
+
+def colour_only(text: str) -> str:
+    """``text`` without any control sequence but SGR (colour and weight)."""
+    if not _SUSPECT.search(text):
+        return text
+    kept: list[str] = []
+    position = 0
+    for match in _SGR.finditer(text):
+        kept += [strip_controls(text[position : match.start()]), match.group()]
+        position = match.end()
+    kept.append(strip_controls(text[position:]))
+    return "".join(kept)
+
+
+def style_spans(text: str) -> tuple[str, tuple[StyleSpan, ...]]:
+    """The plain text of a line and the spans of it that SGR sequences colour, in order and without overlap."""
+    plain: list[str] = []
+    spans: list[StyleSpan] = []
+    length, codes, position = 0, "", 0
+    for match in _SGR.finditer(text):
+        length = _append(plain, spans, strip_controls(text[position : match.start()]), length, codes)
+        codes = _combine(codes, match.group(1))
+        position = match.end()
+    _append(plain, spans, strip_controls(text[position:]), length, codes)
+    return "".join(plain), tuple(spans)
+
+
+def _append(plain: list[str], spans: list[StyleSpan], piece: str, length: int, codes: str) -> int:
+    if piece:
+        plain.append(piece)
+        if codes:
+            spans.append(StyleSpan(length, length + len(piece), codes))
+    return length + len(piece)
+
+
+def _combine(before: str, codes: str) -> str:
+    """SGR accumulates until a 0 (or nothing) resets it; 128 characters hold every real combination."""
+    if codes in ("", "0", "00"):
+        return ""
+    joined = f"{before};{codes}" if before else codes
+    return joined[-128:].lstrip(";")
+
 
 PENDING_LIMIT = 65536
 """Bytes of an unfinished line that are kept; a longer one is cut there and goes on as another line."""

@@ -12,10 +12,8 @@ from bisect import bisect_left
 from functools import lru_cache
 from typing import NamedTuple
 
-from .names import Name, Role, Scope, classify
-from .numbers import parse_count, parse_number
-from .points import Number
-from .vocabulary import EVAL_WORDS, TRAIN_WORDS
+from .names import EVAL_WORDS, TRAIN_WORDS, Name, Role, Scope, classify
+from .points import Number, parse_count, parse_number
 
 _NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3}){1,6}(?!,?\d)|\d{1,30}|(?=\.\d))(?:\.\d{1,30})?(?:[eE][-+]?\d{1,4})?"
 _SPECIAL = r"[-+]?(?:nan|NaN|NAN|inf|Inf|INF|infinity|Infinity)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 Number = int | float
@@ -62,38 +62,100 @@ NOWHERE = Counters()
 """No counter is known."""
 
 
+class Priority(IntEnum):
+    """Who is asked first whether a line or a file is of its format; within one priority the names decide."""
+
+    DECLARED = 0
+    """The pattern of a profile."""
+    EXACT = 10
+    """Nothing else looks like it: the notation of one program, the signature of a file."""
+    SHARED = 50
+    """A notation of many programs: tables, dictionaries, progress bars, CSV."""
+    SENTENCE = 70
+    """A number within words: "learning rate reduced to 1e-4"."""
+    GENERAL = 90
+    """What reads all that nothing else has claimed."""
+
+
+def series_name(loss_name: str, counters: Counters) -> str:
+    """The name of a series of losses: readings with the same name and the same counters on their line are one.
+
+    ``loss@s`` is the loss printed beside a step, ``loss@e`` that beside an epoch: one log may hold both, and only one
+    of them is charted.
+    """
+    marks = (("e", counters.epoch), ("s", counters.step), ("b", counters.epoch_step))
+    return f"{loss_name.lower()}@{''.join(mark for mark, value in marks if value is not None)}"
+
+
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What one record of a log says, before it is placed in a run. Grammars produce these."""
+class LineReading:
+    """What one line or record says, before it is placed in a run: what grammars hand out.
+
+    `training` and `evaluation` make the two usual ones. Only ``grammar`` is needed: whatever a line does not say stays
+    as it is.
+    """
 
     grammar: str
+    """The name of the format, as ``mpstui parse`` prints it."""
     counters: Counters = NOWHERE
     phase: Phase = Phase.TRAIN
     loss: float | None = None
+    """The training loss; never one of an evaluation."""
     loss_name: str = ""
+    """What the line calls it: ``loss`` stands for the whole, ``ctc_loss`` may be a part (`names.classify`)."""
     learning_rate: float | None = None
     throughput: float | None = None
     """Per second, in the unit of ``throughput_unit``."""
     throughput_unit: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """Every named value of the record, by the name as printed; evaluation values apart under ``Phase.EVAL``."""
+    """Every value of training by the name as printed, the loss among them: what is not in here has no chart."""
     eval_metrics: Mapping[str, float] = field(default_factory=dict)
+    """Every value of an evaluation by the name as printed."""
     series: str = ""
-    """Which series of the log the loss belongs to: readings of one shape share it."""
+    """Which series of the log the loss belongs to (`series_name`); empty without a loss."""
     bar: bool = False
     """True for a progress bar's frame: drawn again and again, its counters stand for the bar's own loop."""
     rank: int = 0
-    """How sure it is that these counters are the training loop's; bars compete, the highest wins."""
+    """How sure it is that a bar is the training loop's: the highest wins, 3 where it shows a training loss."""
     plan: bool = False
     """True for a banner or a setting: it plans (totals, initial learning rate) and counts nothing."""
     running: bool = False
     """True when a bar's loss is an average that runs through the epoch: one reading per epoch, the last drawn."""
     certain: bool = False
-    """True when the record itself says that its loss is of training, whatever banner stands above it."""
+    """True when the line itself says that its loss is of training. Any other loss below the banner of an evaluation
+    ("Validating ...") is taken for the evaluation's."""
     epoch_done: bool = False
     """True when the record says that the epoch it names is over."""
     restart: bool = False
     """True when the record can only be the first of a new run (a repeated table header, a banner)."""
+
+    @classmethod
+    def training(
+        cls,
+        grammar: str,
+        counters: Counters,
+        loss_name: str,
+        loss: float,
+        *,
+        metrics: Mapping[str, float] | None = None,
+        learning_rate: float | None = None,
+    ) -> LineReading:
+        """A line that is of training beyond doubt, with its loss and other ``metrics``."""
+        return cls(
+            grammar,
+            counters,
+            loss=loss,
+            loss_name=loss_name,
+            learning_rate=learning_rate,
+            metrics={loss_name: loss, **(metrics or {})},
+            series=series_name(loss_name, counters),
+            certain=True,
+        )
+
+    @classmethod
+    def evaluation(cls, grammar: str, metrics: Mapping[str, float]) -> LineReading:
+        """A line with values of an evaluation; its counters may be those of its own loop, so they are left out."""
+        return cls(grammar, phase=Phase.EVAL, eval_metrics=metrics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +190,7 @@ class MetricPoint:
 
     @property
     def newest(self) -> MetricPoint:
-        """Itself; see `Stretch`."""
+        """Itself; see `PointColumns`."""
         return self
 
     @property
@@ -143,7 +205,7 @@ class MetricPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class PointColumns:
     """Many readings of one series that simply go on, as columns of equal length."""
 
     newest: MetricPoint
@@ -158,7 +220,7 @@ class Stretch:
     """Every named value, those of evaluations too."""
 
 
-Point = MetricPoint | Stretch
+Point = MetricPoint | PointColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,3 +248,68 @@ class ParsedLog:
     runs: int = 0
     history: tuple[tuple[float, float], ...] = ()
     """(step, training loss) of the last run; thinned evenly when longer than `history.HISTORY_POINTS`."""
+
+
+_MULTIPLIERS = {"k": 1_000, "m": 1_000_000, "b": 1_000_000_000, "g": 1_000_000_000}
+_SPECIAL = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
+
+
+def parse_number(text: str) -> Number | None:
+    """``text`` as int if it is printed as one, else float; None when it is no number."""
+    if len(text) > 64 or "_" in text:
+        return None
+    try:
+        return int(text) if "." not in text else float(text)
+    except ValueError:
+        return _unusual(text)
+
+
+def _unusual(text: str) -> Number | None:
+    """Exponents, thousands separators, a typographic minus, NaN and infinity."""
+    try:
+        return (
+            float(text.replace(",", "").replace("−", "-"))
+            if text[-1:].isdigit() or text[-1:] == "."
+            else _special(text)
+        )
+    except ValueError:
+        return None
+
+
+def _special(text: str) -> float | None:
+    bare = text.strip().lstrip("+-").lower()
+    value = _SPECIAL.get(bare)
+    return value if value is None or not text.lstrip().startswith("-") else -value
+
+
+def parse_count(text: str, suffix: str = "") -> Number | None:
+    """A counter such as ``1,234``, ``1K`` or ``2.5M``; a whole result is an int."""
+    value = parse_number(text)
+    if value is None or not math.isfinite(value):
+        return None
+    value *= _MULTIPLIERS.get(suffix.lower(), 1)
+    return int(value) if value == int(value) and (suffix or isinstance(value, int)) else value
+
+
+def as_float(value: object) -> float | None:
+    """A float from what JSON, CSV or a Python literal holds (numbers, quoted numbers); None for anything else."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, (int, float)):
+        try:
+            return float(value)
+        except OverflowError:
+            return None
+    if isinstance(value, str):
+        number = parse_number(value)
+        return None if number is None else as_float(number)
+    return None
+
+
+def as_number(value: object) -> Number | None:
+    """Like `as_float`, but an int stays an int."""
+    if isinstance(value, str):
+        value = parse_number(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value

@@ -7,15 +7,10 @@ from collections.abc import Callable, Sequence
 
 from .bars import find_bars
 from .bulk import NOTHING, BulkReader, Examined
-from .console import PENDING_LIMIT, Frame, FrameSplitter
-from .encodings import decode_line
-from .epoch_ends import with_end
-from .escapes import strip_controls
-from .failures import SourceLines, is_failure, is_warning
+from .console import PENDING_LIMIT, Frame, FrameSplitter, decode_line, strip_controls
 from .grammars import Grammar, LineGrammar, all_grammars
-from .phases import announced
-from .points import MetricPoint, ParsedLog, Point, Reading
-from .prefixes import strip_prefix
+from .notices import SourceLines, announced, is_failure, is_warning, strip_prefix, with_end
+from .points import LineReading, MetricPoint, ParsedLog, Point
 from .tracker import Tracker
 
 _WORTH_A_LOOK = re.compile(r"[0-9]|oss|----|nan|inf|NaN|Inf|_mem|/ ")
@@ -102,13 +97,13 @@ class LogReader:
         """What a whole line without control characters says; nothing is placed yet."""
         return NOTHING if len(line) > PENDING_LIMIT else self._examine(decode_line(line))
 
-    def _pure(self, line: str) -> Sequence[Reading] | None:
+    def _pure(self, line: str) -> Sequence[LineReading] | None:
         """What a line says by itself, asked of grammars that have seen nothing else; None when it may depend."""
         if self._is_foreign(line):
             return None
-        readings: Sequence[Reading] | None
+        readings: Sequence[LineReading] | None
         if "%|" in line:
-            drawn: list[Reading] = []
+            drawn: list[LineReading] = []
             readings = None if self._bars(line, drawn, self._bar_probes).strip() else drawn
         else:
             stripped = strip_prefix(strip_controls(line))
@@ -126,7 +121,7 @@ class LogReader:
         text = strip_controls(text)
         if not text or text.isspace():
             return NOTHING
-        readings: list[Reading] = []
+        readings: list[LineReading] = []
         if "%|" in text:
             text = self._bars(text, readings, self._bar_grammars)
         if self._source.covers(text) or self._is_foreign(text):
@@ -137,7 +132,7 @@ class LogReader:
             return Examined(readings, announced(line) if line else None, line)
         return Examined([*readings, *found], None, line)
 
-    def _bars(self, text: str, readings: list[Reading], grammars: Sequence[Grammar]) -> str:
+    def _bars(self, text: str, readings: list[LineReading], grammars: Sequence[Grammar]) -> str:
         """Read the bars of a frame and return the text behind them."""
         position = 0
         for frame in find_bars(text):
@@ -186,11 +181,11 @@ def _reads_bars(grammar: Grammar) -> bool:
     return type(grammar).read_bar is not LineGrammar.read_bar
 
 
-def _read_line(grammars: Sequence[Grammar], line: str) -> Sequence[Reading] | None:
+def _read_line(grammars: Sequence[Grammar], line: str) -> Sequence[LineReading] | None:
     return with_end(line, _first_reading(grammars, line))
 
 
-def _first_reading(grammars: Sequence[Grammar], line: str) -> Sequence[Reading] | None:
+def _first_reading(grammars: Sequence[Grammar], line: str) -> Sequence[LineReading] | None:
     """The answer of the first grammar that claims the line."""
     for grammar in grammars:
         # A plain loop: this runs for every grammar on every line, where a generator costs ten times the search.

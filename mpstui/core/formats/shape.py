@@ -9,14 +9,15 @@ the expression does not match goes the ordinary way.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
-from .numbers import parse_number
-from .points import Counters, Number, Reading
+from .points import Counters, LineReading, MetricPoint, Number, PointColumns, parse_number
 
-Read = Callable[[str], Sequence[Reading] | None]
+Read = Callable[[str], Sequence[LineReading] | None]
 _SLOT = re.compile(r"(?<![\w.])[-+]?\d+(?:,\d{3}(?!\d))*(?:\.\d+)?(?:[eE][-+]?\d+)?|\d+")
 _DRAWING = re.compile(r" {0,3}\d{1,3}%\|[^|\n]{0,200}\||\[[\d:]{1,12}<[\d:?]{1,12},")
 """Parts of a progress bar that change with every frame and say nothing: percentage and blocks, the two clocks."""
@@ -46,18 +47,18 @@ class Slots:
 class Shape:
     """A learned line."""
 
-    template: Reading
+    template: LineReading
     full: Slots
     """Every number that means something."""
     lean: Slots
     """The same lines, with groups for the loss and the counters alone: half the work."""
 
-    def reading(self, line: bytes) -> Reading | None:
+    def reading(self, line: bytes) -> LineReading | None:
         """The reading of one line; None when it does not fit."""
         match = self.full.pattern.match(line)
         return None if match is None else self.row_reading(self.full, match.groups())
 
-    def row_reading(self, slots: Slots, row: Sequence[bytes]) -> Reading | None:
+    def row_reading(self, slots: Slots, row: Sequence[bytes]) -> LineReading | None:
         """The reading of one row of ``full`` or ``lean``; of a lean one the other metrics are not that line's."""
         return _filled(self.template, slots.targets, row)
 
@@ -92,7 +93,7 @@ def _is_essential(fields: set[str]) -> bool:
     return "loss" in fields or any(name in fields for name in _COUNTERS)
 
 
-def _meaning(text: str, slot: re.Match[str], template: Reading, read: Read) -> set[str] | None:
+def _meaning(text: str, slot: re.Match[str], template: LineReading, read: Read) -> set[str] | None:
     """The fields that a number sets; an empty set when it sets none, None when it must stay as it is."""
     fields = set[str]()
     for other in _variations(slot.group()):
@@ -114,16 +115,16 @@ def _variations(number: str) -> list[str]:
     return [number[:i] + ("1" if number[i] != "1" else "2") + number[i + 1 :] for i in {first, last}]
 
 
-def _single(readings: Sequence[Reading] | None) -> Reading | None:
+def _single(readings: Sequence[LineReading] | None) -> LineReading | None:
     return readings[0] if readings is not None and len(readings) == 1 else None
 
 
-def _same_kind(a: Reading, b: Reading) -> bool:
+def _same_kind(a: LineReading, b: LineReading) -> bool:
     names = (a.grammar, a.series, a.phase, a.loss_name, a.metrics.keys(), a.eval_metrics.keys())
     return names == (b.grammar, b.series, b.phase, b.loss_name, b.metrics.keys(), b.eval_metrics.keys())
 
 
-def _differences(a: Reading, b: Reading) -> dict[str, Number | None]:
+def _differences(a: LineReading, b: LineReading) -> dict[str, Number | None]:
     found: dict[str, Number | None] = {}
     for name in (*_COUNTERS, *_PLANNED):
         if getattr(a.counters, name) != getattr(b.counters, name):
@@ -182,7 +183,7 @@ def _slot_expression(number: str, fields: set[str] | None, wanted: bool, followi
     return f"({body})" if wanted else body
 
 
-def _filled(template: Reading, targets: Sequence[Sequence[str]], row: Sequence[bytes]) -> Reading | None:
+def _filled(template: LineReading, targets: Sequence[Sequence[str]], row: Sequence[bytes]) -> LineReading | None:
     values: dict[str, Number] = {}
     for fields, text in zip(targets, row, strict=True):
         number = parse_number(text.decode())
@@ -192,7 +193,7 @@ def _filled(template: Reading, targets: Sequence[Sequence[str]], row: Sequence[b
     return _with_values(template, values)
 
 
-def _with_values(template: Reading, values: dict[str, Number]) -> Reading:
+def _with_values(template: LineReading, values: dict[str, Number]) -> LineReading:
     counters = {name: values[name] for name in _COUNTERS if name in values}
     metrics = {name: float(values.get(f"metrics.{name}", old)) for name, old in template.metrics.items()}
     other = {name: float(values.get(f"eval_metrics.{name}", old)) for name, old in template.eval_metrics.items()}
@@ -207,3 +208,86 @@ def _with_values(template: Reading, values: dict[str, Number]) -> Reading:
         learning_rate=single.get("learning_rate", template.learning_rate),
         throughput=single.get("throughput", template.throughput),
     )
+
+
+_MOST_REMEMBERED = 1 << 12
+
+
+class Floats:
+    """Numbers by their text. Losses are printed with a few digits, so that most of them were converted before."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, float] = {}
+
+    def of(self, column: Sequence[bytes]) -> list[float]:
+        """A column of numbers; raises ValueError when one is none."""
+        first = column[0]
+        if first == column[-1] and column.count(first) == len(column):
+            return [self._convert(first)] * len(column)
+        values = list(map(self._known.get, column))
+        if None in values:
+            return [self._convert(text) if value is None else value for text, value in zip(column, values, strict=True)]
+        return cast("list[float]", values)
+
+    def _convert(self, text: bytes) -> float:
+        value = self._known.get(text)
+        if value is None:
+            number = parse_number(text.decode())
+            if number is None:
+                raise ValueError(text)
+            if len(self._known) >= _MOST_REMEMBERED:
+                self._known.clear()
+            value = self._known[text] = float(number)
+        return value
+
+    def all_of(self, slots: Slots, columns: Sequence[Sequence[bytes]]) -> dict[str, list[float]]:
+        """The columns by the field of the reading that each sets; raises like `of`."""
+        found: dict[str, list[float]] = {}
+        for fields, column in zip(slots.targets, columns, strict=True):
+            if not {"step", "epoch_step"} & set(fields):
+                values = self.of(column)
+                found.update(dict.fromkeys(fields, values))
+        return found
+
+
+def stretch(
+    last: MetricPoint, losses: Sequence[float], steps: Sequence[float] | None, told: Mapping[str, Sequence[float]]
+) -> PointColumns:
+    """Readings that simply go on, as columns.
+
+    Args:
+        last: the newest of them, placed.
+        steps: the finest counter of each, if they have one of their own.
+        told: what the readings say beside, by field: ``epoch``, ``learning_rate``, ``metrics.NAME`` ...
+    """
+    count = len(losses)
+    named = {"metrics.": last.metrics, "eval_metrics.": last.eval_metrics}
+    values = {
+        name: told.get(prefix + name) or [value] * count
+        for prefix, metrics in named.items()
+        for name, value in metrics.items()
+    }
+    rate = last.learning_rate
+    return PointColumns(
+        newest=last,
+        steps=_run_steps(last, steps, count),
+        epochs=told.get("epoch") or [_known(last.counters.epoch)] * count,
+        losses=losses,
+        rates=None if rate is None else told.get("learning_rate") or [rate] * count,
+        values=values,
+    )
+
+
+def _run_steps(last: MetricPoint, steps: Sequence[float] | None, count: int) -> Sequence[float] | None:
+    """Steps of the whole run; those of an epoch are moved behind the epochs before, where the plan tells how far."""
+    whole = last.run_step
+    if whole is None:
+        return None
+    if steps is None:
+        return [whole] * count
+    offset = whole - steps[-1]
+    return [step + offset for step in steps] if offset else steps
+
+
+def _known(value: float | None) -> float:
+    return math.nan if value is None else float(value)

@@ -9,13 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .epoch_steps import EpochSteps
-from .history import Series, leader
+from .bars import BarBook
+from .loss_series import (
+    EpochSteps,
+    LossSeries,
+    first_known,
+    follows,
+    goes_back,
+    leader,
+    or_zero,
+    same_place,
+    same_value,
+)
 from .names import classify
-from .phases import Announcement
-from .points import Counters, MetricPoint, Number, ParsedLog, Phase, Reading
-from .positions import first_known, follows, goes_back, or_zero, same_place, same_value
-from .progress import BarBook
+from .notices import Announcement
+from .points import Counters, LineReading, MetricPoint, Number, ParsedLog, Phase
 
 _MAX_SERIES = 64
 _MAX_NAMES = 512
@@ -43,14 +51,14 @@ class Tracker:
         self._planned_rate: float | None = None
         self._rate: float | None = None
         self._throughput: float | None = None
-        self._series: dict[str, Series] = {}
+        self._series: dict[str, LossSeries] = {}
         self._names: dict[str, None] = {}
         self._bars = BarBook()
         self._epoch_steps = EpochSteps()
         self._epochs_announced = 0
         self._trained = False
 
-    def place(self, reading: Reading) -> MetricPoint | None:
+    def place(self, reading: LineReading) -> MetricPoint | None:
         """The point of a reading; None when it is only a plan or a redraw of what is known."""
         reading = self._as_meant(self._under_banner(reading))
         if reading.plan:
@@ -66,7 +74,9 @@ class Tracker:
             return None
         return self.point(reading)
 
-    def place_run(self, first: Reading, last: Reading, losses: Sequence[float], steps: Sequence[float] | None) -> bool:
+    def place_run(
+        self, first: LineReading, last: LineReading, losses: Sequence[float], steps: Sequence[float] | None
+    ) -> bool:
         """Place many readings of one series at once: the same as placing each, or False when that is not certain.
 
         ``losses`` and ``steps`` are in order and start and end with the values of ``first`` and ``last``; steps rise.
@@ -98,7 +108,7 @@ class Tracker:
     # -- what holds now ------------------------------------------------------------------------------------------
 
     @property
-    def primary(self) -> Series | None:
+    def primary(self) -> LossSeries | None:
         """The series to chart: of the newest run, the one with most readings; on a tie the line beats the bar."""
         rivals = [s for s in self._series.values() if s.count and s.run == self.run and self._believable(s)]
         return leader(rivals)
@@ -133,7 +143,7 @@ class Tracker:
         planned = self._plan.epochs
         return None if planned is not None and epoch is not None and epoch > planned else planned
 
-    def _shown_steps(self, main: Series | None, own: Counters) -> tuple[Number | None, Number | None]:
+    def _shown_steps(self, main: LossSeries | None, own: Counters) -> tuple[Number | None, Number | None]:
         """The main series' own counter, else the training bar's, else the last one seen."""
         bar = self._bars.best()
         if own.shown_step is not None and not (main is not None and main.bar):
@@ -150,14 +160,14 @@ class Tracker:
             plan = None
         return step, plan
 
-    def _believable(self, series: Series) -> bool:
+    def _believable(self, series: LossSeries) -> bool:
         if series.counters != Counters() or series.start != Counters():
             return True
         return series.count >= (_UNCOUNTED_NEEDED if series.rank == 0 else _UNCOUNTED_AVERAGES_NEEDED)
 
     # -- runs ----------------------------------------------------------------------------------------------------
 
-    def _starts_run(self, reading: Reading) -> bool:
+    def _starts_run(self, reading: LineReading) -> bool:
         series = self._series.get(reading.series) if reading.series else None
         if series is None or series.run != self.run or not series.count:
             return False
@@ -168,12 +178,12 @@ class Tracker:
             return True
         return goes_back(series, reading.counters, new_epoch=new_epoch)
 
-    def _epoch_fell(self, series: Series) -> bool:
+    def _epoch_fell(self, series: LossSeries) -> bool:
         """Whether the epoch on a line above has returned to its start since the last reading of a series."""
         now, before = self.current.epoch, series.epoch
         return now is not None and before is not None and now < before and now <= max(1, or_zero(series.start.epoch))
 
-    def _begin_run(self, reading: Reading) -> None:
+    def _begin_run(self, reading: LineReading) -> None:
         announced = reading.counters.epoch is None and self._epoch_fell(self._series[reading.series])
         held = self.current if announced else Counters()
         self.run += 1
@@ -187,7 +197,7 @@ class Tracker:
 
     # -- memory --------------------------------------------------------------------------------------------------
 
-    def _as_meant(self, reading: Reading, lines: int = 1) -> Reading:
+    def _as_meant(self, reading: LineReading, lines: int = 1) -> LineReading:
         """With a step that is counted anew in each epoch as one of its epoch; see `EpochSteps.watch`."""
         if reading.bar or reading.plan:
             return reading
@@ -196,7 +206,7 @@ class Tracker:
         meant = self._epoch_steps.read(reading.counters)
         return reading if meant is reading.counters else replace(reading, counters=meant)
 
-    def _under_banner(self, reading: Reading) -> Reading:
+    def _under_banner(self, reading: LineReading) -> LineReading:
         """Below the banner of an evaluation a plain "loss" is an evaluation's, until training shows itself again."""
         if self.phase is Phase.TRAIN or reading.bar:
             return reading
@@ -224,7 +234,7 @@ class Tracker:
             eval_metrics={**reading.metrics, **reading.eval_metrics},
         )
 
-    def _continues(self, reading: Reading) -> bool:
+    def _continues(self, reading: LineReading) -> bool:
         """Whether a known training series goes on, with a step beyond its last."""
         series = self._series.get(reading.series) if reading.series else None
         if series is None or series.run != self.run or not series.count:
@@ -237,7 +247,7 @@ class Tracker:
             and reading.counters.shown_steps == series.counters.shown_steps
         )
 
-    def _take_plan(self, reading: Reading) -> None:
+    def _take_plan(self, reading: LineReading) -> None:
         counters = reading.counters
         steps = first_known(counters.steps, self._plan.steps)
         change = or_zero(steps) - or_zero(self._plan.steps)
@@ -249,7 +259,7 @@ class Tracker:
         if reading.learning_rate is not None and not self._trained:
             self._planned_rate = reading.learning_rate
 
-    def _remember(self, reading: Reading) -> None:
+    def _remember(self, reading: LineReading) -> None:
         for name in (*reading.metrics, *reading.eval_metrics):
             if len(self._names) < _MAX_NAMES:
                 self._names.setdefault(name)
@@ -272,7 +282,7 @@ class Tracker:
         if now.epoch is not None and now.epoch >= or_zero(self.current.epoch):
             self.current = self.current._replace(epoch=now.epoch, epochs=first_known(now.epochs, self.current.epochs))
 
-    def _advance(self, reading: Reading) -> None:
+    def _advance(self, reading: LineReading) -> None:
         """The counters that hold from here on; those of a bar that is not the training loop's are kept out."""
         now = reading.counters
         if reading.bar and now.shown_step is not None and not self._bars.leads(reading):
@@ -300,14 +310,14 @@ class Tracker:
 
     # -- the loss ------------------------------------------------------------------------------------------------
 
-    def _count(self, reading: Reading) -> bool:
+    def _count(self, reading: LineReading) -> bool:
         """Add the loss to its series; False when this very reading is known already."""
         series = self._series.get(reading.series)
         if series is None:
             if len(self._series) >= _MAX_SERIES:
                 return True
             rank = classify(reading.loss_name).rank
-            series = Series(reading.series, reading.grammar, bar=reading.bar, rank=rank)
+            series = LossSeries(reading.series, reading.grammar, bar=reading.bar, rank=rank)
             self._series[reading.series] = series
         loss = float(reading.loss) if reading.loss is not None else 0.0
         counters = self._placed(reading)
@@ -327,11 +337,11 @@ class Tracker:
             self._bars.vote()
         return True
 
-    def _placed(self, reading: Reading) -> Counters:
+    def _placed(self, reading: LineReading) -> Counters:
         """The reading's own counters; where it has none at all, those that hold."""
         return reading.counters if reading.counters != Counters() else self.current._replace(step=None, epoch_step=None)
 
-    def point(self, reading: Reading) -> MetricPoint:
+    def point(self, reading: LineReading) -> MetricPoint:
         """A reading that was placed, with the counters that hold where it has none."""
         reading = self._as_meant(reading)
         counters = self._filled(reading)
@@ -353,7 +363,7 @@ class Tracker:
             epoch_length=self._epoch_steps.length,
         )
 
-    def _filled(self, reading: Reading) -> Counters:
+    def _filled(self, reading: LineReading) -> Counters:
         own, held = reading.counters, self.current
         bar = None if own.shown_step is not None or reading.bar else self._bars.best()
         if bar is not None:

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from ..follow.file import Budget, FollowedFile, after_hole
-from ..formats.encodings import SNIFF_BYTES, sniff_utf16, utf8_of
+from ..formats.console import SNIFF_BYTES, sniff_utf16, utf8_of
 from .line import LONGEST_FRAME_BYTES, LogLine, make_line
 from .searching import Piece, PieceFinder, Search
 

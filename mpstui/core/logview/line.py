@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from ..formats.encodings import decode_line
-from ..formats.escapes import StyleSpan, colour_only, style_spans
+from ..formats.console import StyleSpan, colour_only, decode_line, style_spans
 
 Level = Literal["error", "warning", "info"]
 LONGEST_SHOWN = 4096

@@ -10,9 +10,12 @@ naming its module in its own ``pyproject.toml``::
 from __future__ import annotations
 
 import logging
+import pkgutil
 from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
 from types import ModuleType
+from typing import Any
 
 LOG_GRAMMARS = "mpstui.log_grammars"
 METRIC_FILES = "mpstui.metric_files"
@@ -36,3 +39,19 @@ def plugin_modules(group: str) -> tuple[ModuleType, ...]:
         if isinstance(module, ModuleType):
             modules.append(module)
     return tuple(modules)
+
+
+def discovered(package: str, group: str, name: str) -> list[Any]:
+    """The object ``name`` of every module of ``package``, and of every module that other packages offer for ``group``.
+
+    Modules whose names begin with an underscore are helpers. A plugin without the object is left out and logged.
+    """
+    paths = import_module(package).__path__
+    own = [module.name for module in pkgutil.iter_modules(paths) if not module.name.startswith("_")]
+    found = [getattr(import_module(f"{package}.{module}"), name) for module in own]
+    for plugin in plugin_modules(group):
+        if hasattr(plugin, name):
+            found.append(getattr(plugin, name))
+        else:
+            logging.getLogger(__name__).warning("the plugin %s has no %s", plugin.__name__, name)
+    return found

@@ -93,7 +93,7 @@ def foreign_heartbeat(record: Mapping[str, Any], modified: float, seq: int) -> H
     Args:
         modified: of the file, Unix seconds: its age where the record tells no time of its own.
     """
-    from ..formats.aliases import read_record
+    from ..formats.records import read_record
 
     try:
         reading = read_record(record, "heartbeat")

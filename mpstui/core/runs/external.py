@@ -20,7 +20,7 @@ from ..series.store import SeriesStore
 
 if TYPE_CHECKING:
     from ..formats.files import MetricFile
-    from ..formats.points import MetricPoint, Point, Stretch
+    from ..formats.points import MetricPoint, Point, PointColumns
     from ..formats.reader import LogReader
 
 PREVIEW_BYTES = 1 << 19
@@ -164,7 +164,7 @@ class ExternalMetrics:
 
         The moment of arrival is a point's time only where it arrived while we looked.
         """
-        from ..formats.points import Stretch
+        from ..formats.points import PointColumns
 
         moment = self._clock() if timed else None
         primary = self._reader.primary if self._reader else None
@@ -175,7 +175,7 @@ class ExternalMetrics:
             leads = primary is None or newest.series == primary
             record = {"time": moment, "attempt": self._first_run + newest.run, **_record(newest, leads=leads)}
             records.append({**record, **_known(newest, leads=leads)})
-            if isinstance(point, Stretch):
+            if isinstance(point, PointColumns):
                 self._store.add(waiting)
                 waiting = []
                 self._add_stretch(point, leads=leads, moment=moment)
@@ -184,7 +184,7 @@ class ExternalMetrics:
         self._store.add(waiting)
         return records
 
-    def _add_stretch(self, stretch: Stretch, *, leads: bool, moment: float | None) -> None:
+    def _add_stretch(self, stretch: PointColumns, *, leads: bool, moment: float | None) -> None:
         columns = {"loss": stretch.losses} if leads else {}
         if stretch.rates is not None:
             columns["lr"] = stretch.rates
@@ -279,8 +279,7 @@ class _Console:
             return ()
 
     def _new_reader(self) -> LogReader:
-        from ..formats.declared import Declared
-        from ..formats.grammars import all_grammars
+        from ..formats.grammars import Declared, all_grammars
         from ..formats.reader import LogReader
 
         pattern = self._pattern
@@ -317,8 +316,8 @@ class _OtherFile:
 
 def _open(file: FollowedFile, pattern: str | None) -> _FileReader | None:
     """The reader that the file's content asks for; None when it cannot be read now."""
+    from ..formats.files import detect
     from ..formats.files.console_log import ConsoleLog
-    from ..formats.sources import detect
 
     if pattern is not None:
         return _Console(file, pattern)

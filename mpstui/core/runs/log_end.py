@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ...wire import storage
-from ..formats.escapes import strip_controls
+from ..formats.console import strip_controls
 
 TAIL_BYTES = 1 << 15
 """Tracebacks of several ranks, one after the other, fit in; the last of them is enough."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mpstui.core.formats.points import ParsedLog, Point, Stretch
+from mpstui.core.formats.points import ParsedLog, Point, PointColumns
 from mpstui.core.formats.reader import LogReader
 
 LINES = 3000
@@ -159,7 +159,7 @@ def _fed(data: bytes) -> ParsedLog:
 def _told(point: Point) -> list[tuple[object, ...]]:
     """What a curve gets of a point: run, step, epoch, loss, rate, and the named values."""
     newest = point.newest
-    if not isinstance(point, Stretch):
+    if not isinstance(point, PointColumns):
         values = {**newest.metrics, **newest.eval_metrics}
         epoch = math.nan if newest.epoch is None else float(newest.epoch)
         return [(newest.run, newest.run_step, epoch, newest.loss, newest.learning_rate, values)]

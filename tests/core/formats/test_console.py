@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpstui.core.formats.console import PENDING_LIMIT, ConsoleReader, Frame, FrameSplitter
-from mpstui.core.formats.escapes import strip_controls, style_spans
+from mpstui.core.formats.console import PENDING_LIMIT, ConsoleReader, Frame, FrameSplitter, strip_controls, style_spans
 
 PIECES = st.lists(
     st.sampled_from(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.formats.declared import Declared
-from mpstui.core.formats.grammars import Grammar, all_grammars
+from mpstui.core.formats.grammars import Declared, Grammar, all_grammars
 from mpstui.core.formats.reader import LogReader
 from mpstui.core.model.errors import UsageError
 

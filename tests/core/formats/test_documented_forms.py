@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.core.formats.files import read_log
 from mpstui.core.formats.points import ParsedLog
-from mpstui.core.formats.sources import read_log
 
 PAGE = Path(__file__).parents[3] / "docs" / "formats.md"
 FORMS = re.findall(r"^\| `(.+)` \| ((?:epoch|step) \d.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)

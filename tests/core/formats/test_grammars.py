@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.formats.grammars import all_grammars
+from mpstui.core.formats.grammars import Example, all_grammars, grammar_classes
 from mpstui.core.formats.points import ParsedLog
 from mpstui.core.formats.reader import LogReader
 
@@ -17,66 +17,61 @@ def parse(text: str) -> ParsedLog:
     return reader.summary()
 
 
-CASES: list[tuple[str, str, tuple[float | None, float | None, float | None, float | None, float | None, int]]] = [
-    # grammar, text, (epoch, epochs, step, steps, last loss, count)
-    ("key-value", "iter 0: loss 10.9, time 31.2ms, mfu -100.00%\niter 10: loss 9.5, time 29.1ms, mfu 20.1%\nstep 10: train loss 9.6, val loss 9.7\n", (None, None, 10, None, 9.5, 2)),
-    ("key-value", "step 00001/00020 (5.00%) | loss: 10.39 | lrm: 1.00 | dt: 30.1ms | tok/sec: 15,326 | epoch: 1\nStep 00020 | Validation bpb: 3.32\n", (1, None, 1, 20, 10.39, 1)),
-    ("key-value", "[titan] 2025-01-01 10:00:00,100 - root - INFO - step:  7  loss:  8.1234  grad_norm:  1.2  memory:  8.44GiB(13.20%)  tps: 6,697  tflops: 61.6  mfu: 20.69%\n", (None, None, 7, None, 8.1234, 1)),
-    ("key-value", "Starting training..., iters: 128\nIter 1: Val loss 6.388, Val took 1.4s\nIter 10: Train loss 2.101, Learning Rate 1.000e-05, It/sec 2.9\n", (None, None, 10, 128, 2.101, 1)),
-    ("key-value", " iteration       40/     200 | consumed samples: 640 | learning rate: 6.0E-06 | global batch size: 16 | lm loss: 8.50E+00 | loss scale: 65536.0 | number of nan iterations:   0 |\n", (None, None, 40, 200, 8.5, 1)),
-    ("key-value", "[02/17 01:58:22 d2.utils.events]:  eta: 15:26:30  iter: 19  total_loss: 34.75  loss_ce: 2.663  time: 0.6  lr: 5e-06  max_mem: 7000M\n", (None, None, 19, None, 34.75, 1)),
-    ("key-value", "06/12 10:00:00 - mmengine - INFO - Epoch(train)  [1][ 10/196]  lr: 3.3e-04  eta: 0:10:00  loss: 6.18\n06/12 10:00:01 - mmengine - INFO - Epoch(val) [1][20/20]  acc: 50.0  loss: 9.9\n", (1, None, 10, 196, 6.18, 1)),
-    ("key-value", "2021-01-01 10:00:00,000 - mmdet - INFO - Epoch [2][50/930]\tlr: 2.0e-02, eta: 1:00:00, loss_cls: 0.5, loss: 1.1\n2021-01-01 10:00:09,000 - mmdet - INFO - Epoch(val) [2][764]\tbbox_mAP: 0.3\n", (2, None, 50, 930, 1.1, 1)),
-    ("key-value", "Epoch: [1]  [ 20/100]  eta: 0:00:25  lr: 0.001  loss: 8.2773 (8.5)  max mem: 2547\nTest:  [ 0/50]  eta: 0:00:10  loss: 7.0 (7.0)\n", (1, None, 20, 100, 8.2773, 1)),
-    ("key-value", "Epoch: [0][ 200/5005]\tTime 0.3 ( 0.4)\tLoss 6.9037e+00 (7.0434e+00)\tAcc@1 0.0 (0.1)\nTest: [ 0/196]\tLoss 5.0 (5.0)\n", (0, None, 200, 5005, 6.9037, 1)),
-    ("key-value", "Train Epoch: 1 [12800/60000 (21%)]\tLoss: 0.290000\nTest set: Average loss: 0.1, Accuracy: 9700/10000 (97%)\n", (1, None, 12800, 60000, 0.29, 1)),
-    ("key-value", "INFO 2025-03-03 10:00:00 ts/train.py:232 step:1K smpl:32K ep:101 epch:2.53 loss:1.226 grdn:1.2 lr:1.0e-05\n", (2.53, None, 1000, None, 1.226, 1)),
-    ("key-value", "2024-01-02 10:00:00 | INFO     | yolox.core.trainer:271 - epoch: 1/300, iter: 10/47, gpu mem: 100Mb, total_loss: 10.7, iou_loss: 4.1, lr: 7.0e-06, size: 640, ETA: 1:00:00\n", (1, 300, 10, 47, 10.7, 1)),
-    ("key-value", "[12-19 10:00:00][demucs.solver][INFO] - Train | Epoch 1 | 100/400 | 2.3 it/sec | Loss 0.42\n[12-19 10:00:00][demucs.solver][INFO] - Valid | Epoch 1 | 10/40 | 2.3 it/sec | Loss 0.9\n", (1, None, 100, 400, 0.42, 1)),
-    ("key-value", "steps: 10 loss: 2.7001 iter time (s): 1.234 samples/sec: 12.9\n", (None, None, 10, None, 2.7001, 1)),
-    ("key-value", "step  10/614 - loss: 0.1200 - acc: 0.9 - 95ms/step\nEval begin...\nstep  10/100 - loss: 9.0 - acc: 0.5 - 30ms/step\n", (None, None, 10, 614, 0.12, 1)),
-    ("key-value", "| epoch 001:    100 / 1000 loss=9.2, nll_loss=8.1, ppl=300, wps=1000, num_updates=100, lr=0.0005\n", (1, None, 100, None, 9.2, 1)),
-    ("key-value", "2025-01-01 10:00:00.000\thost:0\tolmo.train:990\tINFO\t[step=10/10000,epoch=0]\n    train/CrossEntropyLoss=9.064\n    train/Perplexity=8,641\n", (0, None, 10, 10000, 9.064, 1)),
-    ("timm", "Train: 3 [  32/33 (100%)]  Loss: 1.336 (4.00)  Time: 0.9s, 8.57/s (0.2s, 36.6/s)  LR: 5.000e-04\nTest: [   0/29]  Time: 0.5 (0.5)  Loss:  0.69 (0.69)\n", (3, None, 32, 33, 1.336, 1)),
-    ("hugging face trainer", "{'loss': 3.5, 'grad_norm': 1.2, 'learning_rate': 7e-06, 'epoch': 0.5}\n{'eval_loss': 3.0, 'epoch': 0.5}\n{'train_runtime': 9.0, 'train_loss': 3.2, 'epoch': 1.0}\n", (1.0, None, None, None, 3.5, 1)),
-    ("keras", "Epoch 1/3\n10/10 - 1s - loss: 0.9 - accuracy: 0.5 - val_loss: 0.8\n4/4 - 0s - loss: 0.7 - accuracy: 0.6\n", (1, 3, 10, 10, 0.9, 1)),
-    ("keras", "Epoch 2/3\n\x08\x08 5/10 ━━━━━━━━━━ 1s 20ms/step - accuracy: 0.5 - loss: 0.95\x08\x08\r10/10 ━━━━━━━━━━ 1s 20ms/step - accuracy: 0.5 - loss: 0.9 - val_loss: 0.8\n", (2, 3, 10, 10, 0.9, 2)),
-    ("table", "epoch     train_loss  valid_loss  accuracy  time\n0         0.94        0.52        0.80      00:12\n1         0.84        0.50        0.82      00:12\n", (1, None, None, None, 0.84, 2)),
-    ("stable-baselines3", "-----------------------\n| time/           |     |\n|    total_timesteps | 2048 |\n| train/ | |\n|    loss | -0.0199 |\n-----------------------\n", (None, None, 2048, None, -0.0199, 1)),
-    ("step split value", "10 train 2.5\n10 val 2.6\n11 train 2.4\n", (None, None, 11, None, 2.4, 2)),
-    ("loss at step", "Minibatch loss at step 100: 2.5\nValidation loss at step 100: 2.9\n", (None, None, 100, None, 2.5, 1)),
-    ("boosting", "[0]\ttrain-logloss:0.60000\teval-logloss:0.61000\n[1]\ttrain-logloss:0.50000\teval-logloss:0.52000\n", (None, None, 1, None, 0.5, 2)),
-    ("espnet", "[h] 2024-01-02 10:00:00,000 (trainer:753) INFO: 1epoch:train:1-90batch: loss_ctc=90.1, loss=80.8, optim0_lr0=6.2e-07\n", (1, None, 90, None, 80.8, 1)),
-    ("llm.c", "s:10 trl:4.2 lr:0.0006 norm:1.2\ns:10 tel:4.1\n", (None, None, 10, None, 4.2, 1)),
-    ("torchtune", "1|5|Loss: 1.05:  40%|████      | 5/10 [00:01<00:01,  4.0it/s]\n", (1, None, 5, 10, 1.05, 1)),
-    ("tqdm", "Epoch 2/3:  50%|█████     | 5/10 [00:01<00:01,  4.0it/s, loss=0.5, lr=1e-4]\nValidation: 100%|██████████| 2/2 [00:01<00:00, 4.0it/s, loss=9.5]\n", (2, 3, 5, 10, 0.5, 1)),
-    ("ultralytics", "      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size\n      1/9      1.76G      2.034      3.517      1.422          5        512: 100%|██████████| 26/26 [00:07<00:00,  2.08it/s]\n", (1, 9, 26, 26, 2.034, 1)),
-    ("marian", "[2024-01-02 10:00:00] Ep. 2 : Up. 500 : Sen. 1,234 : Cost 9.25 * 5,324 @ 24 after 12,345 : Time 12.1s : 123.4 words/s : L.r. 3.0e-04\n[2024-01-02 10:00:09] [valid] Ep. 2 : Up. 500 : cross-entropy : 50.1 : new best\n", (2, None, 500, None, 9.25, 1)),
-    ("opennmt", "[2024-01-02 10:00:00,123 INFO] Step 50/1000; acc: 3.4; ppl: 98.2; xent: 4.59; lr: 0.00001; 123/134 tok/s; 10 sec\n", (None, None, 50, 1000, 4.59, 1)),
-    ("darknet", " 12: 8.250000, 9.190909 avg loss, 0.001000 rate, 3.512345 seconds, 768 images\n", (None, None, 12, None, 8.25, 1)),
-    ("run summary", "Iter 3: loss: 0.5\nglobal_step = 2490, average loss = 0.25\n", (None, None, 2490, None, 0.5, 1)),
-    ("table", "E    #       LOSS TOK2VEC  LOSS NER  ENTS_F  SCORE \n---  ------  ------------  --------  ------  ------\n  0       0          0.00     55.50    0.00    0.00\n  1     200         12.00     35.50    0.50    0.50\n", (1, None, 200, None, 35.5, 2)),
-    ("table", "Step\tTraining Loss\n10\t1.250000\n20\t1.125000\n", (None, None, 20, None, 1.125, 2)),
-    ("table", "epoch,train_loss,val_loss,lr\n1,1.5,,0.001\n2,1.25,1.5,0.001\n", (2, None, None, None, 1.25, 2)),
-    ("table", "   epoch      loss  val_loss\n0      1  1.500000      0.95\n   epoch      loss  val_loss\n1      2  1.250000      0.90\n", (2, None, None, None, 1.25, 2)),
-    ("dictionary", "INFO: Step 100 took 0.3s\nINFO: {'Loss/part_loss': 0.5,\n 'Loss/total_loss': 0.75,\n 'learning_rate': 0.04}\n" * 3, (None, None, 100, None, 0.75, 3)),
-    ("key-value", "Époque 3/9 — perte : 0.5 — val_loss : 0.7\n", (3, 9, None, None, 0.5, 1)),
+EXAMPLES = [(grammar.name, example) for grammar in grammar_classes() for example in grammar.examples]
+FRAMEWORKS = [  # whose lines name their numbers: the general reader is enough
+    Example("iter 0: loss 10.9, time 31.2ms, mfu -100.00%\niter 10: loss 9.5, time 29.1ms, mfu 20.1%\nstep 10: train loss 9.6, val loss 9.7\n", 9.5, losses=2, step=10),
+    Example("step 00001/00020 (5.00%) | loss: 10.39 | lrm: 1.00 | dt: 30.1ms | tok/sec: 15,326 | epoch: 1\nStep 00020 | Validation bpb: 3.32\n", 10.39, epoch=1, step=1, steps=20),
+    Example("[titan] 2025-01-01 10:00:00,100 - root - INFO - step:  7  loss:  8.1234  grad_norm:  1.2  memory:  8.44GiB(13.20%)  tps: 6,697  tflops: 61.6  mfu: 20.69%\n", 8.1234, step=7),
+    Example("Starting training..., iters: 128\nIter 1: Val loss 6.388, Val took 1.4s\nIter 10: Train loss 2.101, Learning Rate 1.000e-05, It/sec 2.9\n", 2.101, step=10, steps=128),
+    Example(" iteration       40/     200 | consumed samples: 640 | learning rate: 6.0E-06 | global batch size: 16 | lm loss: 8.50E+00 | loss scale: 65536.0 | number of nan iterations:   0 |\n", 8.5, step=40, steps=200),
+    Example("[02/17 01:58:22 d2.utils.events]:  eta: 15:26:30  iter: 19  total_loss: 34.75  loss_ce: 2.663  time: 0.6  lr: 5e-06  max_mem: 7000M\n", 34.75, step=19),
+    Example("06/12 10:00:00 - mmengine - INFO - Epoch(train)  [1][ 10/196]  lr: 3.3e-04  eta: 0:10:00  loss: 6.18\n06/12 10:00:01 - mmengine - INFO - Epoch(val) [1][20/20]  acc: 50.0  loss: 9.9\n", 6.18, epoch=1, step=10, steps=196),
+    Example("2021-01-01 10:00:00,000 - mmdet - INFO - Epoch [2][50/930]\tlr: 2.0e-02, eta: 1:00:00, loss_cls: 0.5, loss: 1.1\n2021-01-01 10:00:09,000 - mmdet - INFO - Epoch(val) [2][764]\tbbox_mAP: 0.3\n", 1.1, epoch=2, step=50, steps=930),
+    Example("Epoch: [1]  [ 20/100]  eta: 0:00:25  lr: 0.001  loss: 8.2773 (8.5)  max mem: 2547\nTest:  [ 0/50]  eta: 0:00:10  loss: 7.0 (7.0)\n", 8.2773, epoch=1, step=20, steps=100),
+    Example("Epoch: [0][ 200/5005]\tTime 0.3 ( 0.4)\tLoss 6.9037e+00 (7.0434e+00)\tAcc@1 0.0 (0.1)\nTest: [ 0/196]\tLoss 5.0 (5.0)\n", 6.9037, epoch=0, step=200, steps=5005),
+    Example("Train Epoch: 1 [12800/60000 (21%)]\tLoss: 0.290000\nTest set: Average loss: 0.1, Accuracy: 9700/10000 (97%)\n", 0.29, epoch=1, step=12800, steps=60000),
+    Example("INFO 2025-03-03 10:00:00 ts/train.py:232 step:1K smpl:32K ep:101 epch:2.53 loss:1.226 grdn:1.2 lr:1.0e-05\n", 1.226, epoch=2.53, step=1000),
+    Example("2024-01-02 10:00:00 | INFO     | yolox.core.trainer:271 - epoch: 1/300, iter: 10/47, gpu mem: 100Mb, total_loss: 10.7, iou_loss: 4.1, lr: 7.0e-06, size: 640, ETA: 1:00:00\n", 10.7, epoch=1, epochs=300, step=10, steps=47),
+    Example("[12-19 10:00:00][demucs.solver][INFO] - Train | Epoch 1 | 100/400 | 2.3 it/sec | Loss 0.42\n[12-19 10:00:00][demucs.solver][INFO] - Valid | Epoch 1 | 10/40 | 2.3 it/sec | Loss 0.9\n", 0.42, epoch=1, step=100, steps=400),
+    Example("steps: 10 loss: 2.7001 iter time (s): 1.234 samples/sec: 12.9\n", 2.7001, step=10),
+    Example("step  10/614 - loss: 0.1200 - acc: 0.9 - 95ms/step\nEval begin...\nstep  10/100 - loss: 9.0 - acc: 0.5 - 30ms/step\n", 0.12, step=10, steps=614),
+    Example("| epoch 001:    100 / 1000 loss=9.2, nll_loss=8.1, ppl=300, wps=1000, num_updates=100, lr=0.0005\n", 9.2, epoch=1, step=100),
+    Example("2025-01-01 10:00:00.000\thost:0\tolmo.train:990\tINFO\t[step=10/10000,epoch=0]\n    train/CrossEntropyLoss=9.064\n    train/Perplexity=8,641\n", 9.064, epoch=0, step=10, steps=10000),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("grammar", "text", "expected"), CASES, ids=[f"{i}-{case[0]}" for i, case in enumerate(CASES)])
-def test_lines_of_its_own_kind(grammar: str, text: str, expected: tuple[float | None, ...]) -> None:
-    found = parse(text)
+def as_example(text: str, without: str = "") -> Example:
+    """What is read of ``text``, by all grammars but one."""
+    reader = LogReader(lambda: [grammar for grammar in all_grammars() if grammar.name != without])
+    reader.feed(text.encode())
+    reader.close()
+    found = reader.summary()
     loss = found.train_loss
-    assert (found.epoch, found.epochs, found.step, found.steps) == expected[:4]
-    assert loss is not None
-    assert (loss.last, loss.count) == expected[4:]
-    assert found.format in (grammar, "key-value")
+    last, losses = (loss.last, loss.count) if loss else (None, 0)
+    counters = (found.epoch, found.epochs, found.step, found.steps)
+    return Example(text, last, losses, *counters, found.learning_rate, found.format or "")
 
 
-def test_every_grammar_module_is_found_and_tested() -> None:
-    tested = {case[0] for case in CASES} | {"plan", "rate change"}
-    assert {grammar.name for grammar in all_grammars()} <= tested
+@pytest.mark.parametrize(("grammar", "example"), EXAMPLES, ids=[f"{i}-{e[0]}" for i, e in enumerate(EXAMPLES)])
+def test_a_grammar_reads_its_examples_as_no_other_would(grammar: str, example: Example) -> None:
+    assert as_example(example.lines) == example._replace(format=example.format or grammar)
+    assert as_example(example.lines, without=grammar)._replace(format=example.format) != example
+
+
+@pytest.mark.parametrize("example", FRAMEWORKS)
+def test_lines_that_name_their_numbers_need_no_grammar(example: Example) -> None:
+    found = as_example(example.lines)
+    assert found._replace(learning_rate=None) == example._replace(format="key-value")
+
+
+def test_every_grammar_has_examples() -> None:
+    assert [grammar.name for grammar in grammar_classes() if not grammar.examples] == []
+
+
+def test_a_dictionary_over_several_lines_is_one_reading() -> None:
+    text = "INFO: Step 9 took 0.3s\nINFO: {'Loss/part_loss': 0.5,\n 'Loss/total_loss': 0.75,\n 'learning_rate': 0.04}\n"
+    point = LogReader().feed(text.encode())[-1]
+    assert (point.step, point.loss, point.learning_rate, len(point.metrics)) == (9, 0.75, 0.04, 3)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mpstui.core.formats.notices import strip_prefix
 from mpstui.core.formats.pairs import read_pairs
-from mpstui.core.formats.prefixes import strip_prefix
 from mpstui.core.formats.reader import LogReader
 
 from .recorded import FOLDER, NAMES

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
+from mpstui.core.formats.files import read_log
 from mpstui.core.formats.points import MetricPoint
 from mpstui.core.formats.reader import LogReader
-from mpstui.core.formats.sources import read_log
 
 from .recorded import EXPECTED, FOLDER, NAMES, same, values
 

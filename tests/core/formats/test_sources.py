@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.formats.files import metric_files
-from mpstui.core.formats.sources import detect, find_sources, read_log
+from mpstui.core.formats.files import detect, find_sources, metric_files, read_log
 from mpstui.core.model.errors import UsageError
 
 

@@ -1,22 +1,34 @@
 """Metric files: what programs write beside their console. One module per format, found by itself.
 
 A module defines a class with the attributes of `MetricFile` and ends with ``FILE = TheClass``; adding a format is
-adding a module and its test. Each reader owns one file: ``poll`` returns the points added since the last call,
-``close`` what was held back because the file may still have been growing, ``summary`` what the file says so far.
+adding a module and its test, here or in another package (`METRIC_FILES`). Each reader owns one file: ``poll`` returns
+the points added since the last call, ``close`` what was held back because the file may still have been growing,
+``summary`` what the file says so far. `detect` chooses the reader of a file or of a folder's best file.
 """
 
 from __future__ import annotations
 
-import pkgutil
-from functools import lru_cache
-from importlib import import_module
+import os
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-from ..points import MetricPoint, ParsedLog
+from ...model.errors import OperationError, UsageError
+from ...model.plugins import METRIC_FILES, discovered
+from ..points import MetricPoint, ParsedLog, Priority
 
 SNIFF_BYTES = 65536
 """How much of a file's start is shown to `MetricFile.recognises`."""
+_MAX_DEPTH = 4
+_MAX_VISITED = 5000
+_MAX_CANDIDATES = 12
+_GLANCE_BYTES = 8 << 20
+_METRIC_NAMES = (
+    "trainer_log.jsonl", "metrics.jsonl", "log.jsonl", "metrics.json", "scalars.json", "metrics.csv", "progress.csv",
+    "results.csv", "history.csv", "summary.csv", "training.csv", "log.csv", "trainer_state.json", "heartbeat.json",
+)  # fmt: skip
+_HIDDEN = ("node_modules", "site-packages", "__pycache__")
 
 
 class MetricFile(Protocol):
@@ -24,8 +36,9 @@ class MetricFile(Protocol):
 
     name: ClassVar[str]
     """What ``mpstui parse`` prints as the format."""
-    priority: ClassVar[int]
-    """Readers are asked in this order, the lowest first."""
+    priority: ClassVar[Priority]
+    suffixes: ClassVar[tuple[str, ...]]
+    """How the names of such files end, for the search of a folder."""
 
     def __init__(self, path: Path) -> None: ...
 
@@ -50,10 +63,113 @@ class MetricFile(Protocol):
         """What the file says so far."""
 
 
-@lru_cache(maxsize=1)
+@cache
 def metric_files() -> tuple[type[MetricFile], ...]:
     """Every metric-file reader, in the order in which they are asked."""
-    modules = [
-        import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")
-    ]
-    return tuple(sorted((module.FILE for module in modules), key=lambda file: (file.priority, file.name)))
+    found: list[type[MetricFile]] = discovered(__name__, METRIC_FILES, "FILE")
+    return tuple(sorted(found, key=lambda file: (file.priority, file.name)))
+
+
+def detect(path: Path) -> MetricFile:
+    """An opened reader for ``path``, chosen by content; for a folder, the reader of its best file.
+
+    Raises UsageError when the path does not exist or a folder holds nothing readable, OperationError when it may not
+    be read.
+    """
+    try:
+        if path.is_dir():
+            return _best_of(path)
+        if path.exists() and not path.is_file():
+            raise UsageError(
+                f"{path} is not a regular file", "a pipe or device cannot be read twice: write it to a file"
+            )
+        with path.open("rb") as file:
+            start = file.read(SNIFF_BYTES)
+        return next(kind for kind in metric_files() if kind.recognises(path, start))(path)
+    except FileNotFoundError:
+        raise UsageError(f"{path} does not exist", "name a log, a metric file, or a folder that holds one") from None
+    except OSError as error:
+        raise OperationError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def read_log(path: Path) -> ParsedLog:
+    """What a whole log, metric file or folder says. Raises like `detect`."""
+    from .console_log import ConsoleLog  # with every grammar, which nobody needs who only names a `MetricFile`
+
+    reader = detect(path)
+    try:
+        if isinstance(reader, ConsoleLog):
+            return reader.read_through()
+        reader.close()
+    except OSError as error:
+        raise OperationError(f"{path} cannot be read: {error.strerror or error}") from error
+    return reader.summary()
+
+
+def read_metrics(path: Path) -> list[MetricPoint]:
+    """Every point of a log, metric file or folder, in order. Raises like `detect`."""
+    reader = detect(path)
+    try:
+        return reader.close()
+    except OSError as error:
+        raise OperationError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def find_sources(folder: Path) -> list[Path]:
+    """Files of a folder that may hold metrics: metric files before event files before logs, the newest first."""
+    found = [(rank, -modified, path) for path, rank, modified in _candidates(folder)]
+    return [path for _, _, path in sorted(found)[:_MAX_CANDIDATES]]
+
+
+def _best_of(folder: Path) -> MetricFile:
+    """The first source with a training loss, else the first that says anything."""
+    second: Path | None = None
+    for path in find_sources(folder):
+        found = _glance(path)
+        if found.train_loss is not None:
+            return detect(path)
+        if second is None and found != ParsedLog():
+            second = path
+    if second is None:
+        raise UsageError(
+            f"{folder} holds nothing that reads like a training log or metric file", "name the file itself"
+        )
+    return detect(second)
+
+
+def _glance(path: Path) -> ParsedLog:
+    """What a source says, of a console log only as far as it takes to see whether it is one of training."""
+    from .console_log import ConsoleLog
+
+    reader = detect(path)
+    return reader.read_through(_GLANCE_BYTES) if isinstance(reader, ConsoleLog) else read_log(path)
+
+
+def _candidates(folder: Path) -> Iterator[tuple[Path, int, float]]:
+    visited = 0
+    base = len(folder.parts)
+    for root, folders, files in os.walk(folder):
+        depth = len(Path(root).parts) - base
+        folders[:] = (
+            [] if depth >= _MAX_DEPTH else sorted(f for f in folders if not f.startswith(".") and f not in _HIDDEN)
+        )
+        for name in files:
+            visited += 1
+            if visited > _MAX_VISITED:
+                return
+            rank = _rank(name)
+            if rank is not None:
+                path = Path(root, name)
+                yield path, rank, path.stat().st_mtime
+
+
+def _rank(name: str) -> int | None:
+    lower = name.lower()
+    if lower in _METRIC_NAMES:
+        return 0 if lower != "trainer_state.json" else 2
+    if "tfevents" in lower:
+        return 2
+    for kind in metric_files():
+        if lower.endswith(kind.suffixes):
+            return 3 if kind.priority is Priority.GENERAL else 1
+    return 3 if lower == "nohup.out" or "heartbeat" in lower else None

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from ...follow.file import FollowedFile
-from ..aliases import read_record
-from ..points import MetricPoint, ParsedLog, Reading
+from ..points import LineReading, MetricPoint, ParsedLog
+from ..records import read_record
 from ..tracker import Tracker
 
 _CHUNK = 1 << 20
@@ -31,7 +31,7 @@ class Records:
         found = self._tracker.summary()
         return found if found == ParsedLog() else replace(found, format=self.name)
 
-    def _place(self, reading: Reading | None) -> list[MetricPoint]:
+    def _place(self, reading: LineReading | None) -> list[MetricPoint]:
         point = None if reading is None else self._tracker.place(reading)
         return [] if point is None else [point]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ...follow.file import FollowedFile
-from ..points import MetricPoint, ParsedLog
+from ..points import MetricPoint, ParsedLog, Priority
 from ..reader import LogReader
 
 _CHUNK = 1 << 20
@@ -16,7 +16,8 @@ class ConsoleLog:
     """Any text file; a file that shrank or was replaced is read again from its start."""
 
     name: ClassVar[str] = "log"
-    priority: ClassVar[int] = 1000
+    priority: ClassVar[Priority] = Priority.GENERAL
+    suffixes: ClassVar[tuple[str, ...]] = (".log", ".out", ".txt", ".err")
 
     def __init__(self, path: Path) -> None:
         self._path = path

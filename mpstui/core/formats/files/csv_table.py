@@ -9,10 +9,9 @@ import csv
 from pathlib import Path
 from typing import ClassVar
 
-from ..aliases import ALIASES
 from ..names import Role, classify
-from ..numbers import as_float
-from ..points import MetricPoint
+from ..points import MetricPoint, Priority, as_float
+from ..records import ALIASES
 from ._records import GrowingLines
 
 _DELIMITERS = (",", "\t", ";")
@@ -23,7 +22,8 @@ class CsvTable(GrowingLines):
     """Rows under one header; empty cells mean "not logged in this row"."""
 
     name: ClassVar[str] = "csv"
-    priority: ClassVar[int] = 30
+    priority: ClassVar[Priority] = Priority.SHARED
+    suffixes: ClassVar[tuple[str, ...]] = (".csv", ".tsv")
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

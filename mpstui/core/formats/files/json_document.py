@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from ....wire import storage
-from ..aliases import read_record
-from ..numbers import as_number
-from ..points import MetricPoint, ParsedLog
+from ..points import MetricPoint, ParsedLog, Priority, as_number
+from ..records import read_record
 from ..tracker import Tracker
 from ._records import Records
 
@@ -23,7 +22,8 @@ class JsonDocument(Records):
     """A heartbeat is one point per rewrite; a file with a ``log_history`` is one point per entry."""
 
     name: ClassVar[str] = "json"
-    priority: ClassVar[int] = 10
+    priority: ClassVar[Priority] = Priority.EXACT
+    suffixes: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

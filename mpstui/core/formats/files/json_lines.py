@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from ..points import MetricPoint
+from ..points import MetricPoint, Priority
 from ._records import GrowingLines
 
 _LOOKED_AT = 20
@@ -18,7 +18,8 @@ class JsonLines(GrowingLines):
     """One flat object per line."""
 
     name: ClassVar[str] = "json lines"
-    priority: ClassVar[int] = 20
+    priority: ClassVar[Priority] = Priority.EXACT
+    suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".log.json")
 
     @classmethod
     def recognises(cls, path: Path, start: bytes) -> bool:

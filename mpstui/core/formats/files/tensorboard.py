@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from ..points import MetricPoint
-from ..vocabulary import EVAL_WORDS
+from ..names import EVAL_WORDS
+from ..points import MetricPoint, Priority
 from ._records import Records
 
 _HEADER = struct.Struct("<QI")
@@ -29,7 +29,8 @@ class TensorBoard(Records):
     """Scalars of one event file; values of one step form one record."""
 
     name: ClassVar[str] = "tensorboard"
-    priority: ClassVar[int] = 5
+    priority: ClassVar[Priority] = Priority.EXACT
+    suffixes: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

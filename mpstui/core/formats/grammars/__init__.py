@@ -1,20 +1,40 @@
 """The grammars that a log line is tried against: one module each, found by themselves.
 
-A grammar module defines a class with the attributes of `Grammar` and ends with ``GRAMMAR = TheClass``. Adding a format
-is adding a module and its test; nothing else names it. Each reader owns one instance of every grammar, so a grammar may
-keep state between lines (a table's header, the epoch of a banner) but no text.
+A grammar module defines a class with the attributes of `Grammar` and ends with ``GRAMMAR = TheClass``. Nothing else
+names it: a format is added as one module, here or in another package (`LOG_GRAMMARS`), and its test is the examples
+that it carries. Each reader owns one instance of every grammar, so a grammar may keep state between lines (a table's
+header, the epoch of a banner) but no text.
 """
 
 from __future__ import annotations
 
-import pkgutil
+import re
 from collections.abc import Sequence
-from functools import lru_cache
-from importlib import import_module
-from typing import ClassVar, Protocol
+from functools import cache
+from typing import ClassVar, NamedTuple, Protocol
 
+from ...model.errors import UsageError
+from ...model.plugins import LOG_GRAMMARS, discovered
 from ..bars import BarFrame
-from ..points import Reading
+from ..points import LineReading, Number, Priority
+from ..records import read_record
+
+
+class Example(NamedTuple):
+    """Lines of a format and what `LogReader.summary` must say of them, which it must not say without the grammar."""
+
+    lines: str
+    loss: float | None = None
+    """The last training loss."""
+    losses: int = 1
+    """How many training losses there are."""
+    epoch: Number | None = None
+    epochs: Number | None = None
+    step: Number | None = None
+    steps: Number | None = None
+    learning_rate: float | None = None
+    format: str = ""
+    """The format of the loss, where that is not the grammar's name."""
 
 
 class Grammar(Protocol):
@@ -22,15 +42,18 @@ class Grammar(Protocol):
 
     name: ClassVar[str]
     """What ``mpstui parse`` prints as the format."""
-    priority: ClassVar[int]
-    """Grammars are asked in this order, the lowest first: 10 exact and rare, 50 a family, 90 the general reader."""
+    priority: ClassVar[Priority]
     needles: ClassVar[tuple[str, ...]]
     """A line that holds none of these strings is not shown to the grammar; empty means every line."""
+    examples: ClassVar[tuple[Example, ...]]
 
-    def read(self, line: str) -> Sequence[Reading] | None:
-        """The readings of a line without prefix and control sequences; None when the line is not this grammar's."""
+    def read(self, line: str) -> Sequence[LineReading] | None:
+        """The readings of a line without prefix and control sequences; None when the line is not this grammar's.
 
-    def read_bar(self, frame: BarFrame) -> Reading | None:
+        An empty sequence claims the line and says nothing: no other grammar is asked.
+        """
+
+    def read_bar(self, frame: BarFrame) -> LineReading | None:
         """The reading of a progress bar's frame; None when the bar is not this grammar's."""
 
 
@@ -38,28 +61,67 @@ class LineGrammar:
     """A grammar without progress bars."""
 
     name: ClassVar[str]
-    priority: ClassVar[int] = 50
+    priority: ClassVar[Priority] = Priority.EXACT
     needles: ClassVar[tuple[str, ...]] = ()
+    examples: ClassVar[tuple[Example, ...]]
 
-    def read(self, line: str) -> Sequence[Reading] | None:
+    def read(self, line: str) -> Sequence[LineReading] | None:
         """See `Grammar.read`."""
         raise NotImplementedError
 
-    def read_bar(self, frame: BarFrame) -> Reading | None:
+    def read_bar(self, frame: BarFrame) -> LineReading | None:
         """No bar belongs to a grammar of lines."""
         return None
 
 
-@lru_cache(maxsize=1)
-def _classes() -> tuple[type[Grammar], ...]:
-    found: list[type[Grammar]] = []
-    for module in pkgutil.iter_modules(__path__):
-        if module.name.startswith("_"):
-            continue
-        found.append(import_module(f"{__name__}.{module.name}").GRAMMAR)
+@cache
+def grammar_classes() -> tuple[type[Grammar], ...]:
+    """Every grammar, in the order in which they are asked."""
+    found: list[type[Grammar]] = discovered(__name__, LOG_GRAMMARS, "GRAMMAR")
     return tuple(sorted(found, key=lambda grammar: (grammar.priority, grammar.name)))
 
 
 def all_grammars() -> list[Grammar]:
     """A fresh instance of every grammar, in the order in which they are asked."""
-    return [grammar() for grammar in _classes()]
+    return [grammar() for grammar in grammar_classes()]
+
+
+_MAX_PATTERN = 2000
+_MAX_DECLARED_LINE = 2000
+"""Characters of a line that a declared pattern is shown: it may be slow, so it gets little."""
+_NESTED_REPEAT = re.compile(r"\((?:[^()\\]|\\.)*[+*](?:[^()\\]|\\.)*\)[+*{]")
+
+
+class Declared(LineGrammar):
+    """Lines that match the pattern of a profile, a regular expression with named groups.
+
+    Groups: ``epoch epochs step steps epoch_step epoch_steps loss lr`` mean what they say, any other name is a metric,
+    and a metric whose name says evaluation (``val_loss``) is kept apart.
+    """
+
+    name: ClassVar[str] = "declared"
+    priority: ClassVar[Priority] = Priority.DECLARED
+    examples: ClassVar[tuple[Example, ...]] = ()
+
+    def __init__(self, pattern: str) -> None:
+        """Raises UsageError when the pattern is no regular expression, names no group, or could take for ever."""
+        shown = f"the log pattern {pattern[:60]!r}"
+        if len(pattern) > _MAX_PATTERN or _NESTED_REPEAT.search(pattern):
+            raise UsageError(
+                f"{shown} repeats a repetition or is too long", "write it without a repeated group that itself repeats"
+            )
+        try:
+            self._pattern = re.compile(pattern)
+        except re.error as error:
+            raise UsageError(f"{shown} is no regular expression: {error}", "test it with `mpstui parse`") from error
+        if not self._pattern.groupindex:
+            raise UsageError(f"{shown} names no group", "name them, for example (?P<step>\\d+) and (?P<loss>[\\d.]+)")
+
+    def read(self, line: str) -> Sequence[LineReading] | None:
+        """The reading of a line that matches."""
+        match = self._pattern.search(line[:_MAX_DECLARED_LINE])
+        if match is None:
+            return None
+        groups = {name: value for name, value in match.groupdict().items() if value is not None}
+        reading = read_record(groups, self.name)
+        return None if reading is None else (reading,)

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ..names import Scope, scope_of, words_of
-from ..numbers import as_float, parse_count
-from ..points import Counters, Reading
-from . import LineGrammar
+from ..points import Counters, LineReading, Priority, as_float, parse_count
+from . import Example, LineGrammar
 
 _HEAD = re.compile(r"(?:\[(\d{1,9})\]|(\d{1,9}):)\s{1,8}(?=[A-Za-z])")
 _VALUE = re.compile(r"([A-Za-z][\w' @.:-]{0,60}?)\s?:\s?(-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?|nan|inf)(?=[\s(]|\Z)")
@@ -27,13 +26,16 @@ class Boosting(LineGrammar):
     """Rounds of gradient boosting; the first training metric that falls is what is minimised."""
 
     name: ClassVar[str] = "boosting"
-    priority: ClassVar[int] = 45
+    priority: ClassVar[Priority] = Priority.SHARED
     needles: ClassVar[tuple[str, ...]] = ("]\t", "] ", ":\t", ": ")
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example("[0]\ttrain-rmse:0.6\teval-rmse:0.61\n[1]\ttrain-rmse:0.5\teval-rmse:0.52\n", 0.5, losses=2, step=1),
+    )
 
     def __init__(self) -> None:
         self._round = -1
 
-    def read(self, line: str) -> Sequence[Reading] | None:
+    def read(self, line: str) -> Sequence[LineReading] | None:
         """One reading per round."""
         head = _HEAD.match(line)
         if head is None:
@@ -52,7 +54,7 @@ class Boosting(LineGrammar):
         other = {name: value for name, value in values if value is not None and not _is_train(name) and name != "best"}
         name = next((n for n in train if not _RISING.search(n)), "")
         return (
-            Reading(
+            LineReading(
                 self.name,
                 Counters(step=parse_count(head[1] or head[2])),
                 loss=train.get(name),

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
-from ..aliases import read_record
-from ..points import Reading
-from . import LineGrammar
+from ..points import LineReading
+from ..records import read_record
+from . import Example, LineGrammar
 
 _CELLS = re.compile(r"\|\s{0,80}([^|]{1,80}?)\s{0,80}\|\s{0,80}([^|\s]{0,60})\s{0,80}\|\Z")
 _RULE = re.compile(r"-{8,300}\Z")
@@ -19,14 +19,21 @@ class Boxes(LineGrammar):
     """One reading per box, made when the box closes."""
 
     name: ClassVar[str] = "stable-baselines3"
-    priority: ClassVar[int] = 30
     needles: ClassVar[tuple[str, ...]] = ("|", "--------")
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example(
+            "-----------------------\n| time/           |     |\n|    total_timesteps | 2048 |\n"
+            "| train/ | |\n|    loss | -0.0199 |\n-----------------------\n",
+            -0.0199,
+            step=2048,
+        ),
+    )
 
     def __init__(self) -> None:
         self._section = ""
         self._cells: dict[str, object] = {}
 
-    def read(self, line: str) -> Sequence[Reading] | None:
+    def read(self, line: str) -> Sequence[LineReading] | None:
         """Nothing for a cell, the whole box for the rule under it."""
         if _RULE.match(line):
             return self._close()
@@ -40,7 +47,7 @@ class Boxes(LineGrammar):
             self._cells[self._section + name] = value.rstrip("%")
         return ()
 
-    def _close(self) -> Sequence[Reading] | None:
+    def _close(self) -> Sequence[LineReading] | None:
         cells, self._cells, self._section = self._cells, {}, ""
         if not cells:
             return None

@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
-from ..numbers import as_float, parse_count
-from ..points import Counters, Reading
-from . import LineGrammar
+from ..points import Counters, LineReading, as_float, parse_count
+from . import Example, LineGrammar
 
 _VALUE = r"-?(?:[\d.]{1,20}|nan|inf)"
 _LINE = re.compile(rf"(\d{{1,9}}): ({_VALUE}), ({_VALUE}) avg(?: loss)?, ([\d.]{{1,16}}) rate, ")
@@ -19,26 +18,25 @@ class Darknet(LineGrammar):
 
     name: ClassVar[str] = "darknet"
     needles: ClassVar[tuple[str, ...]] = (" rate, ",)
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example(
+            " 12: 8.250000, 9.190909 avg loss, 0.001000 rate, 3.512345 seconds, 768 images\n",
+            8.25,
+            step=12,
+            learning_rate=0.001,
+        ),
+    )
 
-    def read(self, line: str) -> Sequence[Reading] | None:
+    def read(self, line: str) -> Sequence[LineReading] | None:
         """One reading per batch."""
         match = _LINE.match(line)
         loss = as_float(match[2]) if match else None
         if match is None or loss is None:
             return None
-        average = as_float(match[3])
-        metrics = {"loss": loss} | ({} if average is None else {"avg loss": average})
-        reading = Reading(
-            self.name,
-            Counters(step=parse_count(match[1])),
-            loss=loss,
-            loss_name="loss",
-            learning_rate=as_float(match[4]),
-            metrics=metrics,
-            series="loss@s",
-            certain=True,
-        )
-        return (reading,)
+        counters, average = Counters(step=parse_count(match[1])), as_float(match[3])
+        metrics = {} if average is None else {"avg loss": average}
+        rate = as_float(match[4])
+        return (LineReading.training(self.name, counters, "loss", loss, metrics=metrics, learning_rate=rate),)
 
 
 GRAMMAR = Darknet

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from ..aliases import read_record
 from ..assemble import read_counters
 from ..pairs import read_pairs
-from ..points import Counters, Reading
-from . import LineGrammar
+from ..points import Counters, LineReading, Priority
+from ..records import read_record
+from . import Example, LineGrammar
 
 _MEMBER = re.compile(
     r"""['"](?P<key>[^'"{}]{1,80})['"]\s{0,4}:\s{0,4}(?:['"](?P<quoted>[^'"{}]{0,80})['"]|"""
@@ -27,14 +27,26 @@ class Dictionary(LineGrammar):
     """Flat dictionaries, anywhere on the line, several allowed."""
 
     name: ClassVar[str] = "dictionary"
-    priority: ClassVar[int] = 20
+    priority: ClassVar[Priority] = Priority.SHARED
     needles: ClassVar[tuple[str, ...]] = ("{", "}", "': ", '": ')
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example(
+            "{'loss': 3.5, 'learning_rate': 7e-06, 'epoch': 0.5} {'loss': 3.25, 'learning_rate': 7e-06, 'epoch': 1.0}\n"
+            "{'eval_loss': 3.0, 'epoch': 1.0}\n{'train_runtime': 9.0, 'train_loss': 3.2, 'epoch': 1.0}\n",
+            3.25,
+            losses=2,
+            epoch=1.0,
+            learning_rate=7e-06,
+            format="hugging face trainer",
+        ),
+        Example('GPT2Config {\n "lr": 0.5,\n "steps": 50\n}\nstep 1 loss: 0.75\n', 0.75, step=1, format="key-value"),
+    )
 
     def __init__(self) -> None:
         self._open = ""
         self._lines = 0
 
-    def read(self, line: str) -> Sequence[Reading] | None:
+    def read(self, line: str) -> Sequence[LineReading] | None:
         """Every dictionary of the line that says something; one that is printed over several lines with its last."""
         if self._open:
             return self._go_on(line)
@@ -43,7 +55,7 @@ class Dictionary(LineGrammar):
             return ()
         return self._read(line)
 
-    def _go_on(self, line: str) -> Sequence[Reading] | None:
+    def _go_on(self, line: str) -> Sequence[LineReading] | None:
         """A further line of an open dictionary; anything else closes it."""
         whole, self._lines = self._open + " " + line, self._lines + 1
         member = _MEMBER.match(line) is not None or line.strip() == "}"
@@ -56,8 +68,8 @@ class Dictionary(LineGrammar):
         self._open = whole
         return ()
 
-    def _read(self, line: str) -> Sequence[Reading] | None:
-        readings: list[Reading] = []
+    def _read(self, line: str) -> Sequence[LineReading] | None:
+        readings: list[LineReading] = []
         start = line.find("{")
         while start >= 0:
             end = line.find("}", start)
@@ -69,7 +81,7 @@ class Dictionary(LineGrammar):
             start = line.find("{", end)
         return readings or None
 
-    def _one(self, text: str, before: str) -> Reading | None:
+    def _one(self, text: str, before: str) -> LineReading | None:
         record: dict[str, object] = {}
         for match in _MEMBER.finditer(text):
             value = match["quoted"] if match["quoted"] is not None else match["tensor"] or match["bare"]

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from ..assemble import assemble, series_name
-from ..numbers import parse_count
+from ..assemble import assemble
 from ..pairs import read_pairs
-from ..points import Counters, Phase, Reading
-from . import LineGrammar
+from ..points import Counters, LineReading, parse_count, series_name
+from . import Example, LineGrammar
 
 _HEAD = re.compile(r"(\d{1,6})epoch:(train|valid):\d{1,9}-(\d{1,9})batch: ")
 _RESULTS = re.compile(r"(\d{1,6})(?:/(\d{1,6}))?epoch (?:results|started)")
@@ -22,20 +21,32 @@ class Espnet(LineGrammar):
 
     name: ClassVar[str] = "espnet"
     needles: ClassVar[tuple[str, ...]] = ("epoch:", "epoch results", "epoch started")
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example(
+            "[h] 2024-01-02 10:00:00,000 (trainer:753) INFO: "
+            "1epoch:train:1-90batch: loss_ctc=90.1, loss=80.8, optim0_lr0=6.2e-07\n",
+            80.8,
+            epoch=1,
+            step=90,
+            learning_rate=6.2e-07,
+        ),
+    )
 
-    def read(self, line: str) -> Sequence[Reading] | None:
+    def read(self, line: str) -> Sequence[LineReading] | None:
         """A range of batches, or the epoch's number where one starts or ends."""
         head = _HEAD.search(line, 0, 200)
         if head is None:
             results = _RESULTS.search(line, 0, 200)
             if results is None:
                 return None
-            return (Reading(self.name, Counters(epoch=parse_count(results[1]), epochs=parse_count(results[2] or ""))),)
+            return (
+                LineReading(self.name, Counters(epoch=parse_count(results[1]), epochs=parse_count(results[2] or ""))),
+            )
         reading = assemble(self.name, line, read_pairs(line[head.end() :]), strict=False)
         if reading is None:
             return ()
         if head[2] == "valid":
-            return (Reading(self.name, phase=Phase.EVAL, eval_metrics=reading.metrics),)
+            return (LineReading.evaluation(self.name, reading.metrics),)
         counters = Counters(epoch=parse_count(head[1]), epoch_step=parse_count(head[3]))
         return (replace(reading, counters=counters, series=series_name(reading.loss_name, counters), certain=True),)
 

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from ..assemble import assemble, series_name
-from ..numbers import parse_count
+from ..assemble import assemble
 from ..pairs import read_pairs
-from ..points import Counters, Number, Phase, Reading
-from . import LineGrammar
+from ..points import Counters, LineReading, Number, parse_count, series_name
+from . import Example, LineGrammar
 
 _BANNER = re.compile(r"Epoch (\d{1,7})/(\d{1,7})\Z")
 _ROW = re.compile(r"(\d{1,9})/(\d{1,9}|Unknown)(?: \[[=>.\-]{1,80}\]| [━─╸╺\-]{2,80}| - (?=\d))(.*)\Z")
@@ -25,8 +24,28 @@ class Keras(LineGrammar):
     """Rows of ``fit``, by epoch."""
 
     name: ClassVar[str] = "keras"
-    priority: ClassVar[int] = 35
     needles: ClassVar[tuple[str, ...]] = ("/",)
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example(
+            "Epoch 1/3\n10/10 - 1s - loss: 0.9 - accuracy: 0.5 - val_loss: 0.8\n4/4 - 0s - loss: 0.7 - accuracy: 0.6\n",
+            0.9,
+            epoch=1,
+            epochs=3,
+            step=10,
+            steps=10,
+        ),
+        Example(
+            "Epoch 2/3\n\x08\x08 5/10 ━━━━━━━━━━ 1s 20ms/step - accuracy: 0.5 - loss: 0.95\x08\x08\r"
+            "10/10 ━━━━━━━━━━ 1s 20ms/step - accuracy: 0.5 - loss: 0.9 - val_loss: 0.8\n"
+            "4/4 ━━━━━━━━━━ 1s 20ms/step - accuracy: 0.6 - loss: 0.7\n",
+            0.9,
+            losses=2,
+            epoch=2,
+            epochs=3,
+            step=10,
+            steps=10,
+        ),
+    )
 
     def __init__(self) -> None:
         self._epoch: Number | None = None
@@ -34,17 +53,17 @@ class Keras(LineGrammar):
         self._open = False
         self._last: tuple[Number | None, Number | None] = (None, None)
 
-    def read(self, line: str) -> Sequence[Reading] | None:
+    def read(self, line: str) -> Sequence[LineReading] | None:
         """The epoch's banner or a row of it."""
         banner = _BANNER.match(line)
         if banner:
             self._epoch, self._epochs = parse_count(banner[1]), parse_count(banner[2])
             self._open, self._last = True, (None, None)
-            return (Reading(self.name, Counters(epoch=self._epoch, epochs=self._epochs)),)
+            return (LineReading(self.name, Counters(epoch=self._epoch, epochs=self._epochs)),)
         row = _ROW.match(line)
         return None if row is None else self._row(row)
 
-    def _row(self, row: re.Match[str]) -> Sequence[Reading]:
+    def _row(self, row: re.Match[str]) -> Sequence[LineReading]:
         n, total = parse_count(row[1]), parse_count(row[2])
         # Dashes between the values are separators, not signs.
         reading = assemble(self.name, "", read_pairs(row[3]), strict=False)
@@ -52,7 +71,7 @@ class Keras(LineGrammar):
             return ()
         if not self._belongs(n, total):
             values = {**reading.metrics, **reading.eval_metrics}
-            return (Reading(self.name, phase=Phase.EVAL, eval_metrics=values),)
+            return (LineReading.evaluation(self.name, values),)
         counters = Counters(epoch=self._epoch, epochs=self._epochs, epoch_step=n, epoch_steps=total)
         return (
             replace(

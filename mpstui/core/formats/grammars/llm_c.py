@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
-from ..numbers import as_float, parse_count
-from ..points import Counters, Phase, Reading
-from . import LineGrammar
+from ..points import Counters, LineReading, as_float, parse_count
+from . import Example, LineGrammar
 
 _LINE = re.compile(
     r"s:(\d{1,12}) (trl|tel|eval):(-?[\d.]{1,24}(?:e[-+]?\d{1,3})?|nan|inf)"
@@ -20,31 +19,22 @@ class LlmC(LineGrammar):
     """Three-letter names."""
 
     name: ClassVar[str] = "llm.c"
-    priority: ClassVar[int] = 30
     needles: ClassVar[tuple[str, ...]] = ("s:",)
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example("s:10 trl:4.2 lr:0.0006 norm:1.2\ns:10 tel:4.1\n", 4.2, step=10, learning_rate=0.0006),
+    )
 
-    def read(self, line: str) -> Sequence[Reading] | None:
+    def read(self, line: str) -> Sequence[LineReading] | None:
         """One reading per line."""
         match = _LINE.match(line)
         value = as_float(match[3]) if match else None
         if match is None or value is None:
             return None
         if match[2] != "trl":
-            return (Reading(self.name, phase=Phase.EVAL, eval_metrics={match[2]: value}),)
-        metrics = {"trl": value} | ({"norm": norm} if (norm := as_float(match[5])) is not None else {})
-        counters = Counters(step=parse_count(match[1]))
-        return (
-            Reading(
-                self.name,
-                counters,
-                loss=value,
-                loss_name="trl",
-                learning_rate=as_float(match[4]),
-                metrics=metrics,
-                series="trl@s",
-                certain=True,
-            ),
-        )
+            return (LineReading.evaluation(self.name, {match[2]: value}),)
+        counters, rate, norm = Counters(step=parse_count(match[1])), as_float(match[4]), as_float(match[5])
+        metrics = {} if norm is None else {"norm": norm}
+        return (LineReading.training(self.name, counters, "trl", value, metrics=metrics, learning_rate=rate),)
 
 
 GRAMMAR = LlmC

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
-from ..numbers import as_float, parse_count
-from ..points import Counters, Phase, Reading
-from . import LineGrammar
+from ..points import Counters, LineReading, as_float, parse_count
+from . import Example, LineGrammar
 
 _LINE = re.compile(
     r"(?P<valid>\[valid\] )?Ep\. (?P<epoch>[\d.]{1,9}) : Up\. (?P<step>\d{1,12}) :"
@@ -22,28 +22,31 @@ class Marian(LineGrammar):
 
     name: ClassVar[str] = "marian"
     needles: ClassVar[tuple[str, ...]] = ("Ep. ",)
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example(
+            "[2024-01-02 10:00:00] Ep. 2 : Up. 500 : Sen. 1,234 : Cost 9.25 * 5,324 @ 24 after 12,345 : "
+            "Time 12.1s : 123.4 words/s : L.r. 3.0e-04\n"
+            "[2024-01-02 10:00:09] [valid] Ep. 2 : Up. 500 : cross-entropy : 50.1 : new best\n",
+            9.25,
+            epoch=2,
+            step=500,
+            learning_rate=3e-4,
+        ),
+    )
 
-    def read(self, line: str) -> Sequence[Reading] | None:
+    def read(self, line: str) -> Sequence[LineReading] | None:
         """One reading."""
         match = _LINE.match(line)
         if match is None:
             return None
         if match["valid"]:
-            return (Reading(self.name, phase=Phase.EVAL),)
-        cost = as_float(match["cost"])
-        reading = Reading(
-            self.name,
-            Counters(epoch=parse_count(match["epoch"]), step=parse_count(match["step"])),
-            loss=cost,
-            loss_name="Cost" if cost is not None else "",
-            learning_rate=as_float(match["lr"]),
-            throughput=as_float(match["rate"]),
-            throughput_unit="words/s" if match["rate"] else "",
-            metrics={} if cost is None else {"Cost": cost},
-            series="cost@es" if cost is not None else "",
-            certain=True,
-        )
-        return (reading,)
+            return (LineReading.evaluation(self.name, {}),)
+        counters = Counters(epoch=parse_count(match["epoch"]), step=parse_count(match["step"]))
+        cost, rate, speed = as_float(match["cost"]), as_float(match["lr"]), as_float(match["rate"])
+        if cost is None:
+            return (LineReading(self.name, counters, learning_rate=rate),)
+        reading = LineReading.training(self.name, counters, "Cost", cost, learning_rate=rate)
+        return (replace(reading, throughput=speed, throughput_unit="words/s" if speed is not None else ""),)
 
 
 GRAMMAR = Marian

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from ..aliases import read_record
 from ..names import Role, classify
-from ..numbers import as_float
-from ..points import Reading
-from . import LineGrammar
+from ..points import LineReading, Priority, as_float
+from ..records import read_record
+from . import Example, LineGrammar
 
 _COLUMNS = re.compile(r"\s{2,}|\t|\s{0,40}[|│┃]\s{0,40}")
 _NUMBER = re.compile(r"\d[./]\d")
@@ -28,7 +27,41 @@ class Table(LineGrammar):
     """Rows of numbers under a header that names an epoch or step and a loss."""
 
     name: ClassVar[str] = "table"
-    priority: ClassVar[int] = 60
+    priority: ClassVar[Priority] = Priority.SHARED
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example(
+            "epoch     train_loss  valid_loss  accuracy  time\n0         0.94        0.52        0.80      00:12\n"
+            "1         0.84        0.50        0.82      00:12\n",
+            0.84,
+            losses=2,
+            epoch=1,
+        ),
+        Example(
+            "E    #       LOSS TOK2VEC  LOSS NER  ENTS_F  SCORE \n"
+            "---  ------  ------------  --------  ------  ------\n"
+            "  0       0          0.00     55.50    0.00    0.00\n"
+            "  1     200         12.00     35.50    0.50    0.50\n",
+            35.5,
+            losses=2,
+            epoch=1,
+            step=200,
+        ),
+        Example("Step\tTraining Loss\n10\t1.250000\n20\t1.125000\n", 1.125, losses=2, step=20),
+        Example(
+            "epoch,train_loss,val_loss,lr\n1,1.5,,0.1\n2,1.25,1.5,0.1\n",
+            1.25,
+            losses=2,
+            epoch=2,
+            learning_rate=0.1,
+        ),
+        Example(
+            "   epoch      loss  val_loss\n0      1  1.500000      0.95\n"
+            "   epoch      loss  val_loss\n1      2  1.250000      0.90\n",
+            1.25,
+            losses=2,
+            epoch=2,
+        ),
+    )
 
     def __init__(self) -> None:
         self._columns: list[str] = []
@@ -36,7 +69,7 @@ class Table(LineGrammar):
         self._fresh = False
         self._first_cell: float | None = None
 
-    def read(self, line: str) -> Sequence[Reading] | None:
+    def read(self, line: str) -> Sequence[LineReading] | None:
         """A row's reading, or nothing for the header itself."""
         if self._columns and line.lstrip(_BORDERS)[:1].isdigit():
             return self._row(line)
@@ -47,7 +80,7 @@ class Table(LineGrammar):
             return ()
         return None
 
-    def _row(self, line: str) -> Sequence[Reading] | None:
+    def _row(self, line: str) -> Sequence[LineReading] | None:
         cells = (_comma_cells if self._commas else _cells)(line, len(self._columns))
         if cells is None:
             return None

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from ..assemble import assemble, series_name
-from ..numbers import parse_count
+from ..assemble import assemble
 from ..pairs import read_pairs
-from ..points import Counters, Reading
-from . import LineGrammar
+from ..points import Counters, LineReading, parse_count, series_name
+from . import Example, LineGrammar
 
 _HEAD = re.compile(r"Train: (\d{1,6}) \[\s{0,9}(\d{1,9})/(\d{1,9}) \(")
 
@@ -21,8 +20,19 @@ class Timm(LineGrammar):
 
     name: ClassVar[str] = "timm"
     needles: ClassVar[tuple[str, ...]] = ("Train: ",)
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example(
+            "Train: 3 [  32/33 (100%)]  Loss: 1.336 (4.00)  Time: 0.9s, 8.57/s (0.2s, 36.6/s)  LR: 5.000e-04\n"
+            "Test: [   0/29]  Time: 0.5 (0.5)  Loss:  0.69 (0.69)\n",
+            1.336,
+            epoch=3,
+            step=32,
+            steps=33,
+            learning_rate=5e-4,
+        ),
+    )
 
-    def read(self, line: str) -> Sequence[Reading] | None:
+    def read(self, line: str) -> Sequence[LineReading] | None:
         """One reading: value in front of the average in brackets."""
         head = _HEAD.match(line)
         reading = assemble(self.name, line, read_pairs(line[head.end() :]), strict=False) if head else None

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from ..assemble import assemble, series_name
+from ..assemble import assemble
 from ..bars import BarFrame
 from ..names import Scope
 from ..pairs import read_pairs
-from ..points import Counters, Reading
+from ..points import Counters, LineReading, Priority, series_name
+from . import Example
 
 _EPOCH_LOOP = re.compile(
     r"(?i)^(?:training |train |overall |total )?(?:epochs?|エポック|轮次?|epochs? progress)(?: loop)?:?$"
@@ -23,21 +24,33 @@ class Tqdm:
     """Progress bars whose description and postfix are free text."""
 
     name: ClassVar[str] = "tqdm"
-    priority: ClassVar[int] = 80
+    priority: ClassVar[Priority] = Priority.SHARED
     needles: ClassVar[tuple[str, ...]] = ("%|",)
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example(
+            "Epoch 2/3:  50%|█████     | 5/10 [00:01<00:01,  4.0it/s, loss=0.5, lr=1e-4]\n"
+            "Validation: 100%|██████████| 2/2 [00:01<00:00, 4.0it/s, loss=9.5]\n",
+            0.5,
+            epoch=2,
+            epochs=3,
+            step=5,
+            steps=10,
+            learning_rate=1e-4,
+        ),
+    )
 
-    def read(self, line: str) -> Sequence[Reading] | None:
+    def read(self, line: str) -> Sequence[LineReading] | None:
         """Bars are cut out of the line before grammars see it."""
         return None
 
-    def read_bar(self, frame: BarFrame) -> Reading | None:
+    def read_bar(self, frame: BarFrame) -> LineReading | None:
         """Counters of the loop, and the metrics shown with it."""
         if frame.n is None or frame.total is None or frame.rank == 0 or (frame.total <= 1 and not frame.postfix):
             return None  # a bar over one thing counts nothing
         values = read_pairs(f"{frame.description} , {frame.postfix}")
         if frame.rank < 0:
             values = [pair._replace(scope=Scope.EVAL) for pair in values]
-        shown = assemble(self.name, "", values, strict=False) or Reading(self.name)
+        shown = assemble(self.name, "", values, strict=False) or LineReading(self.name)
         counters = _counters(frame, shown.counters)
         return replace(
             shown,
@@ -52,7 +65,7 @@ class Tqdm:
         )
 
 
-def _series(frame: BarFrame, shown: Reading) -> str:
+def _series(frame: BarFrame, shown: LineReading) -> str:
     """Bars without a word of what they do are told apart by their length: one of them may be an evaluation's."""
     name = series_name(f"bar {shown.loss_name}", Counters())
     return name if frame.rank > 1 else f"{name}{frame.total}"

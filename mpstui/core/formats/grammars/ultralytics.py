@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import ClassVar
 
 from ..bars import BarFrame
-from ..numbers import as_float, parse_count
-from ..points import Counters, Number, Reading
+from ..points import Counters, LineReading, Number, Priority, as_float, parse_count
+from . import Example
 
 _HEADER = re.compile(r"Epoch\s{1,12}(?:GPU_mem|gpu_mem)\s{1,12}\S.*", re.IGNORECASE)
 _ROW = re.compile(
@@ -25,13 +25,25 @@ class Ultralytics:
     """Rows of losses under their header; the first loss (box, or the total where there is one) is the one to chart."""
 
     name: ClassVar[str] = "ultralytics"
-    priority: ClassVar[int] = 15
+    priority: ClassVar[Priority] = Priority.EXACT
     needles: ClassVar[tuple[str, ...]] = ("GPU_mem", "gpu_mem", "/")
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example(
+            "      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size\n"
+            "      1/9      1.76G      2.034      3.517      1.422          5        512: "
+            "100%|██████████| 26/26 [00:07<00:00,  2.08it/s]\n",
+            2.034,
+            epoch=1,
+            epochs=9,
+            step=26,
+            steps=26,
+        ),
+    )
 
     def __init__(self) -> None:
         self._columns: list[str] = []
 
-    def read(self, line: str) -> Sequence[Reading] | None:
+    def read(self, line: str) -> Sequence[LineReading] | None:
         """The header, or a row without a tqdm bar."""
         if _HEADER.match(line):
             self._columns = line.split()
@@ -44,15 +56,15 @@ class Ultralytics:
             reading = self._at(reading, parse_count(bar[2]), parse_count(bar[3]))
         return (reading,)
 
-    def read_bar(self, frame: BarFrame) -> Reading | None:
+    def read_bar(self, frame: BarFrame) -> LineReading | None:
         """A row with its bar; validation bars have a row of names instead."""
         reading = self._row(frame.description) if self._columns else None
         return None if reading is None else self._at(reading, frame.n, frame.total)
 
-    def _at(self, reading: Reading, n: Number | None, total: Number | None) -> Reading:
+    def _at(self, reading: LineReading, n: Number | None, total: Number | None) -> LineReading:
         return replace(reading, counters=reading.counters._replace(epoch_step=n, epoch_steps=total))
 
-    def _row(self, text: str) -> Reading | None:
+    def _row(self, text: str) -> LineReading | None:
         match = _ROW.match(text)
         if match is None:
             return None
@@ -66,7 +78,7 @@ class Ultralytics:
             return None
         name = next((n for n in ("total", "loss", "box_loss", "box") if n in losses), next(iter(losses)))
         planned = int(match[2]) + (1 if "obj" in self._columns or "obj_loss" in self._columns else 0)
-        return Reading(
+        return LineReading(
             grammar=self.name,
             counters=Counters(epoch=int(match[1]), epochs=planned),
             loss=losses[name],

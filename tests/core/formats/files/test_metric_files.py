@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.follow.file import Budget
-from mpstui.core.formats.aliases import read_record
+from mpstui.core.formats.files import detect, read_log, read_metrics
 from mpstui.core.formats.files.tensorboard import masked_crc32c
-from mpstui.core.formats.sources import detect, read_log, read_metrics
+from mpstui.core.formats.records import read_record
 from mpstui.core.runs.external import ExternalMetrics
 
 

@@ -10,10 +10,8 @@ import math
 import re
 from collections.abc import Mapping
 
-from .assemble import series_name
 from .names import Name, Role, Scope, classify
-from .numbers import as_float, as_number
-from .points import Counters, Number, Phase, Reading
+from .points import Counters, LineReading, Number, Phase, as_float, as_number, series_name
 
 EPOCH, EPOCHS, STEP, STEPS = "epoch", "epochs", "step", "steps"
 EPOCH_STEP, EPOCH_STEPS = "epoch_step", "epoch_steps"
@@ -65,7 +63,7 @@ _RUN_SUMMARY = ("train_runtime", "train_steps_per_second", "total_flos")
 _EVALUATION_PHASES = ("val", "valid", "validation", "eval", "test", "dev")
 
 
-def read_record(record: Mapping[str, object], grammar: str) -> Reading | None:
+def read_record(record: Mapping[str, object], grammar: str) -> LineReading | None:
     """The reading of a flat record; None when nothing in it is a counter, a loss or a rate.
 
     Values may be numbers or quoted numbers. Nested mappings and lists are passed over, except ``metrics`` and its like,
@@ -81,7 +79,7 @@ def read_record(record: Mapping[str, object], grammar: str) -> Reading | None:
         return None
     rate_key = _first_of(flat, fields, LEARNING_RATE, Role.LEARNING_RATE)
     speed_key = _first_of(flat, fields, THROUGHPUT, Role.THROUGHPUT)
-    return Reading(
+    return LineReading(
         grammar=grammar,
         counters=Counters() if evaluation and _reuses_step(flat) else counters,
         phase=Phase.EVAL if evaluation else Phase.TRAIN,

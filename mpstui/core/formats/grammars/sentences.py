@@ -1,0 +1,121 @@
+"""Numbers in sentences: ``Minibatch loss at step 100: 2.3``, ``Reducing learning rate to 1e-4``.
+
+One file for four kinds, since each is one pattern and none belongs to one program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import ClassVar
+
+from ..names import Role, Scope, classify
+from ..points import Counters, LineReading, Priority, as_float, parse_count, series_name
+from . import Example, LineGrammar
+
+_VALUE = r"(?P<value>-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?|nan|inf)"
+_LOSS_AT_STEP = re.compile(
+    r"(?i)(?P<name>(?:[a-z_]{1,16} ){0,3}(?:loss|cost)) (?:at|after|for|in|on) (?:the )?"
+    r"(?P<what>epoch|step|iteration|iter|batch|minibatch)s?[ #:]{0,4}(?P<n>\d{1,12})(?:\s?/\s?(?P<total>\d{1,12}))?"
+    rf"\s{{0,4}}(?::|=|is|was|-)?\s{{0,8}}{_VALUE}"
+)
+_LOSS_STEP_VALUE = re.compile(
+    r"(?i)(?P<name>(?:train(?:ing)? )?loss)[ :]{1,2}(?P<n>\d{1,12}) (?P<value>\d{1,9}\.\d{3,20}|nan|inf)(?= |\Z)"
+)
+_RATE = r"(\d[\d.]{0,24}(?:[eE][-+]?\d{1,3})?)"
+_RATE_CHANGE = re.compile(
+    rf"(?i)\b(?:learning rate|lr)\b[^\d\n]{{0,24}}{_RATE}\s{{0,4}}(?:->|=>|→|to)\s{{0,4}}{_RATE}"
+    rf"|\blearning rate of group 0 to {_RATE}"
+    rf"|(?:reduc|adjust|sett|decreas|lower|updat|chang)\w{{2,4}} (?:the )?(?:learning rate|lr) to {_RATE}"
+)
+_RUN_SUMMARY = re.compile(r"global_step = (\d{1,12}), average loss = ")
+"""What the examples of transformers print when all is done: the loss is the mean over the run, no reading of it."""
+_PLANNED = re.compile(
+    r"(?i)(?:\bfor|×|\bx|\*|=|:|\bmax|\btotal(?: of)?|\bto|->|\()\s{0,4}(?P<n>\d[\d,]{0,15})\s{1,4}"
+    r"(?:(?:training|train|total|optimi[sz]ation|optimizer) )?"
+    r"(?P<what>epochs|epochen|époques|épocas|épochs|steps|iterations|iters|updates|轮|エポック|에폭)(?![\w/])"
+)
+_PLANNED_UNTIL = re.compile(
+    r"(?i)(?:->|→|\bto|\buntil|\btill)\s{1,4}(?P<what>steps?|iterations?|iters?|epochs?)\s{1,4}(?P<n>\d[\d,]{0,15})(?![\w.])"
+)
+_NOT_A_PLAN = re.compile(
+    r"(?i)\b(?:every|after|patience|warm.?up|last|sav(?:e|ed|ing)|log|eval\w{0,8}|remain\w{0,3}|accum\w{0,10}|took|best|resum\w{0,3}|skip\w{0,4})\b|loss"
+)
+_LONGEST_PLAN = 240
+_NEEDLES = "oss |oss: |OSS |ost |earning rate|lr |LR |poch|poca|poque|step|iter|updates|轮|エポック|에폭"
+
+
+class Sentences(LineGrammar):
+    """A loss named by its place, a new learning rate, the end of a run, how much training is planned."""
+
+    name: ClassVar[str] = "sentence"
+    priority: ClassVar[Priority] = Priority.SENTENCE
+    needles: ClassVar[tuple[str, ...]] = tuple(_NEEDLES.split("|"))
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example("Minibatch loss at step 100: 2.5\nValidation loss at step 100: 2.9\n", 2.5, step=100),
+        Example("Cost after iteration 300: 0.65\n", 0.65, step=300),
+        Example("Train loss 300 2.5000 Grad Norm 1.2\n", 2.5, step=300),
+        Example(
+            "Epoch 1 loss: 1.5\nAdjusting learning rate of group 0 to 1.0000e-04.\nEpoch 2 loss: 1.4\n",
+            1.4,
+            losses=2,
+            epoch=2,
+            learning_rate=1e-4,
+            format="key-value",
+        ),
+        Example("global_step = 2490, average loss = 0.25\n", losses=0, step=2490, format="key-value"),
+        Example("Starting training for 100 epochs\nEpoch 1 loss: 1.5\n", 1.5, epoch=1, epochs=100, format="key-value"),
+    )
+
+    def read(self, line: str) -> Sequence[LineReading] | None:
+        """The reading of the first pattern that fits."""
+        reading = self._loss(line) or self._rate_change(line)
+        if reading is None and (summary := _RUN_SUMMARY.search(line, 0, 80)):
+            reading = LineReading(self.name, Counters(step=parse_count(summary[1])))
+        reading = reading or self._plan(line)
+        return None if reading is None else (reading,)
+
+    def _loss(self, line: str) -> LineReading | None:
+        """The counter is between the name and the value; an evaluation's loss is kept apart."""
+        match = _LOSS_AT_STEP.match(line) or _LOSS_STEP_VALUE.match(line)
+        if match is None:
+            return None
+        name, value = classify(match["name"]), as_float(match["value"])
+        if name.role is not Role.LOSS or value is None:
+            return None
+        if name.scope is Scope.EVAL:
+            return LineReading(self.name, eval_metrics={match["name"]: value})
+        found = match.groupdict()
+        n, total = parse_count(match["n"]), parse_count(found.get("total") or "")
+        is_epoch = found.get("what", "").lower() == "epoch"
+        counters = Counters(epoch=n, epochs=total) if is_epoch else Counters(step=n, steps=total)
+        return LineReading(
+            self.name,
+            counters,
+            loss=value,
+            loss_name=match["name"],
+            metrics={match["name"]: value},
+            series=series_name(match["name"], counters),
+            certain=name.scope is Scope.TRAIN,
+        )
+
+    def _rate_change(self, line: str) -> LineReading | None:
+        match = _RATE_CHANGE.search(line[:400])
+        return (
+            None if match is None else LineReading(self.name, learning_rate=as_float(match[2] or match[3] or match[4]))
+        )
+
+    def _plan(self, line: str) -> LineReading | None:
+        if len(line) > _LONGEST_PLAN or _NOT_A_PLAN.search(line):
+            return None
+        counters = Counters()
+        for match in (*_PLANNED.finditer(line), *_PLANNED_UNTIL.finditer(line)):
+            number = parse_count(match["n"])
+            if match["what"].lower()[:2] in ("ep", "ép", "轮", "エポ", "에폭"):
+                counters = counters._replace(epochs=number)
+            else:
+                counters = counters._replace(steps=number)
+        return None if counters == Counters() else LineReading(self.name, counters, plan=True)
+
+
+GRAMMAR = Sentences

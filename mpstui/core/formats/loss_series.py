@@ -1,0 +1,221 @@
+"""A series of readings in bounded memory: first, last, count, and an evenly thinned history."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+
+from .points import NOWHERE, Counters, LineReading, LossSummary, Number
+
+PART = 5
+"""From this rank on (`names.Name.rank`) a loss is one of several parts, or a word of a sentence."""
+HISTORY_POINTS = 8192
+"""At most this many (step, value) pairs are kept per series; beyond, every second one goes."""
+
+
+class LossSeries:
+    """One loss series of one run."""
+
+    __slots__ = (
+        "_steps",
+        "_stride",
+        "_values",
+        "bar",
+        "count",
+        "counters",
+        "epoch",
+        "epochs_announced",
+        "first",
+        "format",
+        "last",
+        "name",
+        "rank",
+        "run",
+        "start",
+        "whole",
+    )
+
+    def __init__(self, name: str, source: str, *, bar: bool, rank: int = 0) -> None:
+        self.name = name
+        self.rank = rank
+        self.format = source
+        self.bar = bar
+        self.run = -1
+        self.whole = 0
+        self.epoch: Number | None = None
+        """The epoch that held at the newest reading, on its own line or above it."""
+        self.epochs_announced = 0
+        self.begin(0, Counters())
+
+    def begin(self, run: int, start: Counters) -> None:
+        """Forget the run before: the next value is the first of ``run``."""
+        self.run, self.start, self.counters = run, start, start
+        self.epoch, self.epochs_announced = start.epoch, 0
+        self.count, self.first, self.last = 0, 0.0, 0.0
+        self._stride, self._steps, self._values = 1, array("d"), array("d")
+
+    def append(self, value: float, step: float) -> None:
+        """One more reading."""
+        if self.count == 0:
+            self.first = value
+        if self.count % self._stride == 0:
+            self._steps.append(step)
+            self._values.append(value)
+            self._thin()
+        self.last = value
+        self.count += 1
+        self.whole += 1
+
+    def extend(self, values: Sequence[float], steps: Sequence[float]) -> None:
+        """Many readings at once, in order; ``values`` is not empty."""
+        if self.count == 0:
+            self.first = values[0]
+        offset = -self.count % self._stride
+        self._values.extend(values[offset :: self._stride])
+        self._steps.extend(steps[offset :: self._stride])
+        self.last = values[-1]
+        self.count += len(values)
+        self.whole += len(values)
+        self._thin()
+
+    def replace_last(self, value: float) -> None:
+        """The newest reading was drawn again with another value."""
+        if self.count == 1:
+            self.first = value
+        if self._values and (self.count - 1) % self._stride == 0:
+            self._values[-1] = value
+        self.last = value
+
+    @property
+    def summary(self) -> LossSummary:
+        """First, last and count of the run."""
+        return LossSummary(self.first, self.last, self.count)
+
+    @property
+    def history(self) -> tuple[tuple[float, float], ...]:
+        """(step, value) pairs, thinned."""
+        return tuple(zip(self._steps, self._values, strict=True))
+
+    def _thin(self) -> None:
+        while len(self._values) > HISTORY_POINTS:
+            self._values = self._values[::2]
+            self._steps = self._steps[::2]
+            self._stride *= 2
+
+
+def leader(rivals: Sequence[LossSeries]) -> LossSeries | None:
+    """The series to chart: a whole loss before a part, then the one with most readings; a line beats a bar on a tie.
+
+    Where there are only parts, and more than one of about the same length, none of them is the main one.
+    """
+    whole = [series for series in rivals if series.rank < PART]
+    best = max(whole or rivals, key=lambda series: (series.count, not series.bar), default=None)
+    if best is None or best.rank < PART:
+        return best
+    others = {s.name.split("@")[0] for s in rivals if s.count > 0.8 * best.count and s.bar == best.bar}
+    return best if len(others) == 1 else None
+
+
+def goes_back(series: LossSeries, now: Counters, *, new_epoch: bool) -> bool:
+    """Whether counters return to their start, which neither a resumed run nor a next epoch explains.
+
+    ``new_epoch``: an epoch was announced since the last reading, so that steps may well begin again.
+    """
+    before, start = series.counters, series.start
+    if now.epoch is not None and before.epoch is not None and now.epoch != before.epoch:
+        first = start.epoch if start.epoch is not None else 0
+        return now.epoch < before.epoch and (now.epoch <= max(1, first) or now.epoch < 0.5 * before.epoch)
+    step, last = now.shown_step, before.shown_step
+    if step is None or last is None or step >= last or step > max(or_zero(start.shown_step), 0.1 * last):
+        return False
+    if now.epoch is not None and before.epoch is not None:
+        return True
+    planned = before.shown_steps
+    return not new_epoch and (planned is None or last < 0.9 * planned)
+
+
+def follows(now: Counters, before: Counters) -> bool:
+    """Whether a reading is plainly the next one: a later epoch, or a later step."""
+    if now.epoch is not None and before.epoch is not None and now.epoch != before.epoch:
+        return now.epoch > before.epoch
+    if now.shown_step is None or before.shown_step is None:
+        return now.shown_step is None and before.shown_step is None
+    return now.shown_step > before.shown_step
+
+
+def same_place(reading: LineReading, before: Counters) -> bool:
+    """Whether a bar was only drawn again where it stood (an average that runs through an epoch stands still in it)."""
+    now = reading.counters
+    return now.epoch == before.epoch and (reading.running or now == before)
+
+
+def first_known(*values: Number | None) -> Number | None:
+    """The first value that is known."""
+    return next((value for value in values if value is not None), None)
+
+
+def or_zero(value: Number | None) -> Number:
+    """For comparisons alone: an unknown counter compares like the very start."""
+    return 0 if value is None else value
+
+
+def same_value(a: float, b: float) -> bool:
+    """Equal, where NaN equals NaN."""
+    return a == b or (a != a and b != b)
+
+
+_TOLERANCE = 0.02
+"""Share of all steps by which a plan and what becomes of it may differ."""
+
+
+class EpochSteps:
+    """Watches the counters of one program's training lines."""
+
+    def __init__(self) -> None:
+        self.anew = False
+        """Whether each epoch counts from its start."""
+        self.length: Number | None = None
+        """Steps of an epoch where no line tells them, as far as one was seen to go."""
+        self._last = NOWHERE
+        self._distance: Number = 1
+        """Between the last two steps that were printed."""
+
+    def forget_place(self) -> None:
+        """Another launch of the program follows."""
+        self._last = NOWHERE
+
+    def watch(self, counters: Counters, lines: int = 1) -> bool:
+        """Take in the counters of a training line; True when they are the first to show that epochs count anew.
+
+        Args:
+            lines: how many further it is than the line before, which has the same epoch if it is more than one.
+        """
+        step, epoch, before = counters.shown_step, counters.epoch, self._last
+        if step is None or epoch is None or counters.epoch_steps or (counters.step is not None and counters.epoch_step):
+            return False
+        self._last = counters
+        was, fell = self.anew, False
+        if before.shown_step is not None and before.epoch is not None:
+            fell = epoch > before.epoch and step < before.shown_step
+            if fell and counters.steps is None:
+                self.length = max(before.shown_step + self._distance - step, self.length or 1)
+            if epoch == before.epoch and step > before.shown_step:
+                self._distance = max(1, (step - before.shown_step) // lines)
+        self.anew = was or fell or _is_out_of_place(counters)
+        return self.anew and not was
+
+    def read(self, counters: Counters) -> Counters:
+        """The counters as they are meant."""
+        if not self.anew or counters.step is None or counters.epoch is None or counters.epoch_step is not None:
+            return counters
+        return counters._replace(step=None, steps=None, epoch_step=counters.step, epoch_steps=counters.steps)
+
+
+def _is_out_of_place(counters: Counters) -> bool:
+    """Whether a step cannot be one of all steps in this epoch, whether epochs are counted from 0 or from 1."""
+    step, steps, epoch, epochs = counters.step, counters.steps, counters.epoch, counters.epochs
+    if step is None or epoch is None or not steps or not epochs or not math.isfinite(epoch):
+        return False
+    in_epoch, slack = steps / epochs, 1 + _TOLERANCE * steps
+    return not (epoch - 1) * in_epoch - slack <= step <= (epoch + 1) * in_epoch + slack

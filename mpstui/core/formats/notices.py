@@ -1,0 +1,255 @@
+"""What loggers and launchers put in front of a line: times, levels, ranks, module names. Removed before matching."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from .names import EVAL_WORDS, TRAIN_WORDS, Role, Scope, classify, words_of
+from .pairs import spell_ordinals
+from .points import NOWHERE, Counters, LineReading, Phase, parse_count
+
+_TIME = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?"
+_DATE = r"(?:\d{4}[-/.]\d{2}[-/.]\d{2}|\d{2}[-/]\d{2}(?:[-/]\d{2,4})?|[A-Z][a-z]{2} [ \d]\d)"
+_STAMP = rf"{_DATE}[T ,_-]{{1,2}}{_TIME}(?:Z|[+-]\d{{2}}:?\d{{2}})?"
+_LAUNCHER = re.compile(
+    r"\s*(?:"
+    r"\[rank ?\d{1,5}\]:?|rank ?\d{1,5}:|\[\d{1,5},mpirank:\d{1,5},[\w-]{1,40}\]<std(?:out|err)>:|"
+    r"\(\w{1,40} pid=\d{1,9}(?:, ip=[\d.]{7,15})?\)|[\w.-]{1,80} logs:|"
+    r"\[(?:Rank|RANK|GPU|gpu|worker|PID|pid)[ :]?\d{1,9}\]|"
+    r"\[default\d\]:|"
+    rf"{_STAMP} std(?:out|err) [FP](?= )|"
+    rf"\[{_STAMP} [\w.]{{1,80}}\]:?|"
+    r"\[(?:[IWEDF]|[A-Za-z_]\w{0,60}[./][\w./:<>-]{0,100})\]:?|"
+    rf"\[?{_STAMP}\]?|\[{_TIME}\]|{_TIME}(?=[ \]|-])|[IWEF]\d{{4}} {_TIME} +\d{{1,18}} [\w./-]{{1,200}}:\d{{1,6}}\]|"
+    r"\[\d{10}(?:\.\d{1,9})?\]|\[\d{1,12}@\d{10}(?:\.\d{1,9})?\]"
+    r")[\s|:;,-]{0,8}"
+)
+_LEVEL = re.compile(
+    r"(?:^|[\s\[|(:\x2d])(?:INFO|WARNING|WARN|DEBUG|ERROR(?!\s?[:=]\s?[-+.\d])|CRITICAL|NOTICE|METRIC)\b[\s\]|):;\x2d]{1,12}"
+)
+_ORIGIN = re.compile(
+    r"(?:\[?(?=[\w./<>]{0,79}[._:])[\w./<>]{1,80}(?::[\w<>]{1,60}){0,3}\]?(?:\s*[-|]\s|\]:?\s|\s\|\s|:\s(?=[\[{A-Z])|(?<=\d):\s)\s*)"
+)
+_RANK_OF = re.compile(r"\(\d{1,4}/\d{1,4}\) (?=Epoch|epoch|Train|train)")
+_LEVEL_REACH = 140
+
+
+def strip_prefix(line: str) -> str:
+    """``line`` without time stamps, log levels, ranks and module names in front."""
+    for _ in range(6):
+        match = _LAUNCHER.match(line)
+        if match is None:
+            break
+        line = line[match.end() :]
+    level = _LEVEL.search(line, 0, _LEVEL_REACH)
+    if level is not None and _only_prefix(line[: level.start()]):
+        line = line[level.end() :].removeprefix("root:")
+        origin = _ORIGIN.match(line)
+        if origin is not None and not _says_what_follows(origin.group()):
+            line = line[origin.end() :]
+    line = line.strip()
+    share = _RANK_OF.match(line) if line.startswith("(") else None
+    return line if share is None else line[share.end() :]
+
+
+def _only_prefix(text: str) -> bool:
+    """Whether what stands before a log level can be a prefix: names and numbers, no ``key=value``, no sentence."""
+    return "=" not in text and "{" not in text and len(text.split()) <= 8 and "loss" not in text.lower()
+
+
+def _says_what_follows(origin: str) -> bool:
+    """Whether what looks like a logger's name is a word of the record: ``Epoch: [3/10]``, ``Test: [0/79]``."""
+    word = origin.strip(" :|-")
+    if not word.isalpha():
+        return False
+    name = classify(word)
+    return name.role is not Role.OTHER or name.scope is not Scope.NONE
+
+
+_FAILURE_WORDS = """
+    rror xception arning WARN rrupt memory OOM oom- ERR CRIT FATAL fatal panic abort Abort terminating illed RESOURCE_
+    PYTORCH_ TORCH_ CUDA_ OMP_ MKL_ KMP_ NCCL_ XLA_ TF_ HF_ sh: .py: .cpp: .cc: .cu: .h: .mm:
+"""
+_FAILURE_HINTS = (
+    *_FAILURE_WORDS.split(),
+    "argument",
+    "sage: ",
+    "exitcode  :",
+    "rank      :",
+    "time      :",
+    "host      :",
+)
+"""One of these is in every such line: a substring is found ten times as fast as an expression."""
+_NO_VALUE = r"(?!\s{0,4}(?:[-+]?\.?\d|nan\b|inf\b))"
+"""A number right behind the name is the value of a metric: ``TestError: 0.12``."""
+_PYTHONS_OWN = (
+    r"(?:Assertion|Attribute|EOF|FileNotFound|Import|Index|Key|Memory|ModuleNotFound|Name|NotImplemented|OS|Overflow|"
+    r"Permission|Recursion|Runtime|StopIteration|Syntax|Timeout|Type|Unicode(?:Decode|Encode)?|Value|ZeroDivision|IO|"
+    r"(?:torch\.)?(?:cuda\.)?OutOfMemory)Error"
+)
+_EXCEPTION = re.compile(
+    rf"(?:^|[\s:(|])(?:[\w.]{{0,80}}\b{_PYTHONS_OWN}:(?=\s|$)"
+    rf"|[A-Za-z_][\w.]{{0,100}}(?:Error|Exception|Warning|Interrupt):(?=\s){_NO_VALUE})"
+    rf"|^\W{{0,8}}(?:Error|ERROR|Exception):(?=\s){_NO_VALUE}"
+)
+_GLOG = re.compile(
+    r"^\s{0,4}(?:\[rank\d{1,4}\]:\s?)?\[?[EF](?:\d{3,4})?\s[^\]\n]{0,120}\w\.(?:py|cpp|cc|cu|h|mm):\d{1,6}\]"
+)
+_REPORT = re.compile(
+    r"^ {2}(?:exitcode {2}|rank {6}|time {6}|host {6}): |^(?:zsh|bash|-bash|sh|/bin/(?:ba|z)?sh): |^Killed\b"
+)
+"""torchrun's summary of what failed, and what a shell says of the end of a program."""
+_ERROR_LEVEL = re.compile(rf"(?:^|[\s\[|(:\x2d])(?:ERROR|CRITICAL|FATAL)\b[\s\]|):;\x2d]{{1,12}}{_NO_VALUE}")
+_FAILURE_WORD = re.compile(
+    rf"\b(?:error|fatal|warning|panic|abort(?:ed|ing)?|terminating)\b\s?:(?=\s){_NO_VALUE}|oom-kill"
+    r"|\bout of memory\b|\bOOMs?\b|RESOURCE_EXHAUSTED"
+    r"|\b(?:[Uu]se|[Tt]ry|[Ss]et|[Ss]etting|passing|export) [A-Z][A-Z0-9]{1,20}(?:_[A-Z0-9]{1,20}){1,8}=|^Abort trap\b"
+)
+_USAGE = re.compile(
+    r"\bargument -{1,2}[A-Za-z][\w/\x2d]{0,100}: |: argument [A-Za-z][\w\x2d]{0,60}: (?!\s{0,4}[-+]?\.?\d)"
+    r"|\bunrecognized arguments: |\barguments are required: |^\s{0,8}[Uu]sage: [^\d\s][^\n]{0,160}\s\[?-{1,2}[A-Za-z]"
+)
+"""What ``argparse`` says of a command line: the numbers in it were typed."""
+_REACH = 200
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
+_FILE = re.compile(r'(?<=  )File "[^"\n]{1,400}", line \d{1,9}(?:, in |\s{0,4}$)')
+_LONGEST_STATEMENT = 12
+_WARNED = re.compile(r"\S{1,400}:\d{1,9}: [\w.]{1,80}Warning: ")
+_WARNING_LEVEL = re.compile(r"(?:^|[\s\[|(:\x2d])(?:WARNING|WARN)\b[\s\]|):;\x2d]")
+
+
+def is_failure(text: str) -> bool:
+    """Whether a line is an exception, an error or a warning of Python or of a library."""
+    if not any(map(text.__contains__, _FAILURE_HINTS)):
+        return False
+    if _EXCEPTION.search(text, 0, 2 * _REACH) or _FAILURE_WORD.search(text, 0, _REACH):
+        return True
+    if _GLOG.search(text) or _REPORT.search(text) or _USAGE.search(text, 0, _REACH):
+        return True
+    level = _ERROR_LEVEL.search(text, 0, _REACH)
+    return level is not None and "=" not in text[: level.start()]
+
+
+def is_warning(text: str, line: str, readings: Sequence[LineReading]) -> bool:
+    """Whether a logger warns of what was read: some programs log their metrics as warnings, so words decide.
+
+    Args:
+        text: with the level in front.
+        line: without it.
+    """
+    if "WARN" not in text[:_REACH] or _WARNING_LEVEL.search(text, 0, _REACH) is None:
+        return False
+    if any(reading.counters != NOWHERE for reading in readings):
+        return False
+    if not any(reading.loss is not None for reading in readings):
+        return True
+    names = [name for reading in readings for name in (*reading.metrics, *reading.eval_metrics)]
+    return len(_LETTERS.findall(line)) > sum(len(_LETTERS.findall(name)) for name in names)
+
+
+class SourceLines:
+    """Knows the lines of source below ``File "train.py", line 3`` and below a warning.
+
+    Whatever a launcher puts in front of each line: source is further to the right than the word above it.
+    """
+
+    def __init__(self) -> None:
+        self.column = 0
+        """Where source is expected to begin; 0: nowhere."""
+        self.left = 0
+        """How many lines of it at most."""
+
+    def covers(self, text: str) -> bool:
+        """Whether a line is source, or says which comes next."""
+        file = _FILE.search(text, 0, _REACH * 2) if 'File "' in text else None
+        if file is not None:
+            self.column, self.left = file.start() + 2, _LONGEST_STATEMENT
+            return True
+        if self.left and text[max(0, self.column - 4) : self.column].isspace():
+            self.left -= 1
+            return True
+        warned = "arning: " in text and _WARNED.match(text) is not None
+        self.column, self.left = (2, 1) if warned else (0, 0)
+        return False
+
+
+_PHASE_WORDS = "val test train 验证 検証 测试 評価 评估 训练 学習 검증 평가 훈련 тест обуч entra"
+_PHASE_HINTS = tuple(_PHASE_WORDS.split())
+_DONE = re.compile(
+    r"(?i)\b(?:done|finish\w{0,3}|complet\w{0,4}|end(?:ed|s)? of|took|saved|size|load\w{0,3}|creat\w{0,3})\b"
+)
+_DATA = re.compile(r"(?i)\b(?:set|samples|dataset|data|loader|images?)\b")
+_EVALUATING = re.compile(r"(?i)\b(?:evaluat|validat|test)ing\b")
+_SETTING = re.compile(r"[\w.-]{1,60}\s{0,4}(?:=(?!=)|:\s{0,8}\S)")
+_VALUE = re.compile(r"[:=]\s{0,8}[-+]?\d")
+_UNDER_WAY = re.compile(r"(?i)\b(?:\w{2,12}ing|begins?|starts?|started)\b|\.\.\.|…|开始|開始|시작|中")
+_MAX_LENGTH = 90
+
+
+class Announcement(NamedTuple):
+    """A phase, and whether the line says that it is under way (a bare ``eval:`` may head a list of settings)."""
+
+    phase: Phase
+    sure: bool
+
+
+def announced(line: str) -> Announcement | None:
+    """The phase that a line without values announces, or None."""
+    if (
+        len(line) > _MAX_LENGTH
+        or not any(map(line.lower().__contains__, _PHASE_HINTS))
+        or _SETTING.match(line)
+        or _VALUE.search(line)
+    ):
+        return None
+    words = words_of(line)
+    if len(words) > 8 or _DONE.search(line) or (_DATA.search(line) and not _EVALUATING.search(line)):
+        return None
+    evaluation = any(word in EVAL_WORDS for word in words)
+    training = any(word in TRAIN_WORDS for word in words)
+    if evaluation == training:
+        return None
+    return Announcement(Phase.EVAL if evaluation else Phase.TRAIN, _UNDER_WAY.search(line) is not None)
+
+
+_END_HINTS = ("poch", "POCH", "poc", "ép", "Ép", "пох", "ПОХ", "ep ", "Ep ", "[ep", "轮", "輪", "エポック", "에폭")
+_EPOCH = r"(?:epoche?n?|époque|época|epoca|эпоха|эпохи|エポック|에폭|ep)"
+_COUNT = r"\s{0,4}[#№:=]?\s{0,4}\[?\(?(?P<epoch>\d{1,9})(?:\s{0,4}(?:/|of|von|sur|de|из)\s{0,4}(?P<epochs>\d{1,9}))?"
+_END = (
+    r"(?:done|finished|completed?|ended|ends?|over|took|fertig|beendet|abgeschlossen|termin(?:ée?|ada|ado|ata)|finie|"
+    r"complet(?:ada|ata)|fin|завершена|окончена|закончена|完了|終了|完成|结束|結束|完毕|완료|종료)"
+)
+_NUMBER_FIRST = re.compile(
+    rf"(?i)\W{{0,8}}(?:train(?:ing)? )?{_EPOCH}{_COUNT}[\])\s:.,|\x2d]{{0,6}}"
+    rf"(?:(?:is|was|has been|has|training|train|est|ist|wurde|训练|訓練|学習|학습) ?){{0,2}}{_END}(?!\w)"
+    r"(?!\W{0,3}\d[\d.]{0,8}+(?!:|\s?(?:s|secs?|seconds|ms|m|mins?|minutes|h|hours?)\b))"
+    r"(?!\s{1,3}(?:of|to|early|with errors?)\b)"
+)
+_WORD_FIRST = re.compile(
+    rf"(?i)\W{{0,8}}(?:(?:the )?end(?:ed)? of|finish(?:ed|ing)|completed|done with|fin d(?:e l|e la|e)?|ende(?: von)?)"
+    rf"[ '’](?:training )?{_EPOCH}{_COUNT}(?![\w.])"
+)
+
+
+def with_end(line: str, readings: Sequence[LineReading] | None) -> Sequence[LineReading] | None:
+    """The readings of a line, with what it says of the end of an epoch."""
+    if not any(map(line.__contains__, _END_HINTS)):
+        return readings
+    ended = ended_epoch(line)
+    if ended is None:
+        return readings
+    if readings and any(reading.counters.epoch == ended.epoch for reading in readings):
+        return [replace(r, epoch_done=r.counters.epoch == ended.epoch) for r in readings]
+    return readings or (LineReading("end of epoch", ended, epoch_done=True),)
+
+
+def ended_epoch(line: str) -> Counters | None:
+    """The epoch (and how many are planned) that a line declares to be over; None for any other line."""
+    text = line if line.isascii() else spell_ordinals(line)
+    found = _NUMBER_FIRST.match(text) or _WORD_FIRST.match(text)
+    if found is None:
+        return None
+    return Counters(epoch=parse_count(found["epoch"]), epochs=parse_count(found["epochs"] or ""))
