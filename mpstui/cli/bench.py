@@ -28,8 +28,8 @@ from ..core.bench.report import BenchReport, Surroundings, report_folder, save
 from ..core.bench.training import require_task
 from ..core.launching.choice import parse_sets
 from ..core.launching.command import argument_words
-from ..core.launching.requirements import require_device, require_modules
-from ..core.machine import DEVICES, Machine, this_machine, trainer_module
+from ..core.launching.requirements import require_modules
+from ..core.machine import DEVICES, Machine, require_device, this_machine, trainer_module
 from ..core.model.errors import UsageError
 from .main import INTERRUPTED
 from .session import Session, one_line, print_json, warn

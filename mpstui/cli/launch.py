@@ -9,10 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..core.launching.choice import ACCELERATOR_QUEUE, LaunchChoice, combinations, parse_sets
-from ..core.launching.command import is_python
 from ..core.launching.launches import launch
 from ..core.launching.planning import plan
-from ..core.machine import this_machine
+from ..core.machine import is_python, this_machine
 from ..core.model.errors import UsageError
 from ..core.profiles.library import load_profile, names_profile
 from ..core.profiles.model import profile_of_command

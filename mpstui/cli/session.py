@@ -148,8 +148,7 @@ def respawn_missing_supervisors(session: Session) -> bool:
 
     if not any(is_abandoned(run) for run in run_dirs(session.home.runs)):
         return False
-    from ..core.launching.actions import Actions
-    from ..core.launching.supervisors import SupervisorRecovery
+    from ..core.launching.actions import Actions, SupervisorRecovery
 
     try:
         respawned = SupervisorRecovery(session.home, Actions(session.home, session.environ).supervise).respawn_missing()

@@ -1,7 +1,7 @@
 """The table of actions: everything a person can do to a run, one entry each.
 
 Keys, footer, help page, questions, toasts, requests and commands follow from it, and so does what a run allows now:
-adding an action is one entry here. Nothing in this file reads a file; :mod:`mpstui.core.launching.availability` does.
+adding an action is one entry here. Nothing in this file reads a file; :mod:`mpstui.core.launching.record` does.
 """
 
 from __future__ import annotations

@@ -6,18 +6,21 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Protocol
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Protocol
 
 from ..wire.records import GPU_VARIABLE
-from .telemetry.source import Request, SourceError
-from .telemetry.sources.nvml import Nvml
+from .model.errors import OperationError, UsageError
+
+if TYPE_CHECKING:
+    from .telemetry.sources.nvml import Nvml
 
 DEVICES = ("auto", "mps", "cuda", "cpu")
 """What may be asked for; ``auto`` takes CUDA, else MPS, else CPU."""
@@ -139,6 +142,45 @@ def _ask(command: list[str], env: Mapping[str, str]) -> Mapping[str, bool]:
     return {str(name): value is True for name, value in answer.items()} if isinstance(answer, dict) else {}
 
 
+def is_python(word: str) -> bool:
+    """Whether a command's first word is a Python interpreter."""
+    return PurePath(word).name.startswith("python")
+
+
+def require_device(device: str, program: str, environ: Mapping[str, str], machine: Machine) -> None:
+    """Refuse a device that this machine lacks; the run's own interpreter has the last word.
+
+    Raises:
+        UsageError: with the offer to launch on the CPU.
+    """
+    python = program if is_python(program) else machine.python
+    if device == "auto" or machine.has(device, python, environ):
+        return
+    there = " and ".join(machine.usable_devices())
+    raise UsageError(
+        f"this machine has no {device} device that {python} can use (there is: {there})",
+        "launch with `--device cpu`, or `--device auto` to take what is there",
+        field="device",
+    )
+
+
+def require_disk_space(folder: Path, least_bytes: int) -> None:
+    """Refuse to start on a disk that is about to be full: a training's own print() ends it there.
+
+    Raises:
+        OperationError: there is less than ``least_bytes`` free.
+    """
+    existing = next((parent for parent in (folder, *folder.parents) if parent.is_dir()), Path("/"))
+    free = shutil.disk_usage(existing).free
+    if free < least_bytes:
+        from .present.format import size
+
+        raise OperationError(
+            f"only {size(free)} are free on the disk of {folder}; the floor is {size(least_bytes)}",
+            "free some space, or lower `min_free_disk` in the profile",
+        )
+
+
 BUS_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 """Makes CUDA count as the driver and ``nvidia-smi`` do; by itself it calls the fastest card 0."""
 _MINOR = re.compile(r"^Device Minor:\s*(\d+)", re.MULTILINE)
@@ -158,6 +200,8 @@ class VisibleGpus:
 @cache
 def gpus_of_this_machine() -> tuple[str, ...]:
     """The UUID of every card in bus order; empty where nobody knows."""
+    from .telemetry.sources.nvml import Nvml  # for queues of GPUs alone; a restart on the CPU asks for none
+
     return read_driver(_PROC, _DEV) or read_nvml(Nvml())
 
 
@@ -180,6 +224,8 @@ def read_driver(proc: Path, dev: Path) -> tuple[str, ...]:
 
 def read_nvml(nvml: Nvml) -> tuple[str, ...]:
     """What NVML lists, for systems without the driver's folder (WSL); no answer where a card is lost: numbers shift."""
+    from .telemetry.source import Request, SourceError
+
     try:
         cards = nvml.read(Request()).gpus
     except SourceError:

@@ -11,8 +11,7 @@ from ..core.model.errors import UsageError
 
 if TYPE_CHECKING:
     from ..core.diagnosis.model import EvidenceLine, Finding
-    from ..core.launching.actions import Actions
-    from ..core.launching.supervisors import SupervisorRecovery
+    from ..core.launching.actions import Actions, SupervisorRecovery
     from ..core.model.home import Home
     from ..core.model.snapshot import Availability, RunSnapshot
     from ..core.runs.monitor import Monitor
@@ -149,7 +148,7 @@ class LazyMonitor:
             return
         self._revive_at = now + REVIVE_SECONDS
         if self._recovery is None:
-            from ..core.launching.supervisors import SupervisorRecovery
+            from ..core.launching.actions import SupervisorRecovery
 
             self._recovery = SupervisorRecovery(self._home, self._supervise)
         self._recovery.respawn_missing()
@@ -250,7 +249,7 @@ class LazyActions:
 
 
 def _availability(snapshot: RunSnapshot, action: str) -> Availability:
-    from ..core.launching.availability import availability
+    from ..core.launching.record import availability
 
     return availability(snapshot, action)
 

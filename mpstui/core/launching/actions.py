@@ -1,28 +1,83 @@
-"""Acting on runs. Every action is a request file, so that any number of screens and commands can act at once."""
+"""Acting on runs: every action is a request file, and a supervisor, started where there is none, answers it."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...wire import liveness, rundir, storage
 from ...wire.records import Ack, Request, event
-from ...wire.rundir import RunDir
+from ...wire.rundir import RUN_VARIABLES, RunDir
 from ..actions import BY_ID
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home
 from ..model.snapshot import RunSnapshot
-from .availability import availability
-from .record import RecordedRun, plan_restart, read_run
-from .supervisors import start_supervisor
+from ..runs.find import run_dirs
+from ..runs.waiting import is_abandoned
+from .record import RecordedRun, availability, plan_restart, read_run
 
 if TYPE_CHECKING:
     from ..machine import Machine
     from .choice import LaunchChoice
 
+
 NUDGE_SECONDS = 1.0
+ALREADY_SUPERVISED = 100
+READY_SECONDS = 10.0
+POLL_SECONDS = 0.003
+_PROGRAM = Path(__file__).resolve().parents[2] / "supervisor" / "__main__.py"
+
+
+def start_supervisor(run: RunDir, environ: Mapping[str, str], *, program: Path = _PROGRAM) -> None:
+    """Start a supervisor and return once it holds the run (some tens of milliseconds).
+
+    Safe at any time and on any run: where one is there already, the second one leaves at once. The process forks once
+    more, so that its parent is init and the one we wait for leaves no zombie.
+
+    Args:
+        environ: the caller's. What marks the caller itself as part of a run stays behind: a training may launch
+            another one, which must not be found, and ended, as one of its own processes.
+
+    Raises:
+        OperationError: it could not take the run; its own words are in ``supervisor.log``.
+    """
+    command = [sys.executable, "-I", "-S", str(program), str(run.path)]
+    log = os.open(run.supervisor_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        child = subprocess.Popen(
+            command,
+            env={name: value for name, value in environ.items() if name not in RUN_VARIABLES},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            start_new_session=True,
+            cwd="/",
+        )
+    except OSError as error:
+        raise OperationError(f"the supervisor of {run.run} could not be started: {error.strerror}") from error
+    finally:
+        os.close(log)
+    code = _exit_code(child)
+    if code not in (0, ALREADY_SUPERVISED, None):
+        lines = run.supervisor_log.read_text(encoding="utf-8", errors="replace").splitlines()
+        why = lines[-1] if lines else f"exit code {code}"
+        raise OperationError(f"the supervisor of {run.run} gave up: {why}", f"see {run.supervisor_log}")
+
+
+def _exit_code(child: subprocess.Popen[bytes]) -> int | None:
+    """Its exit code; None on a machine so slow that the run's own record must say how it goes on.
+
+    ``Popen.wait`` with a time limit looks only every 50 ms, which would be half of a launch.
+    """
+    deadline = time.monotonic() + READY_SECONDS
+    while (code := child.poll()) is None and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    return code
 
 
 class Actions:
@@ -82,7 +137,7 @@ class Actions:
             device,
             source,
             choice,
-            runs=self._home.runs,
+            runs=snapshot.dir.parent,
             environ=self._environ,
             machine=self._this_machine,
         )
@@ -106,7 +161,7 @@ class Actions:
         self._supervise(run, {}, noting=True)
 
     def _available(self, snapshot: RunSnapshot, action: str) -> RecordedRun:
-        found = availability(snapshot, action)
+        found = snapshot.available.get(action) or availability(snapshot, action)
         if not found.ok:
             raise OperationError(f"{action.replace('_', ' ')} {snapshot.name}: {found.why}")
         recorded = read_run(RunDir(snapshot.dir))
@@ -136,12 +191,10 @@ class Actions:
         environ = {**self._profile_secrets(recorded), **self._environ, **secrets}
         missing = [name for name in wanted if name not in environ]
         if noting and missing:
-            self._note(run, f"started again without {', '.join(missing)}: secrets are not kept, this shell has none")
+            text = f"started again without {', '.join(missing)}: secrets are not kept, this shell has none"
+            attempt = next(reversed(run.attempt_numbers()), 0)
+            storage.append_line(run.events, event(self._clock(), attempt, "note", text))
         self._start(run, environ)
-
-    def _note(self, run: RunDir, text: str) -> None:
-        numbers = run.attempt_numbers()
-        storage.append_line(run.events, event(self._clock(), numbers[-1] if numbers else 0, "note", text))
 
     def _profile_secrets(self, recorded: RecordedRun | None) -> dict[str, str]:
         """Secrets that the profile's file still has, under the names the run was started with."""
@@ -153,7 +206,7 @@ class Actions:
             profile = read_profile(Path(recorded.spec.profile_path), Path(recorded.spec.launch.cwd))
         except UsageError:
             return {}
-        return _picked(profile.env, recorded.spec.secret_env)
+        return {name: profile.env[name] for name in recorded.spec.secret_env if name in profile.env}
 
     def _this_machine(self) -> Machine:
         from ..machine import this_machine
@@ -162,5 +215,39 @@ class Actions:
         return self._machine
 
 
-def _picked(values: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    return {name: values[name] for name in names if name in values}
+class SupervisorRecovery:
+    """Finds waiting runs whose supervisor has died and starts another; an unchanged run costs one ``stat`` a time.
+
+    Args:
+        supervise: starts a supervisor, see :meth:`mpstui.core.launching.actions.Actions.supervise`.
+    """
+
+    def __init__(self, home: Home, supervise: Callable[[RunDir], None]) -> None:
+        self._home = home
+        self._supervise = supervise
+        self._settled: dict[Path, tuple[int, int, int]] = {}
+        """Stamp of the status of each run that needs nothing until its status is written again."""
+
+    def respawn_missing(self) -> list[str]:
+        """Start a supervisor for every waiting run without one; the ids of those runs.
+
+        Raises:
+            OperationError: one could not be started; the others were.
+        """
+        started, failures = [], []
+        for run in run_dirs(self._home.runs):
+            stamp = storage.stamp(run.status)
+            if stamp is None or self._settled.get(run.path) == stamp or liveness.is_held(run.supervisor_lock):
+                continue
+            try:
+                if is_abandoned(run):
+                    self._supervise(run)
+                    started.append(run.run)
+                self._settled[run.path] = stamp
+            except OSError as error:
+                failures.append(OperationError(f"no supervisor for waiting run {run.run}: {error.strerror}"))
+            except OperationError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+        return started

@@ -7,10 +7,10 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from ...wire.secrets import HIDDEN, hides, is_secret
-from ..machine import Machine
+from ..machine import Machine, is_python
 from ..profiles.model import RECIPES, ArgumentValue, Profile, Scalar
 
 _HYDRA_NEEDS_QUOTES = set(",[]{}()'\"=:; \t\\")
@@ -84,11 +84,6 @@ def wrapped(argv: Sequence[str], processes: int, python: str) -> list[str]:
 def worker_variables(argv: Sequence[str]) -> dict[str, str]:
     """Interpreter options that workers would lose, as variables: ``-P`` keeps the current folder off their path."""
     return {"PYTHONSAFEPATH": "1"} if "-P" in argv[1:3] else {}
-
-
-def is_python(word: str) -> bool:
-    """Whether a command's first word is a Python interpreter."""
-    return PurePath(word).name.startswith("python")
 
 
 def _split(argv: Sequence[str], python: str) -> tuple[str, list[str], list[str]]:

@@ -9,13 +9,13 @@ from typing import Any
 from ...wire import records, rundir, storage
 from ...wire.records import AlertRule, CauseRule, Spec
 from ...wire.rundir import RunDir, create_run_dir
+from ..machine import require_disk_space
 from ..model.errors import OperationError
 from ..model.home import Home
+from .actions import start_supervisor
 from .choice import choice_json
 from .editing import frozen_text
 from .planning import LaunchPlan
-from .requirements import require_disk_space
-from .supervisors import start_supervisor
 
 
 def launch(plan: LaunchPlan, home: Home, environ: Mapping[str, str], now: float) -> str:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from ...wire.records import AFTER_CHECKPOINT, GpuRule, LaunchTemplate, QueueRule, Variant
 from ...wire.secrets import is_secret
-from ..machine import DEVICES, Machine, trainer_module
+from ..machine import DEVICES, Machine, require_device, trainer_module
 from ..model.errors import UsageError
 from ..profiles.model import ARGUMENT_DOUBTS, RECIPES, ArgumentValue
 from .choice import LaunchChoice, launch_arguments, split_device
 from .command import EnvLine, RunEnvironment, argument_words, run_environment, shell_script, wrapped
 from .devices import DeviceVariants, asked_device, compile_variants, gpu_rule, queue_rule
 from .preflight import preflight_warnings
-from .requirements import require_device, require_modules, require_program, require_text
+from .requirements import require_modules, require_program, require_text
 
 _NO_RUN_BEFORE = f"{AFTER_CHECKPOINT} stays empty: `--after RUN` names the run, living or ended, whose checkpoint it is"
 

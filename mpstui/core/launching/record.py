@@ -1,7 +1,4 @@
-"""What a run's record says about how it was started, and what a restart of it asks for.
-
-Every listing asks this module which keys work for a run, so what plans a launch is imported when a launch is planned.
-"""
+"""What a run's record says about how it was started, which actions can work for it, and what a restart asks for."""
 
 from __future__ import annotations
 
@@ -15,7 +12,10 @@ from ...wire import records, storage
 from ...wire.records import LaunchTemplate, Spec
 from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
+from ..actions import ACTIONS, BY_ID, RunFacts, allowed
 from ..model.errors import OperationError, UsageError
+from ..model.snapshot import Availability, RunSnapshot, State
+from ..runs.waiting import restart_is_wished
 
 if TYPE_CHECKING:
     from ..machine import Machine
@@ -47,6 +47,15 @@ class RecordedRun:
             f"this program cannot be told to use {device}: add [device_args] {device} = [...] to its profile, "
             "or start it with agent = true"
         )
+
+    @property
+    def no_resume(self) -> str:
+        """Why every restart begins from scratch; empty where the program can continue."""
+        if self.template.resume_args is not None:
+            return ""
+        if not self.has_profile:
+            return "it begins from scratch: a command does not say how to continue, a profile can ([resume])"
+        return "it begins from scratch: its profile does not say how to continue ([resume])"
 
     def resume_refusal(self, source: str) -> str:
         """Why the next attempt cannot begin from ``source``; from scratch is always possible."""
@@ -126,30 +135,23 @@ def plan_restart(
         UsageError: the device or checkpoint does not exist, or the edited launch cannot work.
         OperationError: the program cannot be told, or the disk is nearly full.
     """
-    from .requirements import require_device, require_disk_space
+    from ..machine import require_device, require_disk_space
 
     require_disk_space(runs, recorded.spec.min_free_bytes)
-    options = {"device": device, "from": _existing(source, Path(recorded.template.cwd))}
+    options: dict[str, Any] = {"device": device, "from": _existing(source, Path(recorded.template.cwd))}
     if choice is not None:
-        return _edited(choice, options, environ, machine())
+        from .choice import choice_json
+        from .planning import plan
+
+        planned = plan(replace(choice, device=device or choice.device), environ=environ, machine=machine())
+        options |= {"launch": records.to_json(planned.template), "choice": choice_json(choice)}
+        return Restart(options, planned.secrets)
     if why := (recorded.device_refusal(device) if device else "") or recorded.resume_refusal(source):
         raise OperationError(why)
     if device:
         variant = recorded.template.variants[device]
         require_device(device, variant.argv[0], {**environ, **variant.env}, machine())
     return Restart(options)
-
-
-def _edited(choice: LaunchChoice, options: dict[str, Any], environ: Mapping[str, str], machine: Machine) -> Restart:
-    from .choice import choice_json
-    from .planning import plan
-
-    device = options["device"]
-    chosen = replace(choice, device=device) if device else choice
-    planned = plan(chosen, environ=environ, machine=machine)
-    return Restart(
-        {**options, "launch": records.to_json(planned.template), "choice": choice_json(choice)}, planned.secrets
-    )
 
 
 def _existing(source: str, cwd: Path) -> str:
@@ -160,3 +162,44 @@ def _existing(source: str, cwd: Path) -> str:
         if path.is_file():
             return str(path)
     raise UsageError(f"there is no checkpoint {source}", "name a file, or one of latest, best, scratch", field="from")
+
+
+def availability(snapshot: RunSnapshot, action: str) -> Availability:
+    """Whether ``action`` (an id of :data:`mpstui.core.actions.ACTIONS`) can work for this run.
+
+    The sentence of one that can work is a caution, such as a restart that can only begin from scratch.
+    """
+    return allowed(snapshot, _facts(snapshot), BY_ID[action])
+
+
+def available(snapshot: RunSnapshot) -> Mapping[str, Availability]:
+    """What every action may do to this run now, by its id."""
+    facts = _facts(snapshot)
+    return {action.id: allowed(snapshot, facts, action) for action in ACTIONS}
+
+
+def _facts(snapshot: RunSnapshot) -> RunFacts | None:
+    """What its folder says; None where its record cannot be read, and for a run that is only watched."""
+    run = RunDir(snapshot.dir)
+    recorded = read_run(run) if snapshot.state is not State.WATCHED else None
+    if recorded is None:
+        return None
+    return RunFacts(
+        restart_requested=restart_is_wished(run),
+        no_cpu=recorded.device_refusal("cpu"),
+        not_resumable=recorded.no_resume,
+        unheard=_unheard(run, snapshot.attempt, has_profile=recorded.has_profile),
+    )
+
+
+def _unheard(run: RunDir, attempt: int, *, has_profile: bool) -> str:
+    """Why nothing can be asked of the trainer itself; empty when it reports, and so reads requests."""
+    if run.attempt(attempt).heartbeat().exists():
+        return ""
+    if any(run.attempt(number).heartbeat().exists() for number in range(1, attempt)):
+        return "only the trainer itself can do that, and it is still starting: try again in a moment"
+    agent = "else add agent = true to its profile" if has_profile else "else the agent cannot be put into its program"
+    return (
+        "only the trainer itself can do that, and this one has not reported yet: try again if it is just "
+        f"starting, {agent}"
+    )

@@ -8,13 +8,11 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from ..machine import INSTALLED_TRAINER, Machine, trainer_module
+from ..machine import INSTALLED_TRAINER, Machine, is_python, trainer_module
 from ..model.checks import nearest
 from ..model.errors import OperationError, UsageError
 from ..model.problems import LineIndex, Problem, ProfileError
-from ..present.format import size
 from ..profiles.model import Profile
-from .command import is_python
 
 
 def world_problems(profile: Profile, program: str, environ: Mapping[str, str]) -> list[Problem]:
@@ -69,23 +67,6 @@ def require_text(argv: Sequence[str]) -> None:
             raise UsageError(f"{word!a} is no UTF-8 text", "rename the file, or pass it in a variable")
 
 
-def require_device(device: str, program: str, environ: Mapping[str, str], machine: Machine) -> None:
-    """Refuse a device that this machine lacks; the run's own interpreter has the last word.
-
-    Raises:
-        UsageError: with the offer to launch on the CPU.
-    """
-    python = program if is_python(program) else machine.python
-    if device == "auto" or machine.has(device, python, environ):
-        return
-    there = " and ".join(machine.usable_devices())
-    raise UsageError(
-        f"this machine has no {device} device that {python} can use (there is: {there})",
-        "launch with `--device cpu`, or `--device auto` to take what is there",
-        field="device",
-    )
-
-
 def require_modules(argv: Sequence[str], environ: Mapping[str, str], machine: Machine) -> None:
     """Refuse a shipped trainer in an interpreter that lacks torch or the trainer itself.
 
@@ -106,21 +87,6 @@ def require_modules(argv: Sequence[str], environ: Mapping[str, str], machine: Ma
         raise OperationError(
             f"{argv[0]} has no {' and no '.join(missing)}, which the shipped trainers need",
             f"add it with: {argv[0]} -m pip install 'mpstui[train]'",
-        )
-
-
-def require_disk_space(folder: Path, least_bytes: int) -> None:
-    """Refuse to start on a disk that is about to be full: a training's own print() ends it there.
-
-    Raises:
-        OperationError: there is less than ``least_bytes`` free.
-    """
-    existing = next((parent for parent in (folder, *folder.parents) if parent.is_dir()), Path("/"))
-    free = shutil.disk_usage(existing).free
-    if free < least_bytes:
-        raise OperationError(
-            f"only {size(free)} are free on the disk of {folder}; the floor is {size(least_bytes)}",
-            "free some space, or lower `min_free_disk` in the profile",
         )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.launching.supervisors import SupervisorRecovery
+from mpstui.core.launching.actions import SupervisorRecovery
 from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import QueuePlace, State, ordinal
