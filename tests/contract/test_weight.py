@@ -1,105 +1,132 @@
-"""What the program loads to show something, asked of the real program: memory and processor time are spent on imports.
+"""How much of mpstui a command loads for its work: imports are processor time at each start, and memory while it runs.
 
-The sets name what belongs to a key, a failure or another command. Where a test fails, something has begun to import it
-at the top of a module that every screen needs: import it where it is used, or only for its types.
+Budgets are shares of all our lines, asked of the real program, so that they hold whatever modules are called. Where one
+is exceeded, something has begun to import at the top of a module what belongs to a key, a failure or another command:
+import it where it is used, or only for its types. `python -X importtime -m mpstui ...` shows who did.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from mpstui.core.model.home import Home
+from tests.contract.test_house_rules import ROOT
 from tests.core.runs.build import RunBuilder
 from tests.terminal import Terminal
 
 NOTE_MODULES = """
-import atexit, os, sys
+import atexit, json, os, sys
 from pathlib import Path
-atexit.register(lambda: Path(os.environ["MODULES_AT_EXIT"]).write_text("\\n".join(sys.modules)))
+def note():
+    files = {name: getattr(module, "__file__", None) or "" for name, module in list(sys.modules.items())}
+    Path(os.environ["MODULES_AT_EXIT"]).write_text(json.dumps(files))
+atexit.register(note)
 """
-LAUNCHING = (
-    "mpstui.core.launching.actions",
-    "mpstui.core.launching.choice",
-    "mpstui.core.launching.planning",
-    "mpstui.core.machine",
-    "mpstui.core.profiles",
-    "mpstui.ui.drafts",
-    "mpstui.ui.form",
-    "mpstui.ui.screens.launch",
-    "tomllib",
-    "tomlkit",
-)
-EXPLAINING = ("mpstui.core.diagnosis.engine", "mpstui.core.diagnosis.rules", "mpstui.core.diagnosis.engine")
-OTHER_COMMANDS = ("mpstui.core.doctor", "mpstui.core.bench", "mpstui.cli.session")
-ASKING = ("mpstui.ui.screens.dialogs", "mpstui.ui.ports")
-READING = ("mpstui.core.formats.reader", "mpstui.core.formats.grammars", "mpstui.core.formats.files")
-ONE_RUN = ("mpstui.ui.screens.run", "mpstui.ui.charting", "mpstui.core.telemetry.run_telemetry", "psutil")
+RULES = "mpstui.core.diagnosis.rules"
+"""The 65 causes compile some hundred regular expressions; only what has failed needs them."""
+GRAMMARS = "mpstui.core.formats.grammars"
+"""Needed once a log is read; a run that reports its numbers itself never needs them."""
 
 
-def begins_with(loaded: Collection[str], names: Collection[str]) -> list[str]:
-    """Those of ``loaded`` that are one of ``names``, or in a package of that name."""
-    return sorted(one for one in loaded if f"{one}.".startswith(tuple(f"{name}." for name in names)))
+@dataclass(frozen=True)
+class Loaded:
+    """The modules of one process when it ended, with their files."""
+
+    files: dict[str, str]
+
+    @property
+    def share(self) -> float:
+        """How much of our code it loaded, by lines."""
+        ours = {path for name, path in self.files.items() if name.partition(".")[0] == "mpstui" and path}
+        return _lines(Path(path) for path in ours) / _lines((ROOT / "mpstui").rglob("*.py"))
+
+    def has(self, name: str) -> bool:
+        return any(f"{one}.".startswith(f"{name}.") for one in self.files)
 
 
-def loaded_by_the_screen(tmp_path: Path, words: Collection[str], *shown: str) -> list[str]:
-    """The modules of `mpstui WORDS` when it has shown what was asked for and was left again."""
+def _lines(paths: Iterable[Path]) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in paths)
+
+
+@pytest.fixture
+def noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A place where every Python that is started notes its modules when it ends."""
     (tmp_path / "sitecustomize.py").write_text(NOTE_MODULES)
-    noted = tmp_path / "modules"
-    env = {"PYTHONPATH": str(tmp_path), "MODULES_AT_EXIT": str(noted)}
-    with Terminal([sys.executable, "-m", "mpstui", *words], env=env) as terminal:
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("MODULES_AT_EXIT", str(tmp_path / "modules"))
+    return tmp_path / "modules"
+
+
+def on_screen(noted: Path, words: Collection[str], *shown: str) -> Loaded:
+    """What `mpstui WORDS` loaded when it has shown something and was left again."""
+    with Terminal([sys.executable, "-m", "mpstui", *words]) as terminal:
         terminal.wait_text(*shown, timeout=60.0)
         terminal.press("q")
         assert terminal.wait_exit(30) == 0
-    return noted.read_text().split()
+    return Loaded(json.loads(noted.read_text()))
 
 
-def test_a_watched_log_loads_nothing_that_a_key_or_a_failure_needs(tmp_path: Path) -> None:
+def printed(noted: Path, *words: str) -> Loaded:
+    """What `mpstui WORDS` loaded to print something."""
+    subprocess.run([sys.executable, "-m", "mpstui", *words], capture_output=True, timeout=60, check=True)
+    return Loaded(json.loads(noted.read_text()))
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    home = Home(state=tmp_path / "home", config=tmp_path / "home")
+    monkeypatch.setenv("MPSTUI_HOME", str(home.state))
+    return home
+
+
+def test_a_watched_log_loads_nothing_that_a_key_or_a_failure_needs(tmp_path: Path, noted: Path) -> None:
     log = tmp_path / "train.log"
     log.write_text("".join(f"step {at} loss {3 / (at + 1):.4f}\n" for at in range(4243)))
-    loaded = loaded_by_the_screen(tmp_path, ("watch", str(log)), "4,242", "0.0007")
-    assert "mpstui.core.formats.reader" in loaded  # it has read the log
-    assert begins_with(loaded, (*LAUNCHING, *EXPLAINING, *OTHER_COMMANDS, *ASKING)) == []
+    loaded = on_screen(noted, ("watch", str(log)), "4,242", "0.0007")
+    assert loaded.has(GRAMMARS)  # it has read the log
+    assert not loaded.has(RULES)
+    assert not loaded.has("tomlkit")
+    assert loaded.share < 0.65
 
 
-def test_the_list_loads_nothing_of_one_run(tmp_path: Path) -> None:
-    loaded = loaded_by_the_screen(tmp_path, (), "no runs yet")
-    assert "mpstui.core.runs.monitor" in loaded  # it has looked for runs
-    assert begins_with(loaded, (*LAUNCHING, *EXPLAINING, *OTHER_COMMANDS, *ASKING, *READING, *ONE_RUN)) == []
+def test_the_list_loads_nothing_of_one_run(noted: Path, home: Home) -> None:
+    loaded = on_screen(noted, (), "no runs yet")
+    assert not loaded.has(GRAMMARS)
+    assert not loaded.has(RULES)
+    assert not loaded.has("psutil")
+    assert loaded.share < 0.35
 
 
-def loaded_by_ps(home: Home, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The modules of `mpstui ps`."""
-    monkeypatch.setenv("MPSTUI_HOME", str(home.state))
-    code = "import sys; from mpstui.cli.main import main; main(['ps']); print('\\n'.join(sys.modules), file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert "0.5000" in done.stdout
-    return done.stderr.split()
-
-
-def test_a_listing_loads_no_reader_of_logs_for_a_run_that_reports(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = Home(state=tmp_path / "home", config=tmp_path / "home")
+def test_a_listing_loads_no_reader_of_logs_for_a_run_that_reports(noted: Path, home: Home) -> None:
     run = RunBuilder(home).status("running").launch().beat(step=3, epoch=1, loss=0.5).output("step 3 loss 0.5\n").hold()
-    loaded = loaded_by_ps(home, monkeypatch)
+    loaded = printed(noted, "ps")
     run.release()
-    assert begins_with(loaded, (*LAUNCHING, *EXPLAINING, *OTHER_COMMANDS[:2], *READING, "textual", "rich")) == []
+    assert not loaded.has(GRAMMARS)
+    assert not loaded.has("textual")
+    assert loaded.share < 0.22
 
 
-def test_a_listing_loads_no_reader_for_a_log_that_it_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = Home(state=tmp_path / "home", config=tmp_path / "home")
+def test_a_listing_loads_no_reader_for_a_log_that_it_knows(noted: Path, home: Home) -> None:
     run = RunBuilder(home).status("running").launch().output("step 3 loss 0.5\n").hold()
-    assert begins_with(loaded_by_ps(home, monkeypatch), READING)
-    assert begins_with(loaded_by_ps(home, monkeypatch), READING) == []
+    assert printed(noted, "ps").has(GRAMMARS)
+    assert not printed(noted, "ps").has(GRAMMARS)
     run.release()
 
 
-def test_what_stops_a_run_plans_no_launch() -> None:
-    code = "import sys; import mpstui.cli.acting, mpstui.core.launching.actions; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert begins_with(done.stdout.split(), [name for name in LAUNCHING if not name.endswith("actions")]) == []
+def test_acting_on_a_run_plans_no_launch(noted: Path, home: Home) -> None:
+    run = RunBuilder(home).status("running").launch().hold()
+    loaded = printed(noted, "pause", "--no-wait", run.run.run)
+    run.release()
+    assert loaded.share < 0.15
+
+
+@pytest.mark.parametrize("words", [("--version",), ("ps", "--help")])
+def test_what_reads_no_run_loads_little(noted: Path, words: tuple[str, ...]) -> None:
+    assert printed(noted, *words).share < 0.1
