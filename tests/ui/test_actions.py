@@ -113,7 +113,7 @@ def test_a_run_that_somebody_else_stopped_says_so_and_goes_on_with_the_same_key(
     world = fakes.world((fakes.running(health=Health.PAUSED, health_note=note),))
 
     async def play(driver: Driver) -> None:
-        assert f"! {note}; p lets it go on" in driver.text
+        assert f"! {note}; p resumes it" in driver.text
         await driver.press("p")
         await driver.until(lambda: world.actions.asked, "a request")
 
@@ -123,7 +123,7 @@ def test_a_run_that_somebody_else_stopped_says_so_and_goes_on_with_the_same_key(
 
 def test_a_run_that_is_paused_for_a_full_disk_says_so() -> None:
     reason = "paused: the disk is full (12 MiB left); it goes on by itself when 256 MiB are free"
-    world = fakes.world((fakes.running(paused=True, health=Health.PAUSED, reason=reason),))
+    world = fakes.world((fakes.running(paused=True, health=Health.PAUSED, reason=reason, held_for="disk"),))
 
     async def play(driver: Driver) -> None:
         assert "the disk is full (12 MiB left)" in driver.text

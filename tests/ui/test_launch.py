@@ -13,7 +13,7 @@ from mpstui.core.present.states import needs_attention
 from mpstui.ui.bindings import KEYS
 from mpstui.ui.form import Preview
 from mpstui.ui.screens.acting import ActingScreen
-from mpstui.ui.widgets.launch_preview import preview_rows
+from mpstui.ui.widgets.launching import preview_rows
 
 from . import fakes
 from .driving import Driver, drive

@@ -10,7 +10,7 @@ import pytest
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import QueuePlace, RunSnapshot, State
 from mpstui.ui.services import REVIVE_SECONDS, LazyMonitor, LazyQueue
-from mpstui.ui.widgets.run_rows import run_row
+from mpstui.ui.widgets.run_list import run_row
 from mpstui.wire import queues, storage
 from mpstui.wire.queues import QueueFiles
 from mpstui.wire.records import Status

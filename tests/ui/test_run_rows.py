@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from mpstui.core.model.snapshot import QueuePlace, RunSnapshot, State
-from mpstui.ui.widgets.progress import progress
-from mpstui.ui.widgets.run_header import header
-from mpstui.ui.widgets.run_rows import Namesakes, heading, run_row
+from mpstui.ui.widgets.run_header import header, progress
+from mpstui.ui.widgets.run_list import NameDisambiguator, heading, run_row
 from tests.snapshots import changed
 
 from . import fakes
@@ -39,7 +38,11 @@ def test_a_run_that_counts_nothing_shows_nothing_but_unknown() -> None:
 @pytest.mark.parametrize("width", [44, 60, 80, 90, 100, 120, 200])
 def test_rows_and_heading_are_equally_wide(width: int) -> None:
     runs = (*fakes.several(), STEPS_ALONE)
-    rows = [run_row(one, width, among=among) for one in runs for among in (None, Namesakes(runs), Namesakes(runs * 2))]
+    rows = [
+        run_row(one, width, names=names)
+        for one in runs
+        for names in (None, NameDisambiguator(runs), NameDisambiguator(runs * 2))
+    ]
     assert {row.width for row in rows} == {heading(width).width}
 
 
@@ -61,7 +64,7 @@ def test_namesakes_are_told_apart_by_their_start(width: int) -> None:
 @pytest.mark.parametrize("width", [44, 60, 80, 100])
 def test_names_that_begin_alike_show_where_they_differ(width: int) -> None:
     sweep = tuple(fakes.running(f"r{rate}", name=f"Quick start · tiny network lr={rate}") for rate in ("0.1", "0.01"))
-    rows = [run_row(one, width, among=Namesakes(sweep)).text for one in sweep]
+    rows = [run_row(one, width, names=NameDisambiguator(sweep)).text for one in sweep]
     assert "lr=0.1 " in rows[0]
     assert "lr=0.01 " in rows[1]
     assert len({len(row) for row in rows}) == 1
@@ -70,7 +73,7 @@ def test_names_that_begin_alike_show_where_they_differ(width: int) -> None:
 @pytest.mark.parametrize("width", [44, 80])
 def test_wide_characters_keep_to_the_column(width: int) -> None:
     alike = tuple(fakes.running(f"r{end}", name="日本語の長い名前" * 4 + end) for end in ("甲", "乙"))
-    assert {run_row(one, width, among=Namesakes(alike)).width for one in alike} == {heading(width).width}
+    assert {run_row(one, width, names=NameDisambiguator(alike)).width for one in alike} == {heading(width).width}
 
 
 def test_a_queued_run_tells_its_place_in_its_header() -> None:

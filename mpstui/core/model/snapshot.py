@@ -277,6 +277,8 @@ class RunSnapshot:
     env: Mapping[str, str] = field(default_factory=dict)
     """What the launch added to the environment, secret values masked."""
     paused: bool = False
+    held_for: str | None = None
+    """What mpstui itself pauses it for (``disk``); None: nothing, or the user did."""
     queue: QueuePlace | None = None
     """Where it stands in line; None unless it is queued."""
     output: Path | None = None

@@ -1,4 +1,4 @@
-"""How a run is told: the badge of its state, what needs a person, its events without echoes, whose its files are."""
+"""A run in words: the badge of its state, what needs a person, how far it is, its events, whose its files are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..model.snapshot import Checkpoint, Health, RunEvent, RunSnapshot, State
+from ..model.snapshot import Checkpoint, Health, Numbers, RunEvent, RunSnapshot, State
+from .format import UNKNOWN, ratio, short_count, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,31 @@ def attention(snapshots: Iterable[RunSnapshot]) -> list[tuple[int, StatusBadge]]
     """How many runs need a person, by word, the worst first: ``[(2, failed), (1, stalled)]``."""
     counted = Counter(badge(snapshot) for snapshot in snapshots if needs_attention(snapshot))
     return sorted(((count, shown) for shown, count in counted.items()), key=lambda item: (item[1].tone, item[1].word))
+
+
+def epoch_text(numbers: Numbers) -> str:
+    """``57/200``, ``57/?`` where the end is not known, n/a where no epochs are counted."""
+    if numbers.epoch is None:
+        return UNKNOWN
+    return f"{short_count(numbers.epoch)}/{short_count(numbers.epochs) if numbers.epochs is not None else '?'}"
+
+
+def step_text(numbers: Numbers) -> str:
+    """``1,234``, and from ten thousand on ``22.3k``."""
+    return whole(numbers.step) if numbers.step is None or numbers.step < 10_000 else short_count(numbers.step)
+
+
+def epoch_progress(numbers: Numbers) -> float | None:
+    """The share that is done of the epoch, None where that is not known."""
+    return 1.0 if numbers.epoch_done else ratio(numbers.epoch_step, numbers.epoch_steps)
+
+
+def total_progress(numbers: Numbers) -> float | None:
+    """The share that is done of everything, None where the end is not known."""
+    by_steps = ratio(numbers.step, numbers.steps)
+    if by_steps is not None or numbers.epoch is None:
+        return by_steps
+    return ratio(numbers.epoch - numbers.first_epoch + (epoch_progress(numbers) or 0), numbers.epochs)
 
 
 def without_echoes(events: Iterable[RunEvent]) -> list[RunEvent]:

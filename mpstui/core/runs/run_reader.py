@@ -139,6 +139,7 @@ class RunReader:
             argv=tuple(launch.argv) if launch else (),
             env=secrets.masked(launch.env) if launch else {},
             paused=bool(status and status.paused and live),
+            held_for=status.held_for if status and live else None,
             output=self.sources.output,
             survivors=seen.alive if not live else (),
             readers=self.sources.told_by,

@@ -19,10 +19,8 @@ from ..bindings import Scope, bindings, footer_keys
 from ..form import Field
 from ..messages import Launched, ProfileSaved
 from ..rows import Row, clean, cut, fit, row, wrap
-from ..widgets.choice import Choice
-from ..widgets.launch_preview import LaunchPreview
+from ..widgets.launching import Choice, LaunchPreview, ProfileList
 from ..widgets.lines import KeyLine, LinePanel
-from ..widgets.profile_list import ProfileList
 
 if TYPE_CHECKING:
     from ...core.diagnosis.model import Remedy

@@ -19,8 +19,7 @@ from ..panels import RunFacts, RunPanel
 from ..rows import clean
 from ..widgets.failure_card import Failure, FailureCard, card, evidence_line
 from ..widgets.lines import KeyLine, LinePanel
-from ..widgets.progress import Progress
-from ..widgets.run_header import RunHeader
+from ..widgets.run_header import Progress, RunHeader
 from ..workers import Focus
 from .acting import ActingScreen
 from .log_keys import LogKeys

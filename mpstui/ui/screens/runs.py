@@ -16,8 +16,7 @@ from ..messages import QueueChanged, RemovalExamined
 from ..toasts import ANY_RUN
 from ..widgets.lines import KeyLine
 from ..widgets.peek import Peek, peek_height
-from ..widgets.run_table import RunTable
-from ..widgets.top_line import TopLine
+from ..widgets.run_list import RunTable, TopLine
 from ..workers import Focus
 from .acting import ActingScreen
 

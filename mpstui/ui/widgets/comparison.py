@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.present import format as shown
-from ...core.present.states import badge
+from ...core.present.states import badge, epoch_text, step_text
 from ...core.runs.comparison import differences
 from ..charting.canvas import Canvas, Frame
 from ..charting.plot import (
@@ -25,7 +25,6 @@ from ..charting.plot import (
 )
 from ..rows import EMPTY, Row, Span, clean, clip, cut, fit, row, spread, width_of
 from .lines import LinePanel
-from .run_rows import epoch_text, step_text
 
 AXES = ("step", "epoch", "time")
 ROLES = ("train", "val", "mark", "good", "bad", "bar")
@@ -132,8 +131,8 @@ def _results(snapshots: Sequence[RunSnapshot]) -> list[Line]:
             ],
         ),
         ("lowest averaged loss", [shown.number(value) for value in lowest]),
-        ("epoch", [epoch_text(item) for item in snapshots]),
-        ("step", [shown.UNKNOWN if item.numbers.step is None else step_text(item.numbers.step) for item in snapshots]),
+        ("epoch", [epoch_text(item.numbers) for item in snapshots]),
+        ("step", [step_text(item.numbers) for item in snapshots]),
         ("took", [_took(item) for item in snapshots]),
     ]
 

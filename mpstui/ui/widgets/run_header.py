@@ -1,48 +1,83 @@
-"""Who this run is and how it is: name, state, device, precision, attempt, age."""
+"""Above the panels of a run: who it is and how it is, and how far."""
 
 from __future__ import annotations
 
 from ...core.model.snapshot import RunSnapshot
 from ...core.present import format as shown
-from ...core.present.states import badge
+from ...core.present.states import badge, epoch_progress, epoch_text, step_text, total_progress
 from ..panels import RunPanel
-from ..rows import Row, Span, clean, clip, row, spread
+from ..rows import Row, Span, bar, clean, clip, fit, row, spread
+
+_LABEL, _COUNT, _SHARE = 7, 15, 8
+_DOT = Span("  ·  ", "faint")
+
+
+class RunHeader(RunPanel):
+    """Two lines: name and state, then the facts or what is going wrong."""
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """See :func:`header`."""
+        if self.facts is None:
+            return []
+        return header(self.facts.snapshot, width, self.facts.snapshot.seen, self.facts.warning)
+
+
+class Progress(RunPanel):
+    """Two bars with the same columns: the epoch, and everything."""
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """See :func:`progress`."""
+        return progress(self.facts.snapshot, width) if self.facts else []
 
 
 def header(snapshot: RunSnapshot, width: int, now: float, warning: str = "") -> list[Row]:
-    """Two lines: the name and the state; then the facts, or beside the device what is going wrong."""
+    """The name and the state; then the facts, or beside the device what is going wrong."""
     wrong = _held(snapshot) or warning
-    return [_title(snapshot, width), _warned(snapshot, width, wrong) if wrong else _facts(snapshot, width, now)]
+    if not wrong:
+        return [_title(snapshot, width), _facts(snapshot, width, now)]
+    device = Span(clean(snapshot.numbers.device.type or "device n/a", 20))
+    warned = (Span(" "), device, _DOT, Span(f"! {clean(wrong, 200)}", "warn"))
+    return [_title(snapshot, width), row(*clip(warned, width))]
 
 
 def _held(snapshot: RunSnapshot) -> str:
     """Who holds a run whose processes stand still, unless it was the person who pressed the key for it."""
-    if not snapshot.is_frozen:
-        return ""
-    if not snapshot.paused:
-        return f"{snapshot.health_note}; p lets it go on"
-    return snapshot.reason if snapshot.reason.startswith("paused: ") else ""
-
-
-def _warned(snapshot: RunSnapshot, width: int, warning: str) -> Row:
-    parts = [Span(" "), Span(clean(snapshot.numbers.device.type or "device n/a", 20)), Span("  ·  ", "faint")]
-    return row(*clip((*parts, Span(f"! {clean(warning, 200)}", "warn")), width))
+    if snapshot.is_frozen and not snapshot.paused:
+        return f"{snapshot.health_note}; p resumes it"
+    return snapshot.reason if snapshot.is_frozen and snapshot.held_for else ""
 
 
 def _title(snapshot: RunSnapshot, width: int) -> Row:
     look = badge(snapshot)
     state = f"{look.glyph} {look.word}"
-    place = snapshot.queue.sentence() if snapshot.queue else ""
-    note = clean(snapshot.health_note or place, 40) or _ending(snapshot)
+    note = clean(snapshot.health_note or (snapshot.queue.sentence() if snapshot.queue else ""), 40)
+    if not note and snapshot.exit is not None and not snapshot.state.active:
+        note = clean(snapshot.exit.sentence(), 60)
     right = [Span(f"{state} ", f"{look.tone} strong")]
-    room = width - len(state) - 8
-    if note and len(note) < room // 2:
+    if note and len(note) < (width - len(state) - 8) // 2:
         right = [Span(f"{note}  ", "dim"), *right]
     return spread([Span(" "), Span(clean(snapshot.name), "title")], right, width)
 
 
-def _ending(snapshot: RunSnapshot) -> str:
-    return clean(snapshot.exit.sentence(), 60) if snapshot.exit is not None and not snapshot.state.active else ""
+def _facts(snapshot: RunSnapshot, width: int, now: float) -> Row:
+    """As many as fit, the most important first."""
+    wanted, device, data = snapshot.device_asked, snapshot.numbers.device.type, snapshot.numbers.data
+    age, whole_age = _ages(snapshot, now)
+    facts = (
+        f"attempt {snapshot.attempt}" if snapshot.attempt else "",
+        f"asked for {clean(wanted, 10)}" if wanted and wanted not in ("auto", device) else "",
+        age,
+        f"data {clean(data, 60)}" if data else "",
+        whole_age,
+        f"recipe {clean(snapshot.recipe, 20)}" if snapshot.recipe else "",
+        clean(snapshot.run, 80),
+    )
+    parts = [Span(" "), Span(device_text(snapshot))]
+    for fact in facts:
+        more = [*parts, _DOT, Span(fact, "dim")]
+        if fact and row(*more).width < width:
+            parts = more
+    return row(*clip(tuple(parts), width))
 
 
 def device_text(snapshot: RunSnapshot) -> str:
@@ -52,43 +87,43 @@ def device_text(snapshot: RunSnapshot) -> str:
     return " · ".join(clean(part, 40) for part in parts if part)
 
 
-def _facts(snapshot: RunSnapshot, width: int, now: float) -> Row:
-    parts = [Span(" "), Span(device_text(snapshot))]
-    attempt = f"attempt {snapshot.attempt}" if snapshot.attempt else ""
-    if snapshot.device_asked == "auto" or snapshot.device_asked == snapshot.numbers.device.type:
-        asked = ""
-    else:
-        asked = f"asked for {clean(snapshot.device_asked, 10)}" if snapshot.device_asked else ""
-    data = f"data {clean(snapshot.numbers.data, 60)}" if snapshot.numbers.data else ""
-    recipe = f"recipe {clean(snapshot.recipe, 20)}" if snapshot.recipe else ""
-    age, whole_age = _ages(snapshot, now)
-    for fact in (attempt, asked, age, data, whole_age, recipe, clean(snapshot.run, 80)):
-        more = [*parts, Span("  ·  ", "faint"), Span(fact, "dim")]
-        if fact and row(*more).width < width:
-            parts = more
-    return row(*clip(tuple(parts), width))
-
-
 def _ages(snapshot: RunSnapshot, now: float) -> tuple[str, str]:
     """How long the attempt has been running, or ran; and where there were others, how long it all took."""
-    started, until = snapshot.started, snapshot.ended if snapshot.ended is not None else now
+    started, ended = snapshot.started, snapshot.ended
     if started is None:
         return "", ""
     attempt_started = started if snapshot.attempt_started is None else snapshot.attempt_started
-    verb = "up" if snapshot.ended is None else "ran"
-    age = f"{verb} {_lasted(until - attempt_started, snapshot)}"
-    return age, f"all attempts {_lasted(until - started, snapshot)}" if attempt_started > started else ""
+    until, verb, exact = (now, "up", shown.settled) if ended is None else (ended, "ran", float)
+    age = f"{verb} {shown.duration(exact(until - attempt_started))}"
+    return age, f"all attempts {shown.duration(exact(until - started))}" if attempt_started > started else ""
 
 
-def _lasted(seconds: float, snapshot: RunSnapshot) -> str:
-    return shown.duration(shown.settled(seconds) if snapshot.ended is None else seconds)
+def progress(snapshot: RunSnapshot, width: int) -> list[Row]:
+    """How far within the epoch and in all; of a run that goes on also how fast, and how long still."""
+    numbers, active = snapshot.numbers, snapshot.state.active
+    done = total_progress(numbers)
+    # At the end of everything the count within the epoch has begun anew, for an epoch that will not come.
+    within = 1.0 if done == 1.0 else epoch_progress(numbers)
+    steps = f"{shown.short_count(numbers.step)}/{shown.short_count(numbers.steps)}"
+    counted = step_text(numbers) if numbers.steps is None else steps
+    speed, samples = f"{shown.rate(numbers.steps_per_second)} step/s", f"{shown.rate(numbers.samples_per_second)} smp/s"
+    epoch_left, left = (f"left {shown.duration(eta)}" for eta in (numbers.epoch_eta_seconds, numbers.eta_seconds))
+    return [
+        _bar("epoch", epoch_text(numbers), within, (epoch_left, speed) if active else (), width),
+        _bar("steps", counted, done, (left, samples) if active else (), width),
+    ]
 
 
-class RunHeader(RunPanel):
-    """The two lines as a panel."""
-
-    def rows(self, width: int, height: int) -> list[Row]:
-        """See :func:`header`."""
-        if self.facts is None:
-            return []
-        return header(self.facts.snapshot, width, self.facts.snapshot.seen, self.facts.warning)
+def _bar(label: str, counted: str, share: float | None, notes: tuple[str, ...], width: int) -> Row:
+    tail = "".join(fit(note, 14) for note in notes[: 2 if width >= 70 else 1])
+    cells = max(4, width - 2 - _LABEL - _COUNT - _SHARE - (len(tail) + 2 if tail else 0))
+    return row(
+        " ",
+        (fit(label, _LABEL), "dim"),
+        (fit(counted, _COUNT - 2), "" if counted != shown.UNKNOWN else "faint"),
+        "  ",
+        *bar(share, cells),
+        (fit(shown.percent(share), _SHARE, "right"), "" if share is not None else "faint"),
+        "  ",
+        Span(tail, "dim"),
+    )

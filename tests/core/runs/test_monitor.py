@@ -49,6 +49,14 @@ def test_each_attempt_has_its_own_start_and_the_run_that_of_the_first(home: Home
     assert (shown.started, shown.attempt_started) == (run.created + 1, run.created + 2)
 
 
+def test_a_run_that_is_held_for_the_disk_is_told_from_one_that_the_user_paused(home: Home) -> None:
+    held = running(home).status("running", trainer=[77, 5], paused=True, held_for="disk", message="the disk is full")
+    shown = only(make_monitor(home, FakeClock()).refresh())
+    assert (shown.paused, shown.held_for, shown.reason) == (True, "disk", "the disk is full")
+    held.status("running", trainer=[77, 5], paused=True)
+    assert only(make_monitor(home, FakeClock()).refresh()).held_for is None
+
+
 def test_a_running_run_shows_what_its_heartbeat_says(home: Home) -> None:
     clock = FakeClock()
     run = running(home).beat(

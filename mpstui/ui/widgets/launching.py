@@ -1,0 +1,191 @@
+"""What a launch is chosen from and read before it starts: profiles, a field with few values, the preview."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual.binding import Binding
+from textual.events import Blur, Focus
+from textual.message import Message
+
+from ...core.model.errors import UsageError
+from ..form import Preview
+from ..rows import EMPTY, Row, Span, clean, clip, cut, fit, row, wrap
+from .lines import LinePanel
+
+if TYPE_CHECKING:
+    from ..ports import ProfileEntryPort
+
+_NAME, _ORIGIN = 18, 9
+_LONGEST_COMMAND_LINES = 12
+_MOST_RUNS_NAMED = 3
+
+
+class ProfileList(LinePanel):
+    """The profiles to choose from, with the selected one explained below them; one with mistakes says which."""
+
+    def __init__(self, entries: Sequence[ProfileEntryPort]) -> None:
+        super().__init__()
+        self.entries = entries
+        self.index = 0
+        self._top = 0
+
+    @property
+    def selected(self) -> ProfileEntryPort | None:
+        """The chosen profile."""
+        return self.entries[self.index] if self.entries else None
+
+    def move(self, by: int) -> None:
+        """Select another one."""
+        self.index = max(0, min(len(self.entries) - 1, self.index + by))
+        self.repaint()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """The list, then the selected profile's own words or mistakes."""
+        entry = self.selected
+        if entry is None:
+            return [EMPTY, row((" no profiles yet: save a .toml file in ./profiles, or see `mpstui profiles`", "dim"))]
+        about = wrap(clean(entry.description), width - 4, 3)
+        if entry.error:
+            about = [line for text in entry.error.splitlines()[:6] for line in wrap(clean(text), width - 4, 2)]
+        listed = max(1, height - len(about) - 2)
+        self._top = max(0, min(self._top, self.index), self.index - listed + 1)
+        seen = range(self._top, min(len(self.entries), self._top + listed))
+        return [
+            row(("   profile", "heading")),
+            *(profile_row(self.entries[place], width, selected=place == self.index) for place in seen),
+            EMPTY,
+            *(row("   ", (text, "bad" if entry.error else "dim")) for text in about),
+        ]
+
+
+def profile_row(entry: ProfileEntryPort, width: int, *, selected: bool) -> Row:
+    """One profile: what it is launched by, where it is from, its title."""
+    parts = (
+        Span("▌" if selected else " ", "key"),
+        Span("✗ " if entry.error else "  ", "bad"),
+        Span(fit(clean(entry.name, 60), _NAME) + " ", "bad" if entry.error else "strong"),
+        Span(fit(entry.origin, _ORIGIN), "dim"),
+        Span(clean(entry.title, 200)),
+    )
+    return row(*clip(parts, width), base="selected" if selected else "")
+
+
+class Choice(LinePanel, can_focus=True):
+    """A field with a few possible values, in one line: arrows or space change it."""
+
+    BINDINGS = [  # noqa: RUF012 - Textual's name and kind
+        Binding("right,space", "turn(1)", show=False),
+        Binding("left", "turn(-1)", show=False),
+    ]
+
+    class Changed(Message):
+        """Another value."""
+
+    def __init__(self, value: str, choices: tuple[str, ...], *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id)
+        self.choices = choices if value in choices else (value, *choices)
+        self.value = value
+
+    def action_turn(self, by: int) -> None:
+        """Take the next value, round and round."""
+        self.value = self.choices[(self.choices.index(self.value) + by) % len(self.choices)]
+        self.repaint()
+        self.post_message(self.Changed())
+
+    def on_click(self) -> None:
+        """A click takes the next value."""
+        self.focus()
+        self.action_turn(1)
+
+    def on_focus(self, event: Focus) -> None:
+        """Brighten the arrows."""
+        self.repaint()
+
+    def on_blur(self, event: Blur) -> None:
+        """Dim them."""
+        self.repaint()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """All values, the chosen one between arrows."""
+        arrows = "key" if self.has_focus else "faint"
+        parts: list[tuple[str, str]] = []
+        for choice in self.choices:
+            chosen = choice == self.value
+            parts += [("‹" if chosen else " ", arrows), (choice, "strong" if chosen else "faint")]
+            parts += [("›" if chosen else " ", arrows), (" ", "")]
+        return [row(*parts)]
+
+
+class LaunchPreview(LinePanel):
+    """Exactly what a launch would start: a panel that can be scrolled."""
+
+    TITLE = "preview"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.titled = True
+        self.preview: Preview | None = None
+        self.error: UsageError | None = None
+        self._top = 0
+
+    def show(self, preview: Preview | None, error: UsageError | None = None) -> None:
+        """A new preview; with an error the last good one stays below it."""
+        self.preview = preview or self.preview
+        self.error = error
+        self.repaint()
+
+    @property
+    def runs(self) -> int:
+        """How many runs the values make."""
+        return max(1, len(self.preview.runs)) if self.preview else 1
+
+    def scroll_rows(self, by: int) -> None:
+        """Move the view."""
+        self._top += by
+        self.repaint()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """The part in view."""
+        lines = [row(" ", *line.spans) for line in preview_rows(self.preview, self.error, width - 2)]
+        self._top = max(0, min(self._top, len(lines) - height))
+        more = len(lines) - self._top > height
+        shown = lines[self._top : self._top + height]
+        return [*shown[:-1], row((" … page down for more", "faint"))] if more else shown
+
+
+def preview_rows(preview: Preview | None, error: UsageError | None, width: int) -> list[Row]:
+    """Command, environment with its reasons, doubts and warnings; a mistake in the form stands before all that."""
+    lines: list[Row] = []
+    if error:
+        lines += _marked("✗ ", "bad", error.sentence, "bad", width, 4)
+        lines += [*_marked("  ", "", error.hint, "dim", width, 2), EMPTY]
+    if preview is None:
+        return lines
+    warnings = [line for text in preview.warnings for line in _marked("! ", "warn", text, "warn", width, 3)]
+    lines += [*warnings, EMPTY] if warnings else []
+    if preview.runs:
+        count, named = len(preview.runs), preview.runs[:_MOST_RUNS_NAMED]
+        lines.append(row((f"{count} runs", "heading"), ("  queued, one at a time on each accelerator", "faint")))
+        lines += [row("  ", (cut(clean(name, 300), width - 3), "dim")) for name in named]
+        hidden = row((f"  and {count - len(named)} more", "dim"))
+        lines += [hidden, EMPTY] if count > len(named) else [EMPTY]
+    title = "the first will run" if preview.runs else "will run"
+    folder = cut(clean(preview.cwd, 300), width - len(title) - 6)
+    lines.append(row((title, "heading"), ("  in ", "faint"), (folder, "dim")))
+    lines += _marked("$ ", "faint", preview.command, "", width, _LONGEST_COMMAND_LINES)
+    lines += [EMPTY, row(("with environment", "heading"))]
+    if not preview.environment:
+        lines.append(row(("  nothing added", "dim")))
+    for line in preview.environment:
+        lines.append(row("  ", (cut(f"{clean(line.name, 80)}={clean(line.value, 300)}", width - 2), "strong")))
+        lines += _marked("    ", "", line.reason, "dim", width, 3)
+        lines += _marked("    ! doubtful ", "warn", line.doubtful or "", "", width, 4)
+    return lines
+
+
+def _marked(mark: str, mark_role: str, text: str, role: str, width: int, most: int) -> list[Row]:
+    """``text`` in at most so many lines; a mark before the first of them, blanks before the others."""
+    lines = wrap(clean(text, 4000), width - len(mark) - 1, most)
+    return [row((" " * len(mark) if place else mark, mark_role), (line, role)) for place, line in enumerate(lines)]

@@ -1,0 +1,360 @@
+"""The list of runs, newest first, below the line that says what needs a person. A run is selected, never a place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from textual.events import Click, MouseScrollDown, MouseScrollUp
+from textual.message import Message
+
+from ...core.model.snapshot import RunSnapshot
+from ...core.present import format as shown
+from ...core.present.states import (
+    WIDEST_WORD,
+    attention,
+    badge,
+    epoch_text,
+    needs_attention,
+    step_text,
+    total_progress,
+)
+from ..charting.strips import sparkline
+from ..rows import EMPTY, Row, Span, bar, clean, fit, row, spread, width_of
+from .lines import LinePanel
+
+_BRAND = (Span(" mpstui", "brand"), Span("  "))
+_TWO_BLANKS_FROM = 100
+"""From this width on the columns stand two blanks apart."""
+_COUNTED = 10
+"""``step 1,234``"""
+_LEAST_NAME = 5
+"""Cells of a name that are worth more than the time beside it."""
+_OF_QUEUED = ("state", "name", "dev")
+"""The columns that a queued run has, the first ones of the table."""
+
+
+class TopLine(LinePanel):
+    """The line as a panel."""
+
+    snapshots: Sequence[RunSnapshot] | None = None
+    paused_groups: Sequence[str] = ()
+
+    def show(self, snapshots: Sequence[RunSnapshot], paused_groups: Sequence[str] = ()) -> None:
+        """New snapshots."""
+        self.snapshots, self.paused_groups = snapshots, paused_groups
+        self.repaint()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """One line; before the first snapshots it says so."""
+        if self.snapshots is None:
+            return [spread(_BRAND, [Span("reading runs… ", "dim")], width)]
+        return [top_line(self.snapshots, width, self.paused_groups)]
+
+
+def top_line(snapshots: Sequence[RunSnapshot], width: int, paused_groups: Sequence[str] = ()) -> Row:
+    """``mpstui   2 failed · 1 stalled      12 runs · 2 live``; trouble is named before anything else.
+
+    A paused queue is named too: nobody may wait in it now, and what is queued next would wait without a word.
+    """
+    left = [*_BRAND]
+    for place, (count, look) in enumerate(attention(snapshots)):
+        left += [Span(" · ", "faint")] if place else []
+        left.append(Span(f"{look.glyph} {count} {look.word}", look.tone))
+    live = sum(item.state.active and item.state != "queued" for item in snapshots)
+    counted = f"{len(snapshots)} run{'' if len(snapshots) == 1 else 's'}"
+    right = [Span(f"{counted} · {live} live " if snapshots else "", "dim")]
+    if paused_groups:
+        left += [Span(" · ", "faint")] if len(left) > len(_BRAND) else []
+        more = f" and {len(paused_groups) - 1} more" if len(paused_groups) > 1 else ""
+        named = f"‖ queue {clean(paused_groups[0], 30)}{more} paused"
+        choices = (f"{named}: P resumes it", named, "‖ queue paused: P")
+        columns = width - row(*left, *right).width - 1
+        left.append(Span(next((words for words in choices if width_of(words) <= columns), "‖ queue paused"), "warn"))
+        right = right if row(*left, *right).width < width else []
+    return spread(left, right, width)
+
+
+class RunTable(LinePanel):
+    """Rows of runs with one selected."""
+
+    class Opened(Message):
+        """A run was clicked while it was selected."""
+
+    class Selected(Message):
+        """Another run is selected."""
+
+        def __init__(self, run: str | None) -> None:
+            super().__init__()
+            self.run = run
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.snapshots: Sequence[RunSnapshot] = ()
+        self.unread = True
+        """No snapshots have come yet: nothing is known, not even that there is nothing."""
+        self.selected: str | None = None
+        self.marked: tuple[str, ...] = ()
+        """Runs to be compared, in the order in which they were marked."""
+        self._top = 0
+        self._names: NameDisambiguator | None = None
+
+    @property
+    def index(self) -> int | None:
+        """The place of the selected run now."""
+        return next((place for place, item in enumerate(self.snapshots) if item.run == self.selected), None)
+
+    @property
+    def page(self) -> int:
+        """Runs in view."""
+        return max(1, self.size.height - 1)
+
+    def show(self, snapshots: Sequence[RunSnapshot]) -> None:
+        """The selected run stays selected, and on its line unless the newest were in view."""
+        self.unread = False
+        before = self.index
+        self.snapshots = snapshots
+        self.marked = tuple(run for run in self.marked if any(item.run == run for item in snapshots))
+        self._names = None
+        after = self.index
+        if after is None:
+            self._select_at(min(before or 0, len(snapshots) - 1))
+        elif before is not None and self._top > 0:
+            self._top += after - before
+        self.repaint()
+
+    def select(self, run: str | None) -> None:
+        """Select a run by its id."""
+        if run != self.selected:
+            self.selected = run
+            self.post_message(self.Selected(run))
+        self.repaint()
+
+    def mark(self) -> None:
+        """Mark the selected run, or no longer; the next one is then selected."""
+        if self.selected is not None:
+            rest = tuple(run for run in self.marked if run != self.selected)
+            self.marked = rest if self.selected in self.marked else (*rest, self.selected)
+        self.move(1)
+
+    def move(self, by: int) -> None:
+        """Select the run ``by`` places further down; stops at the ends."""
+        self._select_at((self.index or 0) + by)
+        self.repaint()
+
+    def _select_at(self, place: int) -> None:
+        place = max(0, min(len(self.snapshots) - 1, place))
+        self.select(self.snapshots[place].run if self.snapshots else None)
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """The titles, then the runs around the selected one."""
+        if not self.snapshots:
+            return [] if self.unread else empty_state(width, height)
+        lines, index = height - 1, self.index or 0
+        self._top = max(min(self._top, index, max(0, len(self.snapshots) - lines)), index - lines + 1, 0)
+        names = self._names = self._names or NameDisambiguator(self.snapshots)
+        return [
+            heading(width),
+            *(
+                run_row(item, width, selected=item.run == self.selected, marked=item.run in self.marked, names=names)
+                for item in self.snapshots[self._top : self._top + lines]
+            ),
+        ]
+
+    def on_click(self, event: Click) -> None:
+        """The first click selects, the second opens."""
+        place = self._top + event.y - 1
+        if event.y < 1 or place >= len(self.snapshots):
+            return
+        if self.snapshots[place].run == self.selected:
+            self.post_message(self.Opened())
+        else:
+            self._select_at(place)
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """The wheel moves the selection."""
+        self.move(1)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """The wheel moves the selection."""
+        self.move(-1)
+
+
+def empty_state(width: int, height: int) -> list[Row]:
+    """What to do when there is nothing yet."""
+    lines = [
+        row(("no runs yet", "title")),
+        EMPTY,
+        row(("press ", "dim"), ("n", "key"), (" to launch a training from a profile", "dim")),
+        row(("or start one from a shell:", "dim")),
+        row(("mpstui run -- python train.py", "")),
+    ]
+    top = max(0, (height - len(lines)) // 2)
+    return [EMPTY] * top + [row(" " * max(0, (width - line.width) // 2), *line.spans) for line in lines]
+
+
+# -- one run as a row: columns that give way as the window narrows
+
+Cell = Callable[[RunSnapshot, int], tuple[Span, ...]]
+
+
+class Column(NamedTuple):
+    """One column; ``needs`` is the width of the window from which on it is shown."""
+
+    title: str
+    width: int
+    cell: Cell
+    needs: int = 0
+    align: str = "left"
+    grows: int = 0
+    """Share of the cells that are left over."""
+    widest: int = 0
+
+
+def _state(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    look = badge(snapshot)
+    return (Span(fit(f"{look.glyph} {look.word}", width), look.tone),)
+
+
+def _name(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    role = "strong" if snapshot.state.active or needs_attention(snapshot) else ""
+    return (Span(fit(clean(snapshot.name), width), role),)
+
+
+def _name_and_start(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    """Several runs have this name: beside it when this one was started, as exactly as fits."""
+    moment = shown.moment_of_day(snapshot.started, snapshot.seen)
+    told = next((text for text in (moment, moment[:-3]) if width - len(text) > _LEAST_NAME), "")
+    if snapshot.started is None or not told:
+        return _name(snapshot, width)
+    return (*_name(snapshot, width - len(told) - 1), Span(f" {told}", "dim"))
+
+
+def _name_and_end(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    """Several names begin so: both ends of it, as those of a sweep differ in their last words."""
+    name, most = clean(snapshot.name), width * 2 // 3
+    end = name[-most:].partition(" ")[2] or name[-(width // 2) :]
+    while width_of(end) > most:
+        end = end[1:]
+    (head,) = _name(snapshot, width - width_of(end))
+    return (head, Span(end, head.role))
+
+
+def _device(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    known = snapshot.numbers.device.type
+    return (Span(fit(clean(known or shown.UNKNOWN, 20), width), "" if known else "faint"),)
+
+
+def _epoch(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    """The share of all steps that are done, else of epochs; beside it the epoch being trained, or the step."""
+    numbers = snapshot.numbers
+    only_step = numbers.epoch is None and numbers.step is not None
+    counted = f"step {step_text(numbers)}" if only_step else epoch_text(numbers)
+    done = bar(total_progress(numbers), width - 1 - _COUNTED, "bar" if snapshot.state.active else "dim")
+    return (*done, Span(" " + fit(counted, _COUNTED), "faint" if counted == shown.UNKNOWN else ""))
+
+
+def _loss(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    loss = snapshot.numbers.loss
+    if not snapshot.numbers.loss_is_finite:
+        return (Span(fit(shown.NOT_FINITE, width, "right"), "bad"),)
+    return (Span(fit(shown.number(loss), width, "right"), "" if loss is not None else "faint"),)
+
+
+def _trend(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    curve = snapshot.train_loss
+    return (Span(sparkline(curve.mean if curve else (), width), "train" if snapshot.state.active else "dim"),)
+
+
+def _speed(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    return _while_active(snapshot, shown.rate(snapshot.numbers.steps_per_second), width)
+
+
+def _eta(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    return _while_active(snapshot, shown.duration(snapshot.numbers.eta_seconds), width)
+
+
+def _while_active(snapshot: RunSnapshot, text: str, width: int) -> tuple[Span, ...]:
+    """A number that only a run has that goes on; for one that has ended it is not unknown, there is none."""
+    text = text if snapshot.state.active else "–"
+    return (Span(fit(text, width, "right"), "faint" if text in (shown.UNKNOWN, "–") else ""),)
+
+
+def _place(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+    """Where a queued run stands, in place of numbers that it cannot have yet."""
+    return (Span(fit(clean(snapshot.queue.sentence() if snapshot.queue else "", 200), width), "dim"),)
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("state", WIDEST_WORD + 2, _state),
+    Column("name", 12, _name, grows=3, widest=60),
+    Column("dev", 4, _device, needs=44),
+    Column("epoch", 1 + _COUNTED + 5, _epoch, needs=50, grows=2, widest=40),
+    Column("loss", 9, _loss, needs=32, align="right"),
+    Column("trend", 6, _trend, needs=90, grows=2, widest=40),
+    Column("step/s", 6, _speed, needs=78, align="right"),
+    Column("eta", 7, _eta, needs=66, align="right"),
+)
+
+
+def _layout(width: int) -> list[tuple[Column, int]]:
+    """The columns that fit and their widths; what is left over goes to those that can use it."""
+    chosen = [column for column in COLUMNS if width >= column.needs]
+    left = width - 2 - sum(column.width for column in chosen) - len(_gap(width)) * (len(chosen) - 1)
+    total = max(1, sum(column.grows for column in chosen))
+    return [
+        (one, max(4, min(one.widest, one.width + left * one.grows // total)) if one.grows else one.width)
+        for one in chosen
+    ]
+
+
+def _gap(width: int) -> str:
+    """Blanks between columns."""
+    return "  " if width >= _TWO_BLANKS_FROM else " "
+
+
+def heading(width: int) -> Row:
+    """The titles of the columns."""
+    titles = ((fit(column.title, cells, column.align), "heading") for column, cells in _layout(width))
+    return row(" ", *(part for title in titles for part in (title, _gap(width))))
+
+
+class NameDisambiguator:
+    """Which runs of a list could be taken for each other."""
+
+    def __init__(self, snapshots: Iterable[RunSnapshot]) -> None:
+        self._snapshots = tuple(snapshots)
+        self._same = Counter(item.name for item in self._snapshots)
+        self._cut: tuple[int, Counter[str]] = (0, Counter())
+
+    def cell(self, snapshot: RunSnapshot, width: int) -> Cell:
+        """How to show the run's name in ``width`` cells: as it is, with both of its ends, or with its start."""
+        if self._same[snapshot.name] > 1:
+            return _name_and_start
+        if width_of(snapshot.name) <= width or width < 2 * _LEAST_NAME:
+            return _name
+        if self._cut[0] != width:
+            self._cut = width, Counter(fit(clean(item.name), width) for item in self._snapshots)
+        return _name_and_end if self._cut[1][fit(clean(snapshot.name), width)] > 1 else _name
+
+
+def run_row(
+    snapshot: RunSnapshot,
+    width: int,
+    *,
+    selected: bool = False,
+    marked: bool = False,
+    names: NameDisambiguator | None = None,
+) -> Row:
+    """One run; ``names`` tells those apart that could be taken for each other."""
+    columns, gap = _layout(width), _gap(width)
+    if snapshot.queue and snapshot.queue.sentence():
+        kept = [item for item in columns if item[0].title in _OF_QUEUED]
+        left = sum(cells for _, cells in columns[len(kept) :]) + len(gap) * max(0, len(columns) - len(kept) - 1)
+        columns = [*kept, (Column("", left, _place), left)] if left else kept
+    parts = [Span("◆", "mark") if marked else Span("▌" if selected else " ", "key")]
+    for column, cells in columns:
+        cell = names.cell(snapshot, cells) if names and column.cell is _name else column.cell
+        parts += [*cell(snapshot, cells), Span(gap)]
+    return row(*parts, base="selected" if selected else "")
