@@ -213,8 +213,9 @@ class Loop:
             self._saved_step = -1 if failed else step
             self._reports.restart_clock()
         ok = self._saved_step == step
-        text = f"saved at step {step}" if ok else "the checkpoint could not be written"
         for request in self._save_requests:
+            where = "".join(f": {path}" for path in self._job.folder.newest_first()[:1])
+            text = f"saved at step {step}{where}" if ok else "the checkpoint could not be written"
             self._reports.reporter.answer(request, ok=ok, text=text)
         self._save_requests.clear()
         return ok

@@ -52,6 +52,7 @@ def assembled(
     """
     asked = options.from_namespace(args)
     reporter = Reporter.from_environment(environ)
+    reporter.listen_for_stacks()
     reporter.beat("setup", expect_next_in=_SETUP_SECONDS)
     folder = CheckpointFolder(_out(asked, name, environ), asked.keep, environ.get("MPSTUI_RUN_ID"))
     ranks = Ranks.from_environment(environ)

@@ -17,24 +17,27 @@ from typing import Any
 
 from ..wire.heartbeat import DeviceReading, MemoryReading
 from ..wire.records import Request
-from .override import force_cpu
-from .reporter import BEAT_SECONDS, Reporter
+from .reporter import BEAT_SECONDS, Reporter, listen_for_stacks, place_of
 
 _LEAST_PATIENCE_SECONDS = 60.0
 _PATIENCE_STEPS = 50
+_LONGEST_SAVE_SECONDS = 300.0
+_SAVE_HOOK = "mpstui_save"
 _SHIPPED_REPORTER = "mpstui.agent.reporter"
 
 
 def install(torch: Any, environ: Mapping[str, str]) -> StepWatch | None:
     """Watch this process if it turns out to train; None when there is no run to report to.
 
-    Nothing is written before the first optimizer step, so that data-loader workers, torchrun itself and helper
-    programs that merely import torch stay silent.
+    Nothing is reported before the first optimizer step, so that data-loader workers, torchrun itself and helper
+    programs that merely import torch stay silent. A program that hangs before it can be asked for its stacks.
     """
     if environ.get("MPSTUI_AGENT_DEVICE") == "cpu":
         force_cpu(torch)
     if not environ.get("MPSTUI_RUN_DIR"):
         return None
+    if "--multiprocessing-fork" not in sys.orig_argv:  # a data-loader worker, most often; a rank listens as it begins
+        listen_for_stacks(*place_of(environ))
     watch = StepWatch(torch, environ)
     watch.attach()
     return watch
@@ -124,6 +127,7 @@ class StepWatch:
         self._device = _device_of(optimizer)
         self._reporter = Reporter.from_environment({**self._environ, **self._ranks()}, by="agent")
         self._reporter.memory = self._memory
+        self._reporter.listen_for_stacks()
         device = DeviceReading(self._device, None, None)
         self._reporter.beat("train", device=device, expect_next_in=_LEAST_PATIENCE_SECONDS, step=0)
         self._reporter.event("first_step", "the agent saw the first optimizer step")
@@ -164,8 +168,8 @@ class StepWatch:
 
     def _answer(self, request: Request) -> None:
         assert self._reporter is not None
-        if request.action != "clear_cache":
-            self._reporter.answer(request, ok=False, text=f"this program does not know how to {request.action}")
+        if request.action == "save":
+            self._save(request)
             return
         before = self._memory().driver
         gc.collect()
@@ -176,6 +180,25 @@ class StepWatch:
         freed = max(0, before - after) if before is not None and after is not None else 0
         text = "nothing to free" if before is None else f"freed {freed / 2**20:,.0f} MiB"
         self._reporter.answer(request, ok=True, text=text, before=before, after=after, freed=freed)
+
+    def _save(self, request: Request) -> None:
+        """Let the program save, if its main script offers how: ``def mpstui_save() -> path``, called behind a step."""
+        assert self._reporter is not None
+        step = max(self._steps.values())
+        hook = getattr(sys.modules.get("__main__"), _SAVE_HOOK, None)
+        if not callable(hook):
+            text = f"this program saves by its own rules: its main script has no function `{_SAVE_HOOK}` to call"
+            self._reporter.answer(request, ok=False, text=text)
+            return
+        self._reporter.beat("save", expect_next_in=_LONGEST_SAVE_SECONDS)
+        try:
+            path = hook()
+        except Exception as error:  # noqa: BLE001 - a checkpoint that fails must not cost the training
+            self._reporter.answer(request, ok=False, text=f"`{_SAVE_HOOK}` failed: {type(error).__name__}: {error}")
+        else:
+            where = f": {path}" if isinstance(path, (str, os.PathLike)) else ""
+            self._reporter.answer(request, ok=True, text=f"saved at step {step}{where}")
+        self._reporter.beat("train", expect_next_in=_LEAST_PATIENCE_SECONDS)
 
     def _memory(self) -> MemoryReading:
         """The device's counters; they touch no tensor."""
@@ -223,3 +246,21 @@ def _device_of(optimizer: Any) -> str:
 def _learning_rate(optimizer: Any) -> float | None:
     lr = optimizer.param_groups[0].get("lr")
     return None if lr is None else float(lr)
+
+
+def force_cpu(torch: Any) -> None:
+    """Let torch answer that there is neither MPS nor another accelerator.
+
+    ``torch._C._mps_is_available`` is behind all public questions, some of which remember their first answer; the ones
+    that ask "was it built in" and "which accelerator" are answered too.
+    """
+    torch._C._mps_is_available = lambda: False
+    available = torch.backends.mps.is_available
+    if hasattr(available, "cache_clear"):
+        available.cache_clear()
+    torch.backends.mps.is_built = lambda: False
+    torch.cuda.is_available = lambda: False
+    accelerator = getattr(torch, "accelerator", None)
+    if accelerator is not None and hasattr(accelerator, "current_accelerator"):
+        accelerator.current_accelerator = lambda check_available=False: None
+        accelerator.is_available = lambda: False

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import ctypes.util
+import faulthandler
 import functools
 import os
+import signal
+import struct
 import sys
 import time
 from collections import deque
@@ -12,13 +17,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..wire import liveness, records, storage
+from ..wire import liveness, records, rundir, storage
 from ..wire.heartbeat import Heartbeat, MemoryReading, to_json
-from ..wire.records import Ack, Request
+from ..wire.records import TRAINER_ACTIONS, Ack, Request
 from ..wire.rundir import RunDir
 from ..wire.storage import plain
-from .mailbox import Mailbox
-from .process_memory import read_process_memory
 
 BEAT_SECONDS = 1.0
 RETRY_SECONDS = 10.0
@@ -26,6 +29,15 @@ RETRY_SECONDS = 10.0
 MOST_WAITING_LINES = 10_000
 _NO_REQUESTS: list[Request] = []
 R = TypeVar("R")
+POLL_SECONDS = 0.25
+STACK_SIGNAL = signal.SIGURG
+"""At this signal a process writes its stacks. Ignored by default on Linux and macOS: where another handler took the
+place of ours, or none is left, it ends nobody."""
+_STATM = Path("/proc/self/statm")
+_RUSAGE_INFO_V0 = 0
+# struct rusage_info_v0 (<sys/resource.h>): a 16-byte UUID, then ten 64-bit counters; numbers 6 and 7 are
+# ri_resident_size and ri_phys_footprint, the figure that macOS counts against a process.
+_RUSAGE_FORMAT = "=16x10Q"
 
 
 def _fail_open(default: Callable[[], R]) -> Callable[[Callable[..., R]], Callable[..., R]]:
@@ -86,13 +98,11 @@ class Reporter:
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], *, by: str = "trainer") -> Reporter:
         """The reporter of the run that started us (``MPSTUI_RUN_DIR``), or one that reports nothing."""
-        folder = environ.get("MPSTUI_RUN_DIR")
+        run, attempt = place_of(environ) if environ.get("MPSTUI_RUN_DIR") else (None, 1)
         try:
-            attempt = int(environ.get("MPSTUI_ATTEMPT", "1"))
             rank, world_size = int(environ.get("RANK", "0")), int(environ.get("WORLD_SIZE", "1"))
         except ValueError:
-            attempt, rank, world_size = 1, 0, 1
-        run = RunDir(Path(folder)) if folder else None
+            rank, world_size = 0, 1
         return cls(run, attempt, rank=rank, world_size=world_size, by=by)
 
     @_fail_open(lambda: False)
@@ -134,7 +144,12 @@ class Reporter:
     def answer(self, request: Request, *, ok: bool, text: str, **memory: int | None) -> None:
         """Answer a request; ``memory`` may hold ``before``, ``after`` and ``freed`` in bytes."""
         ack = Ack(request.id, ok, self._by, self._clock(), text, **memory)
-        self._attempt_write(lambda: self._mailbox.answer(ack))
+        self._attempt_write(lambda: rundir.answer(self._run, ack))
+
+    @_fail_open(lambda: None)
+    def listen_for_stacks(self) -> None:
+        """See :func:`listen_for_stacks`; every rank does."""
+        listen_for_stacks(self._run, self._attempt)
 
     def disable(self, reason: str) -> None:
         """Report nothing from now on, and say so once."""
@@ -175,7 +190,7 @@ class Reporter:
             storage.append_line(*self._waiting[0])
             self._waiting.popleft()
 
-    def _attempt_write(self, write: Callable[[], None]) -> bool:
+    def _attempt_write(self, write: Callable[[], object]) -> bool:
         if self._monotonic() < self._retry_at:
             return False
         try:
@@ -195,3 +210,112 @@ class Reporter:
     def _say(text: str) -> None:
         with contextlib.suppress(OSError, ValueError):  # stderr may be gone too
             print(text, file=sys.stderr, flush=True)
+
+
+class Mailbox:
+    """The requests of one attempt that a trainer answers (``clear_cache``, ``save``)."""
+
+    def __init__(
+        self,
+        run: RunDir,
+        attempt: int,
+        *,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._run = run
+        self._attempt = attempt
+        self._clock = clock
+        self._monotonic = monotonic
+        self._next_poll = 0.0
+        self._seen_mtime = -1.0
+        self._taken: set[str] = set()
+
+    def collect(self) -> list[Request]:
+        """New requests, oldest first; read at most four times a second, and one stat call each when nothing came.
+
+        Raises:
+            OSError: the folder cannot be read.
+        """
+        now = self._monotonic()
+        if now < self._next_poll:
+            return []
+        self._next_poll = now + POLL_SECONDS
+        if not self._changed():
+            return []
+        found = [
+            request
+            for request in rundir.unanswered(self._run)
+            if request.action in TRAINER_ACTIONS and request.attempt == self._attempt and request.id not in self._taken
+        ]
+        self._taken.update(request.id for request in found)
+        return found
+
+    def _changed(self) -> bool:
+        try:
+            mtime = self._run.requests.stat().st_mtime
+        except FileNotFoundError:
+            return False
+        changed = mtime != self._seen_mtime
+        self._seen_mtime = mtime if storage.is_settled(mtime, self._clock()) else -1.0
+        return changed
+
+
+def place_of(environ: Mapping[str, str]) -> tuple[RunDir, int]:
+    """The run directory and the attempt that ``MPSTUI_RUN_DIR`` and ``MPSTUI_ATTEMPT`` name."""
+    number = environ.get("MPSTUI_ATTEMPT", "1")
+    return RunDir(Path(environ["MPSTUI_RUN_DIR"])), int(number) if number.isdigit() else 1
+
+
+_listens = 0
+"""The process that listens for a request for its stacks: not one that was forked from it."""
+
+
+def listen_for_stacks(run: RunDir, attempt: int) -> None:
+    """Write every thread's stack to stderr at a signal, and say so in ``stack_signal``; once in each process.
+
+    faulthandler does it in C, also while Python waits in a call that never returns. Not where the program uses the
+    signal itself.
+    """
+    global _listens
+    if _listens == os.getpid() or signal.getsignal(STACK_SIGNAL) is not signal.SIG_DFL:
+        return
+    folder, me = run.attempt(attempt), liveness.system_process_table().find(os.getpid())
+    if me is None or not folder.path.is_dir():
+        return
+    _listens = me.pid
+    with contextlib.suppress(OSError, ValueError, RuntimeError):  # no stderr, or a full disk
+        faulthandler.register(STACK_SIGNAL, file=2, all_threads=True, chain=False)
+        storage.append_text(folder.stack_signal, f"{int(STACK_SIGNAL)} {me.pid} {me.start}\n")
+
+
+def read_process_memory() -> tuple[int | None, int | None]:
+    """Resident size and physical footprint of this process in bytes; None where the system does not tell.
+
+    Linux knows no footprint. Neither figure includes what a GPU driver holds outside the process.
+    """
+    if sys.platform == "darwin":
+        return _darwin()
+    try:
+        return parse_statm(_STATM.read_text(), os.sysconf("SC_PAGE_SIZE")), None
+    except (OSError, ValueError):
+        return None, None
+
+
+def parse_statm(text: str, page_bytes: int) -> int | None:
+    """Resident bytes from ``/proc/PID/statm`` (proc(5): the second number counts resident pages)."""
+    fields = text.split()
+    return int(fields[1]) * page_bytes if len(fields) > 1 else None
+
+
+def parse_rusage(buffer: bytes) -> tuple[int, int]:
+    """Resident size and physical footprint, in bytes, from a filled ``struct rusage_info_v0``."""
+    counters = struct.unpack(_RUSAGE_FORMAT, buffer)
+    return counters[6], counters[7]
+
+
+def _darwin() -> tuple[int | None, int | None]:
+    library = ctypes.CDLL(ctypes.util.find_library("proc") or "libproc.dylib", use_errno=True)
+    buffer = ctypes.create_string_buffer(struct.calcsize(_RUSAGE_FORMAT))
+    failed = library.proc_pid_rusage(os.getpid(), _RUSAGE_INFO_V0, buffer)
+    return (None, None) if failed else parse_rusage(buffer.raw)

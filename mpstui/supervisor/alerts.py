@@ -8,11 +8,11 @@ from pathlib import Path
 
 from ..wire.records import AlertRule, ExitRecord, Spec
 from ..wire.rundir import RunDir
-from . import progress
-from .clock import Clock
+from . import witnesses
 from .journal import complain
+from .machine import Clock
 
-LOOK_SECONDS = 5.0
+POLL_SECONDS = 5.0
 DEFAULT_PROMISE_SECONDS = 60.0
 """For a heartbeat that promises nothing."""
 OVERDUE_TIMES = 3.0
@@ -59,7 +59,7 @@ def event_of(run: RunDir, spec: Spec, record: ExitRecord) -> str | None:
     if record.action is not None:
         return None
     if record.unknown:
-        beat = progress.newest_beat(run, spec, record.attempt, record.started)
+        beat = witnesses.newest_beat(run, spec, record.attempt, record.started)
         return "finish" if beat is not None and beat.phase == "done" else "crash"
     return "finish" if record.code == 0 and "unfinished" not in record.evidence else "crash"
 
@@ -74,7 +74,7 @@ class StallWatch:
         self._since = 0.0
         self._told = False
 
-    def look(self, attempt: int, started: float | None) -> str | None:
+    def poll(self, attempt: int, started: float | None) -> str | None:
         """The sentence to tell, once a stall; looks at most every five seconds.
 
         Only the monotonic clock counts, so that neither a machine that slept nor a clock that was set is a stall.
@@ -82,8 +82,8 @@ class StallWatch:
         now = self._clock.monotonic()
         if now < self._next:
             return None
-        self._next = now + LOOK_SECONDS
-        beat = progress.newest_beat(self._run, self._spec, attempt, started)
+        self._next = now + POLL_SECONDS
+        beat = witnesses.newest_beat(self._run, self._spec, attempt, started)
         if beat is None or beat.phase == "done":
             return None
         signs = (attempt, beat.seq, beat.time, _size(self._run.attempt(attempt).output))

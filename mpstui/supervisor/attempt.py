@@ -1,26 +1,105 @@
-"""One living attempt: its processes, its end, and the stop ladder while it is climbed."""
+"""One attempt: how its trainer ends, learnt without reaping it, and the stop sequence while it runs.
+
+As long as the trainer is a zombie, its pid and its group's number belong to nobody else.
+"""
 
 from __future__ import annotations
 
+import os
+import select
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from ..wire import liveness
 from ..wire.liveness import ProcessIdentity
 from ..wire.records import StopRule
 from ..wire.rundir import RunDir
-from . import family, ladder
-from .exits import Child, Ending
+from . import family, stop_sequence
 from .family import Family
-from .ladder import Ladder, Move, Rung, Sight
 from .machine import Machine
-from .spawn import mark
+from .stop_sequence import Move, Sight, StopSequence, StopStep
 
 TREE_REFRESH_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Children appear early; later a look now and then is enough. One look costs about 10 ms of CPU time."""
 ORPHAN_LOOK_SECONDS = 0.1 if Path("/proc/self").exists() else 1.0
 """How often an adopted trainer is looked for: one look is a file in ``/proc``, or one start of ``ps``."""
+_MAXRSS_UNIT = 1 if os.uname().sysname == "Darwin" else 1024
+"""getrusage(2): bytes on macOS, kilobytes on Linux."""
+
+
+class Ending(NamedTuple):
+    """Exit code or signal; neither when nobody who could know was there."""
+
+    code: int | None = None
+    signal: int | None = None
+    core: bool = False
+    rusage: Mapping[str, float] = MappingProxyType({})
+
+    @property
+    def unknown(self) -> bool:
+        """The end was seen, the code was not."""
+        return self.code is None and self.signal is None
+
+
+class Child:
+    """A child process of this supervisor."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._note = None if hasattr(os, "waitid") else ExitNote(pid, select)
+
+    def has_ended(self) -> bool:
+        """Whether it is a zombie by now; it stays one."""
+        if self._note is not None:
+            return self._note.has_come()
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+        except ChildProcessError:
+            return True
+
+    def reap(self) -> Ending:
+        """Collect it. From here on its pid may be anybody's."""
+        try:
+            _, status, usage = os.wait4(self.pid, 0)
+        except ChildProcessError:
+            return Ending()
+        rusage = {
+            "user_seconds": round(usage.ru_utime, 3),
+            "system_seconds": round(usage.ru_stime, 3),
+            "max_rss_bytes": float(usage.ru_maxrss * _MAXRSS_UNIT),
+        }
+        return ending_of(status, rusage)
+
+
+class ExitNote:
+    """The kernel's word that a process ended, through kqueue(2), which does not reap it either.
+
+    For CPython on macOS before 3.13, which has no ``os.waitid``. Not verified on a Mac.
+    """
+
+    def __init__(self, pid: int, kernel: Any) -> None:
+        self._queue = kernel.kqueue()
+        self._ended = False
+        wish = kernel.kevent(pid, filter=kernel.KQ_FILTER_PROC, flags=kernel.KQ_EV_ADD, fflags=kernel.KQ_NOTE_EXIT)
+        try:
+            self._queue.control([wish], 0, 0)
+        except ProcessLookupError:
+            self._ended = True  # it was a zombie already
+
+    def has_come(self) -> bool:
+        """Whether it ended; asked without waiting."""
+        self._ended = self._ended or bool(self._queue.control(None, 1, 0))
+        return self._ended
+
+
+def ending_of(status: int, rusage: dict[str, float] | None = None) -> Ending:
+    """Read a wait status."""
+    if os.WIFSIGNALED(status):
+        return Ending(signal=os.WTERMSIG(status), core=os.WCOREDUMP(status), rusage=rusage or {})
+    return Ending(code=os.WEXITSTATUS(status), rusage=rusage or {})
 
 
 class Attempt:
@@ -41,36 +120,27 @@ class Attempt:
         self.family = processes
         self.child = child
         self.paused = paused
-        self.ladder: Ladder | None = None
+        self.stop_sequence: StopSequence | None = None
         self.ending: Ending | None = None
         self._machine = machine
-        self._looks = 0
-        self._next_look = machine.clock.monotonic() + TREE_REFRESH_SECONDS[0]
+        self._refreshes = 0
+        self._next_refresh = machine.clock.monotonic() + TREE_REFRESH_SECONDS[0]
         self._orphan_check = (0.0, True)
-
-    @property
-    def adopted(self) -> bool:
-        """Not our child: its exit code cannot be known."""
-        return self.child is None
 
     def lock_is_held(self) -> bool:
         """Whether the trainer or an heir of its descriptors lives."""
         return liveness.is_held(self.run.run_lock)
 
     def leader_is_alive(self) -> bool:
-        """Whether the trainer itself runs."""
+        """Whether the trainer itself runs: of an adopted one the process table knows, else the lock must do."""
         if self.ending is not None:
             return False
         if self.child is not None:
             return not self.child.has_ended()
-        return self._adopted_is_alive()
-
-    def _adopted_is_alive(self) -> bool:
-        """Asks the table; without an identity the lock must do."""
         now = self._machine.clock.monotonic()
         if now >= self._orphan_check[0]:
             leader = self.family.leader
-            alive = family.leader_is_alive(self.family, self._machine.table) if leader else self.lock_is_held()
+            alive = liveness.is_same(self._machine.table, leader) if leader else self.lock_is_held()
             self._orphan_check = (now + ORPHAN_LOOK_SECONDS, alive)
         return self._orphan_check[1]
 
@@ -80,38 +150,41 @@ class Attempt:
             self.ending = self.child.reap() if self.child else Ending()
         return self.ending
 
-    def look(self, *, thorough: bool = False) -> Family:
+    def refresh(self, *, thorough: bool = False) -> Family:
         """Bring the family up to date; ``thorough`` also looks for what slipped out of the tree (Linux)."""
-        heirs = family.linux_heirs(self.run.run_lock, mark(self.run)) if thorough else ()
+        heirs = family.linux_heirs(self.run.run_lock, family.mark_of(self.run)) if thorough else ()
         self.family = family.grow(self.family, self._machine.table.snapshot(), heirs, family.linux_supervises)
         return self.family
 
-    def look_when_due(self) -> bool:
-        """A look from time to time; True when there was one."""
+    def refresh_when_due(self) -> bool:
+        """Refresh the family from time to time; True when it was."""
         now = self._machine.clock.monotonic()
-        if now < self._next_look:
+        if now < self._next_refresh:
             return False
-        self._looks = min(self._looks + 1, len(TREE_REFRESH_SECONDS) - 1)
-        self._next_look = now + TREE_REFRESH_SECONDS[self._looks]
-        self.look()
+        self._refreshes = min(self._refreshes + 1, len(TREE_REFRESH_SECONDS) - 1)
+        self._next_refresh = now + TREE_REFRESH_SECONDS[self._refreshes]
+        self.refresh()
         return True
 
-    def press(self, rule: StopRule, *, force: bool, asked_seconds_ago: float | None = None) -> None:
-        """Start the ladder, or climb it faster; a second press never starts a second one.
+    def stop(self, rule: StopRule, *, force: bool, asked_seconds_ago: float | None = None) -> None:
+        """Begin the stop sequence, or hurry it; a second request never begins a second one.
 
         Args:
             asked_seconds_ago: the trainer was asked by a supervisor before this one and is not asked again: many
                 programs save at the first signal and drop everything at the second.
         """
         now = self._machine.clock.monotonic()
-        self.look(thorough=True)
+        self.refresh(thorough=True)
         moves: tuple[Move, ...] = ()
-        if self.ladder is None and asked_seconds_ago is not None and not force:
-            self.ladder, moves = Ladder(rule, Rung.ASKED, now - asked_seconds_ago, now), (Move.CONTINUE,)
-        elif self.ladder is None:
-            self.ladder, moves = ladder.begin(rule, now, force=force)
+        if self.stop_sequence is None and asked_seconds_ago is not None and not force:
+            self.stop_sequence, moves = (
+                StopSequence(rule, StopStep.ASKED, now - asked_seconds_ago, now),
+                (Move.CONTINUE,),
+            )
+        elif self.stop_sequence is None:
+            self.stop_sequence, moves = stop_sequence.begin(rule, now, force=force)
         elif force:
-            self.ladder, moves = ladder.escalate(self.ladder, now)
+            self.stop_sequence, moves = stop_sequence.escalate(self.stop_sequence, now)
         self._carry_out(moves)
 
     def is_stopped(self) -> bool:
@@ -120,30 +193,30 @@ class Attempt:
         found = self._machine.table.find(leader.pid) if leader is not None and self.ending is None else None
         return found is not None and leader is not None and found.start == leader.start and found.state == "T"
 
-    def climb(self, is_saving: Callable[[], bool]) -> Rung | None:
-        """One look down and, when it is time, one rung up; the rung when it changed."""
-        if self.ladder is None or self.ladder.over:
+    def advance_stop(self, is_saving: Callable[[], bool]) -> StopStep | None:
+        """One look down and, when it is time, one step up; the step when it changed."""
+        if self.stop_sequence is None or self.stop_sequence.over:
             return None
         leader = self.leader_is_alive()
-        self.look(thorough=not leader)
-        asked = self.ladder.rung is Rung.ASKED
+        self.refresh(thorough=not leader)
+        asked = self.stop_sequence.step is StopStep.ASKED
         sight = Sight(leader, bool(self.family.others) or self.lock_is_held(), leader and asked and is_saving())
-        before = self.ladder.rung
-        self.ladder, moves = ladder.advance(self.ladder, sight, self._machine.clock.monotonic())
+        before = self.stop_sequence.step
+        self.stop_sequence, moves = stop_sequence.advance(self.stop_sequence, sight, self._machine.clock.monotonic())
         if Move.KILL in moves:
-            self.look(thorough=True)
+            self.refresh(thorough=True)
         self._carry_out(moves)
-        return self.ladder.rung if self.ladder.rung is not before else None
+        return self.stop_sequence.step if self.stop_sequence.step is not before else None
 
     def pause(self) -> None:
         """Stop every process of the tree where it is; its memory stays taken."""
-        self.look()
+        self.refresh()
         self._to_all(signal.SIGSTOP)
         self.paused = True
 
     def resume(self) -> None:
         """Let every process of the tree go on."""
-        self.look()
+        self.refresh()
         self._to_all(signal.SIGCONT)
         self.paused = False
 
@@ -154,8 +227,8 @@ class Attempt:
                 self.paused = False
             elif move is Move.KILL:
                 self._to_all(signal.SIGKILL)
-            elif self.ladder is not None:
-                self._ask(ladder.asking_signal(self.ladder.rule))
+            elif self.stop_sequence is not None:
+                self._ask(stop_sequence.asking_signal(self.stop_sequence.rule))
 
     def _ask(self, number: int) -> None:
         """Ask the main process group: it passes the word on (torchrun does). With the leader gone, ask each one."""

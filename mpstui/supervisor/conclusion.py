@@ -1,15 +1,24 @@
-"""The exit record of an attempt, put together from everything that was seen."""
+"""How an attempt ended and why, put together from everything that was seen; and whether it starts again unasked.
+
+The restart rule is off by default, and never goes in a loop.
+"""
 
 from __future__ import annotations
 
+import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from ..wire.records import ExitRecord, Request, Spec
+from ..wire.records import CauseRule, ExitRecord, Request, RestartRule, Spec
 from ..wire.rundir import RunDir
-from . import causes, progress
-from .exits import Ending
+from .attempt import Ending
 from .journal import complain_of
+from .witnesses import newest_beat, read_tail
+
+LONGEST_LINE = 4096
+"""Characters of a line that are searched: a pattern must not spend minutes on a progress bar of a megabyte."""
+HOUR_SECONDS = 3600.0
 
 
 def conclude(
@@ -25,11 +34,12 @@ def conclude(
     evidence: dict[str, str],
 ) -> ExitRecord:
     """Build the record. A cause is named for failures alone: whoever asked for an end got what they asked for."""
+    cause: str | None = None
+    notes: dict[str, str] = {}
     try:
         cause, notes = _explained(run, spec, attempt, ending, asked, started)
     except Exception as error:  # noqa: BLE001  how it ended is known now and never again; why, the log still tells
         complain_of(error)
-        cause, notes = None, {}
     return ExitRecord(
         attempt=attempt,
         ended=now,
@@ -49,38 +59,39 @@ def conclude(
 def _explained(
     run: RunDir, spec: Spec, attempt: int, ending: Ending, asked: Request | None, started: float | None
 ) -> tuple[str | None, dict[str, str]]:
-    """The cause, if a rule names one, and all that was noticed beside it."""
-    cause, notes = None, {}
-    if asked is None and ending.code != 0:
-        found = causes.find_cause(spec.causes, ending, causes.read_tail(run.attempt(attempt).output))
-        if found and not (ending.unknown and _says_done(run, spec, attempt, started)):
+    """The cause, if a rule names one; and what the record's fields cannot say: another's signal, an end too early."""
+    cause: str | None = None
+    notes: dict[str, str] = {}
+    beat = newest_beat(run, spec, attempt, started)
+    phase = beat.phase if beat is not None else None
+    if asked is None and ending.code != 0 and not (ending.unknown and phase == "done"):
+        found = find_cause(spec.causes, ending, read_tail(run.attempt(attempt).output))
+        if found:
             cause, notes["cause"] = found
-    return cause, notes | _unasked(run, spec, attempt, ending, asked, started)
-
-
-def _unasked(
-    run: RunDir, spec: Spec, attempt: int, ending: Ending, asked: Request | None, started: float | None
-) -> dict[str, str]:
-    """What the record cannot say in its fields: a signal of somebody else, an end before the end."""
-    notes = {}
     if asked is None and ending.signal is not None:
         notes["sender"] = f"{_name(ending.signal)} was not sent by mpstui"
     if ending.core:
         notes["core"] = "a core file was written"
-    beat = progress.newest_beat(run, spec, attempt, started)
     if beat is not None and ending.unknown:
-        notes["heartbeat"] = f"the last heartbeat says phase {beat.phase}, step {beat.step}"
-    if beat is not None and beat.phase is not None and beat.phase != "done" and ending.code == 0 and asked is None:
+        notes["heartbeat"] = f"the last heartbeat says phase {phase}, step {beat.step}"
+    if beat is not None and phase not in (None, "done") and ending.code == 0 and asked is None:
         notes["unfinished"] = (
-            f"exit code 0, but the last heartbeat says phase {beat.phase}, step {beat.step}: "
-            "it was asked to end from outside, or left early"
+            f"exit code 0, but the last heartbeat says phase {phase}, step {beat.step}: "
+            "something else asked it to end, or it left early"
         )
-    return notes
+    return cause, notes
 
 
-def _says_done(run: RunDir, spec: Spec, attempt: int, started: float | None) -> bool:
-    beat = progress.newest_beat(run, spec, attempt, started)
-    return beat is not None and beat.phase == "done"
+def sentence(record: ExitRecord) -> str:
+    """An attempt's end in a few words, for events and answers."""
+    if record.spawn_error:
+        return f"could not be started: {record.spawn_error}"
+    if record.unknown:
+        return "ended, exit code unknown"
+    how = f"ended by {_name(record.signal)}" if record.signal is not None else f"exit code {record.code}"
+    if record.action:
+        return f"{how}, after {record.requested_by or 'somebody'} asked for a {record.action}"
+    return how + (f" ({record.cause})" if record.cause else "")
 
 
 def _name(number: int) -> str:
@@ -90,13 +101,100 @@ def _name(number: int) -> str:
         return f"signal {number}"
 
 
-def sentence(record: ExitRecord) -> str:
-    """An attempt's end in a few words, for events and answers."""
+def find_cause(rules: Sequence[CauseRule], ending: Ending, output: str) -> tuple[str, str] | None:
+    """``(rule id, evidence)`` of the first rule that fits, or None.
+
+    What the program itself wrote says more than how it ended: patterns are tried first, then signals, then codes.
+    """
+    lines = [line[-LONGEST_LINE:] for line in re.split(r"[\r\n]+", output) if line]
+    for rule in rules:
+        line = _last_match(rule.patterns, lines)
+        if line is not None:
+            return rule.id, line.strip()
+    for rule in rules:
+        if ending.signal is not None and ending.signal in rule.signals:
+            return rule.id, f"signal {ending.signal}"
+    for rule in rules:
+        if ending.code and ending.code in rule.codes:
+            return rule.id, f"exit code {ending.code}"
+    return None
+
+
+def _last_match(patterns: Iterable[str], lines: Sequence[str]) -> str | None:
+    compiled = [pattern for pattern in map(_compile, patterns) if pattern]
+    if not compiled:
+        return None
+    return next((line for line in reversed(lines) if any(pattern.search(line) for pattern in compiled)), None)
+
+
+def _compile(pattern: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(pattern)
+    except re.error:
+        return None  # a rule that cannot be read names no cause; it must not cost the exit record
+
+
+class Crash(NamedTuple):
+    """What the policy looks at."""
+
+    exit: ExitRecord
+    step: int | None
+    """The global step that was reached; None: never heard of."""
+    saved: bool = False
+    """A checkpoint was written during this attempt: progress, where no steps are reported."""
+
+
+class Decision(NamedTuple):
+    """What happens next and the sentence that says why."""
+
+    again: bool
+    reason: str
+    delay_seconds: float = 0.0
+
+
+def decide(rule: RestartRule, crash: Crash, history: Sequence[Mapping[str, Any]], now: float) -> Decision | None:
+    """Apply the rule; None when there is nothing to decide (it did not fail, or no restart was ever wanted).
+
+    Args:
+        history: ``Status.restarts``.
+        now: Unix seconds. Restarts dated in the future (the clock was set back) count as recent.
+    """
+    record = crash.exit
+    if record.code == 0 or record.requested_by is not None or not rule.on:
+        return None
+    refusal = _refusal(rule, crash, history, now)
+    if refusal:
+        return Decision(False, f"not restarted: {refusal}")
+    recent = _recent(history, now)
+    delays = rule.delays_seconds or [0.0]
+    delay = float(delays[min(len(recent), len(delays) - 1)])
+    return Decision(True, f"{record.cause}: attempt {record.attempt + 1} starts in {delay:g} s", delay)
+
+
+def _refusal(rule: RestartRule, crash: Crash, history: Sequence[Mapping[str, Any]], now: float) -> str | None:
+    record = crash.exit
     if record.spawn_error:
-        return f"could not be started: {record.spawn_error}"
+        return "the program could not be started"
     if record.unknown:
-        return "ended; nobody saw how"
-    how = f"ended by {_name(record.signal)}" if record.signal is not None else f"exit code {record.code}"
-    if record.action:
-        return f"{how}, after {record.requested_by or 'somebody'} asked for a {record.action}"
-    return how + (f" ({record.cause})" if record.cause else "")
+        return "its exit code is unknown"
+    if record.cause not in rule.on:
+        return f"{record.cause or 'no known cause'} is not in the profile's list ({', '.join(rule.on)})"
+    if not crash.step and not crash.saved:
+        return "it ended before its first step"
+    if len(_recent(history, now)) >= rule.most_per_hour:
+        return f"{rule.most_per_hour} restarts in the last hour are enough"
+    return _same_place(crash, history)
+
+
+def _same_place(crash: Crash, history: Sequence[Mapping[str, Any]]) -> str | None:
+    """The progress gate: a crash that came no further than the one before will come again."""
+    steps = [entry["step"] for entry in history if isinstance(entry.get("step"), int)]
+    if crash.step is None or not steps or crash.step > steps[-1]:
+        return None
+    if crash.step == steps[-1]:
+        return f"it crashed at the same step twice ({crash.step})"
+    return f"it crashed at step {crash.step}, before it reached the step of the last crash ({steps[-1]})"
+
+
+def _recent(history: Sequence[Mapping[str, Any]], now: float) -> list[Mapping[str, Any]]:
+    return [entry for entry in history if now - float(entry.get("time") or 0.0) < HOUR_SECONDS]

@@ -1,20 +1,22 @@
-"""Whom an attempt consists of: the trainer, its descendants, and whoever can be proved to come from it.
+"""Whom an attempt consists of, and signals that reach only them.
 
-A link from child to parent is lost when the parent dies, so members are remembered by pid and start time as long as
-they live. On Linux two more proofs find what slipped away before it was seen: an inherited descriptor of ``run.lock``
-and the mark in the environment.
+The family: the trainer, its descendants, and whoever can be proved to come from it. A link from child to parent is
+lost when the parent dies, so members are remembered by pid and start time as long as they live. On Linux two more
+proofs find what slipped away before it was seen: an inherited descriptor of ``run.lock``, the mark in the environment.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ..wire.liveness import Process, ProcessIdentity, ProcessTable, descendants
+from ..wire.rundir import RunDir
 
 _SUPERVISOR = b"supervisor/__main__.py"
 
@@ -85,12 +87,9 @@ def infer_leader(family: Family, snapshot: Mapping[int, Process]) -> Family:
     return Family(leader, tuple(member for member in family.others if member != leader))
 
 
-def leader_is_alive(family: Family, table: ProcessTable) -> bool:
-    """Whether the trainer itself runs; a zombie does not."""
-    if family.leader is None:
-        return False
-    found = table.find(family.leader.pid)
-    return found is not None and found.start == family.leader.start and found.alive
+def mark_of(run: RunDir) -> bytes:
+    """What the environment of everything that comes from this run holds, whatever its parents are."""
+    return b"MPSTUI_RUN_DIR=" + os.fsencode(run.path)
 
 
 def linux_supervises(pid: int, proc: Path = Path("/proc")) -> bool:
@@ -126,9 +125,75 @@ def _is_heir(process: Path, run_lock: str, mark: bytes) -> bool:
 def _has_inherited(process: Path, entry: os.DirEntry[str], run_lock: str) -> bool:
     """Whether a descriptor is the trainer's of the lock, which is open for writing.
 
-    One that is open for reading is somebody who looks: a screen asks whether the lock is held, a backup copies it.
+    One that is open for reading only looks: a screen asks whether the lock is held, a backup copies it.
     """
     if os.readlink(entry.path) != run_lock:  # noqa: PTH115
         return False
     flags = re.search(rb"^flags:\s*([0-7]+)", (process / "fdinfo" / entry.name).read_bytes(), re.MULTILINE)
     return flags is not None and int(flags[1], 8) & os.O_ACCMODE != os.O_RDONLY
+
+
+class Signaller(Protocol):
+    """Where signals go; tests hand in their own."""
+
+    def send(self, target: ProcessIdentity, number: int) -> bool:
+        """Signal one process if it is still that one; True when it was sent."""
+        ...
+
+    def send_group(self, group: int, proof: Iterable[ProcessIdentity], number: int) -> bool:
+        """Signal a process group if one of ``proof`` is still a member of it; True when it was sent."""
+        ...
+
+
+class SystemSignaller:
+    """Sends real signals."""
+
+    def __init__(self, table: ProcessTable) -> None:
+        self._table = table
+
+    def send(self, target: ProcessIdentity, number: int) -> bool:
+        """See :class:`Signaller`. On Linux a pidfd closes the gap between the check and the signal."""
+        if target.pid <= 1 or target.pid == os.getpid():
+            return False
+        if hasattr(os, "pidfd_open"):
+            return self._send_by_descriptor(target, number)
+        return self._is(target) and _kill(target.pid, number)
+
+    def send_group(self, group: int, proof: Iterable[ProcessIdentity], number: int) -> bool:
+        """See :class:`Signaller`. A zombie is proof enough: it keeps the group's number from being used again."""
+        if group <= 1 or group == os.getpgrp():
+            return False
+        for member in proof:
+            found = self._table.find(member.pid)
+            if found and found.start == member.start and found.group == group:
+                return _kill(-group, number)
+        return False
+
+    def _is(self, target: ProcessIdentity) -> bool:
+        found = self._table.find(target.pid)
+        return found is not None and found.start == target.start
+
+    def _send_by_descriptor(self, target: ProcessIdentity, number: int) -> bool:
+        try:
+            descriptor = os.pidfd_open(target.pid)
+        except ProcessLookupError:
+            return False
+        except OSError:
+            return self._is(target) and _kill(target.pid, number)  # kernel before 5.3, or forbidden by a sandbox
+        try:
+            if not self._is(target):
+                return False
+            signal.pidfd_send_signal(descriptor, number)
+        except OSError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+
+def _kill(pid: int, number: int) -> bool:
+    try:
+        os.kill(pid, number)
+    except OSError:
+        return False
+    return True

@@ -1,4 +1,7 @@
-"""Everything a supervisor writes. A write that fails is kept in memory and tried again; it never stops a run."""
+"""The requests a supervisor takes, and everything it writes.
+
+A write that fails is kept in memory and tried again; it never stops a run.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..wire import records, rundir, storage
-from ..wire.records import Ack, ExitRecord, Request, Status
+from ..wire.records import TRAINER_ACTIONS, Ack, ExitRecord, Request, Status
 from ..wire.rundir import RunDir
-from .clock import Clock
+from .machine import Clock
 
 RESERVE_BYTES = 8192
 FIRST_RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 30.0
+LIST_ANYWAY_SECONDS = 2.0
+"""File times are coarse, and a write within the same tick of the clock may leave the folder's time as it was."""
 
 
 class Pending(NamedTuple):
@@ -24,7 +29,7 @@ class Pending(NamedTuple):
 
     key: str
     """A later write of the same key takes its place; events and answers have keys of their own."""
-    write: Callable[[], None]
+    write: Callable[[], object]
 
 
 class Journal:
@@ -68,7 +73,7 @@ class Journal:
             noted: the event's text, where another event says already what the answer says.
         """
         ack = Ack(request.id, ok, "supervisor", self._clock.wall(), text)
-        self._save(self._unique("ack"), lambda: self._write_answer(ack))
+        self._save(self._unique("ack"), lambda: rundir.answer(self.run, ack))
         self.event("ack", noted or text, attempt=request.attempt, request=request.id, action=request.action, ok=ok)
 
     def retry(self) -> None:
@@ -100,14 +105,11 @@ class Journal:
             self.run.reserve.unlink(missing_ok=True)
             storage.create_json(path, record, durable=True)
 
-    def _write_answer(self, ack: Ack) -> None:
-        rundir.answer(self.run, ack)
-
     def _unique(self, kind: str) -> str:
         self._serial += 1
         return f"{kind} {self._serial}"
 
-    def _save(self, key: str, write: Callable[[], None]) -> None:
+    def _save(self, key: str, write: Callable[[], object]) -> None:
         self._pending = [item for item in self._pending if item.key != key]
         if not self.run.path.is_dir():
             return  # somebody deleted the run: a record in a new folder of that name would be a ghost
@@ -117,6 +119,45 @@ class Journal:
             complain(f"{key} is kept in memory: {error}")
             self._pending.append(Pending(key, write))
             self._retry_at = max(self._retry_at, self._clock.monotonic() + FIRST_RETRY_SECONDS)
+
+
+class Inbox:
+    """Hands out each request once."""
+
+    def __init__(self, run: RunDir, clock: Clock) -> None:
+        self._run = run
+        self._clock = clock
+        self._seen: set[str] = set()
+        self._changed = -1
+        self._list_at = 0.0
+
+    def poll(self, *, trainer_lives: bool) -> list[Request]:
+        """New requests, oldest first; what the trainer answers is left to it while it lives."""
+        if not self._is_due(trainer_lives):
+            return []
+        fresh = [item for item in rundir.unanswered(self._run) if item.id not in self._seen]
+        mine = [item for item in fresh if not (trainer_lives and item.action in TRAINER_ACTIONS)]
+        self._seen.update(item.id for item in mine)
+        return mine
+
+    def mark_seen(self, request: Request) -> None:
+        """Somebody carries it out already."""
+        self._seen.add(request.id)
+
+    def waiting(self) -> bool:
+        """Whether a request lies there that was not handed out."""
+        return any(item.id not in self._seen for item in rundir.unanswered(self._run))
+
+    def _is_due(self, trainer_lives: bool) -> bool:
+        now = self._clock.monotonic()
+        try:
+            changed = self._run.requests.stat().st_mtime_ns
+        except OSError:
+            return False
+        if changed == self._changed and now < self._list_at and trainer_lives:
+            return False
+        self._changed, self._list_at = changed, now + LIST_ANYWAY_SECONDS
+        return True
 
 
 def complain(text: str) -> None:

@@ -1,26 +1,25 @@
-"""From "attempt n is due" to a running trainer: command, records, process."""
+"""From "attempt n is due" to a running trainer: the plan, the complete command, its record, the process."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-import signal
-from collections.abc import Mapping, Sequence
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..wire import liveness, records, storage
 from ..wire.liveness import ProcessIdentity
 from ..wire.records import AFTER_CHECKPOINT, GPU_VARIABLE, LaunchRecord, LaunchTemplate, Request, Spec, Status
-from ..wire.rundir import RunDir
+from ..wire.rundir import RUN_VARIABLES, RunDir
 from ..wire.secrets import without_secrets
 from ..wire.storage import UnreadableRecord
-from . import checkpoints, ownership, spawn
-from .attempt import Attempt
-from .exits import Child
+from . import checkpoints
+from .attempt import Attempt, Child
 from .family import Family
 from .journal import Journal, complain
 from .machine import Machine
-from .spawn import CannotCompose, Command
 
 
 class Plan(NamedTuple):
@@ -40,6 +39,25 @@ class Plan(NamedTuple):
     """Nothing of this run ever ran: its dependencies have to be met first."""
 
 
+class CannotCompose(Exception):
+    """The template does not say how this is done; the text says what is missing."""
+
+
+class Command(NamedTuple):
+    """One attempt's command line, complete."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    device: str
+    env: Mapping[str, str]
+    """What is added to the supervisor's own environment."""
+    checkpoint: str | None = None
+    unset: tuple[str, ...] = ()
+    """What is taken from it."""
+    gpus: tuple[str, ...] = ()
+    """The CUDA devices that are this run's own."""
+
+
 def template_of(spec: Spec, status: Status, plan: Plan | None = None) -> LaunchTemplate:
     """The template in force: the plan's, else the one of an earlier restart, else the spec's.
 
@@ -51,14 +69,14 @@ def template_of(spec: Spec, status: Status, plan: Plan | None = None) -> LaunchT
         return spec.launch
     try:
         return records.from_json(LaunchTemplate, found)
-    except (UnreadableRecord, AttributeError, TypeError) as error:
+    except (UnreadableRecord, AttributeError) as error:
         raise CannotCompose(f"the new launch template cannot be read: {error}") from error
 
 
 def prepare(
     run: RunDir, spec: Spec, status: Status, plan: Plan, machine: Machine, gpus: Sequence[str] = ()
 ) -> tuple[Command, str]:
-    """The complete command of a plan, and a note when it differs from what was wished.
+    """The complete command of a plan, and a note when it differs from what was asked for.
 
     Args:
         gpus: the devices that are this run's own.
@@ -67,10 +85,11 @@ def prepare(
         CannotCompose: it cannot be built; nothing was changed.
     """
     template = template_of(spec, status, plan)
-    device = plan.device or (None if plan.template else _last_device(run, status.attempt))
+    last = records.read_or_none(LaunchRecord, run.attempt(status.attempt).launch)
+    device = plan.device or (None if plan.template or last is None else last.device)
     checkpoint, note = _pick_checkpoint(run, template, plan, machine)
     handed_over = _handed_over(run, spec, template, machine)
-    command = spawn.compose(template, run, plan.number, device=device, checkpoint=checkpoint, handed_over=handed_over)
+    command = compose(template, run, plan.number, device=device, checkpoint=checkpoint, handed_over=handed_over)
     return _on_gpus(command, spec, gpus), note
 
 
@@ -106,27 +125,18 @@ def _handed_over(run: RunDir, spec: Spec, template: LaunchTemplate, machine: Mac
     return found
 
 
-def stack_signal(run: RunDir, attempt: int) -> int | None:
-    """The signal at which the trainer said it dumps its stacks."""
-    try:
-        number = int(run.attempt(attempt).stack_signal.read_text())
-        return signal.Signals(number).value
-    except (OSError, ValueError):
-        return None
-
-
 def newest_checkpoint(
     run: RunDir, template: LaunchTemplate, machine: Machine, *, best: bool = False
 ) -> tuple[str | None, str]:
     """Path of the newest complete checkpoint of a run, and what must be said of other runs' files beside it."""
-    found = ownership.sift(run, template)
+    found = checkpoints.split_by_owner(run, template)
     chosen = checkpoints.choose(found.own, best=best, sleep=machine.clock.sleep, now=machine.clock.wall())
     return str(chosen.path) if chosen else None, found.remark(chosen, best=best)
 
 
 def saved_since(run: RunDir, spec: Spec, status: Status, moment: float | None) -> bool:
     """Whether a checkpoint was written after ``moment``."""
-    found = ownership.sift(run, template_of(spec, status)).own
+    found = checkpoints.split_by_owner(run, template_of(spec, status)).own
     return moment is not None and any(item.time >= moment for item in found)
 
 
@@ -136,7 +146,7 @@ def _pick_checkpoint(run: RunDir, template: LaunchTemplate, plan: Plan, machine:
         return None, ""
     if source in ("latest", "best"):
         if template.resume_args is None:
-            return None, "from scratch: the profile does not say how this program continues ([resume] args)"
+            return None, "from scratch: the profile does not say how this program resumes ([resume] args)"
         found, remark = newest_checkpoint(run, template, machine, best=source == "best")
         missing = "" if found else "from scratch: there is no complete checkpoint yet"
         return found, "; ".join(part for part in (missing, remark) if part)
@@ -144,14 +154,6 @@ def _pick_checkpoint(run: RunDir, template: LaunchTemplate, plan: Plan, machine:
     if not path.exists():
         raise CannotCompose(f"there is no checkpoint {path}")
     return str(path), ""
-
-
-def _last_device(run: RunDir, attempt: int) -> str | None:
-    try:
-        last = records.read(LaunchRecord, run.attempt(attempt).launch)
-    except (OSError, UnreadableRecord):
-        return None
-    return last.device if last else None
 
 
 class SpawnFailed(NamedTuple):
@@ -186,9 +188,9 @@ def launch(
         return SpawnFailed("processes of an earlier attempt still hold run.lock")
     try:
         output = run.attempt(plan.number).output
-        pid = spawn.start(command, output, (lock, *kept), lambda: _announce(run, journal, machine))
+        pid = start(command, output, (lock, *kept), lambda: _announce(run, journal, machine))
     except OSError as error:
-        return SpawnFailed(spawn.describe_failure(error, command))
+        return SpawnFailed(describe_failure(error, command))
     finally:
         liveness.release(lock)  # the trainer's copy is the witness from now on
     found = machine.table.find(pid)
@@ -227,3 +229,94 @@ def _write_launch(run: RunDir, spec: Spec, plan: Plan, command: Command, journal
     missing = [name for name in spec.secret_env if name not in os.environ]
     if missing:
         journal.event("note", f"started without {', '.join(missing)}: set at launch, kept nowhere", attempt=plan.number)
+
+
+def compose(
+    template: LaunchTemplate,
+    run: RunDir,
+    attempt: int,
+    *,
+    device: str | None = None,
+    checkpoint: str | None = None,
+    handed_over: str | None = None,
+) -> Command:
+    """The command of one attempt.
+
+    Args:
+        device: a device other than the one asked for at launch.
+        checkpoint: what to continue from.
+        handed_over: what :data:`AFTER_CHECKPOINT` stands for: the newest checkpoint of the run this one waited for.
+
+    Raises:
+        CannotCompose: no variant for the device, or no way to resume.
+    """
+    wanted = device or template.device
+    variant = template.variants.get(wanted)
+    if variant is None:
+        known = ", ".join(sorted(template.variants)) or "none"
+        raise CannotCompose(f"the profile does not say how to run on {wanted} (it knows: {known})")
+    argv = list(variant.argv)
+    if checkpoint is not None:
+        if template.resume_args is None:
+            raise CannotCompose("the profile has no [resume] args: it does not say how this program resumes")
+        argv += template.resume_args
+    values = {
+        "{run_dir}": str(run.path),
+        "{attempt}": str(attempt),
+        "{checkpoint}": checkpoint or "",
+        AFTER_CHECKPOINT: handed_over or "",
+    }
+    env = {name: _fill(value, values) for name, value in variant.env.items()}
+    env |= {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
+    env |= dict(zip(RUN_VARIABLES, (run.run, str(run.path), str(attempt)), strict=True))
+    words = tuple(_fill(word, values) for word in argv)
+    return Command(words, template.cwd, wanted, env, checkpoint, tuple(variant.unset))
+
+
+def start(command: Command, output: Path, kept: tuple[int, ...], announce: Callable[[], None]) -> int:
+    """Start the trainer in a session of its own, with the descriptors ``kept`` open in it, and return its pid.
+
+    The output is an append-only descriptor of its own, never a pipe: nothing that happens to the supervisor can reach
+    the trainer's writes. ``announce`` runs in the new process just before the program: what it records is true even
+    when this supervisor dies at that very moment. (``preexec_fn`` is safe here: the supervisor has one thread.)
+
+    Raises:
+        OSError: the program or its working folder is not there or cannot be run.
+    """
+    inherited = {name: value for name, value in os.environ.items() if name not in command.unset}
+    log = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        process = subprocess.Popen(
+            command.argv,
+            cwd=command.cwd,
+            env={**inherited, **command.env},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=kept,
+            preexec_fn=_quietly(announce),
+        )
+    finally:
+        os.close(log)
+    process.returncode = 0  # Popen shall neither wait for it nor warn about it: that is Child's job
+    return process.pid
+
+
+def describe_failure(error: OSError, command: Command) -> str:
+    """Why a program could not be started: the system's words and the file's name."""
+    return f"{error.strerror or error}: {error.filename or (command.argv[0] if command.argv else '(empty command)')}"
+
+
+def _quietly(announce: Callable[[], None]) -> Callable[[], None]:
+    def call() -> None:
+        with contextlib.suppress(Exception):  # a record that cannot be written must not keep the trainer from starting
+            announce()
+
+    return call
+
+
+def _fill(word: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        word = word.replace(name, value)
+    return word

@@ -1,22 +1,29 @@
-"""The supervisor's loop: one tick looks once at everything and never blocks for long."""
+"""The supervisor's loop, and what each request does. One tick looks once at everything and never blocks for long.
+
+Ends beat starts: a kill that meets a restart wins, and the restart is told so.
+"""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from ..wire.records import Request, Spec, Status
+from ..wire.records import TRAINER_ACTIONS, Request, Spec, Status
 from ..wire.rundir import RunDir
-from . import arrival, commands, ending, starting
+from . import ending, starting
 from .alerts import STOPPED_BY_ANOTHER, StallWatch
 from .attempt import Attempt
-from .chores import Chores
+from .disk_space import DiskWatch, LogLimit, watch_disk_space
 from .journal import complain_of
+from .launches import Plan
 from .machine import Machine
-from .room import DiskWatch, keep_room
+from .stacks import StackDumps
 from .state import Supervision
 
 TICK_SECONDS = 0.2
+ENDED = "this run has ended"
+NOT_STARTED = "this run has not started yet"
+_NO_FILE = "sigterm-"
 
 
 class Supervisor:
@@ -24,67 +31,90 @@ class Supervisor:
 
     def __init__(self, run: RunDir, spec: Spec, status: Status | None, machine: Machine) -> None:
         self.state = Supervision(run, spec, status, machine)
-        self._chores = Chores(run, spec, machine.clock)
+        self._log_limit = LogLimit(run, spec, machine.clock)
         self._disk = DiskWatch(run.path, machine.clock)
         self._stall = StallWatch(run, spec, machine.clock)
+        self._stacks = StackDumps(self.state)
         self._term = False
         self._last_failure = ""
 
     def run(self, ready: Callable[[], None], wait: Callable[[float], None]) -> None:
-        """Arrive, say ``ready``, and look until there is nothing left to do.
+        """Arrive, say ``ready``, and tick until there is nothing left to do.
 
         Args:
             wait: sleeps for so many seconds, less when a signal comes.
         """
         signal.signal(signal.SIGTERM, self._on_term)
-        arrival.arrive(self.state)
+        starting.arrive(self.state)
         ready()
         self._tick_safely()
         while self.has_work():
             wait(TICK_SECONDS)
             self._tick_safely()
-        self.state.turnstile.close()
+        self.state.queue_slot.close()
 
     def tick(self) -> None:
-        """Look once at everything."""
-        boss = self.state
-        boss.journal.retry()
+        """Requests first, then the attempt, then answers, then what is due to start."""
+        supervision = self.state
+        supervision.journal.retry()
         if self._term:
             self._term = False
-            commands.stop_from_outside(boss)
-        for request in boss.inbox.poll(trainer_lives=boss.trainer_lives()):
+            stop_from_outside(supervision)
+        for request in supervision.inbox.poll(trainer_lives=supervision.trainer_lives()):
             self._handle(request)
-        if boss.attempt is not None:
-            self._chores.do(boss.journal, boss.attempt.number)
-            keep_room(boss, boss.attempt, self._disk)
-            self._look_for_stall(boss.attempt)
-            ending.watch(boss, boss.attempt)
+        if supervision.attempt is not None:
+            self._log_limit.keep(supervision.journal, supervision.attempt.number)
+            watch_disk_space(supervision, supervision.attempt, self._disk)
+            self._check_for_stall(supervision.attempt)
+            ending.watch(supervision, supervision.attempt)
+        self._stacks.poll()
         self._answer()
-        boss.alerts.reap()
-        if boss.attempt is None and boss.run.path.is_dir():
-            starting.start_when_due(boss)
+        supervision.alerts.reap()
+        if supervision.attempt is None and supervision.run.path.is_dir():
+            starting.start_when_due(supervision)
+
+    def has_work(self) -> bool:
+        """Whether something lives, is due, or is written nowhere yet. Of a deleted run only the living counts."""
+        supervision = self.state
+        if not supervision.run.path.is_dir():
+            return supervision.trainer_lives()
+        busy = supervision.attempt is not None or supervision.upcoming is not None or supervision.journal.pending
+        return busy or supervision.inbox.waiting()
 
     def _handle(self, request: Request) -> None:
         """The inbox hands out a request once: a mistake of ours must not lose those that came with it."""
         try:
-            commands.handle(self.state, request)
+            if request.action == "dump_stacks" and self.state.trainer_lives():
+                note_request(self.state, request)
+                self._stacks.ask(request)
+            else:
+                handle(self.state, request)
         except Exception as error:  # noqa: BLE001  see above
             complain_of(error)
             text = f"it could not be carried out ({type(error).__name__}: {error}); see supervisor.log"
             self.state.journal.answer(request, ok=False, text=text)
 
-    def _look_for_stall(self, attempt: Attempt) -> None:
-        if attempt.paused or attempt.ladder is not None or attempt.ending is not None:
+    def _check_for_stall(self, attempt: Attempt) -> None:
+        if attempt.paused or attempt.stop_sequence is not None or attempt.ending is not None:
             self._stall.forget()
             return
-        text = self._stall.look(attempt.number, self.state.journal.status.started)
+        text = self._stall.poll(attempt.number, self.state.journal.status.started)
         if text:
             text = STOPPED_BY_ANOTHER if attempt.is_stopped() else text
             self.state.journal.event("note", text)
             self.state.alerts.tell("stall", attempt.number, text)
 
+    def _answer(self) -> None:
+        supervision = self.state
+        if supervision.accepted and supervision.attempt is None:
+            answer_accepted(supervision)
+        elif supervision.accepted and supervision.journal.status.phase == "stop_failed":
+            for request in supervision.take_accepted():
+                text = supervision.journal.status.message or "it could not be stopped"
+                _reply(supervision, request, ok=False, text=text)
+
     def _tick_safely(self) -> None:
-        """A supervisor that died of its own mistake would take an exit code with it: say it once, and look again."""
+        """A supervisor that died of its own mistake would take an exit code with it: say it once, and go on."""
         try:
             self.tick()
         except Exception as error:  # noqa: BLE001  see above
@@ -92,20 +122,150 @@ class Supervisor:
                 complain_of(error)
             self._last_failure = repr(error)
 
-    def has_work(self) -> bool:
-        """Whether something lives, is due, or is written nowhere yet. Of a deleted run only the living counts."""
-        boss = self.state
-        if not boss.run.path.is_dir():
-            return boss.trainer_lives()
-        busy = boss.attempt is not None or boss.upcoming is not None or boss.journal.pending
-        return busy or boss.inbox.waiting()
-
-    def _answer(self) -> None:
-        boss = self.state
-        if boss.wishes and boss.attempt is None:
-            commands.answer_wishes(boss)
-        elif boss.wishes and boss.journal.status.phase == "stop_failed":
-            commands.refuse_wishes(boss, boss.journal.status.message or "it could not be stopped")
-
     def _on_term(self, number: int, frame: object) -> None:
         self._term = True
+
+
+def note_request(supervision: Supervision, request: Request) -> None:
+    """Put a request on record before it is carried out."""
+    text = f"{request.action} by {request.by}"
+    supervision.journal.event("request", text, attempt=request.attempt, request=request.id)
+
+
+def handle(supervision: Supervision, request: Request) -> None:
+    """Carry out one request, or refuse it with the reason."""
+    note_request(supervision, request)
+    current = supervision.journal.status.attempt
+    action = _ACTIONS.get(request.action)
+    if 0 < request.attempt < current and (supervision.trainer_lives() or supervision.upcoming):
+        text = f"attempt {request.attempt} has ended; the run is at attempt {current} now"
+        _reply(supervision, request, ok=False, text=text)
+    elif action is not None:
+        action(supervision, request)
+    elif request.action in {*TRAINER_ACTIONS, "dump_stacks"}:
+        _reply(supervision, request, ok=False, text=_why_nothing_runs(supervision))
+    else:
+        _reply(supervision, request, ok=False, text=f"unknown action {request.action!r}")
+
+
+def stop_from_outside(supervision: Supervision) -> None:
+    """SIGTERM to the supervisor is a stop request of whoever sent it (a service manager at shutdown, most often).
+
+    Of a run that waits it is no wish to cancel it, else a reboot would clear every queue: the supervisor leaves, and
+    the next one finds the run waiting.
+    """
+    if supervision.attempt is None and supervision.journal.status.phase in ("queued", "backing_off"):
+        supervision.journal.event("note", "the supervisor was ended by SIGTERM; the run keeps waiting")
+        supervision.forget_upcoming()
+        return
+    now, attempt = supervision.machine.clock.wall(), supervision.journal.status.attempt
+    supervision.journal.event("request", "stop by SIGTERM to the supervisor")
+    request = Request(f"{_NO_FILE}{int(now * 1000)}", "stop", attempt, "SIGTERM to the supervisor", now)
+    _end(supervision, request)
+
+
+def answer_accepted(supervision: Supervision) -> None:
+    """The stop sequence is over: answer its requests, and start what one of them wants to follow."""
+    accepted = supervision.take_accepted()
+    ends = [request for request in accepted if request.action != "restart"]
+    restarts = [request for request in accepted if request.action == "restart"]
+    for request in ends:
+        text = f"attempt {supervision.journal.status.attempt} has ended; all its processes are gone"
+        _reply(supervision, request, ok=True, text=text)
+    for request in restarts if ends else restarts[1:]:
+        first = ends[-1] if ends else restarts[0]
+        _reply(supervision, request, ok=False, text=f"not restarted: {first.by} asked to {first.action} it")
+    if restarts and not ends:
+        _start_over(supervision, restarts[0])
+
+
+def _end(supervision: Supervision, request: Request) -> None:
+    """End what lives, and what was to come; of an ended run, what outlived it."""
+    cancelled = None
+    if supervision.upcoming is not None and not supervision.trainer_lives():
+        cancelled = supervision.upcoming.plan
+        _cancel(supervision, cancelled, request)
+    if supervision.attempt is None:
+        supervision.find_remains()
+    if supervision.attempt is not None:
+        ending.begin_stop(supervision, request)
+    else:
+        text = f"cancelled: attempt {cancelled.number} will not start" if cancelled else ENDED
+        _reply(supervision, request, ok=True, text=text)
+
+
+def _cancel(supervision: Supervision, plan: Plan, request: Request) -> None:
+    if plan.request:
+        text = f"not started: {request.by} asked to {request.action} it"
+        _reply(supervision, plan.request, ok=False, text=text)
+    if plan.queued:
+        supervision.end_unbegun(plan, requested_by=request.by, action=request.action)
+    supervision.call_off(f"{request.action} by {request.by}")
+
+
+def _pause(supervision: Supervision, request: Request) -> None:
+    attempt = supervision.attempt
+    if attempt is None or not supervision.trainer_lives():
+        _reply(supervision, request, ok=False, text=_why_nothing_runs(supervision))
+    elif attempt.stop_sequence is not None:
+        _reply(supervision, request, ok=False, text="it is being stopped")
+    else:
+        attempt.pause()
+        supervision.journal.update(paused=True, held_for=None)
+        _reply(supervision, request, ok=True, text="paused; it keeps its memory")
+
+
+def _continue(supervision: Supervision, request: Request) -> None:
+    if supervision.attempt is None or not supervision.trainer_lives():
+        _reply(supervision, request, ok=False, text=_why_nothing_runs(supervision))
+        return
+    supervision.attempt.resume()
+    supervision.journal.update(paused=False, held_for=None, message=None)
+    _reply(supervision, request, ok=True, text="continued")
+
+
+def _restart(supervision: Supervision, request: Request) -> None:
+    refusal = _refusal(supervision, request)
+    if refusal:
+        _reply(supervision, request, ok=False, text=refusal)
+        return
+    if supervision.attempt is None:
+        supervision.find_remains()
+    if supervision.attempt is None:
+        _start_over(supervision, request)
+    else:
+        supervision.forget_upcoming()
+        ending.begin_stop(supervision, request)
+
+
+def _refusal(supervision: Supervision, request: Request) -> str | None:
+    """Why a restart cannot work, found out before anything is stopped for it."""
+    current, upcoming = supervision.journal.status.attempt, supervision.upcoming
+    if 0 < request.attempt < current:
+        return f"attempt {request.attempt} was already restarted: attempt {current} came after it"
+    if upcoming is not None and upcoming.plan.request:
+        return f"{upcoming.plan.request.by} asked for a restart before you"
+    return supervision.why_not(supervision.requested_plan(request))
+
+
+def _start_over(supervision: Supervision, request: Request) -> None:
+    phase = "queued" if supervision.queue_slot.needed else "starting"
+    supervision.schedule(supervision.requested_plan(request), phase=phase)
+
+
+def _why_nothing_runs(supervision: Supervision) -> str:
+    return NOT_STARTED if supervision.upcoming is not None else ENDED
+
+
+def _reply(supervision: Supervision, request: Request, *, ok: bool, text: str) -> None:
+    if not request.id.startswith(_NO_FILE):
+        supervision.journal.answer(request, ok=ok, text=text)
+
+
+_ACTIONS: Mapping[str, Callable[[Supervision, Request], None]] = {
+    "stop": _end,
+    "kill": _end,
+    "pause": _pause,
+    "continue": _continue,
+    "restart": _restart,
+}

@@ -1,12 +1,36 @@
-"""What a supervisor needs of the machine, as parameters."""
+"""What a supervisor needs of the machine, as parameters; and what only macOS has.
+
+On macOS a machine falls asleep under a training, and a process killed for memory is told of in reports and the log.
+These are thin calls around pure parsers; the parsers are tested, the calls need a real Mac.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 from ..wire.liveness import ProcessTable, boot_id, system_process_table
-from .clock import Clock
-from .signals import Signaller, SystemSignaller
+from .family import Signaller, SystemSignaller
+
+REPORTS = Path("/Library/Logs/DiagnosticReports")
+LOG_PATIENCE_SECONDS = 5.0
+ON_MACOS = os.uname().sysname == "Darwin"
+
+
+class Clock(NamedTuple):
+    """Two clocks. Only differences of ``monotonic`` decide anything: a wall clock set back by an hour stops nothing."""
+
+    wall: Callable[[], float] = time.time
+    """Unix seconds."""
+    monotonic: Callable[[], float] = time.monotonic
+    """Seconds; on macOS it stands still while the machine sleeps (CPython issue 86273)."""
+    sleep: Callable[[float], None] = time.sleep
 
 
 class Machine(NamedTuple):
@@ -22,3 +46,80 @@ def this_machine() -> Machine:
     """The machine this runs on."""
     table = system_process_table()
     return Machine(Clock(), table, SystemSignaller(table), boot_id())
+
+
+def caffeinate_command(pid: int) -> list[str]:
+    """Keep the machine (``-i``, on mains power ``-s``) and its disks (``-m``) awake as long as ``pid`` lives.
+
+    Never ``-d``: a display kept on during training was tied to kernel panics of the GPU watchdog.
+    """
+    return ["/usr/bin/caffeinate", "-i", "-m", "-s", "-w", str(pid)]
+
+
+def stay_awake(pid: int) -> None:
+    """Start caffeinate for a trainer; without it the training runs all the same."""
+    if not ON_MACOS:
+        return
+    try:
+        subprocess.Popen(
+            caffeinate_command(pid), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+    except OSError:
+        return
+
+
+def memory_kill_report(pid: int, since: float, folder: Path = REPORTS) -> str | None:
+    """What a JetsamEvent report written after ``since`` says about ``pid``; quick, for the exit record."""
+    if not ON_MACOS:
+        return None
+    return next((text for path in _reports(folder, since) if (text := parse_jetsam(_report_text(path), pid))), None)
+
+
+def memory_kill_log(pid: int) -> str | None:
+    """The kernel's own line about a kill for memory in the last two minutes; takes seconds."""
+    if not ON_MACOS:
+        return None
+    predicate = 'eventMessage contains "memorystatus"'
+    command = ["/usr/bin/log", "show", "--last", "2m", "--style", "compact", "--predicate", predicate]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LOG_PATIENCE_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return parse_memorystatus(done.stdout.splitlines(), pid)
+
+
+def parse_jetsam(text: str, pid: int) -> str | None:
+    """What a JetsamEvent ``.ips`` says about ``pid``: one line of JSON, then one object with all processes.
+
+    A process that was killed has a ``reason`` (``per-process-limit``, ``vm-pageshortage`` ...), the others have none.
+    """
+    _, _, body = text.partition("\n")
+    try:
+        report = json.loads(body)
+        found = next((item for item in report["processes"] if item.get("pid") == pid), None)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    if found is None or not found.get("reason"):
+        return None
+    return f"killed by macOS for memory ({found['reason']}); largest process: {report.get('largestProcess', 'unknown')}"
+
+
+def parse_memorystatus(lines: Iterable[str], pid: int) -> str | None:
+    """The last log line in which the kernel says that it killed ``pid`` for memory."""
+    wanted = re.compile(rf"memorystatus.*kill.*\b(?:pid )?{pid}\b", re.IGNORECASE)
+    return next((line.strip() for line in reversed(list(lines)) if wanted.search(line)), None)
+
+
+def _reports(folder: Path, since: float) -> list[Path]:
+    try:
+        found = [(path.stat().st_mtime, path) for path in folder.glob("JetsamEvent-*.ips")]
+    except OSError:
+        return []
+    return [path for moment, path in sorted(found, reverse=True) if moment >= since]
+
+
+def _report_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from .clock import Clock
+from .machine import Clock
 
 GIVEN_BACK = 0.9
 """Share of the memory that was free before the attempt at which the machine counts as recovered."""
 LONGEST_WAIT_SECONDS = 30.0
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 STILL = 0.01
 """Memory that grows by less than this share between two looks has stopped coming back."""
 WIRED_LEAK_BYTES = 4 << 30
@@ -72,7 +72,7 @@ class MemoryWatch:
         self._kills_before: int | None = None
         self._last: MachineMemory | None = None
         self._since: float | None = None
-        self._look_at = 0.0
+        self._poll_at = 0.0
 
     def measure(self) -> None:
         """An attempt is about to start."""
@@ -80,19 +80,19 @@ class MemoryWatch:
 
     def wait_anew(self) -> None:
         """Another attempt is wanted: the waiting starts when it is due."""
-        self._since, self._last, self._look_at = None, None, 0.0
+        self._since, self._last, self._poll_at = None, None, 0.0
 
-    def look(self) -> Release:
+    def poll(self) -> Release:
         """Whether the next attempt may start; asks the machine once a second. Before the first it always may."""
         now = self._clock.monotonic()
         if self._before.available is None:
             return Release(True)
-        if now < self._look_at:
+        if now < self._poll_at:
             return Release(False)
         self._since = now if self._since is None else self._since
         found = self._read()
         release = judge_release(self._before, self._last, found, now - self._since)
-        self._last, self._look_at = found, now + LOOK_SECONDS
+        self._last, self._poll_at = found, now + POLL_SECONDS
         return release
 
     def new_kills(self) -> int:

@@ -1,18 +1,22 @@
-"""Waiting for one's turn: the dependencies first, then a slot of the group."""
+"""The queue slot of one run: what it waits for first (its dependencies), then a slot of its group and its GPUs.
+
+Whoever has a slot or a GPU holds its kernel lock. A dependency is judged by pure rules over the other run's witnesses.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from enum import Enum
 from typing import NamedTuple
 
 from ..wire import liveness, queues, records
+from ..wire.liveness import ProcessTable
 from ..wire.queues import Queue, QueueBusy, QueueFiles
-from ..wire.records import GpuRule, LaunchRecord, QueueRule, Status
+from ..wire.records import ExitRecord, GpuRule, LaunchRecord, QueueRule, Spec, Status
 from ..wire.rundir import RunDir
 from ..wire.storage import UnreadableRecord
-from . import dependencies, gpus
-from .dependencies import Outcome, Verdict
+from . import witnesses
 from .machine import Machine
 
 POLL_SECONDS = 1.0
@@ -39,7 +43,7 @@ def left(queue: Queue, run: str) -> Queue:
     return queue._replace(order=[name for name in queue.order if name != run])
 
 
-class Turn(NamedTuple):
+class Admission(NamedTuple):
     """What came of asking."""
 
     go: bool
@@ -49,10 +53,10 @@ class Turn(NamedTuple):
     """A dependency can never be met any more."""
 
 
-GO = Turn(True)
+GO = Admission(True)
 
 
-class Turnstile:
+class QueueSlot:
     """One run's place in its queue. The slot and the GPUs, once claimed, are kept until the supervisor leaves."""
 
     def __init__(self, run: RunDir, rule: QueueRule, machine: Machine, wanted: GpuRule | None = None) -> None:
@@ -65,8 +69,8 @@ class Turnstile:
         self._rule = rule
         self._machine = machine
         self._files: QueueFiles | None = queues.files_of(run, rule.group) if rule.group else None
-        self._ask_at = 0.0
-        self._last = Turn(False)
+        self._poll_at = 0.0
+        self._last = Admission(False)
 
     @property
     def needed(self) -> bool:
@@ -78,15 +82,15 @@ class Turnstile:
         """Descriptors of the locks of the slot and the GPUs, which the trainer keeps though this supervisor dies."""
         return (() if self._slot is None else (self._slot,)) + tuple(self._held)
 
-    def ask(self, *, dependencies_matter: bool, status: Status) -> Turn:
-        """Whether it is our turn now; looks at most once a second."""
+    def ask(self, *, dependencies_matter: bool, status: Status) -> Admission:
+        """Whether the run may start now; looks at most once a second."""
         now = self._machine.clock.monotonic()
-        if now >= self._ask_at:
-            self._ask_at = now + POLL_SECONDS
+        if now >= self._poll_at:
+            self._poll_at = now + POLL_SECONDS
             try:
-                self._last = self._look(dependencies_matter, status)
+                self._last = self._poll(dependencies_matter, status)
             except QueueBusy:
-                self._ask_at = now  # what it waited for is as true as it was; editors need milliseconds
+                self._poll_at = now  # what it waited for is as true as it was; editors need milliseconds
         return self._last
 
     def leave(self) -> None:
@@ -97,54 +101,54 @@ class Turnstile:
 
     def close(self) -> None:
         """Give slot and GPUs back; a trainer that still lives keeps them through its own descriptors."""
-        gpus.release(self._held)
+        release(self._held)
         if self._slot is not None:
             liveness.release(self._slot)
             self._slot = None
 
-    def _look(self, dependencies_matter: bool, status: Status) -> Turn:
+    def _poll(self, dependencies_matter: bool, status: Status) -> Admission:
         if self._slot is not None and not dependencies_matter:
             return GO
         queue: Queue | None = None
         if self._files is not None:
             devices = self._wanted.devices if self._wanted else ()
-            queue = self._edit(self._files, lambda found: joined(found, self._run.run, devices))
+            queue = self._edit(self._files, lambda queue: joined(queue, self._run.run, devices))
             if queue is None:
-                return Turn(False, "group", f"queue group {self._rule.group} cannot be read or written")
+                return Admission(False, "group", f"queue group {self._rule.group} cannot be read or written")
             if queue.paused:
-                return Turn(False, "group", f"queue group {self._rule.group} is paused")
-        turn = self._dependencies() if dependencies_matter else GO
-        if not turn.go or queue is None or self._files is None or self._slot is not None:
-            return turn
+                return Admission(False, "group", f"queue group {self._rule.group} is paused")
+        found = self._dependencies() if dependencies_matter else GO
+        if not found.go or queue is None or self._files is None or self._slot is not None:
+            return found
         is_first = queue.order[:1] == [self._run.run]
         if not is_first and status.waiting_for != "slot":
             return self._waiting()  # say first that we contend, so that those behind us see it; claim at the next look
         return self._claim(self._files, status)
 
-    def _waiting(self) -> Turn:
+    def _waiting(self) -> Admission:
         count = self._wanted.takes if self._wanted else 0
         what = {0: "a slot", 1: "a free GPU"}.get(count, f"{count} free GPUs")
-        return Turn(False, "slot", f"waits for {what} of queue group {self._rule.group}")
+        return Admission(False, "slot", f"waits for {what} of queue group {self._rule.group}")
 
-    def _dependencies(self) -> Turn:
+    def _dependencies(self) -> Admission:
         found = [(after, self._outcome(after.get("run", ""))) for after in self._rule.after]
-        verdicts = [dependencies.judge(after.get("when", "ok"), outcome) for after, outcome in found]
-        verdict = dependencies.combine(verdicts)
+        verdicts = [judge(after.get("when", "ok"), outcome) for after, outcome in found]
+        verdict = combine(verdicts)
         if verdict is Verdict.GO:
             return GO
         index = verdicts.index(verdict)
         after, outcome = found[index]
         if verdict is Verdict.NEVER:
-            return Turn(False, "runs", dependencies.sentence(after, outcome), never=True)
-        return Turn(False, "runs", f"waits for run {after.get('run')}")
+            return Admission(False, "runs", sentence(after, outcome), never=True)
+        return Admission(False, "runs", f"waits for run {after.get('run')}")
 
     def _outcome(self, run: str) -> Outcome:
         if not run or "/" in run or run.startswith("."):
             return Outcome.MISSING
         other = RunDir(self._run.path.parent / run)
-        return dependencies.outcome(other, self._machine.table, self._machine.boot_id)
+        return outcome(other, self._machine.table, self._machine.boot_id)
 
-    def _claim(self, files: QueueFiles, status: Status) -> Turn:
+    def _claim(self, files: QueueFiles, status: Status) -> Admission:
         """Take what is free if nobody who could take it now is before us; under the group's lock, so one at a time."""
 
         def claim(queue: Queue) -> Queue:
@@ -153,7 +157,7 @@ class Turnstile:
                 return queue
             self._slot = liveness.acquire(files.slot(slot), inheritable=True)
             if self._slot is None:
-                gpus.release(self._held)
+                release(self._held)
                 return queue
             return left(queue, self._run.run)
 
@@ -174,39 +178,35 @@ class Turnstile:
         """Hold as many as this run takes, leaving those that whoever waits before us will get."""
         if self._wanted is None:
             return True
-        most = gpus.shares(self._wanted, queue.slots if queue.by_hand else None)
-        used = gpus.loads(files, self._wanted.devices, most)
+        most = shares(self._wanted, queue.slots if queue.by_hand else None)
+        used = loads(files, self._wanted.devices, most)
         for ahead in self._ahead(queue):
             if all(used[name] >= most for name in self._wanted.devices):
                 return False
-            used = {**gpus.loads(files, ahead.devices, most), **used}
-            gpus.choose(used, ahead, most)
-        chosen = gpus.choose(used, self._wanted, most, self._had(status.attempt))
-        held = gpus.hold(files, chosen, most) if len(chosen) == self._wanted.takes else None
+            used = {**loads(files, ahead.devices, most), **used}
+            choose(used, ahead, most)
+        chosen = choose(used, self._wanted, most, self._had(status.attempt))
+        held = hold(files, chosen, most) if len(chosen) == self._wanted.takes else None
         self._held, self.gpus = held or [], chosen if held else []
         return held is not None
 
     def _ahead(self, queue: Queue) -> Iterator[GpuRule]:
         """What those who wait for a slot before us will take of the GPUs."""
         for name in queue.order[: queue.order.index(self._run.run)] if self._run.run in queue.order else ():
-            spec = dependencies.read_spec(RunDir(self._run.path.parent / name)) if self._contends(name) else None
+            spec = (
+                records.read_or_none(Spec, RunDir(self._run.path.parent / name).spec) if self._contends(name) else None
+            )
             if spec is not None and spec.gpus is not None:
                 yield spec.gpus
 
     def _had(self, attempt: int) -> list[str]:
         """The GPUs of the last attempt: caches and logs speak of them."""
-        try:
-            last = records.read(LaunchRecord, self._run.attempt(attempt).launch)
-        except (OSError, UnreadableRecord):
-            return []
+        last = records.read_or_none(LaunchRecord, self._run.attempt(attempt).launch)
         return list(last.gpus) if last else []
 
     def _contends(self, run: str) -> bool:
         other = RunDir(self._run.path.parent / run)
-        try:
-            status = records.read(Status, other.status)
-        except (OSError, UnreadableRecord):
-            return False
+        status = records.read_or_none(Status, other.status)
         waits = status is not None and status.phase == "queued" and status.waiting_for == "slot"
         return waits and liveness.is_held(other.supervisor_lock)
 
@@ -222,3 +222,123 @@ class Turnstile:
             raise
         except (OSError, UnreadableRecord):
             return None
+
+
+def shares(rule: GpuRule, slots: int | None) -> int:
+    """How many runs may have one device: one, unless somebody wants more runs at once than there are devices for.
+
+    Args:
+        slots: as decided by hand; None: nobody did.
+    """
+    return max(1, -(-(slots or 0) * rule.takes // len(rule.devices)))
+
+
+def loads(files: QueueFiles, devices: Collection[str], most: int) -> dict[str, int]:
+    """How many runs, up to ``most``, have each of the devices now."""
+    return {name: sum(liveness.is_held(files.device(name, share)) for share in range(most)) for name in devices}
+
+
+def choose(used: MutableMapping[str, int], rule: GpuRule, most: int, before: Collection[str] = ()) -> list[str]:
+    """The devices a run would get, in the rule's order, and count them as used; fewer than it takes: it waits.
+
+    Args:
+        used: device -> how many have it.
+        most: how many may.
+        before: what it had last time: taken again where nobody uses it more than another one.
+    """
+    free = [name for name in rule.devices if used[name] < most]
+    chosen = sorted(free, key=lambda name: (used[name], name not in before))[: rule.takes]
+    for name in chosen:
+        used[name] += 1
+    return sorted(chosen, key=rule.devices.index)
+
+
+def hold(files: QueueFiles, chosen: Sequence[str], most: int) -> list[int] | None:
+    """Descriptors of the devices' locks, inheritable; None, and nothing held, when somebody was faster."""
+    held: list[int] = []
+    for name in chosen:
+        paths = (files.device(name, share) for share in range(most))
+        free = (path for path in paths if not liveness.is_held(path))
+        lock = next((taken for path in free if (taken := liveness.acquire(path, inheritable=True)) is not None), None)
+        if lock is None:
+            release(held)
+            return None
+        held.append(lock)
+    return held
+
+
+def release(held: list[int]) -> None:
+    """Give them back; a trainer that still lives keeps them through its own descriptors."""
+    while held:
+        liveness.release(held.pop())
+
+
+class Outcome(Enum):
+    """How another run stands."""
+
+    PENDING = "pending"
+    OK = "ok"
+    FAILED = "failed"
+    MISSING = "missing"
+
+
+class Verdict(Enum):
+    """What that means for the one that waits."""
+
+    WAIT = "wait"
+    GO = "go"
+    NEVER = "never"
+
+
+def judge(when: str, outcome: Outcome) -> Verdict:
+    """Apply one ``after`` rule: ``ok``, ``any`` or ``fail``."""
+    if outcome is Outcome.PENDING:
+        return Verdict.WAIT
+    if outcome is Outcome.MISSING:
+        return Verdict.NEVER
+    if when == "any":
+        return Verdict.GO
+    return Verdict.GO if (outcome is Outcome.FAILED) == (when == "fail") else Verdict.NEVER
+
+
+def combine(verdicts: Iterable[Verdict]) -> Verdict:
+    """All of them must say go; one never is enough."""
+    found = set(verdicts)
+    if Verdict.NEVER in found:
+        return Verdict.NEVER
+    return Verdict.WAIT if Verdict.WAIT in found else Verdict.GO
+
+
+def outcome(run: RunDir, table: ProcessTable, boot_id: str) -> Outcome:
+    """Look at the other run. One that crashed and will be started again has no outcome yet."""
+    if not run.path.is_dir():
+        return Outcome.MISSING
+    status = records.read_or_none(Status, run.status)
+    seen = witnesses.gather(run, status, table, boot_id)
+    if not seen.ended:
+        waits = seen.alive or not seen.begun or liveness.is_held(run.supervisor_lock)
+        return Outcome.PENDING if waits else Outcome.FAILED
+    goes_on = seen.alive or seen.restart_due or liveness.is_held(run.supervisor_lock)
+    if status is not None and status.phase != "ended" and goes_on:
+        return Outcome.PENDING
+    record = witnesses.read_exit(run, seen.attempt)
+    return Outcome.OK if record is not None and _finished(run, record) else Outcome.FAILED
+
+
+def _finished(run: RunDir, record: ExitRecord) -> bool:
+    """Exited 0 without a stop request and, if it wrote heartbeats, in phase ``done``."""
+    spec = records.read_or_none(Spec, run.spec)
+    beat = witnesses.newest_beat(run, spec, record.attempt, record.started) if spec else None
+    done = beat is None or beat.phase in (None, "done")
+    if record.unknown:
+        return beat is not None and beat.phase == "done"
+    return record.code == 0 and record.requested_by is None and done
+
+
+def sentence(after: Mapping[str, str], found: Outcome) -> str:
+    """Why a dependency can never be met any more."""
+    run, when = after.get("run", "?"), after.get("when", "ok")
+    if found is Outcome.MISSING:
+        return f"run {run} does not exist"
+    how = "finished" if found is Outcome.OK else "did not finish"
+    return f"run {run} {how}, and this one was to start when it {'fails' if when == 'fail' else 'is done'}"

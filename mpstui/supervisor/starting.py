@@ -1,150 +1,230 @@
-"""An attempt that is due waits for its turn and for memory, then starts."""
+"""What there is to do when a supervisor arrives, and how an attempt that is due starts: slot, memory, disk, program."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..wire.records import ExitRecord
-from . import arrival, launches, macos
-from .launches import Plan, SpawnFailed
-from .room import wants_room
-from .spawn import CannotCompose, Command
+from ..wire import rundir
+from ..wire.records import ExitRecord, Status
+from . import ending, launches, machine, witnesses
+from .attempt import Attempt, Ending
+from .disk_space import lacking_disk_space
+from .family import Family, infer_leader
+from .launches import CannotCompose, Command, Plan, SpawnFailed
 from .state import Supervision
+from .witnesses import Duty, Witnesses
+
+_NEW_ATTEMPT: dict[str, Any] = {
+    name: Status._field_defaults[name]
+    for name in (
+        *("trainer", "tree", "survivors", "paused", "held_for", "adopted", "request", "action", "asker", "asked_at"),
+        *("next_start", "waiting_for", "message"),
+    )
+}
+"""What the status no longer says when another attempt starts."""
 
 
-def start_when_due(boss: Supervision) -> None:
+def arrive(supervision: Supervision) -> None:
+    """Start, adopt, wait on, close or rest, as the witnesses say."""
+    seen = witnesses.gather(supervision.run, supervision.found, supervision.machine.table, supervision.machine.boot_id)
+    duty = witnesses.decide(seen)
+    supervision.journal.keep_reserve()
+    if duty is Duty.BEGIN:
+        _begin(supervision, seen)
+    elif duty is Duty.ADOPT:
+        _adopt(supervision, seen)
+    elif duty is Duty.BACK_OFF:
+        _back_off_again(supervision, seen)
+    elif duty is Duty.CLOSE:
+        _close_unseen(supervision, seen)
+
+
+def _begin(supervision: Supervision, seen: Witnesses) -> None:
+    first = Plan(1, "launched", by=supervision.spec.by, queued=True)
+    plan = first if seen.attempt == 1 else _interrupted_restart(supervision, seen.attempt)
+    supervision.schedule(plan, phase="queued" if supervision.queue_slot.needed else "starting", attempt=seen.attempt)
+
+
+def _interrupted_restart(supervision: Supervision, number: int) -> Plan:
+    """The plan of an attempt that the supervisor before us was about to start: a request's, else the rule's."""
+    waiting = (item for item in rundir.unanswered(supervision.run) if item.action == "restart")
+    request = next((item for item in waiting if item.attempt < number), None)
+    if request is None:
+        reason = supervision.journal.status.message or "restarted by rule"
+        return supervision.automatic_plan(number, reason)._replace(queued=True)
+    supervision.inbox.mark_seen(request)
+    return supervision.requested_plan(request)._replace(number=number, queued=True)
+
+
+def _adopt(supervision: Supervision, seen: Witnesses) -> None:
+    status = supervision.journal.status
+    ours = status.boot_id == supervision.machine.boot_id and status.attempt == seen.attempt
+    leader = status.trainer_identity() if ours else None
+    known = tuple(status.tree_identities()) if ours else ()
+    family, paused = Family(leader, known), ours and status.paused
+    attempt = Attempt(supervision.run, seen.attempt, family, supervision.machine, paused=paused)
+    attempt.refresh(thorough=True)
+    if leader is None:
+        attempt.family = infer_leader(attempt.family, supervision.machine.table.snapshot())
+        leader = attempt.family.leader
+    supervision.begin(attempt)
+    supervision.journal.update(
+        phase="running",
+        attempt=seen.attempt,
+        trainer=tuple(leader) if leader else None,
+        tree=[tuple(member) for member in attempt.family.others],
+        adopted=True,
+        message=None,
+        **supervision.own_mark(),
+    )
+    supervision.journal.event("note", "adopted: the previous supervisor is gone, the trainer is alive")
+    request = ending.request_in_progress(supervision)
+    if request is not None:
+        ending.begin_stop(supervision, request, asked_before=status.asked_at)
+        supervision.inbox.mark_seen(request)
+
+
+def _back_off_again(supervision: Supervision, seen: Witnesses) -> None:
+    status = supervision.journal.status
+    longest = max(supervision.spec.restart.delays_seconds or [0.0])
+    left = min(max((status.next_start or 0.0) - supervision.machine.clock.wall(), 0.0), longest)
+    plan = supervision.automatic_plan(seen.attempt + 1, status.message or "restarted by rule")
+    supervision.schedule(plan, phase="backing_off", delay_seconds=left)
+
+
+def _close_unseen(supervision: Supervision, seen: Witnesses) -> None:
+    """We had asked it to end, and it did while no supervisor lived."""
+    record = supervision.conclusion(seen.attempt, Ending(), ending.request_in_progress(supervision), ())
+    supervision.journal.exit(record)
+    supervision.journal.event("exit", "ended as asked, while no supervisor lived", attempt=seen.attempt)
+    supervision.journal.update(phase="ended", request=None, action=None)
+
+
+def _close_lost(supervision: Supervision) -> None:
+    """Before another attempt: one whose end nobody saw gets a record that says just that."""
+    number = supervision.journal.status.attempt
+    if number < 1 or supervision.has_ended(number):
+        return
+    status = supervision.journal.status
+    beat = witnesses.newest_beat(supervision.run, supervision.spec, number, status.started)
+    end = f"not seen; last heard of at {beat.time if beat else status.updated:.0f}"
+    supervision.journal.exit(supervision.conclusion(number, Ending(), None, (), end=end))
+
+
+def start_when_due(supervision: Supervision) -> None:
     """Start what is due, unless something still has to be waited for."""
-    upcoming = boss.upcoming
-    if upcoming is None or boss.now < upcoming.due:
+    upcoming = supervision.upcoming
+    if upcoming is None or supervision.now < upcoming.due:
         return
     plan = upcoming.plan
-    if _is_its_turn(boss, plan) and _memory_is_back(boss, plan) and _disk_has_room(boss, plan):
-        boss.upcoming = None
-        start(boss, plan)
+    if _has_slot(supervision, plan) and _memory_is_back(supervision, plan) and _has_disk_space(supervision, plan):
+        supervision.forget_upcoming()
+        start(supervision, plan)
 
 
-def start(boss: Supervision, plan: Plan) -> None:
-    """Start an attempt now and answer whoever wished for it."""
-    status = boss.journal.status
+def start(supervision: Supervision, plan: Plan) -> None:
+    """Start an attempt now and answer whoever asked for it."""
+    status = supervision.journal.status
+    run, spec, slot = supervision.run, supervision.spec, supervision.queue_slot
     try:
-        command, note = launches.prepare(boss.run, boss.spec, status, plan, boss.machine, boss.turnstile.gpus)
+        command, note = launches.prepare(run, spec, status, plan, supervision.machine, slot.gpus)
     except CannotCompose as error:
-        _could_not_start(boss, plan, str(error))
+        _could_not_start(supervision, plan, str(error))
         return
     if plan.number > status.attempt:
-        arrival.close_lost(boss)
-    boss.memory.measure()
-    boss.journal.update(
+        _close_lost(supervision)
+    supervision.memory.measure()
+    supervision.journal.update(
         phase="starting",
         attempt=plan.number,
         template=dict(plan.template) if plan.template else status.template,
-        started=boss.machine.clock.wall(),
-        **_BLANK,
-        **boss.own(),
+        started=supervision.machine.clock.wall(),
+        **_NEW_ATTEMPT,
+        **supervision.own_mark(),
     )
-    kept = boss.turnstile.kept
-    begun = launches.launch(boss.run, boss.spec, plan, command, boss.journal, boss.machine, kept)
+    begun = launches.launch(run, spec, plan, command, supervision.journal, supervision.machine, slot.kept)
     if isinstance(begun, SpawnFailed):
-        _could_not_start(boss, plan, begun.text)
+        _could_not_start(supervision, plan, begun.text)
         return
-    boss.attempt, boss.drained_by, boss.saving = begun, None, None
+    supervision.begin(begun)
     leader = begun.family.leader
-    boss.journal.update(phase="running", trainer=tuple(leader) if leader else None)
+    supervision.journal.update(phase="running", trainer=tuple(leader) if leader else None)
     if leader:
-        macos.stay_awake(leader.pid)
-    _tell(boss, plan, command, note)
+        machine.stay_awake(leader.pid)
+    _tell(supervision, plan, command, note)
 
 
-_BLANK: dict[str, Any] = {
-    "trainer": None,
-    "tree": [],
-    "survivors": [],
-    "paused": False,
-    "held_for": None,
-    "adopted": False,
-    "request": None,
-    "action": None,
-    "asker": None,
-    "asked_at": None,
-    "next_start": None,
-    "waiting_for": None,
-    "message": None,
-}
-
-
-def _tell(boss: Supervision, plan: Plan, command: Command, note: str) -> None:
+def _tell(supervision: Supervision, plan: Plan, command: Command, note: str) -> None:
+    where = [] if command.device == "auto" else [command.device]
+    if command.gpus and supervision.spec.gpus is not None:
+        where.append(supervision.spec.gpus.sentence(command.gpus))
     origin = f"from {command.checkpoint}" + (f" ({note})" if note else "") if command.checkpoint else note
-    origin = origin or "from scratch"
-    text = f"attempt {plan.number} started{_where(boss, command)}" + (f", {origin}" if plan.source else "")
+    text = f"attempt {plan.number} started" + (f" on {', '.join(where)}" if where else "")
+    text += f", {origin or 'from scratch'}" if plan.source else ""
     kind = "launched" if plan.number == 1 else "restart"
     gpus: dict[str, Any] = {"gpus": list(command.gpus)} if command.gpus else {}
-    boss.journal.event(kind, text, reason=plan.reason, checkpoint=command.checkpoint, **gpus)
+    supervision.journal.event(kind, text, reason=plan.reason, checkpoint=command.checkpoint, **gpus)
     if plan.request:
-        boss.journal.answer(plan.request, ok=True, text=text, noted=f"the restart that {plan.request.by} asked for")
+        noted = f"the restart that {plan.request.by} asked for"
+        supervision.journal.answer(plan.request, ok=True, text=text, noted=noted)
 
 
-def _where(boss: Supervision, command: Command) -> str:
-    named = [] if command.device == "auto" else [command.device]
-    if command.gpus and boss.spec.gpus is not None:
-        named.append(boss.spec.gpus.sentence(command.gpus))
-    return f" on {', '.join(named)}" if named else ""
-
-
-def _could_not_start(boss: Supervision, plan: Plan, text: str) -> None:
-    now = boss.machine.clock.wall()
-    boss.journal.exit(ExitRecord(plan.number, now, spawn_error=text, started=now))
-    boss.journal.update(**{**_BLANK, "phase": "ended", "attempt": plan.number, "message": text})
-    boss.journal.event("crash", f"could not be started: {text}", attempt=plan.number)
-    boss.alerts.tell("crash", plan.number, f"could not be started: {text}")
+def _could_not_start(supervision: Supervision, plan: Plan, text: str) -> None:
+    now = supervision.machine.clock.wall()
+    supervision.journal.exit(ExitRecord(plan.number, now, spawn_error=text, started=now))
+    supervision.journal.update(**{**_NEW_ATTEMPT, "phase": "ended", "attempt": plan.number, "message": text})
+    said = f"could not be started: {text}"
+    supervision.journal.event("crash", said, attempt=plan.number)
+    supervision.alerts.tell("crash", plan.number, said)
     if plan.request:
-        refused = f"could not be started: {text}"
-        boss.journal.answer(plan.request, ok=False, text=refused, noted=f"told to {plan.request.by}")
+        supervision.journal.answer(plan.request, ok=False, text=said, noted=f"told to {plan.request.by}")
 
 
-def _is_its_turn(boss: Supervision, plan: Plan) -> bool:
-    if not boss.turnstile.needed:
+def _has_slot(supervision: Supervision, plan: Plan) -> bool:
+    if not supervision.queue_slot.needed:
         return True
-    turn = boss.turnstile.ask(dependencies_matter=plan.queued, status=boss.journal.status)
-    if turn.go:
+    found = supervision.queue_slot.ask(dependencies_matter=plan.queued, status=supervision.journal.status)
+    if found.go:
         return True
-    if turn.never:
-        _give_up(boss, plan, turn.message)
+    if found.never:
+        _give_up(supervision, plan, found.message)
     else:
-        _wait_for(boss, plan, turn.waiting_for, turn.message, phase="queued")
+        _wait_for(supervision, plan, found.waiting_for, found.message, phase="queued")
     return False
 
 
-def _wait_for(boss: Supervision, plan: Plan, what: str | None, text: str, *, phase: str) -> None:
+def _wait_for(supervision: Supervision, plan: Plan, what: str | None, text: str, *, phase: str) -> None:
     """Say once what is waited for. A restart by rule keeps its ``next_start``: the next supervisor finds it as due."""
-    if (boss.journal.status.waiting_for, boss.journal.status.phase) != (what, phase):
-        boss.journal.update(phase=phase, waiting_for=what, message=text)
-        boss.journal.event("phase", text, attempt=plan.number)
+    if (supervision.journal.status.waiting_for, supervision.journal.status.phase) != (what, phase):
+        supervision.journal.update(phase=phase, waiting_for=what, message=text)
+        supervision.journal.event("phase", text, attempt=plan.number)
 
 
-def _disk_has_room(boss: Supervision, plan: Plan) -> bool:
-    """Whoever starts a run now was asked by the launcher; what starts hours later, by itself, has to look again."""
-    lacking = wants_room(boss) if plan.automatic or (plan.queued and boss.turnstile.needed) else None
+def _has_disk_space(supervision: Supervision, plan: Plan) -> bool:
+    """The launcher checks for whoever starts a run now; what starts hours later, by itself, has to check again."""
+    by_itself = plan.automatic or (plan.queued and supervision.queue_slot.needed)
+    lacking = lacking_disk_space(supervision) if by_itself else None
     if lacking:
-        _wait_for(boss, plan, "disk", lacking, phase="backing_off" if plan.automatic else "queued")
+        _wait_for(supervision, plan, "disk", lacking, phase="backing_off" if plan.automatic else "queued")
     return lacking is None
 
 
-def _give_up(boss: Supervision, plan: Plan, text: str) -> None:
-    boss.end_unbegun(plan, cause="dependency_failed", evidence={"dependency": text})
-    boss.call_off(text)
-    boss.journal.event("exit", f"dependency failed: {text}", attempt=plan.number)
+def _give_up(supervision: Supervision, plan: Plan, text: str) -> None:
+    supervision.end_unbegun(plan, cause="dependency_failed", evidence={"dependency": text})
+    supervision.call_off(text)
+    supervision.journal.event("exit", f"dependency failed: {text}", attempt=plan.number)
     if plan.request:
-        boss.journal.answer(plan.request, ok=False, text=text)
+        supervision.journal.answer(plan.request, ok=False, text=text)
 
 
-def _memory_is_back(boss: Supervision, plan: Plan) -> bool:
+def _memory_is_back(supervision: Supervision, plan: Plan) -> bool:
     """Whether the attempt before this one gave its memory back; asked of nobody before the first."""
-    release = boss.memory.look()
+    release = supervision.memory.poll()
     if not release.ready:
         return False
     if release.warning:
-        boss.journal.event("note", release.warning, attempt=plan.number)
+        supervision.journal.event("note", release.warning, attempt=plan.number)
     if release.leaked and plan.automatic:
-        boss.call_off(f"not restarted: {release.warning}")
+        supervision.call_off(f"not restarted: {release.warning}")
         return False
     return True

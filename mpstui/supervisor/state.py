@@ -1,4 +1,30 @@
-"""What one supervisor knows, and the few moves everybody who acts on it shares."""
+"""The state of one supervised run, and the only moves that change it.
+
+::
+
+    idle ──schedule──> upcoming ──begin──> attempt ──begin_stop──> stop sequence ──end_attempt──> idle or upcoming
+                         │                   ├──its trainer ends──> draining ──end_attempt──> idle or upcoming
+                         └──call_off──> idle  └──finds_remains (of an ended run, for a stop or kill)
+
+==============  ==============================================  ======================================================
+state           phase on record                                 who moves on, and to what
+==============  ==============================================  ======================================================
+idle            ``ended``                                       a restart request (``loop``) schedules an attempt
+upcoming        ``queued``, ``backing_off``, ``starting``       ``starting.start_when_due``: once it is due and slot,
+                                                                memory and disk allow it, the attempt begins. A stop
+                                                                calls it off, SIGTERM only ends the supervisor
+attempt         ``running``                                     a stop, kill or restart begins the stop sequence; when
+                                                                the trainer ends unasked, ``ending.watch`` records it,
+                                                                applies the restart rule and drains
+stop sequence   ``stopping``, ``stop_failed``                   ``ending.watch`` advances it until nothing lives; then
+                                                                ``loop`` answers the requests and starts what they ask
+draining        ``ended``, ``backing_off``                      ``ending.watch``: the children had ten seconds to leave;
+                                                                those that stay are survivors
+==============  ==============================================  ======================================================
+
+A supervisor arrives in any of these (``starting.arrive``), as ``witnesses`` find it. Nothing is decided twice: one tick
+of ``loop`` first takes requests, then watches the attempt, then answers, then starts what is due, in this order.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +36,16 @@ from typing import Any, NamedTuple
 from ..wire.liveness import ProcessIdentity
 from ..wire.records import ExitRecord, Request, Spec, Status
 from ..wire.rundir import RunDir
-from . import conclusion, takeover
+from . import conclusion, launches, witnesses
 from .alerts import Alerts
-from .attempt import Attempt
-from .exits import Ending
+from .attempt import Attempt, Ending
+from .checkpoints import SavingWatch
 from .family import Family
-from .inbox import Inbox
-from .journal import Journal
+from .journal import Inbox, Journal
 from .launches import Plan
 from .machine import Machine
 from .memory import MemoryWatch
-from .queue import Turnstile
-from .saving import SavingWatch
+from .queue import QueueSlot
 
 NO_REQUEST: Mapping[str, None] = MappingProxyType({"request": None, "action": None, "asker": None})
 """What the status says of the request being carried out when there is none."""
@@ -46,15 +70,15 @@ class Supervision:
         """The status the supervisor before us left."""
         self.journal = Journal(run, base, machine.clock)
         self.inbox = Inbox(run, machine.clock)
-        self.turnstile = Turnstile(run, spec.queue, machine, spec.gpus)
-        self.attempt: Attempt | None = None
-        self.upcoming: Upcoming | None = None
-        self.wishes: list[Request] = []
-        """Stop, kill and restart requests that the ladder is carrying out; answered when it is over."""
-        self.saving: SavingWatch | None = None
-        self.drained_by: float | None = None
+        self.queue_slot = QueueSlot(run, spec.queue, machine, spec.gpus)
         self.memory = MemoryWatch(machine.clock)
         self.alerts = Alerts(run, spec.alerts)
+        self.attempt: Attempt | None = None
+        self.upcoming: Upcoming | None = None
+        self.accepted: list[Request] = []
+        """Stop, kill and restart requests that the stop sequence carries out; answered when it is over."""
+        self.saving: SavingWatch | None = None
+        self.drained_by: float | None = None
 
     @property
     def now(self) -> float:
@@ -65,51 +89,108 @@ class Supervision:
         """Whether the trainer's end was not seen yet."""
         return self.attempt is not None and self.attempt.ending is None
 
-    def own(self) -> dict[str, Any]:
-        """This supervisor's mark in the status."""
-        me = self.machine.table.find(os.getpid())
-        return {"supervisor": tuple(me.identity) if me else None, "boot_id": self.machine.boot_id}
-
     def schedule(self, plan: Plan, *, phase: str, delay_seconds: float = 0.0, **status: Any) -> None:
         """Want an attempt, now or later; a later word replaces an earlier one."""
         self.upcoming = Upcoming(plan, self.now + delay_seconds)
         self.memory.wait_anew()
         due = self.machine.clock.wall() + delay_seconds if delay_seconds or plan.automatic else None
-        self.journal.update(phase=phase, next_start=due, **{**self.own(), **status})
+        self.journal.update(phase=phase, next_start=due, **{**self.own_mark(), **status})
 
     def call_off(self, message: str) -> None:
         """Give up what was due."""
         self.upcoming = None
-        self.turnstile.leave()
+        self.queue_slot.leave()
         self.journal.update(phase="ended", next_start=None, waiting_for=None, message=message, **NO_REQUEST)
+
+    def forget_upcoming(self) -> None:
+        """What was due is not ours to start any more; the record keeps it."""
+        self.upcoming = None
+
+    def begin(self, attempt: Attempt) -> None:
+        """The attempt that was due lives, or one was found alive."""
+        self.attempt, self.upcoming, self.drained_by, self.saving = attempt, None, None, None
+
+    def find_remains(self) -> None:
+        """Take what still lives of an attempt that ended, as far as it can be proved, for the attempt."""
+        status = self.journal.status
+        known = status.tree_identities() if status.boot_id == self.machine.boot_id else []
+        found = Attempt(self.run, max(status.attempt, 1), Family(None, tuple(known)), self.machine)
+        found.ending = Ending()
+        found.refresh(thorough=True)
+        if found.family.others or found.lock_is_held():
+            self.attempt = found
+
+    def accept(self, request: Request) -> None:
+        """The stop sequence carries out a request. A checkpoint is looked for from before the trainer is asked."""
+        self.accepted.append(request)
+        if self.saving is None and self.attempt is not None:
+            template = launches.template_of(self.spec, self.journal.status)
+            self.saving = SavingWatch(self.run, self.spec, template, self.attempt.number, self.machine.clock)
+
+    def take_accepted(self) -> list[Request]:
+        """The requests that the stop sequence carried out, or gave up on."""
+        taken, self.accepted = self.accepted, []
+        return taken
+
+    def drain(self, seconds: float) -> None:
+        """The trainer ended: its children have this long to leave."""
+        self.drained_by = self.now + seconds
+
+    def end_attempt(self, **status: Any) -> None:
+        """Nothing is done about this attempt any more."""
+        self.attempt = None
+        if status:
+            self.journal.update(**status)
+
+    def own_mark(self) -> dict[str, Any]:
+        """This supervisor's mark in the status."""
+        me = self.machine.table.find(os.getpid())
+        return {"supervisor": tuple(me.identity) if me else None, "boot_id": self.machine.boot_id}
+
+    def leading_request(self) -> Request | None:
+        """The request that ends the attempt: the newest kill, else the newest other."""
+        kills = [request for request in self.accepted if request.action == "kill"]
+        found = kills or self.accepted
+        return found[-1] if found else None
+
+    def requested_plan(self, request: Request) -> Plan:
+        """The attempt that a restart request asks for; what never ran goes through its queue, dependencies included."""
+        options = request.options
+        template, device = options.get("launch"), options.get("device")
+        never_ran = not self.run.attempt(self.journal.status.attempt).launch.exists()
+        waits = self.upcoming.plan.number if never_ran and self.upcoming else None
+        return Plan(
+            number=waits or max([self.journal.status.attempt, *self.run.attempt_numbers()]) + 1,
+            reason=f"restarted by {request.by}",
+            by=request.by,
+            device=device if isinstance(device, str) and device else None,
+            source=str(options.get("from") or "latest"),
+            template=template if isinstance(template, Mapping) else None,
+            request=request,
+            queued=never_ran,
+        )
+
+    def automatic_plan(self, number: int, reason: str) -> Plan:
+        """The attempt that the restart rule asks for."""
+        device = self.spec.restart.device
+        return Plan(number, reason, by="restart rule", device=device, source="latest", automatic=True)
+
+    def why_not(self, plan: Plan) -> str | None:
+        """Why an attempt could not start; found out before anything is ended for it."""
+        try:
+            launches.prepare(self.run, self.spec, self.journal.status, plan, self.machine)
+        except launches.CannotCompose as error:
+            return str(error)
+        return None
 
     def end_unbegun(self, plan: Plan, **record: Any) -> None:
         """Put the end of an attempt on record that never began."""
         self.journal.update(attempt=plan.number)
         self.journal.exit(ExitRecord(plan.number, self.machine.clock.wall(), **record))
 
-    def asked_by(self) -> Request | None:
-        """The request that ends the attempt: the newest kill, else the newest other."""
-        kills = [wish for wish in self.wishes if wish.action == "kill"]
-        found = kills or self.wishes
-        return found[-1] if found else None
-
-    def remains(self) -> Attempt | None:
-        """What is still alive of an attempt that ended, as far as it can be proved."""
-        status = self.journal.status
-        known = status.tree_identities() if status.boot_id == self.machine.boot_id else []
-        found = Attempt(self.run, max(status.attempt, 1), Family(None, tuple(known)), self.machine)
-        found.ending = Ending()
-        found.look(thorough=True)
-        return found if found.family.others or found.lock_is_held() else None
-
-    def next_number(self) -> int:
-        """The number of an attempt after all there were."""
-        return max([self.journal.status.attempt, *self.run.attempt_numbers()]) + 1
-
     def has_ended(self, number: int) -> bool:
         """Whether attempt ``number`` has its exit record."""
-        return takeover.read_exit(self.run, number) is not None
+        return witnesses.read_exit(self.run, number) is not None
 
     def conclusion(
         self, attempt: int, ending: Ending, asked: Request | None, survivors: tuple[ProcessIdentity, ...], **notes: str

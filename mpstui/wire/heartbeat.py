@@ -7,8 +7,10 @@ null and are named in ``nonfinite``.
 # No `from __future__ import annotations` here: reading follows the annotations.
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from . import storage
 from .storage import UnreadableRecord
 
 SCHEMA = 1
@@ -101,7 +103,16 @@ def from_json(record: Mapping[str, Any]) -> Heartbeat:
     """
     if record.get("schema") != SCHEMA or number(record.get("time")) is None or integer(record.get("seq")) is None:
         raise UnreadableRecord("not a heartbeat of schema 1")
-    return Heartbeat(**{name: read(record.get(name)) for name, read in _HEARTBEAT})
+    return Heartbeat(**{name: fit(record.get(name)) for name, fit in _HEARTBEAT})
+
+
+def read(path: Path) -> Heartbeat | None:
+    """The heartbeat in a file; None when there is none or it cannot be read."""
+    try:
+        record = storage.read_json(path)
+        return from_json(record) if record is not None else None
+    except (OSError, ValueError, UnreadableRecord):  # ValueError: a path no system has
+        return None
 
 
 def number(value: Any) -> float | None:
@@ -132,7 +143,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 def _part(kind: Any) -> Callable[[Any], Any]:
     """How the value of a field is read that is an object of its own."""
     readers = _readers(kind)
-    return lambda value: kind(**{name: read(_mapping(value).get(name)) for name, read in readers})
+    return lambda value: kind(**{name: fit(_mapping(value).get(name)) for name, fit in readers})
 
 
 def _readers(kind: Any) -> list[tuple[str, Callable[[Any], Any]]]:

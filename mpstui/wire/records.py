@@ -39,6 +39,14 @@ def read(kind: type[R], path: Path) -> R | None:
     return None if found is None else from_json(kind, found)
 
 
+def read_or_none(kind: type[R], path: Path) -> R | None:
+    """Read one record; None also when it cannot be read."""
+    try:
+        return read(kind, path)
+    except (OSError, UnreadableRecord):
+        return None
+
+
 def from_json(kind: type[R], found: Mapping[str, Any]) -> R:
     """A record from its JSON object; unknown fields are ignored.
 

@@ -45,7 +45,7 @@ class AttemptDir(NamedTuple):
 
     @property
     def stack_signal(self) -> Path:
-        """Number of the signal at which the trainer dumps its stacks, written by whoever installed the handler."""
+        """Processes that dump their stacks at a signal, one line each: number of the signal, pid, start time."""
         return self.path / "stack_signal"
 
     def heartbeat(self, rank: int = 0) -> Path:

@@ -136,6 +136,15 @@ def append_line(path: Path, value: Any) -> None:
         os.close(descriptor)
 
 
+def append_text(path: Path, text: str) -> None:
+    """Append lines in one write."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE)
+    try:
+        _write_all(descriptor, text.encode("utf-8", "replace"))
+    finally:
+        os.close(descriptor)
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
     """The object in ``path``, None when there is no such file.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -166,12 +167,29 @@ def _answers(run: RunDir, ids: list[str]) -> list[Ack]:
     return found if len(found) == len(ids) else []
 
 
-def test_clear_cache_is_answered_and_save_is_declined(tmp_path: Path) -> None:
+SAVES = "def mpstui_save():\n    open('w.pt', 'w').close()\n    return 'w.pt'\n"
+FAILS = "def mpstui_save():\n    raise OSError('disk full')\n"
+
+
+@pytest.mark.parametrize(
+    ("hook", "ok", "text"),
+    [
+        ("", False, "this program saves by its own rules: its main script has no function `mpstui_save` to call"),
+        (SAVES, True, r"saved at step \d+: w.pt"),
+        (FAILS, False, "`mpstui_save` failed: OSError: disk full"),
+    ],
+)
+def test_clear_cache_and_save_are_answered(tmp_path: Path, hook: str, ok: bool, text: str) -> None:
     run = RunDir(tmp_path)
     run.requests.mkdir()
     asked = [rundir.submit(run, rundir.new_request(action, 1, time.time())) for action in ("clear_cache", "save")]
     child = subprocess.Popen(
-        [sys.executable, "-S", "-c", PRELUDE + SCRIPT + "import time\nwhile True:\n    step(); time.sleep(0.01)\n"],
+        [
+            sys.executable,
+            "-S",
+            "-c",
+            PRELUDE + hook + SCRIPT + "import time\nwhile True:\n    step(); time.sleep(0.01)\n",
+        ],
         env=_environment(tmp_path),
     )
     try:
@@ -179,10 +197,10 @@ def test_clear_cache_is_answered_and_save_is_declined(tmp_path: Path) -> None:
     finally:
         child.kill()
         child.wait()
-    assert [(ack.ok, ack.by, ack.text) for ack in answers] == [
-        (True, "agent", "nothing to free"),
-        (False, "agent", "this program does not know how to save"),
-    ]
+    cache, save = answers
+    assert (cache.ok, cache.by, cache.text) == (True, "agent", "nothing to free")
+    assert (save.ok, save.by) == (ok, "agent")
+    assert re.fullmatch(text, save.text)
 
 
 def test_a_step_costs_microseconds(tmp_path: Path) -> None:

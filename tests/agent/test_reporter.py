@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from mpstui.agent.mailbox import Mailbox
-from mpstui.agent.process_memory import parse_rusage, parse_statm, read_process_memory
-from mpstui.agent.reporter import Reporter
+from mpstui.agent.reporter import Mailbox, Reporter, parse_rusage, parse_statm, read_process_memory
 from mpstui.wire import rundir, storage
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading, from_json
 from mpstui.wire.records import Request

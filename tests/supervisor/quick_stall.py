@@ -8,5 +8,5 @@ if __name__ == "__main__":
     from mpstui.supervisor import alerts
     from mpstui.supervisor.main import main
 
-    alerts.LOOK_SECONDS, alerts.OVERDUE_MARGIN_SECONDS = 0.2, 0.5
+    alerts.POLL_SECONDS, alerts.OVERDUE_MARGIN_SECONDS = 0.2, 0.5
     sys.exit(main(sys.argv[1:]))

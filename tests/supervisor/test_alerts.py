@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from mpstui.supervisor.alerts import StallWatch
-from mpstui.supervisor.clock import Clock
-from mpstui.supervisor.notify import delivery
-from mpstui.supervisor.notify.delivery import Wishes
+from mpstui.supervisor.machine import Clock
+from mpstui.supervisor.notify import alert
+from mpstui.supervisor.notify.alert import AlertSettings
 from mpstui.wire import liveness
 from mpstui.wire.records import AlertRule, RestartRule
 
@@ -124,7 +124,7 @@ def test_a_hanging_hook_delays_neither_the_record_nor_the_restart_nor_the_end(ma
         assert run.wait_exit(1).code == 3
         assert run.wait_exit(2).code == 0
         run.wait_unsupervised()
-        assert time.monotonic() - began < delivery.HOOK_SECONDS / 2
+        assert time.monotonic() - began < alert.HOOK_SECONDS / 2
         assert [run.wait_exit(number).survivors for number in (1, 2)] == [[], []]
         pids = wait_for(lambda: _pids(run), "the hooks")
         assert all(os.getsid(pid) == pid for pid in pids)
@@ -147,20 +147,20 @@ def test_only_when_no_screen_is_open(make_run: MakeRun) -> None:
     assert first is not None
     assert second is not None
     liveness.release(first)
-    assert delivery.main(words) == 0
+    assert alert.main(words) == 0
     assert not told(run)
     liveness.release(second)
-    assert delivery.main(words) == 0
+    assert alert.main(words) == 0
     assert len(told(run)) == 1
 
 
 def test_what_is_not_wanted_is_not_told(make_run: MakeRun) -> None:
     run = alerting(make_run, "", hooked(more='on = ["stall"]\n'))
     words = ["crash", str(run.dir.path), "1", "x", str(run.home / "settings.toml"), str(run.home / "screen.lock")]
-    delivery.main(words)
+    alert.main(words)
     assert not told(run)
     (run.home / "settings.toml").write_text("[alerts]\nhook = 3\n")
-    delivery.main(words)
+    alert.main(words)
     assert "nobody was told" in log_of(run)
 
 
@@ -176,16 +176,16 @@ def test_the_webhook_gets_the_message_and_the_log_never_its_address(make_run: Ma
 
 def test_a_webhook_that_cannot_be_reached_or_leads_away_is_said(receiver: Receiver) -> None:
     here = f"http://127.0.0.1:{receiver.server_port}"
-    assert delivery.post(f"{here}/away", b"{}") == "HTTP 302"
-    assert delivery.post("http://127.0.0.1:1/x?token=s3cret", b"{}").startswith("failed: ")
-    assert "https" in delivery.post("http://example.com/", b"{}")
+    assert alert.post(f"{here}/away", b"{}") == "HTTP 302"
+    assert alert.post("http://127.0.0.1:1/x?token=s3cret", b"{}").startswith("failed: ")
+    assert "https" in alert.post("http://example.com/", b"{}")
 
 
 def test_a_hook_that_never_ends_is_ended_with_all_it_started(tmp_path: Path) -> None:
     said: list[str] = []
     message = {"event": "test", "text": "", "run": "", "name": "", "dir": str(tmp_path)}
-    wishes = Wishes(hook=["sh", "-c", "sleep 600 & echo $!; sleep 600"])
-    delivery.deliver(wishes, message, said.append, hook_seconds=1.0)
+    wishes = AlertSettings(hook=["sh", "-c", "sleep 600 & echo $!; sleep 600"])
+    alert.deliver(wishes, message, said.append, hook_seconds=1.0)
     assert "its time was up" in said[0]
     grandchild = int(said[0].split()[-1])
     wait_for(lambda: not _lives(grandchild), "the end of the hook's child")
@@ -204,7 +204,7 @@ def test_a_stall_is_told_once_and_again_after_a_new_beat(make_run: MakeRun) -> N
 
     def look(after: float) -> str | None:
         now[0] += after
-        return watch.look(1, None)
+        return watch.poll(1, None)
 
     run.dir.attempt(1).path.mkdir(parents=True)
     run.beat(expect_next_in=40, phase="train")

@@ -1,4 +1,4 @@
-"""What the ladder's moves become: signals, with a table and a signaller that only take notes."""
+"""What the moves of the stop sequence become: signals, with a table and a signaller that only take notes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from mpstui.supervisor.attempt import Attempt
-from mpstui.supervisor.clock import Clock
-from mpstui.supervisor.exits import Ending
+from mpstui.supervisor.attempt import Attempt, Ending
 from mpstui.supervisor.family import Family, linux_heirs
-from mpstui.supervisor.ladder import Rung
-from mpstui.supervisor.machine import Machine
+from mpstui.supervisor.machine import Clock, Machine
+from mpstui.supervisor.stop_sequence import StopStep
 from mpstui.wire import liveness
 from mpstui.wire.liveness import Process, ProcessIdentity
 from mpstui.wire.records import StopRule
@@ -53,25 +51,25 @@ class World:
         self.sent.append((f"group {group}", number) if proved else ("refused", number))
         return proved
 
-    def climb(self, seconds: float) -> Rung | None:
+    def climb(self, seconds: float) -> StopStep | None:
         self.now += seconds
         self.sent.clear()
-        return self.attempt.climb(lambda: False)
+        return self.attempt.advance_stop(lambda: False)
 
 
 def test_a_stop_asks_the_group_once_and_kills_everybody_when_the_grace_is_over(tmp_path: Path) -> None:
     world = World(tmp_path)
-    world.attempt.press(StopRule(grace_seconds=10.0), force=False)
+    world.attempt.stop(StopRule(grace_seconds=10.0), force=False)
     asked = [("group 100", signal.SIGTERM), *((name, signal.SIGCONT) for name in ("group 100", "100", "101", "102"))]
     assert world.sent == asked
-    world.attempt.press(StopRule(grace_seconds=10.0), force=False)
+    world.attempt.stop(StopRule(grace_seconds=10.0), force=False)
     assert world.sent == asked
     assert world.climb(9.0) is None
     assert world.sent == []
-    assert world.climb(2.0) is Rung.KILLING
+    assert world.climb(2.0) is StopStep.KILLING
     assert world.sent == [("group 100", 9), ("100", 9), ("101", 9), ("102", 9)]
     world.rows.clear()
-    assert world.climb(1.2) is Rung.GONE
+    assert world.climb(1.2) is StopStep.GONE
 
 
 def test_a_paused_tree_is_asked_and_continued(tmp_path: Path) -> None:
@@ -79,26 +77,26 @@ def test_a_paused_tree_is_asked_and_continued(tmp_path: Path) -> None:
     world.attempt.pause()
     assert {number for _, number in world.sent} == {signal.SIGSTOP}
     world.sent.clear()
-    world.attempt.press(StopRule(), force=False)
+    world.attempt.stop(StopRule(), force=False)
     assert [number for _, number in world.sent] == [signal.SIGTERM] + [signal.SIGCONT] * 4
     assert not world.attempt.paused
 
 
 def test_no_group_is_signalled_once_the_trainer_was_reaped(tmp_path: Path) -> None:
     world = World(tmp_path)
-    world.attempt.look()
+    world.attempt.refresh()
     world.attempt.ending = Ending(code=1)
     del world.rows[100]
-    world.attempt.press(StopRule(), force=True)
+    world.attempt.stop(StopRule(), force=True)
     assert world.sent == [("101", 9), ("102", 9)]
 
 
 def test_a_stop_that_was_sent_by_a_supervisor_before_us_is_not_sent_again(tmp_path: Path) -> None:
     world = World(tmp_path)
-    world.attempt.press(StopRule(grace_seconds=10.0), force=False, asked_seconds_ago=4.0)
+    world.attempt.stop(StopRule(grace_seconds=10.0), force=False, asked_seconds_ago=4.0)
     assert {number for _, number in world.sent} == {signal.SIGCONT}
     assert world.climb(5.0) is None
-    assert world.climb(1.5) is Rung.KILLING
+    assert world.climb(1.5) is StopStep.KILLING
 
 
 def test_the_tree_is_looked_at_often_at_first(tmp_path: Path) -> None:
@@ -106,7 +104,7 @@ def test_the_tree_is_looked_at_often_at_first(tmp_path: Path) -> None:
     looked = []
     for _ in range(400):
         world.now += 0.1
-        if world.attempt.look_when_due():
+        if world.attempt.refresh_when_due():
             looked.append(round(world.now, 1))
     assert looked[:3] == [0.5, 1.5, 3.5]
     assert looked[-1] - looked[-2] >= 9.9

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mpstui.supervisor.causes import LONGEST_LINE, TAIL_BYTES, find_cause, read_tail
-from mpstui.supervisor.exits import Ending, ExitNote, ending_of
+from mpstui.supervisor.attempt import Ending, ExitNote, ending_of
+from mpstui.supervisor.conclusion import LONGEST_LINE, find_cause
+from mpstui.supervisor.witnesses import TAIL_BYTES, read_tail
 from mpstui.wire.records import CauseRule
 
 RULES = [

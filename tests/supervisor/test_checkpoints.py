@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.supervisor import checkpoints
-from mpstui.supervisor.checkpoints import Found, candidates, choose, is_complete, is_temporary, measure
-from mpstui.supervisor.ownership import sift
+from mpstui.supervisor.checkpoints import Found, candidates, choose, is_complete, is_temporary, measure, split_by_owner
 from mpstui.wire.records import LaunchTemplate
 from mpstui.wire.rundir import RunDir
 
@@ -40,7 +39,7 @@ def template(cwd: Path, pattern: str = "checkpoints/*.pt") -> LaunchTemplate:
 
 
 def chosen(run: RunDir, cwd: Path, *, best: bool = False) -> Path | None:
-    found = choose(sift(run, template(cwd)).own, best=best, sleep=nothing, now=time.time())
+    found = choose(split_by_owner(run, template(cwd)).own, best=best, sleep=nothing, now=time.time())
     return found.path if found else None
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.supervisor import logcap
-from mpstui.supervisor.chores import Chores
-from mpstui.supervisor.clock import Clock
+from mpstui.supervisor import disk_space
+from mpstui.supervisor.disk_space import LogLimit
 from mpstui.supervisor.journal import Journal
+from mpstui.supervisor.machine import Clock
 from mpstui.wire.records import Status
 
 from .kit import SUPERVISOR, Run
@@ -22,10 +22,10 @@ from .kit import SUPERVISOR, Run
 MakeRun = Callable[..., Run]
 
 
-def chores_of(run: Run, now: list[float]) -> tuple[Chores, Journal]:
+def chores_of(run: Run, now: list[float]) -> tuple[LogLimit, Journal]:
     clock = Clock(monotonic=lambda: now[0])
     journal = Journal(run.dir, Status(run.dir.run, "running", 1, 0.0), clock)
-    return Chores(run.dir, run.spec, clock), journal
+    return LogLimit(run.dir, run.spec, clock), journal
 
 
 def fill(run: Run, size: int) -> None:
@@ -39,13 +39,13 @@ def test_a_log_past_its_limit_is_trimmed_and_an_event_says_so(make_run: MakeRun)
     run, now = make_run("", max_log_bytes=1 << 20), [10.0]
     chores, journal = chores_of(run, now)
     fill(run, 3 << 20)
-    chores.do(journal, 1)
+    chores.keep(journal, 1)
     fill(run, 3 << 20)
-    chores.do(journal, 1)  # not yet
+    chores.keep(journal, 1)  # not yet
     told = [event for event in run.events("note") if "output.log" in event["text"]]
     assert len(told) == 1
     now[0] += 5.0
-    chores.do(journal, 1)
+    chores.keep(journal, 1)
     assert run.dir.attempt(1).output.stat().st_size == 6 << 20
 
 
@@ -53,12 +53,12 @@ def test_where_nothing_can_be_cut_it_is_said_once(make_run: MakeRun, monkeypatch
     def cannot(path: Path, limit: int) -> None:
         raise OSError(errno.EOPNOTSUPP, "Operation not supported")
 
-    monkeypatch.setattr(logcap, "trim", cannot)
+    monkeypatch.setattr(disk_space, "trim", cannot)
     run, now = make_run(""), [10.0]
     chores, journal = chores_of(run, now)
     for _ in range(3):
         now[0] += 5.0
-        chores.do(journal, 1)
+        chores.keep(journal, 1)
     told = [event["text"] for event in run.events("note") if "output.log" in event["text"]]
     assert len(told) == 1
     assert "cannot free a part of a file" in told[0]

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 import mpstui.supervisor
-from mpstui.supervisor.family import Family, grow, infer_leader, linux_supervises
-from mpstui.supervisor.signals import SystemSignaller
+from mpstui.supervisor.family import Family, SystemSignaller, grow, infer_leader, linux_supervises
 from mpstui.wire.liveness import Process, ProcessIdentity, system_process_table
 
 from .kit import alive, identity, wait_for

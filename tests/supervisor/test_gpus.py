@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from mpstui.supervisor import gpus
+from mpstui.supervisor import queue
 from mpstui.wire import queues, records, storage
 from mpstui.wire.queues import Queue
 from mpstui.wire.records import CauseRule, GpuRule, LaunchRecord, LaunchTemplate, QueueRule, RestartRule, Spec, Variant
@@ -69,13 +69,13 @@ def test_the_least_used_is_chosen_and_of_those_the_one_of_last_time(
     used: Sequence[int], takes: int, most: int, before: Sequence[str], chosen: list[str], after: Sequence[int]
 ) -> None:
     rule, loads = GpuRule(["0", "1", "2"], takes), dict(zip("012", used, strict=True))
-    assert gpus.choose(loads, rule, most, before) == chosen
+    assert queue.choose(loads, rule, most, before) == chosen
     assert tuple(loads.values()) == after
 
 
 def test_devices_are_shared_only_when_more_runs_are_wanted_than_there_are_devices_for() -> None:
-    assert [gpus.shares(TWO, slots) for slots in (None, 1, 2, 3, 5)] == [1, 1, 1, 2, 3]
-    assert gpus.shares(GpuRule(["0", "1"], takes=2), 2) == 2
+    assert [queue.shares(TWO, slots) for slots in (None, 1, 2, 3, 5)] == [1, 1, 1, 2, 3]
+    assert queue.shares(GpuRule(["0", "1"], takes=2), 2) == 2
 
 
 def test_a_device_is_called_what_the_machine_calls_it() -> None:

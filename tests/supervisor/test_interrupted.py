@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable, Iterable
 
 from mpstui.core.runs.waiting import is_abandoned, is_waiting
-from mpstui.supervisor import arrival
-from mpstui.supervisor.clock import Clock
+from mpstui.supervisor import starting
 from mpstui.supervisor.loop import Supervisor
-from mpstui.supervisor.machine import Machine, this_machine
+from mpstui.supervisor.machine import Clock, Machine, this_machine
 from mpstui.wire import records, storage
 from mpstui.wire.liveness import ProcessIdentity
 from mpstui.wire.records import CauseRule, LaunchRecord, QueueRule, RestartRule, StopRule
@@ -131,7 +130,7 @@ def test_a_restart_that_was_due_long_ago_and_is_as_due_for_the_next_one(make_run
     run = _lost_its_supervisor_while_it_backed_off(make_run)
     storage.write_json(run.dir.status, run.status._replace(next_start=1.0))
     supervisor = Supervisor(run.dir, run.spec, run.status, this_machine())
-    arrival.arrive(supervisor.state)
+    starting.arrive(supervisor.state)
     assert run.status.phase == "backing_off"
     assert run.status.next_start is not None
 
@@ -191,11 +190,11 @@ def test_what_dies_of_our_signal_after_we_gave_up_was_still_killed_by_whoever_as
         supervisor.tick()
         return True
 
-    arrival.arrive(supervisor.state)
+    starting.arrive(supervisor.state)
     look()
     run.wait_output("up")
     request = run.ask("kill")
-    wait_for(lambda: look() and run.status.phase == "stop_failed", "the ladder to give up")
+    wait_for(lambda: look() and run.status.phase == "stop_failed", "the stop sequence to give up")
     assert not run.wait_ack(request).ok
     assert run.status.trainer is not None
     os.kill(run.status.trainer[0], signal.SIGKILL)

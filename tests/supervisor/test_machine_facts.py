@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.supervisor import logcap, macos, memory
-from mpstui.supervisor.clock import Clock
-from mpstui.supervisor.logcap import Hole, plan_hole
+from mpstui.supervisor import disk_space, machine, memory
+from mpstui.supervisor.disk_space import Hole, plan_hole
+from mpstui.supervisor.machine import Clock
 from mpstui.supervisor.memory import MachineMemory, MemoryWatch, judge_release
 
 GIB = 1 << 30
@@ -62,7 +62,7 @@ def test_the_watch_looks_once_a_second_and_counts_kills_of_its_own_time() -> Non
         return MachineMemory(free[0])
 
     watch = MemoryWatch(Clock(monotonic=lambda: now[0]), read, lambda: kills[0])
-    assert watch.look().ready
+    assert watch.poll().ready
     watch.measure()
     assert watch.new_kills() == 0
     free[0], kills[0], looks[0] = 50 * GIB, 6, 0
@@ -71,12 +71,12 @@ def test_the_watch_looks_once_a_second_and_counts_kills_of_its_own_time() -> Non
     for _ in range(10):
         now[0] += 0.2
         free[0] += 2 * GIB
-        seen.append(watch.look().ready)
+        seen.append(watch.poll().ready)
     assert not any(seen)
     assert looks[0] == 2
     for _ in range(2):
         now[0] += 1.0
-        seen.append(watch.look().ready)
+        seen.append(watch.poll().ready)
     assert seen[-2:] == [False, True]
     assert watch.new_kills() == 1
 
@@ -88,26 +88,28 @@ def jetsam(*processes: dict[str, object]) -> str:
 
 def test_a_jetsam_report_names_its_victims() -> None:
     text = jetsam({"pid": 7, "name": "python3.11", "reason": "vm-pageshortage"}, {"pid": 8, "name": "Finder"})
-    assert macos.parse_jetsam(text, 7) == ("killed by macOS for memory (vm-pageshortage); largest process: python3.11")
-    assert macos.parse_jetsam(text, 8) is None
-    assert macos.parse_jetsam(text, 9) is None
-    assert macos.parse_jetsam("not a report", 7) is None
+    assert machine.parse_jetsam(text, 7) == (
+        "killed by macOS for memory (vm-pageshortage); largest process: python3.11"
+    )
+    assert machine.parse_jetsam(text, 8) is None
+    assert machine.parse_jetsam(text, 9) is None
+    assert machine.parse_jetsam("not a report", 7) is None
 
 
 def test_the_kernel_log_is_searched_for_the_pid_and_no_part_of_it() -> None:
     lines = ["memorystatus: killing largest compressed process python3.11 [4321] 43350 MB", "memorystatus: idle"]
-    assert macos.parse_memorystatus(lines, 4321) == lines[0]
-    assert macos.parse_memorystatus(lines, 432) is None
+    assert machine.parse_memorystatus(lines, 4321) == lines[0]
+    assert machine.parse_memorystatus(lines, 432) is None
 
 
 def test_caffeinate_follows_the_trainer_and_lets_the_display_sleep() -> None:
-    command = macos.caffeinate_command(42)
+    command = machine.caffeinate_command(42)
     assert command[-2:] == ["-w", "42"]
     assert "-d" not in command
 
 
 @pytest.mark.macos
-@pytest.mark.skipif(not macos.ON_MACOS, reason="needs a real Mac")
+@pytest.mark.skipif(not machine.ON_MACOS, reason="needs a real Mac")
 def test_the_mac_tells_its_memory() -> None:
     found = memory.read_memory()
     assert found.available
@@ -118,7 +120,7 @@ def test_a_hole_leaves_the_head_and_the_newest_part() -> None:
     assert plan_hole(100 << 20, 50 << 20, 64 << 20, 4096) is None
     hole = plan_hole(100 << 20, 100 << 20, 64 << 20, 4096)
     assert hole is not None
-    assert hole.start == logcap.HEAD_BYTES
+    assert hole.start == disk_space.HEAD_BYTES
     assert (100 << 20) - hole.end + hole.start <= 48 << 20
     assert hole.end % 4096 == 0
     assert plan_hole(100, 4096, 0, 4096) is None
@@ -130,7 +132,7 @@ def test_the_oldest_part_is_given_back_and_offsets_stay(tmp_path: Path) -> None:
     path.write_bytes(b"first line\n" + b"x" * (4 << 20) + b"last line\n")
     size = path.stat().st_size
     try:
-        hole = logcap.trim(path, 1 << 20)
+        hole = disk_space.trim(path, 1 << 20)
     except OSError as error:
         if error.errno != errno.EOPNOTSUPP:
             raise
@@ -142,7 +144,7 @@ def test_the_oldest_part_is_given_back_and_offsets_stay(tmp_path: Path) -> None:
     assert data.endswith(b"last line\n")
     assert set(data[hole.start : hole.end]) == {0}
     assert path.stat().st_blocks * 512 < 1 << 20
-    assert logcap.trim(path, 1 << 20) is None
+    assert disk_space.trim(path, 1 << 20) is None
 
 
 def test_a_file_system_that_cannot_says_so_and_nothing_is_cut(tmp_path: Path) -> None:
@@ -150,5 +152,5 @@ def test_a_file_system_that_cannot_says_so_and_nothing_is_cut(tmp_path: Path) ->
     os.mkfifo(path)
     descriptor = os.open(path, os.O_RDWR)
     with pytest.raises(OSError, match=r".+"):
-        logcap.punch(descriptor, Hole(0, 4096))
+        disk_space.punch(descriptor, Hole(0, 4096))
     os.close(descriptor)

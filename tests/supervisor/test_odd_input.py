@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from mpstui.supervisor import commands
-from mpstui.supervisor.clock import Clock
-from mpstui.supervisor.exits import Ending
+from mpstui.supervisor import loop
+from mpstui.supervisor.attempt import Ending
 from mpstui.supervisor.loop import Supervisor
-from mpstui.supervisor.machine import Machine, this_machine
+from mpstui.supervisor.machine import Clock, Machine, this_machine
 from mpstui.supervisor.state import Supervision
 from mpstui.wire import rundir, storage
 from mpstui.wire.records import QueueRule, Request
@@ -48,7 +47,7 @@ def test_a_mistake_while_the_cause_is_sought_costs_the_cause_alone(
     def broken(*arguments: Any) -> None:
         raise ArithmeticError("of our own")
 
-    monkeypatch.setattr("mpstui.supervisor.causes.find_cause", broken)
+    monkeypatch.setattr("mpstui.supervisor.conclusion.find_cause", broken)
     run = make_run(FAILS)
     record = Supervision(run.dir, run.spec, None, this_machine()).conclusion(1, Ending(code=3), None, (), seen="this")
     assert (record.code, record.cause, record.evidence) == (3, None, {"seen": "this"})
@@ -80,7 +79,7 @@ def test_a_mistake_in_one_request_costs_no_request_beside_it(
         if request.id == broken.id:
             raise ArithmeticError("of our own")
 
-    monkeypatch.setattr(commands, "handle", handle)
+    monkeypatch.setattr(loop, "handle", handle)
     Supervisor(run.dir, run.spec, None, Machine(Clock(), *this_machine()[1:])).tick()
     assert [request.id for request in handled] == [broken.id, sound.id]
     ack = rundir.answer_to(run.dir, broken.id)
@@ -97,5 +96,5 @@ def test_what_waits_for_its_turn_is_not_said_to_have_ended(make_run: MakeRun, ac
     second.start()
     second.wait_phase("queued")
     ack = second.wait_ack(second.ask(action))
-    assert (ack.ok, ack.text) == (False, "it waits to be started")
+    assert (ack.ok, ack.text) == (False, "this run has not started yet")
     assert time.time() - ack.time < 60.0

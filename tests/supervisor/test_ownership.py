@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.supervisor.ownership import LATE_SECONDS, Sifted, sift
+from mpstui.supervisor.checkpoints import LATE_SECONDS, ByOwner, split_by_owner
 from mpstui.wire import liveness, storage
 from mpstui.wire.checkpoints import mark, owner_of
 from mpstui.wire.records import ExitRecord, LaunchRecord, LaunchTemplate, Spec
@@ -47,8 +47,8 @@ def saved(folder: Path, name: str, after: float, run: str | None = None) -> Path
     return path
 
 
-def looked(run: RunDir, folder: Path) -> tuple[Sifted, list[str]]:
-    found = sift(run, template(folder))
+def looked(run: RunDir, folder: Path) -> tuple[ByOwner, list[str]]:
+    found = split_by_owner(run, template(folder))
     return found, [item.path.name for item in found.own]
 
 

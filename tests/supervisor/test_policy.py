@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mpstui.supervisor.policy import Crash, Decision, decide
+from mpstui.supervisor.conclusion import Crash, Decision, decide
 from mpstui.wire.records import ExitRecord, RestartRule
 
 RULE = RestartRule(on=["mps_oom"])
@@ -68,7 +68,7 @@ def test_not_before_the_first_step_unless_a_checkpoint_proves_progress() -> None
         ({"cause": "shape_bug"}, "shape_bug is not in the profile's list"),
         ({"cause": None}, "no known cause"),
         ({"spawn_error": "No such file"}, "could not be started"),
-        ({"unknown": True, "code": None}, "nobody saw"),
+        ({"unknown": True, "code": None}, "exit code is unknown"),
     ],
 )
 def test_everything_else_is_left_alone_with_the_reason(record: dict[str, Any], word: str) -> None:

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mpstui.supervisor.dependencies import Outcome, Verdict, combine, judge
-from mpstui.supervisor.queue import joined, left, may_claim
+from mpstui.supervisor.queue import Outcome, Verdict, combine, joined, judge, left, may_claim
 from mpstui.wire import liveness, queues
 from mpstui.wire.queues import Queue
 from mpstui.wire.records import LaunchTemplate, QueueRule, Variant
@@ -103,7 +102,7 @@ def test_a_stop_right_after_a_restart_that_waits_says_what_became_of_both(make_r
     run.start()
     run.wait_phase("queued")
     stop = run.wait_ack(run.ask("stop", by="bob@here:2"))
-    assert (stop.ok, stop.text) == (True, "called off: attempt 2 will not start")
+    assert (stop.ok, stop.text) == (True, "cancelled: attempt 2 will not start")
     assert run.wait_ack(restart).text == "not started: bob@here:2 asked to stop it"
     run.wait_unsupervised()
     assert (run.status.phase, run.status.attempt) == ("ended", 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mpstui.supervisor.clock import Clock
-from mpstui.supervisor.saving import LOOK_SECONDS, QUIET_SECONDS, SavingWatch
+from mpstui.supervisor.checkpoints import QUIET_SECONDS, SAVING_POLL_SECONDS, SavingWatch
+from mpstui.supervisor.machine import Clock
 from mpstui.wire import storage
 from mpstui.wire.records import LaunchTemplate, Spec
 from mpstui.wire.rundir import RunDir
@@ -43,11 +43,11 @@ def test_growth_counts_until_it_has_been_quiet(tmp_path: Path) -> None:
     watch = scene.watch()
     assert not watch()
     scene.write(10)
-    assert scene.after(LOOK_SECONDS, watch)
+    assert scene.after(SAVING_POLL_SECONDS, watch)
     assert scene.after(QUIET_SECONDS - 0.1, watch)
     assert not scene.after(0.2, watch)
     scene.write(20)
-    assert scene.after(LOOK_SECONDS, watch)
+    assert scene.after(SAVING_POLL_SECONDS, watch)
 
 
 def test_the_first_look_goes_by_the_age_of_the_newest_file(tmp_path: Path) -> None:
@@ -68,4 +68,4 @@ def test_the_trainers_own_word_counts(tmp_path: Path) -> None:
     storage.write_json(scene.run.attempt(1).heartbeat(), {"schema": 1, "time": WALL, "seq": 1, "phase": "save"})
     assert watch()
     storage.write_json(scene.run.attempt(1).heartbeat(), {"schema": 1, "time": WALL, "seq": 2, "phase": "train"})
-    assert not scene.after(LOOK_SECONDS, watch)
+    assert not scene.after(SAVING_POLL_SECONDS, watch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.supervisor.takeover import Duty, Witnesses, decide
+from mpstui.supervisor.witnesses import Duty, Witnesses, decide
 
 GONE = Witnesses(attempt=1, phase="running", ended=False, begun=True, alive=False)
 

@@ -7,7 +7,7 @@ if not __package__:
     # Appended, not put first: what lies beside the package must never stand in for the standard library.
     _up = os.path.dirname
     sys.path.append(_up(_up(_up(_up(os.path.abspath(__file__))))))  # noqa: PTH100
-from mpstui.supervisor.notify.delivery import main
+from mpstui.supervisor.notify.alert import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

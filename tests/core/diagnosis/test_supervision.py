@@ -8,8 +8,8 @@ import re
 import pytest
 
 from mpstui.core.diagnosis.engine import supervisor_rules
-from mpstui.supervisor.causes import find_cause
-from mpstui.supervisor.exits import Ending
+from mpstui.supervisor.attempt import Ending
+from mpstui.supervisor.conclusion import find_cause
 from mpstui.wire.records import CauseRule
 
 from .excerpts import EXCERPTS

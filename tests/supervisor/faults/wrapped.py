@@ -17,23 +17,10 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[3]))
 
-from mpstui.supervisor import (
-    arrival,
-    attempt,
-    commands,
-    family,
-    launches,
-    machine,
-    main,
-    room,
-    signals,
-    spawn,
-    state,
-    takeover,
-)
-from mpstui.supervisor.clock import Clock
-from mpstui.supervisor.exits import Ending
+from mpstui.supervisor import attempt, disk_space, family, launches, loop, machine, main, starting, state, witnesses
+from mpstui.supervisor.attempt import Ending
 from mpstui.supervisor.journal import Journal
+from mpstui.supervisor.machine import Clock
 from mpstui.wire import liveness
 
 HOLD_SECONDS = 120.0
@@ -69,13 +56,13 @@ def hold_at(point: str, run: Path) -> None:
         hold(run, point)
 
     if point == "before_spawn":
-        around(spawn, "start", stop)
+        around(launches, "start", stop)
     elif point == "in_child":
         around(launches, "_announce", stop)
     elif point == "after_spawn":
-        around(spawn, "start", None, stop)
+        around(launches, "start", None, stop)
     elif point == "between_attempts":
-        around(commands, "answer_wishes", stop)
+        around(loop, "answer_accepted", stop)
     elif point == "exit_written":
         around(Journal, "exit", None, stop)
     elif point == "exit_write":
@@ -108,10 +95,10 @@ def _pid_is_enough() -> None:
     def there(table: liveness.ProcessTable, identity: liveness.ProcessIdentity) -> bool:
         return table.find(identity.pid) is not None
 
-    put(signals.SystemSignaller, _is=lambda self, target: True)
+    put(family.SystemSignaller, _is=lambda self, target: True)
     put(family, _is_there=lambda member, snapshot: member.pid in snapshot)
-    put(family, leader_is_alive=lambda members, table: bool(members.leader and table.find(members.leader.pid)))
-    put(takeover, is_same=there)
+    for module in (liveness, witnesses):
+        put(module, is_same=there)
 
 
 def _no_tree() -> None:
@@ -126,14 +113,18 @@ def _no_exit_record() -> None:
 
 def _unknown_is_success() -> None:
     """An end that nobody saw is taken for code 0."""
-    for module in (attempt, state, arrival):
-        put(module, Ending=lambda: Ending(code=0))
+
+    def ending(*values: Any, **named: Any) -> Ending:
+        return Ending(*values, **named) if values or named else Ending(code=0)
+
+    for module in (attempt, state, starting):
+        put(module, Ending=ending)
 
 
 def _two_terms() -> None:
     """A supervisor that takes over asks again."""
-    press = attempt.Attempt.press
-    put(attempt.Attempt, press=lambda self, rule, *, force, asked_seconds_ago=None: press(self, rule, force=force))
+    stop = attempt.Attempt.stop
+    put(attempt.Attempt, stop=lambda self, rule, *, force, asked_seconds_ago=None: stop(self, rule, force=force))
 
 
 rules: dict[str, Callable[[], None]] = {
@@ -151,8 +142,8 @@ def take_free_space_from(path: Path) -> None:
     def free(folder: Path) -> int:
         return int(path.read_text())
 
-    put(room, LOOK_SECONDS=0.05, free_bytes=free)
-    put(room.DiskWatch, __init__=functools.partialmethod(room.DiskWatch.__init__, read=free))
+    put(disk_space, POLL_SECONDS=0.05, free_bytes=free)
+    put(disk_space.DiskWatch, __init__=functools.partialmethod(disk_space.DiskWatch.__init__, read=free))
 
 
 def set_clock_back(seconds: float) -> None:

@@ -1,16 +1,21 @@
-"""What a supervisor finds when it arrives: pure, from the witnesses."""
+"""What the files and locks of a run prove: what a supervisor that arrives has to do, and how far the training got."""
 
 from __future__ import annotations
 
+import os
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from ..wire import liveness, records
+from ..wire import heartbeat, liveness, records, storage
+from ..wire.heartbeat import Heartbeat
 from ..wire.liveness import ProcessTable, is_same
-from ..wire.records import ExitRecord, Status
+from ..wire.records import ExitRecord, Spec, Status
 from ..wire.rundir import RunDir
 from ..wire.storage import UnreadableRecord
+
+TAIL_BYTES = 256 * 1024
+METRICS_TAIL_BYTES = 16 * 1024
 
 
 class Duty(Enum):
@@ -54,7 +59,7 @@ def decide(seen: Witnesses) -> Duty:
     return Duty.CLOSE if seen.asked_to_end else Duty.REST
 
 
-def look(run: RunDir, status: Status | None, table: ProcessTable, boot_id: str) -> Witnesses:
+def gather(run: RunDir, status: Status | None, table: ProcessTable, boot_id: str) -> Witnesses:
     """Gather the witnesses of a run's newest attempt."""
     recorded = status.attempt if status else 0
     attempt = max([recorded, *run.attempt_numbers(), 1])
@@ -75,10 +80,18 @@ def look(run: RunDir, status: Status | None, table: ProcessTable, boot_id: str) 
 
 def read_exit(run: RunDir, attempt: int) -> ExitRecord | None:
     """The exit record of an attempt; None when there is none or it cannot be read."""
+    return records.read_or_none(ExitRecord, run.attempt(attempt).exit)
+
+
+def read_tail(path: Path, limit: int = TAIL_BYTES) -> str:
+    """The last ``limit`` bytes of a file as text; empty when it cannot be read."""
     try:
-        return records.read(ExitRecord, run.attempt(attempt).exit)
-    except (OSError, UnreadableRecord):
-        return None
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - limit))
+            return file.read(limit).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _size(path: Path) -> int:
@@ -86,3 +99,46 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+def newest_beat(run: RunDir, spec: Spec, attempt: int, since: float | None = None) -> Heartbeat | None:
+    """The attempt's newest heartbeat, or None.
+
+    Args:
+        since: a watched file outside the run directory counts only when it was written after this moment.
+    """
+    found = heartbeat.read(run.attempt(attempt).heartbeat())
+    watched = _watched(spec)
+    if found is None and watched is not None:
+        found = heartbeat.read(watched)
+        if found and since is not None and found.time < since:
+            return None
+    return found
+
+
+def _watched(spec: Spec) -> Path | None:
+    named = spec.watch.get("heartbeat")
+    try:
+        return Path(spec.launch.cwd) / Path(named).expanduser() if named else None
+    except RuntimeError:  # ~ of a user whom this machine does not know
+        return None
+
+
+def newest_step(run: RunDir, spec: Spec, attempt: int, since: float | None = None) -> int | None:
+    """The global step the attempt had reached when last heard of."""
+    beat = newest_beat(run, spec, attempt, since)
+    if beat is not None and beat.step is not None:
+        return beat.step
+    return _step_of_metrics(read_tail(run.metrics, METRICS_TAIL_BYTES), attempt)
+
+
+def _step_of_metrics(text: str, attempt: int) -> int | None:
+    for line in reversed(text.splitlines()):
+        try:
+            point = storage.load_object(line)
+        except UnreadableRecord:
+            continue
+        step = heartbeat.integer(point.get("step"))
+        if step is not None and point.get("attempt") == attempt:
+            return step
+    return None

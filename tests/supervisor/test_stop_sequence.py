@@ -1,4 +1,4 @@
-"""The stop ladder, with a clock that is a number."""
+"""The stop sequence, with a clock that is a number."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpstui.supervisor.ladder import (
+from mpstui.supervisor.stop_sequence import (
     GIVE_UP_SECONDS,
     HEIR_GRACE_SECONDS,
-    Ladder,
     Move,
-    Rung,
     Sight,
+    StopSequence,
+    StopStep,
     advance,
     asking_signal,
     begin,
@@ -29,7 +29,7 @@ HEIRS = Sight(leader=False, others=True)
 NOTHING = Sight(leader=False, others=False)
 
 
-def start(*, force: bool = False) -> Ladder:
+def start(*, force: bool = False) -> StopSequence:
     return begin(RULE, 100.0, force=force)[0]
 
 
@@ -44,56 +44,56 @@ def test_the_profile_names_the_signal() -> None:
 
 
 def test_it_kills_when_the_grace_is_over_and_not_before() -> None:
-    ladder, moves = advance(start(), RUNS, 129.9)
-    assert (ladder.rung, moves) == (Rung.ASKED, ())
-    ladder, moves = advance(ladder, RUNS, 130.0)
-    assert (ladder.rung, moves) == (Rung.KILLING, (Move.KILL,))
+    sequence, moves = advance(start(), RUNS, 129.9)
+    assert (sequence.step, moves) == (StopStep.ASKED, ())
+    sequence, moves = advance(sequence, RUNS, 130.0)
+    assert (sequence.step, moves) == (StopStep.KILLING, (Move.KILL,))
 
 
 def test_saving_extends_the_grace_up_to_its_cap() -> None:
-    assert advance(start(), SAVES, 399.9)[0].rung is Rung.ASKED
+    assert advance(start(), SAVES, 399.9)[0].step is StopStep.ASKED
     assert advance(start(), SAVES, 400.0)[1] == (Move.KILL,)
     assert advance(start(), SAVES._replace(saving=False), 140.0)[1] == (Move.KILL,)
 
 
 def test_heirs_get_the_time_that_workers_need_to_notice() -> None:
-    ladder, _ = advance(start(), HEIRS, 101.0)
-    assert advance(ladder, HEIRS, 101.0 + HEIR_GRACE_SECONDS - 0.1)[1] == ()
-    assert advance(ladder, HEIRS, 101.0 + HEIR_GRACE_SECONDS)[1] == (Move.KILL,)
+    sequence, _ = advance(start(), HEIRS, 101.0)
+    assert advance(sequence, HEIRS, 101.0 + HEIR_GRACE_SECONDS - 0.1)[1] == ()
+    assert advance(sequence, HEIRS, 101.0 + HEIR_GRACE_SECONDS)[1] == (Move.KILL,)
 
 
 def test_it_kills_again_and_gives_up_after_a_while() -> None:
-    ladder = start(force=True)
-    assert advance(ladder, RUNS, 100.5)[1] == ()
-    ladder, moves = advance(ladder, RUNS, 101.0)
+    sequence = start(force=True)
+    assert advance(sequence, RUNS, 100.5)[1] == ()
+    sequence, moves = advance(sequence, RUNS, 101.0)
     assert moves == (Move.KILL,)
-    ladder, moves = advance(ladder, RUNS, 100.0 + GIVE_UP_SECONDS)
-    assert (ladder.rung, moves) == (Rung.STUCK, ())
-    assert advance(ladder, NOTHING, 500.0)[0].rung is Rung.GONE
-    assert escalate(ladder, 200.0)[1] == (Move.KILL,)
+    sequence, moves = advance(sequence, RUNS, 100.0 + GIVE_UP_SECONDS)
+    assert (sequence.step, moves) == (StopStep.STUCK, ())
+    assert advance(sequence, NOTHING, 500.0)[0].step is StopStep.GONE
+    assert escalate(sequence, 200.0)[1] == (Move.KILL,)
 
 
-def test_pressing_again_changes_a_killing_ladder_in_nothing() -> None:
-    ladder = start(force=True)
-    assert escalate(ladder, 105.0) == (ladder, ())
+def test_asking_again_changes_nothing_once_it_kills() -> None:
+    sequence = start(force=True)
+    assert escalate(sequence, 105.0) == (sequence, ())
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 20.0), st.sampled_from([RUNS, SAVES, HEIRS, NOTHING])), max_size=60))
 def test_it_only_climbs_and_always_ends(looks: list[tuple[float, Sight]]) -> None:
-    ladder, now, order = start(), 100.0, [Rung.ASKED, Rung.KILLING, Rung.STUCK, Rung.GONE]
+    sequence, now, order = start(), 100.0, [StopStep.ASKED, StopStep.KILLING, StopStep.STUCK, StopStep.GONE]
     for wait, sight in looks:
         now += wait
-        after, moves = advance(ladder, sight, now)
-        assert order.index(after.rung) >= order.index(ladder.rung)
+        after, moves = advance(sequence, sight, now)
+        assert order.index(after.step) >= order.index(sequence.step)
         assert Move.ASK not in moves
-        ladder = after
+        sequence = after
     for _ in range(1000):
         now += 1.0
-        ladder, _ = advance(ladder, RUNS, now)
-    assert ladder.rung in (Rung.STUCK, Rung.GONE)
+        sequence, _ = advance(sequence, RUNS, now)
+    assert sequence.step in (StopStep.STUCK, StopStep.GONE)
 
 
 @pytest.mark.parametrize("sight", [RUNS, SAVES, HEIRS])
 def test_gone_needs_nothing_left(sight: Sight) -> None:
-    assert advance(start(), sight, 101.0)[0].rung is Rung.ASKED
+    assert advance(start(), sight, 101.0)[0].step is StopStep.ASKED
     assert advance(start(), NOTHING, 101.0)[0].over

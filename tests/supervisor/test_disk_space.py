@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.supervisor.clock import Clock
-from mpstui.supervisor.room import LOOK_SECONDS, DiskWatch, Sign
+from mpstui.supervisor.disk_space import POLL_SECONDS, DiskWatch, Sign
+from mpstui.supervisor.machine import Clock
 from mpstui.wire.records import CauseRule, QueueRule, RestartRule
 
 from .faults.stage import WRAPPED
@@ -22,12 +22,12 @@ SLEEPER = "import time\nprint('up', flush=True)\nwhile True: time.sleep(0.05)"
 @pytest.mark.parametrize(
     ("amounts", "signs"),
     [
-        ([10 * GIB, 5 * MIB, 4 * MIB, 100 * MIB, GIB], [Sign.ROOM, Sign.FULL, None, None, Sign.ROOM]),
-        ([10 * GIB, 900 * MIB, 200 * MIB, 100 * MIB], [Sign.ROOM, Sign.LOW, None, None]),
-        ([900 * MIB, 900 * MIB, 800 * MIB], [Sign.ROOM, Sign.LOW, None]),
+        ([10 * GIB, 5 * MIB, 4 * MIB, 100 * MIB, GIB], [Sign.RECOVERED, Sign.FULL, None, None, Sign.RECOVERED]),
+        ([10 * GIB, 900 * MIB, 200 * MIB, 100 * MIB], [Sign.RECOVERED, Sign.LOW, None, None]),
+        ([900 * MIB, 900 * MIB, 800 * MIB], [Sign.RECOVERED, Sign.LOW, None]),
         ([200 * MIB, 100 * MIB, 63 * MIB], [Sign.LOW, None, Sign.FULL]),
         ([2 * MIB, 1 * MIB, 2 * MIB], [Sign.LOW, None, None]),
-        ([GIB, 5 * MIB, GIB, 5 * MIB], [Sign.ROOM, Sign.FULL, Sign.ROOM, Sign.FULL]),
+        ([GIB, 5 * MIB, GIB, 5 * MIB], [Sign.RECOVERED, Sign.FULL, Sign.RECOVERED, Sign.FULL]),
     ],
     ids=["fills and empties", "gets low", "was low", "low from the start", "a small disk is never full", "fills twice"],
 )
@@ -36,14 +36,14 @@ def test_what_a_look_says(amounts: list[int], signs: list[Sign | None]) -> None:
     watch = DiskWatch(Path("/"), Clock(monotonic=lambda: now[0]), lambda folder: left.pop(0))
     found = []
     for _ in amounts:
-        now[0] += LOOK_SECONDS
-        found.append(watch.look())
-        assert watch.look() is None  # too soon to look again
+        now[0] += POLL_SECONDS
+        found.append(watch.poll())
+        assert watch.poll() is None  # too soon to look again
     assert found == signs
 
 
 def test_a_disk_that_does_not_say_is_not_full() -> None:
-    assert DiskWatch(Path("/"), Clock(monotonic=lambda: 9.0), lambda folder: None).look() is None
+    assert DiskWatch(Path("/"), Clock(monotonic=lambda: 9.0), lambda folder: None).poll() is None
 
 
 def test_a_person_who_lets_a_held_trainer_go_is_obeyed(make_run: MakeRun) -> None:
@@ -74,7 +74,7 @@ def test_a_queued_run_waits_for_room(make_run: MakeRun) -> None:
     run.start(WRAPPED, "--free", str(free))
     wait_for(lambda: run.dir.status.exists() and run.status.waiting_for == "disk")
     assert run.status.phase == "queued"
-    assert run.status.message == "waits for room on the disk: 1 MiB are free, min_free_disk is 1024 MiB"
+    assert run.status.message == "waits for disk space: 1 MiB are free, min_free_disk is 1024 MiB"
     free.write_text(str(2 * GIB))
     assert run.wait_exit().code == 0
 

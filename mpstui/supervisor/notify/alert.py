@@ -1,4 +1,4 @@
-"""One alert, delivered: the user's command and the user's webhook, each in bounded time, with its outcome on record."""
+"""One alert: what it says, and its delivery to the user's command and webhook, in bounded time and on record."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import time
+import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
@@ -16,19 +17,21 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from ...wire import liveness
-from ...wire.records import ALERT_EVENTS, ALERT_WHEN, is_safe_address
+from ...wire import heartbeat, liveness, records
+from ...wire.records import ALERT_EVENTS, ALERT_WHEN, ExitRecord, Spec, Status, is_safe_address
 from ...wire.rundir import RunDir
-from .message import compose
 
 HOOK_SECONDS = 60.0
 WEBHOOK_SECONDS = 10.0
 MOST_OUTPUT_BYTES = 64 * 1024
 """Of what a hook prints this much is kept: it must not fill the disk of a training."""
 LARGEST_LOG_BYTES = 1 << 20
+TITLES = {"crash": "crashed: ", "finish": "finished: "}
+"""What becomes of a run, before the text that says how. The text of a stall begins with its own word: hung, paused."""
+TEST = "test"
 
 
-class Wishes(NamedTuple):
+class AlertSettings(NamedTuple):
     """The part of ``[alerts]`` that is carried out here; the bell is the open screen's."""
 
     on: Sequence[str] = ALERT_EVENTS
@@ -45,32 +48,28 @@ def main(arguments: Sequence[str]) -> int:
     run = RunDir(Path(folder))
     log = _Log(run.alerts_log)
     try:
-        wishes = read_wishes(Path(settings))
+        wanted = read_settings(Path(settings))
     except (OSError, ValueError) as error:
         log.line(f"{event}: nobody was told: {settings} cannot be read: {error}")
         return 0
-    if wishes is not None and _is_wanted(wishes, event, Path(screen_lock)):
-        deliver(wishes, compose(event, run, int(attempt), text), log.line)
+    if wanted is not None and _is_wanted(wanted, event, Path(screen_lock)):
+        deliver(wanted, compose(event, run, int(attempt), text), log.line)
     return 0
 
 
-def read_wishes(path: Path) -> Wishes | None:
-    """The user's wishes; None where there is no file, or no TOML reader (Python 3.10).
+def read_settings(path: Path) -> AlertSettings | None:
+    """The user's settings; None where there is no file.
 
     Raises:
         OSError, ValueError: the file cannot be read, is no TOML, or holds something else than it should.
     """
-    try:
-        import tomllib
-    except ImportError:
-        return None
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8")).get("alerts", {})
     except FileNotFoundError:
         return None
     if not isinstance(table, dict):
         raise ValueError("`alerts` must be a table")  # noqa: TRY004  one kind of mistake, one exception
-    found = Wishes(**{name: table[name] for name in Wishes._fields if name in table})
+    found = AlertSettings(**{name: table[name] for name in AlertSettings._fields if name in table})
     if not (
         _are_words(found.on) and _are_words(found.hook) and found.when in ALERT_WHEN and isinstance(found.webhook, str)
     ):
@@ -78,20 +77,46 @@ def read_wishes(path: Path) -> Wishes | None:
     return found
 
 
+def compose(event: str, run: RunDir, attempt: int, text: str, now: float | None = None) -> dict[str, Any]:
+    """The alert; what cannot be read is null. ``text`` is the whole sentence, the other fields are its parts."""
+    spec = records.read_or_none(Spec, run.spec)
+    exit_record = records.read_or_none(ExitRecord, run.attempt(attempt).exit)
+    status, beat = records.read_or_none(Status, run.status), heartbeat.read(run.attempt(attempt).heartbeat())
+    name = "mpstui" if event == TEST else spec.name if spec else run.run
+    more = status.message if status and event == "crash" else None
+    parts = [text, f"step {beat.step:,}" if beat and beat.step is not None else "", more or ""]
+    return {
+        "event": event,
+        "text": f"{name} {TITLES.get(event, '')}" + "; ".join(part for part in parts if part),
+        "run": TEST if event == TEST else run.run,
+        "name": name,
+        "attempt": attempt,
+        "cause": exit_record.cause if exit_record else None,
+        "code": exit_record.code if exit_record else None,
+        "signal": exit_record.signal if exit_record else None,
+        "step": beat.step if beat else None,
+        "epoch": beat.epoch if beat else None,
+        "loss": beat.loss if beat else None,
+        "host": os.uname().nodename,
+        "dir": str(run.path),
+        "time": time.time() if now is None else now,
+    }
+
+
 def deliver(
-    wishes: Wishes, message: Mapping[str, Any], log: Callable[[str], None], hook_seconds: float = HOOK_SECONDS
+    wanted: AlertSettings, message: Mapping[str, Any], log: Callable[[str], None], hook_seconds: float = HOOK_SECONDS
 ) -> None:
     """Start the hook, post, then see the hook to its end: neither waits for the other."""
     body = json.dumps(message, ensure_ascii=False).encode()
-    hook = _start_hook(wishes.hook, message, log) if wishes.hook else None
+    hook = _start_hook(wanted.hook, message, log) if wanted.hook else None
     deadline = time.monotonic() + hook_seconds
     if hook is not None and hook.stdin is not None:
         with contextlib.suppress(OSError):  # a hook need not read
             os.set_blocking(hook.stdin.fileno(), False)
             os.write(hook.stdin.fileno(), body)
             hook.stdin.close()
-    if wishes.webhook:
-        log(f"{message['event']}: webhook: {post(wishes.webhook, body)}")
+    if wanted.webhook:
+        log(f"{message['event']}: webhook: {post(wanted.webhook, body)}")
     if hook is not None:
         log(f"{message['event']}: hook: {_finish_hook(hook, deadline)}")
 
@@ -118,12 +143,12 @@ def post(url: str, body: bytes, seconds: float = WEBHOOK_SECONDS) -> str:
         signal.signal(signal.SIGALRM, before)
 
 
-def _is_wanted(wishes: Wishes, event: str, screen_lock: Path) -> bool:
+def _is_wanted(wanted: AlertSettings, event: str, screen_lock: Path) -> bool:
     if event == "test":
         return True
-    if event not in wishes.on or wishes.when == "never":
+    if event not in wanted.on or wanted.when == "never":
         return False
-    return wishes.when == "always" or not liveness.is_shared(screen_lock)
+    return wanted.when == "always" or not liveness.is_shared(screen_lock)
 
 
 def _are_words(value: object) -> bool:

@@ -1,0 +1,176 @@
+"""``dump_stacks``: where every thread of a training is, also of one that hangs, written into its output.
+
+A training process that can do it says so in ``attempts/<n>/stack_signal``: one line with the signal at which
+:mod:`faulthandler` writes its stacks, its pid and its start time. It is installed by the agent and by our trainers, and
+works where Python itself no longer runs. Of other programs ``py-spy`` can tell, where it is installed and allowed to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from ..wire.liveness import ProcessIdentity
+from ..wire.records import Request
+from .attempt import Attempt
+from .state import Supervision
+
+PATIENCE_SECONDS = 3.0
+"""A process that runs or sleeps needs milliseconds; one in an uninterruptible call does not answer."""
+PY_SPY_SECONDS = 10.0
+MOST_COUNTED_BYTES = 64 << 20
+"""Lines of a longer log are not counted, only its bytes."""
+_END_OF_DUMP = b"Current thread 0x"
+"""Each dump names the thread that had the signal, once and last but for the frames."""
+_HOW = "`pip install py-spy` and ask again, or run it under the agent"
+
+
+class _Dump(NamedTuple):
+    """One request that is being carried out."""
+
+    request: Request
+    output: Path
+    begin: int
+    """Bytes of the output before it."""
+    asked: tuple[int, ...]
+    deadline: float
+    py_spy: tuple[subprocess.Popen[bytes], ...] = ()
+
+
+class StackDumps:
+    """Carries out requests for stacks, one after the other, without ever waiting."""
+
+    def __init__(self, supervision: Supervision) -> None:
+        self._supervision = supervision
+        self._waiting: list[Request] = []
+        self._dump: _Dump | None = None
+
+    def ask(self, request: Request) -> None:
+        """Take a request; it is answered when the stacks are in the output, or cannot come."""
+        self._waiting.append(request)
+
+    def poll(self) -> None:
+        """Begin what waits, answer what is done."""
+        if self._dump is not None:
+            self._finish(self._dump)
+        if self._dump is None and self._waiting:
+            self._begin(self._waiting.pop(0))
+
+    def _begin(self, request: Request) -> None:
+        attempt = self._supervision.attempt
+        if attempt is None or attempt.ending is not None:
+            self._reply(request, ok=False, text="the training has ended")
+        elif attempt.paused or attempt.is_stopped():
+            self._reply(request, ok=False, text="it is paused: continue it first")
+        else:
+            attempt.refresh()
+            output = attempt.run.attempt(attempt.number).output
+            self._signal(request, attempt, output) or self._py_spy(request, attempt, output)
+
+    def _signal(self, request: Request, attempt: Attempt, output: Path) -> bool:
+        """Send each process the signal it said it listens for; any other would end it. False when there is none."""
+        begin, send = _size(output), self._supervision.machine.signaller.send
+        listeners = [item for item in listening(attempt) if item[1] in attempt.family.members]
+        asked = tuple(identity.pid for number, identity in listeners if send(identity, number))
+        if asked:
+            self._dump = _Dump(request, output, begin, asked, self._supervision.now + PATIENCE_SECONDS)
+        return bool(asked)
+
+    def _py_spy(self, request: Request, attempt: Attempt, output: Path) -> bool:
+        program, leader = shutil.which("py-spy"), attempt.family.leader
+        if program is None or leader is None:
+            text = f"this program does not dump its stacks by itself, and py-spy is not on PATH: {_HOW}"
+            self._reply(request, ok=False, text=text)
+            return False
+        begin, command = _size(output), [program, "dump", "--pid", str(leader.pid)]
+        try:
+            with output.open("ab") as log:
+                started = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.PIPE)
+        except OSError as error:
+            self._reply(request, ok=False, text=f"py-spy could not be started: {error}")
+            return False
+        deadline = self._supervision.now + PY_SPY_SECONDS
+        self._dump = _Dump(request, output, begin, (leader.pid,), deadline, (started,))
+        return True
+
+    def _finish(self, dump: _Dump) -> None:
+        late = self._supervision.now >= dump.deadline
+        if dump.py_spy:
+            text = _outcome(dump.py_spy[0], late)
+            if text is None:
+                return
+            ok = not text
+        else:
+            came = _read_from(dump.output, dump.begin).count(_END_OF_DUMP)
+            if came < len(dump.asked) and not late and self._supervision.trainer_lives():
+                return
+            ok = came > 0
+            text = "" if ok else f"no stacks came within {PATIENCE_SECONDS:g} s: it may be in an uninterruptible call"
+            if 0 < came < len(dump.asked):
+                text = f" ({len(dump.asked) - came} did not answer)"
+        self._dump = None
+        count = f"{len(dump.asked)} processes" if len(dump.asked) > 1 else f"pid {dump.asked[0]}"
+        where = f"the stacks of {count} are in the output, {_place(dump.output, dump.begin)}"
+        self._reply(dump.request, ok=ok, text=where + text if ok else text)
+
+    def _reply(self, request: Request, *, ok: bool, text: str) -> None:
+        self._supervision.journal.answer(request, ok=ok, text=text)
+
+
+def listening(attempt: Attempt) -> list[tuple[int, ProcessIdentity]]:
+    """The processes of an attempt that dump their stacks, each with the signal at which it does."""
+    found: dict[ProcessIdentity, int] = {}
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        for line in attempt.run.attempt(attempt.number).stack_signal.read_text().splitlines():
+            with contextlib.suppress(ValueError):
+                number, pid, start = map(int, line.split())
+                found[ProcessIdentity(pid, start)] = signal.Signals(number).value
+    return [(number, identity) for identity, number in found.items()]
+
+
+def _outcome(process: subprocess.Popen[bytes], late: bool) -> str | None:
+    """Empty when it went well, else why not; None while it runs."""
+    if process.poll() is None:
+        if not late:
+            return None
+        process.kill()
+        process.wait()
+        return f"py-spy did not come to an end within {PY_SPY_SECONDS:g} s"
+    said = process.stderr.read().decode("utf-8", "replace").strip() if process.stderr else ""
+    return (
+        ""
+        if process.returncode == 0
+        else f"py-spy could not: {said.splitlines()[-1] if said else 'it did not say why'}"
+    )
+
+
+def _place(output: Path, begin: int) -> str:
+    """Where in the output something begins that was written when it had ``begin`` bytes."""
+    place = f"from byte {begin:,}"
+    if begin > MOST_COUNTED_BYTES:
+        return place
+    try:
+        with output.open("rb") as file:
+            return f"line {file.read(begin).count(10) + 1:,} ({place})"
+    except OSError:
+        return place
+
+
+def _read_from(path: Path, begin: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            file.seek(begin)
+            return file.read(8 << 20)
+    except OSError:
+        return b""
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,132 @@
+"""The stop sequence as a pure state machine: ask, give time (more while a checkpoint is being written), kill, verify.
+
+Time comes in as a number, what is alive as a :class:`Sight`; out come the moves that :mod:`.attempt` carries out.
+"""
+
+from __future__ import annotations
+
+import signal
+from enum import Enum
+from typing import NamedTuple
+
+from ..wire.records import StopRule
+
+HEIR_GRACE_SECONDS = 6.0
+"""DataLoader workers look for their parent every 5 s (measured with torch 2.13); then they leave by themselves."""
+KILL_AGAIN_SECONDS = 1.0
+GIVE_UP_SECONDS = 10.0
+"""What survives SIGKILL for this long sits in an uninterruptible call: saying so beats waiting."""
+
+
+class StopStep(Enum):
+    """How far the stop sequence got."""
+
+    ASKED = "asked"
+    KILLING = "killing"
+    STUCK = "stuck"
+    GONE = "gone"
+
+
+class Move(Enum):
+    """What to do to the processes."""
+
+    CONTINUE = "continue"
+    ASK = "ask"
+    KILL = "kill"
+
+
+class Sight(NamedTuple):
+    """What is still there."""
+
+    leader: bool
+    """The trainer itself runs."""
+    others: bool
+    """Descendants run, or something still holds run.lock."""
+    saving: bool = False
+    """A checkpoint is being written."""
+
+    @property
+    def gone(self) -> bool:
+        """Nothing is left of the attempt."""
+        return not self.leader and not self.others
+
+
+class StopSequence(NamedTuple):
+    """One advance_stop. ``began``, ``since`` and the others are monotonic seconds."""
+
+    rule: StopRule
+    step: StopStep
+    began: float
+    since: float
+    """When this step was reached."""
+    leader_gone: float | None = None
+    last_kill: float | None = None
+
+    @property
+    def over(self) -> bool:
+        """Nothing is left to stop."""
+        return self.step is StopStep.GONE
+
+
+Moved = tuple[StopSequence, tuple[Move, ...]]
+
+
+def asking_signal(rule: StopRule) -> signal.Signals:
+    """The polite signal of a profile; many programs save on Ctrl-C and not on SIGTERM."""
+    return signal.SIGINT if rule.signal.lower() == "int" else signal.SIGTERM
+
+
+def begin(rule: StopRule, now: float, *, force: bool) -> Moved:
+    """The first step. Whoever is asked is continued as well: a stopped process could not answer.
+
+    Also where no record says that it is paused: whoever stopped it may have left no word, and the supervisor that was
+    to continue it may have died before it did. To a process that runs SIGCONT does nothing.
+    """
+    if force:
+        return _kill(StopSequence(rule, StopStep.KILLING, now, now), now)
+    return StopSequence(rule, StopStep.ASKED, now, now), (Move.ASK, Move.CONTINUE)
+
+
+def escalate(sequence: StopSequence, now: float) -> Moved:
+    """Somebody wants it now; on a sequence that kills already this changes nothing."""
+    if sequence.step in (StopStep.KILLING, StopStep.GONE):
+        return sequence, ()
+    return _kill(sequence._replace(step=StopStep.KILLING, since=now), now)
+
+
+def advance(sequence: StopSequence, sight: Sight, now: float) -> Moved:
+    """Look, and advance_stop if it is time."""
+    if sequence.step is StopStep.GONE:
+        return sequence, ()
+    if sight.gone:
+        return sequence._replace(step=StopStep.GONE, since=now), ()
+    if not sight.leader and sequence.leader_gone is None:
+        sequence = sequence._replace(leader_gone=now)
+    if sequence.step is StopStep.ASKED:
+        return _advance_asked(sequence, sight, now)
+    if sequence.step is StopStep.KILLING:
+        return _advance_killing(sequence, now)
+    return sequence, ()
+
+
+def _advance_asked(sequence: StopSequence, sight: Sight, now: float) -> Moved:
+    waited = now - sequence.began
+    if sequence.leader_gone is not None:
+        patient = now - sequence.leader_gone < HEIR_GRACE_SECONDS
+    else:
+        patient = waited < sequence.rule.grace_seconds or (sight.saving and waited < sequence.rule.saving_cap_seconds)
+    if patient:
+        return sequence, ()
+    return _kill(sequence._replace(step=StopStep.KILLING, since=now), now)
+
+
+def _advance_killing(sequence: StopSequence, now: float) -> Moved:
+    if now - sequence.since >= GIVE_UP_SECONDS:
+        return sequence._replace(step=StopStep.STUCK, since=now), ()
+    if sequence.last_kill is None or now - sequence.last_kill >= KILL_AGAIN_SECONDS:
+        return _kill(sequence, now)
+    return sequence, ()
+
+
+def _kill(sequence: StopSequence, now: float) -> Moved:
+    return sequence._replace(last_kill=now), (Move.KILL,)
