@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from mpstui.agent.reporter import Reporter
 
-from . import optimizers, precision, pretrained, rng, sharding
+from . import optimizers, pretrained, rng, sharding
 from .checkpoint import CheckpointFolder, Loaded
 from .control import Control
 from .device import Device
@@ -19,7 +19,7 @@ from .distributed import Group, Ranks
 from .ema import WeightAverage
 from .feed import Feed
 from .job import Job
-from .network import Network, wants_compiling
+from .network import Network, resolve_precision, wants_compiling
 from .options import Options
 from .order import SampleOrder
 from .progress import Progress
@@ -143,7 +143,7 @@ def _network(wish: Request, layout: Layout, total_steps: int, reports: Reports) 
 def _stepper(
     wish: Request, network: Network, layout: Layout, optimizer: Optimizer, micro_batch: int, reports: Reports
 ) -> Stepper:
-    numeric = precision.resolve(wish.options.precision, wish.device)
+    numeric = resolve_precision(wish.options.precision, wish.device)
     if numeric.note:
         reports.notify("note", numeric.note, unmet="precision")
     return Stepper(

@@ -13,9 +13,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from . import checkpoint, device, options, precision, rng, tasks
+from . import checkpoint, device, options, rng, tasks
 from .checkpoint import Loaded
 from .errors import UsageError
+from .network import resolve_precision
 from .tasks import Task
 
 MakeParser = Callable[[str, str], argparse.ArgumentParser]
@@ -68,7 +69,7 @@ def evaluate(path: Path, arguments: Sequence[str], make_parser: MakeParser) -> s
     model = chosen.place(found.model).eval()
     found.task.to_device(chosen)
     metrics: dict[str, float] = {}
-    with torch.no_grad(), precision.resolve(found.args.precision, chosen).autocast():
+    with torch.no_grad(), resolve_precision(found.args.precision, chosen).autocast():
         for reading in found.task.evaluate(model, chosen):
             metrics = reading or metrics
     step = found.loaded.state["progress"]["step"]

@@ -16,9 +16,8 @@ from .device import Device
 from .distributed import Group
 from .ema import WeightAverage
 from .feed import Feed
-from .network import Network
+from .network import Network, Precision
 from .options import Options
-from .precision import Precision
 from .progress import Progress
 from .reports import Reports
 from .schedule import Schedule

@@ -6,8 +6,9 @@ import argparse
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from . import device, precision
+from . import device
 from .errors import UsageError
+from .network import PRECISIONS
 from .tasks import Defaults
 
 OPTIMIZERS = ("sgd", "adam", "adamw", "radam", "lion", "muon")
@@ -115,7 +116,7 @@ def _add_optimizer(group: argparse._ArgumentGroup, defaults: Defaults) -> None:
 
 def _add_device(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--device", choices=device.NAMES, default="auto")
-    group.add_argument("--precision", choices=precision.NAMES, default="auto")
+    group.add_argument("--precision", choices=PRECISIONS, default="auto")
     group.add_argument("--compile", choices=("auto", "on", "off"), default="auto")
     group.add_argument(
         "--shard", action="store_true", help="divide weights and optimizer state over torchrun's processes (FSDP2)"

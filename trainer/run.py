@@ -17,9 +17,8 @@ from .distributed import Group, Ranks
 from .errors import UsageError
 from .job import Job
 from .loop import Loop
+from .measuring import CachedBatches, fit_batch_size
 from .options import Options
-from .reused import ReusedBatches
-from .sized import sized
 from .tasks import Task
 
 _SETUP_SECONDS = 180.0
@@ -62,7 +61,7 @@ def assembled(
     args.seed = assemble.first_known(asked.seed, _saved_seed(loaded), options.DEFAULT_SEED)
     task: Task = tasks.find(name)(args)
     if count := getattr(args, "reuse_batches", 0):
-        task = cast("Task", ReusedBatches(task, count, chosen))
+        task = cast("Task", CachedBatches(task, count, chosen))
     _check_signature(task, loaded)
     group = Group(ranks, chosen)
     wish = assemble.Request(
@@ -70,7 +69,7 @@ def assembled(
         reporter=reporter, control=control, loaded=loaded,
     )  # fmt: skip
     if longest_seconds := getattr(args, "longest_step", 0.0):
-        wish = sized(wish, longest_seconds)
+        wish = fit_batch_size(wish, longest_seconds)
     try:
         job = assemble.assemble(wish)
         if passed_over:

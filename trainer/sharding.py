@@ -16,8 +16,8 @@ from torch import nn
 from torch.optim import Optimizer
 
 from .distributed import Group
-from .guard import Gradients, gradient_norm
 from .optimizers import load_state
+from .step import Gradients, gradient_norm
 
 if TYPE_CHECKING:
     from torch.distributed.fsdp import FSDPModule

@@ -18,7 +18,7 @@ import torch
 
 from mpstui.agent.reporter import Reporter
 from tests.trainer.running import parsed
-from trainer import assemble, checkpoint, options, precision, tasks
+from trainer import assemble, checkpoint, options, tasks
 from trainer.checkpoint import CheckpointFolder
 from trainer.control import Control
 from trainer.device import Device
@@ -26,7 +26,7 @@ from trainer.distributed import Group, Ranks
 from trainer.errors import TrainingError
 from trainer.job import Job
 from trainer.loop import Loop
-from trainer.precision import Precision
+from trainer.network import Precision
 from trainer.run import resume
 from trainer.tasks import Loss
 from trainer.tasks.cifar import Cifar
@@ -130,7 +130,7 @@ def _scale(pair: Pair) -> None:
         return Loss(8 * plain(*arguments).value)
 
     scaled = _Scaled("fp32", "cpu", None)
-    with patch.object(precision, "resolve", return_value=scaled), patch.object(Cifar, "loss", large):
+    with patch.object(assemble, "resolve_precision", return_value=scaled), patch.object(Cifar, "loss", large):
         for way in ((), ("--shard",)):
             pair.train("scaled-sharded" if way else "scaled-whole", *SCALED, *way)
 

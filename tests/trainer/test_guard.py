@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from trainer.guard import FiniteGuard, GradientGuard, KernelGuard, clip_gradients, guard_for
+from trainer.step import FiniteGuard, GradientGuard, KernelGuard, clip_gradients, guard_for
 
 GUARDS: list[Callable[[], FiniteGuard]] = [
     lambda: KernelGuard(torch.device("cpu")),

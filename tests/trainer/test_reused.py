@@ -10,13 +10,13 @@ import torch
 from tests.trainer.building import points
 from tests.trainer.running import command, made
 from trainer.device import Device
-from trainer.reused import ReusedBatches
+from trainer.measuring import CachedBatches
 
 TINY = ("--model", "tiny", "--width", "4", "--batch-size", "8", "--limit", "64")
 
 
 def test_a_batch_is_made_once_and_given_again() -> None:
-    task: Any = ReusedBatches(made("cifar", *TINY), 2, Device())
+    task: Any = CachedBatches(made("cifar", *TINY), 2, Device())
     given = [task.batch(torch.arange(4) + at, at) for at in range(6)]
     assert given[0] is not given[1]
     assert {id(batch) for batch in given[2:]} == {id(batch) for batch in given[:2]}

@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from tests.trainer.building import events, job, points, train
-from trainer import precision
 from trainer.device import Device, is_out_of_memory
 from trainer.errors import TrainingError
 from trainer.job import Job
+from trainer.network import resolve_precision
 from trainer.tasks import Batch, Loss
 from trainer.tasks.cifar import Cifar
 
@@ -163,11 +163,11 @@ def test_what_counts_as_out_of_memory() -> None:
 
 
 def test_fp16_is_refused_on_the_cpu_with_a_reason_and_bf16_had() -> None:
-    refused = precision.resolve("fp16", Device())
+    refused = resolve_precision("fp16", Device())
     assert refused.name == "fp32"
     assert refused.note is not None
-    assert precision.resolve("bf16", Device()).dtype is torch.bfloat16
-    assert precision.resolve("auto", Device()) == precision.resolve("fp32", Device())
+    assert resolve_precision("bf16", Device()).dtype is torch.bfloat16
+    assert resolve_precision("auto", Device()) == resolve_precision("fp32", Device())
 
 
 def test_bf16_and_averaged_weights_train(tmp_path: Path) -> None:

@@ -1,17 +1,23 @@
-"""A step small enough to be measured in a short time on a slow device."""
+"""What mpstui bench asks of a training: steps that are short enough, and batches that cost nothing to make."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
+
+import torch
 
 from .assemble import Request, assemble
+from .device import Device
 from .job import Job
+from .tasks import Batch, Task
 
 _FEWEST_SAMPLES = 4
 
 
-def sized(wish: Request, longest_seconds: float) -> Request:
+def fit_batch_size(wish: Request, longest_seconds: float) -> Request:
     """The same training with so few samples a step that one takes about ``longest_seconds``, never more than asked for.
 
     Says so in an event with ``samples_per_step`` when it is fewer than the training would have had.
@@ -46,3 +52,30 @@ def _step_seconds(job: Job, samples: int) -> float:
         job.stepper.read()
         seconds = time.perf_counter() - began
     return seconds
+
+
+class CachedBatches:
+    """A task whose batches come from a small store on the device; a measurement, not a training.
+
+    Everything else is the task's own. A batch of another size than those in store (the last one of an epoch) is made
+    as always.
+    """
+
+    def __init__(self, task: Task, count: int, device: Device) -> None:
+        self._task = task
+        self._count = count
+        self._put: Callable[[Batch], Batch] = device.put
+        self._store: dict[int, list[Batch]] = {}
+        self._next = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._task, name)
+
+    def batch(self, samples: torch.Tensor, seed: int) -> Batch:
+        """The next batch in store, whatever samples were asked for; the first ones of a size fill the store."""
+        stored = self._store.setdefault(len(samples), [])
+        if len(stored) < self._count:
+            stored.append(self._put(self._task.batch(samples, seed)))
+            return stored[-1]
+        self._next += 1
+        return stored[self._next % self._count]

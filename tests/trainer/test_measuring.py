@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.trainer.running import command
-from trainer import sized
+from trainer import measuring
 
 WORDS = ("--model", "tiny", "--width", "4", "--limit", "64", "--batch-size", "32", "--accumulate", "2")
 RUN = ("--device", "cpu", "--stop-after", "1", "--report-every", "1", "--longest-step", "0.5")
@@ -25,7 +25,7 @@ def test_the_size_follows_the_time_a_sample_takes(
     per_sample: float, samples: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MPSTUI_RUN_DIR", str(tmp_path))
-    monkeypatch.setattr(sized, "_step_seconds", lambda job, count: count * per_sample)
+    monkeypatch.setattr(measuring, "_step_seconds", lambda job, count: count * per_sample)
     assert command("cifar", *WORDS, *RUN) == 0
     assert [note["samples_per_step"] for note in noted(tmp_path)] == ([samples] if samples else [])
 
