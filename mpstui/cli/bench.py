@@ -9,9 +9,9 @@ import signal
 import sys
 import textwrap
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from ..core.bench.deviation import STEPS, TOLERANCE
 from ..core.bench.measure import (
@@ -25,25 +25,18 @@ from ..core.bench.measure import (
     run_bench,
 )
 from ..core.bench.report import BenchReport, Surroundings, report_folder, save
-from ..core.bench.training import require_task
+from ..core.bench.training import Spread, require_task
 from ..core.launching.choice import parse_sets
 from ..core.launching.command import argument_words
 from ..core.launching.requirements import require_modules
 from ..core.machine import DEVICES, Machine, require_device, this_machine, trainer_module
 from ..core.model.errors import UsageError
+from ..core.present.format import UNKNOWN, size
 from .main import INTERRUPTED
 from .session import Session, one_line, print_json, warn
 
-BUDGET_SECONDS = {"cpu": 120.0}
-USUAL_BUDGET_SECONDS = 600.0
-_MEASURE_SECONDS = {"cpu": 4.0}
-_USUAL_MEASURE_SECONDS = 8.0
-_REPEATS = {"cpu": 1}
-_USUAL_REPEATS = 3
 _LONGEST_CPU_STEP_SECONDS = 0.5
-NARROWEST = 40
 _NAME = 21
-_INDENT = 4
 _HEADS = ("step ms", "range", "samples/s", "×", "memory")
 _WIDTHS = (8, 15, 10, 6, 9)
 _DROPPED_FIRST = ("memory", "range")
@@ -73,14 +66,10 @@ Examples:
     parser.add_argument(
         "--seconds", type=float, metavar="S", help="seconds of steps to time in each process (8; CPU alone: 4)"
     )
-    _add_modes(parser)
     configs = parser.add_argument_group("configurations")
     configs.add_argument("--repeat", type=int, metavar="N", help="processes for each configuration (3; CPU alone: 1)")
     configs.add_argument("--no-loaders", action="store_true", help="do not measure data loaders")
     configs.add_argument("--full-size", action="store_true", help="keep the task's batch size on the CPU, however slow")
-
-
-def _add_modes(parser: argparse.ArgumentParser) -> None:
     wrong = parser.add_argument_group("compare devices")
     wrong.add_argument(
         "--compare-devices",
@@ -116,15 +105,11 @@ def run(args: argparse.Namespace) -> int:
         from .bench_modes import compare
 
         return compare(args, session, machine, device, refusals)
-    return _BenchCommand(args, session, machine, device, refusals).run()
+    return _measure(args, session, machine, device, refusals)
 
 
 def _require_sense(args: argparse.Namespace) -> None:
-    """Refuse arguments that contradict each other.
-
-    Raises:
-        UsageError: no task, two modes, or a number that is not positive.
-    """
+    """Refuse no task, two modes, or a number that is not positive."""
     if args.profiles and (args.task or args.compare_devices):
         raise UsageError("--profiles takes two profiles and no TASK", "such as `mpstui bench --profiles A B`")
     if args.task is None and not args.profiles:
@@ -135,88 +120,6 @@ def _require_sense(args: argparse.Namespace) -> None:
         value = getattr(args, name)
         if value is not None and not 0 < value < float("inf"):
             raise UsageError(f"--{name} {value:g} is not above 0")
-
-
-class _BenchCommand:
-    """One measurement: the live line, the report on disk after every configuration, the table at the end."""
-
-    def __init__(
-        self,
-        args: argparse.Namespace,
-        session: Session,
-        machine: Machine,
-        device: str,
-        refusals: Mapping[str, str],
-    ) -> None:
-        self._args = args
-        self._session = session
-        self._machine = machine
-        self._device = device
-        self._plan = _plan(args, device, refusals)
-        self._found: dict[BenchConfig, Measurement] = {}
-        self._started = time.time()
-        self._surroundings = surroundings(machine)
-        self._width = shutil.get_terminal_size().columns
-        self._line = LiveLine(width=self._width)
-        self._folder: Path | None = args.out
-
-    def run(self) -> int:
-        """Measure, report; the exit code."""
-        interrupted = False
-        try:
-            for one in run_bench(
-                self._plan, python=self._machine.python, environ=self._session.environ, watch=self._watch
-            ):
-                self._found[one.config] = one
-                self._keep(complete=False)
-        except KeyboardInterrupt:
-            interrupted = True
-        finally:
-            self._line.clear()
-        report = self._keep(complete=not interrupted)
-        self._tell(report)
-        if interrupted:
-            warn("interrupted: the report holds what was measured until then")
-            return INTERRUPTED
-        return 0 if any(one.step_seconds for one in self._found.values()) else 1
-
-    def _watch(self, progress: BenchProgress) -> None:
-        beginning = f"{progress.config.name}: at most {progress.limit_seconds:.0f} s"
-        done = sum(1 for one in self._found.values() if not one.config.refusal)
-        total = sum(1 for config in self._plan.configs if not config.refusal)
-        self._line.show(f"[{done}/{total}] {progress_text(progress)}", f"[{done}/{total}] {beginning}")
-
-    def _keep(self, *, complete: bool) -> BenchReport:
-        if self._folder is None:
-            self._folder = report_folder(self._session.home, self._plan.task, self._started)
-        report = BenchReport(
-            plan=self._plan,
-            device=self._device,
-            machine=self._surroundings,
-            started=self._started,
-            measurements=self._found,
-            complete=complete,
-        )
-        save(self._folder, report.as_json(), report.svg())
-        return report
-
-    def _tell(self, report: BenchReport) -> None:
-        if self._args.json:
-            print_json({**report.as_json(), "report": places(self._folder)})
-            return
-        print("\n".join([*report_lines(report, self._width), *place_lines(self._folder)]))
-
-
-def _plan(args: argparse.Namespace, device: str, refusals: Mapping[str, str]) -> BenchPlan:
-    return BenchPlan(
-        task=args.task,
-        configs=bench_configs(device, refusals, loaders=not args.no_loaders),
-        budget_seconds=args.budget or BUDGET_SECONDS.get(device, USUAL_BUDGET_SECONDS),
-        measure_seconds=args.seconds or _MEASURE_SECONDS.get(device, _USUAL_MEASURE_SECONDS),
-        repeats=args.repeat or _REPEATS.get(device, _USUAL_REPEATS),
-        longest_step_seconds=None if args.full_size else _LONGEST_CPU_STEP_SECONDS,
-        arguments=tuple(argument_words(parse_sets(args.sets), "options")),
-    )
 
 
 def _device(asked: str, session: Session, machine: Machine) -> tuple[str, dict[str, str]]:
@@ -234,65 +137,91 @@ def _device(asked: str, session: Session, machine: Machine) -> tuple[str, dict[s
     return "cpu", {wanted: f"torch in {machine.python} sees no {wanted} device on this machine"}
 
 
-def report_lines(report: BenchReport, width: int) -> Iterator[str]:
-    """Both groups as tables; a row that was not measured has the reason beneath it."""
-    columns = _columns(width)
-    for group, title in ((DEVICE_GROUP, "device"), (LOADERS, "batches")):
-        found = report.group(group)
-        if found:
-            yield _row(title, [_HEADS[at] for at in columns], columns)
-            for one in found:
-                yield from _measurement(report, one, columns, width)
-            yield ""
-    yield from _remarks(report, width)
-
-
-def progress_text(progress: BenchProgress) -> str:
-    """What is being done, for how long, and for how long at most."""
-    times = f"{progress.elapsed_seconds:.0f} s of at most {progress.limit_seconds:.0f} s"
-    return f"{progress.config.name}: {progress.doing} · {times}"
-
-
-def paragraph(text: str, width: int, indent: int = 0) -> Iterator[str]:
-    """Wrapped to the width, every line indented."""
-    yield from textwrap.wrap(
-        one_line(text), max(width, NARROWEST), initial_indent=" " * indent, subsequent_indent=" " * indent
+def _measure(
+    args: argparse.Namespace, session: Session, machine: Machine, device: str, refusals: Mapping[str, str]
+) -> int:
+    """Measure one configuration after the other; the report is on disk after each, the table is printed at the end."""
+    alone = device == "cpu"
+    plan = BenchPlan(
+        task=args.task,
+        configs=bench_configs(device, refusals, loaders=not args.no_loaders),
+        budget_seconds=args.budget or (120.0 if alone else 600.0),
+        measure_seconds=args.seconds or (4.0 if alone else 8.0),
+        repeats=args.repeat or (1 if alone else 3),
+        longest_step_seconds=None if args.full_size else _LONGEST_CPU_STEP_SECONDS,
+        arguments=tuple(argument_words(parse_sets(args.sets), "options")),
     )
+    output = Output(args, session, args.task, machine)
+    found: dict[BenchConfig, Measurement] = {}
+
+    def watch(progress: BenchProgress) -> None:
+        limit = f"at most {progress.limit_seconds:.0f} s"
+        done, total = (sum(not one.refusal for one in configs) for configs in (found, plan.configs))
+        beginning = f"[{done}/{total}] {progress.config.name}: "
+        doing = f"{progress.doing} · {progress.elapsed_seconds:.0f} s of {limit}"
+        output.line.show(beginning + doing, beginning + limit)
+
+    def report(*, complete: bool) -> BenchReport:
+        made = BenchReport(
+            plan=plan,
+            device=device,
+            machine=output.surroundings,
+            started=output.started,
+            measurements=found,
+            complete=complete,
+        )
+        output.save(made.as_json(), made.svg())
+        return made
+
+    interrupted = False
+    try:
+        for one in run_bench(plan, python=machine.python, environ=session.environ, watch=watch):
+            found[one.config] = one
+            report(complete=False)
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        output.line.clear()
+    made = report(complete=not interrupted)
+    output.tell(made.as_json(), report_lines(made, output.width))
+    return output.exit_code(interrupted, any(one.step_seconds for one in found.values()))
 
 
-def places(folder: Path | None) -> dict[str, str]:
-    """Where a report lies, for JSON."""
-    return {"json": str(folder / "report.json"), "svg": str(folder / "report.svg")} if folder else {}
+class Output:
+    """What all modes have in common: a live line meanwhile, a report on disk, then JSON or lines of text."""
 
+    def __init__(self, args: argparse.Namespace, session: Session, name: str, machine: Machine) -> None:
+        self.started = time.time()
+        self.width = shutil.get_terminal_size().columns
+        self.line = LiveLine(width=self.width)
+        self.surroundings = Surroundings(
+            system=machine.system,
+            architecture=machine.architecture,
+            cores=machine.cores,
+            load_average=os.getloadavg()[0],
+        )
+        self._args, self._home, self._name = args, session.home, name
+        self._folder: Path | None = args.out
 
-def place_lines(folder: Path | None) -> list[str]:
-    """Where a report lies, for people; a path is never broken."""
-    return [f"report: {folder / 'report.svg'}", f"        {folder / 'report.json'}"] if folder else []
+    def save(self, document: dict[str, Any], svg: str) -> None:
+        """Write the report, over an earlier one of this command."""
+        self._folder = self._folder or report_folder(self._home, self._name, self.started)
+        save(self._folder, document, svg)
 
+    def tell(self, document: dict[str, Any], lines: Iterable[str]) -> None:
+        """Print the result and where its report is; a path is never broken."""
+        places = {kind: str(self._folder / f"report.{kind}") for kind in ("json", "svg")} if self._folder else {}
+        if self._args.json:
+            print_json({**document, "report": places})
+        else:
+            print("\n".join([*lines, f"report: {places['svg']}", f"        {places['json']}"]))
 
-def surroundings(machine: Machine) -> Surroundings:
-    """This machine, and how busy it is now."""
-    return Surroundings(
-        system=machine.system,
-        architecture=machine.architecture,
-        cores=machine.cores,
-        load_average=os.getloadavg()[0],
-    )
-
-
-def busy_lines(found: Surroundings, width: int) -> Iterator[str]:
-    """A note when other programs were busy."""
-    if found.busy:
-        busy = f"load {found.load_average:.1f} on {found.cores} cores"
-        text = f"note: other programs were busy at the start ({busy}): times are longer and vary more than when idle"
-        yield from paragraph(text, width)
-
-
-def bytes_text(count: int | None) -> str:
-    """Bytes as a person reads them; n/a when unknown."""
-    if count is None:
-        return "n/a"
-    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
+    def exit_code(self, interrupted: bool, well: bool) -> int:
+        """Also say it where Ctrl-C ended the measurement."""
+        if interrupted:
+            warn("interrupted: the report holds what was measured until then")
+            return INTERRUPTED
+        return 0 if well else 1
 
 
 class LiveLine:
@@ -323,45 +252,57 @@ class LiveLine:
         self._shown = ""
 
 
-def _columns(width: int) -> list[int]:
-    """The columns that fit."""
-    kept = list(range(len(_HEADS)))
+def report_lines(report: BenchReport, width: int) -> Iterator[str]:
+    """Both groups as tables; a row that was not measured has the reason beneath it."""
+    shown = list(range(len(_HEADS)))
     for name in _DROPPED_FIRST:
-        if _NAME + sum(_WIDTHS[at] for at in kept) > width:
-            kept.remove(_HEADS.index(name))
-    return kept
+        if _NAME + sum(_WIDTHS[at] for at in shown) > width:
+            shown.remove(_HEADS.index(name))
 
+    def row(name: str, values: Sequence[str]) -> str:
+        return f"{name:<{_NAME}}{''.join(f'{values[at]:>{_WIDTHS[at]}}' for at in shown)}".rstrip()
 
-def _measurement(report: BenchReport, one: Measurement, columns: Sequence[int], width: int) -> Iterator[str]:
-    if one.step_seconds is None:
-        yield f"{one.config.name:<{_NAME}} not measured"
-        yield from paragraph(one.error or "", width, _INDENT)
-        return
-    spread, speedup = one.step_seconds, report.speedup(one)
-    values = (
-        _milliseconds(spread.median),
-        f"{_milliseconds(spread.low)} to {_milliseconds(spread.high)}",
-        "n/a" if one.samples_per_second is None else f"{one.samples_per_second:,.1f}",
-        "n/a" if speedup is None else f"{speedup:.2f}",
-        bytes_text(one.memory_bytes),
-    )
-    yield _row(one.config.name, [values[at] for at in columns], columns)
-
-
-def _row(name: str, values: Sequence[str], columns: Sequence[int]) -> str:
-    cells = "".join(f"{value:>{_WIDTHS[at]}}" for value, at in zip(values, columns, strict=True))
-    return f"{name:<{_NAME}}{cells}".rstrip()
-
-
-def _remarks(report: BenchReport, width: int) -> Iterator[str]:
-    notes = dict.fromkeys(note for found in report.measurements.values() for note in found.notes)
-    for note in notes:
+    for group, title in ((DEVICE_GROUP, "device"), (LOADERS, "batches")):
+        found = report.group(group)
+        if found:
+            yield row(title, _HEADS)
+            for one in found:
+                if one.step_seconds is None:
+                    yield f"{one.config.name:<{_NAME}} not measured"
+                    yield from paragraph(one.error or "", width, indent=4)
+                else:
+                    yield row(one.config.name, _cells(report, one, one.step_seconds))
+            yield ""
+    for note in dict.fromkeys(note for measured in report.measurements.values() for note in measured.notes):
         yield from paragraph(f"note: {note}", width)
     yield from busy_lines(report.machine, width)
     if not report.complete:
         yield from paragraph("not complete: what is missing was not measured", width)
 
 
-def _milliseconds(seconds: float) -> str:
-    value = seconds * 1000
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+def _cells(report: BenchReport, one: Measurement, spread: Spread) -> tuple[str, ...]:
+    def milliseconds(seconds: float) -> str:
+        return f"{seconds * 1000:,.0f}" if seconds >= 0.1 else f"{seconds * 1000:.3g}"
+
+    speedup = report.speedup(one)
+    return (
+        milliseconds(spread.median),
+        f"{milliseconds(spread.low)} to {milliseconds(spread.high)}",
+        UNKNOWN if one.samples_per_second is None else f"{one.samples_per_second:,.1f}",
+        UNKNOWN if speedup is None else f"{speedup:.2f}",
+        size(one.memory_bytes),
+    )
+
+
+def paragraph(text: str, width: int, indent: int = 0) -> Iterator[str]:
+    """Wrapped to the width, every line indented."""
+    margin = " " * indent
+    yield from textwrap.wrap(one_line(text), max(width, 40), initial_indent=margin, subsequent_indent=margin)
+
+
+def busy_lines(found: Surroundings, width: int) -> Iterator[str]:
+    """A note when other programs were busy."""
+    if found.busy:
+        busy = f"load {found.load_average:.1f} on {found.cores} cores"
+        longer = "times are longer and vary more than when idle"
+        yield from paragraph(f"note: other programs were busy at the start ({busy}): {longer}", width)

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from ..core.bench.deviation import STEPS, WRONG, Comparison, Question, compare_devices, explanation, share
 from ..core.bench.race import Entrant, Race, Terms, as_json, common_loss
-from ..core.bench.report import Curve, curve_chart, report_folder, save
+from ..core.bench.report import Curve, curve_chart
 from ..core.bench.training import Spread
 from ..core.launching.choice import LaunchChoice, parse_sets
 from ..core.launching.command import argument_words
-from ..core.launching.planning import LaunchPlan, plan
+from ..core.launching.planning import plan
 from ..core.machine import Machine
 from ..core.model.errors import UsageError
-from ..core.present.format import NOT_FINITE
+from ..core.present.format import NOT_FINITE, size
 from ..core.profiles.library import load_profile
 from ..core.telemetry.sampler import default_sampler
-from .bench import LiveLine, busy_lines, bytes_text, paragraph, place_lines, places, surroundings
-from .main import INTERRUPTED
-from .session import Session, print_json, warn
+from .bench import Output, busy_lines, paragraph
+from .session import Session, warn
 
 _MOST_LOSSES = 6
 _MOST_NAMED = 5
@@ -39,7 +35,7 @@ Cell = Callable[[Entrant], str]
 def compare(
     args: argparse.Namespace, session: Session, machine: Machine, device: str, refusals: Mapping[str, str]
 ) -> int:
-    """Compare and tell: 0 when nothing computes wrong, 1 when something does.
+    """Compare two devices; 0 when nothing computes wrong, 1 when something does.
 
     Raises:
         UsageError: there is no device to compare with.
@@ -47,7 +43,6 @@ def compare(
     if refusals:
         why = " and ".join(refusals.values())
         raise UsageError(f"there is nothing to compare the CPU with: {why}", "`--device cpu` compares it with itself")
-    started, width = time.time(), shutil.get_terminal_size().columns
     question = Question(
         task=args.task,
         device=device,
@@ -56,24 +51,27 @@ def compare(
         limit_seconds=args.budget or _BUDGET_SECONDS,
         arguments=tuple(argument_words(parse_sets(args.sets), "options")),
     )
-    line = LiveLine(width=width)
+    output = Output(args, session, f"{args.task} compare", machine)
     try:
         found = compare_devices(
             question,
             python=machine.python,
             environ=session.environ,
-            watch=lambda doing: line.show(doing, doing.partition(" · ")[0]),
+            watch=lambda doing: output.line.show(doing, doing.partition(" · ")[0]),
         )
     finally:
-        line.clear()
-    document = {**found.as_json(), "started": started, "machine": asdict(surroundings(machine))}
-    document["explanation"] = explanation(found)
-    folder = args.out or report_folder(session.home, f"{args.task} compare", started)
-    save(folder, document, _comparison_chart(found))
-    if args.json:
-        print_json({**document, "report": places(folder)})
-    else:
-        print("\n".join([*comparison_lines(found, width), "", *place_lines(folder)]))
+        output.line.clear()
+    facts = {"started": output.started, "machine": asdict(output.surroundings), "explanation": explanation(found)}
+    document = {**found.as_json(), **facts}
+    losses = found.first["losses"]
+    steps = [one["step"] for one in losses]
+    curves = [
+        Curve(question.reference, steps, [one["reference"] for one in losses]),
+        Curve(question.device, steps, [one["loss"] for one in losses]),
+    ]
+    title = f"mpstui bench {question.task}: {question.reference} against {question.device}"
+    output.save(document, curve_chart(title, explanation(found)[0], curves, "step", "loss"))
+    output.tell(document, [*comparison_lines(found, output.width), ""])
     return 1 if found.verdict == WRONG else 0
 
 
@@ -88,17 +86,7 @@ def comparison_lines(found: Comparison, width: int) -> Iterator[str]:
     for one in operations["first"][:_MOST_NAMED]:
         yield f"  {_apart(one['apart'])}  {one['operation'].rpartition('.')[2]} · {one['layer']}"
     yield ""
-    yield from _losses(found)
-    for title, name in (("gradients", "gradients"), (f"parameters after step {question.steps}", "parameters")):
-        yield ""
-        yield f"{title}, the farthest apart"
-        for one in trace[name][:_MOST_NAMED]:
-            yield f"  {_apart(one['apart'])}  {one['name']}"
-
-
-def _losses(found: Comparison) -> Iterator[str]:
-    """The first losses, the last, and the one that parts."""
-    yield f"{'step':>6} {found.question.reference:>12} {found.question.device:>12} {'apart':>9}"
+    yield f"{'step':>6} {question.reference:>12} {question.device:>12} {'apart':>9}"
     losses, parts = found.first["losses"], found.parting_step
     shown = {*range(1, _MOST_LOSSES - 1), parts, losses[-1]["step"]}
     for one in losses:
@@ -106,6 +94,11 @@ def _losses(found: Comparison) -> Iterator[str]:
             mark = " <- parts" if one["step"] == parts else ""
             values = f"{_loss(one['reference']):>12} {_loss(one['loss']):>12}"
             yield f"{one['step']:>6} {values} {_apart(one['apart'])}{mark}"
+    for title, name in (("gradients", "gradients"), (f"parameters after step {question.steps}", "parameters")):
+        yield ""
+        yield f"{title}, the farthest apart"
+        for one in trace[name][:_MOST_NAMED]:
+            yield f"  {_apart(one['apart'])}  {one['name']}"
 
 
 def _apart(value: float | None) -> str:
@@ -116,78 +109,45 @@ def _loss(value: float | None) -> str:
     return NOT_FINITE if value is None else f"{value:.6g}"
 
 
-def _comparison_chart(found: Comparison) -> str:
-    question, losses = found.question, found.first["losses"]
-    steps = [one["step"] for one in losses]
-    curves = [
-        Curve(question.reference, steps, [one["reference"] for one in losses]),
-        Curve(question.device, steps, [one["loss"] for one in losses]),
-    ]
-    title = f"mpstui bench {question.task}: {question.reference} against {question.device}"
-    return curve_chart(title, explanation(found)[0], curves, "step", "loss")
-
-
 def race(args: argparse.Namespace, session: Session, machine: Machine) -> int:
-    """Run both, tell; 0 when both showed their steps.
+    """Run two profiles, one after the other; 0 when the steps of both could be timed.
 
     Raises:
-        UsageError: a profile that does not exist or cannot run here; nothing was started then.
+        UsageError: a profile does not exist or cannot run here; nothing was started then.
         OperationError: a run could not be started, or does not end.
     """
-    plans = _plans(args, session, machine)
-    started, width = time.time(), shutil.get_terminal_size().columns
-    terms = Terms(
-        seconds=args.seconds or _RACE_SECONDS,
-        steps=args.steps,
-        limit_seconds=(args.budget or _BUDGET_SECONDS) / len(plans),
-    )
-    around = surroundings(machine)
-    found, interrupted = _run(plans, session, terms, LiveLine(width=width))
-    facts = {"started": started, "complete": not interrupted, "machine": asdict(around)}
-    document = {**as_json(found), **facts}
-    folder: Path = args.out or report_folder(session.home, "profiles", started)
-    save(folder, document, _race_chart(found))
-    if args.json:
-        print_json({**document, "report": places(folder)})
-    else:
-        print("\n".join([*race_lines(found, width), *busy_lines(around, width), "", *place_lines(folder)]))
-    if interrupted:
-        warn("interrupted: the report holds what was measured until then")
-        return INTERRUPTED
-    return 0 if all(one.step_seconds for one in found) else 1
-
-
-def _plans(args: argparse.Namespace, session: Session, machine: Machine) -> list[LaunchPlan]:
-    """Both plans, made before anything is started."""
-    device = None if args.device == "auto" else args.device
-    sets = parse_sets(args.sets)
     profiles = [load_profile(name, session.home, session.cwd) for name in args.profiles]
+    device, sets = None if args.device == "auto" else args.device, parse_sets(args.sets)
     choices = [LaunchChoice(profile=profile, device=device, sets=sets) for profile in profiles]
     plans = [plan(choice, environ=session.environ, machine=machine) for choice in choices]
     for warning in dict.fromkeys(warning for made in plans for warning in made.warnings):
         warn(warning)
-    return plans
-
-
-def _run(plans: Sequence[LaunchPlan], session: Session, terms: Terms, line: LiveLine) -> tuple[list[Entrant], bool]:
-    found: list[Entrant] = []
-    sampler = default_sampler()
+    output, sampler = Output(args, session, "profiles", machine), default_sampler()
+    limit = (args.budget or _BUDGET_SECONDS) / len(plans)
     contest = Race(
         session.home,
         session.environ,
-        terms,
+        Terms(seconds=args.seconds or _RACE_SECONDS, steps=args.steps, limit_seconds=limit),
         sampler=sampler,
-        watch=lambda doing: line.show(doing, doing.partition(":")[0]),
+        watch=lambda doing: output.line.show(doing, doing.partition(":")[0]),
     )
+    found: list[Entrant] = []
     try:
         for made in plans:
             found.append(contest.run(made))
             if contest.interrupted:
                 break
     finally:
-        line.clear()
+        output.line.clear()
         sampler.close()
-    return found, contest.interrupted
+    around = asdict(output.surroundings)
+    document = {**as_json(found), "started": output.started, "complete": not contest.interrupted, "machine": around}
+    curves = [Curve(one.profile, [x for x, _ in one.losses], [y for _, y in one.losses]) for one in found]
+    facts = " · ".join(f"{one.profile}: {_step_time(one.step_seconds)} a step" for one in found)
+    output.save(document, curve_chart("mpstui bench --profiles", facts, curves, "step", "loss"))
+    lines = [*race_lines(found, output.width), *busy_lines(output.surroundings, output.width), ""]
+    output.tell(document, lines)
+    return output.exit_code(contest.interrupted, all(one.step_seconds for one in found))
 
 
 def race_lines(found: Sequence[Entrant], width: int) -> Iterator[str]:
@@ -195,8 +155,16 @@ def race_lines(found: Sequence[Entrant], width: int) -> Iterator[str]:
     each = (width - _LABEL) // max(1, len(found))
     column = max(_NARROWEST_COLUMN, min(_WIDEST_COLUMN, each))
     for label, cell in _ROWS.items():
-        yield f"{label:<{_LABEL}}" + "".join(f"{_fit(cell(one), column)}" for one in found).rstrip()
-    yield from _together(found, width)
+        texts = (cell(one) for one in found)
+        cells = (text if len(text) < column else f"{text[: column - 2]}…" for text in texts)
+        yield f"{label:<{_LABEL}}" + "".join(f"{text:>{column}}" for text in cells).rstrip()
+    whole = as_json(found)
+    if whole["speedup"]:
+        yield from paragraph(f"a step of the second takes {1 / whole['speedup']:.2f} of the first's time", width)
+    common = common_loss(found)
+    if common:
+        losses = " and ".join(f"{loss:.4g}" for loss in common[1])
+        yield from paragraph(f"at {common[0]:g}, the last step both reached, the losses are {losses}", width)
     for one in found:
         yield f"run: {one.run}"
         if one.note:
@@ -205,16 +173,6 @@ def race_lines(found: Sequence[Entrant], width: int) -> Iterator[str]:
             names = ", ".join(one.mps_fallback_operators)
             text = f"{one.profile}: on the CPU instead of MPS: {names} (torch names the first one of a process only)"
             yield from paragraph(text, width)
-
-
-def _together(found: Sequence[Entrant], width: int) -> Iterator[str]:
-    whole = as_json(found)
-    if whole["speedup"]:
-        yield from paragraph(f"a step of the second takes {1 / whole['speedup']:.2f} of the first's time", width)
-    common = common_loss(found)
-    if common:
-        losses = " and ".join(f"{loss:.4g}" for loss in common[1])
-        yield from paragraph(f"at {common[0]:g}, the last step both reached, the losses are {losses}", width)
 
 
 def _step_time(spread: Spread | None) -> str:
@@ -237,20 +195,8 @@ _ROWS: dict[str, Cell] = {
     "samples/s": lambda one: _known(one.samples_per_second, ",.1f"),
     "steps done": lambda one: _known(one.step),
     "loss": lambda one: _known(one.loss, ".4g"),
-    "process memory": lambda one: bytes_text(one.process_bytes),
-    "device memory": lambda one: bytes_text(one.device_bytes),
+    "process memory": lambda one: size(one.process_bytes),
+    "device memory": lambda one: size(one.device_bytes),
     "MPS fallbacks": lambda one: _known(one.mps_fallbacks),
     "state": lambda one: one.state,
 }
-
-
-def _fit(text: str, width: int) -> str:
-    """Right-aligned with a blank before it; what does not fit ends in an ellipsis."""
-    kept = text if len(text) < width else f"{text[: width - 2]}…"
-    return f"{kept:>{width}}"
-
-
-def _race_chart(found: Sequence[Entrant]) -> str:
-    curves = [Curve(one.profile, [x for x, _ in one.losses], [y for _, y in one.losses]) for one in found]
-    facts = " · ".join(f"{one.profile}: {_step_time(one.step_seconds)} a step" for one in found)
-    return curve_chart("mpstui bench --profiles", facts, curves, "step", "loss")
