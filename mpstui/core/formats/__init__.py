@@ -2,7 +2,7 @@
 
 ```python
 from mpstui.core.formats.reader import LogReader
-from mpstui.core.formats.files import detect, read_log, read_metrics
+from mpstui.core.formats.files import detect, read_log
 
 reader = LogReader()                    # following a live log: feed bytes as they arrive, in chunks of any size
 for point in reader.feed(chunk): ...    # MetricPoint: run, counters, phase, loss (training only), metrics, series ...
@@ -10,7 +10,6 @@ reader.primary                          # the series to chart, of the several th
 reader.summary()                        # ParsedLog: what ``mpstui parse`` prints
 
 read_log(path)                          # ParsedLog of a whole log, metric file, or folder that holds some
-read_metrics(path)                      # the same as a list of points
 detect(path)                            # a MetricFile for following: poll() -> new points, close(), summary()
 ```
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .loss_series import PART
 from .names import (
     AVERAGE_WORDS,
     EPOCH_PLURALS,
@@ -17,6 +16,7 @@ from .names import (
     LABEL_WORDS,
     LOSS_WORDS,
     MEASURE_WORDS,
+    PART,
     TRAIN_WORDS,
     Role,
     Scope,

@@ -6,12 +6,12 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from operator import lt, ne
+from operator import le, lt, ne
 from typing import NamedTuple
 
 from .notices import Announcement
 from .points import LineReading, Point
-from .shape import Floats, Read, Shape, Slots, learn, stretch
+from .shape import Floats, Read, Shape, learn, stretch
 from .tracker import Tracker
 
 BLOCK = 1 << 17
@@ -68,35 +68,35 @@ class BulkReader:
         self._every = _EVERY
         self._others: deque[bytes] = deque(maxlen=_COMPARED_LINES)
         self._floats = Floats()
+        self._points: list[Point] = []
 
-    def feed(self, lines: bytes, points: list[Point] | None) -> None:
-        """Every line of ``lines``, in order; what they say is added to ``points``, if anybody wants more than a
-        summary."""
+    def feed(self, lines: bytes) -> list[Point]:
+        """What every line of ``lines`` says, in order."""
+        self._points = []
         position = 0
         while position < len(lines):
             whole = len(lines) - position <= BLOCK + _REMAINDER
             end = len(lines) if whole else lines.rfind(b"\n", position, position + BLOCK) + 1
             end = end if end > position else lines.find(b"\n", position) + 1 or len(lines)
-            self._block(lines[position:end], points)
+            self._block(lines[position:end])
             position = end
+        return self._points
 
-    def _block(self, block: bytes, points: list[Point] | None) -> None:
+    def _block(self, block: bytes) -> None:
         shape = self._shape
+        columns = _matched(shape.pattern, block) if shape is not None and self._checked >= _CHECKED else None
         if shape is None:
-            self._learn(block, points)
-            return
-        if self._checked >= _CHECKED:
-            columns = _matched(_slots(shape, points).pattern, block)
-            if columns is not None:
-                self._place(shape, columns, block[block.rfind(b"\n", 0, -1) + 1 :].rstrip(b"\n"), points)
-                return
-        self._mixed(shape, block, points)
+            self._learn(block)
+        elif columns is not None:
+            self._place(shape, columns, block[block.rfind(b"\n", 0, -1) + 1 :].rstrip(b"\n"))
+        else:
+            self._mixed(shape, block)
 
-    def _learn(self, block: bytes, points: list[Point] | None) -> None:
+    def _learn(self, block: bytes) -> None:
         """The ordinary way, until a line is read whose shape many others share."""
-        lines = block.split(b"\n")[:-1] if block.endswith(b"\n") else block.split(b"\n")
+        lines = block.removesuffix(b"\n").split(b"\n")
         for number, line in enumerate(lines):
-            self._say(self._examine(line), points)
+            self._points += self._apply(self._examine(line))
             self._others.append(line)
             self._unlearned += 1
             if self._failures >= _MAX_FAILURES or self._unlearned < self._every:
@@ -106,42 +106,42 @@ class BulkReader:
             shape = learn(line, self._read)
             if shape is None:
                 continue
-            if _is_common(shape, [*self._others, *rest]):
+            lines_like_it = shape.pattern.findall(b"\n".join([*self._others, *rest]))
+            if 4 * len(lines_like_it) >= len(self._others) + len(rest):
                 self._shape, self._checked, self._judged, self._fitted, self._every = shape, 0, 0, 0, _EVERY
                 if rest:
-                    self._mixed(shape, b"\n".join(rest) + b"\n", points)
+                    self._mixed(shape, b"\n".join(rest) + b"\n")
                 return
             self._every = min(2 * self._every, _EVERY_AT_MOST)
 
-    def _mixed(self, shape: Shape, block: bytes, points: list[Point] | None) -> None:
+    def _mixed(self, shape: Shape, block: bytes) -> None:
         """Runs of lines that fit, and the others between them."""
         run: list[Sequence[bytes]] = []
         last = b""
         position = fitted = 0
-        for match in _slots(shape, points).pattern.finditer(block):
-            for other in self._telling(block[position : match.start()]):
-                self._place(shape, list(zip(*run, strict=True)), last, points)
+        for match in shape.pattern.finditer(block):
+            for line in block[position : match.start()].split(b"\n"):
+                other = self._examine(line) if line else NOTHING
+                if not other.readings and other.phase is None:
+                    continue  # it says nothing, and ends no run
+                self._place(shape, list(zip(*run, strict=True)), last)
                 run = []
-                self._say(other, points)
+                self._points += self._apply(other)
             if self._checked < _CHECKED and not self._check(shape, match.group()):
-                self._place(shape, list(zip(*run, strict=True)), last, points)
-                self._each(block[match.start() :], points)
+                self._place(shape, list(zip(*run, strict=True)), last)
+                self._each(block[match.start() :])
                 return
             last = match.group()
             run.append(match.groups())
             fitted += 1
             position = match.end() + 1
-        self._place(shape, list(zip(*run, strict=True)), last, points)
-        self._each(block[position:], points)
-        self._judge(fitted, block.count(b"\n"))
-
-    def _judge(self, fitted: int, lines: int) -> None:
-        """Give up a shape that few lines have."""
+        self._place(shape, list(zip(*run, strict=True)), last)
+        self._each(block[position:])
         self._fitted += fitted
-        self._judged += lines
+        self._judged += block.count(b"\n")
         if self._judged >= _JUDGED_LINES:
             if self._fitted * 8 < self._judged:
-                self._shape = None
+                self._shape = None  # few lines have it
             self._judged = self._fitted = 0
 
     def _check(self, shape: Shape, line: bytes) -> bool:
@@ -154,82 +154,49 @@ class BulkReader:
         self._failures += 1
         return False
 
-    def _telling(self, text: bytes) -> Iterator[Examined]:
-        """Of the lines between those that fit, those that say anything: the others do not end a run."""
+    def _each(self, text: bytes) -> None:
         for line in text.split(b"\n"):
             if line:
-                examined = self._examine(line)
-                if examined.readings or examined.phase is not None:
-                    yield examined
+                self._points += self._apply(self._examine(line))
 
-    def _each(self, text: bytes, points: list[Point] | None) -> None:
-        for line in text.split(b"\n"):
-            if line:
-                self._say(self._examine(line), points)
-
-    def _say(self, examined: Examined, points: list[Point] | None) -> None:
-        found = self._apply(examined)
-        if points is not None:
-            points += found
-
-    def _place(self, shape: Shape, columns: Columns, last_line: bytes, points: list[Point] | None) -> None:
+    def _place(self, shape: Shape, columns: Columns, last_line: bytes) -> None:
         """``last_line`` is the last of them: it sets what holds on (the rate, the speed)."""
         if not columns:
             return
         last, count, start = shape.reading(last_line), len(columns[0]), 0
-        for stop in _cuts(_slots(shape, points), columns):
+        for stop in _cuts(shape, columns):
             group = columns if stop - start == count else [column[start:stop] for column in columns]
             newest = last if stop == count else None
-            if stop - start < _MIN_RUN or not self._at_once(shape, group, newest, points):
-                self._one_by_one(shape, group, newest, points)
+            if stop - start < _MIN_RUN or not self._at_once(shape, group, newest):
+                readings = [shape.row_reading(row) for row in zip(*group, strict=True)]
+                if newest is not None:
+                    readings[-1] = newest
+                placed = (self._tracker.place(reading) for reading in readings if reading is not None)
+                self._points += [point for point in placed if point is not None]
             start = stop
 
-    def _one_by_one(
-        self, shape: Shape, columns: Columns, newest: LineReading | None, points: list[Point] | None
-    ) -> None:
-        slots = _slots(shape, points)
-        readings = [shape.row_reading(slots, row) for row in zip(*columns, strict=True)]
-        if newest is not None:
-            readings[-1] = newest
-        for reading in readings:
-            point = self._tracker.place(reading) if reading is not None else None
-            if point is not None and points is not None:
-                points.append(point)
-
-    def _at_once(self, shape: Shape, columns: Columns, newest: LineReading | None, points: list[Point] | None) -> bool:
+    def _at_once(self, shape: Shape, columns: Columns, newest: LineReading | None) -> bool:
         """Place many lines at once; False when their counters do not simply go on."""
-        slots = _slots(shape, points)
-        loss, step, epoch = slots.column("loss"), _step_column(slots), slots.column("epoch")
-        first = shape.row_reading(slots, [column[0] for column in columns])
-        last = newest or shape.row_reading(slots, [column[-1] for column in columns])
+        loss, step, epoch = shape.column("loss"), _step_column(shape), shape.column("epoch")
+        first = shape.row_reading([column[0] for column in columns])
+        last = newest or shape.row_reading([column[-1] for column in columns])
         if loss is None or first is None or last is None:
             return False
         counter = epoch if step is None else step
         try:
-            told = self._floats.all_of(slots, columns) if points is not None else {}
+            told = self._floats.all_of(shape, columns)
             values = told.get("loss") or self._floats.of(columns[loss])
             steps = None if counter is None else _counts(columns[counter])
         except ValueError:
             return False
-        if steps is not None and not _rises(steps, strictly=step is not None):
+        if steps is not None and not all(map(le if step is None else lt, steps, steps[1:])):
             return False
         if shape.template.bar and not all(map(ne, values, values[1:])):
             return False  # a value that stays may be one that was only drawn again
         if not self._tracker.place_run(first, last, values, steps):
             return False
-        if points is not None:
-            points.append(stretch(self._tracker.point(last), values, None if step is None else steps, told))
+        self._points.append(stretch(self._tracker.point(last), values, None if step is None else steps, told))
         return True
-
-
-def _is_common(shape: Shape, lines: Sequence[bytes]) -> bool:
-    """Whether at least every fourth line has the shape."""
-    return 4 * len(shape.full.pattern.findall(b"\n".join(lines))) >= len(lines)
-
-
-def _slots(shape: Shape, points: list[Point] | None) -> Slots:
-    """All numbers where points are wanted, those of the loss curve for a summary."""
-    return shape.lean if points is None else shape.full
 
 
 def _counts(column: Sequence[bytes]) -> Sequence[float]:
@@ -238,10 +205,6 @@ def _counts(column: Sequence[bytes]) -> Sequence[float]:
         return list(map(int, column))
     except ValueError:
         return list(map(float, column))
-
-
-def _rises(values: Sequence[float], *, strictly: bool) -> bool:
-    return all(map(lt, values, values[1:])) if strictly else not any(b < a for a, b in pairwise(values))
 
 
 def _matched(pattern: re.Pattern[bytes], block: bytes) -> Columns | None:
@@ -253,14 +216,14 @@ def _matched(pattern: re.Pattern[bytes], block: bytes) -> Columns | None:
     return [parts[group::every] for group in range(1, every)]
 
 
-def _step_column(slots: Slots) -> int | None:
-    column = slots.column("step")
-    return slots.column("epoch_step") if column is None else column
+def _step_column(shape: Shape) -> int | None:
+    column = shape.column("step")
+    return shape.column("epoch_step") if column is None else column
 
 
-def _cuts(slots: Slots, columns: Columns) -> Iterator[int]:
+def _cuts(shape: Shape, columns: Columns) -> Iterator[int]:
     """Where runs of one epoch end, if steps are counted beside it; the end of the lines otherwise."""
-    epoch = slots.column("epoch")
-    if epoch is not None and _step_column(slots) is not None and columns[epoch][0] != columns[epoch][-1]:
+    epoch = shape.column("epoch")
+    if epoch is not None and _step_column(shape) is not None and columns[epoch][0] != columns[epoch][-1]:
         yield from (at for at, (one, other) in enumerate(pairwise(columns[epoch]), 1) if one != other)
     yield len(columns[0])

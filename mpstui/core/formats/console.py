@@ -44,22 +44,15 @@ def decode_line(line: bytes) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError:
-        return _guess(line)
-
-
-def _guess(line: bytes) -> str:
+        pass
     try:
         text = line.decode("gb18030")
     except UnicodeDecodeError:
-        text = ""
-    return text if text and _plausible_chinese(text) else line.decode(errors="replace")
-
-
-def _plausible_chinese(text: str) -> bool:
-    """Whether what is not ASCII are ideographs of the common block or their punctuation, two or more of them."""
+        return line.decode(errors="replace")
+    # Plausible: nearly all that is not ASCII are ideographs of the common block, or their punctuation.
     foreign = [c for c in text if c > "\x7f"]
     common = sum("\u4e00" <= c <= "\u9fff" or "\u3000" <= c <= "\u303f" or "\uff00" <= c <= "\uffef" for c in foreign)
-    return len(foreign) >= 2 and common >= 0.9 * len(foreign)
+    return text if len(foreign) >= 2 and common >= 0.9 * len(foreign) else line.decode(errors="replace")
 
 
 ESCAPE_LIMIT = 4096
@@ -120,7 +113,9 @@ def style_spans(text: str) -> tuple[str, tuple[StyleSpan, ...]]:
     length, codes, position = 0, "", 0
     for match in _SGR.finditer(text):
         length = _append(plain, spans, strip_controls(text[position : match.start()]), length, codes)
-        codes = _combine(codes, match.group(1))
+        # SGR accumulates until a 0 (or nothing) resets it; 128 characters hold every real combination.
+        added = match.group(1)
+        codes = "" if added in ("", "0", "00") else f"{codes};{added}"[-128:].lstrip(";")
         position = match.end()
     _append(plain, spans, strip_controls(text[position:]), length, codes)
     return "".join(plain), tuple(spans)
@@ -132,14 +127,6 @@ def _append(plain: list[str], spans: list[StyleSpan], piece: str, length: int, c
         if codes:
             spans.append(StyleSpan(length, length + len(piece), codes))
     return length + len(piece)
-
-
-def _combine(before: str, codes: str) -> str:
-    """SGR accumulates until a 0 (or nothing) resets it; 128 characters hold every real combination."""
-    if codes in ("", "0", "00"):
-        return ""
-    joined = f"{before};{codes}" if before else codes
-    return joined[-128:].lstrip(";")
 
 
 PENDING_LIMIT = 65536
@@ -173,11 +160,6 @@ class FrameSplitter:
         self._decoder: codecs.IncrementalDecoder | None = None
         self._sniffed = False
 
-    @property
-    def pending(self) -> str:
-        """The unfinished frame as far as it has arrived."""
-        return decode_line(self._pending)
-
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that ``data`` completes."""
         data = self._utf8(data)
@@ -187,7 +169,8 @@ class FrameSplitter:
 
     def close(self) -> list[Frame]:
         """The unfinished frame, if any; it does not end its line."""
-        frames = self.feed(b"") if self._sniffed else self._force_sniff()
+        start, self._start, self._sniffed = self._start, b"", True
+        frames = list(self._split(start)) if start else []
         rest, self._pending, self._scanned = self._pending, b"", 0
         if rest:
             frames.append(Frame(decode_line(rest), ends_line=False, cut=self._cut))
@@ -212,10 +195,6 @@ class FrameSplitter:
         if b"\r" in whole:
             whole = whole.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         return whole, data[end:]
-
-    def _force_sniff(self) -> list[Frame]:
-        start, self._start, self._sniffed = self._start, b"", True
-        return list(self._split(start)) if start else []
 
     def _utf8(self, data: bytes) -> bytes:
         """``data`` as UTF-8 without NULs, once enough of the file was seen to know its encoding."""
@@ -246,16 +225,11 @@ class FrameSplitter:
                 position, self._cut = cut_at, True
             if match is None:
                 break
-            yield self._frame(buffer[position:stop], match.group())
-            position = search_from = match.end()
+            yield Frame(decode_line(buffer[position:stop]), match.group().endswith(b"\n"), self._cut)
+            position, self._cut = match.end(), False
+            search_from = position
         self._pending = buffer[position:]
         self._scanned = max(0, limit - position)
-
-    def _frame(self, line: bytes, ending: bytes) -> Frame:
-        ends_line = ending.endswith(b"\n")
-        frame = Frame(decode_line(line), ends_line, self._cut)
-        self._cut = False
-        return frame
 
 
 def _character_boundary(buffer: bytes, position: int, lowest: int) -> int:
@@ -264,54 +238,3 @@ def _character_boundary(buffer: bytes, position: int, lowest: int) -> int:
         if buffer[position - back] & 0xC0 != 0x80:
             return position - back
     return position
-
-
-@dataclass(frozen=True, slots=True)
-class ConsoleLine:
-    """One line as a person sees it: ``marked`` holds text and SGR sequences, nothing else."""
-
-    marked: str
-
-    @property
-    def text(self) -> str:
-        """The line without any control sequence."""
-        return strip_controls(self.marked)
-
-    def spans(self) -> tuple[str, tuple[StyleSpan, ...]]:
-        """The plain text and where it is coloured."""
-        return style_spans(self.marked)
-
-
-class ConsoleReader:
-    """Bytes to lines for showing: of the frames drawn over each other the last visible one wins."""
-
-    def __init__(self) -> None:
-        self._splitter = FrameSplitter()
-        self._drawn = ""
-
-    def feed(self, data: bytes) -> list[ConsoleLine]:
-        """The lines that ``data`` completes."""
-        return [line for frame in self._splitter.feed(data) if (line := self._fold(frame))]
-
-    def close(self) -> list[ConsoleLine]:
-        """What is left as a last line."""
-        lines = [line for frame in self._splitter.close() if (line := self._fold(frame))]
-        if self._drawn:
-            lines.append(ConsoleLine(self._drawn))
-            self._drawn = ""
-        return lines
-
-    @property
-    def unfinished(self) -> ConsoleLine:
-        """The line being drawn: a live progress bar, a prompt."""
-        pending = colour_only(self._splitter.pending)
-        return ConsoleLine(pending if pending.strip() else self._drawn)
-
-    def _fold(self, frame: Frame) -> ConsoleLine | None:
-        text = colour_only(frame.text)
-        drawn = text if text.strip() else self._drawn
-        if not frame.ends_line:
-            self._drawn = drawn
-            return None
-        self._drawn = ""
-        return ConsoleLine(drawn)

@@ -1,107 +1,57 @@
-"""A series of readings in bounded memory: first, last, count, and an evenly thinned history."""
+"""The series of losses in one log, and what their counters say of each other: goes on, is drawn again, starts anew."""
 
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from .points import NOWHERE, Counters, LineReading, LossSummary, Number
-
-PART = 5
-"""From this rank on (`names.Name.rank`) a loss is one of several parts, or a word of a sentence."""
-HISTORY_POINTS = 8192
-"""At most this many (step, value) pairs are kept per series; beyond, every second one goes."""
+from .names import PART
+from .points import NOWHERE, Counters, LossSummary, Number
 
 
+@dataclass(slots=True)
 class LossSeries:
-    """One loss series of one run."""
+    """What is known of one series of losses in one run; the values themselves go to whoever draws them."""
 
-    __slots__ = (
-        "_steps",
-        "_stride",
-        "_values",
-        "bar",
-        "count",
-        "counters",
-        "epoch",
-        "epochs_announced",
-        "first",
-        "format",
-        "last",
-        "name",
-        "rank",
-        "run",
-        "start",
-        "whole",
-    )
-
-    def __init__(self, name: str, source: str, *, bar: bool, rank: int = 0) -> None:
-        self.name = name
-        self.rank = rank
-        self.format = source
-        self.bar = bar
-        self.run = -1
-        self.whole = 0
-        self.epoch: Number | None = None
-        """The epoch that held at the newest reading, on its own line or above it."""
-        self.epochs_announced = 0
-        self.begin(0, Counters())
+    name: str
+    format: str
+    bar: bool
+    rank: int
+    run: int = -1
+    start: Counters = NOWHERE
+    """Where its first loss of the run stood."""
+    counters: Counters = NOWHERE
+    """Where its newest one stands."""
+    epoch: Number | None = None
+    """The epoch that held at the newest reading, on its own line or above it."""
+    epochs_announced: int = 0
+    count: int = 0
+    first: float = 0.0
+    last: float = 0.0
 
     def begin(self, run: int, start: Counters) -> None:
         """Forget the run before: the next value is the first of ``run``."""
-        self.run, self.start, self.counters = run, start, start
-        self.epoch, self.epochs_announced = start.epoch, 0
-        self.count, self.first, self.last = 0, 0.0, 0.0
-        self._stride, self._steps, self._values = 1, array("d"), array("d")
+        self.run, self.start, self.counters, self.epoch = run, start, start, start.epoch
+        self.epochs_announced = self.count = 0
 
-    def append(self, value: float, step: float) -> None:
-        """One more reading."""
-        if self.count == 0:
-            self.first = value
-        if self.count % self._stride == 0:
-            self._steps.append(step)
-            self._values.append(value)
-            self._thin()
-        self.last = value
-        self.count += 1
-        self.whole += 1
-
-    def extend(self, values: Sequence[float], steps: Sequence[float]) -> None:
-        """Many readings at once, in order; ``values`` is not empty."""
+    def extend(self, values: Sequence[float]) -> None:
+        """More readings, in order."""
         if self.count == 0:
             self.first = values[0]
-        offset = -self.count % self._stride
-        self._values.extend(values[offset :: self._stride])
-        self._steps.extend(steps[offset :: self._stride])
         self.last = values[-1]
         self.count += len(values)
-        self.whole += len(values)
-        self._thin()
 
     def replace_last(self, value: float) -> None:
         """The newest reading was drawn again with another value."""
         if self.count == 1:
             self.first = value
-        if self._values and (self.count - 1) % self._stride == 0:
-            self._values[-1] = value
         self.last = value
 
     @property
     def summary(self) -> LossSummary:
         """First, last and count of the run."""
         return LossSummary(self.first, self.last, self.count)
-
-    @property
-    def history(self) -> tuple[tuple[float, float], ...]:
-        """(step, value) pairs, thinned."""
-        return tuple(zip(self._steps, self._values, strict=True))
-
-    def _thin(self) -> None:
-        while len(self._values) > HISTORY_POINTS:
-            self._values = self._values[::2]
-            self._steps = self._steps[::2]
-            self._stride *= 2
 
 
 def leader(rivals: Sequence[LossSeries]) -> LossSeries | None:
@@ -144,12 +94,6 @@ def follows(now: Counters, before: Counters) -> bool:
     return now.shown_step > before.shown_step
 
 
-def same_place(reading: LineReading, before: Counters) -> bool:
-    """Whether a bar was only drawn again where it stood (an average that runs through an epoch stands still in it)."""
-    now = reading.counters
-    return now.epoch == before.epoch and (reading.running or now == before)
-
-
 def first_known(*values: Number | None) -> Number | None:
     """The first value that is known."""
     return next((value for value in values if value is not None), None)
@@ -158,11 +102,6 @@ def first_known(*values: Number | None) -> Number | None:
 def or_zero(value: Number | None) -> Number:
     """For comparisons alone: an unknown counter compares like the very start."""
     return 0 if value is None else value
-
-
-def same_value(a: float, b: float) -> bool:
-    """Equal, where NaN equals NaN."""
-    return a == b or (a != a and b != b)
 
 
 _TOLERANCE = 0.02

@@ -184,6 +184,10 @@ class Scope(IntEnum):
     EVAL = auto()
 
 
+PART = 5
+"""From this rank on a loss is one of several parts, or a word of a sentence."""
+
+
 @dataclass(frozen=True, slots=True)
 class Name:
     """A classified name. ``rank`` orders rival training losses, the lowest is the one to chart."""

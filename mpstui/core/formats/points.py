@@ -246,8 +246,6 @@ class ParsedLog:
     learning_rate: float | None = None
     throughput: float | None = None
     runs: int = 0
-    history: tuple[tuple[float, float], ...] = ()
-    """(step, training loss) of the last run; thinned evenly when longer than `history.HISTORY_POINTS`."""
 
 
 _MULTIPLIERS = {"k": 1_000, "m": 1_000_000, "b": 1_000_000_000, "g": 1_000_000_000}

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from .points import Counters, LineReading, MetricPoint, Number, PointColumns, parse_number
+from .points import LineReading, MetricPoint, Number, PointColumns, parse_number
 
 Read = Callable[[str], Sequence[LineReading] | None]
 _SLOT = re.compile(r"(?<![\w.])[-+]?\d+(?:,\d{3}(?!\d))*(?:\.\d+)?(?:[eE][-+]?\d+)?|\d+")
@@ -31,9 +31,10 @@ _MAX_LENGTH = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Slots:
-    """An expression for lines of one shape, and what its groups mean."""
+class Shape:
+    """An expression for lines of one shape, learned from one of them, and what its groups mean."""
 
+    template: LineReading
     pattern: re.Pattern[bytes]
     targets: tuple[tuple[str, ...], ...]
     """For every group of ``pattern`` the fields of the reading it sets: ``epoch``, ``loss``, ``metrics.NAME`` ..."""
@@ -42,25 +43,33 @@ class Slots:
         """The group that sets ``field``."""
         return next((i for i, fields in enumerate(self.targets) if field in fields), None)
 
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """A learned line."""
-
-    template: LineReading
-    full: Slots
-    """Every number that means something."""
-    lean: Slots
-    """The same lines, with groups for the loss and the counters alone: half the work."""
-
     def reading(self, line: bytes) -> LineReading | None:
         """The reading of one line; None when it does not fit."""
-        match = self.full.pattern.match(line)
-        return None if match is None else self.row_reading(self.full, match.groups())
+        match = self.pattern.match(line)
+        return None if match is None else self.row_reading(match.groups())
 
-    def row_reading(self, slots: Slots, row: Sequence[bytes]) -> LineReading | None:
-        """The reading of one row of ``full`` or ``lean``; of a lean one the other metrics are not that line's."""
-        return _filled(self.template, slots.targets, row)
+    def row_reading(self, row: Sequence[bytes]) -> LineReading | None:
+        """The reading of one row of texts, one for each group."""
+        values: dict[str, Number] = {}
+        for fields, text in zip(self.targets, row, strict=True):
+            number = parse_number(text.decode())
+            if number is None:
+                return None
+            values.update(dict.fromkeys(fields, number))
+        template = self.template
+        counters = {name: values[name] for name in _COUNTERS if name in values}
+        single = {name: float(values[name]) for name in ("loss", "learning_rate", "throughput") if name in values}
+        metrics = {name: float(values.get(f"metrics.{name}", old)) for name, old in template.metrics.items()}
+        other = {name: float(values.get(f"eval_metrics.{name}", old)) for name, old in template.eval_metrics.items()}
+        return replace(
+            template,
+            counters=template.counters._replace(**counters),
+            loss=single.get("loss", template.loss),
+            learning_rate=single.get("learning_rate", template.learning_rate),
+            throughput=single.get("throughput", template.throughput),
+            metrics=metrics,
+            eval_metrics=other,
+        )
 
 
 def learn(line: bytes, read: Read) -> Shape | None:
@@ -78,27 +87,18 @@ def learn(line: bytes, read: Read) -> Shape | None:
     known = {field for fields in targets for field in fields}
     if "loss" not in known or any(getattr(template.counters, f) is not None and f not in known for f in _COUNTERS):
         return None
-    essential = [None if fields is None else fields if _is_essential(fields) else set[str]() for fields in meanings]
-    return Shape(
-        template,
-        Slots(_expression(text, slots, meanings, meanings), tuple(tuple(sorted(fields)) for fields in targets)),
-        Slots(
-            _expression(text, slots, meanings, essential),
-            tuple(tuple(sorted(fields)) for fields in essential if fields),
-        ),
-    )
-
-
-def _is_essential(fields: set[str]) -> bool:
-    return "loss" in fields or any(name in fields for name in _COUNTERS)
+    return Shape(template, _expression(text, slots, meanings), tuple(tuple(sorted(fields)) for fields in targets))
 
 
 def _meaning(text: str, slot: re.Match[str], template: LineReading, read: Read) -> set[str] | None:
     """The fields that a number sets; an empty set when it sets none, None when it must stay as it is."""
     fields = set[str]()
-    for other in _variations(slot.group()):
+    number = slot.group()
+    digits = [at for at, character in enumerate(re.split("[eE]", number)[0]) if character.isdigit()]
+    for at in {digits[0], digits[-1]}:
+        other = number[:at] + ("1" if number[at] != "1" else "2") + number[at + 1 :]
         changed = _single(read(text[: slot.start()] + other + text[slot.end() :]))
-        if changed is None or not _same_kind(changed, template):
+        if changed is None or _kind(changed) != _kind(template):
             return None
         moved = _differences(changed, template)
         if any(value != parse_number(other) for value in moved.values()):
@@ -107,21 +107,13 @@ def _meaning(text: str, slot: re.Match[str], template: LineReading, read: Read) 
     return None if fields & set(_PLANNED) else fields
 
 
-def _variations(number: str) -> list[str]:
-    """The number with its last digit before an exponent changed, and with its first."""
-    mantissa = re.split("[eE]", number)[0]
-    last = max(i for i, c in enumerate(mantissa) if c.isdigit())
-    first = min(i for i, c in enumerate(mantissa) if c.isdigit())
-    return [number[:i] + ("1" if number[i] != "1" else "2") + number[i + 1 :] for i in {first, last}]
-
-
 def _single(readings: Sequence[LineReading] | None) -> LineReading | None:
     return readings[0] if readings is not None and len(readings) == 1 else None
 
 
-def _same_kind(a: LineReading, b: LineReading) -> bool:
-    names = (a.grammar, a.series, a.phase, a.loss_name, a.metrics.keys(), a.eval_metrics.keys())
-    return names == (b.grammar, b.series, b.phase, b.loss_name, b.metrics.keys(), b.eval_metrics.keys())
+def _kind(reading: LineReading) -> tuple[object, ...]:
+    names = (reading.metrics.keys(), reading.eval_metrics.keys())
+    return (reading.grammar, reading.series, reading.phase, reading.loss_name, *names)
 
 
 def _differences(a: LineReading, b: LineReading) -> dict[str, Number | None]:
@@ -137,19 +129,14 @@ def _differences(a: LineReading, b: LineReading) -> dict[str, Number | None]:
     return found
 
 
-def _expression(
-    text: str,
-    slots: Sequence[re.Match[str]],
-    meanings: Sequence[set[str] | None],
-    captured: Sequence[set[str] | None],
-) -> re.Pattern[bytes]:
-    """Literal text with a group for every captured number; the others may be any number, or must stay (None)."""
+def _expression(text: str, slots: Sequence[re.Match[str]], meanings: Sequence[set[str] | None]) -> re.Pattern[bytes]:
+    """Literal text with a group for every number that means something; the others may be any, or must stay (None)."""
     parts: list[str] = []
     position = 0
-    for slot, fields, wanted in zip(slots, meanings, captured, strict=True):
+    for slot, fields in zip(slots, meanings, strict=True):
         parts.append(_literal_expression(text[position : slot.start()]))
         position = slot.end()
-        parts.append(_slot_expression(slot.group(), fields, bool(wanted), text[position : position + 1]))
+        parts.append(_slot_expression(slot.group(), fields, text[position : position + 1]))
     parts.append(_literal_expression(text[position:]))
     return re.compile(("^" + "".join(parts) + "$").encode(), re.MULTILINE)
 
@@ -173,41 +160,14 @@ def _literal_expression(text: str) -> str:
     return "".join(parts) + re.escape(bare) + padding
 
 
-def _slot_expression(number: str, fields: set[str] | None, wanted: bool, following: str) -> str:
+def _slot_expression(number: str, fields: set[str] | None, following: str) -> str:
     """Possessive where the text behind the number cannot be part of one: nothing is tried twice then."""
     if fields is None:
         return re.escape(number)
     characters, longest = ("0-9", 20) if number.isdigit() else ("-+0-9.eE", 30) if "," not in number else ("0-9,", 24)
     possessive = "" if following and re.match(f"[{characters}]", following) else "+"
     body = f"[{characters}]{{1,{longest}}}{possessive}" + ("(?:[.][0-9]{1,12})?" if "," in characters else "")
-    return f"({body})" if wanted else body
-
-
-def _filled(template: LineReading, targets: Sequence[Sequence[str]], row: Sequence[bytes]) -> LineReading | None:
-    values: dict[str, Number] = {}
-    for fields, text in zip(targets, row, strict=True):
-        number = parse_number(text.decode())
-        if number is None:
-            return None
-        values.update(dict.fromkeys(fields, number))
-    return _with_values(template, values)
-
-
-def _with_values(template: LineReading, values: dict[str, Number]) -> LineReading:
-    counters = {name: values[name] for name in _COUNTERS if name in values}
-    metrics = {name: float(values.get(f"metrics.{name}", old)) for name, old in template.metrics.items()}
-    other = {name: float(values.get(f"eval_metrics.{name}", old)) for name, old in template.eval_metrics.items()}
-    single = {name: float(values[name]) for name in ("loss", "learning_rate", "throughput") if name in values}
-    held: Counters = template.counters._replace(**counters)
-    return replace(
-        template,
-        counters=held,
-        metrics=metrics,
-        eval_metrics=other,
-        loss=single.get("loss", template.loss),
-        learning_rate=single.get("learning_rate", template.learning_rate),
-        throughput=single.get("throughput", template.throughput),
-    )
+    return f"({body})" if fields else body
 
 
 _MOST_REMEMBERED = 1 << 12
@@ -240,10 +200,10 @@ class Floats:
             value = self._known[text] = float(number)
         return value
 
-    def all_of(self, slots: Slots, columns: Sequence[Sequence[bytes]]) -> dict[str, list[float]]:
+    def all_of(self, shape: Shape, columns: Sequence[Sequence[bytes]]) -> dict[str, list[float]]:
         """The columns by the field of the reading that each sets; raises like `of`."""
         found: dict[str, list[float]] = {}
-        for fields, column in zip(slots.targets, columns, strict=True):
+        for fields, column in zip(shape.targets, columns, strict=True):
             if not {"step", "epoch_step"} & set(fields):
                 values = self.of(column)
                 found.update(dict.fromkeys(fields, values))

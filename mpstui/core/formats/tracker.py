@@ -10,17 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .bars import BarBook
-from .loss_series import (
-    EpochSteps,
-    LossSeries,
-    first_known,
-    follows,
-    goes_back,
-    leader,
-    or_zero,
-    same_place,
-    same_value,
-)
+from .loss_series import EpochSteps, LossSeries, first_known, follows, goes_back, leader, or_zero
 from .names import classify
 from .notices import Announcement
 from .points import Counters, LineReading, MetricPoint, Number, ParsedLog, Phase
@@ -89,11 +79,9 @@ class Tracker:
             return False
         if first.bar and (first.running or steps is None or not self._bars.is_news(first)):
             return False
-        if steps is None:
-            steps = range(series.count, series.count + len(losses))
         self._remember(last)
         series.epoch = first_known(last.counters.epoch, self.current.epoch)
-        series.extend(losses, steps)
+        series.extend(losses)
         series.counters = self._placed(last)
         series.epochs_announced = self._epochs_announced
         if not first.bar:
@@ -135,7 +123,6 @@ class Tracker:
             learning_rate=self._rate if self._rate is not None else self._planned_rate,
             throughput=self._throughput,
             runs=self.run + 1,
-            history=main.history if main else (),
         )
 
     def _planned_epochs(self, epoch: Number | None) -> Number | None:
@@ -317,19 +304,19 @@ class Tracker:
             if len(self._series) >= _MAX_SERIES:
                 return True
             rank = classify(reading.loss_name).rank
-            series = LossSeries(reading.series, reading.grammar, bar=reading.bar, rank=rank)
+            series = LossSeries(reading.series, reading.grammar, reading.bar, rank)
             self._series[reading.series] = series
         loss = float(reading.loss) if reading.loss is not None else 0.0
         counters = self._placed(reading)
         if series.run != self.run or series.count == 0:
             series.begin(self.run, counters)
-        elif reading.bar and same_place(reading, series.counters) and not self._bars.reopened:
+        elif reading.bar and _stands_still(reading, series.counters) and not self._bars.reopened:
             series.replace_last(loss)
             return True
-        elif counters.shown_step is not None and counters == series.counters and same_value(loss, series.last):
-            return False
+        elif counters.shown_step is not None and (counters, str(loss)) == (series.counters, str(series.last)):
+            return False  # compared as text, for which NaN is NaN
         series.epoch = first_known(counters.epoch, self.current.epoch)
-        series.append(loss, float(or_zero(first_known(counters.shown_step, counters.epoch, series.count))))
+        series.extend((loss,))
         series.counters = counters
         series.epochs_announced = self._epochs_announced
         self._trained = True
@@ -376,3 +363,9 @@ class Tracker:
             epoch_step=first_known(own.epoch_step, held.epoch_step),
             epoch_steps=first_known(own.epoch_steps, held.epoch_steps),
         )
+
+
+def _stands_still(reading: LineReading, before: Counters) -> bool:
+    """Whether a bar was only drawn again where it stood (an average that runs through an epoch stands still in it)."""
+    now = reading.counters
+    return now.epoch == before.epoch and (reading.running or now == before)

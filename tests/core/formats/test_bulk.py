@@ -144,7 +144,7 @@ def test_bulk_is_many_times_as_fast() -> None:
 def _skim(data: bytes, chunk: int) -> ParsedLog:
     reader = LogReader()
     for start in range(0, len(data), chunk):
-        reader.skim(data[start : start + chunk])
+        reader.take(data[start : start + chunk])
     reader.close()
     return reader.summary()
 

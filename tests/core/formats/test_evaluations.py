@@ -64,6 +64,6 @@ def test_large_pieces_are_read_alike() -> None:
     text = "".join(f"step {s} loss {1 / (s + 1):.4f}\nval_loss {2 / (s + 1):.4f} val_acc 60.5%\n" for s in range(900))
     reader, whole = LogReader(), LogReader()
     reader.feed(text.encode())
-    whole.skim(text.encode())
+    whole.take(text.encode())
     assert reader.summary() == whole.summary()
     assert reader.summary().metrics == ("loss", "val_loss", "val_acc")

@@ -106,15 +106,6 @@ def read_log(path: Path) -> ParsedLog:
     return reader.summary()
 
 
-def read_metrics(path: Path) -> list[MetricPoint]:
-    """Every point of a log, metric file or folder, in order. Raises like `detect`."""
-    reader = detect(path)
-    try:
-        return reader.close()
-    except OSError as error:
-        raise OperationError(f"{path} cannot be read: {error.strerror or error}") from error
-
-
 def find_sources(folder: Path) -> list[Path]:
     """Files of a folder that may hold metrics: metric files before event files before logs, the newest first."""
     found = [(rank, -modified, path) for path, rank, modified in _candidates(folder)]

@@ -50,7 +50,7 @@ class ConsoleLog:
         """The summary of the whole file, or of its first ``limit`` bytes; keeps no points, whatever the log's size."""
         with self._path.open("rb") as file:
             while (limit is None or file.tell() < limit) and (chunk := file.read(_CHUNK)):
-                self._reader.skim(chunk)
+                self._reader.take(chunk)
         self._reader.close()
         return self._reader.summary()
 

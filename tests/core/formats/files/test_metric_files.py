@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.follow.file import Budget
-from mpstui.core.formats.files import detect, read_log, read_metrics
+from mpstui.core.formats.files import detect, read_log
 from mpstui.core.formats.files.tensorboard import masked_crc32c
 from mpstui.core.formats.records import read_record
 from mpstui.core.runs.external import ExternalMetrics
@@ -118,7 +118,7 @@ def test_heartbeats_of_other_programs(
 ) -> None:
     path = tmp_path / "train_heartbeat.json"
     path.write_text(json.dumps(record, indent=2))
-    (point,) = read_metrics(path)
+    (point,) = detect(path).close()
     assert (point.counters.step, point.counters.steps, point.loss) == (step, steps, loss)
 
 
@@ -174,7 +174,7 @@ def test_event_files_with_tensors_and_damage(tmp_path: Path) -> None:
     value = field(1, 2, sized(b"epoch_loss")) + field(8, 2, sized(tensor))
     good = record(field(2, 0, varint(7)) + field(5, 2, sized(field(1, 2, sized(value)))))
     path.write_bytes(record(event(0, version="brain.Event:2")) + good + record(b"\x12\xff\xff") + b"\xff" * 64)
-    (point,) = read_metrics(path)
+    (point,) = detect(path).close()
     assert point.loss is None, "Keras writes its validation loss under the name of the training loss"
     assert point.eval_metrics == {"epoch_loss": 0.25}
 
