@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from mpstui.core.model.snapshot import SeriesView
 from mpstui.core.telemetry.pace import Stretch
-from mpstui.ui.charting.canvas import Bucket, Canvas, Frame, Scale, draw_buckets, nice_step, tick_label, value_scale
+from mpstui.ui.charting.canvas import (
+    Bucket,
+    Canvas,
+    Frame,
+    Scale,
+    draw_buckets,
+    nice_step,
+    sparkline,
+    tick_label,
+    value_scale,
+)
 from mpstui.ui.charting.plot import (
     GUTTER,
     SLOW_MARK,
@@ -24,7 +34,6 @@ from mpstui.ui.charting.plot import (
     metric_names,
     over_time,
 )
-from mpstui.ui.charting.strips import sparkline
 from mpstui.ui.panels.chart import move_cursor, pan, zoom
 
 from . import fakes

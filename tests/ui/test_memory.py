@@ -13,9 +13,8 @@ from mpstui.core.telemetry.energy import RunEnergy
 from mpstui.core.telemetry.headroom import MemoryPoint, headroom
 from mpstui.core.telemetry.model import GpuSample, SystemSample
 from mpstui.core.telemetry.run_telemetry import RunTelemetry
-from mpstui.ui.charting.strips import binned, strip, window_label, window_seconds
 from mpstui.ui.panels import RunFacts, memory
-from mpstui.ui.panels.memory import memory_rows
+from mpstui.ui.panels.memory import binned, memory_rows, strip, window_label, window_seconds
 from mpstui.ui.rows import Row
 from mpstui.wire.heartbeat import DeviceReading, MemoryReading
 from mpstui.wire.records import Ack

@@ -1,20 +1,18 @@
-"""Memory, told truly: how far the run is from dying, and every amount that decides it over one time axis.
+"""Memory: how far the run is from its limit, and every amount that decides it over one time axis.
 
-On unified memory allocator, driver, processes and machine are different questions with different answers, so each has
-its own line and none is guessed from another. The lines that matter most stay where there is little room; where there
-is much, the curves grow taller.
+The lines that matter most stay where there are few; where there are many, the curves grow taller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from ...core.present import format as shown
-from ..charting.strips import binned, strip, window_label, window_seconds
+from ..charting.canvas import BLOCKS, LEVELS
 from ..rows import Row, Span, clip, cut, fit, row
-from ..widgets.memory_amounts import Amount, amounts
-from ..widgets.memory_words import cache_words, energy_lines, gpu_words, machine_words, reclaimable, verdict
+from ..widgets.memory_words import Amount, amounts, others, verdict
 from . import Panel, RunFacts, RunPanel
 
 if TYPE_CHECKING:
@@ -23,139 +21,18 @@ if TYPE_CHECKING:
 _LABEL, _VALUE = 10, 9
 _START = 1 + _LABEL + _VALUE + 1
 _SHORT_NOTE, _WHOLE_NOTE = 9, 18
-_ROOMY = 64
+_WHOLE_NOTE_FROM = 64
+"""From this width on a curve has its whole note beside it."""
 _FEWEST_CELLS = 6
 _TALLEST = 4
-
-
-class _Line(NamedTuple):
-    """One line of the panel: its importance, how it is drawn with so many lines of curve, and whether it can grow."""
-
-    importance: int
-    draw: Callable[[int], list[Row]]
-    grows: bool = False
-
-
-def memory_rows(facts: RunFacts, width: int, height: int, axis: Axis | None = None) -> list[Row]:
-    """What is known, the verdict first; unknown is n/a with its reason. ``axis`` is that of an earlier picture."""
-    lines = list(_lines(facts, width, axis or Axis(course_of(facts), width)))
-    chosen = sorted(range(len(lines)), key=lambda place: lines[place].importance)[: max(0, height)]
-    kept = [lines[place] for place in sorted(chosen)]
-    growing = sum(line.grows for line in kept)
-    tall = max(1, min(_TALLEST, 1 + (height - len(kept)) // growing)) if growing else 1
-    return [drawn for line in kept for drawn in line.draw(tall if line.grows else 1)]
-
-
-def course_of(facts: RunFacts) -> Sequence[MemoryPoint]:
-    """The past of the run's memory."""
-    return facts.telemetry.memory if facts.telemetry else ()
-
-
-def _lines(facts: RunFacts, width: int, axis: Axis) -> Iterator[_Line]:
-    yield _Line(0, lambda lines: [_text(verdict(facts), width)])
-    for text in _warnings(facts):
-        yield _said(2, (Span(f"! {text}", "warn"),), width)
-    for amount in amounts(facts):
-        yield _Line(amount.importance, _drawing(amount, axis), amount.grows and axis.tells(amount))
-    if axis.known:
-        yield _Line(10, lambda lines: [axis.row(ended=not facts.snapshot.state.active)])
-    yield _fact(3, "cache", shown.size(reclaimable(facts.snapshot)), cache_words(facts), width)
-    yield from _machine_lines(facts, width)
-    for importance, (label, amount_text, notes) in enumerate(energy_lines(facts, width >= _ROOMY), start=8):
-        role = "dim" if amount_text != shown.UNKNOWN else "faint"
-        yield _fact(importance, label, amount_text, (Span(notes, role),), width)
-
-
-def _warnings(facts: RunFacts) -> tuple[str, ...]:
-    found = facts.telemetry.headroom if facts.telemetry else None
-    return found.warnings if found is not None and facts.snapshot.state.active else ()
-
-
-def _machine_lines(facts: RunFacts, width: int) -> Iterator[_Line]:
-    gpus = facts.system.gpus if facts.system else ()
-    around = machine_words(facts.system)
-    for place, gpu in enumerate(gpus):
-        label = f"gpu {gpu.index}" if len(gpus) > 1 else "gpu"
-        words = " · ".join(note for note in (gpu_words(gpu), around if place == 0 else "") if note)
-        yield _fact(13 if place else 7, label, shown.size(gpu.memory_used_bytes), (Span(words, "dim"),), width)
-    if not gpus and around:
-        yield _fact(9, "machine", "", (Span(around, "dim"),), width)
-
-
-class Axis:
-    """The one time axis of all curves. It remembers what it has drawn: the past changes less often than the present."""
-
-    def __init__(self, course: Sequence[MemoryPoint], width: int) -> None:
-        self.course, self.width = course, width
-        self.note = _WHOLE_NOTE if width >= _ROOMY else _SHORT_NOTE
-        self.cells = width - _START - self.note
-        self.span = window_seconds(course[-1].time - course[0].time) if course else 0
-        self.known = len(course) > 1 and self.cells >= _FEWEST_CELLS
-        self._drawn: dict[tuple[object, ...], list[tuple[Span, ...]]] = {}
-
-    def suits(self, course: Sequence[MemoryPoint], width: int) -> bool:
-        """Whether it can serve for another picture."""
-        return course is self.course and width == self.width
-
-    def tells(self, amount: Amount) -> bool:
-        """Whether there is a curve to draw."""
-        past = amount.past
-        return self.known and past is not None and any(past(point) is not None for point in self.course)
-
-    def curve(self, amount: Amount, lines: int) -> list[tuple[Span, ...]]:
-        """The past of an amount."""
-        key = amount.label, amount.top, amount.share is None, lines
-        if key not in self._drawn:
-            self._drawn[key] = self._draw(amount, lines)
-        return self._drawn[key]
-
-    def _draw(self, amount: Amount, lines: int) -> list[tuple[Span, ...]]:
-        past = amount.past or (lambda point: None)
-        points = [(point.time, past(point)) for point in self.course]
-        top = amount.top or max((value for _, value in points if value is not None), default=0.0) or 1.0
-        values = binned(points, self.course[-1].time, self.span, self.cells)
-        return strip(values, top, lines, amount.role_of)
-
-    def row(self, *, ended: bool) -> Row:
-        """The axis itself; of a run that has ended its right end is not now."""
-        back = window_label(self.span)
-        left, right = (f"└ -{back}", "end ┘") if ended else (f"└ {back} ago", "now ┘")
-        room = self.cells - len(left) - len(right)
-        words = f"{left}{' ' * room}{right}" if room > 0 else f"└{'─' * (self.cells - 2)}┘"
-        return row(" " * _START, (words, "faint"))
-
-
-def _drawing(amount: Amount, axis: Axis) -> Callable[[int], list[Row]]:
-    return lambda lines: _amount_rows(amount, axis, lines)
-
-
-def _amount_rows(amount: Amount, axis: Axis, lines: int) -> list[Row]:
-    start = _start(amount.label, amount.value)
-    if not axis.tells(amount):
-        words = amount.note.strip() if amount.known and amount.note else amount.reason
-        return [_text((Span(words, amount.note_role if amount.known else "faint"),), axis.width, start)]
-    note = amount.note if len(amount.note) < axis.note else amount.note.partition(" of ")[0]
-    tail = Span(fit(f" {note}", axis.note), amount.note_role)
-    blank = (Span(" " * _START),)
-    *above, lowest = axis.curve(amount, lines)
-    return [*(row(*blank, *cells) for cells in above), row(*clip((*start, *lowest, tail), axis.width))]
-
-
-def _fact(importance: int, label: str, value: str, words: tuple[Span, ...], width: int) -> _Line:
-    return _Line(importance, lambda lines: [_text(words, width, _start(label, value))])
-
-
-def _said(importance: int, words: tuple[Span, ...], width: int) -> _Line:
-    return _Line(importance, lambda lines: [_text(words, width)])
-
-
-def _start(label: str, value: str) -> tuple[Span, ...]:
-    role = "faint" if value == shown.UNKNOWN else ""
-    return Span(" "), Span(fit(label, _LABEL), "dim"), Span(fit(value, _VALUE, "right"), role), Span(" ")
-
-
-def _text(words: Sequence[Span], width: int, start: Sequence[Span] = (Span(" "),)) -> Row:
-    return row(*clip((*start, *words), width))
+_CEILING = "┈"
+"""Where the limit is, above a tall strip that does not reach it."""
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_WINDOWS = (
+    *(minutes * _MINUTE for minutes in (2, 5, 10, 15, 20, 30, 45, 60, 90)),
+    *(hours * _HOUR for hours in (2, 3, 4, 6, 8, 12, 18, 24, 36)),
+    *(days * _DAY for days in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512)),
+)
 
 
 class MemoryPanel(RunPanel):
@@ -181,9 +58,143 @@ class MemoryPanel(RunPanel):
         return memory_rows(self.facts, width, height, self._axis)
 
 
+def memory_rows(facts: RunFacts, width: int, height: int, axis: Axis | None = None) -> list[Row]:
+    """What is known, the verdict first; unknown is n/a with its reason. ``axis`` is that of earlier facts."""
+    axis, active = axis or Axis(course_of(facts), width), facts.snapshot.state.active
+    found = facts.telemetry.headroom if facts.telemetry else None
+    lines: list[tuple[int, Row | Amount]] = [(0, row(*clip((Span(" "), *verdict(facts)), width)))]
+    for text in found.warnings if found is not None and active else ():
+        lines.append((2, row(*clip((Span(" "), Span(f"! {text}", "warn")), width))))
+    lines += [(amount.importance, amount) for amount in amounts(facts)]
+    if axis.known:
+        lines.append((10, axis.row(ended=not active)))
+    lines += [(amount.importance, amount) for amount in others(facts, width >= _WHOLE_NOTE_FROM)]
+    chosen = sorted(range(len(lines)), key=lambda place: lines[place][0])[: max(0, height)]
+    kept = [lines[place][1] for place in sorted(chosen)]
+    growing = [line for line in kept if isinstance(line, Amount) and line.grows and axis.tells(line)]
+    tall = max(1, min(_TALLEST, 1 + (height - len(kept)) // len(growing))) if growing else 1
+    rows: list[Row] = []
+    for line in kept:
+        rows += [line] if isinstance(line, Row) else axis.rows_of(line, tall if line in growing else 1)
+    return rows
+
+
+def course_of(facts: RunFacts) -> Sequence[MemoryPoint]:
+    """The past of the run's memory."""
+    return facts.telemetry.memory if facts.telemetry else ()
+
+
+class Axis:
+    """The one time axis of all curves. It remembers what it has drawn: the past changes less often than the present."""
+
+    def __init__(self, course: Sequence[MemoryPoint], width: int) -> None:
+        self.course, self.width = course, width
+        self.note = _WHOLE_NOTE if width >= _WHOLE_NOTE_FROM else _SHORT_NOTE
+        self.cells = width - _START - self.note
+        self.span = window_seconds(course[-1].time - course[0].time) if course else 0
+        self.known = len(course) > 1 and self.cells >= _FEWEST_CELLS
+        self._drawn: dict[tuple[object, ...], list[tuple[Span, ...]]] = {}
+
+    def suits(self, course: Sequence[MemoryPoint], width: int) -> bool:
+        """Whether it can serve for other facts."""
+        return course is self.course and width == self.width
+
+    def tells(self, amount: Amount) -> bool:
+        """Whether there is a curve to draw."""
+        return self.known and any(amount.at(point) is not None for point in self.course)
+
+    def rows_of(self, amount: Amount, lines: int) -> list[Row]:
+        """An amount and its curve of so many lines; where there is none, what is said of it."""
+        unknown = amount.value == shown.UNKNOWN
+        value = Span(fit(amount.value, _VALUE, "right"), "faint" if unknown else "")
+        start = (Span(" "), Span(fit(amount.label, _LABEL), "dim"), value, Span(" "))
+        if not self.tells(amount):
+            return [row(*clip((*start, *amount.said()), self.width))]
+        note = amount.note if len(amount.note) < self.note else amount.short_note or amount.note
+        *above, lowest = self._curve(amount, lines)
+        tail = Span(fit(f" {note}", self.note), amount.note_role)
+        return [*(row(" " * _START, *cells) for cells in above), row(*clip((*start, *lowest, tail), self.width))]
+
+    def _curve(self, amount: Amount, lines: int) -> list[tuple[Span, ...]]:
+        key = amount.label, amount.top, amount.share is None, lines
+        if key not in self._drawn:
+            points = [(point.time, amount.at(point)) for point in self.course]
+            top = amount.top or max((value for _, value in points if value is not None), default=0.0) or 1.0
+            values = binned(points, self.course[-1].time, self.span, self.cells)
+            self._drawn[key] = strip(values, top, lines, amount.role_of)
+        return self._drawn[key]
+
+    def row(self, *, ended: bool) -> Row:
+        """The axis itself; of a run that has ended its right end is not now."""
+        back = window_label(self.span)
+        left, right = (f"└ -{back}", "end ┘") if ended else (f"└ {back} ago", "now ┘")
+        between = self.cells - len(left) - len(right)
+        words = f"{left}{' ' * between}{right}" if between > 0 else f"└{'─' * (self.cells - 2)}┘"
+        return row(" " * _START, (words, "faint"))
+
+
+def window_seconds(age_seconds: float) -> int:
+    """The round span of time that holds ``age_seconds``."""
+    return next((window for window in _WINDOWS if window >= age_seconds), _WINDOWS[-1])
+
+
+def window_label(seconds: float) -> str:
+    """``20 min``, ``1.5 h``, ``3 d``."""
+    if seconds >= 2 * _DAY:
+        return f"{seconds / _DAY:g} d"
+    return f"{seconds / _HOUR:g} h" if seconds >= _HOUR else f"{seconds / _MINUTE:g} min"
+
+
+def binned(
+    points: Iterable[tuple[float, float | None]], now: float, span_seconds: float, width: int
+) -> list[float | None]:
+    """The highest known value in each of ``width`` equal spans of time that end with the one ``now`` falls into.
+
+    Memory kills by its peaks. The borders of the spans stand still while time passes: a new point changes one cell.
+    """
+    cells: list[float | None] = [None] * max(0, width)
+    if not cells:
+        return cells
+    each = span_seconds / width
+    last = math.floor(now / each)
+    for time, value in points:
+        place = width - 1 - (last - math.floor(time / each))
+        if value is not None and 0 <= place < width:
+            before = cells[place]
+            cells[place] = value if before is None else max(before, value)
+    return cells
+
+
+def strip(
+    values: Sequence[float | None], top: float, lines: int, role_of: Callable[[float], str]
+) -> list[tuple[Span, ...]]:
+    """A filled curve of blocks in ``lines`` rows, ``top`` being full; ``role_of`` colours a column by its value."""
+    drawn: list[tuple[Span, ...]] = []
+    for below in range(lines - 1, -1, -1):
+        spans: list[Span] = []
+        for value in values:
+            text = " " if value is None else _cell(value / top if top > 0 else 0.0, lines, below)
+            role = role_of(value) if value is not None and text != " " else ""
+            if text == " " and value is not None and below == lines - 1:
+                text, role = _CEILING, "track"
+            if spans and spans[-1].role == role:
+                spans[-1] = Span(spans[-1].text + text, role)
+            else:
+                spans.append(Span(text, role))
+        drawn.append(tuple(spans))
+    return drawn
+
+
+def _cell(share: float, lines: int, below: int) -> str:
+    """The part of a column in the line that has ``below`` others under it; what is known is never blank at the foot."""
+    if share >= 1:
+        return BLOCKS[-1]
+    eighths = round(max(0.0, share) * (8 * (lines - 1) + LEVELS)) - below * 8
+    if eighths <= 0:
+        return BLOCKS[0] if below == 0 else " "
+    return BLOCKS[min(eighths, len(BLOCKS)) - 1]
+
+
 PANEL = Panel(
-    order=40,
-    help="how far it is from running out of memory, and every amount over time; its energy",
-    widget=MemoryPanel,
-    needs_machine=True,
+    order=40, help="how far from running out of memory, and its energy", widget=MemoryPanel, needs_machine=True
 )

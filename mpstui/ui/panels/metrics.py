@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.present import format as shown
-from ..charting.strips import sparkline
+from ..charting.canvas import sparkline
 from ..rows import Row, Span, clean, fit, row
 from . import ListPanel, Panel, RunFacts, nothing_yet
 

@@ -1,8 +1,14 @@
-"""The memory panel's sentences: how far from dying, what clearing the cache gives, energy, and why something is n/a."""
+"""What the memory panel says: how far from the limit, every amount with its past, what clearing gives, energy.
+
+On unified memory allocator, driver, processes and machine are different questions with different answers, so each has
+its own line and none is guessed from another; what is unknown is n/a with its reason.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from ...core.model.snapshot import RunSnapshot, State
 from ...core.present import format as shown
@@ -11,13 +17,61 @@ from ..rows import Span, clean
 
 if TYPE_CHECKING:
     from ...core.settings import EnergySettings
-    from ...core.telemetry.energy import RunEnergy
-    from ...core.telemetry.headroom import Headroom
-    from ...core.telemetry.model import GpuSample, SystemSample
+    from ...core.telemetry.headroom import Headroom, MemoryPoint
 
 WARN_SHARE, BAD_SHARE = 0.85, 0.95
 _SOON_SECONDS = 15 * 60
-_LIMIT_NAMES = {"device": "device", "footprint": "footprint", "system": "system"}
+_LEAST_SWAP_BYTES = 2**30
+"""A swap of less fills no strip: a few megabytes are on every machine."""
+_LEVELS = {"normal": 0.0, "warn": 0.5, "critical": 1.0}
+_LEVEL_ROLES = {"warn": "warn", "critical": "bad"}
+_NOT_READ = "the machine is being read"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amount:
+    """One line: an amount, and its past where it has one. Where lines are few, the least ``importance`` stays."""
+
+    label: str
+    importance: int
+    value: str
+    """The present in words."""
+    past: str = ""
+    """The field of a :class:`MemoryPoint` that holds its past."""
+    top: float | None = None
+    """What fills the strip; None: the highest that was."""
+    role: str = ""
+    share: float | None = None
+    """Of the limit that can end the run, now."""
+    note: str = ""
+    short_note: str = ""
+    """In place of the note where that does not fit beside the curve."""
+    note_role: str = "dim"
+    reason: str = ""
+    """Why the value is unknown, or what it is; said where no curve is drawn."""
+    words: tuple[Span, ...] = ()
+    """In place of note and reason."""
+    grows: bool = False
+    """Whether its strip is worth more than one line."""
+
+    def at(self, point: MemoryPoint) -> float | None:
+        """What it was."""
+        value = getattr(point, self.past) if self.past else None
+        return _LEVELS[value] if isinstance(value, str) else value
+
+    def role_of(self, value: float) -> str:
+        """The role of a past value: those near the limit stand out."""
+        if self.past == "pressure":
+            return self.role if value < _LEVELS["warn"] else "warn" if value < 1 else "bad"
+        return tone(value / self.top, self.role) if self.top and self.share is not None else self.role
+
+    def said(self) -> tuple[Span, ...]:
+        """What stands beside the value where no curve does."""
+        if self.words:
+            return self.words
+        if self.value == shown.UNKNOWN:
+            return (Span(self.reason, "faint"),)
+        return (Span(self.note.strip() or self.reason, self.note_role),)
 
 
 def tone(share: float | None, calm: str = "") -> str:
@@ -27,41 +81,43 @@ def tone(share: float | None, calm: str = "") -> str:
     return "bad" if share > BAD_SHARE else "warn"
 
 
-def about(seconds: float) -> str:
-    """A time to come, no more exact than it is known: ``40 s``, ``12 min``, ``5 h``."""
-    if seconds < 60:
-        return f"{max(5, round(seconds / 5) * 5)} s"
-    return f"{round(seconds / 60)} min" if seconds < 7200 else f"{round(seconds / 3600)} h"
+# -- how far from the limit
 
 
 def verdict(facts: RunFacts) -> tuple[Span, ...]:
-    """How far from dying, in one line."""
+    """How far from the limit, in one line."""
     found = facts.telemetry.headroom if facts.telemetry else None
     if found is None:
         return Span("headroom n/a", "faint"), Span(f"  {_why_no_headroom(facts)}", "faint")
-    ended = not facts.snapshot.state.active
-    where = Span(f" · {_LIMIT_NAMES[found.nearest]} {_of(found.used_bytes, found.limit_bytes)}", "dim")
-    if ended:
+    where = Span(f" · {found.nearest} {_of(found.used_bytes, found.limit_bytes)}", "dim")
+    if not facts.snapshot.state.active:
         return Span("ended", "dim"), where, Span(" when last seen", "faint")
     if found.seconds_to_limit is not None:
-        return _countdown(found)
+        return _countdown(found, found.seconds_to_limit, where)
     left = found.limit_bytes - found.used_bytes
     words = f"{shown.size(left)} left" if left >= 0 else f"{shown.size(-left)} above the limit"
     return Span(words, f"{tone(found.used_fraction, 'good')} strong"), where
 
 
-def _countdown(found: Headroom) -> tuple[Span, ...]:
-    seconds = found.seconds_to_limit or 0.0
+def _why_no_headroom(facts: RunFacts) -> str:
+    if facts.telemetry is None or facts.system is None:
+        return _NOT_READ
+    if not facts.snapshot.state.active:
+        return "nothing was recorded while it ran"
+    if facts.snapshot.pid is None and facts.snapshot.state is not State.WATCHED:
+        return "it has no process yet"
+    return facts.system.why_unknown("memory_used_bytes")
+
+
+def _countdown(found: Headroom, seconds: float, where: Span) -> tuple[Span, ...]:
+    """No more exact than it is known: ``limit in 40 s``, ``12 min``, ``5 h``."""
+    about = f"{max(5, round(seconds / 5) * 5)} s" if seconds < 60 else f"{round(seconds / 60)} min"
+    about = about if seconds < 7200 else f"{round(seconds / 3600)} h"
     role = "bad strong" if seconds < _SOON_SECONDS else "warn strong"
-    name = _LIMIT_NAMES[found.soonest or found.nearest]
-    words = [Span("at the limit now" if seconds < 1 else f"limit in {about(seconds)}", role)]
-    if found.soonest in (None, found.nearest):
-        words.append(Span(f" · {name} {_of(found.used_bytes, found.limit_bytes)}", "dim"))
-    else:
-        words.append(Span(f" · {name}", "dim"))
-    if found.growth_bytes_per_second:
-        words.append(Span(f" · +{shown.size(60 * found.growth_bytes_per_second)}/min", "dim"))
-    return tuple(words)
+    words = Span("at the limit now" if seconds < 1 else f"limit in {about}", role)
+    name = where if found.soonest in (None, found.nearest) else Span(f" · {found.soonest}", "dim")
+    growth = found.growth_bytes_per_second
+    return (words, name, Span(f" · +{shown.size(60 * growth)}/min", "dim")) if growth else (words, name)
 
 
 def _of(used: float, limit: float) -> str:
@@ -71,37 +127,115 @@ def _of(used: float, limit: float) -> str:
     return f"{number if other.endswith(unit) and unit else one} of {other}"
 
 
-def _why_no_headroom(facts: RunFacts) -> str:
-    if facts.telemetry is None or facts.system is None:
-        return "the machine is being read"
-    if not facts.snapshot.state.active:
-        return "nothing was recorded while it ran"
-    if facts.snapshot.pid is None and facts.snapshot.state is not State.WATCHED:
-        return "it has no process yet"
-    return facts.system.why_unknown("memory_used_bytes")
+# -- the amounts that decide it
 
 
-def cache_words(facts: RunFacts) -> tuple[Span, ...]:
-    """What clearing can give back, before the key is pressed; afterwards what it gave."""
-    done = facts.cleared
-    if done is not None and done.before is not None and done.after is not None:
-        freed = done.freed if done.freed is not None else max(0, done.before - done.after)
-        change = f": {shown.size(done.before)} → {shown.size(done.after)} at {shown.clock(done.time)}"
-        return Span(f"freed {shown.size(freed)}", "good"), Span(change, "dim")
-    can_free = reclaimable(facts.snapshot)
-    if can_free is None:
-        return (Span(why_no_device(facts.snapshot), "faint"),)
-    if not facts.snapshot.state.active:
-        return (Span("when last seen", "faint"),)
-    return Span("x", "key"), Span(" frees up to " + shown.size(can_free), "dim")
+def amounts(facts: RunFacts) -> Iterator[Amount]:
+    """All of them, from the allocator outwards to the machine."""
+    course = facts.telemetry.memory if facts.telemetry else ()
+    now = course[-1] if course else None
+    yield from _device(facts, now)
+    yield _footprint(facts, course)
+    yield from _machine(facts, course, now)
 
 
-def reclaimable(snapshot: RunSnapshot) -> int | None:
-    """Bytes that clearing the cache can give back at most: held by the driver, not by tensors."""
-    memory = snapshot.numbers.memory
-    if memory.allocated is None or memory.driver is None:
-        return None
-    return max(0, memory.driver - memory.allocated)
+def _measured(
+    label: str, importance: int, value: int | None, limit: int | None, suffix: str = "", **more: Any
+) -> Amount:
+    """An amount that is measured against a limit."""
+    share = shown.ratio(value, limit)
+    percent = "" if share is None else f"{100 * share:.0f} %".rjust(5)
+    return Amount(
+        label=label,
+        importance=importance,
+        value=shown.size(value),
+        top=limit,
+        share=share,
+        note=(f"{percent} of {shown.size(limit)}" if percent else "") + (suffix if value is not None else ""),
+        short_note=percent,
+        note_role=tone(share, "dim"),
+        grows=True,
+        **more,
+    )
+
+
+def _device(facts: RunFacts, now: MemoryPoint | None) -> Iterator[Amount]:
+    memory, why = facts.snapshot.numbers.memory, why_no_device(facts.snapshot)
+    limit = memory.limit or (now.limit if now else None)
+    card = now.device_used if now else None
+    if memory.allocated is None and memory.driver is None and card is None:
+        yield Amount(label="device", importance=9, value=shown.UNKNOWN, reason=why)
+        return
+    yield _measured("allocated", 7, memory.allocated, limit, past="allocated", role="busy", reason=why)
+    yield _measured("driver", 1, memory.driver, limit, past="driver", role="bar", reason=why)
+    if card is not None:
+        yield _measured("card", 1, card, limit, past="device_used", role="cached")
+    on_mac = facts.snapshot.numbers.device.type == "mps"
+    meaning = "recommended by Metal" if on_mac else "all there is on the device"
+    told = meaning if limit is not None else "the trainer does not report it"
+    yield Amount(label="limit", importance=11, value=shown.size(limit), reason=told)
+
+
+def _footprint(facts: RunFacts, course: Sequence[MemoryPoint]) -> Amount:
+    """What the processes take; where no footprint is known, their resident memory."""
+    snapshot, tree, memory = facts.snapshot, facts.tree, facts.snapshot.numbers.memory
+    now = course[-1] if course else None
+    used = _first(tree.footprint_bytes if tree else None, memory.footprint)
+    if used is None and not snapshot.state.active:
+        used = _first(*(point.footprint for point in reversed(course)))
+    resident = _first(tree.rss_bytes if tree else None, snapshot.tree_memory_bytes, memory.rss)
+    label, used = ("resident", resident) if used is None and resident is not None else ("footprint", used)
+    counts = snapshot.numbers.device.type == "mps" and now is not None and now.limit is not None
+    limit = (now.limit if counts else now.system_limit) if now else None
+    if snapshot.pid is None:
+        why = "no process of it is known" if snapshot.state.active else "it has ended"
+    else:
+        why = tree.why_unknown("footprint_bytes") if tree else _NOT_READ
+    return _measured(label, 4, used, limit, past="footprint", role="mark", reason=why)
+
+
+def _machine(facts: RunFacts, course: Sequence[MemoryPoint], now: MemoryPoint | None) -> Iterator[Amount]:
+    """Memory, swap and pressure: of an ended run as last recorded; without a record those of now, which say so."""
+    system, active = facts.system, facts.snapshot.state.active
+    why = system.why_unknown if system else lambda name: _NOT_READ
+    suffix = "" if active or now is not None else " now"
+    used = now.system_used if now else system.memory_used_of_usable_bytes if system else None
+    limit = system.usable_memory_bytes if system else None
+    past = {"past": "system_used", "role": "quiet", "reason": why("memory_used_bytes")}
+    yield _measured("system", 5, used, limit, suffix, **past)
+
+    swaps = [point.swap_used for point in course if point.swap_used is not None]
+    swap = swaps[-1] if swaps and not active else system.swap_used_bytes if system else None
+    grown = swap - swaps[0] if swap is not None and swaps else 0
+    change = f"{'+' if grown > 0 else '-'}{shown.size(abs(grown))}" if grown else "steady" if swaps else ""
+    yield Amount(
+        label="swap",
+        importance=6,
+        value=shown.size(swap),
+        past="swap_used",
+        top=max([_LEAST_SWAP_BYTES, *swaps]),
+        role="quiet",
+        note=f"{change}{suffix}".strip() if swap is not None else change,
+        note_role="warn" if grown >= _LEAST_SWAP_BYTES else "dim",
+        reason=why("swap_used_bytes") if swap is None else "",
+    )
+    level = now.pressure if now is not None and now.pressure is not None and not active else None
+    level = level or (system.pressure if system else None)
+    yield Amount(
+        label="pressure",
+        importance=12,
+        value=level or shown.UNKNOWN,
+        past="pressure",
+        top=1.0,
+        role="quiet",
+        note=suffix.strip() if level else "",
+        note_role=_LEVEL_ROLES.get(level or "", "dim"),
+        reason=why("pressure") if level is None else "",
+    )
+
+
+def _first(*values: int | None) -> int | None:
+    return next((value for value in values if value is not None), None)
 
 
 def why_no_device(snapshot: RunSnapshot) -> str:
@@ -113,91 +247,106 @@ def why_no_device(snapshot: RunSnapshot) -> str:
     return "the trainer has not reported it yet"
 
 
-def why_no_footprint(facts: RunFacts) -> str:
-    """Why the processes' memory is unknown."""
-    if facts.snapshot.pid is None:
-        return "no process of it is known" if facts.snapshot.state.active else "it has ended"
-    return facts.tree.why_unknown("footprint_bytes") if facts.tree else "the machine is being read"
+# -- what clearing the cache gives, what the cards do, what it costs
 
 
-def why_no_system(facts: RunFacts, name: str) -> str:
-    """Why a field of the machine is unknown."""
-    return facts.system.why_unknown(name) if facts.system else "the machine is being read"
+def others(facts: RunFacts, one_line: bool) -> Iterator[Amount]:
+    """The lines below the curves. ``one_line``: all of the energy in one."""
+    yield _cache(facts)
+    yield from _cards(facts)
+    for importance, (label, value, notes) in enumerate(_energy(facts, one_line), start=8):
+        role = "dim" if value != shown.UNKNOWN else "faint"
+        yield Amount(label=label, importance=importance, value=value, words=(Span(notes, role),))
 
 
-def energy_lines(facts: RunFacts, one_line: bool) -> list[tuple[str, str, str]]:
+def _cache(facts: RunFacts) -> Amount:
+    """What clearing can give back, before the key is pressed; afterwards what it gave."""
+    done, memory = facts.cleared, facts.snapshot.numbers.memory
+    can_free: int | None = None
+    if memory.allocated is not None and memory.driver is not None:
+        can_free = max(0, memory.driver - memory.allocated)  # held by the driver, not by tensors
+    words: tuple[Span, ...]
+    if done is not None and done.before is not None and done.after is not None:
+        freed = done.freed if done.freed is not None else max(0, done.before - done.after)
+        change = f": {shown.size(done.before)} → {shown.size(done.after)} at {shown.clock(done.time)}"
+        words = (Span(f"freed {shown.size(freed)}", "good"), Span(change, "dim"))
+    elif can_free is None:
+        words = (Span(why_no_device(facts.snapshot), "faint"),)
+    elif not facts.snapshot.state.active:
+        words = (Span("when last seen", "faint"),)
+    else:
+        words = (Span("x", "key"), Span(" frees up to " + shown.size(can_free), "dim"))
+    return Amount(label="cache", importance=3, value=shown.size(can_free), words=words)
+
+
+def _cards(facts: RunFacts) -> Iterator[Amount]:
+    """A line a card, the first with the machine's load and heat; without cards the machine alone."""
+    system = facts.system
+    if system is None:
+        return
+    around = _joined(
+        f"cpu {system.cpu_percent:.0f} %" if system.cpu_percent is not None else "",
+        f"thermal {system.thermal}" if system.thermal is not None else "",
+    )
+    for place, gpu in enumerate(system.gpus):
+        words = _joined(
+            f"{gpu.busy_percent:.0f} % busy" if gpu.busy_percent is not None else "",
+            f"{gpu.power_watts:.0f} W" if gpu.power_watts is not None else "",
+            f"{gpu.temperature_celsius:.0f} °C" if gpu.temperature_celsius is not None else "",
+            f"of {shown.size(gpu.memory_total_bytes)}" if gpu.memory_total_bytes is not None else "",
+            ", ".join(gpu.throttle_reasons or ()),
+            "" if place else around,
+        )
+        label = f"gpu {gpu.index}" if len(system.gpus) > 1 else "gpu"
+        used = shown.size(gpu.memory_used_bytes)
+        yield Amount(label=label, importance=13 if place else 7, value=used, words=(Span(words, "dim"),))
+    if not system.gpus and around:
+        yield Amount(label="machine", importance=9, value="", words=(Span(around, "dim"),))
+
+
+def _energy(facts: RunFacts, one_line: bool) -> list[tuple[str, str, str]]:
     """Label, amount and the rest: what it cost, of which share of the run it is, and what an epoch takes."""
     energy = facts.telemetry.energy if facts.telemetry else None
     if energy is None:
         return [("energy", shown.UNKNOWN, _why_no_energy(facts))]
-    paid = _money(energy.watt_hours, facts.prices)
-    notes = [paid, _measured(energy), "cards alone" if energy.whose == "gpu" else ""]
-    epoch = energy.epoch_watt_hours
+    share, epoch = energy.measured_fraction, energy.epoch_watt_hours
+    covers = "" if share is None else "whole run" if share >= 0.995 else f"{max(1, round(100 * share))} % of the run"
+    notes = [_money(energy.watt_hours, facts.prices), covers, "cards alone" if energy.whose == "gpu" else ""]
+    lines = [("energy", _watt_hours(energy.watt_hours), _joined(*notes))]
     if epoch is None:
-        return [("energy", watt_hours(energy.watt_hours), _joined(*notes))]
+        return lines
     paid = _money(epoch, facts.prices)
     if one_line:
-        notes.append(f"an epoch {watt_hours(epoch)}" + (f", {paid}" if paid else ""))
-        return [("energy", watt_hours(energy.watt_hours), _joined(*notes))]
-    mean = f"mean of {round(energy.epochs)}"
-    return [
-        ("energy", watt_hours(energy.watt_hours), _joined(*notes)),
-        ("an epoch", watt_hours(epoch), _joined(paid, mean)),
-    ]
+        an_epoch = f"an epoch {_watt_hours(epoch)}" + (f", {paid}" if paid else "")
+        return [("energy", _watt_hours(energy.watt_hours), _joined(*notes, an_epoch))]
+    return [*lines, ("an epoch", _watt_hours(epoch), _joined(paid, f"mean of {round(energy.epochs)}"))]
 
 
-def _measured(energy: RunEnergy) -> str:
-    if energy.measured_fraction is None:
-        return ""
-    share = energy.measured_fraction
-    return "whole run" if share >= 0.995 else f"{max(1, round(100 * share))} % of the run"
+def _why_no_energy(facts: RunFacts) -> str:
+    system = facts.system
+    if facts.telemetry is None or system is None:
+        return _NOT_READ
+    if any(gpu.power_watts is not None for gpu in system.gpus) or system.power_watts is not None:
+        return "measured from now on" if facts.snapshot.state.active else "nobody looked while it ran"
+    names = ("power_watts", *(f"gpu{gpu.index}.power_watts" for gpu in system.gpus), "gpus")
+    reason = next((system.reasons[name] for name in names if name in system.reasons), None)
+    return f"nothing tells watts: {reason or system.why_unknown('power_watts')}"
 
 
-def _joined(*notes: str) -> str:
-    return " · ".join(note for note in notes if note)
-
-
-def watt_hours(value: float) -> str:
+def _watt_hours(value: float) -> str:
     """``0.31 Wh``, ``21.4 Wh``, ``1.20 kWh``."""
     amount, unit = (value / 1000, "kWh") if value >= 1000 else (value, "Wh")
     return f"{amount:.{2 if amount < 10 else 1 if amount < 100 else 0}f} {unit}"
 
 
-def _money(amount: float, prices: EnergySettings | None) -> str:
+def _money(watt_hours: float, prices: EnergySettings | None) -> str:
     if prices is None or prices.price is None:
         return ""
-    paid = amount / 1000 * prices.price
+    paid = watt_hours / 1000 * prices.price
     digits = 2 if paid >= 1 or paid == 0 else 3 if paid >= 0.1 else 4
     text = f"{paid:.{digits}f}" if paid >= 0.0001 or paid == 0 else "<0.0001"
     return f"{text} {clean(prices.currency, 4)}".rstrip()
 
 
-def _why_no_energy(facts: RunFacts) -> str:
-    if facts.telemetry is None or facts.system is None:
-        return "the machine is being read"
-    if any(gpu.power_watts is not None for gpu in facts.system.gpus) or facts.system.power_watts is not None:
-        return "measured from now on" if facts.snapshot.state.active else "nobody looked while it ran"
-    names = ("power_watts", *(f"gpu{gpu.index}.power_watts" for gpu in facts.system.gpus), "gpus")
-    reason = next((facts.system.reasons[name] for name in names if name in facts.system.reasons), None)
-    return f"nothing tells watts: {reason or facts.system.why_unknown('power_watts')}"
-
-
-def gpu_words(gpu: GpuSample) -> str:
-    """What one card does."""
-    return _joined(
-        f"{gpu.busy_percent:.0f} % busy" if gpu.busy_percent is not None else "",
-        f"{gpu.power_watts:.0f} W" if gpu.power_watts is not None else "",
-        f"{gpu.temperature_celsius:.0f} °C" if gpu.temperature_celsius is not None else "",
-        f"of {shown.size(gpu.memory_total_bytes)}" if gpu.memory_total_bytes is not None else "",
-        ", ".join(gpu.throttle_reasons or ()),
-    )
-
-
-def machine_words(system: SystemSample | None) -> str:
-    """Load and heat of the machine."""
-    if system is None:
-        return ""
-    return _joined(
-        f"cpu {system.cpu_percent:.0f} %" if system.cpu_percent is not None else "",
-        f"thermal {system.thermal}" if system.thermal is not None else "",
-    )
+def _joined(*notes: str) -> str:
+    return " · ".join(note for note in notes if note)
