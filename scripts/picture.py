@@ -29,7 +29,7 @@ async def picture(path: Path, size: tuple[int, int], opening: str | None, keys: 
 
     app = MpstuiApp(fakes.world(fakes.several()).services, opening=opening, theme=OWN_THEME)
     async with app.run_test(size=size) as pilot:
-        while app.board.snapshots is None:
+        while app.state.snapshots is None:
             await pilot.pause(0.02)
         await pilot.pause(SETTLE_SECONDS)
         await pilot.press(*keys)

@@ -140,7 +140,7 @@ def _made(
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
     from ..core.model.allocator import share_one_heap
     from ..ui.app import MpstuiApp
-    from ..ui.services import core_services
+    from ..ui.services import Services
     from ..ui.terminal import Terminal
     from ..ui.theme import theme_for
 
@@ -149,7 +149,7 @@ def _made(
     share_one_heap()
     terminal = Terminal()
     app = MpstuiApp(
-        core_services(home, os.environ, Path.cwd(), time.time, watching),
+        Services(home, os.environ, Path.cwd(), time.time, watching),
         opening=opening,
         log=log,
         theme=theme_for(os.environ, colours, ground(os.environ, arguments.theme or _wished_theme(home))),

@@ -1,11 +1,10 @@
-"""What an open screen tells the terminal about: which changes are worth it, and in which words of the terminal."""
+"""What an open screen tells the terminal about: which changes are worth it, and by which control sequences."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..core.model.errors import UsageError
 from .rows import clean
 
 if TYPE_CHECKING:
@@ -19,40 +18,16 @@ _WAYS = _OSC_9 | _OSC_777
 
 
 class Alarm(NamedTuple):
-    """One change somebody may want to hear of: crash, stall or finish."""
+    """One change that may be worth a bell: crash, stall or finish."""
 
     event: str
     text: str
 
 
-class Announcer:
-    """Compares each picture with the one before and writes to the terminal what is worth it, seen or not."""
-
-    def __init__(
-        self,
-        words: Callable[[Sequence[Alarm]], str],
-        write: Callable[[str], object],
-        complain: Callable[[str], object],
-    ) -> None:
-        self._words, self._write, self._complain = words, write, complain
-        self._before: Mapping[str, RunSnapshot] = {}
-
-    def look(self, snapshots: Iterable[RunSnapshot]) -> None:
-        """A new picture; mistakes in the settings are said on the screen."""
-        now = {one.run: one for one in snapshots}
-        found = alarms(self._before, now.values())
-        self._before = now
-        if not found:
-            return
-        try:
-            self._write(self._words(found))
-        except UsageError as error:
-            self._complain(error.sentence)
-
-
-def alarms(before: Mapping[str, RunSnapshot], now: Iterable[RunSnapshot]) -> list[Alarm]:
-    """What happened between two pictures; a run seen for the first time has not changed."""
-    pairs = ((before[one.run], one) for one in now if one.run in before)
+def alarms(before: Iterable[RunSnapshot], after: Iterable[RunSnapshot]) -> list[Alarm]:
+    """What happened between two readings; a run seen for the first time has not changed."""
+    known = {one.run: one for one in before}
+    pairs = ((known[one.run], one) for one in after if one.run in known)
     return [Alarm(event, f"{clean(new.name, 60)} {words}") for old, new in pairs for event, words in _change(old, new)]
 
 

@@ -1,4 +1,4 @@
-"""The program on the screen: starts the pumps, hands pictures to the screen in view, changes screens. No logic."""
+"""The Textual app: starts the workers, hands what they read to the screen in view, and changes screens. No logic."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from textual.app import App
 from textual.message import Message
 from textual.screen import Screen
 
-from ..core.model.errors import OperationError, UsageError
+from ..core.model.errors import ReportedError, UsageError
 from . import messages
-from .alarms import Announcer
 from .bindings import Scope, bindings
-from .board import Board
-from .news import Severity, news
+from .context import AppState, Context
 from .screens.acting import ActingScreen
 from .screens.runs import RunsScreen
 from .terminal import Terminal
 from .theme import ANSI_THEME, ANSI_THEMES, THEMES
-from .toasts import Toasts
-from .workers import Courier, HintPump, RunPump, SystemPump, TerminalWatch
+from .toasts import Toasts, toast_text
+from .workers.base import TerminalWorker
+from .workers.requests import RequestWorker
+from .workers.runs import HintWorker, RunWorker
+from .workers.system import SystemWorker
 
 if TYPE_CHECKING:
     from ..core.diagnosis.model import Remedy
@@ -33,7 +34,7 @@ _PAINT_SECONDS = 0.03
 
 
 class MpstuiApp(App[None]):
-    """See ``screens/`` for what it shows and ``pumps/`` for what it runs."""
+    """See ``screens/`` for what it shows and ``workers/`` for what it runs."""
 
     CSS_PATH = ["styles/app.tcss", "styles/runs.tcss"]  # noqa: RUF012 - a default screen is not asked for its own
     ENABLE_COMMAND_PALETTE = False
@@ -49,65 +50,68 @@ class MpstuiApp(App[None]):
         terminal: Terminal | None = None,
         blocks: bool = False,
     ) -> None:
+        """``blocks``: draw with blocks, for fonts without braille."""
         # Not left to the theme: with NO_COLOR, Textual chooses its filter before it has our theme, and the one for true
         # colour turns a terminal's own colours into black on black.
         super().__init__(ansi_color=theme in ANSI_THEMES)
         self.services = services
-        self.courier = Courier(services, self.post_message)
-        self.board = Board(self.courier.explain)
-        self.toasts = Toasts(self)
-        self._runs = RunPump(services, self.post_message)
-        self._system = SystemPump(services, self.post_message)
-        folder = services.runs_folder
-        watcher = [] if folder is None else [HintPump(folder, self._runs.hint, self.post_message)]
-        self._pumps = (self._runs, self._system, self.courier, *watcher)
-        self._terminal = terminal
-        self._announcer = Announcer(
-            services.announce,
-            lambda text: self._driver and self._driver.write(text),
-            lambda sentence: self.post_message(messages.SettingsMistaken(sentence)),
+        self._runs = RunWorker(services, self.post_message)
+        self._system = SystemWorker(services, self.post_message)
+        self._requests = RequestWorker(services, self.post_message)
+        watcher = HintWorker(services.home.runs, self._runs.hint, self.post_message)
+        self._background = (self._runs, self._system, self._requests, watcher)
+        self.state = AppState(self._requests.explain)
+        self.context = Context(
+            services=services,
+            state=self.state,
+            toasts=Toasts(self),
+            requests=self._requests,
+            blocks=blocks,
+            open_run=self.open_run,
+            close_run=self.close_run,
+            launch=self.launch,
+            focus=self.focus_workers,
+            redraw=self.redraw,
         )
+        self._terminal = terminal
         self._opening = opening
         self._first_log = log
-        self.blocks = blocks
-        """Draw with blocks, for fonts without braille."""
         for designed in THEMES:
             self.register_theme(designed)
         self.theme = theme
 
     def get_default_screen(self) -> Screen[None]:
         """The list of runs is the first screen; no empty one is drawn before it."""
-        return RunsScreen()
+        return RunsScreen(self.context)
 
     def on_mount(self) -> None:
         """Start reading."""
         if self._opening is not None:
             self.open_run(self._opening, self._first_log)
         if self._terminal is not None:
-            watched = self._terminal
-            watched.end_on_signals(self.exit)
-            TerminalWatch(self.post_message, watched.gone, watched.overdue, watched.die).start()
-        self.set_timer(_PAINT_SECONDS, self._start_pumps)
+            self._terminal.end_on_signals(self.exit)
+            TerminalWorker(self.post_message, self._terminal).start()
+        self.set_timer(_PAINT_SECONDS, self._start_workers)
 
-    def _start_pumps(self) -> None:
+    def _start_workers(self) -> None:
         """After the first paint: importing what reads would take the interpreter from what writes to the terminal."""
-        for pump in self._pumps:
-            pump.start()
-        mistake = self.services.settings_mistake()
-        if mistake:
-            self.post_message(messages.SettingsMistaken(mistake))
+        for worker in self._background:
+            worker.start()
+        try:
+            self.services.settings()
+        except UsageError as error:
+            self.post_message(messages.SettingsMistaken(error.sentence))
 
     def on_unmount(self) -> None:
         """Stop reading; the runs do not notice."""
-        for pump in self._pumps:
-            pump.stop()
+        for worker in self._background:
+            worker.stop()
 
-    # -- what the pumps bring
+    # -- what the workers bring
 
     @on(messages.SnapshotsReady)
     def _draw_runs(self, message: messages.SnapshotsReady) -> None:
-        self._announcer.look(message.snapshots)
-        self.board.snapshots, self.board.paused_groups = message.snapshots, message.paused_groups
+        self.state.snapshots, self.state.paused_queues = message.snapshots, message.paused_queues
         self._system.follow(message.snapshots)
         self.redraw()
         self.call_after_refresh(self._runs.drawn)
@@ -127,33 +131,40 @@ class MpstuiApp(App[None]):
 
     @on(messages.DiagnosisReady)
     def _draw_diagnosis(self, message: messages.DiagnosisReady) -> None:
-        self.board.note_diagnosis(message)
+        self.state.note_diagnosis(message)
         self.redraw()
+
+    @on(messages.TerminalNotified)
+    def _notify_terminal(self, message: messages.TerminalNotified) -> None:
+        if self._driver is not None:
+            self._driver.write(message.sequences)
 
     @on(messages.RequestSent)
     @on(messages.RequestAnswered)
     @on(messages.JobFailed)
-    @on(messages.PumpFailed)
+    @on(messages.WorkerFailed)
     @on(messages.SettingsMistaken)
     @on(messages.ProfileSaved)
     @on(messages.QueueChanged)
     @on(messages.RunRemoved)
     def _tell(self, message: Message) -> None:
-        if isinstance(message, messages.RequestAnswered):
-            self.board.note_answer(message)
-            self.redraw()
-        if isinstance(message, messages.SettingsMistaken) and not self.board.is_news(message):
-            return
-        text, severity = news(message)
-        about: str | None = getattr(message, "run", None)
         shown = self.acting_screen
-        self.toasts.say(self.board.named(about, shown.acting_on if shown else None) + text, severity, about)
+        if isinstance(message, messages.RequestAnswered):
+            self.state.note_answer(message)
+            self.redraw()
+            if shown is not None and shown.can_draw:
+                shown.show_answer(message)
+        if isinstance(message, messages.SettingsMistaken) and not self.state.is_new(message):
+            return
+        text, severity = toast_text(message)
+        about: str | None = getattr(message, "run", None)
+        self.context.say(self.state.prefix(about, shown.acting_on if shown else None) + text, severity, about)
 
     @on(messages.Launched)
     def _show_launched(self, message: messages.Launched) -> None:
         self.close_run()
         if message.runs > 1:
-            self.say(f"{message.runs} runs are queued, one at a time on each accelerator")
+            self.context.say(f"{message.runs} runs queued, one at a time on each accelerator")
         else:
             self.open_run(message.run)
 
@@ -165,28 +176,24 @@ class MpstuiApp(App[None]):
         return next((item for item in reversed(self.screen_stack) if isinstance(item, ActingScreen)), None)
 
     def redraw(self) -> None:
-        """Hand the newest pictures to the screen in view."""
+        """Hand the newest snapshots to the screen in view."""
         shown = self.acting_screen
-        if shown is not None and shown.can_draw and self.board.snapshots is not None:
-            shown.show_runs(self.board.snapshots)
+        if shown is not None and shown.can_draw and self.state.snapshots is not None:
+            shown.show_runs(self.state.snapshots)
 
-    def look(self) -> None:
-        """Have the pumps look at what the screen in view shows."""
+    def focus_workers(self) -> None:
+        """Have the workers read what the screen in view shows."""
         shown = self.acting_screen
-        if shown is None or not shown.is_mounted:
-            return
-        self._runs.look_at(shown.focus_of_reading)
-        self._system.want(shown.watched_processes, in_view=shown.shows_machine)
-
-    def say(self, text: str, severity: Severity = "information") -> None:
-        """Tell the person something in passing."""
-        self.toasts.say(text, severity)
+        if shown is not None and shown.is_mounted:
+            focus = shown.reading
+            self._runs.focus_on(focus)
+            self._system.sample_for(focus.sampled, in_view=focus.machine_in_view)
 
     def open_run(self, run: str, log: Path | None = None) -> None:
         """Show one run; its output at once where that is known."""
         from .screens.run import RunScreen
 
-        self.push_screen(RunScreen(run, blocks=self.blocks, log=log))
+        self.push_screen(RunScreen(self.context, run, log))
 
     def close_run(self) -> None:
         """Back to the list of runs."""
@@ -198,9 +205,9 @@ class MpstuiApp(App[None]):
         from .screens.launch import launch_screen
 
         try:
-            self.push_screen(launch_screen(self.services.launcher(), snapshot, remedy))
-        except (UsageError, OperationError) as error:
-            self.say(f"{error.sentence} {error.hint}", "error")
+            self.push_screen(launch_screen(self.context, snapshot, remedy))
+        except ReportedError as error:
+            self.context.say(f"{error.sentence} {error.hint}", "error")
 
     def action_help(self) -> None:
         """Show every key."""

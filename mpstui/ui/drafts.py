@@ -1,4 +1,4 @@
-"""The launch form on the real core: fields made of a profile, and what their values would start.
+"""The launch form: fields made of a profile, and what their values would start.
 
 The list of profiles and the fields are there with the key that opens them; what plans, starts, mends or saves a launch
 is imported by the first of these.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,6 @@ from ..core.model.errors import UsageError
 from ..core.profiles.library import ProfileEntry, list_profiles, load_profile
 from ..core.profiles.model import RECIPES, ArgumentValue
 from ..core.profiles.sweep import SweepValue
-from .form import EnvironmentLine, Field, Preview
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +35,40 @@ SWEEP = "sweep:"
 """Before the key of a field that holds several values of one, one run for each."""
 
 
-class CoreLauncher:
+@dataclass(frozen=True, slots=True)
+class EnvironmentLine:
+    """One variable that a launch sets, with its reason, and the doubt about it where there is one."""
+
+    name: str
+    value: str
+    reason: str = ""
+    doubtful: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One line of the launch form. ``choices`` make it a choice, else it is text."""
+
+    key: str
+    label: str
+    value: str
+    choices: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Exactly what would be started."""
+
+    command: str
+    environment: tuple[EnvironmentLine, ...] = ()
+    warnings: tuple[str, ...] = ()
+    cwd: str = ""
+    runs: tuple[str, ...] = ()
+    """Names of all runs where there are several; ``command`` is that of the first."""
+
+
+class Launcher:
     """Profiles of a home, as forms."""
 
     def __init__(
@@ -85,7 +117,7 @@ class Draft:
     always one.
     """
 
-    def __init__(self, launcher: CoreLauncher, choice: LaunchChoice, note: str = "") -> None:
+    def __init__(self, launcher: Launcher, choice: LaunchChoice, note: str = "") -> None:
         self._launcher = launcher
         self._note = note
         self._choice = choice

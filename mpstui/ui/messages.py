@@ -1,4 +1,4 @@
-"""Every message between the pumps, the screens and the panels."""
+"""Every message from the workers to the app and its screens."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from textual.message import Message
 if TYPE_CHECKING:
     from ..core.diagnosis.model import EvidenceLine, Finding
     from ..core.model.snapshot import RunSnapshot
+    from ..core.runs.queueing import Moved
     from ..core.runs.removal import Removable, Removed
     from ..core.settings import EnergySettings
     from ..core.telemetry.model import SystemSample, TreeSample
     from ..core.telemetry.run_telemetry import RunTelemetry
+    from ..wire.queues import Queue
     from ..wire.records import Ack, Request
 
 
@@ -23,11 +25,11 @@ class SnapshotsReady(Message):
     """All runs, newest first, something about them being new. A whole state: a newer one may replace it."""
 
     snapshots: tuple[RunSnapshot, ...]
-    paused_groups: tuple[str, ...] = ()
+    paused_queues: tuple[str, ...] = ()
     """Queues that start nothing."""
 
     def can_replace(self, message: Message) -> bool:
-        """Only the newest picture matters."""
+        """Only the newest matters."""
         return isinstance(message, SnapshotsReady)
 
 
@@ -60,8 +62,8 @@ class LogGrew(Message):
 
 
 @dataclass
-class PumpFailed(Message):
-    """Something that runs in the background could not do its work; it goes on trying."""
+class WorkerFailed(Message):
+    """A worker could not do its work; it keeps trying."""
 
     what: str
     sentence: str
@@ -79,12 +81,19 @@ class DiagnosisReady(Message):
 
 
 @dataclass
+class TerminalNotified(Message):
+    """Control sequences that tell the terminal of a crash, a stall or a finish."""
+
+    sequences: str
+
+
+@dataclass
 class QueueChanged(Message):
-    """Somebody's order in a queue, or a queue itself, is now as the person wished."""
+    """A run was moved in its queue, or a queue was paused or resumed."""
 
     run: str | None
     """None: a queue that none of the runs in view waits in."""
-    text: str
+    change: Moved | Queue
 
 
 @dataclass
@@ -112,32 +121,30 @@ class SettingsMistaken(Message):
 
 @dataclass
 class RequestSent(Message):
-    """A wish was written down for whoever carries it out."""
+    """A request was written for the supervisor or the trainer."""
 
     run: str
-    label: str
+    action: str
     request: Request
 
 
 @dataclass
 class RequestAnswered(Message):
-    """The answer of whoever carried it out; ``ack`` is None when nobody answered in time."""
+    """The answer to a request; ``ack`` is None when nobody answered in time."""
 
     run: str
-    label: str
+    action: str
     request: Request
     ack: Ack | None
 
 
 @dataclass
 class JobFailed(Message):
-    """Something the person asked for could not be done."""
+    """Something the user asked for could not be done."""
 
     what: str
     sentence: str
     hint: str = ""
-    field: str | None = None
-    """The field of the form that is to blame."""
 
 
 @dataclass
@@ -150,6 +157,6 @@ class Launched(Message):
 
 @dataclass
 class ProfileSaved(Message):
-    """A choice became a profile of one's own."""
+    """A launch was saved as a profile of the user's own."""
 
     path: str

@@ -1,24 +1,44 @@
-"""What is said in passing: few lines at the bottom, soon gone, and gone at once when the person goes elsewhere."""
+"""What is said in passing: few lines at the bottom, soon gone, and gone at once when the user goes elsewhere."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from .news import TOAST_SECONDS, Severity
-from .rows import wrap
+from textual.message import Message
+
+from ..core.model.snapshot import ordinal
+from ..core.present import format as shown
+from ..wire.queues import Queue
+from .messages import (
+    JobFailed,
+    ProfileSaved,
+    QueueChanged,
+    RequestAnswered,
+    RequestSent,
+    RunRemoved,
+    SettingsMistaken,
+    WorkerFailed,
+)
+from .rows import clean, wrap
 
 if TYPE_CHECKING:
     from textual.app import App
 
+Severity = Literal["information", "warning", "error"]
+TOAST_SECONDS = {"information": 4.0, "warning": 6.0, "error": 9.0}
+ANY_RUN = "*"
+"""In place of a run: a screen that shows all of them."""
+_LONGEST = 300
+_SETTINGS = "settings.toml"
+"""The file's name: a toast has no space for its folder."""
 _WIDEST = 100
 _FRAME_CELLS = 3
 """The edge and the blanks beside the text."""
 _LEAST_LINES, _SCREEN_SHARE = 2, 7
 """All toasts take at most this fraction of the window's lines: they may cover the end of a panel, nothing above."""
-ANY_RUN = "*"
-"""In place of a run: a screen that shows all of them."""
 
 
 class Note(NamedTuple):
@@ -47,7 +67,7 @@ class Toasts:
         self._show(self._newest([*kept, note]))
 
     def arrive(self, place: str | None) -> None:
-        """The person looks at a run, at all of them (``ANY_RUN``) or at none (None) now."""
+        """The user looks at a run, at all of them (``ANY_RUN``) or at none (None) now."""
         if place != self._place:
             self._place = place
             self._show([one for one in self._lasting() if one.severity == "error" or _concerns(one, place)])
@@ -86,3 +106,73 @@ class Toasts:
 
 def _concerns(note: Note, place: str | None) -> bool:
     return place is not None and note.about is not None and place in (note.about, ANY_RUN)
+
+
+# -- the texts
+
+
+@singledispatch
+def toast_text(message: Message) -> tuple[str, Severity]:
+    """One sentence for a message, and its severity."""
+    return clean(str(message), _LONGEST), "information"
+
+
+@toast_text.register
+def _(message: RequestSent) -> tuple[str, Severity]:
+    return f"{message.action} requested", "information"
+
+
+@toast_text.register
+def _(message: RequestAnswered) -> tuple[str, Severity]:
+    ack = message.ack
+    if ack is None:
+        return f"{message.action}: no answer yet; the request is kept until it can be carried out", "warning"
+    freed = ""
+    if ack.before is not None and ack.after is not None:
+        freed = f" ({shown.size(ack.before)} → {shown.size(ack.after)})"
+        if ack.freed is not None:
+            freed = f": freed {shown.size(ack.freed)}" + freed
+    text = clean(ack.text, _LONGEST)
+    told = f"{message.action} {'done' if ack.ok else 'refused'} by the {clean(ack.by, 20)}{freed}"
+    return told + (f" · {text}" if text else ""), "information" if ack.ok else "warning"
+
+
+@toast_text.register
+def _(message: JobFailed) -> tuple[str, Severity]:
+    hint = f" · {clean(message.hint, _LONGEST)}" if message.hint else ""
+    return f"{message.what}: {clean(message.sentence, _LONGEST)}{hint}", "error"
+
+
+@toast_text.register
+def _(message: WorkerFailed) -> tuple[str, Severity]:
+    return f"reading {message.what} failed, trying again: {clean(message.sentence, _LONGEST)}", "error"
+
+
+@toast_text.register
+def _(message: SettingsMistaken) -> tuple[str, Severity]:
+    first, *more = (line[max(0, line.find(_SETTINGS)) :] for line in message.sentence.splitlines())
+    told = clean(first, _LONGEST) + (f" (and {len(more)} more)" if more else "")
+    return f"{told} · the screen ignores the whole file; `mpstui alerts` checks it", "error"
+
+
+@toast_text.register
+def _(message: QueueChanged) -> tuple[str, Severity]:
+    change = message.change
+    group = clean(change.group, 40)
+    if not isinstance(change, Queue):
+        return f"{ordinal(change.place)} of {change.count} in {group}", "information"
+    paused = "paused: it starts nothing more, running trainings continue" if change.paused else "resumed"
+    return f"queue {group} {paused}", "information"
+
+
+@toast_text.register
+def _(message: RunRemoved) -> tuple[str, Severity]:
+    done = message.done
+    kept = f"; checkpoints: {clean(str(done.kept), _LONGEST)}" if done.kept else ""
+    text = f"removed {clean(message.name, 40)}, freed {shown.size(done.freed_bytes)}{kept}"
+    return (f"{text}; {clean(done.left, _LONGEST)}", "warning") if done.left else (text, "information")
+
+
+@toast_text.register
+def _(message: ProfileSaved) -> tuple[str, Severity]:
+    return f"saved as {clean(message.path, _LONGEST)}", "information"

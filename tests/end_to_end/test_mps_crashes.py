@@ -10,7 +10,7 @@ import pytest
 
 from mpstui.core.model.home import Home
 from mpstui.ui.app import MpstuiApp
-from mpstui.ui.services import core_services
+from mpstui.ui.services import Services
 from mpstui.ui.theme import OWN_THEME
 from mpstui.wire.rundir import RunDir
 from tests.end_to_end.conftest import STANDIN, CommandLine
@@ -121,7 +121,7 @@ def test_the_remedy_is_one_key_away(mpstui: CommandLine) -> None:
     run = launch(mpstui, "oom@7")
     mpstui.wait_state(run, "failed", timeout=180)
     home = Home(mpstui.home, mpstui.home)
-    app = MpstuiApp(core_services(home, mpstui.environment(), mpstui.cwd, time.time), opening=run, theme=OWN_THEME)
+    app = MpstuiApp(Services(home, mpstui.environment(), mpstui.cwd, time.time), opening=run, theme=OWN_THEME)
 
     async def press() -> None:
         async with app.run_test(size=(120, 40)) as pilot:

@@ -19,7 +19,7 @@ from mpstui.core.model.snapshot import State
 from mpstui.core.profiles.library import load_profile
 from mpstui.core.runs.monitor import Monitor
 from mpstui.ui.app import MpstuiApp
-from mpstui.ui.services import core_services
+from mpstui.ui.services import Services
 from mpstui.ui.theme import OWN_THEME
 from mpstui.wire.rundir import RunDir
 from tests.end_to_end.conftest import STANDIN, CommandLine
@@ -126,7 +126,7 @@ def test_each_remedy_is_one_key_away_and_the_run_goes_on(mpstui: CommandLine) ->
         return {snapshot.run for snapshot in monitor.refresh() if snapshot.state in states} >= set(runs.values())
 
     wait_until(lambda: ended({State.FAILED, State.KILLED}), timeout=PATIENCE_SECONDS, what="every crash")
-    app = MpstuiApp(core_services(home, mpstui.environment(), mpstui.cwd, time.time), theme=OWN_THEME)
+    app = MpstuiApp(Services(home, mpstui.environment(), mpstui.cwd, time.time), theme=OWN_THEME)
 
     async def press_all() -> None:
         async with app.run_test(size=(150, 50)) as pilot:

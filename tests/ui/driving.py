@@ -70,11 +70,11 @@ class Driver:
 
 @asynccontextmanager
 async def driving(world: World, size: tuple[int, int], opening: str | None, theme: str) -> AsyncIterator[Driver]:
-    """The app with a first picture drawn."""
+    """The app with the first snapshots drawn."""
     app = MpstuiApp(world.services, opening=opening, theme=theme)
     async with app.run_test(size=size, notifications=True) as pilot:
         driver = Driver(app, pilot, world)
-        await driver.until(lambda: app.board.snapshots is not None, "a first picture")
+        await driver.until(lambda: app.state.snapshots is not None, "a first picture")
         await pilot.pause()
         yield driver
 

@@ -1,17 +1,23 @@
-"""Stand-ins for the core, fitting the protocols of :mod:`mpstui.ui.ports`: canned runs, a fixed clock, no files."""
+"""Stand-ins for the parts of the core that the screen asks, and canned runs: a fixed clock, no processes."""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from mpstui.core.actions import BY_ID
 from mpstui.core.diagnosis.model import EvidenceLine, Finding, Kind, Remedy
+from mpstui.core.launching.actions import Actions
+from mpstui.core.logview.document import SEARCH_SECONDS, LogDocument
+from mpstui.core.logview.line import LogLine
 from mpstui.core.model.errors import UsageError
+from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import (
     Availability,
     Checkpoint,
@@ -23,14 +29,18 @@ from mpstui.core.model.snapshot import (
     SeriesView,
     State,
 )
+from mpstui.core.profiles.library import ProfileEntry
+from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.queueing import Moved
 from mpstui.core.runs.removal import Removable, Removed
-from mpstui.core.settings import EnergySettings
+from mpstui.core.settings import EnergySettings, Settings
 from mpstui.core.telemetry.energy import RunEnergy
 from mpstui.core.telemetry.headroom import MemoryPoint, headroom
 from mpstui.core.telemetry.model import GpuSample, SystemSample, TreeSample
-from mpstui.core.telemetry.run_telemetry import RunTelemetry
-from mpstui.ui.form import EnvironmentLine, Field, Preview
+from mpstui.core.telemetry.run_telemetry import RunTelemetry, TelemetryRecorder
+from mpstui.core.telemetry.sampler import Sampler, Snapshot, Trees
+from mpstui.ui.alarms import Alarm
+from mpstui.ui.drafts import Draft, EnvironmentLine, Field, Launcher, Preview
 from mpstui.ui.services import Services
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
 from mpstui.wire.queues import Queue
@@ -44,6 +54,7 @@ MPS = DeviceReading("mps", "Apple M2 Max", "bf16")
 CPU = DeviceReading("cpu", "Apple M2 Max", "fp32")
 
 
+@cache
 def curve(
     name: str = "loss",
     *,
@@ -249,112 +260,12 @@ FINDING = Finding(
 )
 
 
-@dataclass
-class FakeMonitor:
-    """Gives what a test put there."""
-
-    snapshots: tuple[RunSnapshot, ...] = ()
-    focus: str | None = None
-    failure: Exception | None = None
-    owed_bytes: int = 0
-    hinted: set[str] = field(default_factory=set)
-    pictures: int = 0
-    """How often the runs were read."""
-
-    def hint(self, runs: Iterable[str]) -> None:
-        self.hinted |= set(runs)
-
-    def read_on(self, focus: str, seconds: float) -> int:
-        self.owed_bytes = max(0, self.owed_bytes - 1) if seconds else self.owed_bytes
-        return self.owed_bytes
-
-    def refresh(self, focus: str | None = None) -> tuple[RunSnapshot, ...]:
-        self.focus = focus
-        self.pictures += 1
-        if self.failure is not None:
-            raise self.failure
-        return self.snapshots
-
-
-@dataclass
-class FakeActions:
-    """Writes down what was asked; answers when told to."""
-
-    asked: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
-    answers: dict[str, Ack] = field(default_factory=dict)
-    automatic: Ack | None = None
-    failure: Exception | None = None
-
-    def _note(self, snapshot: RunSnapshot, action: str, **options: Any) -> Request:
-        if self.failure is not None:
-            raise self.failure
-        self.asked.append((action, snapshot.run, options))
-        return Request(f"r{len(self.asked)}", action, snapshot.attempt, "me@here:1", NOW, options)
-
-    def send(self, snapshot: RunSnapshot, action: str) -> Request:
-        entry = BY_ID[action]
-        return self._note(snapshot, entry.request, **entry.options)
-
-    def restart(
-        self, snapshot: RunSnapshot, device: str | None = None, source: str = "latest", choice: Any = None
-    ) -> Request:
-        return self._note(snapshot, "restart", device=device, source=source, choice=choice)
-
-    def answer(self, run_dir: Path, request_id: str) -> Ack | None:
-        return self.answers.get(request_id, self.automatic)
-
-
-@dataclass
-class FakeQueue:
-    """Writes down what was changed, and says that it was."""
-
-    changes: list[tuple[str, object]] = field(default_factory=list)
-    paused_groups: tuple[str, ...] = ()
-
-    def paused(self) -> tuple[str, ...]:
-        return self.paused_groups
-
-    def move(self, snapshot: RunSnapshot, direction: str) -> Moved:
-        self.changes.append((snapshot.run, direction))
-        return Moved("mps", 1, 3)
-
-    def set_paused(self, group: str, paused: bool) -> Queue:
-        self.changes.append((group, paused))
-        self.paused_groups = tuple({*self.paused_groups, group} if paused else {*self.paused_groups} - {group})
-        return Queue(group, paused=paused)
-
-
-@dataclass
-class FakeRemover:
-    """Writes down what was removed, and takes it out of the monitor's list."""
-
-    monitor: FakeMonitor
-    checkpoints: int = 3
-    refusal: Exception | None = None
-    removed: list[tuple[str, bool]] = field(default_factory=list)
-
-    def examine(self, snapshot: RunSnapshot) -> Removable:
-        if self.refusal is not None:
-            raise self.refusal
-        saved = self.checkpoints * 100 << 20
-        return Removable(
-            run=RunDir(snapshot.dir),
-            name=snapshot.name,
-            ended=snapshot.ended or NOW,
-            size_bytes=saved + (12 << 20),
-            checkpoints=self.checkpoints,
-            checkpoint_bytes=saved,
-        )
-
-    def remove(self, snapshot: RunSnapshot, keep_checkpoints: bool) -> Removed:
-        self.removed.append((snapshot.run, keep_checkpoints))
-        self.monitor.snapshots = tuple(item for item in self.monitor.snapshots if item.run != snapshot.run)
-        kept = Path("/state/checkpoints") / snapshot.run if keep_checkpoints else None
-        return Removed(run=snapshot.run, freed_bytes=12 << 20, kept=kept)
-
-
-def available(snapshot: RunSnapshot, action: str) -> Availability:
+def available(snapshot: RunSnapshot) -> dict[str, Availability]:
     """Restarts always, everything else while it runs; the queue's keys for what waits in one."""
+    return {action: _available(snapshot, action) for action in BY_ID}
+
+
+def _available(snapshot: RunSnapshot, action: str) -> Availability:
     if action.startswith("queue"):
         waits = snapshot.queue is not None and snapshot.queue.group is not None
         return Availability(waits, "" if waits else "it does not wait in a queue")
@@ -365,18 +276,64 @@ def available(snapshot: RunSnapshot, action: str) -> Availability:
     return Availability(False, "this run has ended")
 
 
-@dataclass(frozen=True)
-class FakeSample:
-    system: SystemSample
-    trees: Mapping[str, TreeSample]
+@dataclass
+class FakeMonitor(Monitor):
+    """Gives what a test put there."""
+
+    snapshots: tuple[RunSnapshot, ...] = ()
+    focus: str | None = None
+    failure: Exception | None = None
+    pending_bytes: int = 0
+    hinted: set[str] = field(default_factory=set)
+    refreshes: int = 0
+
+    def hint(self, runs: Iterable[str]) -> None:
+        self.hinted |= set(runs)
+
+    def read_on(self, focus: str, seconds: float) -> int:
+        self.pending_bytes = max(0, self.pending_bytes - 1) if seconds else self.pending_bytes
+        return self.pending_bytes
+
+    def refresh(self, focus: str | None = None, selected: Collection[str] = ()) -> tuple[RunSnapshot, ...]:
+        self.focus = focus
+        self.refreshes += 1
+        if self.failure is not None:
+            raise self.failure
+        wanted = {focus, *selected}
+        return tuple(
+            replace(item, available=available(item)) if item.run in wanted else item for item in self.snapshots
+        )
 
 
-class FakeSampler:
+@dataclass
+class FakeActions(Actions):
+    """Writes down what was asked; answers when told to."""
+
+    asked: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
+    answers: dict[str, Ack] = field(default_factory=dict)
+    automatic: Ack | None = None
+    failure: Exception | None = None
+
+    def send(self, snapshot: RunSnapshot, action: str, **options: Any) -> Request:
+        if self.failure is not None:
+            raise self.failure
+        request = BY_ID[action].request
+        self.asked.append((request, snapshot.run, {**BY_ID[action].options, **options}))
+        return Request(f"r{len(self.asked)}", request, snapshot.attempt, "me@here:1", NOW, options)
+
+    def answer(self, run_dir: Path, request_id: str) -> Ack | None:
+        return self.answers.get(request_id, self.automatic)
+
+
+class FakeSampler(Sampler):
     """The same machine every time."""
 
     closed = False
 
-    def sample(self, trees: Mapping[str, Sequence[int]] | None = None) -> FakeSample:
+    def __init__(self) -> None:
+        super().__init__(())
+
+    def sample(self, trees: Trees | None = None) -> Snapshot:
         system = SystemSample(
             time=NOW,
             memory_total_bytes=32 * GIB,
@@ -390,7 +347,7 @@ class FakeSampler:
             ),
         )
         tree = TreeSample(time=NOW, process_count=5, footprint_bytes=int(9.1 * GIB), cpu_percent=312.0)
-        return FakeSample(system, dict.fromkeys(trees or {}, tree))
+        return Snapshot(system, dict.fromkeys(trees or {}, tree))
 
     def close(self) -> None:
         self.closed = True
@@ -417,7 +374,7 @@ def telemetry(growth_bytes: int = 0, count: int = 120) -> RunTelemetry:
 
 
 @dataclass
-class FakeRecorder:
+class FakeRecorder(TelemetryRecorder):
     """Knows the same whatever is sampled."""
 
     known: RunTelemetry = field(default_factory=telemetry)
@@ -431,79 +388,36 @@ class FakeRecorder:
         self.closed = True
 
 
-@dataclass(frozen=True)
-class FakeSpan:
-    start: int
-    end: int
-    codes: str
+class Log(LogDocument):
+    """A real log; a search in it can be made to run out of time."""
 
+    slices = 0
+    """So many searches end before they find anything."""
 
-@dataclass(frozen=True)
-class FakeLine:
-    number: int | None
-    offset: int
-    text: str
-    spans: tuple[FakeSpan, ...] = ()
-    level: str | None = None
+    def write(self, lines: Iterable[str]) -> Log:
+        self.path.write_text("".join(f"{line}\n" for line in lines))
+        self.refresh()
+        return self
 
-
-class FakeLog:
-    """A log in memory; an offset is the line's place times ten."""
-
-    def __init__(self, lines: Sequence[str] = (), *, levels: Mapping[int, str] | None = None) -> None:
-        self.texts = list(lines)
-        self.levels = dict(levels or {})
-        self.slices = 0
-        """So many looks of a search end before they find anything."""
-        self.search_stopped_at: int | None = None
+    def append(self, line: str) -> None:
+        with self.path.open("a") as file:
+            file.write(f"{line}\n")
 
     @property
-    def line_count(self) -> int | None:
-        return len(self.texts)
+    def texts(self) -> list[str]:
+        return self.path.read_text().splitlines()
 
-    def refresh(self) -> bool:
-        return True
-
-    def _line(self, place: int) -> FakeLine:
-        return FakeLine(place + 1, place * 10, self.texts[place], (), self.levels.get(place))
-
-    def _lines(self, start: int, end: int) -> list[FakeLine]:
-        return [self._line(place) for place in range(max(0, start), min(len(self.texts), end))]
-
-    def tail(self, rows: int) -> list[FakeLine]:
-        return self._lines(len(self.texts) - rows, len(self.texts))
-
-    def window(self, first_offset: int, rows: int) -> list[FakeLine]:
-        start = -(-first_offset // 10)
-        return self._lines(start, start + rows)
-
-    def before(self, offset: int, rows: int) -> list[FakeLine]:
-        end = -(-offset // 10)
-        return self._lines(end - rows, end)
-
-    def at_line(self, number: int, rows: int) -> list[FakeLine]:
-        return self._lines(number - 1, number - 1 + rows)
-
-    def _scan(self, offset: int, backwards: bool) -> list[FakeLine]:
-        return self.before(offset, len(self.texts))[::-1] if backwards else self.window(offset, len(self.texts))
-
-    @property
-    def size_bytes(self) -> int:
-        return len(self.texts) * 10
-
-    def search(self, pattern: str, start_offset: int, backwards: bool = False, seconds: float = 3.0) -> FakeLine | None:
+    def search(
+        self, pattern: str, start_offset: int, backwards: bool = False, seconds: float = SEARCH_SECONDS
+    ) -> LogLine | None:
         if self.slices:
             self.slices -= 1
             self.search_stopped_at = start_offset
             return None
-        self.search_stopped_at = None
-        return next((line for line in self._scan(start_offset, backwards) if pattern in line.text), None)
-
-    def next_error(self, offset: int, backwards: bool = False, seconds: float = 3.0) -> FakeLine | None:
-        return next((line for line in self._scan(offset, backwards) if line.level == "error"), None)
+        return super().search(pattern, start_offset, backwards, seconds)
 
 
-def training_log(lines: int = 300) -> FakeLog:
+def training_log(lines: int = 300) -> list[str]:
     """What the runs above would have printed."""
     texts = [
         f"epoch {57 - (lines - i) // 60:>3}  step {22301 - (lines - i) * 6}  loss {0.3 + 1 / (i + 3):.4f}  31.2 it/s"
@@ -512,28 +426,24 @@ def training_log(lines: int = 300) -> FakeLog:
     texts[-40] = "UserWarning: lr_scheduler.step() was called before optimizer.step()"
     texts[-12] = "saved checkpoints/epoch-056.pt"
     texts[-25] = "RuntimeError: could not read sample 4711, skipped"
-    return FakeLog(texts, levels={lines - 40: "warning", lines - 25: "error"})
-
-
-@dataclass(frozen=True)
-class FakeEntry:
-    name: str
-    title: str
-    path: Path
-    origin: str
-    error: str | None = None
-    description: str = ""
+    return texts
 
 
 @dataclass
-class FakeDraft:
+class FakeDraft(Draft):
     """A form whose command is made of its values."""
 
-    title: str = "CIFAR-10 · ResNet-18 · Adam"
-    description: str = "The quick-start training."
     launched: list[Mapping[str, str]] = field(default_factory=list)
     saved: list[str] = field(default_factory=list)
     restarted: list[str] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        return "CIFAR-10 · ResNet-18 · Adam"
+
+    @property
+    def description(self) -> str:
+        return "The quick-start training."
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -582,19 +492,20 @@ class FakeDraft:
 
 
 @dataclass
-class FakeLauncher:
+class FakeLauncher(Launcher):
     """Three profiles, one of them broken."""
 
     form: FakeDraft = field(default_factory=FakeDraft)
     remedies: list[Remedy | None] = field(default_factory=list)
 
-    def entries(self) -> Sequence[FakeEntry]:
+    def entries(self) -> Sequence[ProfileEntry]:
+        quick, broken = "Quick start.", "/me/broken.toml:3: unknown key `epoch`"
         return (
-            FakeEntry(
-                "cifar", "CIFAR-10 · ResNet-18 · Adam", Path("profiles/cifar.toml"), "shipped", None, "Quick start."
+            ProfileEntry(
+                "cifar", "CIFAR-10 · ResNet-18 · Adam", Path("profiles/cifar.toml"), "shipped", description=quick
             ),
-            FakeEntry("mine", "My own fine-tuning", Path("/me/mine.toml"), "yours"),
-            FakeEntry("broken", "broken", Path("/me/broken.toml"), "yours", "/me/broken.toml:3: unknown key `epoch`"),
+            ProfileEntry("mine", "My own fine-tuning", Path("/me/mine.toml"), "yours"),
+            ProfileEntry("broken", "broken", Path("/me/broken.toml"), "yours", broken),
         )
 
     def draft(self, name: str) -> FakeDraft:
@@ -605,39 +516,124 @@ class FakeLauncher:
         return self.form
 
 
+class FakeServices(Services):
+    """A core that holds what a test gives it."""
+
+    def __init__(self, snapshots: tuple[RunSnapshot, ...], folder: Path, *, remote: bool) -> None:
+        environ = {"SSH_CONNECTION": "10.0.0.1 22"} if remote else {}
+        super().__init__(Home(folder, folder), environ, folder, lambda: NOW)
+        self.monitored, self.acting = FakeMonitor(snapshots), FakeActions()
+        self.sampling, self.recording, self.launching = FakeSampler(), FakeRecorder(), FakeLauncher()
+        self.log = Log(folder / "output.log")
+        self.findings: Sequence[Finding] = (FINDING,)
+        self.exception: EvidenceLine | None = None
+        self.mistake = ""
+        self.alarms: list[Alarm] = []
+        self.queue_changes: list[tuple[str, object]] = []
+        self.paused: tuple[str, ...] = ()
+        self.checkpoints = 3
+        self.refusal: Exception | None = None
+        self.removed: list[tuple[str, bool]] = []
+
+    def monitor(self) -> Monitor:
+        return self.monitored
+
+    @property
+    def actions(self) -> Actions:
+        return self.acting
+
+    def sampler(self) -> Sampler:
+        return self.sampling
+
+    def recorder(self, snapshot: RunSnapshot) -> TelemetryRecorder:
+        return self.recording
+
+    def open_log(self, path: Path) -> LogDocument:
+        return self.log
+
+    def explain(self, snapshot: RunSnapshot) -> tuple[Sequence[Finding], EvidenceLine | None]:
+        return self.findings, self.exception
+
+    def launcher(self) -> Launcher:
+        return self.launching
+
+    def settings(self) -> Settings:
+        if self.mistake:
+            raise UsageError(self.mistake)
+        return Settings(energy=EnergySettings(price=0.32, currency="EUR"))
+
+    def notification(self, found: Sequence[Alarm]) -> str:
+        self.settings()
+        self.alarms.extend(found)
+        return ""
+
+    def paused_queues(self) -> tuple[str, ...]:
+        return self.paused
+
+    def move_in_queue(self, snapshot: RunSnapshot, direction: str) -> Moved:
+        self.queue_changes.append((snapshot.run, direction))
+        return Moved("mps", 1, 3)
+
+    def pause_queue(self, group: str, paused: bool) -> Queue:
+        self.queue_changes.append((group, paused))
+        self.paused = tuple({*self.paused, group} if paused else {*self.paused} - {group})
+        return Queue(group, paused=paused)
+
+    def examine_removal(self, snapshot: RunSnapshot) -> Removable:
+        if self.refusal is not None:
+            raise self.refusal
+        saved = self.checkpoints * 100 << 20
+        return Removable(
+            run=RunDir(snapshot.dir),
+            name=snapshot.name,
+            ended=snapshot.ended or NOW,
+            size_bytes=saved + (12 << 20),
+            checkpoints=self.checkpoints,
+            checkpoint_bytes=saved,
+        )
+
+    def remove(self, snapshot: RunSnapshot, *, keep_checkpoints: bool) -> Removed:
+        self.removed.append((snapshot.run, keep_checkpoints))
+        self.monitored.snapshots = tuple(item for item in self.monitored.snapshots if item.run != snapshot.run)
+        kept = Path("/state/checkpoints") / snapshot.run if keep_checkpoints else None
+        return Removed(run=snapshot.run, freed_bytes=12 << 20, kept=kept)
+
+
 @dataclass
 class World:
     """Everything a test holds on to."""
 
-    monitor: FakeMonitor
-    actions: FakeActions
-    sampler: FakeSampler
-    launcher: FakeLauncher
-    log: FakeLog
-    recorder: FakeRecorder
-    remover: FakeRemover
-    services: Services
+    services: FakeServices
+    folder: TemporaryDirectory[str]
+
+    @property
+    def monitor(self) -> FakeMonitor:
+        return self.services.monitored
+
+    @property
+    def actions(self) -> FakeActions:
+        return self.services.acting
+
+    @property
+    def sampler(self) -> FakeSampler:
+        return self.services.sampling
+
+    @property
+    def launcher(self) -> FakeLauncher:
+        return self.services.launching
+
+    @property
+    def log(self) -> Log:
+        return self.services.log
+
+    @property
+    def recorder(self) -> FakeRecorder:
+        return self.services.recording
 
 
-def world(snapshots: tuple[RunSnapshot, ...] = (), *, log: FakeLog | None = None, remote: bool = False) -> World:
+def world(snapshots: tuple[RunSnapshot, ...] = (), *, log: Sequence[str] | None = None, remote: bool = False) -> World:
     """A core that holds these runs."""
-    monitor, actions, sampler, launcher = FakeMonitor(snapshots), FakeActions(), FakeSampler(), FakeLauncher()
-    remover = FakeRemover(monitor)
-    document = log if log is not None else training_log()
-    recorder = FakeRecorder()
-    services = Services(
-        monitor=monitor,
-        actions=actions,
-        queue=FakeQueue(),
-        remover=remover,
-        availability=available,
-        sampler=lambda: sampler,
-        recorder=lambda snapshot: recorder,
-        prices=lambda: EnergySettings(price=0.32, currency="EUR"),
-        open_log=lambda path: document,
-        diagnose=lambda snapshot: (FINDING,),
-        launcher=lambda: launcher,
-        clock=lambda: NOW,
-        remote=remote,
-    )
-    return World(monitor, actions, sampler, launcher, document, recorder, remover, services)
+    folder = TemporaryDirectory(prefix="mpstui-ui-", ignore_cleanup_errors=True)
+    services = FakeServices(snapshots, Path(folder.name), remote=remote)
+    services.log.write(training_log() if log is None else log)
+    return World(services, folder)

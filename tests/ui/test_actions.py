@@ -7,9 +7,10 @@ import pytest
 from mpstui.core.actions import ACTIONS, BY_ID, meant
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.snapshot import Health, RunSnapshot
-from mpstui.ui.asking import answer_text
 from mpstui.ui.bindings import KEYS
-from mpstui.wire.records import Ack
+from mpstui.ui.messages import RequestAnswered
+from mpstui.ui.toasts import toast_text
+from mpstui.wire.records import Ack, Request
 
 from . import fakes
 from .driving import Driver, drive
@@ -36,7 +37,7 @@ def test_an_action_key_writes_its_request(key: str, opening: str | None) -> None
             assert not world.actions.asked
             await driver.press("y")
         await driver.until(lambda: world.actions.asked, "a request")
-        await driver.hears("asked for")
+        await driver.hears("requested")
 
     drive(world, play, opening=opening)
     action, run, options = world.actions.asked[0]
@@ -139,7 +140,7 @@ def test_the_answer_is_shown_with_who_gave_it_and_the_memory_freed() -> None:
         await driver.press("4")
         await driver.sees("x frees up to 1.3 GiB")
         await driver.press("x")
-        await driver.hears("done by the trainer: freed 2.0 GiB (7.0 GiB → 5.0 GiB)")
+        await driver.hears("clear cache done by the trainer: freed 2.0 GiB (7.0 GiB → 5.0 GiB)")
         await driver.sees("freed 2.0 GiB: 7.0 GiB → 5.0 GiB at 12:00:00")
 
     drive(world, play, opening=fakes.running().run)
@@ -201,9 +202,10 @@ def test_a_caution_of_the_core_becomes_a_question() -> None:
 
 
 def test_answers_in_words() -> None:
-    assert answer_text("stop", None)[1] is False
-    refused = answer_text("stop", Ack("r", False, "supervisor", 0.0, "this run has ended"))
-    assert refused == ("stop: refused by the supervisor · this run has ended", False)
+    request = Request("r", "stop", 1, "me", 0.0, {})
+    assert toast_text(RequestAnswered("a", "stop", request, None))[1] == "warning"
+    refused = RequestAnswered("a", "stop", request, Ack("r", False, "supervisor", 0.0, "this run has ended"))
+    assert toast_text(refused) == ("stop refused by the supervisor · this run has ended", "warning")
     assert meant(fakes.running(paused=True), BY_ID["pause"]).id == "continue"
     assert meant(fakes.running(), BY_ID["pause"]).id == "pause"
 

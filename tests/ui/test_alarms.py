@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mpstui.cli.screen import announce_screen
-from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import ExitSummary, Health, RunSnapshot, State
 from mpstui.core.settings import AlertSettings
-from mpstui.ui.alarms import Alarm, Announcer, alarms, words_for
-from mpstui.ui.services import core_services
+from mpstui.ui.alarms import Alarm, alarms, words_for
 from mpstui.wire import liveness
 
 from . import fakes
@@ -28,7 +23,7 @@ CRASH = [Alarm("crash", "net failed")]
 
 
 def changed(old: RunSnapshot, new: RunSnapshot) -> list[str]:
-    return [alarm.event for alarm in alarms({old.run: old}, [new])]
+    return [alarm.event for alarm in alarms([old], [new])]
 
 
 def test_a_crash_a_finish_and_a_hang_are_heard_once() -> None:
@@ -38,7 +33,7 @@ def test_a_crash_a_finish_and_a_hang_are_heard_once() -> None:
     hung = replace(RUNNING, health=Health.HUNG, health_note="no beat for 9 min")
     assert changed(RUNNING, hung) == ["stall"]
     assert changed(hung, hung) == []
-    [alarm] = alarms({"a": RUNNING}, [hung])
+    [alarm] = alarms([RUNNING], [hung])
     assert alarm.text == "net hung: no beat for 9 min"
 
 
@@ -46,12 +41,12 @@ def test_what_was_asked_for_or_is_seen_first_is_not_heard() -> None:
     killed = replace(RUNNING, state=State.KILLED, exit=ExitSummary(None, 9, None, "me@here:1"))
     assert changed(RUNNING, killed) == []
     assert changed(RUNNING, replace(RUNNING, state=State.STOPPED)) == []
-    assert alarms({}, [CRASHED]) == []
+    assert alarms([], [CRASHED]) == []
 
 
 def test_a_name_cannot_steer_the_terminal() -> None:
     hostile = replace(CRASHED, name="a\x1b]0;title\x07b")
-    [alarm] = alarms({"a": replace(hostile, state=State.RUNNING)}, [hostile])
+    [alarm] = alarms([replace(hostile, state=State.RUNNING)], [hostile])
     assert "\x1b" not in alarm.text
     assert "\x07" not in alarm.text
 
@@ -84,27 +79,13 @@ def test_what_nobody_wants_to_hear_is_not_sent() -> None:
     assert words_for(CRASH, AlertSettings(notify="off"), {}) == "\a"
 
 
-def test_a_mistake_in_the_settings_is_said_on_the_screen() -> None:
-    def mistaken(found: Sequence[Alarm]) -> str:
-        raise UsageError("settings.toml:1: `wen` is not a key")
-
-    said: list[str] = []
-    announcer = Announcer(mistaken, said.append, said.append)
-    announcer.look([RUNNING])
-    announcer.look([CRASHED])
-    assert said == ["settings.toml:1: `wen` is not a key"]
-
-
 MISTAKES = "/home/me/settings.toml:2: `wen` is not a key of [alerts]\n/home/me/settings.toml:4: `thme` is not one"
 
 
 @pytest.mark.parametrize("size", [(60, 15), (120, 40)])
 def test_a_mistake_in_the_settings_is_said_once_when_the_screen_opens(size: tuple[int, int]) -> None:
-    def mistaken(found: object = None) -> Any:
-        raise UsageError(MISTAKES)
-
     world = fakes.world((RUNNING,))
-    world.services = replace(world.services, settings_mistake=lambda: MISTAKES, announce=mistaken, prices=mistaken)
+    world.services.mistake = MISTAKES
 
     async def play(driver: Driver) -> None:
         await driver.hears("settings.toml:2: `wen` is not a key of [alerts] (and 1 more)")
@@ -119,32 +100,15 @@ def test_a_mistake_in_the_settings_is_said_once_when_the_screen_opens(size: tupl
     drive(world, play, size=size)
 
 
-def test_settings_without_a_mistake_are_not_spoken_of(tmp_path: Path) -> None:
-    home = Home(state=tmp_path, config=tmp_path)
-    services = core_services(home, {}, tmp_path, time.time)
-    assert services.settings_mistake() == ""
-    home.settings.write_text("[screen]\ntheme = 'light'\n")
-    assert services.settings_mistake() == ""
-    home.settings.write_text("[screen]\ntheme = 'pink'\n")
-    assert "settings.toml:2: `theme`" in services.settings_mistake()
-
-
 def test_the_screen_hears_of_a_run_that_is_not_in_view() -> None:
-    heard: list[Alarm] = []
     world = fakes.world((fakes.running(),))
-
-    def announce(found: Sequence[Alarm]) -> str:
-        heard.extend(found)
-        return ""
-
-    world.services = replace(world.services, announce=announce)
 
     async def play(driver: Driver) -> None:
         world.monitor.snapshots = (fakes.failed(fakes.running().run),)
-        await driver.until(lambda: heard, "an alarm")
+        await driver.until(lambda: world.services.alarms, "an alarm")
 
     drive(world, play)
-    assert heard[0].event == "crash"
+    assert world.services.alarms[0].event == "crash"
 
 
 def test_an_open_screen_can_be_noticed(tmp_path: Path) -> None:

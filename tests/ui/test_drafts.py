@@ -14,7 +14,7 @@ from mpstui.core.launching.editing import remedied
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.library import load_profile
-from mpstui.ui.drafts import ARGUMENT, SWEEP, CoreLauncher, Draft
+from mpstui.ui.drafts import ARGUMENT, SWEEP, Draft, Launcher
 
 PROFILE = """
 name = "A toy"
@@ -32,27 +32,27 @@ cpu = ["--device", "cpu"]
 
 
 @pytest.fixture
-def launcher(tmp_path: Path) -> CoreLauncher:
+def launcher(tmp_path: Path) -> Launcher:
     (tmp_path / "profiles").mkdir()
     (tmp_path / "profiles" / "toy.toml").write_text(PROFILE)
     (tmp_path / "profiles" / "broken.toml").write_text("nonsense = 1\n")
     home = Home(state=tmp_path / "state", config=tmp_path / "config")
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-    return CoreLauncher(home, environ, tmp_path, Actions(home, environ), time.time)
+    return Launcher(home, environ, tmp_path, Actions(home, environ), time.time)
 
 
 def values(draft: Draft, **changes: str) -> dict[str, str]:
     return {field.key: field.value for field in draft.fields} | changes
 
 
-def test_the_list_has_the_folders_profiles_and_says_what_is_wrong(launcher: CoreLauncher) -> None:
+def test_the_list_has_the_folders_profiles_and_says_what_is_wrong(launcher: Launcher) -> None:
     entries = {entry.name: entry for entry in launcher.entries()}
     assert entries["toy"].error is None
     assert entries["toy"].description == "It only pretends."
     assert "nonsense" in (entries["broken"].error or "")
 
 
-def test_fields_are_made_of_the_profile(launcher: CoreLauncher) -> None:
+def test_fields_are_made_of_the_profile(launcher: Launcher) -> None:
     fields = {field.key: field for field in launcher.draft("toy").fields}
     assert fields["device"].value == "cpu"
     assert set(fields["device"].choices) >= {"auto", "cpu", "mps", "cuda"}
@@ -62,7 +62,7 @@ def test_fields_are_made_of_the_profile(launcher: CoreLauncher) -> None:
     assert fields[f"{ARGUMENT}layers"].value == "64,32"
 
 
-def test_the_preview_is_the_exact_command_with_reasons_and_doubts(launcher: CoreLauncher) -> None:
+def test_the_preview_is_the_exact_command_with_reasons_and_doubts(launcher: Launcher) -> None:
     draft = launcher.draft("toy")
     preview = draft.preview(values(draft, **{f"{ARGUMENT}epochs": "9", f"{ARGUMENT}shuffle": "false"}))
     assert "--epochs 9" in preview.command
@@ -74,7 +74,7 @@ def test_the_preview_is_the_exact_command_with_reasons_and_doubts(launcher: Core
     assert all(line.reason for line in preview.environment)
 
 
-def test_a_wrong_value_names_its_field(launcher: CoreLauncher) -> None:
+def test_a_wrong_value_names_its_field(launcher: Launcher) -> None:
     draft = launcher.draft("toy")
     with pytest.raises(UsageError) as wrong:
         draft.preview(values(draft, **{f"{ARGUMENT}epochs": "many"}))
@@ -84,9 +84,7 @@ def test_a_wrong_value_names_its_field(launcher: CoreLauncher) -> None:
     assert missing.value.field == "device"
 
 
-def test_a_missing_program_is_told_at_no_field_whatever_its_path_is_called(
-    launcher: CoreLauncher, tmp_path: Path
-) -> None:
+def test_a_missing_program_is_told_at_no_field_whatever_its_path_is_called(launcher: Launcher, tmp_path: Path) -> None:
     text = PROFILE.replace('"{python}", "toy.py"', '"/nowhere/devices/train.py"')
     (tmp_path / "profiles" / "gone.toml").write_text(text)
     draft = launcher.draft("gone")
@@ -95,9 +93,7 @@ def test_a_missing_program_is_told_at_no_field_whatever_its_path_is_called(
     assert missing.value.field is None
 
 
-def test_an_argument_called_as_a_field_of_its_own_is_told_at_the_argument(
-    launcher: CoreLauncher, tmp_path: Path
-) -> None:
+def test_an_argument_called_as_a_field_of_its_own_is_told_at_the_argument(launcher: Launcher, tmp_path: Path) -> None:
     (tmp_path / "profiles" / "own.toml").write_text(PROFILE.replace("epochs = 3", "recipe = 3"))
     draft = launcher.draft("own")
     with pytest.raises(UsageError) as wrong:
@@ -105,7 +101,7 @@ def test_an_argument_called_as_a_field_of_its_own_is_told_at_the_argument(
     assert wrong.value.field == f"{ARGUMENT}recipe"
 
 
-def test_a_choice_is_saved_as_a_profile_and_found_again(launcher: CoreLauncher) -> None:
+def test_a_choice_is_saved_as_a_profile_and_found_again(launcher: Launcher) -> None:
     draft = launcher.draft("toy")
     path = draft.save(values(draft, **{f"{ARGUMENT}epochs": "7"}), "quick-toy")
     assert path.is_file()
@@ -115,12 +111,12 @@ def test_a_choice_is_saved_as_a_profile_and_found_again(launcher: CoreLauncher) 
         draft.save(values(draft), "quick-toy")
 
 
-def test_a_profile_with_mistakes_cannot_be_opened(launcher: CoreLauncher) -> None:
+def test_a_profile_with_mistakes_cannot_be_opened(launcher: Launcher) -> None:
     with pytest.raises(UsageError):
         launcher.draft("broken")
 
 
-def test_a_remedy_changes_the_arguments_it_can_and_says_so(launcher: CoreLauncher, tmp_path: Path) -> None:
+def test_a_remedy_changes_the_arguments_it_can_and_says_so(launcher: Launcher, tmp_path: Path) -> None:
     text = PROFILE.replace("epochs = 3", "epochs = 3\nbatch = 64") + '[roles]\nbatch_size = "batch"\n'
     (tmp_path / "profiles" / "roles.toml").write_text(text)
     choice = LaunchChoice(load_profile("roles", launcher.home, tmp_path))
@@ -150,12 +146,12 @@ epochs = [3, 5]
 )
 
 
-def swept_draft(launcher: CoreLauncher, tmp_path: Path) -> Draft:
+def swept_draft(launcher: Launcher, tmp_path: Path) -> Draft:
     (tmp_path / "profiles" / "swept.toml").write_text(SWEPT)
     return launcher.draft("swept")
 
 
-def test_swept_arguments_are_fields_of_several_values(launcher: CoreLauncher, tmp_path: Path) -> None:
+def test_swept_arguments_are_fields_of_several_values(launcher: Launcher, tmp_path: Path) -> None:
     draft = swept_draft(launcher, tmp_path)
     fields = {field.key: field.value for field in draft.fields}
     assert (fields[f"{SWEEP}epochs"], fields[f"{SWEEP}seed"]) == ("3, 5", "1, 2")
@@ -165,7 +161,7 @@ def test_swept_arguments_are_fields_of_several_values(launcher: CoreLauncher, tm
     assert "--epochs 3" in preview.command
 
 
-def test_one_value_left_in_every_swept_field_is_one_run(launcher: CoreLauncher, tmp_path: Path) -> None:
+def test_one_value_left_in_every_swept_field_is_one_run(launcher: Launcher, tmp_path: Path) -> None:
     draft = swept_draft(launcher, tmp_path)
     preview = draft.preview(values(draft, **{f"{SWEEP}epochs": "7", f"{SWEEP}seed": "2"}))
     assert preview.runs == ()
@@ -175,7 +171,7 @@ def test_one_value_left_in_every_swept_field_is_one_run(launcher: CoreLauncher, 
 
 @pytest.mark.parametrize(("text", "part"), [(" , ", "at least one value"), ("3, many", "is a number")])
 def test_a_mistake_in_a_swept_field_is_told_at_that_field(
-    launcher: CoreLauncher, tmp_path: Path, text: str, part: str
+    launcher: Launcher, tmp_path: Path, text: str, part: str
 ) -> None:
     draft = swept_draft(launcher, tmp_path)
     with pytest.raises(UsageError, match=part) as caught:
@@ -184,7 +180,7 @@ def test_a_mistake_in_a_swept_field_is_told_at_that_field(
 
 
 def test_the_new_attempt_of_a_run_of_a_sweep_is_one_run_however_it_was_edited(
-    launcher: CoreLauncher, tmp_path: Path
+    launcher: Launcher, tmp_path: Path
 ) -> None:
     first = combinations(LaunchChoice(swept_draft(launcher, tmp_path)._choice.profile))[0]
     assert first.sets == {"epochs": "3", "seed": "1"}

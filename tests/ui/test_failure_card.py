@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from mpstui.core.diagnosis.model import EvidenceLine, Finding, Kind
-from mpstui.core.model.snapshot import ExitSummary, RunSnapshot, State
+from mpstui.core.model.home import Home
+from mpstui.core.model.snapshot import ExitSummary, State
+from mpstui.ui.services import Services
 from mpstui.ui.widgets.failure_card import Failure, card, evidence_line
 
 from . import fakes
@@ -73,23 +76,25 @@ def test_how_it_ended_is_said_once() -> None:
     assert sum("exit code 1" in line for line in shown) == 1
 
 
-def test_the_screen_asks_for_it_only_where_nothing_was_found() -> None:
-    asked: list[str] = []
-
+def test_the_last_exception_is_shown_where_nothing_was_found() -> None:
     async def play(driver: Driver) -> None:
         await driver.sees("KeyError: 'learning_rate'")
 
-    def last_exception(snapshot: RunSnapshot) -> EvidenceLine:
-        asked.append(snapshot.run)
-        return EvidenceLine(3, "KeyError: 'learning_rate'")
-
     world = fakes.world((fakes.failed(),))
-    world.services = replace(world.services, diagnose=lambda snapshot: (), last_exception=last_exception)
+    world.services.findings, world.services.exception = (), EvidenceLine(3, "KeyError: 'learning_rate'")
     drive(world, play)
     drive(world, play, opening=fakes.failed().run)
-    world.services = replace(world.services, diagnose=lambda snapshot: (fakes.FINDING,))
-    drive(world, lambda driver: driver.sees(fakes.FINDING.title), opening=fakes.failed().run)
-    assert asked == [fakes.failed().run] * 2
+
+
+def test_the_core_looks_for_the_last_exception_only_where_nothing_was_found(tmp_path: Path) -> None:
+    home = Home(tmp_path, tmp_path)
+    services = Services(home, {}, tmp_path, lambda: fakes.NOW)
+    run = replace(fakes.failed(), dir=tmp_path / "run")
+    log = tmp_path / "run/attempts/1/output.log"
+    log.parent.mkdir(parents=True)
+    log.write_text('Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nKeyError: odd\n')
+    findings, exception = services.explain(run)
+    assert (findings, exception and exception.text) == ((), "KeyError: odd")
 
 
 @pytest.mark.parametrize("findings", [None, ()])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,13 +10,12 @@ import pytest
 from mpstui.core.follow import watcher as watcher_module
 from mpstui.core.model.home import Home
 from mpstui.ui.messages import SnapshotsReady
-from mpstui.ui.services import LazyMonitor, Services
-from mpstui.ui.workers import HintPump, RunPump
-from mpstui.ui.workers import runs as run_pump
+from mpstui.ui.services import Services
+from mpstui.ui.workers import runs as run_worker
+from mpstui.ui.workers.runs import HintWorker, RunWorker
 
 from ..core.runs.build import NOW, RunBuilder, make_home
-from . import fakes
-from .test_pumps import Inbox, until
+from .test_workers import Inbox, until
 
 NEVER = 3600.0
 
@@ -30,33 +28,31 @@ def home(tmp_path: Path) -> Home:
 
 
 class Screen:
-    """The two pumps as the app starts them."""
+    """The two workers as the app starts them."""
 
     def __init__(self, home: Home, *, watches: bool) -> None:
         self.inbox = Inbox()
-        self.run_pump = RunPump(_services(home), self.inbox.post)
-        self._pumps: list[RunPump | HintPump] = [self.run_pump]
+        self.run_worker = RunWorker(_services(home), self.inbox.post)
+        self._workers: list[RunWorker | HintWorker] = [self.run_worker]
         if watches:
-            self._pumps.append(HintPump(home.runs, self.run_pump.hint, self.inbox.post))
-        for pump in self._pumps:
-            pump.start()
+            self._workers.append(HintWorker(home.runs, self.run_worker.hint, self.inbox.post))
+        for worker in self._workers:
+            worker.start()
 
     def shows(self, run: str, step: int | None) -> bool:
         """Whether the newest picture has the run at that step."""
-        self.run_pump.drawn()
+        self.run_worker.drawn()
         pictures = self.inbox.of(SnapshotsReady)
         newest = pictures[-1].snapshots if pictures and isinstance(pictures[-1], SnapshotsReady) else ()
         return any(item.run == run and item.numbers.step == step for item in newest)
 
     def close(self) -> None:
-        for pump in self._pumps:
-            pump.stop()
+        for worker in self._workers:
+            worker.stop()
 
 
 def _services(home: Home) -> Services:
-    world = fakes.world(())
-    monitor = LazyMonitor(home, None, lambda run: None, lambda: NOW)
-    return replace(world.services, monitor=monitor)
+    return Services(home, {}, home.state, lambda: NOW)
 
 
 def running(home: Home, name: str) -> RunBuilder:
@@ -90,7 +86,7 @@ def test_with_the_poll_off_what_is_renamed_or_created_still_arrives(
     home: Home, screens: list[Screen], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = running(home, "first")
-    monkeypatch.setattr(run_pump, "_POLL_SECONDS", NEVER)
+    monkeypatch.setattr(run_worker, "_POLL_SECONDS", NEVER)
     screen = Screen(home, watches=True)
     screens.append(screen)
     until(lambda: screen.shows(first.run.run, 1))
@@ -113,7 +109,7 @@ def test_with_the_poll_off_what_is_renamed_or_created_still_arrives(
 
 
 def test_with_neither_nothing_would_come(home: Home, screens: list[Screen], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_pump, "_POLL_SECONDS", NEVER)
+    monkeypatch.setattr(run_worker, "_POLL_SECONDS", NEVER)
     screen = Screen(home, watches=False)
     screens.append(screen)
     screen.inbox.wait_for(SnapshotsReady)

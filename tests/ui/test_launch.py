@@ -11,7 +11,7 @@ from mpstui.core.model.errors import UsageError
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.present.states import needs_attention
 from mpstui.ui.bindings import KEYS
-from mpstui.ui.form import Preview
+from mpstui.ui.drafts import Preview
 from mpstui.ui.screens.acting import ActingScreen
 from mpstui.ui.widgets.launching import preview_rows
 
@@ -100,7 +100,7 @@ def test_edit_and_restart_is_the_form_filled_in() -> None:
         await driver.sees("edit and restart · CIFAR-10")
         await driver.sees("--epochs 200")
         await driver.press("pagedown", "pageup", "ctrl+s")
-        await driver.hears("edit and restart: asked for")
+        await driver.hears("edit and restart requested")
         await driver.sees("Apple M2 Max")
 
     drive(world, play, opening=fakes.running().run)
@@ -166,13 +166,13 @@ def test_fix_is_bright_in_the_footer_only_where_it_does_something(
     run: RunSnapshot, findings: tuple[Finding, ...], why_not: str, listed: bool
 ) -> None:
     world = fakes.world((run,))
-    world.services = replace(world.services, diagnose=lambda snapshot: findings)
+    world.services.findings = findings
     (fix,) = (key for key in KEYS if key.action == "fix")
 
     async def play(driver: Driver) -> None:
         screen = driver.app.screen
         assert isinstance(screen, ActingScreen)
-        await driver.until(lambda: not needs_attention(run) or driver.app.board.findings(run) is not None)
+        await driver.until(lambda: not needs_attention(run) or driver.app.state.findings(run) is not None)
         assert screen.usable(fix) is not bool(why_not)
         if why_not:
             await driver.press("f")
@@ -184,7 +184,7 @@ def test_fix_is_bright_in_the_footer_only_where_it_does_something(
 def test_a_remedy_that_can_harm_asks_first() -> None:
     remedy = Remedy(text="Load it all the same.", env={"A": "1"}, risk="It can run any code on this machine.")
     world = fakes.world((fakes.failed(),))
-    world.services = replace(world.services, diagnose=lambda snapshot: (replace(fakes.FINDING, remedy=remedy),))
+    world.services.findings = (replace(fakes.FINDING, remedy=remedy),)
 
     async def play(driver: Driver) -> None:
         await driver.sees("f apply the remedy")

@@ -31,7 +31,7 @@ def test_a_watched_file_that_goes_and_comes_back_is_told() -> None:
         await driver.sees("gone")
         await driver.hears("train.log is gone (deleted, or moved away)")
         world.monitor.snapshots = (watched,)
-        await driver.hears("train.log is there again, and read anew")
+        await driver.hears("train.log is back and read from its start")
 
     drive(world, play, opening=watched.run)
 
@@ -63,7 +63,7 @@ def test_the_card_leads_to_the_line_in_the_log() -> None:
 def test_without_a_line_the_key_says_so() -> None:
     world = fakes.world((fakes.failed(),))
     told = replace(fakes.FINDING, evidence=(EvidenceLine(None, "signal 9"),))
-    world.services = replace(world.services, diagnose=lambda snapshot: (told,))
+    world.services.findings = (told,)
 
     async def play(driver: Driver) -> None:
         await driver.sees("apply the remedy")

@@ -2,70 +2,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 from textual.events import MouseMove
 
+from mpstui.core.formats.console import StyleSpan
+from mpstui.core.logview.line import LogLine
 from mpstui.ui.panels.log import LogPane, log_row
 from mpstui.ui.widgets.log_reading import LogReading, matcher
 
 from . import fakes
 from .driving import Driver, drive
 
+Reading = Callable[..., LogReading]
 
-def reading(lines: int = 100, **levels: str) -> LogReading:
-    texts = [f"line {place}" for place in range(lines)]
-    return LogReading(fakes.FakeLog(texts, levels={int(key[1:]): value for key, value in levels.items()}))
+
+@pytest.fixture
+def reading(tmp_path: Path) -> Reading:
+    """A view of a log of a hundred lines. All have ten bytes, so that the place of a line tells its offset."""
+
+    def made(**levels: str) -> LogReading:
+        marks = {"error": "Error:", "warning": "WARN"}
+        texts = [f"line {place:04}" for place in range(100)]
+        for key, level in levels.items():
+            texts[int(key[1:])] = f"{marks[level]:<9}"[: 9 - len(key[1:])] + key[1:]
+        return LogReading(fakes.Log(tmp_path / "output.log").write(texts))
+
+    return made
 
 
 def shown(view: LogReading, rows: int = 10) -> list[str]:
     return [line.text for line in view.lines(rows)]
 
 
-def test_it_follows_the_end() -> None:
+def test_it_follows_the_end(reading: Reading) -> None:
     view = reading()
-    assert shown(view)[-1] == "line 99"
+    assert shown(view)[-1] == "line 0099"
     assert view.following
 
 
-def test_scrolling_up_stays_where_it_is_and_down_follows_again() -> None:
+def test_scrolling_up_stays_where_it_is_and_down_follows_again(reading: Reading) -> None:
     view = reading()
     view.scroll(-5, 10)
-    assert shown(view)[0] == "line 85"
+    assert shown(view)[0] == "line 0085"
     assert not view.following
     log = view.document
-    assert isinstance(log, fakes.FakeLog)
-    log.texts.append("more")
-    assert shown(view)[0] == "line 85"
+    assert isinstance(log, fakes.Log)
+    log.append("more")
+    log.refresh()
+    assert shown(view)[0] == "line 0085"
     view.scroll(6, 10)
     assert shown(view)[-1] == "more"
     view.scroll(1, 10)
     assert view.following
 
 
-def test_scrolling_past_the_start_stops_there() -> None:
+def test_scrolling_past_the_start_stops_there(reading: Reading) -> None:
     view = reading()
     view.scroll(-500, 10)
-    assert shown(view)[0] == "line 0"
+    assert shown(view)[0] == "line 0000"
     view.to_start()
     view.scroll(-1, 10)
-    assert shown(view)[0] == "line 0"
+    assert shown(view)[0] == "line 0000"
     view.follow()
-    assert shown(view)[-1] == "line 99"
+    assert shown(view)[-1] == "line 0099"
 
 
-def test_search_goes_to_matches_both_ways() -> None:
+def test_search_goes_to_matches_both_ways(reading: Reading) -> None:
     view = reading()
-    assert view.find("line 4", 10)
+    assert view.find("line 004", 10)
     first = view.found
     assert first == 490, "the nearest above what was in view"
-    assert view.find("line 4", 10, backwards=True, again=True)
+    assert view.find("line 004", 10, backwards=True, again=True)
     assert view.found == 480
-    assert view.find("line 4", 10, again=True)
+    assert view.find("line 004", 10, again=True)
     assert view.found == 490
-    assert not view.find("line 4", 10, again=True)
+    assert not view.find("line 004", 10, again=True)
     assert not view.find("nowhere", 10)
 
 
-def test_errors_one_after_another() -> None:
+def test_errors_one_after_another(reading: Reading) -> None:
     view = reading(a10="error", a50="error", a80="warning")
     assert view.next_error(10)
     assert view.found == 500, "from the end, the last one"
@@ -76,21 +94,21 @@ def test_errors_one_after_another() -> None:
     assert view.found == 500
 
 
-def test_levels_leave_lines_out() -> None:
+def test_levels_leave_lines_out(reading: Reading) -> None:
     view = reading(a10="error", a50="warning", a99="error")
     assert view.next_level() == "warnings and errors"
-    assert shown(view) == ["line 10", "line 50", "line 99"]
+    assert shown(view) == ["Error: 10", "WARN   50", "Error: 99"]
     assert view.next_level() == "errors"
-    assert shown(view) == ["line 10", "line 99"]
+    assert shown(view) == ["Error: 10", "Error: 99"]
     view.scroll(-1, 1)
-    assert shown(view, 1) == ["line 10"]
+    assert shown(view, 1) == ["Error: 10"]
     view.scroll(1, 1)
-    assert shown(view, 1) == ["line 99"]
+    assert shown(view, 1) == ["Error: 99"]
     assert view.next_level() == "all lines"
 
 
-def test_an_empty_log() -> None:
-    view = LogReading(fakes.FakeLog())
+def test_an_empty_log(tmp_path: Path) -> None:
+    view = LogReading(fakes.Log(tmp_path / "none"))
     assert shown(view) == []
     view.scroll(-1, 10)
     view.to_start()
@@ -103,18 +121,19 @@ def test_a_bad_pattern_is_taken_literally() -> None:
 
 
 def test_a_row_keeps_the_programs_colours_and_marks_matches() -> None:
-    line = fakes.FakeLine(1, 0, "loss is fine", (fakes.FakeSpan(0, 4, "32"),), None)
+    line = LogLine(1, 0, 12, "loss is fine", (StyleSpan(0, 4, "32"),), None)
     assert log_row(line, 20).spans[1] == ("loss", "sgr:32")
     marked = log_row(line, 20, "s i")
     assert [span for span in marked.spans if span.role == "match"] == [("s", "match"), (" i", "match")]
     assert marked.text == "  loss is fine"
-    error = log_row(fakes.FakeLine(1, 0, "boom", (), "error"), 20)
+    error = log_row(LogLine(1, 0, 4, "boom", (), "error"), 20)
     assert error.text.startswith("✗")
-    assert log_row(fakes.FakeLine(1, 0, "z" * 500), 20).width == 20
+    assert log_row(LogLine(1, 0, 500, "z" * 500), 20).width == 20
 
 
 def test_the_keys_of_the_log() -> None:
-    world = fakes.world(fakes.several())
+    world = fakes.world()
+    world.monitor.snapshots = (fakes.running(output=world.log.path),)
 
     async def play(driver: Driver) -> None:
         await driver.sees("following · 300 lines")
@@ -130,14 +149,14 @@ def test_the_keys_of_the_log() -> None:
         await driver.sees("warnings and errors")
         await driver.sees("UserWarning")
         await driver.press("v", "v", "n")
-        await driver.hears("nothing is searched for")
+        await driver.hears("there is no search to repeat")
         await driver.press("slash", *"saved", "enter")
         await driver.sees("saved checkpoints/epoch-056.pt")
         await driver.sees("/saved")
         await driver.press("n")
         await driver.hears("no later match for saved")
         await driver.press("slash", "escape", "g")
-        world.log.texts.append("the newest line")
+        world.log.append("the newest line")
         await driver.press("end")
         await driver.sees("the newest line")
 
@@ -188,7 +207,7 @@ def test_lines_are_selected_by_keys_and_handed_to_the_terminal() -> None:
         await driver.press("V")
         await driver.sees("selecting")
         await driver.press("up", "up", "Y")
-        await driver.hears("handed 3 lines")
+        await driver.hears("sent 3 lines")
         assert driver.app.clipboard == "\n".join(newest)
         await driver.until(lambda: "selecting" not in driver.text)
         await driver.press("V", "escape")
@@ -220,15 +239,15 @@ def test_lines_are_selected_by_the_mouse() -> None:
     drive(world, play, size=(110, 28), opening=fakes.running().run)
 
 
-def test_a_selection_grows_beyond_the_view() -> None:
+def test_a_selection_grows_beyond_the_view(reading: Reading) -> None:
     view = reading()
     view.select(10)
     view.extend(-30, 10)
-    assert [line.text for line in view.chosen(10)] == [f"line {place}" for place in range(69, 100)]
-    assert shown(view)[0] == "line 69"
+    assert [line.text for line in view.chosen(10)] == [f"line {place:04}" for place in range(69, 100)]
+    assert shown(view)[0] == "line 0069"
     view.extend(35, 10)
-    assert [line.text for line in view.chosen(10)] == ["line 99"]
-    assert shown(view)[-1] == "line 99"
+    assert [line.text for line in view.chosen(10)] == ["line 0099"]
+    assert shown(view)[-1] == "line 0099"
 
 
 def test_a_log_that_has_the_screen_offers_its_own_keys() -> None:

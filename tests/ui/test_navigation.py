@@ -92,7 +92,7 @@ def test_attention_goes_from_trouble_to_trouble() -> None:
 def test_no_trouble_no_attention() -> None:
     async def play(driver: Driver) -> None:
         await driver.press("a")
-        await driver.hears("no run needs you")
+        await driver.hears("no run needs attention")
 
     drive(fakes.world((fakes.running(),)), play)
 
@@ -230,7 +230,7 @@ HOSTILE = fakes.running(
 @pytest.mark.parametrize("size", [(20, 8), (60, 15), (80, 24), (120, 40), (200, 60), (3, 2)], ids=str)
 def test_hostile_data_survives_every_size(size: tuple[int, int]) -> None:
     broken = fakes.failed(name=HOSTILE.name, reason=HOSTILE.numbers.data or "", health=Health.HUNG)
-    world = fakes.world((HOSTILE, broken, *fakes.several()), log=fakes.FakeLog(["\x1b[31m[/x]" * 40, "y" * 9000]))
+    world = fakes.world((HOSTILE, broken, *fakes.several()), log=["\x1b[31m[/x]" * 40, "y" * 9000])
 
     async def play(driver: Driver) -> None:
         await driver.press("enter")

@@ -7,23 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.core.launching.actions import Actions
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import QueuePlace, RunSnapshot, State
-from mpstui.ui.services import REVIVE_SECONDS, LazyMonitor, LazyQueue
+from mpstui.ui.services import Services
 from mpstui.ui.widgets.run_list import run_row
+from mpstui.ui.workers import runs as run_worker
+from mpstui.ui.workers.runs import RunWorker
 from mpstui.wire import queues, storage
 from mpstui.wire.queues import QueueFiles
 from mpstui.wire.records import Status
 from mpstui.wire.rundir import RunDir
+from tests.waiting import wait_until
 
 from . import fakes
 from .driving import Driver, drive
-
-
-def queue_of(world: fakes.World) -> fakes.FakeQueue:
-    queue = world.services.queue
-    assert isinstance(queue, fakes.FakeQueue)
-    return queue
 
 
 def test_a_queued_row_shows_its_place() -> None:
@@ -52,7 +50,7 @@ def test_a_key_changes_the_queue_and_says_how_it_is_now(key: str, change: tuple[
         await driver.hears(said)
 
     drive(world, play)
-    assert queue_of(world).changes == [change]
+    assert world.services.queue_changes == [change]
 
 
 def test_a_paused_queue_is_resumed_by_the_same_key() -> None:
@@ -61,26 +59,26 @@ def test_a_paused_queue_is_resumed_by_the_same_key() -> None:
     async def play(driver: Driver) -> None:
         await driver.sees("P resume queue")
         await driver.press("P")
-        await driver.hears("queue mps goes on")
+        await driver.hears("queue mps resumed")
 
     drive(world, play, size=(200, 40))
-    assert queue_of(world).changes == [("mps", False)]
+    assert world.services.queue_changes == [("mps", False)]
 
 
 @pytest.mark.parametrize("runs", [(), (fakes.running(),)])
 def test_a_paused_queue_that_nobody_waits_in_is_named_and_resumed(runs: tuple[RunSnapshot, ...]) -> None:
     world = fakes.world(runs)
-    queue_of(world).paused_groups = ("mps",)
+    world.services.paused = ("mps",)
 
     async def play(driver: Driver) -> None:
         await driver.sees("‖ queue mps paused")
         assert "P resume queue" in driver.lines[-1]
         await driver.press("P")
-        await driver.hears("queue mps goes on")
+        await driver.hears("queue mps resumed")
         await driver.until(lambda: "queue mps paused" not in driver.text, "the notice to go")
 
     drive(world, play, size=(200, 40))
-    assert queue_of(world).changes == [("mps", False)]
+    assert world.services.queue_changes == [("mps", False)]
 
 
 def set_paused_in(home: Home, paused: bool) -> None:
@@ -90,16 +88,16 @@ def set_paused_in(home: Home, paused: bool) -> None:
 def test_the_screen_learns_of_paused_groups_from_their_files(tmp_path: Path) -> None:
     home = Home(tmp_path, tmp_path)
     now = [1000.0]
-    queue = LazyQueue(home, lambda: now[0])
-    assert queue.paused() == ()
+    queue = Services(home, {}, tmp_path, lambda: now[0])
+    assert queue.paused_queues() == ()
     for paused in (True, False):
         set_paused_in(home, paused)
         os.utime(home.queue, (1000, 1000))  # both within one tick of the file system's clock
-        assert queue.paused() == (("night",) if paused else ())
+        assert queue.paused_queues() == (("night",) if paused else ())
     now[0] += 60.0
-    assert queue.paused() == ()
+    assert queue.paused_queues() == ()
     set_paused_in(home, True)
-    assert queue.paused() == ("night",)
+    assert queue.paused_queues() == ("night",)
 
 
 @pytest.mark.parametrize("key", ["less_than_sign", "greater_than_sign", "P"])
@@ -111,7 +109,7 @@ def test_what_does_not_wait_in_a_queue_says_so(key: str) -> None:
         await driver.hears("does not wait in a queue")
 
     drive(world, play)
-    assert queue_of(world).changes == []
+    assert world.services.queue_changes == []
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 120, 200])
@@ -122,14 +120,22 @@ def test_the_place_keeps_to_the_width_of_other_rows(width: int) -> None:
     assert "\x1b" not in row.text
 
 
-def test_an_open_screen_revives_what_waits_every_few_seconds(tmp_path: Path) -> None:
-    home, now, started = Home(tmp_path, tmp_path), [100.0], list[str]()
+def test_an_open_screen_respawns_missing_supervisors_every_few_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, started = Home(tmp_path, tmp_path), list[str]()
     run = RunDir(home.runs / "a")
     run.path.mkdir(parents=True)
     storage.write_json(run.status, Status("a", "queued", 1, 2.0))
-    monitor = LazyMonitor(home, None, lambda found: started.append(found.run), lambda: now[0])
-    monitor.refresh()
-    assert started == []
-    now[0] += REVIVE_SECONDS
-    monitor.refresh()
-    assert started == ["a"]
+
+    class Noting(Actions):
+        def supervise(self, run: RunDir) -> None:
+            started.append(run.run)
+
+    services = Services(home, {}, tmp_path, lambda: fakes.NOW)
+    services.__dict__["actions"] = Noting(home, {})
+    monkeypatch.setattr(run_worker, "_RESPAWN_SECONDS", 0.3)
+    worker = RunWorker(services, lambda message: None)
+    worker.start()
+    wait_until(lambda: started == ["a"], what="a supervisor")
+    worker.stop()

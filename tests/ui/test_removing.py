@@ -26,20 +26,20 @@ def test_a_run_is_removed_when_that_was_confirmed(size: tuple[int, int], key: st
         assert "y delete 312 MiB" in driver.text
         assert "k keep the checkpoints, delete 12.0 MiB" in driver.text
         assert "esc leave it as it is" in driver.text
-        assert world.remover.removed == []
+        assert world.services.removed == []
         await driver.press(key)
         await driver.hears(f"removed {DONE.name}, freed 12.0 MiB")
         await driver.hears(said if size[0] > 80 else said[:10])
         await driver.until(lambda: "1 run ·" in driver.lines[0], "the list without it")
 
     drive(world, play, size=size)
-    assert world.remover.removed == [(DONE.run, keeps)]
+    assert world.services.removed == [(DONE.run, keeps)]
 
 
 @pytest.mark.parametrize("key", ["n", "escape", "q"])
 def test_it_can_be_declined(key: str) -> None:
     world = fakes.world((DONE,))
-    world.remover.checkpoints = 0
+    world.services.checkpoints = 0
 
     async def play(driver: Driver) -> None:
         await driver.press("delete")
@@ -50,12 +50,12 @@ def test_it_can_be_declined(key: str) -> None:
         assert "Remove MNIST" not in driver.text
 
     drive(world, play)
-    assert world.remover.removed == []
+    assert world.services.removed == []
 
 
 def test_one_that_runs_is_refused_at_once_and_one_that_is_needed_when_it_was_looked_at() -> None:
     world = fakes.world((fakes.running(), DONE))
-    world.remover.refusal = OperationError("it cannot be removed: another waits for it")
+    world.services.refusal = OperationError("it cannot be removed: another waits for it")
 
     async def play(driver: Driver) -> None:
         await driver.press("D")
@@ -64,4 +64,4 @@ def test_one_that_runs_is_refused_at_once_and_one_that_is_needed_when_it_was_loo
         await driver.hears("another waits for it")
 
     drive(world, play)
-    assert world.remover.removed == []
+    assert world.services.removed == []

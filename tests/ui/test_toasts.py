@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.ui.news import TOAST_SECONDS
+from mpstui.ui.toasts import TOAST_SECONDS
 from mpstui.wire.records import Ack
 
 from . import fakes
@@ -15,7 +15,7 @@ FAILED, RUNNING = fakes.failed().run, fakes.running().run
 
 
 def said(driver: Driver, text: str) -> None:
-    driver.app.say(text, "warning")
+    driver.app.context.say(text, "warning")
 
 
 @pytest.mark.parametrize("size", [(20, 10), (60, 15), (80, 24), (120, 40), (200, 60)])
@@ -59,7 +59,7 @@ def test_what_concerns_another_run_stays_behind() -> None:
 
     async def play(driver: Driver) -> None:
         await driver.press("down", "x")
-        await driver.hears("clear cache: asked for")
+        await driver.hears("clear cache requested")
         await driver.press("enter")
         await driver.until(lambda: driver.app.screen.query("RunHeader"))
         assert driver.toasts, "it concerns the run that was opened"
@@ -72,7 +72,7 @@ def test_what_concerns_another_run_stays_behind() -> None:
 def test_what_was_said_of_a_screen_goes_with_it_and_an_error_stays() -> None:
     async def play(driver: Driver) -> None:
         said(driver, "no earlier error")
-        driver.app.say("it could not be written", "error")
+        driver.app.context.say("it could not be written", "error")
         await driver.hears("no earlier error")
         await driver.press("n")
         await driver.until(lambda: driver.toasts == ["it could not be written"], "only the error")
@@ -108,7 +108,7 @@ def test_an_answer_takes_the_place_of_the_question_and_names_a_run_out_of_view()
 
     async def play(driver: Driver) -> None:
         await driver.press("down", "x")
-        await driver.hears("asked for")
+        await driver.hears("requested")
         await driver.press("down")
         request = world.actions.asked[0]
         assert request[1] == RUNNING

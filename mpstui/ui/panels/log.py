@@ -13,7 +13,9 @@ from ..widgets.log_reading import LEVELS, LogReading, matcher
 from . import Panel, RunFacts, RunPanel
 
 if TYPE_CHECKING:
-    from ..ports import LogLinePort, LogPort, StyleSpanPort
+    from ...core.formats.console import StyleSpan
+    from ...core.logview.document import LogDocument
+    from ...core.logview.line import LogLine
 
 _GLYPHS = {"error": ("✗ ", "bad"), "warning": ("! ", "warn")}
 _MOST_MATCHES = 50
@@ -21,7 +23,7 @@ _WHEEL_LINES = 3
 _SLICE_SECONDS, _BREATH_SECONDS = 0.02, 0.001
 
 
-def log_row(line: LogLinePort, width: int, pattern: str = "", *, found: bool = False) -> Row:
+def log_row(line: LogLine, width: int, pattern: str = "", *, found: bool = False) -> Row:
     """One line with a mark for its level, its own colours, and the matches of a search."""
     glyph, tone = _GLYPHS.get(line.level or "", ("  ", ""))
     text = clean(line.text, max(width * 2, 200))
@@ -31,7 +33,7 @@ def log_row(line: LogLinePort, width: int, pattern: str = "", *, found: bool = F
     return row(Span(glyph, tone), *clip(tuple(spans), width - 2), base="selected" if found else "")
 
 
-def _coloured(text: str, spans: Sequence[StyleSpanPort], tone: str) -> list[Span]:
+def _coloured(text: str, spans: Sequence[StyleSpan], tone: str) -> list[Span]:
     pieces: list[Span] = []
     position = 0
     for span in spans:
@@ -74,7 +76,7 @@ def _doing(reading: LogReading) -> str:
     return "following" if reading.following else "scrolled · G follows"
 
 
-def _lit(reading: LogReading, line: LogLinePort) -> bool:
+def _lit(reading: LogReading, line: LogLine) -> bool:
     return line.offset == reading.found or reading.selects(line.offset)
 
 
@@ -93,7 +95,7 @@ class LogPane(RunPanel):
     def show(self, facts: RunFacts) -> None:
         """It is drawn from its file: when that has grown, see :meth:`grew`."""
 
-    def open(self, document: LogPort | None, absent: str = "no output yet") -> None:
+    def open(self, document: LogDocument | None, absent: str = "no output yet") -> None:
         """Look at another document, or at none and why."""
         self.reading = LogReading(document) if document is not None else None
         self.absent = absent

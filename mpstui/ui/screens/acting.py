@@ -1,39 +1,41 @@
-"""What every screen with a run in view can do: the action keys, their questions and refusals."""
+"""What every screen with runs in view can do: the action keys, their questions and refusals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from textual.screen import Screen
 
 from ...core.actions import ACTIONS, BY_ID, Action, Question, meant
-from ..asking import NO_RUN
+from ...core.model.snapshot import Availability
+from ...core.present.states import needs_attention
 from ..bindings import Key
+from ..toasts import ANY_RUN
 from ..widgets.lines import ExactCompositor
-from ..workers import Focus
+from ..workers.runs import Focus
 
 if TYPE_CHECKING:
     from ...core.diagnosis.model import Finding
-    from ...core.model.snapshot import Availability, RunSnapshot
-    from ..app import MpstuiApp
-    from ..messages import SystemReady
+    from ...core.model.snapshot import RunSnapshot
+    from ..context import Context
+    from ..messages import RequestAnswered, SystemReady
+
+_UNREAD = Availability(False, "the run is still being read: press again in a moment")
 
 
 class ActingScreen(Screen[None]):
     """A screen that shows runs and acts on one of them."""
 
-    no_run = NO_RUN
+    no_run = "no run is selected: press n to launch one"
     """Why a key that acts on a run cannot work where there is none."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: Context, place: str = ANY_RUN) -> None:
         super().__init__()
+        self.context = context
+        self.place = place
+        """The run that this screen is about, for what is said in passing."""
         self._compositor = ExactCompositor()
-
-    @property
-    def mpstui(self) -> MpstuiApp:
-        """The program, by its own type."""
-        return cast("MpstuiApp", cast(Any, self.app))
 
     @property
     def can_draw(self) -> bool:
@@ -56,49 +58,39 @@ class ActingScreen(Screen[None]):
         raise NotImplementedError
 
     @property
-    def place(self) -> str:
-        """The run that this screen is about, for what is said in passing."""
-        raise NotImplementedError
-
-    @property
-    def focus_of_reading(self) -> Focus:
-        """What the pumps should look at closely while this screen is in view."""
+    def reading(self) -> Focus:
+        """What the workers should read closely while this screen is in view."""
         raise NotImplementedError
 
     def on_screen_resume(self) -> None:
         """In view again: catch up."""
-        self.mpstui.toasts.arrive(self.place)
-        self.mpstui.redraw()
-        self.mpstui.look()
+        self.context.toasts.arrive(self.place)
+        self.context.redraw()
+        self.context.focus()
 
     def show_runs(self, snapshots: Sequence[RunSnapshot]) -> None:
-        """Draw new pictures."""
+        """Draw new snapshots."""
         raise NotImplementedError
 
-    @property
-    def watched_processes(self) -> RunSnapshot | None:
-        """The run whose processes and machine are shown here, None where nobody looks at them."""
-        return None
-
-    @property
-    def shows_machine(self) -> bool:
-        """Whether the panel with the machine is in view."""
-        return False
-
-    def show_system(self, news: SystemReady) -> None:
+    def show_system(self, message: SystemReady) -> None:
         """Draw the machine, where this screen shows it."""
 
     def show_log(self, run: str) -> None:
         """Draw the new end of a run's log, where this screen shows it."""
+
+    def show_answer(self, message: RequestAnswered) -> None:
+        """Show what a request has led to, where this screen has something to show."""
+
+    # -- keys that act on a run
 
     def usable(self, key: Key) -> bool:
         """Whether a key of the footer can work now."""
         if key.acts is None:
             return True
         snapshot = self.acting_on
-        if snapshot is None or not self._allowed(snapshot, meant(snapshot, key.acts)).ok:
+        if snapshot is None or not allowed(snapshot, meant(snapshot, key.acts)).ok:
             return False
-        return key.acts.id != "fix" or not self._no_fix(snapshot, self.mpstui.board.known_findings(snapshot))
+        return key.acts.id != "fix" or not why_no_fix(snapshot, self.context.state.known_findings(snapshot))
 
     def key_labels(self) -> dict[str, str]:
         """Names in the footer that depend on the run."""
@@ -106,22 +98,29 @@ class ActingScreen(Screen[None]):
         toggles = [action for action in ACTIONS if action.when_frozen]
         return {} if snapshot is None else {f"act('{one.id}')": meant(snapshot, one).name for one in toggles}
 
+    def able(self, action: Action) -> RunSnapshot | None:
+        """The run in view, where the action can work for it; else the reason is said."""
+        snapshot = self.acting_on
+        if snapshot is None:
+            self.context.say(self.no_run, "warning")
+            return None
+        found = allowed(snapshot, action)
+        if not found.ok:
+            self.context.say(f"{action.name}: {found.why}", "warning")
+        return snapshot if found.ok else None
+
     def action_act(self, name: str) -> None:
-        """One of the action keys: refuse with the reason, ask, or send its request."""
-        action = self._meant(name)
+        """Refuse with the reason, ask, or send the request of an action."""
+        action = BY_ID[name] if self.acting_on is None else meant(self.acting_on, BY_ID[name])
         snapshot = self.able(action)
         if snapshot is not None:
-            asked = action.question(snapshot, self._allowed(snapshot, action).why)
-            send = lambda: self.mpstui.courier.ask(  # noqa: E731
-                snapshot, action.name, lambda: self.mpstui.services.actions.send(snapshot, action.id)
+            send = lambda: self.context.services.actions.send(snapshot, action.id)  # noqa: E731
+            self.confirm(
+                action.question(snapshot, allowed(snapshot, action).why),
+                lambda: self.context.requests.ask(snapshot, action.name, send),
             )
-            self._confirm(asked, send)
 
-    def _meant(self, name: str) -> Action:
-        selected = self.acting_on
-        return meant(selected, BY_ID[name]) if selected is not None else BY_ID[name]
-
-    def _confirm(self, asked: Question | None, go: Callable[[], None]) -> None:
+    def confirm(self, asked: Question | None, go: Callable[[], None]) -> None:
         """Go, after a yes where something is asked."""
         if asked is None:
             go()
@@ -134,47 +133,34 @@ class ActingScreen(Screen[None]):
         """Open the form of the run's launch."""
         snapshot = self.able(BY_ID["edit_restart"])
         if snapshot is not None:
-            self.mpstui.launch(snapshot)
+            self.context.launch(snapshot, None)
 
     def action_fix(self) -> None:
         """Open that form with the diagnosis's remedy filled in; one that can do harm is asked about first."""
         snapshot = self.able(BY_ID["fix"])
         if snapshot is None:
             return
-        from ...core.present.states import needs_attention
+        findings = self.context.state.findings(snapshot) if needs_attention(snapshot) else ()
+        why_not = why_no_fix(snapshot, findings)
+        if why_not or not findings:
+            self.context.say(f"fix: {why_not}", "warning")
+            return
+        remedy = findings[0].remedy
+        asked = None
+        if remedy.risk is not None:
+            asked = Question("Apply a remedy that can do harm?", (remedy.text, remedy.risk), "fill in the form with it")
+        self.confirm(asked, lambda: self.context.launch(snapshot, remedy))
 
-        findings = self.mpstui.board.findings(snapshot) if needs_attention(snapshot) else ()
-        why_not = self._no_fix(snapshot, findings)
-        if why_not:
-            self.mpstui.say(f"fix: {why_not}", "warning")
-        elif findings:
-            remedy = findings[0].remedy
-            asked = remedy.risk and Question(
-                "Apply a remedy that can do harm?", (remedy.text, remedy.risk), "fill in the form with it"
-            )
-            self._confirm(asked or None, lambda: self.mpstui.launch(snapshot, remedy))
 
-    @staticmethod
-    def _no_fix(snapshot: RunSnapshot, findings: Sequence[Finding] | None) -> str:
-        """Why there is nothing to apply to a run of which so much is known; empty where there is."""
-        from ...core.present.states import needs_attention
+def allowed(snapshot: RunSnapshot, action: Action) -> Availability:
+    """Whether an action can work for a run, as far as it was found out when the run was read."""
+    return snapshot.available.get(action.id, _UNREAD)
 
-        if not needs_attention(snapshot):
-            return "it has not failed"
-        if findings is None:
-            return "still diagnosing"
-        return "" if findings and findings[0].can_be_cured else "no remedy is known that could be applied here"
 
-    def able(self, action: Action) -> RunSnapshot | None:
-        """The run in view, where the action can work for it; else the reason is said."""
-        snapshot = self.acting_on
-        if snapshot is None:
-            self.mpstui.say(self.no_run, "warning")
-            return None
-        found = self._allowed(snapshot, action)
-        if not found.ok:
-            self.mpstui.say(f"{action.name}: {found.why}", "warning")
-        return snapshot if found.ok else None
-
-    def _allowed(self, snapshot: RunSnapshot, action: Action) -> Availability:
-        return self.mpstui.services.availability(snapshot, action.id)
+def why_no_fix(snapshot: RunSnapshot, findings: Sequence[Finding] | None) -> str:
+    """Why there is no remedy to apply, given what is known of the end of a run; empty where there is one."""
+    if not needs_attention(snapshot):
+        return "it has not failed"
+    if findings is None:
+        return "still diagnosing"
+    return "" if findings and findings[0].can_be_cured else "no remedy is known that could be applied here"

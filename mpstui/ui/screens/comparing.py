@@ -1,4 +1,4 @@
-"""Runs of one's own side by side."""
+"""Marked runs side by side."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from textual.app import ComposeResult
 
 from ..bindings import Scope, bindings, footer_keys
-from ..toasts import ANY_RUN
 from ..widgets.comparison import Comparison
 from ..widgets.lines import KeyLine
-from ..workers import Focus
+from ..workers.runs import Focus
 from .acting import ActingScreen
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
+    from ..context import Context
 
 
 class ComparisonScreen(ActingScreen):
@@ -25,13 +25,13 @@ class ComparisonScreen(ActingScreen):
     BINDINGS = bindings(Scope.COMPARISON)
     AUTO_FOCUS = None
 
-    def __init__(self, runs: Sequence[str], *, blocks: bool = False) -> None:
-        super().__init__()
-        self._runs, self._blocks = tuple(runs), blocks
+    def __init__(self, context: Context, runs: Sequence[str]) -> None:
+        super().__init__(context)
+        self._runs = tuple(runs)
 
     def compose(self) -> ComposeResult:
         """The panel and the keys."""
-        yield Comparison(blocks=self._blocks)
+        yield Comparison(blocks=self.context.blocks)
         yield KeyLine(footer_keys(Scope.COMPARISON, Scope.EVERYWHERE))
 
     @property
@@ -40,12 +40,7 @@ class ComparisonScreen(ActingScreen):
         return None
 
     @property
-    def place(self) -> str:
-        """All runs."""
-        return ANY_RUN
-
-    @property
-    def focus_of_reading(self) -> Focus:
+    def reading(self) -> Focus:
         """No run is read in full: the curves of the list are enough."""
         return Focus()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import zip_longest
+from typing import TYPE_CHECKING, Literal
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -10,17 +11,22 @@ from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from ...core.actions import Question
+from ...core.present import format as shown
 from ...core.present.states import legend
 from ..bindings import KEYS, Key, Scope
 from ..panels import panels
 from ..rows import EMPTY, Row, clean, clip, cut, fit, row, wrap
 from ..widgets.lines import LinePanel
 
-WIDTH = 64
+if TYPE_CHECKING:
+    from ...core.runs.removal import Removable
+
+Removal = Literal["all", "keep", "no"]
+_WIDTH = 64
 _KEY_CELLS, _LABEL_CELLS = 7, 14
 _HELP_WIDTH, _TWO_COLUMNS_FROM, _LEFT_BLOCKS = 78, 130, 4
 _LEAST_BESIDE, _INDENT_BELOW = 12, 4
-_HELP_CLOSING = "esc closes this page; every training goes on when you leave the screen"
+_HELP_CLOSING = "esc closes this page; trainings keep running when you leave the screen"
 
 
 class Sheet(LinePanel):
@@ -63,7 +69,7 @@ class Confirm(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         """The sheet."""
-        width = min(WIDTH, self.app.size.width - 4)
+        width = min(_WIDTH, self.app.size.width - 4)
         sheet = Sheet.fitting(question_rows(self._asked, width - 4), width, self.app.size.height)
         sheet.set_class(self._asked.dangerous, "-dangerous")
         yield sheet
@@ -78,6 +84,62 @@ def question_rows(asked: Question, width: int) -> list[Row]:
     body = [row(line) for text in asked.lines for line in wrap(clean(text), width, 4)]
     keys = row(("y", "key strong"), f" {asked.yes}", "    ", ("esc", "key strong"), (" leave it as it is", "dim"))
     return [row((clean(asked.title, width), "title")), EMPTY, *body, EMPTY, keys]
+
+
+class ConfirmRemoval(ModalScreen[Removal]):
+    """Only ``y`` and ``k`` remove anything."""
+
+    CSS_PATH = "../styles/dialogs.tcss"
+    BINDINGS = [  # noqa: RUF012 - Textual's name and kind
+        ("y", "answer('all')"),
+        ("k", "answer('keep')"),
+        ("n,escape,q", "answer('no')"),
+    ]
+
+    def __init__(self, found: Removable, now: float) -> None:
+        super().__init__()
+        self._found, self._now = found, now
+
+    def compose(self) -> ComposeResult:
+        """The sheet."""
+        width = min(_WIDTH, self.app.size.width - 4)
+        sheet = Sheet.fitting(removal_rows(self._found, self._now, width - 4), width, self.app.size.height)
+        sheet.add_class("-dangerous")
+        yield sheet
+
+    def action_answer(self, answer: Removal) -> None:
+        """Leave with the answer; there may be nothing to keep."""
+        if answer != "keep" or self._found.checkpoints:
+            self.dismiss(answer)
+
+
+def removal_rows(found: Removable, now: float, width: int) -> list[Row]:
+    """The question, what would be deleted, and the keys."""
+    ago = shown.duration(max(0.0, now - found.ended))
+    texts = [f"{found.run.run}, ended {ago} ago.", *_contents(found), "Nothing outside its own folder is touched."]
+    body = [row(line) for text in texts for line in wrap(clean(text), width, 4)]
+    keys = [row(("y", "key strong"), f" delete {shown.size(found.size_bytes)}")]
+    if found.checkpoints:
+        keys.append(
+            row(("k", "key strong"), f" keep the checkpoints, delete {shown.size(_without_checkpoints(found))}")
+        )
+    keys.append(row(("esc", "key strong"), (" leave it as it is", "dim")))
+    return [row((clean(f"Remove {found.name}?", width), "title")), EMPTY, *body, EMPTY, *keys]
+
+
+def _contents(found: Removable) -> tuple[str, str]:
+    held = f"Its log, metrics and records: {shown.size(_without_checkpoints(found))}."
+    files = f"{found.checkpoints} checkpoint{'' if found.checkpoints == 1 else 's'}"
+    return (
+        held,
+        f"{files}: {shown.size(found.checkpoint_bytes)}."
+        if found.checkpoints
+        else "It has no checkpoints in its folder.",
+    )
+
+
+def _without_checkpoints(found: Removable) -> int:
+    return found.size_bytes - found.checkpoint_bytes
 
 
 class Prompt(ModalScreen[str | None]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from textual import on
 from textual.app import ComposeResult
@@ -13,10 +13,10 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
+from ...core.actions import BY_ID
 from ...core.model.errors import OperationError, UsageError
 from ...core.model.snapshot import RunSnapshot
 from ..bindings import Scope, bindings, footer_keys
-from ..form import Field
 from ..messages import Launched, ProfileSaved
 from ..rows import Row, clean, cut, fit, row, wrap
 from ..widgets.launching import Choice, LaunchPreview, ProfileList
@@ -24,8 +24,8 @@ from ..widgets.lines import KeyLine, LinePanel
 
 if TYPE_CHECKING:
     from ...core.diagnosis.model import Remedy
-    from ..app import MpstuiApp
-    from ..ports import DraftPort, LauncherPort
+    from ..context import Context
+    from ..drafts import Draft, Field, Launcher
 
 _SIDE_BY_SIDE = 100
 _ROOM_FOR_LABELS = 45
@@ -38,14 +38,13 @@ class _LaunchingScreen(Screen[None]):
 
     CSS_PATH = "../styles/launch.tcss"
 
-    @property
-    def mpstui(self) -> MpstuiApp:
-        """The program, by its own type."""
-        return cast("MpstuiApp", cast(Any, self.app))
+    def __init__(self, context: Context) -> None:
+        super().__init__()
+        self.context = context
 
     def on_screen_resume(self) -> None:
         """What was said of runs does not concern a launch."""
-        self.mpstui.toasts.arrive(None)
+        self.context.toasts.arrive(None)
 
     def action_back(self) -> None:
         """Leave."""
@@ -71,8 +70,8 @@ class ProfilesScreen(_LaunchingScreen):
     BINDINGS = bindings(Scope.PROFILES)
     AUTO_FOCUS = None
 
-    def __init__(self, launcher: LauncherPort) -> None:
-        super().__init__()
+    def __init__(self, context: Context, launcher: Launcher) -> None:
+        super().__init__(context)
         self._launcher = launcher
 
     def compose(self) -> ComposeResult:
@@ -91,14 +90,14 @@ class ProfilesScreen(_LaunchingScreen):
         if entry is None:
             return
         if entry.error:
-            self.mpstui.say(f"{clean(entry.name, 40)} cannot be launched: its file has mistakes", "warning")
+            self.context.say(f"{clean(entry.name, 40)} cannot be launched: its file has mistakes", "warning")
             return
         try:
             draft = self._launcher.draft(entry.name)
         except (UsageError, OperationError) as error:
-            self.mpstui.say(clean(error.sentence, 300), "error")
+            self.context.say(clean(error.sentence, 300), "error")
         else:
-            self.app.push_screen(LaunchForm(draft))
+            self.app.push_screen(LaunchForm(self.context, draft))
 
 
 class FieldNote(LinePanel):
@@ -139,8 +138,8 @@ class LaunchForm(_LaunchingScreen):
 
     BINDINGS = bindings(Scope.LAUNCH)
 
-    def __init__(self, draft: DraftPort, restarting: RunSnapshot | None = None) -> None:
-        super().__init__()
+    def __init__(self, context: Context, draft: Draft, restarting: RunSnapshot | None = None) -> None:
+        super().__init__(context)
         self._draft = draft
         self._restarting = restarting
         self._fields = draft.fields
@@ -148,7 +147,7 @@ class LaunchForm(_LaunchingScreen):
 
     def compose(self) -> ComposeResult:
         """Title, form and preview, keys."""
-        verb = "edit and restart" if self._restarting else "launch"
+        verb = BY_ID["edit_restart"].name if self._restarting else "launch"
         yield TitleLine(f"{verb} · {self._draft.title}", self._draft.description.strip().partition("\n")[0])
         with Horizontal(id="form"):
             with VerticalScroll(id="fields", can_focus=False):
@@ -227,21 +226,21 @@ class LaunchForm(_LaunchingScreen):
     def action_start(self) -> None:
         """Start what is shown."""
         if not self._preview():
-            self.mpstui.say("not started: correct the field that is marked", "warning")
+            self.context.say("not started: correct the field that is marked", "warning")
             return
         values, draft, restarting = self.values, self._draft, self._restarting
         if restarting is None:
             runs = self.query_one(LaunchPreview).runs
-            self.mpstui.say(f"starting {runs} runs…" if runs > 1 else "starting…")
-            self.mpstui.courier.do("launch", lambda: Launched(draft.launch(values), runs))
+            self.context.say(f"starting {runs} runs…" if runs > 1 else "starting…")
+            self.context.requests.do("launch", lambda: Launched(draft.launch(values), runs))
             return
-        self.mpstui.courier.ask(restarting, "edit and restart", lambda: draft.restart(restarting, values))
+        self.context.requests.ask(restarting, BY_ID["edit_restart"].name, lambda: draft.restart(restarting, values))
         self.action_back()
 
     def action_save_profile(self) -> None:
         """Ask for a name and keep the values under it."""
         if not self._preview():
-            self.mpstui.say("not saved: correct the field that is marked", "warning")
+            self.context.say("not saved: correct the field that is marked", "warning")
             return
         from .dialogs import Prompt
 
@@ -250,13 +249,16 @@ class LaunchForm(_LaunchingScreen):
     def _save(self, name: str | None) -> None:
         if name and name.strip():
             values, draft, chosen = self.values, self._draft, name.strip()
-            self.mpstui.courier.do("save profile", lambda: ProfileSaved(str(draft.save(values, chosen))))
+            self.context.requests.do("save profile", lambda: ProfileSaved(str(draft.save(values, chosen))))
 
 
-def launch_screen(launcher: LauncherPort, snapshot: RunSnapshot | None, remedy: Remedy | None = None) -> Screen[None]:
+def launch_screen(context: Context, snapshot: RunSnapshot | None, remedy: Remedy | None = None) -> Screen[None]:
     """The list of profiles; with a snapshot, the form of its launch, with the remedy applied where one is given.
 
     Raises:
         OperationError: that run's record cannot be read.
     """
-    return ProfilesScreen(launcher) if snapshot is None else LaunchForm(launcher.draft_of(snapshot, remedy), snapshot)
+    launcher = context.services.launcher()
+    if snapshot is None:
+        return ProfilesScreen(context, launcher)
+    return LaunchForm(context, launcher.draft_of(snapshot, remedy), snapshot)

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from textual import on
 from textual.app import ComposeResult
 from textual.events import Resize
 
 from ...core.actions import BY_ID
-from ..asking import moved_text, paused_text
+from ...core.present.states import needs_attention, needs_explaining
 from ..bindings import Key, Scope, bindings, footer_keys
-from ..messages import QueueChanged, RemovalExamined
-from ..toasts import ANY_RUN
+from ..messages import QueueChanged, RemovalExamined, RunRemoved
 from ..widgets.lines import KeyLine
 from ..widgets.peek import Peek, peek_height
 from ..widgets.run_list import RunTable, TopLine
-from ..workers import Focus
-from .acting import ActingScreen
+from ..workers.runs import Focus
+from .acting import ActingScreen, allowed
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import QueuePlace, RunSnapshot
-    from ..widgets.failure_card import Failure
 
 _SCOPES = (Scope.RUNS, Scope.ACTIONS, Scope.QUEUE)
+_NEIGHBOURS = 3
+"""So many runs above and below the selected one are ready for the action keys as well."""
 
 
 class RunsScreen(ActingScreen):
@@ -38,7 +38,7 @@ class RunsScreen(ActingScreen):
         yield TopLine()
         yield RunTable()
         peek = Peek()
-        self._fit(peek, *self.app.size)
+        _fit(peek, *self.app.size)
         yield peek
         yield KeyLine(footer_keys(*_SCOPES, Scope.EVERYWHERE), self.usable)
 
@@ -53,127 +53,86 @@ class RunsScreen(ActingScreen):
         table = self.table
         return table.snapshots[table.index] if table.index is not None else None
 
+    @property
+    def reading(self) -> Focus:
+        """The selected run, without its log."""
+        place, runs = self.table.index or 0, [item.run for item in self.table.snapshots]
+        return Focus(self.table.selected, listed=tuple(runs[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS + 1]))
+
     def usable(self, key: Key) -> bool:
         """Without a run there is nothing to open, without a mark nothing to compare; a paused queue can be resumed."""
-        if key.action == "pause_queue" and self._queue_in_view is None and self._paused_group is not None:
+        if key.acts is BY_ID["queue_pause"] and self._queue is None and self.context.state.paused_queues:
             return True
         if key.action == "compare":
             return bool(self.table.marked) and len(self.table.snapshots) > 1
         return super().usable(key) and (key.action not in ("open", "mark") or self.acting_on is not None)
 
-    @property
-    def place(self) -> str:
-        """All runs."""
-        return ANY_RUN
+    def key_labels(self) -> dict[str, str]:
+        """Names in the footer that depend on the run."""
+        paused = self._queue.paused if self._queue is not None else bool(self.context.state.paused_queues)
+        return {**super().key_labels(), **({"pause_queue": "resume queue"} if paused else {})}
 
-    @property
-    def focus_of_reading(self) -> Focus:
-        """The selected run, without its log."""
-        return Focus(self.table.selected)
+    # -- drawing
 
     def show_runs(self, snapshots: Sequence[RunSnapshot]) -> None:
-        """Draw new pictures."""
-        self.query_one(TopLine).show(snapshots, self.mpstui.board.paused_groups)
+        """Draw new snapshots."""
+        first = self.table.unread
+        self.query_one(TopLine).show(snapshots, self.context.state.paused_queues)
         self.table.show(snapshots)
+        self._show_selected()
+        if first:
+            self.context.focus()
+
+    @on(RunTable.Selected)
+    def _selected(self) -> None:
+        self.context.focus()
         self._show_selected()
 
     def _show_selected(self) -> None:
-        selected = self.acting_on
+        selected, state = self.acting_on, self.context.state
         peek = self.query_one(Peek)
         peek.show(selected)
         if selected is not None and peek.display:
-            on_cpu = selected.state.active or self._allowed(selected, BY_ID["restart_cpu"]).ok
-            peek.explain(self._failure(selected, on_cpu=on_cpu))
+            from ..widgets.failure_card import Failure
+
+            findings = state.findings(selected) if needs_explaining(selected) else None
+            on_cpu = selected.state.active or allowed(selected, BY_ID["restart_cpu"]).ok
+            peek.explain(Failure(selected, findings, on_cpu, state.last_exception(selected)))
         keys = self.query_one(KeyLine)
         keys.labels = self.key_labels()
         keys.repaint()
 
-    def _failure(self, selected: RunSnapshot, *, on_cpu: bool) -> Failure:
-        from ...core.present.states import needs_explaining
-        from ..widgets.failure_card import Failure
-
-        board = self.mpstui.board
-        findings = board.findings(selected) if needs_explaining(selected) else None
-        return Failure(selected, findings, on_cpu, board.last_exception(selected))
-
     def on_resize(self, event: Resize) -> None:
         """Give the peek its lines, or none."""
-        self._fit(self.query_one(Peek), *event.size)
+        _fit(self.query_one(Peek), *event.size)
 
-    def _fit(self, peek: Peek, width: int, height: int) -> None:
-        lines = peek_height(width, height)
-        peek.display = lines > 0
-        peek.styles.height = lines
-
-    @on(RunTable.Selected)
-    def _selected(self) -> None:
-        self.mpstui.look()
-        self._show_selected()
+    # -- keys
 
     @on(RunTable.Opened)
     def action_open(self) -> None:
         """Open the selected run."""
-        snapshot = self.acting_on
-        if snapshot is not None:
-            self.mpstui.open_run(snapshot.run)
+        if self.acting_on is not None:
+            self.context.open_run(self.acting_on.run)
 
     def action_launch(self) -> None:
         """Choose a profile to launch."""
-        self.mpstui.launch()
+        self.context.launch(None, None)
 
-    def action_move(self, by: int) -> None:
-        """Select another run."""
-        self.table.move(by)
+    def action_move(self, by: int, unit: Literal["line", "page", "edge"] = "line") -> None:
+        """Select another run: the next one, one a window further, or the newest or oldest."""
+        steps = {"line": 1, "page": self.table.page, "edge": len(self.table.snapshots)}
+        self.table.move(by * steps[unit])
 
-    def action_page(self, direction: int) -> None:
-        """Select a run one window further."""
-        self.table.move(direction * self.table.page)
-
-    def action_edge(self, direction: int) -> None:
-        """Select the newest or the oldest run."""
-        self.table.move(direction * len(self.table.snapshots))
-
-    def key_labels(self) -> dict[str, str]:
-        """Names in the footer that depend on the run."""
-        place = self._queue_in_view
-        paused = place.paused if place is not None else self._paused_group is not None
-        return {**super().key_labels(), **({"pause_queue": "resume queue"} if paused else {})}
-
-    def action_queue(self, direction: str) -> None:
-        """Let the selected run start earlier or later."""
-        snapshot, queue = self.able(BY_ID["queue_move"]), self.mpstui.services.queue
-        if snapshot is not None:
-            self.mpstui.courier.do(
-                BY_ID["queue_move"].name,
-                lambda: QueueChanged(snapshot.run, moved_text(queue.move(snapshot, direction))),
-            )
-
-    @property
-    def _queue_in_view(self) -> QueuePlace | None:
-        """Where the selected run waits, if it waits in a queue."""
-        place = self.acting_on.queue if self.acting_on is not None else None
-        return place if place is not None and place.group is not None else None
-
-    @property
-    def _paused_group(self) -> str | None:
-        """The paused queue that the top line names: nobody may wait in it, so that no row could resume it."""
-        return next(iter(self.mpstui.board.paused_groups), None)
-
-    def action_pause_queue(self) -> None:
-        """Pause the queue of the selected run, or let it go on; elsewhere let the paused one go on."""
-        place, named = self._queue_in_view, self._paused_group
-        if place is None and named is not None:
-            self._set_paused(None, named, paused=False)
-        elif (
-            (snapshot := self.able(BY_ID["queue_pause"])) is not None and place is not None and place.group is not None
-        ):
-            self._set_paused(snapshot.run, place.group, paused=not place.paused)
-
-    def _set_paused(self, run: str | None, group: str, *, paused: bool) -> None:
-        queue = self.mpstui.services.queue
-        self.mpstui.courier.do(
-            BY_ID["queue_pause"].name, lambda: QueueChanged(run, paused_text(queue.set_paused(group, paused)))
-        )
+    def action_next_attention(self) -> None:
+        """Select the next run that needs attention."""
+        table = self.table
+        start = (table.index or 0) + 1
+        around = [*table.snapshots[start:], *table.snapshots[:start]]
+        found = next((item.run for item in around if needs_attention(item)), None)
+        if found is None:
+            self.context.say("no run needs attention")
+        else:
+            table.select(found)
 
     def action_mark(self) -> None:
         """Mark the selected run, to be compared."""
@@ -186,36 +145,68 @@ class RunsScreen(ActingScreen):
         selected = [item.run for item in (self.acting_on,) if item is not None]
         runs = tuple(dict.fromkeys([*self.table.marked, *(selected if len(self.table.marked) < 2 else [])]))
         if len(runs) < 2:
-            self.mpstui.say("compare: mark runs with space first, two or more", "warning")
+            self.context.say("compare: mark two runs or more with space first", "warning")
         elif len(runs) > MOST:
-            self.mpstui.say(f"compare: at most {MOST} curves can be told apart, {len(runs)} runs are marked", "warning")
+            self.context.say(
+                f"compare: at most {MOST} curves can be told apart; {len(runs)} runs are marked", "warning"
+            )
         else:
             from .comparing import ComparisonScreen
 
-            self.mpstui.push_screen(ComparisonScreen(runs, blocks=self.mpstui.blocks))
+            self.app.push_screen(ComparisonScreen(self.context, runs))
+
+    @property
+    def _queue(self) -> QueuePlace | None:
+        """Where the selected run waits, if it waits in a queue."""
+        place = self.acting_on.queue if self.acting_on is not None else None
+        return place if place is not None and place.group is not None else None
+
+    def action_queue(self, direction: str) -> None:
+        """Let the selected run start earlier or later."""
+        action, services = BY_ID["queue_move"], self.context.services
+        snapshot = self.able(action)
+        if snapshot is not None:
+            moved = lambda: QueueChanged(snapshot.run, services.move_in_queue(snapshot, direction))  # noqa: E731
+            self.context.requests.do(action.name, moved)
+
+    def action_pause_queue(self) -> None:
+        """Pause the queue of the selected run, or resume it; elsewhere resume the one that the top line names."""
+        action, services, place = BY_ID["queue_pause"], self.context.services, self._queue
+        run, group, pause = None, next(iter(self.context.state.paused_queues), None), False
+        if place is not None or group is None:
+            snapshot = self.able(action)
+            if snapshot is None or place is None:
+                return
+            run, group, pause = snapshot.run, place.group, not place.paused
+        if group is not None:
+            queue = group
+            changed = lambda: QueueChanged(run, services.pause_queue(queue, pause))  # noqa: E731
+            self.context.requests.do(action.name, changed)
 
     def action_remove(self) -> None:
         """Find out what removing the selected run would delete, then ask."""
-        snapshot, remover = self.able(BY_ID["remove"]), self.mpstui.services.remover
+        action, services = BY_ID["remove"], self.context.services
+        snapshot = self.able(action)
         if snapshot is not None:
-            examined = lambda: RemovalExamined(snapshot, remover.examine(snapshot))  # noqa: E731
-            self.mpstui.courier.do(BY_ID["remove"].name, examined, self.post_message)
+            examined = lambda: RemovalExamined(snapshot, services.examine_removal(snapshot))  # noqa: E731
+            self.context.requests.do(action.name, examined, self.post_message)
 
     @on(RemovalExamined)
     def _ask_removal(self, message: RemovalExamined) -> None:
-        from .removing import ask_removal
+        from .dialogs import ConfirmRemoval, Removal
 
-        ask_removal(self.mpstui, message)
+        snapshot, services = message.snapshot, self.context.services
 
-    def action_next_attention(self) -> None:
-        """Select the next run that needs a person."""
-        from ...core.present.states import needs_attention
+        def answered(answer: Removal | None) -> None:
+            if answer in ("all", "keep"):
+                keep = answer == "keep"
+                removed = lambda: RunRemoved(snapshot.name, services.remove(snapshot, keep_checkpoints=keep))  # noqa: E731
+                self.context.requests.do(BY_ID["remove"].name, removed)
 
-        table = self.table
-        start = (table.index or 0) + 1
-        around = [*table.snapshots[start:], *table.snapshots[:start]]
-        found = next((item.run for item in around if needs_attention(item)), None)
-        if found is None:
-            self.mpstui.say("no run needs you now")
-        else:
-            table.select(found)
+        self.app.push_screen(ConfirmRemoval(message.found, services.clock()), answered)
+
+
+def _fit(peek: Peek, width: int, height: int) -> None:
+    lines = peek_height(width, height)
+    peek.display = lines > 0
+    peek.styles.height = lines

@@ -10,12 +10,12 @@ from textual.events import Blur, Focus
 from textual.message import Message
 
 from ...core.model.errors import UsageError
-from ..form import Preview
+from ..drafts import Preview
 from ..rows import EMPTY, Row, Span, clean, clip, cut, fit, row, wrap
 from .lines import LinePanel
 
 if TYPE_CHECKING:
-    from ..ports import ProfileEntryPort
+    from ...core.profiles.library import ProfileEntry
 
 _NAME, _ORIGIN = 18, 9
 _LONGEST_COMMAND_LINES = 12
@@ -25,14 +25,14 @@ _MOST_RUNS_NAMED = 3
 class ProfileList(LinePanel):
     """The profiles to choose from, with the selected one explained below them; one with mistakes says which."""
 
-    def __init__(self, entries: Sequence[ProfileEntryPort]) -> None:
+    def __init__(self, entries: Sequence[ProfileEntry]) -> None:
         super().__init__()
         self.entries = entries
         self.index = 0
         self._top = 0
 
     @property
-    def selected(self) -> ProfileEntryPort | None:
+    def selected(self) -> ProfileEntry | None:
         """The chosen profile."""
         return self.entries[self.index] if self.entries else None
 
@@ -60,7 +60,7 @@ class ProfileList(LinePanel):
         ]
 
 
-def profile_row(entry: ProfileEntryPort, width: int, *, selected: bool) -> Row:
+def profile_row(entry: ProfileEntry, width: int, *, selected: bool) -> Row:
     """One profile: what it is launched by, where it is from, its title."""
     parts = (
         Span("▌" if selected else " ", "key"),

@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..ports import LogLinePort, LogPort
+    from ...core.logview.document import LogDocument
+    from ...core.logview.line import LogLine
 
 LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
     ("all lines", frozenset()),
@@ -38,7 +39,7 @@ class Hunt:
 class LogReading:
     """The part of a document that is looked at."""
 
-    def __init__(self, document: LogPort) -> None:
+    def __init__(self, document: LogDocument) -> None:
         self.document = document
         self.level = 0
         self.pattern = ""
@@ -55,7 +56,7 @@ class LogReading:
         """Whether new lines move the view."""
         return self._top is None
 
-    def lines(self, rows: int) -> Sequence[LogLinePort]:
+    def lines(self, rows: int) -> Sequence[LogLine]:
         """What is in view."""
         if rows <= 0:
             return ()
@@ -194,7 +195,7 @@ class LogReading:
         """Whether a line is selected."""
         return self.selection is not None and min(self.selection) <= offset <= max(self.selection)
 
-    def chosen(self, rows: int) -> Sequence[LogLinePort]:
+    def chosen(self, rows: int) -> Sequence[LogLine]:
         """The selected lines, at most ``MOST_COPIED``; without a selection those in view."""
         if self.selection is None:
             return self.lines(rows)
@@ -210,17 +211,17 @@ class LogReading:
         self._show(found[0], rows)
         return True
 
-    def _show(self, line: LogLinePort, rows: int) -> None:
+    def _show(self, line: LogLine, rows: int) -> None:
         """Mark a line and put it into the upper third of the view."""
         self.found = line.offset
         above = self._backward(line.offset, rows // 3)
         self._top = above[0].offset if above else line.offset
 
-    def _wanted(self, line: LogLinePort) -> bool:
+    def _wanted(self, line: LogLine) -> bool:
         levels = LEVELS[self.level][1]
         return not levels or line.level in levels
 
-    def _last(self, rows: int) -> Sequence[LogLinePort]:
+    def _last(self, rows: int) -> Sequence[LogLine]:
         if not self.level:
             return self.document.tail(rows)
         newest = self.document.tail(1)
@@ -229,10 +230,10 @@ class LogReading:
         end = [newest[0]] if self._wanted(newest[0]) else []
         return [*self._backward(newest[0].offset, rows - len(end)), *end]
 
-    def _forward(self, offset: int, rows: int) -> list[LogLinePort]:
+    def _forward(self, offset: int, rows: int) -> list[LogLine]:
         if not self.level:
             return list(self.document.window(offset, rows))
-        kept: list[LogLinePort] = []
+        kept: list[LogLine] = []
         for _ in range(_MOST_PAGES):
             page = self.document.window(offset, _PAGE_LINES)
             kept += [line for line in page if self._wanted(line)]
@@ -241,12 +242,12 @@ class LogReading:
             offset = page[-1].offset + 1
         return kept[:rows]
 
-    def _backward(self, offset: int, rows: int) -> list[LogLinePort]:
+    def _backward(self, offset: int, rows: int) -> list[LogLine]:
         if rows <= 0:
             return []
         if not self.level:
             return list(self.document.before(offset, rows))
-        kept: list[LogLinePort] = []
+        kept: list[LogLine] = []
         for _ in range(_MOST_PAGES):
             page = self.document.before(offset, _PAGE_LINES)
             kept = [line for line in page if self._wanted(line)] + kept

@@ -1,4 +1,4 @@
-"""What every pump is: a thread with a round of work."""
+"""What every worker is: a thread with a round of work, whose trouble becomes a message."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..messages import PumpFailed
+from ..messages import WorkerFailed
 
 if TYPE_CHECKING:
     from textual.message import Message
+
+    from ..terminal import Terminal
 
 Post = Callable[["Message"], object]
 
 RETRY_SECONDS = 1.0
 _JOIN_SECONDS = 1.0
+_TERMINAL_SECONDS = 0.5
 
 
-class Pump:
+class Worker:
     """A daemon thread that works until it is told to stop, and says so when its work fails."""
 
-    name = "pump"
+    name = "worker"
 
     def __init__(self, post: Post) -> None:
         self._post = post
@@ -54,16 +57,32 @@ class Pump:
             try:
                 pause = self._work()
                 self._trouble = ""
-            except Exception as error:  # noqa: BLE001 - a pump must survive whatever it reads, and must not be silent
+            except Exception as error:  # noqa: BLE001 - a worker must survive whatever it reads, and must not be silent
                 pause = RETRY_SECONDS
-                self._report(error)
+                sentence = f"{type(error).__name__}: {error}"
+                if sentence != self._trouble:
+                    self._trouble = sentence
+                    self._post(WorkerFailed(self.name, sentence))
 
     def _work(self) -> float | None:
         """One round; the seconds until the next, None: when it is woken."""
         raise NotImplementedError
 
-    def _report(self, error: Exception) -> None:
-        sentence = f"{type(error).__name__}: {error}"
-        if sentence != self._trouble:
-            self._trouble = sentence
-            self._post(PumpFailed(self.name, sentence))
+
+class TerminalWorker(Worker):
+    """Ends the program when its terminal is gone, or when it was told to end and cannot.
+
+    Textual's reader spins on a terminal that hung up, and its writer blocks for ever on one that stopped reading; with
+    SIGHUP ignored (nohup) nothing else would end either.
+    """
+
+    name = "terminal"
+
+    def __init__(self, post: Post, terminal: Terminal) -> None:
+        super().__init__(post)
+        self._terminal = terminal
+
+    def _work(self) -> float:
+        if self._terminal.gone() or self._terminal.overdue():
+            self._terminal.die()
+        return _TERMINAL_SECONDS

@@ -5,88 +5,109 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.model.allocator import release_free_memory
-from ..differences import differ
-from ..log_watch import LogWatch
-from ..messages import LogGrew, SnapshotsReady
-from .base import Post, Pump
+from ...core.model.errors import UsageError
+from ...core.present.format import settled
+from ..alarms import alarms
+from ..messages import LogGrew, SettingsMistaken, SnapshotsReady, TerminalNotified
+from .base import RETRY_SECONDS, Post, Worker
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
+    from ...core.runs.monitor import Monitor
     from ..services import Services
 
-_TICK_SECONDS, _LIVELY_TICK_SECONDS, _QUIET_TICK_SECONDS = 0.025, 0.01, 0.25
-"""Between two looks at the size of the log in view; shorter while it grows: half of it is what a new line waits.
-
-A look at nothing costs little, but being woken for it does, ten times as much as the look."""
-_HINTED_SECONDS, _POLL_SECONDS, _QUIET_POLL_SECONDS = 0.1, 0.2, 0.5
-_QUIET_AFTER_SECONDS = 2.0
-"""Where nothing has changed for so long, looks are fewer."""
-_READING_SHARE = 0.05
-_HINTED_SHARE = 0.2
-"""Pictures may take this share of one core at most, more after a hint; many runs are then read less often."""
-_LONGEST_READ_SECONDS = 1.0
-"""Whatever that costs: the end of a training is on the screen within two seconds, right after the first reading too."""
+_POLL_SECONDS, _QUIET_POLL_SECONDS, _HINTED_SECONDS = 0.2, 0.5, 0.1
+"""Between two readings; longer where nothing changes, shorter after a hint."""
+_QUIET_SECONDS = 2.0
+"""Where nothing has changed for so long, files are looked at less often."""
+_READING_SHARE, _LONGEST_PAUSE_SECONDS = 0.05, 1.0
+"""Reading takes this share of a core at most, four times as much after hints; many runs are then read less often. The
+end of a training is on the screen within two seconds all the same."""
+_TICK_SECONDS, _GROWING_TICK_SECONDS, _QUIET_TICK_SECONDS = 0.025, 0.01, 0.25
+"""Between two looks at the size of the log in view: half of it is what a new line waits. A look at nothing costs
+little, but being woken for it does, ten times as much as the look."""
 _SLICE_SECONDS, _BREATH_SECONDS = 0.015, 0.001
 """The history of the run in focus is read in slices as short as this; keys and frames come between them."""
+_TOLERATED_BYTES = 64 << 20
+"""A log that floods in is read at the pace of the snapshots until so much of it is pending."""
 _RELEASE_SECONDS = 0.5
 """After the start, and after a history was read, what both needed for a moment is given back."""
-_TOLERATED_BYTES = 64 << 20
-"""A log that floods in is read at the pace of the pictures until so much of it is owed."""
+_RESPAWN_SECONDS = 5.0
+"""Between two looks for queued runs whose supervisor has died."""
+
+_FLOOD_BYTES = 4096
+"""Growth between two looks from which on a log is drawn four times a second, not at once."""
+_FLOOD_SECONDS = 1.0
+"""After its last big step a flood is held to be over."""
+_LIVELY_SECONDS = 2.0
+"""A log that has not grown for so long is not about to."""
 
 
 class Focus(NamedTuple):
-    """What is looked at closely: a run, and its output file where it has one."""
+    """What the screen in view wants read closely."""
 
     run: str | None = None
+    """The run that is read in full."""
     output: Path | None = None
+    """Its output, whose end is followed."""
     live: bool = True
     """Whether the output may grow at any moment."""
+    listed: tuple[str, ...] = ()
+    """Further runs that keys may act on."""
+    sampled: RunSnapshot | None = None
+    """The run whose processes, and the machine with them, are sampled."""
+    machine_in_view: bool = False
+    """Whether the panel with the machine has a place."""
 
 
-class RunPump(Pump):
-    """Reads the runs five times a second and posts a picture when it differs, at most at the drawing rate."""
+class RunWorker(Worker):
+    """Reads the runs five times a second, and posts them when they differ: four times a second, over SSH once.
+
+    It posts nothing while the last snapshots are not drawn, so a slow terminal never piles up messages.
+    """
 
     name = "runs"
 
     def __init__(self, services: Services, post: Post, release: Callable[[], object] = release_free_memory) -> None:
         super().__init__(post)
+        self._services = services
         self._release = release
-        self._release_at = time.monotonic() + _RELEASE_SECONDS
-        self._monitor = services.monitor
-        self._queue = services.queue
         self._draw_seconds = 1.0 if services.remote else 0.25
         self._log = LogWatch(slow=services.remote)
+        self._monitor: Monitor | None = None
         self._focus = Focus()
-        self._last: tuple[RunSnapshot, ...] | None = None
-        self._pending: tuple[RunSnapshot, ...] | None = None
-        self._paused: tuple[str, ...] = ()
+        self._hinted: frozenset[str] = frozenset()
+        self._read: tuple[tuple[RunSnapshot, ...], tuple[str, ...]] | None = None
+        """The newest snapshots, and the queues that are paused."""
+        self._undrawn = False
         self._drawn = threading.Event()
         self._drawn.set()
-        self._next_read = self._next_hinted = self._next_draw = 0.0
-        self._hinted: frozenset[str] = frozenset()
+        self._next_read = self._soonest_read = self._next_draw = 0.0
         self._changed_at = -math.inf
-        self._owed_bytes = 0
+        self._pending_bytes = 0
         self._catching_up = False
+        self._release_at = time.monotonic() + _RELEASE_SECONDS
+        self._respawn_at = time.monotonic() + _RESPAWN_SECONDS
 
-    def look_at(self, focus: Focus) -> None:
-        """Look at another run; the next picture has it in full, at once."""
+    def focus_on(self, focus: Focus) -> None:
+        """Read something else closely; another run is read at once."""
         if focus.run != self._focus.run:
             self._next_read = self._next_draw = 0.0
         self._focus = focus
         self.wake()
 
     def hint(self, runs: frozenset[str]) -> None:
-        """Something happened to these runs: look soon. May come from any thread; one that is lost costs a poll."""
+        """Something happened to these runs: read them soon. May come from any thread; a lost one costs a poll."""
         self._hinted |= runs
         self.wake()
 
     def drawn(self) -> None:
-        """The last picture is on the screen."""
+        """The last snapshots are on the screen."""
         self._drawn.set()
         self.wake()
 
@@ -95,61 +116,157 @@ class RunPump(Pump):
         self._log.drawn()
 
     def _work(self) -> float:
-        now = time.monotonic()
-        focus = self._focus
+        if self._monitor is None:
+            self._monitor = self._services.monitor()
+        now, focus = time.monotonic(), self._focus
         if self._log.grew(focus.output, now) and focus.run is not None:
             self._changed_at = now
             self._post(LogGrew(focus.run))
         if now >= self._due():
-            self._read(focus)
-        if self._pending is not None and now >= self._next_draw and self._drawn.is_set():
+            self._refresh(self._monitor, focus)
+        if self._undrawn and now >= self._next_draw and self._drawn.is_set() and self._read is not None:
             self._drawn.clear()
-            pending, self._pending = self._pending, None
-            self._next_draw = now + self._draw_seconds
-            self._post(SnapshotsReady(pending, self._paused))
-        if self._catch_up(focus, now):
+            self._undrawn, self._next_draw = False, now + self._draw_seconds
+            self._post(SnapshotsReady(*self._read))
+        if self._catch_up(self._monitor, focus, now):
             self._release_at = now + _RELEASE_SECONDS
             return _BREATH_SECONDS
         if now >= self._release_at:
             self._release_at = math.inf
             self._release()
+        if now >= self._respawn_at:
+            self._respawn_at = now + _RESPAWN_SECONDS
+            self._services.recovery.respawn_missing()
         return self._pause(focus, now)
 
     def _due(self) -> float:
-        return self._next_hinted if self._hinted else self._next_read
+        return self._soonest_read if self._hinted else self._next_read
 
-    def _pause(self, focus: Focus, now: float) -> float:
-        """Seconds until there is something to do; whoever wants it sooner wakes this pump."""
-        until = self._due()
-        if self._pending is not None and self._drawn.is_set():
-            until = min(until, self._next_draw)
-        if focus.output is not None and focus.live:
-            quick = _LIVELY_TICK_SECONDS if self._log.grows(now) else _TICK_SECONDS
-            until = min(until, now + (_QUIET_TICK_SECONDS if self._quiet(now) else quick))
-        return max(0.0, until - time.monotonic())
-
-    def _catch_up(self, focus: Focus, now: float) -> bool:
-        """Read a slice of what the run in focus owes; True when there is more to be read at once."""
-        hurry = self._catching_up or self._owed_bytes > _TOLERATED_BYTES or not self._log.floods(now)
-        self._catching_up = focus.run is not None and self._owed_bytes > 0 and hurry
-        if self._catching_up and focus.run is not None:
-            self._owed_bytes = self._monitor.read_on(focus.run, _SLICE_SECONDS)
-        return self._catching_up
-
-    def _read(self, focus: Focus) -> None:
+    def _refresh(self, monitor: Monitor, focus: Focus) -> None:
         began, worked = time.monotonic(), time.thread_time()
         hinted, self._hinted = self._hinted, frozenset()
-        self._monitor.hint(hinted)
-        fresh = self._monitor.refresh(focus.run)
-        self._owed_bytes = self._monitor.read_on(focus.run, 0.0) if focus.run is not None else 0
+        monitor.hint(hinted)
+        fresh = monitor.refresh(focus.run, focus.listed), self._services.paused_queues()
+        self._pending_bytes = monitor.read_on(focus.run, 0.0) if focus.run is not None else 0
+        before, self._read = self._read, fresh
+        if before is None or before[1] != fresh[1] or differ(before[0], fresh[0]):
+            self._undrawn, self._changed_at = True, began
+            self._sound(before[0] if before is not None else (), fresh[0])
         took = time.thread_time() - worked  # on a busy machine the clock says how long others took
-        poll = _QUIET_POLL_SECONDS if self._quiet(began) else _POLL_SECONDS
-        self._next_read = began + max(poll, _POLL_SECONDS, min(took / _READING_SHARE, _LONGEST_READ_SECONDS))
-        self._next_hinted = began + max(_HINTED_SECONDS, took / _HINTED_SHARE)
-        paused = self._queue.paused()
-        if self._last is None or paused != self._paused or differ(self._last, fresh):
-            self._pending, self._changed_at = fresh, began
-        self._last, self._paused = fresh, paused
+        rest = min(took / _READING_SHARE, _LONGEST_PAUSE_SECONDS)
+        self._next_read = began + max(_QUIET_POLL_SECONDS if self._quiet(began) else _POLL_SECONDS, rest)
+        self._soonest_read = began + max(_HINTED_SECONDS, rest / 4)
+
+    def _sound(self, before: Sequence[RunSnapshot], after: Sequence[RunSnapshot]) -> None:
+        """Tell the terminal of a crash, a stall or a finish."""
+        found = alarms(before, after)
+        if found:
+            try:
+                self._post(TerminalNotified(self._services.notification(found)))
+            except UsageError as error:
+                self._post(SettingsMistaken(error.sentence))
+
+    def _catch_up(self, monitor: Monitor, focus: Focus, now: float) -> bool:
+        """Read a slice of what is pending of the run in focus; True when there is more to be read at once."""
+        hurry = self._catching_up or self._pending_bytes > _TOLERATED_BYTES or not self._log.floods(now)
+        self._catching_up = focus.run is not None and self._pending_bytes > 0 and hurry
+        if self._catching_up and focus.run is not None:
+            self._pending_bytes = monitor.read_on(focus.run, _SLICE_SECONDS)
+        return self._catching_up
+
+    def _pause(self, focus: Focus, now: float) -> float:
+        """Seconds until there is something to do; whoever wants it sooner wakes this worker."""
+        until = self._due()
+        if self._undrawn and self._drawn.is_set():
+            until = min(until, self._next_draw)
+        if focus.output is not None and focus.live:
+            tick = _GROWING_TICK_SECONDS if self._log.grows(now) else _TICK_SECONDS
+            until = min(until, now + (_QUIET_TICK_SECONDS if self._quiet(now) else tick))
+        return max(0.0, until - time.monotonic())
 
     def _quiet(self, now: float) -> bool:
-        return now - self._changed_at > _QUIET_AFTER_SECONDS
+        return now - self._changed_at > _QUIET_SECONDS
+
+
+def differ(before: Sequence[RunSnapshot], after: Sequence[RunSnapshot]) -> bool:
+    """Whether the second ones show anything new; of the time between them counts what an age in words shows."""
+    if len(before) != len(after):
+        return True
+    pairs = zip(before, after, strict=True)
+    return any(old is not new and (old != new or _age(old) != _age(new)) for old, new in pairs)
+
+
+def _age(snapshot: RunSnapshot) -> float | None:
+    """How long it has been running, as closely as the screen tells it: one that prints nothing grows older too."""
+    if snapshot.started is None or not snapshot.state.active:
+        return None
+    return settled(snapshot.seen - (snapshot.attempt_started or snapshot.started)) // 1
+
+
+class LogWatch:
+    """Notices that a file changed by asking for its size; FSEvents says nothing about a file that is kept open."""
+
+    def __init__(self, slow: bool) -> None:
+        self._path: Path | None = None
+        self._slow = slow
+        self._seen: tuple[int, int] | None = None
+        self._peeked: tuple[int, int] | None = None
+        self._next = 0.0
+        self._quick, self._flood = (0.25, 1.0) if slow else (0.03, 0.25)
+        self._flooded = self._grew_at = -math.inf
+        self._drawn = threading.Event()
+        self._drawn.set()
+
+    def drawn(self) -> None:
+        """The growth that was told last is on the screen."""
+        self._drawn.set()
+
+    def floods(self, now: float) -> bool:
+        """Whether the file has been growing fast until now."""
+        return now - self._flooded < _FLOOD_SECONDS
+
+    def grows(self, now: float) -> bool:
+        """Whether the file has grown just now."""
+        return now - self._grew_at < _LIVELY_SECONDS
+
+    def grew(self, path: Path | None, now: float) -> bool:
+        """Whether there is something new to draw and it is time: a trickle at once, a flood four times a second."""
+        if path != self._path:
+            self._path, self._seen = path, None
+        # A pause of the file ends a flood early; over SSH the drawing rate is what counts.
+        ends_early = not self._slow and self.floods(now)
+        if path is None or not self._drawn.is_set() or (now < self._next and not ends_early):
+            return False
+        try:
+            found = path.stat()
+        except OSError:
+            return False
+        state = (found.st_size, found.st_mtime_ns)
+        waits, self._peeked = now < self._next and state != self._peeked, state
+        if state == self._seen or waits:
+            return False  # a flood that has paused is drawn at once: nothing more may come
+        grown = state[0] - self._seen[0] if self._seen else 0
+        if grown:
+            self._grew_at = now
+        self._seen = state
+        if grown > _FLOOD_BYTES:
+            self._flooded = now
+        self._next = now + (self._flood if grown > _FLOOD_BYTES else self._quick)
+        self._drawn.clear()
+        return True
+
+
+class HintWorker(Worker):
+    """Watches the folder of runs for what is created or renamed; polling finds the same, a little later."""
+
+    name = "watcher"
+
+    def __init__(self, root: Path, hint: Callable[[frozenset[str]], None], post: Post) -> None:
+        super().__init__(post)
+        self._root, self._hint = root, hint
+
+    def _work(self) -> float:
+        from ...core.follow.watcher import RunsWatcher
+
+        RunsWatcher(self._root, self._hint).run(self._stopped)
+        return RETRY_SECONDS

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.model.errors import UsageError
-from ..looking import Wanted
 from ..messages import SettingsMistaken, SystemReady
-from .base import Post, Pump
+from .base import Post, Worker
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
     from ...core.settings import EnergySettings
-    from ..ports import RecorderPort, SamplerPort
+    from ...core.telemetry.run_telemetry import TelemetryRecorder
+    from ...core.telemetry.sampler import Sampler
     from ..services import Services
 
 _SAMPLE_SECONDS, _SAMPLE_SECONDS_REMOTE, _HIDDEN_SECONDS = 1.0, 2.0, 5.0
@@ -22,7 +22,19 @@ _NO_PROCESS_TIMES = 5
 """The machine alone is read so many times less often."""
 
 
-class SystemPump(Pump):
+class _Target(NamedTuple):
+    """The run whose processes are sampled, and whether the panel that shows them is in view."""
+
+    snapshot: RunSnapshot
+    in_view: bool
+
+    @property
+    def key(self) -> tuple[str, int | None, bool]:
+        """A new sample is due at once when it changes."""
+        return self.snapshot.run, self.snapshot.pid, self.in_view
+
+
+class SystemWorker(Worker):
     """Samples the machine while somebody looks at a run, less often while the panel that shows it is hidden."""
 
     name = "system"
@@ -30,24 +42,24 @@ class SystemPump(Pump):
     def __init__(self, services: Services, post: Post) -> None:
         super().__init__(post)
         self._services = services
-        self._sampler: SamplerPort | None = None
-        self._wanted: Wanted | None = None
-        self._sampled: tuple[Wanted, float] | None = None
-        self._recorder: tuple[str, RecorderPort] | None = None
+        self._sampler: Sampler | None = None
+        self._target: _Target | None = None
+        self._sampled: tuple[_Target, float] | None = None
+        self._recorder: tuple[str, TelemetryRecorder] | None = None
         self._prices: EnergySettings | None = None
 
-    def want(self, snapshot: RunSnapshot | None, *, in_view: bool = True) -> None:
+    def sample_for(self, snapshot: RunSnapshot | None, *, in_view: bool = True) -> None:
         """Sample for this run from now on; None: nobody looks."""
-        self._wanted = Wanted(snapshot, in_view) if snapshot is not None else None
+        self._target = _Target(snapshot, in_view) if snapshot is not None else None
         self.wake()
 
     def follow(self, snapshots: Sequence[RunSnapshot]) -> None:
-        """Newer pictures; that of the wanted run is kept, for what the trainer itself reports."""
-        wanted = self._wanted
-        newer = next((one for one in snapshots if wanted and one.run == wanted.snapshot.run), None)
-        if wanted is not None and newer is not None:
-            self._wanted = wanted._replace(snapshot=newer)
-            if self._wanted.subject != wanted.subject:
+        """Newer snapshots; that of the sampled run is kept, for what the trainer itself reports."""
+        target = self._target
+        newer = next((one for one in snapshots if target and one.run == target.snapshot.run), None)
+        if target is not None and newer is not None:
+            self._target = target._replace(snapshot=newer)
+            if self._target.key != target.key:
                 self.wake()
 
     def stop(self) -> None:
@@ -59,25 +71,21 @@ class SystemPump(Pump):
                 self._sampler.close()
 
     def _work(self) -> float | None:
-        wanted = self._wanted
-        if wanted is None:
+        target = self._target
+        if target is None:
             self._close_recorder()
             return None
-        if self._left(wanted) <= 0:
-            self._sampled = wanted, time.monotonic()
-            self._sample(wanted.snapshot)
-        return self._left(wanted)
+        if self._seconds_left(target) <= 0:
+            self._sampled = target, time.monotonic()
+            self._sample(target.snapshot)
+        return self._seconds_left(target)
 
-    def _left(self, wanted: Wanted) -> float:
-        """Seconds until the next sample is due."""
-        if self._sampled is None or wanted.subject != self._sampled[0].subject:
+    def _seconds_left(self, target: _Target) -> float:
+        if self._sampled is None or target.key != self._sampled[0].key:
             return 0.0
-        pause = (
-            (_SAMPLE_SECONDS_REMOTE if self._services.remote else _SAMPLE_SECONDS)
-            if wanted.in_view
-            else _HIDDEN_SECONDS
-        )
-        pause *= 1 if wanted.snapshot.pid is not None else _NO_PROCESS_TIMES
+        shown = _SAMPLE_SECONDS_REMOTE if self._services.remote else _SAMPLE_SECONDS
+        pause = shown if target.in_view else _HIDDEN_SECONDS
+        pause *= 1 if target.snapshot.pid is not None else _NO_PROCESS_TIMES
         return max(0.0, self._sampled[1] + pause - time.monotonic())
 
     def _sample(self, snapshot: RunSnapshot) -> None:
@@ -88,18 +96,15 @@ class SystemPump(Pump):
         telemetry = self._recorder_of(snapshot).poll(snapshot, sample.system, tree)
         self._post(SystemReady(sample.system, tree, run, telemetry, self._prices))
 
-    def _recorder_of(self, snapshot: RunSnapshot) -> RecorderPort:
+    def _recorder_of(self, snapshot: RunSnapshot) -> TelemetryRecorder:
         if self._recorder is None or self._recorder[0] != snapshot.run:
             self._close_recorder()
             self._recorder = snapshot.run, self._services.recorder(snapshot)
-            self._ask_prices()
+            try:
+                self._prices = self._services.settings().energy
+            except UsageError as error:
+                self._post(SettingsMistaken(error.sentence))
         return self._recorder[1]
-
-    def _ask_prices(self) -> None:
-        try:
-            self._prices = self._services.prices()
-        except UsageError as error:
-            self._post(SettingsMistaken(error.sentence))
 
     def _close_recorder(self) -> None:
         if self._recorder is not None:

@@ -14,24 +14,25 @@ import pytest
 
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.snapshot import RunSnapshot
-from mpstui.core.settings import EnergySettings
 from mpstui.core.telemetry.model import SystemSample, TreeSample
 from mpstui.core.telemetry.run_telemetry import RunTelemetry
-from mpstui.ui import log_watch
-from mpstui.ui.differences import differ
-from mpstui.ui.log_watch import LogWatch
 from mpstui.ui.messages import (
     JobFailed,
     LogGrew,
-    PumpFailed,
     RequestAnswered,
     RequestSent,
     SettingsMistaken,
     SnapshotsReady,
     SystemReady,
+    WorkerFailed,
 )
-from mpstui.ui.workers import Courier, Focus, RunPump, SystemPump, TerminalWatch
-from mpstui.ui.workers import system as system_pump
+from mpstui.ui.terminal import Terminal
+from mpstui.ui.workers import runs as run_worker
+from mpstui.ui.workers import system as system_worker
+from mpstui.ui.workers.base import TerminalWorker
+from mpstui.ui.workers.requests import RequestWorker
+from mpstui.ui.workers.runs import Focus, LogWatch, RunWorker, differ
+from mpstui.ui.workers.system import SystemWorker
 from mpstui.wire.records import Ack, Request
 from tests.snapshots import changed as altered
 from tests.waiting import wait_until
@@ -45,7 +46,7 @@ PATIENCE_SECONDS = 60.0
 
 
 class Inbox:
-    """Where a pump posts."""
+    """Where a worker posts."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -75,53 +76,53 @@ def until(true: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None
 
 
 @contextlib.contextmanager
-def following(world: fakes.World, inbox: Inbox, log: Path) -> Iterator[RunPump]:
-    """A pump at work on a log of one line, whose first growth has been told and drawn."""
+def following(world: fakes.World, inbox: Inbox, log: Path) -> Iterator[RunWorker]:
+    """A worker at work on a log of one line, whose first growth has been told and drawn."""
     log.write_text("one\n")
-    pump = RunPump(world.services, inbox.post)
-    pump.look_at(Focus("r", log))
-    pump.start()
+    worker = RunWorker(world.services, inbox.post)
+    worker.focus_on(Focus("r", log))
+    worker.start()
     try:
         inbox.wait_for(LogGrew)
-        pump.log_drawn()
-        yield pump
+        worker.log_drawn()
+        yield worker
     finally:
-        pump.stop()
+        worker.stop()
 
 
-def test_a_picture_is_posted_once_until_something_changes() -> None:
+def test_a_snapshot_is_posted_once_until_something_changes() -> None:
     world, inbox = fakes.world((fakes.running(),)), Inbox()
-    pump = RunPump(world.services, inbox.post)
-    pump.start()
+    worker = RunWorker(world.services, inbox.post)
+    worker.start()
     try:
         inbox.wait_for(SnapshotsReady)
-        pump.drawn()
+        worker.drawn()
         world.monitor.snapshots = (fakes.running(),)
         time.sleep(0.4)
-        assert len(inbox.of(SnapshotsReady)) == 1, "an equal picture is no news"
+        assert len(inbox.of(SnapshotsReady)) == 1, "an equal snapshot is no news"
         world.monitor.snapshots = (fakes.running(step=99),)
         inbox.wait_for(SnapshotsReady, 2)
     finally:
-        pump.stop()
+        worker.stop()
 
 
-def test_nothing_is_posted_while_the_last_picture_is_not_drawn() -> None:
+def test_nothing_is_posted_while_the_last_snapshot_is_not_drawn() -> None:
     world, inbox = fakes.world((fakes.running(),)), Inbox()
-    pump = RunPump(world.services, inbox.post)
-    pump.start()
+    worker = RunWorker(world.services, inbox.post)
+    worker.start()
     try:
         inbox.wait_for(SnapshotsReady)
         for step in range(20):
             world.monitor.snapshots = (fakes.running(step=step),)
             time.sleep(0.03)
         assert len(inbox.of(SnapshotsReady)) == 1
-        wait_until(lambda: pump._pending is not None and pump._pending[0].numbers.step == 19, what="the last reading")
-        pump.drawn()
+        wait_until(lambda: worker._read is not None and worker._read[0][0].numbers.step == 19, what="the last reading")
+        worker.drawn()
         newest = inbox.wait_for(SnapshotsReady, 2)
         assert isinstance(newest, SnapshotsReady)
         assert newest.snapshots[0].numbers.step == 19
     finally:
-        pump.stop()
+        worker.stop()
 
 
 def test_growth_of_the_log_in_focus_is_told(tmp_path: Path) -> None:
@@ -135,48 +136,48 @@ def test_growth_of_the_log_in_focus_is_told(tmp_path: Path) -> None:
         assert world.monitor.focus == "r"
 
 
-def test_a_long_history_is_read_between_the_pictures() -> None:
+def test_a_long_history_is_read_between_the_refreshes() -> None:
     world, inbox = fakes.world((fakes.running(),)), Inbox()
-    world.monitor.owed_bytes = 200
-    pump = RunPump(world.services, inbox.post)
-    pump.look_at(Focus("r"))
-    pump.start()
+    world.monitor.pending_bytes = 200
+    worker = RunWorker(world.services, inbox.post)
+    worker.focus_on(Focus("r"))
+    worker.start()
     try:
-        until(lambda: world.monitor.owed_bytes == 0)
-        assert world.monitor.pictures < 100, "two hundred slices, at one or two a picture"
+        until(lambda: world.monitor.pending_bytes == 0)
+        assert world.monitor.refreshes < 100, "two hundred slices, at one or two the snapshots"
     finally:
-        pump.stop()
+        worker.stop()
 
 
 def test_what_a_long_history_needed_is_given_back_once_when_it_is_read() -> None:
     world, inbox = fakes.world((fakes.running(),)), Inbox()
-    world.monitor.owed_bytes, owed = 300, []
-    pump = RunPump(world.services, inbox.post, release=lambda: owed.append(world.monitor.owed_bytes))
-    pump.look_at(Focus("r"))
-    pump.start()
+    world.monitor.pending_bytes, pending = 300, []
+    worker = RunWorker(world.services, inbox.post, release=lambda: pending.append(world.monitor.pending_bytes))
+    worker.focus_on(Focus("r"))
+    worker.start()
     try:
-        until(lambda: owed)
-        pictures = world.monitor.pictures
-        until(lambda: world.monitor.pictures > pictures + 5)
-        assert owed == [0]
+        until(lambda: pending)
+        refreshes = world.monitor.refreshes
+        until(lambda: world.monitor.refreshes > refreshes + 5)
+        assert pending == [0]
     finally:
-        pump.stop()
+        worker.stop()
 
 
-def test_a_flood_is_read_at_the_pace_of_the_pictures_until_it_pauses(
+def test_a_flood_is_read_at_the_pace_of_the_refreshes_until_it_pauses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_watch, "_FLOOD_SECONDS", 3600.0)
+    monkeypatch.setattr(run_worker, "_FLOOD_SECONDS", 3600.0)
     world, inbox, log = fakes.world((fakes.running(),)), Inbox(), tmp_path / "output.log"
     with following(world, inbox, log):
         with log.open("a") as file:
             file.write("flood\n" * 10_000)
         inbox.wait_for(LogGrew, 2)
-        world.monitor.owed_bytes = 1000
+        world.monitor.pending_bytes = 1000
         time.sleep(0.3)
-        assert world.monitor.owed_bytes == 1000
-        monkeypatch.setattr(log_watch, "_FLOOD_SECONDS", 0.0)  # nothing more came for a while
-        until(lambda: world.monitor.owed_bytes == 0)
+        assert world.monitor.pending_bytes == 1000
+        monkeypatch.setattr(run_worker, "_FLOOD_SECONDS", 0.0)  # nothing more came for a while
+        until(lambda: world.monitor.pending_bytes == 0)
 
 
 def test_the_end_of_a_flood_is_drawn_as_soon_as_it_pauses(tmp_path: Path) -> None:
@@ -199,17 +200,17 @@ def test_the_end_of_a_flood_is_drawn_as_soon_as_it_pauses(tmp_path: Path) -> Non
 def test_trouble_is_told_once_and_reading_goes_on() -> None:
     world, inbox = fakes.world((fakes.running(),)), Inbox()
     world.monitor.failure = OSError("the disk is gone")
-    pump = RunPump(world.services, inbox.post)
-    pump.start()
+    worker = RunWorker(world.services, inbox.post)
+    worker.start()
     try:
-        failed = inbox.wait_for(PumpFailed)
-        assert isinstance(failed, PumpFailed)
+        failed = inbox.wait_for(WorkerFailed)
+        assert isinstance(failed, WorkerFailed)
         assert failed.sentence == "OSError: the disk is gone"
         world.monitor.failure = None
         inbox.wait_for(SnapshotsReady)
-        assert len(inbox.of(PumpFailed)) == 1
+        assert len(inbox.of(WorkerFailed)) == 1
     finally:
-        pump.stop()
+        worker.stop()
 
 
 CHANGES: tuple[dict[str, Any], ...] = (
@@ -234,40 +235,40 @@ def test_what_can_be_seen_makes_a_difference(changed: dict[str, Any]) -> None:
 
 def test_the_machine_is_sampled_only_while_somebody_looks() -> None:
     world, inbox = fakes.world((fakes.running(),)), Inbox()
-    pump = SystemPump(world.services, inbox.post)
-    pump.start()
+    worker = SystemWorker(world.services, inbox.post)
+    worker.start()
     try:
         time.sleep(0.2)
         assert not inbox.messages
-        pump.want(fakes.running())
+        worker.sample_for(fakes.running())
         ready = inbox.wait_for(SystemReady)
         assert isinstance(ready, SystemReady)
         assert ready.tree is not None
-        pump.want(None)
+        worker.sample_for(None)
     finally:
-        pump.stop()
+        worker.stop()
     until(lambda: world.sampler.closed)
 
 
 def test_a_hidden_panel_is_sampled_less_and_one_that_comes_into_view_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(system_pump, "_SAMPLE_SECONDS", 0.05)
-    monkeypatch.setattr(system_pump, "_HIDDEN_SECONDS", 60.0)
+    monkeypatch.setattr(system_worker, "_SAMPLE_SECONDS", 0.05)
+    monkeypatch.setattr(system_worker, "_HIDDEN_SECONDS", 60.0)
     world, inbox = fakes.world((fakes.running(),)), Inbox()
-    pump = SystemPump(world.services, inbox.post)
-    pump.start()
+    worker = SystemWorker(world.services, inbox.post)
+    worker.start()
     try:
-        pump.want(fakes.running(), in_view=False)
+        worker.sample_for(fakes.running(), in_view=False)
         inbox.wait_for(SystemReady)
         time.sleep(0.4)
         assert len(inbox.of(SystemReady)) == 1
-        pump.want(fakes.running(), in_view=True)
+        worker.sample_for(fakes.running(), in_view=True)
         inbox.wait_for(SystemReady, 3)
     finally:
-        pump.stop()
+        worker.stop()
     until(lambda: world.recorder.closed)
 
 
-def test_the_newest_picture_of_the_run_is_noted() -> None:
+def test_the_newest_snapshot_of_the_run_is_noted() -> None:
     world, inbox = fakes.world((fakes.running(),)), Inbox()
     seen: list[int | None] = []
 
@@ -276,42 +277,40 @@ def test_the_newest_picture_of_the_run_is_noted() -> None:
             seen.append(snapshot.numbers.step)
             return self.known
 
-    pump = SystemPump(replace(world.services, recorder=lambda snapshot: Noting()), inbox.post)
-    pump.want(fakes.running(step=1))
-    pump.follow((fakes.failed(), fakes.running(step=2)))
-    pump.start()
+    world.services.recording = Noting()
+    worker = SystemWorker(world.services, inbox.post)
+    worker.sample_for(fakes.running(step=1))
+    worker.follow((fakes.failed(), fakes.running(step=2)))
+    worker.start()
     try:
         inbox.wait_for(SystemReady)
         assert seen == [2]
     finally:
-        pump.stop()
+        worker.stop()
 
 
 def test_mistakes_in_the_settings_are_said_and_cost_the_price_alone() -> None:
     world, inbox = fakes.world((fakes.running(),)), Inbox()
-
-    def wrong() -> EnergySettings:
-        raise UsageError("settings.toml:2: `price` must be a number")
-
-    pump = SystemPump(replace(world.services, prices=wrong), inbox.post)
-    pump.want(fakes.running())
-    pump.start()
+    world.services.mistake = "settings.toml:2: `price` must be a number"
+    worker = SystemWorker(world.services, inbox.post)
+    worker.sample_for(fakes.running())
+    worker.start()
     try:
         ready, said = inbox.wait_for(SystemReady), inbox.wait_for(SettingsMistaken)
         assert isinstance(ready, SystemReady)
         assert isinstance(said, SettingsMistaken)
         assert (ready.prices, said.sentence) == (None, "settings.toml:2: `price` must be a number")
     finally:
-        pump.stop()
+        worker.stop()
 
 
 def test_a_request_is_sent_and_its_answer_brought_back() -> None:
     world, inbox = fakes.world(), Inbox()
-    courier = Courier(world.services, inbox.post)
-    courier.start()
+    requests = RequestWorker(world.services, inbox.post)
+    requests.start()
     try:
         run = fakes.running()
-        courier.ask(run, "stop", lambda: world.actions.send(run, "stop"))
+        requests.ask(run, "stop", lambda: world.actions.send(run, "stop"))
         sent = inbox.wait_for(RequestSent)
         assert isinstance(sent, RequestSent)
         assert not inbox.of(RequestAnswered)
@@ -321,50 +320,61 @@ def test_a_request_is_sent_and_its_answer_brought_back() -> None:
         assert answered.ack is not None
         assert answered.ack.text == "stopped"
     finally:
-        courier.stop()
+        requests.stop()
 
 
 def test_an_answer_that_never_comes_is_said() -> None:
     world, inbox = fakes.world(), Inbox()
-    courier = Courier(world.services, inbox.post, patience_seconds=0.05)
-    courier.start()
+    requests = RequestWorker(world.services, inbox.post, patience_seconds=0.05)
+    requests.start()
     try:
         run = fakes.running()
-        courier.ask(run, "stop", lambda: world.actions.send(run, "stop"))
+        requests.ask(run, "stop", lambda: world.actions.send(run, "stop"))
         answered = inbox.wait_for(RequestAnswered)
         assert isinstance(answered, RequestAnswered)
         assert answered.ack is None
     finally:
-        courier.stop()
+        requests.stop()
 
 
-def test_a_job_that_fails_does_not_end_the_courier() -> None:
+def test_a_job_that_fails_does_not_end_the_worker() -> None:
     world, inbox = fakes.world(), Inbox()
 
     def wrong() -> Request:
         raise UsageError("that is wrong", "do this")
 
-    courier = Courier(world.services, inbox.post)
-    courier.start()
+    requests = RequestWorker(world.services, inbox.post)
+    requests.start()
     try:
-        courier.ask(fakes.running(), "stop", wrong)
+        requests.ask(fakes.running(), "stop", wrong)
         failed = inbox.wait_for(JobFailed)
         assert isinstance(failed, JobFailed)
         assert (failed.sentence, failed.hint) == ("that is wrong", "do this")
-        courier.do("other", lambda: LogGrew("r"))
+        requests.do("other", lambda: LogGrew("r"))
         inbox.wait_for(LogGrew)
     finally:
-        courier.stop()
+        requests.stop()
 
 
 @pytest.mark.parametrize("reason", ["gone", "overdue"])
 def test_a_terminal_that_is_gone_ends_the_program(reason: str) -> None:
-    died, state = threading.Event(), {"gone": False, "overdue": False}
-    watch = TerminalWatch(lambda message: None, lambda: state["gone"], lambda: state["overdue"], died.set)
+    died, found = threading.Event(), set[str]()
+
+    class Watched(Terminal):
+        def gone(self) -> bool:
+            return "gone" in found
+
+        def overdue(self) -> bool:
+            return "overdue" in found
+
+        def die(self) -> None:
+            died.set()
+
+    watch = TerminalWorker(lambda message: None, Watched(0))
     watch.start()
     try:
         assert not died.wait(0.2)
-        state[reason] = True
+        found.add(reason)
         assert died.wait(PATIENCE_SECONDS)
     finally:
         watch.stop()

@@ -1,4 +1,4 @@
-"""Carrying out what a person asked for."""
+"""Doing what the user asked for."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.model.errors import OperationError, UsageError
+from ...core.model.errors import ReportedError
 from ..messages import DiagnosisReady, JobFailed, RequestAnswered, RequestSent
-from .base import Post, Pump
+from .base import Post, Worker
 
 if TYPE_CHECKING:
     from textual.message import Message
 
     from ...core.model.snapshot import RunSnapshot
-    from ...wire.records import Ack, Request
+    from ...wire.records import Request
     from ..services import Services
 
 _ANSWER_POLL_SECONDS = 0.1
@@ -27,47 +27,40 @@ class _Awaited(NamedTuple):
     """A request whose answer is still to come."""
 
     run: str
-    label: str
+    name: str
     folder: Path
     request: Request
     until: float
 
 
-class Courier(Pump):
-    """Carries out what a person asked for, one thing after another, and waits for the answers of others."""
+class RequestWorker(Worker):
+    """Does one thing after another, and waits for the answers of supervisors and trainers."""
 
     name = "requests"
 
     def __init__(self, services: Services, post: Post, patience_seconds: float = _ANSWER_PATIENCE_SECONDS) -> None:
         super().__init__(post)
-        self._actions = services.actions
         self._services = services
         self._patience_seconds = patience_seconds
         self._jobs: queue.SimpleQueue[tuple[str, Callable[[], object]]] = queue.SimpleQueue()
         self._awaited: list[_Awaited] = []
 
-    def ask(self, snapshot: RunSnapshot, label: str, write: Callable[[], Request]) -> None:
+    def ask(self, snapshot: RunSnapshot, name: str, write: Callable[[], Request]) -> None:
         """Write a request, say so, and report its answer when there is one."""
 
         def job() -> None:
             request = write()
             until = time.monotonic() + self._patience_seconds
-            self._awaited.append(_Awaited(snapshot.run, label, snapshot.dir, request, until))
-            self._post(RequestSent(snapshot.run, label, request))
+            self._awaited.append(_Awaited(snapshot.run, name, snapshot.dir, request, until))
+            self._post(RequestSent(snapshot.run, name, request))
 
-        self._jobs.put((label, job))
+        self._jobs.put((name, job))
 
     def explain(self, snapshot: RunSnapshot) -> None:
         """Find out why an attempt ended."""
+        self.do("diagnosis", lambda: DiagnosisReady(snapshot.run, snapshot.attempt, *self._services.explain(snapshot)))
 
-        def job() -> None:
-            findings = tuple(self._services.diagnose(snapshot))
-            exception = None if findings else self._services.last_exception(snapshot)
-            self._post(DiagnosisReady(snapshot.run, snapshot.attempt, findings, exception))
-
-        self._jobs.put(("diagnosis", job))
-
-    def do(self, what: str, work: Callable[[], Message], tell: Callable[[Message], object] | None = None) -> None:
+    def do(self, what: str, work: Callable[[], Message], tell: Post | None = None) -> None:
         """Do something that takes a while and post what came of it, to ``tell`` where only a screen wants to know."""
         self._jobs.put((what, lambda: (tell or self._post)(work())))
 
@@ -84,21 +77,21 @@ class Courier(Pump):
             pass
         else:
             self._carry_out(what, job)
-        self._collect()
+        self._collect_answers()
         return 0.0
 
     def _carry_out(self, what: str, job: Callable[[], object]) -> None:
         try:
             job()
-        except (UsageError, OperationError) as error:
-            self._post(JobFailed(what, error.sentence, error.hint, error.field))
-        except Exception as error:  # noqa: BLE001 - whatever went wrong, the person who asked is told
+        except ReportedError as error:
+            self._post(JobFailed(what, error.sentence, error.hint))
+        except Exception as error:  # noqa: BLE001 - whatever went wrong, the user who asked is told
             self._post(JobFailed(what, f"{type(error).__name__}: {error}"))
 
-    def _collect(self) -> None:
+    def _collect_answers(self) -> None:
         for awaited in tuple(self._awaited):
-            ack: Ack | None = self._actions.answer(awaited.folder, awaited.request.id)
+            ack = self._services.actions.answer(awaited.folder, awaited.request.id)
             if ack is None and time.monotonic() < awaited.until:
                 continue
             self._awaited.remove(awaited)
-            self._post(RequestAnswered(awaited.run, awaited.label, awaited.request, ack))
+            self._post(RequestAnswered(awaited.run, awaited.name, awaited.request, ack))

@@ -1,33 +1,63 @@
-"""What the screen knows besides its panels: the newest pictures, why runs ended, what was cleared."""
+"""What every screen is given: the core, what is known of the runs, toasts, the worker for requests, other screens."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .messages import DiagnosisReady, RequestAnswered, SettingsMistaken
 from .rows import clean
 
 if TYPE_CHECKING:
-    from ..core.diagnosis.model import EvidenceLine, Finding
+    from ..core.diagnosis.model import EvidenceLine, Finding, Remedy
     from ..core.model.snapshot import RunSnapshot
     from ..wire.records import Ack
+    from .services import Services
+    from .toasts import Severity, Toasts
+    from .workers.requests import RequestWorker
 
 
-class Board:
-    """State that outlives the screen that shows it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """Handed to each screen by the app, which no screen knows."""
+
+    services: Services
+    state: AppState
+    toasts: Toasts
+    requests: RequestWorker
+    blocks: bool
+    """Draw with blocks, for fonts without braille."""
+    open_run: Callable[[str], None]
+    """Show one run."""
+    close_run: Callable[[], None]
+    """Back to the list of runs."""
+    launch: Callable[[RunSnapshot | None, Remedy | None], None]
+    """Choose a profile and launch it; with a run, change its launch (with a remedy) and restart it."""
+    focus: Callable[[], None]
+    """Have the workers read what the screen in view shows."""
+    redraw: Callable[[], None]
+    """Hand the newest snapshots to the screen in view."""
+
+    def say(self, text: str, severity: Severity = "information", about: str | None = None) -> None:
+        """Tell the user something in passing."""
+        self.toasts.say(text, severity, about)
+
+
+class AppState:
+    """What outlives the screen that shows it: the newest snapshots, why runs ended, what was cleared."""
 
     def __init__(self, explain: Callable[[RunSnapshot], None]) -> None:
         self.snapshots: tuple[RunSnapshot, ...] | None = None
-        """None until the first picture."""
-        self.paused_groups: tuple[str, ...] = ()
+        """None until the first reading."""
+        self.paused_queues: tuple[str, ...] = ()
         """Queues that start nothing."""
         self.cleared: dict[str, Ack] = {}
         """The newest answer to "clear cache", by run."""
         self._explain = explain
         self._findings: dict[tuple[str, int], Sequence[Finding] | None] = {}
-        self._mistakes: set[str] = set()
         self._exceptions: dict[tuple[str, int], EvidenceLine | None] = {}
+        self._mistakes: set[str] = set()
 
     def findings(self, snapshot: RunSnapshot) -> Sequence[Finding] | None:
         """Why its newest attempt ended; None while that is being found out, which the first call begins."""
@@ -38,30 +68,30 @@ class Board:
         return self._findings[key]
 
     def known_findings(self, snapshot: RunSnapshot) -> Sequence[Finding] | None:
-        """:meth:`findings`, where somebody has asked for them already: nothing is begun."""
+        """:meth:`findings`, where they have been asked for already: nothing is begun."""
         return self._findings.get((snapshot.run, snapshot.attempt))
+
+    def last_exception(self, snapshot: RunSnapshot) -> EvidenceLine | None:
+        """The last exception of an attempt whose end nothing explains."""
+        return self._exceptions.get((snapshot.run, snapshot.attempt))
 
     def note_diagnosis(self, message: DiagnosisReady) -> None:
         """Keep what was found out."""
         self._findings[message.run, message.attempt] = message.findings
         self._exceptions[message.run, message.attempt] = message.exception
 
-    def last_exception(self, snapshot: RunSnapshot) -> EvidenceLine | None:
-        """The last exception of an attempt whose end nothing explains."""
-        return self._exceptions.get((snapshot.run, snapshot.attempt))
-
-    def is_news(self, mistake: SettingsMistaken) -> bool:
-        """Whether it is told for the first time: whatever needs the settings stumbles over the same one."""
-        told = mistake.sentence in self._mistakes
-        self._mistakes.add(mistake.sentence)
-        return not told
-
     def note_answer(self, message: RequestAnswered) -> None:
         """Keep what a cleared cache gave back."""
         if message.request.action == "clear_cache" and message.ack is not None and message.ack.ok:
             self.cleared[message.run] = message.ack
 
-    def named(self, run: str | None, in_view: RunSnapshot | None) -> str:
+    def is_new(self, mistake: SettingsMistaken) -> bool:
+        """Whether it is told for the first time: whatever needs the settings stumbles over the same one."""
+        new = mistake.sentence not in self._mistakes
+        self._mistakes.add(mistake.sentence)
+        return new
+
+    def prefix(self, run: str | None, in_view: RunSnapshot | None) -> str:
         """``CIFAR-10: `` before what is said of a run that is not the one in view."""
         if run is None or (in_view is not None and in_view.run == run):
             return ""

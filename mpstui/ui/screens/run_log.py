@@ -1,0 +1,96 @@
+"""The log on a run's screen: which file it shows, and its own keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual.screen import Screen
+
+from ..rows import clean
+from .dialogs import Prompt
+
+if TYPE_CHECKING:
+    from ..context import Context
+    from ..panels.log import LogPane
+    from ..widgets.log_reading import LogReading
+    from .run_body import RunBody
+
+
+class RunLog:
+    """Opens the run's output in the log pane, and does what the log's keys ask for."""
+
+    def __init__(self, screen: Screen[None], body: RunBody, context: Context) -> None:
+        self._screen, self._body, self._context = screen, body, context
+        self._shown: Path | None = None
+
+    @property
+    def _pane(self) -> LogPane:
+        return self._body.log_pane
+
+    def open(self, path: Path | None) -> None:
+        """Show a file, or that there is none yet."""
+        if path is None or path != self._shown or self._pane.reading is None:
+            document = self._context.services.open_log(path) if path is not None else None
+            if document is not None:
+                document.refresh()
+            self._pane.open(document)
+        self._shown = path
+
+    def press(self, what: str) -> None:
+        """One of the log's keys."""
+        doing: dict[str, Callable[[LogReading], str | None]] = {
+            "search": self._search,
+            "next": lambda reading: self._again(reading, backwards=False),
+            "previous": lambda reading: self._again(reading, backwards=True),
+            "error": lambda reading: self._error(reading, backwards=False),
+            "previous_error": lambda reading: self._error(reading, backwards=True),
+            "level": self._next_level,
+            "select": lambda reading: reading.select(self._pane.page),
+            "copy": self._copy_lines,
+        }
+        reading = self._pane.reading
+        why_not = doing[what](reading) if reading is not None else "there is no output yet"
+        if why_not:
+            self._context.say(why_not)
+        self._pane.repaint()
+
+    def _next_level(self, reading: LogReading) -> None:
+        reading.next_level()
+
+    def _search(self, reading: LogReading) -> None:
+        ask = Prompt("search the log (a regular expression works)", reading.pattern)
+        self._screen.app.push_screen(ask, self._look_for)
+
+    def _look_for(self, pattern: str | None) -> None:
+        reading = self._pane.reading
+        if reading is None or pattern is None:
+            return
+        if not pattern:
+            reading.pattern, reading.found = "", None
+        else:
+            self._follow(reading.find(pattern, self._pane.page), f"nothing matches {clean(pattern, 40)}")
+        self._pane.repaint()
+
+    def _follow(self, found: bool | None, why_not: str) -> None:
+        self._pane.follow_search(found, lambda found: None if found else self._context.say(why_not))
+
+    def _again(self, reading: LogReading, *, backwards: bool) -> str | None:
+        if not reading.pattern:
+            return "there is no search to repeat: press / to search"
+        why_not = f"no {'earlier' if backwards else 'later'} match for {clean(reading.pattern, 40)}"
+        self._follow(reading.find(reading.pattern, self._pane.page, backwards=backwards, again=True), why_not)
+        return None
+
+    def _error(self, reading: LogReading, *, backwards: bool) -> None:
+        found = reading.next_error(self._pane.page, backwards=backwards)
+        self._follow(found, f"no {'earlier' if backwards else 'later'} error")
+
+    def _copy_lines(self, reading: LogReading) -> str:
+        lines = reading.chosen(self._pane.page)
+        if not lines:
+            return "there is nothing to copy"
+        self._screen.app.copy_to_clipboard("\n".join(line.text for line in lines))
+        reading.selection = None
+        return f"sent {len(lines)} line{'s' * (len(lines) > 1)} to the terminal's clipboard (OSC 52)"
