@@ -78,13 +78,10 @@ def _facts(snapshot: RunSnapshot) -> Iterator[tuple[str, str]]:
 
 
 def _state(snapshot: RunSnapshot) -> str:
-    """The state, what it does, how it ended and which witness says so; nothing of it twice."""
+    """The state, what it does, and how it ended or which witness says so."""
     state = str(snapshot.state).replace("_", " ") + (f", {snapshot.health}" if snapshot.health else "")
-    ended = snapshot.exit.sentence() if snapshot.exit else ""
-    asker = snapshot.exit.requested_by if snapshot.exit else None
-    known = ended in snapshot.reason or (asker is not None and asker in snapshot.reason)
-    parts = [] if known else [ended]
-    return ": ".join([state, "; ".join([*parts, *([snapshot.reason] if snapshot.reason else [])])]).removesuffix(": ")
+    how = snapshot.reason or (snapshot.exit.sentence() if snapshot.exit else "")
+    return f"{state}: {how}" if how else state
 
 
 def _asked(snapshot: RunSnapshot) -> str:

@@ -53,6 +53,46 @@ def test_no_shell_stands_between_us_and_a_program() -> None:
     assert not [path for path in sources() if re.search(r"shell=True|os\.system\(", path.read_text(encoding="utf-8"))]
 
 
+SENTENCES = ("sentence", "hint", "reason", "note", "health_note", "why", "message")
+PARSING = (
+    "startswith",
+    "endswith",
+    "find",
+    "index",
+    "partition",
+    "rpartition",
+    "split",
+    "removeprefix",
+    "removesuffix",
+)
+PREDICATES = {"is_out_of_memory", "_holds_objects"}
+"""MPS and numpy tell these in their message alone; one named function reads it."""
+
+
+def parsed_sentences(tree: ast.AST) -> Iterator[ast.AST]:
+    """Where a program decides by what one of our sentences, or an exception, says."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef) and node.name in PREDICATES:
+            continue
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in PARSING:
+            if isinstance(node.func.value, ast.Attribute) and node.func.value.attr in SENTENCES:
+                yield node
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+            read = node.comparators[0]
+            if ast.unparse(read) == "str(error)" or (isinstance(read, ast.Attribute) and read.attr in SENTENCES):
+                yield node
+        yield from parsed_sentences(node)
+
+
+def test_no_sentence_is_parsed() -> None:
+    """Sentences are for people and may change: a state or an error carries a field or a code to decide by."""
+    found = []
+    for path in sources():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        found += [f"{path.relative_to(ROOT)}: {ast.unparse(node)}" for node in parsed_sentences(tree)]
+    assert not found
+
+
 def test_nothing_listens_on_a_port() -> None:
     listening = [path for path in sources() if re.search(r"\.listen\(|http\.server|socketserver", path.read_text())]
     assert not listening

@@ -138,10 +138,15 @@ def _load(path: Path, name: str, flag: str) -> np.ndarray[Any, Any]:
         with zipfile.ZipFile(path) as archive, archive.open(name) as member:
             found: np.ndarray[Any, Any] = np.lib.format.read_array(member, allow_pickle=False)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        reason = _OBJECTS if "Object arrays" in str(error) else _reason(error)
+        reason = _OBJECTS if _holds_objects(error) else _reason(error)
         array = name.removesuffix(".npy")
         raise UsageError(f"{flag} {path}: {array}: {reason}; save it as an array of numbers or texts") from error
     return found
+
+
+def _holds_objects(error: Exception) -> bool:
+    """Whether numpy refused an array of pickled objects; its message alone says so."""
+    return "Object arrays" in str(error)
 
 
 def _stored(path: Path, file: BinaryIO) -> Stored:

@@ -521,3 +521,11 @@ def test_what_can_be_done_is_told_of_the_runs_in_focus_and_looked_up_once_while_
     assert sorted(asked) == ["one", "one", "one", "two", "two"]
     for run in runs:
         run.release()
+
+
+def test_what_the_supervisor_paused_a_run_for_is_a_field(home: Home) -> None:
+    words = "paused: the disk is full"
+    run = RunBuilder(home).status("running", paused=True, held_for="disk", message=words).launch().beat(step=3).hold()
+    shown = only(make_monitor(home, FakeClock()).refresh())
+    assert (shown.paused, shown.held_for, shown.reason) == (True, "disk", words)
+    run.release()
