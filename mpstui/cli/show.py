@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ..core.present import format as shown
 from ..core.runs.find import find_run
 from .session import RUN_HELP, Session, print_json, respawn_missing_supervisors, say
 
@@ -54,23 +55,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _facts(snapshot: RunSnapshot) -> Iterator[tuple[str, str]]:
-    from ..core.present import format as shown
-
+    numbers, device, asked = snapshot.numbers, snapshot.numbers.device, snapshot.device_asked
     yield "state", _state(snapshot)
-    device = " · ".join(part for part in (snapshot.numbers.device.name, snapshot.numbers.device.precision) if part)
-    yield (
-        "device",
-        f"{snapshot.numbers.device.type or shown.UNKNOWN}{_asked(snapshot)}" + (f" · {device}" if device else ""),
-    )
+    used = f"{device.type or shown.UNKNOWN}" + (f" (asked for: {asked})" if asked and asked != device.type else "")
+    yield "device", " · ".join(part for part in (used, device.name, device.precision) if part)
     yield "attempt", _attempt(snapshot)
     yield "progress", _progress(snapshot)
-    if not snapshot.numbers.loss_is_finite:
+    if not numbers.loss_is_finite:
         yield "loss", shown.NOT_FINITE
     elif "loss" not in snapshot.series:
-        yield "loss", shown.number(snapshot.numbers.loss)
-    memory = [
-        f"{name} {shown.size(value)}" for name, value in snapshot.numbers.memory._asdict().items() if value is not None
-    ]
+        yield "loss", shown.number(numbers.loss)
+    memory = [f"{name} {shown.size(value)}" for name, value in numbers.memory._asdict().items() if value is not None]
     if memory:
         yield "memory", ", ".join(memory)
     yield "command", " ".join(snapshot.argv) or shown.UNKNOWN
@@ -84,14 +79,7 @@ def _state(snapshot: RunSnapshot) -> str:
     return f"{state}: {how}" if how else state
 
 
-def _asked(snapshot: RunSnapshot) -> str:
-    asked = snapshot.device_asked
-    return f" (asked for: {asked})" if asked and asked != snapshot.numbers.device.type else ""
-
-
 def _attempt(snapshot: RunSnapshot) -> str:
-    from ..core.present import format as shown
-
     text = f"{snapshot.attempt} of {snapshot.attempts}"
     started = snapshot.attempt_started
     if started is None:
@@ -102,16 +90,12 @@ def _attempt(snapshot: RunSnapshot) -> str:
 
 
 def _progress(snapshot: RunSnapshot) -> str:
-    from ..core.present import format as shown
-
     def of(what: str, done: float | None, total: float | None) -> Iterator[str]:
         if done is not None or total is not None:
             yield f"{what} {shown.whole(done)}" + (f" of {shown.whole(total)}" if total is not None else "")
 
-    counted = [
-        *of("epoch", snapshot.numbers.epoch, snapshot.numbers.epochs),
-        *of("step", snapshot.numbers.step, snapshot.numbers.steps),
-    ]
+    numbers = snapshot.numbers
+    counted = [*of("epoch", numbers.epoch, numbers.epochs), *of("step", numbers.step, numbers.steps)]
     return ", ".join(counted) or shown.UNKNOWN
 
 
@@ -122,31 +106,24 @@ def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> Block:
     asked_for = snapshot.exit is not None and snapshot.exit.requested_by is not None
     if snapshot.state not in EXPLAINED or (asked_for and not findings):
         return []
-    first = findings[0] if findings else None
-    remedy = first["remedy"] if first else None
-    helps = remedy.get("text") if isinstance(remedy, dict) else None
-    told = (
-        [("why", first["title"]), ("", first["cause"]), ("helps", helps)] if first else [("why", _last_words(snapshot))]
-    )
-    lines = [*told, ("more", f"mpstui diagnose {snapshot.run}")]
-    return [line for label, text in lines if text for line in _hanging(label, str(text))]
+    told: list[tuple[str, object]]
+    if findings:
+        first, remedy = findings[0], findings[0]["remedy"]
+        told = [("why", first["title"]), ("", first["cause"])]
+        told += [("helps", remedy.get("text"))] if isinstance(remedy, dict) else []
+    else:
+        from ..core.diagnosis.evidence import evidence_from_run_dir
+        from ..core.diagnosis.log_text import unexplained
 
-
-def _last_words(snapshot: RunSnapshot) -> str | None:
-    from ..core.diagnosis.evidence import evidence_from_run_dir
-    from ..core.diagnosis.log_text import unexplained
-
-    return unexplained((), evidence_from_run_dir(snapshot.dir))
-
-
-def _hanging(label: str, text: str) -> Block:
-    wrapped = textwrap.wrap(text, _WIDTH - _LABEL)
-    return [f"{label if place == 0 else '':<{_LABEL}}{line}" for place, line in enumerate(wrapped)]
+        told = [("why", unexplained((), evidence_from_run_dir(snapshot.dir)))]
+    lines = []
+    for label, text in [*told, ("more", f"mpstui diagnose {snapshot.run}")]:
+        wrapped = textwrap.wrap(str(text or ""), _WIDTH - _LABEL)
+        lines += [f"{label if place == 0 else '':<{_LABEL}}{line}" for place, line in enumerate(wrapped)]
+    return lines
 
 
 def _metrics(snapshot: RunSnapshot) -> Iterator[tuple[str, ...]]:
-    from ..core.present import format as shown
-
     for name, view in snapshot.series.items():
         values = (view.first, view.last, view.minimum, view.maximum)
         told = (shown.NOT_FINITE if value is None else shown.number(value) for value in values)
