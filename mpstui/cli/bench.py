@@ -33,7 +33,7 @@ from ..core.machine import DEVICES, Machine, require_device, this_machine, train
 from ..core.model.errors import UsageError
 from ..core.present.format import UNKNOWN, size
 from .main import INTERRUPTED
-from .session import Session, one_line, print_json, warn
+from .session import Session, add_repeatable, one_line, print_json, warn
 
 _LONGEST_CPU_STEP_SECONDS = 0.5
 _NAME = 21
@@ -54,14 +54,7 @@ Examples:
     parser.add_argument("--device", default="auto", metavar="auto|mps|cuda|cpu", help="fastest device to measure")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the report (default: in the state folder)")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        dest="sets",
-        help="set an argument of the trainer, or of both profiles; may be repeated",
-    )
+    add_repeatable(parser, "--set", "KEY=VALUE", "set an argument of the trainer, or of both profiles")
     parser.add_argument("--budget", type=float, metavar="S", help="seconds in all (600; CPU alone: 120)")
     parser.add_argument(
         "--seconds", type=float, metavar="S", help="seconds of steps to time in each process (8; CPU alone: 4)"
@@ -149,7 +142,7 @@ def _measure(
         measure_seconds=args.seconds or (4.0 if alone else 8.0),
         repeats=args.repeat or (1 if alone else 3),
         longest_step_seconds=None if args.full_size else _LONGEST_CPU_STEP_SECONDS,
-        arguments=tuple(argument_words(parse_sets(args.sets), "options")),
+        arguments=tuple(argument_words(parse_sets(args.set), "options")),
     )
     output = Output(args, session, args.task, machine)
     found: dict[BenchConfig, Measurement] = {}

@@ -49,7 +49,7 @@ def compare(
         steps=args.steps or STEPS,
         tolerance=args.tolerance,
         limit_seconds=args.budget or _BUDGET_SECONDS,
-        arguments=tuple(argument_words(parse_sets(args.sets), "options")),
+        arguments=tuple(argument_words(parse_sets(args.set), "options")),
     )
     output = Output(args, session, f"{args.task} compare", machine)
     try:
@@ -117,7 +117,7 @@ def race(args: argparse.Namespace, session: Session, machine: Machine) -> int:
         OperationError: a run could not be started, or does not end.
     """
     profiles = [load_profile(name, session.home, session.cwd) for name in args.profiles]
-    device, sets = None if args.device == "auto" else args.device, parse_sets(args.sets)
+    device, sets = None if args.device == "auto" else args.device, parse_sets(args.set)
     choices = [LaunchChoice(profile=profile, device=device, sets=sets) for profile in profiles]
     plans = [plan(choice, environ=session.environ, machine=machine) for choice in choices]
     for warning in dict.fromkeys(warning for made in plans for warning in made.warnings):

@@ -6,7 +6,9 @@ import argparse
 import shlex
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
+from shutil import which
 
 from ..core.launching.choice import ACCELERATOR_QUEUE, LaunchChoice, combinations, parse_sets
 from ..core.launching.launches import launch
@@ -16,7 +18,7 @@ from ..core.model.errors import UsageError
 from ..core.profiles.library import load_profile, names_profile
 from ..core.profiles.model import profile_of_command
 from ..wire.records import QueueRule
-from .session import Session, print_json, warn
+from .session import Session, add_repeatable, print_json, warn
 
 
 def configure_launch(parser: argparse.ArgumentParser) -> None:
@@ -28,21 +30,8 @@ The run goes on when this terminal closes; several runs are queued. Examples:
     parser.usage = "mpstui launch PROFILE [options]"
     # Not required of argparse, which cannot say where a profile went that followed an option with an optional value.
     parser.add_argument("profile", nargs="?", metavar="PROFILE", help="a profile's name, or the path of its file")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        dest="sets",
-        help="override an argument of the profile; may be repeated",
-    )
-    parser.add_argument(
-        "--sweep",
-        action="append",
-        default=[],
-        metavar="KEY=V1,V2",
-        help="queue a run for each value, combined with every other --sweep and the profile's [sweep]",
-    )
+    add_repeatable(parser, "--set", "KEY=VALUE", "override an argument of the profile")
+    add_repeatable(parser, "--sweep", "KEY=V1,V2", "queue a run for each value, and for each combination")
     _add_launch_options(parser)
 
 
@@ -50,16 +39,8 @@ def _add_launch_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="where to train (auto: CUDA, else MPS, else CPU)")
     parser.add_argument("--recipe", metavar="safe|classic|fast", help="set of environment variables")
     parser.add_argument("--name", metavar="NAME", help="name of the run")
-    parser.add_argument(
-        "--env", action="append", default=[], metavar="NAME=VALUE", help="set an environment variable; may be repeated"
-    )
-    parser.add_argument(
-        "--after",
-        action="append",
-        default=[],
-        metavar="RUN[:ok|any|fail]",
-        help="wait until that run has finished (ok, the default), ended in any way, or failed",
-    )
+    add_repeatable(parser, "--env", "NAME=VALUE", "set an environment variable")
+    add_repeatable(parser, "--after", "RUN[:ok|any|fail]", "wait until RUN has finished (ok), ended or failed")
     parser.add_argument(
         "--queue",
         nargs="?",
@@ -71,45 +52,37 @@ def _add_launch_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_launch(args: argparse.Namespace) -> int:
+    if args.profile is None and args.queue not in (None, ACCELERATOR_QUEUE):
+        raise UsageError(
+            f"mpstui launch: --queue took {args.queue!r} for the queue's name, so that no profile is left",
+            f"`mpstui launch {args.queue} --queue`, or `mpstui launch PROFILE --queue {args.queue}`",
+        )
+    if args.profile is None:
+        raise UsageError(
+            "mpstui launch: PROFILE is required", "`mpstui profiles` lists them; see `mpstui launch --help`"
+        )
     session = Session()
-    choice = LaunchChoice(
-        profile=load_profile(_profile_of(args), session.home, session.cwd),
+    profile = load_profile(args.profile, session.home, session.cwd)
+    sweep = {key: tuple(values.split(",")) for key, values in parse_sets(args.sweep, "--sweep").items()}
+    return _launch(session, args, LaunchChoice(profile, sets=parse_sets(args.set), sweep=sweep))
+
+
+def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) -> int:
+    """Plan all runs, then launch all: a mistake in the last one starts none. Prints the ids."""
+    choice = replace(
+        choice,
         device=args.device,
-        sets=parse_sets(args.sets),
-        sweep={key: tuple(values.split(",")) for key, values in parse_sets(args.sweep, "--sweep").items()},
         recipe=args.recipe,
         name=args.name,
         env=parse_environment(args.env),
-        queue=QueueRule(args.queue, _queue_conditions(session, args.after)),
+        queue=QueueRule(args.queue, [_condition(session, item) for item in args.after]),
     )
-    return _launch_all(session, combinations(choice), as_json=args.json)
-
-
-def _profile_of(args: argparse.Namespace) -> str:
-    """The profile asked for.
-
-    Raises:
-        UsageError: none, or ``--queue`` stood before it and took it.
-    """
-    profile, group = args.profile, args.queue
-    if profile is not None:
-        return str(profile)
-    if group not in (None, ACCELERATOR_QUEUE):
-        raise UsageError(
-            f"mpstui launch: --queue took {group!r} for the queue's name, so that no profile is left",
-            f"`mpstui launch {group} --queue`, or `mpstui launch PROFILE --queue {group}`",
-        )
-    raise UsageError("mpstui launch: PROFILE is required", "`mpstui profiles` lists them; see `mpstui launch --help`")
-
-
-def _launch_all(session: Session, choices: Iterable[LaunchChoice], *, as_json: bool) -> int:
-    """Plan all, then launch all: a mistake in the last one starts none. Prints the ids."""
     machine = this_machine()
-    plans = [plan(choice, environ=session.environ, machine=machine) for choice in choices]
+    plans = [plan(one, environ=session.environ, machine=machine) for one in combinations(choice)]
     for warning in dict.fromkeys(warning for made in plans for warning in made.warnings):
         warn(warning)
     runs = [launch(made, session.home, session.environ, time.time()) for made in plans]
-    if as_json:
+    if args.json:
         print_json({"run": runs[0]} if len(runs) == 1 else {"runs": runs})
     else:
         print("\n".join(runs))
@@ -133,23 +106,20 @@ def parse_environment(items: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _queue_conditions(session: Session, items: Iterable[str]) -> list[dict[str, str]]:
-    """Read ``RUN[:ok|any|fail]`` texts.
+def _condition(session: Session, item: str) -> dict[str, str]:
+    """Read ``RUN[:ok|any|fail]``.
 
     Raises:
         UsageError: no such run, or another word after the colon.
     """
     from ..core.runs.find import find_run
 
-    found = []
-    for item in items:
-        name, colon, when = item.rpartition(":")
-        if not colon:
-            name, when = item, "ok"
-        if when not in ("ok", "any", "fail"):
-            raise UsageError(f"--after {item!r}: {when!r} is not ok, any or fail", "such as `--after RUN:any`")
-        found.append({"run": find_run(session.home, name).run, "when": when})
-    return found
+    name, colon, when = item.rpartition(":")
+    if not colon:
+        name, when = item, "ok"
+    if when not in ("ok", "any", "fail"):
+        raise UsageError(f"--after {item!r}: {when!r} is not ok, any or fail", "such as `--after RUN:any`")
+    return {"run": find_run(session.home, name).run, "when": when}
 
 
 def configure_run(parser: argparse.ArgumentParser) -> None:
@@ -164,36 +134,15 @@ No profile is needed. Options of mpstui stand before `--`, those of the command 
         action="store_true",
         help="do not load the agent into a Python program: no heartbeat, no cache clearing, no CPU override",
     )
-    parser.add_argument(
-        "command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the program, as you type it"
-    )
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="as you type it")
 
 
 def run_run(args: argparse.Namespace) -> int:
     session = Session()
-    command = _command_of(args)
-    _refuse_profile(session, command)
-    choice = LaunchChoice(
-        profile=profile_of_command(command, cwd=session.cwd, name=args.name, agent=_is_python(command, args)),
-        device=args.device,
-        recipe=args.recipe,
-        name=args.name,
-        env=parse_environment(args.env),
-        queue=QueueRule(args.queue, _queue_conditions(session, args.after)),
-    )
-    return _launch_all(session, [choice], as_json=args.json)
-
-
-def _command_of(args: argparse.Namespace) -> tuple[str, ...]:
-    """The program and its arguments.
-
-    Raises:
-        UsageError: none, or ``--queue`` stood before it without ``--`` between them and took its first word.
-    """
     separated = args.command[:1] == ["--"]
     command = tuple(args.command[1:] if separated else args.command)
     group = args.queue
-    if not separated and group not in (None, ACCELERATOR_QUEUE) and _is_program(group):
+    if not separated and group not in (None, ACCELERATOR_QUEUE) and (which(group) or Path(group).is_file()):
         typed = shlex.join([group, *command])
         raise UsageError(
             f"mpstui run: --queue took {group!r}, a program, for the queue's name",
@@ -201,28 +150,10 @@ def _command_of(args: argparse.Namespace) -> tuple[str, ...]:
         )
     if not command:
         raise UsageError("there is no command to run", "such as: mpstui run -- python train.py")
-    return command
-
-
-def _refuse_profile(session: Session, command: tuple[str, ...]) -> None:
-    """A profile's name in place of a program is told what starts it.
-
-    Raises:
-        UsageError: no program is called as the command's first word, and a profile is.
-    """
-    from shutil import which
-
     name = command[0]
     if which(name) is None and names_profile(name, session.home, session.cwd):
         changed = " (`--set KEY=VALUE` changes an argument of it)" if command[1:] else ""
         raise UsageError(f"{name!r} is a profile, not a program", f"start it with `mpstui launch {name}`{changed}")
-
-
-def _is_program(word: str) -> bool:
-    from shutil import which
-
-    return which(word) is not None or Path(word).is_file()
-
-
-def _is_python(command: tuple[str, ...], args: argparse.Namespace) -> bool:
-    return is_python(command[0]) and not args.no_agent
+    agent = is_python(name) and not args.no_agent
+    profile = profile_of_command(command, cwd=session.cwd, name=args.name, agent=agent)
+    return _launch(session, args, LaunchChoice(profile))

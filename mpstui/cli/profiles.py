@@ -18,7 +18,7 @@ from ..core.model.problems import ProfileError
 from ..core.profiles.library import ProfileEntry, list_profiles, load_profile
 from ..core.profiles.sweep import sweep_toml
 from ..wire.secrets import masked
-from .session import Session, one_line, print_json, say
+from .session import Session, add_repeatable, one_line, print_json, say
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,14 +33,7 @@ Alone, lists all profiles. PROFILE shows one, `check` names every mistake in a f
     parser.add_argument("--shell", action="store_true", help='print a shell script (with --json: under "shell")')
     parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="show the launch on this device")
     parser.add_argument("--recipe", metavar="safe|classic|fast", help="show the launch with this recipe")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        dest="sets",
-        help="show the launch with this argument",
-    )
+    add_repeatable(parser, "--set", "KEY=VALUE", "show the launch with this argument")
     parser.add_argument("--replace", action="store_true", help="with save: replace the profile of that name")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
@@ -111,7 +104,7 @@ def _save(session: Session, run_name: str, name: str, args: argparse.Namespace) 
 
 def _show(session: Session, name: str, args: argparse.Namespace) -> int:
     profile = load_profile(name, session.home, session.cwd)
-    choice = LaunchChoice(profile, device=args.device, recipe=args.recipe, sets=parse_sets(args.sets))
+    choice = LaunchChoice(profile, device=args.device, recipe=args.recipe, sets=parse_sets(args.set))
     made = _plan(session, choice)
     if args.json:
         print_json({**_as_json(made), **({"shell": _shell(session, choice)} if args.shell else {})})

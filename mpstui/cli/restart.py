@@ -15,7 +15,7 @@ from ..core.model.snapshot import RunSnapshot
 from ..wire.records import Request
 from .acting import act, configure_action
 from .launch import parse_environment
-from .session import Session, warn
+from .session import Session, add_repeatable, warn
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,17 +33,8 @@ A run that is active is stopped first. It continues from its newest checkpoint. 
         metavar="latest|best|scratch|PATH",
         help="checkpoint to continue from (default: latest)",
     )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        dest="sets",
-        help="change an argument; repeatable",
-    )
-    parser.add_argument(
-        "--env", action="append", default=[], metavar="NAME=VALUE", help="change a variable; may be repeated"
-    )
+    add_repeatable(parser, "--set", "KEY=VALUE", "change an argument")
+    add_repeatable(parser, "--env", "NAME=VALUE", "change a variable")
     parser.add_argument("--fix", action="store_true", help="apply the remedy that `mpstui diagnose` names")
     parser.add_argument("--accept-risk", action="store_true", help="with --fix: even if the remedy can do harm")
 
@@ -51,7 +42,7 @@ A run that is active is stopped first. It continues from its newest checkpoint. 
 def run(args: argparse.Namespace) -> int:
     if args.device is not None and args.device not in DEVICES:
         raise UsageError(f"there is no device {args.device!r}", f"one of {', '.join(DEVICES)}", field="device")
-    sets, env = parse_sets(args.sets), parse_environment(args.env)
+    sets, env = parse_sets(args.set), parse_environment(args.env)
 
     def ask(actions: Actions, snapshot: RunSnapshot) -> Request:
         edited = _fixed(snapshot, accept_risk=args.accept_risk) if args.fix else None

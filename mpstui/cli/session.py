@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -17,8 +18,7 @@ from ..wire import storage
 from ..wire.storage import UnreadableRecord
 
 if TYPE_CHECKING:
-    from ..core.model.snapshot import ExitSummary, RunSnapshot
-    from ..wire.records import ExitRecord
+    from ..core.model.snapshot import RunSnapshot
 
 POLL_SECONDS = 0.1
 RESPAWN_SECONDS = 5.0
@@ -50,6 +50,11 @@ class OneRun:
         seen, verdict = self._reader.look(self._phase)
         live = verdict.state.active
         trainer = self._reader.trainer() if live else None
+        end = None
+        if seen.exit and not live:
+            from ..core.runs.run_reader import exit_summary
+
+            end = exit_summary(seen.exit)
         return RunSnapshot(
             run=self.dir.run,
             name=seen.spec.name if seen.spec else self.dir.run,
@@ -61,7 +66,7 @@ class OneRun:
             attempt=self._reader.attempt,
             attempts=self._reader.attempts,
             paused=bool(seen.status and seen.status.paused and live),
-            exit=_end(seen.exit) if seen.exit and not live else None,
+            exit=end,
         )
 
     def _phase(self) -> str | None:
@@ -71,12 +76,6 @@ class OneRun:
         except (UnreadableRecord, OSError):
             return None
         return phase if isinstance(phase, str) else None
-
-
-def _end(found: ExitRecord) -> ExitSummary:
-    from ..core.runs.run_reader import exit_summary
-
-    return exit_summary(found)
 
 
 class Session:
@@ -100,6 +99,11 @@ class Session:
     def run(self, name: str) -> OneRun:
         """See :class:`OneRun`."""
         return OneRun(self.home, name)
+
+
+def add_repeatable(parser: argparse.ArgumentParser, option: str, metavar: str, text: str) -> None:
+    """An option that may be given again: its values are a list."""
+    parser.add_argument(option, action="append", default=[], metavar=metavar, help=f"{text}; may be repeated")
 
 
 def wait_for(look: Callable[[], bool], seconds: float | None) -> bool:

@@ -54,7 +54,7 @@ def test_a_run_that_somebody_else_stopped_can_be_continued(folder: Path) -> None
     os.kill(status["trainer"][0], signal.SIGSTOP)
     wait_until(lambda: told("show", run)["health"] == "paused", what="the signal to arrive")
     assert "mpstui did not send" in told("show", run)["health_note"]
-    assert "it is paused already" in mpstui("pause", run).stderr
+    assert "it is already paused" in mpstui("pause", run).stderr
     ok("continue", run)
     wait_until(lambda: told("show", run)["health"] != "paused", what="the training to go on")
     ok("kill", run)
