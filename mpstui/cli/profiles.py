@@ -17,7 +17,7 @@ from ..core.model.errors import UsageError
 from ..core.model.problems import ProfileError
 from ..core.profiles.library import ProfileEntry, list_profiles, load_profile
 from ..core.profiles.sweep import sweep_toml
-from ..wire.secrets import masked
+from ..wire.storage import masked
 from .session import Session, add_repeatable, one_line, print_json, say
 
 

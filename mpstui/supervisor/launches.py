@@ -13,8 +13,7 @@ from ..wire import liveness, records, storage
 from ..wire.liveness import ProcessIdentity
 from ..wire.records import AFTER_CHECKPOINT, GPU_VARIABLE, LaunchRecord, LaunchTemplate, Request, Spec, Status
 from ..wire.rundir import RUN_VARIABLES, RunDir
-from ..wire.secrets import without_secrets
-from ..wire.storage import UnreadableRecord
+from ..wire.storage import UnreadableRecord, without_secrets
 from . import checkpoints
 from .attempt import Attempt, Child
 from .family import Family

@@ -1,4 +1,4 @@
-"""JSON as it is kept in files: strict, non-finite numbers as null, and every write whole or not there.
+"""JSON as it is kept in files: strict, non-finite numbers as null, every write whole or not there, without secrets.
 
 A write goes to a temporary file in the same folder: fsync, rename, fsync of the folder.
 """
@@ -11,6 +11,7 @@ import fcntl
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -210,3 +211,35 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:.*TOKEN|.*SECRETS?|.*PASSWORDS?|PASSWD|PASSPHRASE|PASS|SSHPASS|(?<=_)PWD|PWD_HASH|PAT|API_?KEYS?"
+    r"|.*ACCESS_?KEY(?:_ID)?|PRIVATE_?KEY|KEY|CREDENTIALS?|AUTH|COOKIE|SESSION_?ID|DSN|WEBHOOK(?:_URL)?)(?:_|$)",
+    re.IGNORECASE,
+)
+_URL_PASSWORD = re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)")
+HIDDEN = "•••"
+
+
+def is_secret(name: str) -> bool:
+    """Whether a variable's name says that its value is nobody's business."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def hides(name: str, value: str) -> bool:
+    """Whether a variable's value may not be written: a secret by its name, or an address with a password in it."""
+    return is_secret(name) or _URL_PASSWORD.search(value) is not None
+
+
+def without_secrets(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Split an environment: what may be written, and the sorted names of what may not."""
+    shown = {name: value for name, value in environment.items() if not hides(name, value)}
+    return shown, sorted(set(environment) - set(shown))
+
+
+def masked(environment: Mapping[str, str]) -> dict[str, str]:
+    """For the screen: every name, and dots in place of secret values and of passwords inside URLs."""
+    return {
+        name: HIDDEN if is_secret(name) else _URL_PASSWORD.sub(HIDDEN, value) for name, value in environment.items()
+    }

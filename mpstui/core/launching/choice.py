@@ -11,7 +11,7 @@ from typing import Any
 
 from ...wire import records
 from ...wire.records import QueueRule
-from ...wire.secrets import without_secrets
+from ...wire.storage import without_secrets
 from ..model.checks import nearest
 from ..model.errors import UsageError
 from ..profiles.model import ArgumentValue, Profile, Scalar

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...wire.secrets import HIDDEN, hides, is_secret
+from ...wire.storage import HIDDEN, hides, is_secret
 from ..machine import Machine, is_python
 from ..profiles.model import RECIPES, ArgumentValue, Profile, Scalar
 

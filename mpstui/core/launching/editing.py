@@ -12,7 +12,7 @@ from typing import Any
 from ...wire import records
 from ...wire.records import QueueRule, Spec
 from ...wire.rundir import RunDir
-from ...wire.secrets import HIDDEN, hides
+from ...wire.storage import HIDDEN, hides
 from ..diagnosis.model import Finding, Remedy, apply_remedy
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...wire.records import AFTER_CHECKPOINT, GpuRule, LaunchTemplate, QueueRule, Variant
-from ...wire.secrets import is_secret
+from ...wire.storage import is_secret
 from ..machine import DEVICES, Machine, require_device, trainer_module
 from ..model.errors import UsageError
 from ..profiles.model import ARGUMENT_DOUBTS, RECIPES, ArgumentValue

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...wire import storage
-from ...wire.secrets import HIDDEN
+from ...wire.storage import HIDDEN
 from ..model.checks import nearest
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...wire import records, secrets
+from ...wire import records, storage
 from ...wire.heartbeat import DeviceReading
 from ...wire.records import ExitRecord, LaunchRecord, LaunchTemplate
 from ...wire.rundir import RunDir
@@ -137,7 +137,7 @@ class RunReader:
             events=tuple(self.events.events) if full else (),
             series=self._curves(full),
             argv=tuple(launch.argv) if launch else (),
-            env=secrets.masked(launch.env) if launch else {},
+            env=storage.masked(launch.env) if launch else {},
             paused=bool(status and status.paused and live),
             held_for=status.held_for if status and live else None,
             output=self.sources.output,
