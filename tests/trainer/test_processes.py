@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -104,7 +105,11 @@ def test_two_ranks_beat_each_for_itself_and_a_stop_saves_although_torchrun_passe
     assert _asked(run, "clear_cache").ok
     saved = _asked(run, "save")
     assert saved.ok
-    assert (run.checkpoints / f"step-{int(saved.text.split()[-1]):08d}.pt").exists()
+    step, path = re.fullmatch(r"saved at step (\d+): (.*)", saved.text).groups()  # type: ignore[union-attr]
+    assert Path(path) == run.checkpoints / f"step-{int(step):08d}.pt"
+    assert Path(path).exists()
+    listen = [int(line.split()[1]) for line in run.attempt(1).stack_signal.read_text().splitlines()]
+    assert {beat["pid"] for beat in beats} <= set(listen)
     os.killpg(child.pid, signal.SIGTERM)
     printed, _ = child.communicate(timeout=180)
     assert "32 samples a step (micro-batch 16)" in printed
@@ -157,15 +162,19 @@ def _hangs(run: RunDir, child: subprocess.Popen[str]) -> bool:
     return process is not None and process.state == "S"
 
 
-def test_a_training_that_hangs_can_only_be_killed(tmp_path: Path) -> None:
+def test_a_training_that_hangs_tells_where_and_can_only_be_killed(tmp_path: Path) -> None:
     run = RunDir(tmp_path / "hang@3")
     child = _failing(tmp_path, "hang@3")
     wait_until(lambda: _hangs(run, child), timeout=STARTUP_SECONDS, what="the third step")
+    number, pid, _ = map(int, run.attempt(1).stack_signal.read_text().split())
+    os.kill(pid, number)
     child.send_signal(signal.SIGTERM)
     with pytest.raises(subprocess.TimeoutExpired):
         child.wait(2)
     child.send_signal(signal.SIGTERM)
-    assert child.wait(60) == 128 + signal.SIGTERM
+    printed = child.communicate(timeout=60)[1]
+    assert child.returncode == 128 + signal.SIGTERM
+    assert re.search(r"Current thread 0x.*(\n  File .*)*step", printed)
 
 
 def test_a_checkpoint_from_mps_goes_on_on_the_cpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
