@@ -57,17 +57,17 @@ while True:
 
 def older_pythons() -> Iterator[str]:
     """Interpreters from 3.10 up to ours, without ours: on PATH and of pyenv."""
-    versions = [(3, minor) for minor in range(OLDEST[1], sys.version_info[1])]
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    for major, minor in versions:
-        name = f"python{major}.{minor}"
-        found = [str(path) for path in sorted(pyenv.glob(f"{major}.{minor}.*/bin/{name}"))] or [shutil.which(name)]
-        yield from (path for path in found if path)
+    for minor in range(OLDEST[1], sys.version_info[1]):
+        name = f"python{OLDEST[0]}.{minor}"
+        built = [str(path) for path in sorted(pyenv.glob(f"{OLDEST[0]}.{minor}.*/bin/{name}"))]
+        on_path = shutil.which(name)
+        yield from built or ([on_path] if on_path else [])
 
 
-@pytest.fixture(params=[*older_pythons()] or [None])
+@pytest.fixture(params=list(older_pythons()) or [""])
 def python(request: pytest.FixtureRequest) -> str:
-    if request.param is None:
+    if not request.param:
         pytest.skip("no Python older than ours, from 3.10 on, was found on PATH or under pyenv")
     return str(request.param)
 
