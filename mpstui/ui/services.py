@@ -37,13 +37,9 @@ class Services:
     ) -> None:
         """``watching``: a file or folder that mpstui did not start, shown beside the runs."""
         self.home, self.environ, self.clock = home, environ, clock
-        self._cwd, self._watching = cwd, watching
-        self._paused: tuple[int, tuple[str, ...]] = (-1, ())
-
-    @property
-    def remote(self) -> bool:
+        self.remote = bool(environ.get("SSH_CONNECTION"))
         """Over SSH: draw once a second."""
-        return bool(self.environ.get("SSH_CONNECTION"))
+        self._cwd, self._watching = cwd, watching
 
     def monitor(self) -> Monitor:
         """A new monitor, for the thread that asks for it."""
@@ -128,18 +124,10 @@ class Services:
     # -- queues, whose changes are made at once, under the group's own lock
 
     def paused_queues(self) -> tuple[str, ...]:
-        """Queues that start nothing, also those that nobody waits in; looked up again once one was changed."""
-        try:
-            changed = self.home.queue.stat().st_mtime_ns
-        except OSError:
-            return ()
-        if self._paused[0] != changed:
-            from ..core.runs.queueing import paused_groups
-            from ..wire.storage import is_settled
+        """Queues that start nothing, also those that nobody waits in."""
+        from ..core.runs.queueing import paused_groups
 
-            settled = is_settled(changed / 1e9, self.clock())
-            self._paused = changed if settled else -1, paused_groups(self.home)
-        return self._paused[1]
+        return paused_groups(self.home)
 
     def move_in_queue(self, snapshot: RunSnapshot, direction: str) -> Moved:
         """Move a queued run ``up`` or ``down`` by one place."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -577,6 +578,8 @@ class FakeServices(Services):
     def pause_queue(self, group: str, paused: bool) -> Queue:
         self.queue_changes.append((group, paused))
         self.paused = tuple({*self.paused, group} if paused else {*self.paused} - {group})
+        (self.home.queue / group / str(len(self.queue_changes))).mkdir(parents=True)
+        os.utime(self.home.queue)
         return Queue(group, paused=paused)
 
     def examine_removal(self, snapshot: RunSnapshot) -> Removable:

@@ -13,7 +13,7 @@ from mpstui.core.model.snapshot import QueuePlace, RunSnapshot, State
 from mpstui.ui.services import Services
 from mpstui.ui.widgets.run_list import run_row
 from mpstui.ui.workers import runs as run_worker
-from mpstui.ui.workers.runs import RunWorker
+from mpstui.ui.workers.runs import PausedQueues, RunWorker
 from mpstui.wire import queues, storage
 from mpstui.wire.queues import QueueFiles
 from mpstui.wire.records import Status
@@ -88,16 +88,16 @@ def set_paused_in(home: Home, paused: bool) -> None:
 def test_the_screen_learns_of_paused_groups_from_their_files(tmp_path: Path) -> None:
     home = Home(tmp_path, tmp_path)
     now = [1000.0]
-    queue = Services(home, {}, tmp_path, lambda: now[0])
-    assert queue.paused_queues() == ()
+    queue = PausedQueues(Services(home, {}, tmp_path, lambda: now[0]))
+    assert queue.read() == ()
     for paused in (True, False):
         set_paused_in(home, paused)
         os.utime(home.queue, (1000, 1000))  # both within one tick of the file system's clock
-        assert queue.paused_queues() == (("night",) if paused else ())
+        assert queue.read() == (("night",) if paused else ())
     now[0] += 60.0
-    assert queue.paused_queues() == ()
+    assert queue.read() == ()
     set_paused_in(home, True)
-    assert queue.paused_queues() == ("night",)
+    assert queue.read() == ("night",)
 
 
 @pytest.mark.parametrize("key", ["less_than_sign", "greater_than_sign", "P"])

@@ -68,7 +68,7 @@ class Monitor:
         self._looked_at: list[str] = []
         self._schedule = PollSchedule(monotonic)
         self._availability = availability
-        self._available: dict[str, tuple[RunSnapshot, float, Mapping[str, Availability]]] = {}
+        self._available: dict[str, tuple[object, float, Mapping[str, Availability]]] = {}
 
     def refresh(self, focus: str | None = None, selected: Collection[str] = ()) -> tuple[RunSnapshot, ...]:
         """Every run, newest first, the watched ones before them.
@@ -170,14 +170,16 @@ class Monitor:
         return tuple(replace(item, queue=found[item.run]) if item.run in found else item for item in snapshots)
 
     def _with_available(self, key: str, snapshot: RunSnapshot) -> RunSnapshot:
-        """The run with what can be done with it: looked up again when it has changed, or after a while."""
+        """The run with what can be done with it: looked up again when what decides that has changed, or after a while."""
         if self._availability is None:
             return snapshot
         now = self._machine.monotonic()
+        seen = (snapshot.state, snapshot.attempt, snapshot.is_frozen, snapshot.queue, snapshot.survivors)
+        decides = (*seen, snapshot.numbers.beat is not None)
         of, at, available = self._available.get(key, (None, now, {}))
-        if of != snapshot or now - at >= AVAILABLE_SECONDS:
+        if of != decides or now - at >= AVAILABLE_SECONDS:
             available = self._availability(snapshot)
-            self._available[key] = snapshot, now, available
+            self._available[key] = decides, now, available
         return replace(snapshot, available=available)
 
     def _find_new(self) -> None:

@@ -90,7 +90,9 @@ class ActingScreen(Screen[None]):
         snapshot = self.acting_on
         if snapshot is None or not allowed(snapshot, meant(snapshot, key.acts)).ok:
             return False
-        return key.acts.id != "fix" or not why_no_fix(snapshot, self.context.state.known_findings(snapshot))
+        if key.acts.id != "fix":
+            return True
+        return needs_attention(snapshot) and not why_no_fix(snapshot, self.context.state.known_findings(snapshot))
 
     def key_labels(self) -> dict[str, str]:
         """Names in the footer that depend on the run."""

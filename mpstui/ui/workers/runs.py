@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...core.model.allocator import release_free_memory
 from ...core.model.errors import UsageError
 from ...core.present.format import settled
+from ...wire.storage import is_settled
 from ..alarms import alarms
 from ..messages import LogGrew, SettingsMistaken, SnapshotsReady, TerminalNotified
 from .base import RETRY_SECONDS, Post, Worker
@@ -79,6 +80,7 @@ class RunWorker(Worker):
         self._release = release
         self._draw_seconds = 1.0 if services.remote else 0.25
         self._log = LogWatch(slow=services.remote)
+        self._paused = PausedQueues(services)
         self._monitor: Monitor | None = None
         self._focus = Focus()
         self._hinted: frozenset[str] = frozenset()
@@ -146,7 +148,7 @@ class RunWorker(Worker):
         began, worked = time.monotonic(), time.thread_time()
         hinted, self._hinted = self._hinted, frozenset()
         monitor.hint(hinted)
-        fresh = monitor.refresh(focus.run, focus.listed), self._services.paused_queues()
+        fresh = monitor.refresh(focus.run, focus.listed), self._paused.read()
         self._pending_bytes = monitor.read_on(focus.run, 0.0) if focus.run is not None else 0
         before, self._read = self._read, fresh
         if before is None or before[1] != fresh[1] or differ(before[0], fresh[0]):
@@ -159,7 +161,9 @@ class RunWorker(Worker):
 
     def _sound(self, before: Sequence[RunSnapshot], after: Sequence[RunSnapshot]) -> None:
         """Tell the terminal of a crash, a stall or a finish."""
-        found = alarms(before, after)
+        known = {one.run: (one.state, one.health) for one in before}
+        turned = [one for one in after if known.get(one.run) != (one.state, one.health)]
+        found = alarms(before, turned) if turned else []
         if found:
             try:
                 self._post(TerminalNotified(self._services.notification(found)))
@@ -254,6 +258,26 @@ class LogWatch:
         self._next = now + (self._flood if grown > _FLOOD_BYTES else self._quick)
         self._drawn.clear()
         return True
+
+
+class PausedQueues:
+    """The queues that start nothing, looked up again once one of them was changed."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._seen: int | None = None
+        self._known: tuple[str, ...] | None = None
+
+    def read(self) -> tuple[str, ...]:
+        """Their names."""
+        try:
+            changed = self._services.home.queue.stat().st_mtime_ns
+        except OSError:
+            changed = 0
+        if self._known is None or changed != self._seen:
+            self._seen = changed if is_settled(changed / 1e9, self._services.clock()) else None
+            self._known = self._services.paused_queues()
+        return self._known
 
 
 class HintWorker(Worker):

@@ -515,6 +515,9 @@ def test_what_can_be_done_is_told_of_the_runs_in_focus_and_looked_up_once_while_
     assert sorted(asked) == ["one", "two"]
     runs[0].beat(step=2)
     monitor.refresh(runs[0].run.run, [runs[1].run.run])
+    assert sorted(asked) == ["one", "two"], "a step decides nothing"
+    runs[0].status("running", paused=True)
+    monitor.refresh(runs[0].run.run, [runs[1].run.run])
     assert sorted(asked) == ["one", "one", "two"]
     clock.advance(AVAILABLE_SECONDS)
     monitor.refresh(runs[0].run.run, [runs[1].run.run])
