@@ -170,7 +170,7 @@ class Monitor:
         return tuple(replace(item, queue=found[item.run]) if item.run in found else item for item in snapshots)
 
     def _with_available(self, key: str, snapshot: RunSnapshot) -> RunSnapshot:
-        """The run with what can be done with it: looked up again when what decides that has changed, or after a while."""
+        """The run with what can be done with it: looked up again when what decides it has changed, or after a while."""
         if self._availability is None:
             return snapshot
         now = self._machine.monotonic()
