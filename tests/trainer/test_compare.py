@@ -55,7 +55,7 @@ def test_the_same_device_twice_does_not_part(task: str, tmp_path: Path) -> None:
     assert trace(task, tmp_path, "--trace", str(tmp_path / "trace")) == 0
     found = compared(task, tmp_path)
     assert [one["apart"] for one in found["losses"]] == [0.0, 0.0, 0.0]
-    assert found["operations"]["compared"] > 20
+    assert found["operations"]["compared"] > 10  # a small recurrent model has a dozen
     assert found["operations"]["unmatched"] == found["operations"]["parted"] == 0
     assert found["parameters"][0]["apart"] == 0.0
 
@@ -68,7 +68,7 @@ def test_clipping_and_optimizers_of_another_kind_are_no_wrong_result(
     monkeypatch.setattr(Device, "fuses", lambda self, optimizer: False)
     found = compared(task, tmp_path, "--clip", "1")
     assert found["operations"]["parted"] == 0
-    assert found["operations"]["compared"] > 20
+    assert found["operations"]["compared"] > 10  # a small recurrent model has a dozen
     assert found["gradient_nearest_the_loss"] is None
 
 
