@@ -11,8 +11,7 @@ from pathlib import Path
 from shutil import which
 
 from ..core.launching.choice import ACCELERATOR_QUEUE, LaunchChoice, combinations, parse_sets
-from ..core.launching.launches import launch
-from ..core.launching.planning import plan
+from ..core.launching.planning import launch, plan
 from ..core.machine import is_python, this_machine
 from ..core.model.errors import UsageError
 from ..core.profiles.library import load_profile, names_profile

@@ -94,7 +94,7 @@ def _check(session: Session, path: str, *, as_json: bool) -> int:
 
 def _save(session: Session, run_name: str, name: str, args: argparse.Namespace) -> int:
     choice = edit_choice(session.run(run_name).snapshot(), session.home)
-    path = save_profile(choice, name, session.home, replace=args.replace)
+    path = save_profile(choice, name, session.home, overwrite=args.replace)
     if args.json:
         print_json({"path": str(path)})
     else:

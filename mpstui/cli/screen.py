@@ -86,8 +86,7 @@ def run_demo(arguments: argparse.Namespace) -> int:
     """Launch the quick start, then open the screen on the new run."""
     require_terminal()
     from ..core.launching.choice import LaunchChoice
-    from ..core.launching.launches import launch
-    from ..core.launching.planning import plan
+    from ..core.launching.planning import launch, plan
     from ..core.machine import this_machine
     from ..core.profiles.library import load_profile
 

@@ -165,7 +165,7 @@ class Draft:
 
     def launch(self, values: Mapping[str, str]) -> str:
         """Start all its runs, detached, and return the first one's id; a mistake in the last one starts none."""
-        from ..core.launching.launches import launch
+        from ..core.launching.planning import launch
 
         launcher = self._launcher
         plans = [self._plan(values, choice, check=True) for choice in self._combinations(values)]

@@ -11,8 +11,7 @@ import pytest
 
 from mpstui.core.diagnosis.rules import all_rules
 from mpstui.core.launching.choice import LaunchChoice
-from mpstui.core.launching.launches import launch
-from mpstui.core.launching.planning import plan
+from mpstui.core.launching.planning import launch, plan
 from mpstui.core.machine import this_machine
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import State

@@ -10,8 +10,7 @@ from typing import Any
 
 from ...wire.rundir import RunDir
 from ..launching.actions import Actions
-from ..launching.launches import launch
-from ..launching.planning import LaunchPlan
+from ..launching.planning import LaunchPlan, launch
 from ..model.errors import OperationError
 from ..model.home import Home
 from ..model.snapshot import RunSnapshot, State

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -32,7 +32,7 @@ class LaunchChoice:
     device: str | None = None
     sets: Mapping[str, str] = field(default_factory=dict)
     sweep: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Argument -> values, one run for each combination with the profile's own; see :mod:`.sweeping`."""
+    """Argument -> values, one run for each combination with the profile's own; see :func:`combinations`."""
     recipe: str | None = None
     name: str | None = None
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -87,7 +87,12 @@ def effective_arguments(profile: Profile, sets: Mapping[str, str]) -> tuple[dict
     for written, text in sets.items():
         key = known_key(written, profile)
         if key in profile.args:
-            arguments[key] = _converted(key, text, profile.args[key])
+            example = profile.args[key]
+            if isinstance(example, tuple):
+                sample, parts = example[0] if example else "", text.split(",") if text.strip() else []
+                arguments[key] = tuple(_scalar(key, part.strip(), sample) for part in parts)
+            else:
+                arguments[key] = _scalar(key, text, example)
         else:
             # `true` is a bare flag and `false` leaves it out, as in a profile.
             arguments[key] = {"true": True, "false": False}.get(text.lower(), text)
@@ -150,15 +155,8 @@ def commented_arguments(profile: Profile) -> tuple[str, ...]:
     return tuple(key for key in found if key.replace("-", "_") not in spelt)
 
 
-def _converted(key: str, text: str, example: ArgumentValue) -> ArgumentValue:
-    """The text as the type the profile uses for this argument."""
-    if isinstance(example, tuple):
-        sample = example[0] if example else ""
-        return tuple(_scalar(key, part.strip(), sample) for part in text.split(",")) if text.strip() else ()
-    return _scalar(key, text, example)
-
-
 def _scalar(key: str, text: str, example: Scalar) -> Scalar:
+    """The text as the type the profile uses for this argument."""
     word = text.strip().lower()
     if isinstance(example, bool):
         if word in _TRUE or word in _FALSE:
@@ -188,18 +186,17 @@ def combinations(choice: LaunchChoice) -> tuple[LaunchChoice, ...]:
     count = prod(len(values) for values in axes.values())
     if count > MOST_RUNS:
         raise UsageError(f"the sweep asks for {count:,} runs; {MOST_RUNS} is the most", field="sweep")
-    left_open = open_axes(choice)
+    settled = _settled(choice)
     queue = QueueRule(choice.queue.group or ACCELERATOR_QUEUE, choice.queue.after) if count > 1 else choice.queue
-    return tuple(
-        replace(
-            choice,
-            sets={**_arguments(point), **choice.sets},
-            sweep={},
-            name=_name(choice, {key: one.text for key, one in point.items() if key in left_open}),
-            queue=queue,
-        )
-        for point in _points(axes)
-    )
+    runs = []
+    for values in itertools.product(*axes.values()):
+        point = dict(zip(axes, values, strict=True))
+        along = {key: as_text(item) for one in values for key, item in one.along.items()}
+        sets = {**along, **{key: one.text for key, one in point.items()}, **choice.sets}
+        varied = [f"{key}={one.text}" for key, one in point.items() if key not in settled]
+        name = " ".join([choice.name or choice.profile.name, *varied]) if varied else choice.name
+        runs.append(replace(choice, sets=sets, sweep={}, name=name, queue=queue))
+    return tuple(runs)
 
 
 def open_axes(choice: LaunchChoice) -> Sweep:
@@ -229,19 +226,3 @@ def _value(profile: Profile, key: str, text: str) -> SweepValue:
     """The profile's own value of that text, with what goes with it; else the bare text."""
     known = {one.text: one for one in profile.sweep.get(key, ())}
     return known.get(text) or SweepValue(text)
-
-
-def _points(axes: Sweep) -> Iterator[dict[str, SweepValue]]:
-    for point in itertools.product(*axes.values()):
-        yield dict(zip(axes, point, strict=True))
-
-
-def _arguments(point: Mapping[str, SweepValue]) -> dict[str, str]:
-    along = {key: as_text(item) for one in point.values() for key, item in one.along.items()}
-    return {**along, **{key: one.text for key, one in point.items()}}
-
-
-def _name(choice: LaunchChoice, varied: Mapping[str, str]) -> str | None:
-    if not varied:
-        return choice.name
-    return f"{choice.name or choice.profile.name} {' '.join(f'{key}={text}' for key, text in varied.items())}"

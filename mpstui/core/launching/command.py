@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ...wire.storage import HIDDEN, hides, is_secret
 from ..machine import Machine, is_python
+from ..model.checks import is_number
 from ..profiles.model import RECIPES, ArgumentValue, Profile, Scalar
 
 _HYDRA_NEEDS_QUOTES = set(",[]{}()'\"=:; \t\\")
@@ -23,7 +24,12 @@ def argument_words(arguments: Mapping[str, ArgumentValue], style: str) -> list[s
     """
     words: list[str] = []
     for key, value in arguments.items():
-        words += _hydra(key, value) if style == "hydra" else _option(key, value)
+        if style != "hydra":
+            words += _option(key, value)
+        elif isinstance(value, tuple):
+            words.append(f"{key}=[{','.join(_hydra_text(item) for item in value)}]")
+        else:
+            words.append(f"{key}={_hydra_text(value)}")
     return words
 
 
@@ -37,13 +43,7 @@ def _option(key: str, value: ArgumentValue) -> list[str]:
         return [flag, *(_plain(item) for item in value)]
     text = _plain(value)
     # argparse takes a value that begins with a dash for the next option, unless it is glued on or a negative number.
-    return [f"{flag}={text}"] if text.startswith("-") and not _is_number(text) else [flag, text]
-
-
-def _hydra(key: str, value: ArgumentValue) -> list[str]:
-    if isinstance(value, tuple):
-        return [f"{key}=[{','.join(_hydra_text(item) for item in value)}]"]
-    return [f"{key}={_hydra_text(value)}"]
+    return [f"{flag}={text}"] if text.startswith("-") and not is_number(text) else [flag, text]
 
 
 def _hydra_text(value: Scalar) -> str:
@@ -55,14 +55,6 @@ def _hydra_text(value: Scalar) -> str:
 
 def _plain(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 _LOG_FOLDER = "{run_dir}/attempts/{attempt}/torchrun"
@@ -156,12 +148,18 @@ def run_environment(
         values[name] = value
         lines[name] = EnvLine(name, _shown(name, value), reason + replaced, doubtful)
     hidden = {name for name, value in values.items() if hides(name, value)}
-    shaping = {name: value for name, value in environ.items() if _is_kept(name, value)}
+    # Bytes that were no UTF-8 reach us as lone surrogates (PEP 383), which no record can hold.
+    shaping = {
+        name: value
+        for name, value in environ.items()
+        if _SHAPING.fullmatch(name) and not hides(name, value) and not re.search("[\ud800-\udfff]", value)
+    }
+    own = {name for name in environ if is_secret(name) and not _NOT_A_SECRET_OF_THE_RUN.fullmatch(name)}
     return RunEnvironment(
         lines=tuple(lines.values()),
         recorded={**shaping, **{name: value for name, value in values.items() if name not in hidden}},
         secrets={name: values[name] for name in hidden},
-        secret_names=tuple(sorted(hidden | set(_secrets_of(environ)))),
+        secret_names=tuple(sorted(hidden | own)),
     )
 
 
@@ -191,26 +189,8 @@ def _layers(
         yield AGENT_VARIABLE, "1", "switches the agent on; without it the folder on PYTHONPATH does nothing", None
 
 
-def _is_kept(name: str, value: str) -> bool:
-    """Shapes the run, is no secret, and is text that a record can hold."""
-    return bool(_SHAPING.fullmatch(name)) and not hides(name, value) and _is_utf8(value)
-
-
-def _is_utf8(value: str) -> bool:
-    """Bytes that were no UTF-8 reach us as lone surrogates (PEP 383)."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _shown(name: str, value: str | None) -> str:
     return HIDDEN if value is not None and hides(name, value) else str(value)
-
-
-def _secrets_of(environ: Mapping[str, str]) -> Iterator[str]:
-    return (name for name in environ if is_secret(name) and not _NOT_A_SECRET_OF_THE_RUN.fullmatch(name))
 
 
 _RUN_DIR = "{run_dir}"

@@ -50,22 +50,23 @@ def compile_variants(profile: Profile, argv: Sequence[str], present: Sequence[st
     found: dict[str, DeviceVariant] = {}
     missing: dict[str, str] = {}
     for device in NAMED_DEVICES:
-        variant = _variant(profile, argv, device)
-        if variant:
+        if variant := _variant(profile, argv, device):
             found[device] = variant
+        elif profile.path is None:
+            missing[device] = f"this command cannot be told to use {device}: none of its arguments names a device"
         else:
-            missing[device] = _why_missing(profile, device)
-    found["auto"] = _automatic(profile, argv, found, present)
+            missing[device] = (
+                f"this program cannot be told to use {device}: its profile has no [device_args] {device}, "
+                "no argument of its command names a device, and it is not started with agent = true"
+            )
+    plain = DeviceVariant(tuple(argv))
+    if "auto" in profile.device_args:
+        found["auto"] = DeviceVariant((*argv, *profile.device_args["auto"]))
+    elif named_device(argv) is None and profile.device == "auto":
+        found["auto"] = plain
+    else:
+        found["auto"] = next((found[device] for device in present if device in found), plain)
     return DeviceVariants(found, missing)
-
-
-def _why_missing(profile: Profile, device: str) -> str:
-    if profile.path is None:
-        return f"this command cannot be told to use {device}: none of its arguments names a device"
-    return (
-        f"this program cannot be told to use {device}: its profile has no [device_args] {device}, "
-        "no argument of its command names a device, and it is not started with agent = true"
-    )
 
 
 def asked_device(profile: Profile, argv: Sequence[str], chosen: str | None) -> str:
@@ -110,17 +111,6 @@ def _variant(profile: Profile, argv: Sequence[str], device: str) -> DeviceVarian
     if profile.agent and device == "cpu":
         return DeviceVariant(tuple(argv), {AGENT_DEVICE_VARIABLE: "cpu"})
     return DeviceVariant(tuple(argv)) if profile.device == device else None
-
-
-def _automatic(
-    profile: Profile, argv: Sequence[str], found: dict[str, DeviceVariant], present: Sequence[str]
-) -> DeviceVariant:
-    if "auto" in profile.device_args:
-        return DeviceVariant((*argv, *profile.device_args["auto"]))
-    if named_device(argv) is None and profile.device == "auto":
-        return DeviceVariant(tuple(argv))
-    best = next((device for device in present if device in found), None)
-    return found[best] if best else DeviceVariant(tuple(argv))
 
 
 def _device_at(words: Sequence[str], position: int) -> str | None:
@@ -202,7 +192,8 @@ def gpu_rule(
     names = list(seen.names)
     if GPU_VARIABLE not in choice.drop_env and (GPU_VARIABLE in choice.env or GPU_VARIABLE in choice.profile.env):
         return GpuRule(names, len(names), fixed=True)
-    return GpuRule(names, min(workers(argv) or len(names), len(names)), env=_needed(seen.env, environ))
+    needed = {name: value for name, value in seen.env.items() if environ.get(name) != value}
+    return GpuRule(names, min(workers(argv) or len(names), len(names)), env=needed)
 
 
 def workers(argv: Sequence[str]) -> int | None:
@@ -213,7 +204,3 @@ def workers(argv: Sequence[str]) -> int | None:
             count = found["count"] or next(iter(argv[position + 1 : position + 2]), "")
             return max(int(count), 1) if count.isdecimal() else None
     return 1
-
-
-def _needed(env: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in env.items() if environ.get(name) != value}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from ..model.home import Home
 from ..model.problems import LineIndex
 from ..model.snapshot import RunSnapshot
 from ..profiles.library import save_profile_text
-from ..profiles.model import RECIPES, ROLES, ArgumentValue, Profile, Scalar, profile_of_command
+from ..profiles.model import RECIPES, ROLES, Profile, profile_of_command
 from ..profiles.parse import parse_profile
 from ..profiles.sweep import sweep_toml
 from .choice import LaunchChoice, choice_json, launch_arguments, open_axes
@@ -89,7 +89,8 @@ class Remedied:
         if self.skipped:
             told.append(f"It cannot do more: {', '.join(self.skipped)}.")
         if self.unnamed:
-            roles = _listed([role.replace("_", " ") for role in self.unnamed])
+            *most, last = [role.replace("_", " ") for role in self.unnamed]
+            roles = f"{', '.join(most)} or {last}" if most else last
             told.append(f"This profile does not say which argument sets {roles}; [roles] can.")
         return " ".join(told)
 
@@ -108,7 +109,11 @@ def remedied(choice: LaunchChoice, remedy: Remedy, environ: Mapping[str, str]) -
         UsageError: the choice itself cannot be read (an argument of the wrong type).
     """
     before, _ = launch_arguments(choice)
-    changed = apply_remedy(remedy, before, choice.profile.roles, _environment(choice, environ))
+    # All that the program would see, so that removing a variable is noticed wherever it comes from.
+    recipe = {one.name: one.value for one in RECIPES[choice.recipe or choice.profile.recipe].variables}
+    layers = {**environ, **recipe, **choice.profile.env, **choice.env}
+    seen = {name: value for name, value in layers.items() if name not in choice.drop_env}
+    changed = apply_remedy(remedy, before, choice.profile.roles, seen)
     sets = {key: _text(value) for key, value in changed.arguments.items() if before.get(key) != value}
     gone = set(before) - set(changed.arguments)
     set_here = {name: value for name, value in remedy.env.items() if value is not None}
@@ -126,19 +131,6 @@ def remedied(choice: LaunchChoice, remedy: Remedy, environ: Mapping[str, str]) -
     )
 
 
-def _environment(choice: LaunchChoice, environ: Mapping[str, str]) -> dict[str, str]:
-    """Everything the program would see, so that removing a variable is noticed wherever it comes from."""
-    recipe = {one.name: one.value for one in RECIPES[choice.recipe or choice.profile.recipe].variables}
-    layers = {**environ, **recipe, **choice.profile.env, **choice.env}
-    return {name: value for name, value in layers.items() if name not in choice.drop_env}
-
-
-def _listed(words: Sequence[str]) -> str:
-    """``a``, ``a or b``, ``a, b or c``."""
-    *most, last = words
-    return f"{', '.join(most)} or {last}" if most else last
-
-
 def _text(value: object) -> str:
     """A value as ``--set`` writes it."""
     if isinstance(value, bool):
@@ -146,11 +138,11 @@ def _text(value: object) -> str:
     return ",".join(map(_text, value)) if isinstance(value, tuple) else str(value)
 
 
-def save_profile(choice: LaunchChoice, name: str, home: Home, *, replace: bool = False) -> Path:
+def save_profile(choice: LaunchChoice, name: str, home: Home, *, overwrite: bool = False) -> Path:
     """Save a launch as a profile of the user's and return its path. Secrets are left out; folders become absolute.
 
     Raises:
-        UsageError: the name cannot be a file's, or is taken and ``replace`` was not said.
+        UsageError: the name cannot be a file's, or is taken and ``overwrite`` is False.
         OperationError: the file cannot be written.
     """
     profile = choice.profile
@@ -171,7 +163,7 @@ def save_profile(choice: LaunchChoice, name: str, home: Home, *, replace: bool =
         },
         "env": {**choice_json(choice)["env"], **dict.fromkeys(choice.drop_env)},
     }
-    return save_profile_text(frozen_text(profile) or profile_toml(profile), name, home, changes, replace=replace)
+    return save_profile_text(frozen_text(profile), name, home, changes, replace=overwrite)
 
 
 def _typed(value: Any) -> Any:
@@ -190,15 +182,26 @@ def _typed(value: Any) -> Any:
 _LONG_ENOUGH_TO_BE_UNIQUE = 6
 
 
-def frozen_text(profile: Profile) -> str | None:
-    """The profile as TOML with dots for secrets; None when they cannot all be taken out."""
-    if not profile.text:
-        return profile_toml(profile)
+def frozen_text(profile: Profile) -> str:
+    """The profile as TOML for a run's record, complete but for dots in place of secrets."""
     hidden = {name: value for name, value in profile.env.items() if hides(name, value)}
     text = profile.text
     if hidden:
-        text = _without_values(_without_lines(text, hidden), hidden)
-    return text if _is_clean(text, hidden) else profile_toml(profile)
+        lines, index = text.splitlines(), LineIndex(text)
+        for name in hidden:
+            number = index.line_of(("env", name))
+            if number and lines[number - 1].lstrip().strip("\"'").startswith(name):
+                lines[number - 1] = f"{name} = {_toml(HIDDEN)}"
+        text = "\n".join(lines) + "\n"
+        for value in hidden.values():
+            if len(value) >= _LONG_ENOUGH_TO_BE_UNIQUE:
+                text = text.replace(value, HIDDEN)
+    try:
+        env = tomllib.loads(text).get("env", {}) if text else {}
+    except tomllib.TOMLDecodeError:
+        return profile_toml(profile)
+    # A secret may be written in a way that no line of the file shows.
+    return text if text and all(env.get(name) == HIDDEN for name in hidden) else profile_toml(profile)
 
 
 def thaw(text: str, *, path: Path | None, cwd: Path) -> Profile:
@@ -207,95 +210,51 @@ def thaw(text: str, *, path: Path | None, cwd: Path) -> Profile:
     Raises:
         UsageError: the record was written by a program with other keys.
     """
-    from dataclasses import replace
-
     profile = parse_profile(text, path=path, default_cwd=cwd)
     shown = {name: value for name, value in profile.env.items() if value != HIDDEN}
     return replace(profile, cwd=cwd, env=shown)
 
 
 def profile_toml(profile: Profile) -> str:
-    """A profile as TOML, for those that came from no file, or whose file cannot be shown as it is."""
-    lines = [f"name = {_toml_text(profile.name)}", f"command = {_toml_value(profile.command)}"]
-    optional = {"python": profile.python, "launcher": profile.launcher, "pid_file": profile.pid_file}
-    lines += [f"{key} = {_toml_text(value)}" for key, value in optional.items() if value]
-    lines += [f"device = {_toml_text(profile.device)}", f"recipe = {_toml_text(profile.recipe)}"]
-    lines += [f"arg_style = {_toml_text(profile.arg_style)}", f"agent = {_toml_value(profile.agent)}"]
-    if profile.launcher:
-        lines.append(f"processes = {profile.processes}")
-    lines += [f"max_log = {profile.max_log_bytes}", f"min_free_disk = {profile.min_free_bytes}"]
-    shown = {name: HIDDEN if hides(name, value) else value for name, value in profile.env.items()}
-    lines += _toml_table("env", shown) + _toml_table("args", profile.args) + _sweep(profile)
-    lines += _toml_table("device_args", profile.device_args)
-    resume: dict[str, ArgumentValue] = {"args": profile.resume_args} if profile.resume_args is not None else {}
-    if profile.checkpoints:
-        resume["checkpoints"] = profile.checkpoints
-    restart: dict[str, ArgumentValue] = {"on": tuple(profile.restart.on)}
-    if profile.restart.device:
-        restart["device"] = profile.restart.device
-    roles = {role: name for role, name in profile.roles.items() if role in ROLES}
-    lines += _toml_table("resume", resume) + _toml_table("restart", restart) + _toml_table("roles", roles)
-    lines += _toml_table("watch", profile.watch)
-    lines += _toml_table("stop", {"signal": profile.stop.signal, "grace_seconds": profile.stop.grace_seconds})
+    """A profile as TOML, for one that came from no file, or whose file cannot be shown as it is."""
+    top = {
+        "name": profile.name,
+        "command": profile.command,
+        "python": profile.python,
+        "launcher": profile.launcher,
+        "pid_file": profile.pid_file,
+        "device": profile.device,
+        "recipe": profile.recipe,
+        "arg_style": profile.arg_style,
+        "agent": profile.agent,
+        "processes": profile.processes if profile.launcher else None,
+        "max_log": profile.max_log_bytes,
+        "min_free_disk": profile.min_free_bytes,
+    }
+    tables: dict[str, Mapping[str, Any]] = {
+        "env": {name: HIDDEN if hides(name, value) else value for name, value in profile.env.items()},
+        "args": profile.args,
+        "sweep": {key: sweep_toml(values) for key, values in profile.sweep.items()},
+        "device_args": profile.device_args,
+        "resume": {"args": profile.resume_args, "checkpoints": profile.checkpoints},
+        "restart": {"on": profile.restart.on, "device": profile.restart.device},
+        "roles": {role: name for role, name in profile.roles.items() if role in ROLES},
+        "watch": profile.watch,
+        "stop": {"signal": profile.stop.signal, "grace_seconds": profile.stop.grace_seconds},
+    }
+    lines = [f"{key} = {_toml(value)}" for key, value in top.items() if value is not None]
+    for name, table in tables.items():
+        rows = [f"{_toml(key)} = {_toml(value)}" for key, value in table.items() if value is not None]
+        lines += ["", f"[{name}]", *rows] if rows else []
     return "\n".join(lines) + "\n"
 
 
-def _without_lines(text: str, hidden: Mapping[str, str]) -> str:
-    lines = text.splitlines()
-    index = LineIndex(text)
-    for name in hidden:
-        number = index.line_of(("env", name))
-        if number and lines[number - 1].lstrip().strip("\"'").startswith(name):
-            lines[number - 1] = f"{name} = {_toml_text(HIDDEN)}"
-    return "\n".join(lines) + "\n"
-
-
-def _without_values(text: str, hidden: Mapping[str, str]) -> str:
-    for value in hidden.values():
-        if len(value) >= _LONG_ENOUGH_TO_BE_UNIQUE:
-            text = text.replace(value, HIDDEN)
-    return text
-
-
-def _is_clean(text: str, hidden: Mapping[str, str]) -> bool:
-    """Whether the text still is TOML and none of the secrets is left in it, however it was written."""
-    try:
-        env = tomllib.loads(text).get("env", {})
-    except tomllib.TOMLDecodeError:
-        return False
-    return all(env.get(name) == HIDDEN for name in hidden)
-
-
-def _toml_table(name: str, values: Mapping[str, ArgumentValue]) -> list[str]:
-    return (
-        ["", f"[{name}]", *(f"{_toml_text(key)} = {_toml_value(value)}" for key, value in values.items())]
-        if values
-        else []
-    )
-
-
-def _sweep(profile: Profile) -> list[str]:
-    axes = {key: sweep_toml(values) for key, values in profile.sweep.items()}
-    return ["", "[sweep]", *(f"{_toml_text(key)} = {_inline(found)}" for key, found in axes.items())] if axes else []
-
-
-def _inline(found: Any) -> str:
-    """Lists and tables of any depth on one line."""
-    if isinstance(found, dict):
-        return "{ " + ", ".join(f"{_toml_text(key)} = {_inline(item)}" for key, item in found.items()) + " }"
-    return f"[{', '.join(map(_toml_scalar, found))}]" if isinstance(found, list) else _toml_scalar(found)
-
-
-def _toml_value(value: ArgumentValue) -> str:
-    if isinstance(value, tuple):
-        return f"[{', '.join(_toml_scalar(item) for item in value)}]"
-    return _toml_scalar(value)
-
-
-def _toml_scalar(value: Scalar) -> str:
-    return _toml_text(value) if isinstance(value, str) else str(value).lower()
-
-
-def _toml_text(value: str) -> str:
-    """A TOML basic string; JSON's escapes are a subset of TOML's but for DEL."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
+def _toml(value: Any) -> str:
+    """A value on one line. JSON's texts are TOML's but for DEL."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_toml(key)} = {_toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_toml, value))}]"
+    return str(value).lower()

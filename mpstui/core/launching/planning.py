@@ -1,23 +1,29 @@
-"""The plan of a launch: the exact command and environment, what is doubtful about them, and whether they can work."""
+"""The plan of a launch: the exact command and environment, doubts, what is missing; and doing what it says."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from ...wire.records import AFTER_CHECKPOINT, GpuRule, LaunchTemplate, QueueRule, Variant
+from ...wire import records, rundir, storage
+from ...wire.records import AFTER_CHECKPOINT, AlertRule, CauseRule, GpuRule, LaunchTemplate, QueueRule, Spec, Variant
+from ...wire.rundir import RunDir, create_run_dir
 from ...wire.storage import is_secret
-from ..machine import DEVICES, Machine, require_device, trainer_module
-from ..model.errors import UsageError
+from ..machine import DEVICES, Machine, require_device, require_disk_space, trainer_module
+from ..model.checks import nearest
+from ..model.errors import OperationError, UsageError
+from ..model.home import Home
 from ..profiles.model import ARGUMENT_DOUBTS, RECIPES, ArgumentValue
-from .choice import LaunchChoice, launch_arguments, split_device
+from .actions import start_supervisor
+from .choice import LaunchChoice, choice_json, launch_arguments, split_device
 from .command import EnvLine, RunEnvironment, argument_words, run_environment, shell_script, wrapped
 from .devices import DeviceVariants, asked_device, compile_variants, gpu_rule, queue_rule
+from .editing import frozen_text
 from .preflight import preflight_warnings
 from .requirements import require_modules, require_program, require_text
-
-_NO_RUN_BEFORE = f"{AFTER_CHECKPOINT} stays empty: `--after RUN` names the run, living or ended, whose checkpoint it is"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +74,12 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
         OperationError: the interpreter lacks what a shipped trainer needs.
     """
     choice = split_device(choice)
-    environ = {name: value for name, value in environ.items() if name not in choice.drop_env}
     profile = choice.profile
-    recipe = _recipe(choice)
-    arguments, notes = _arguments(choice, recipe)
+    environ = {name: value for name, value in environ.items() if name not in choice.drop_env}
+    _known("recipe", choice.recipe, tuple(RECIPES))
+    recipe = choice.recipe or profile.recipe
+    arguments, notes = launch_arguments(choice)
+    notes += _add_recipe_arguments(arguments, choice, recipe)
     environment = run_environment(
         profile, recipe, choice.env, environ=environ, machine=machine, without=choice.drop_env
     )
@@ -81,43 +89,25 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
     whole = {**environ, **environment.recorded}
     if check:
         _require(choice, command, device, {**whole, **environment.secrets}, machine)
-    template = _template(choice, device, variants, environment)
+    argv = variants.found[device].argv
     queue = queue_rule(choice, device, whole, machine)
-    warnings = notes + _warnings(choice, arguments, variants, environment)
-    warnings += preflight_warnings(profile, arguments, device, whole, machine)
+    notes += _warnings(choice, arguments, variants, environment)
+    notes += preflight_warnings(profile, arguments, device, whole, machine)
+    own = variants.found[device].env.items()
     return LaunchPlan(
         choice=choice,
         device=device,
-        template=template,
-        argv=tuple(template.variants[device].argv),
-        env=_device_lines(environment, variants, device),
-        warnings=tuple(warnings),
+        template=_template(choice, device, variants, environment),
+        argv=tuple(argv),
+        env=(*environment.lines, *(EnvLine(*item, "has the agent hide the other devices") for item in own)),
+        warnings=tuple(notes),
         recipe=recipe,
         queue=queue,
-        gpus=gpu_rule(choice, queue, device, template.variants[device].argv, whole, machine),
+        gpus=gpu_rule(choice, queue, device, argv, whole, machine),
         secret_names=environment.secret_names,
         missing_devices=variants.missing,
         secrets=environment.secrets,
     )
-
-
-def _recipe(choice: LaunchChoice) -> str:
-    _known("recipe", choice.recipe, tuple(RECIPES))
-    return choice.recipe or choice.profile.recipe
-
-
-def _device(choice: LaunchChoice, command: list[str], variants: DeviceVariants) -> str:
-    _known("device", choice.device, DEVICES)
-    device = asked_device(choice.profile, command, choice.device)
-    if device not in variants.found:
-        raise UsageError(variants.missing[device], _how_to_tell(device, choice), field="device")
-    return device
-
-
-def _how_to_tell(device: str, choice: LaunchChoice) -> str:
-    if choice.profile.path is None:
-        return f"type the program's own option for it behind its name, such as `--device {device}`"
-    return f'add to the profile, in the words of the program: [device_args] {device} = ["--device", "{device}"]'
 
 
 def _require(
@@ -130,34 +120,34 @@ def _require(
     require_modules(command, environ, machine)
 
 
-def _arguments(choice: LaunchChoice, recipe: str) -> tuple[dict[str, ArgumentValue], list[str]]:
-    """The profile's arguments, the choice's and the recipe's, and what is to be said about them."""
-    arguments, notes = launch_arguments(choice)
-    arguments, doubts = _with_recipe_arguments(choice, recipe, arguments)
-    return arguments, notes + doubts
+def _device(choice: LaunchChoice, command: list[str], variants: DeviceVariants) -> str:
+    _known("device", choice.device, DEVICES)
+    device = asked_device(choice.profile, command, choice.device)
+    if device in variants.found:
+        return device
+    hint = f'add to the profile, in the words of the program: [device_args] {device} = ["--device", "{device}"]'
+    if choice.profile.path is None:
+        hint = f"put the program's own option for it after its name, such as `--device {device}`"
+    raise UsageError(variants.missing[device], hint, field="device")
 
 
 def _known(what: str, value: str | None, known: tuple[str, ...]) -> None:
     if value is not None and value not in known:
-        from ..model.checks import nearest
-
         likely = None if value == "gpu" else nearest(value, known)  # one is "mps" or "cuda", and nearest is "cpu"
         hint = f"did you mean {likely!r}?" if likely else f"one of {', '.join(known)}"
         raise UsageError(f"there is no {what} {value!r}", hint, field=what, near=likely)
 
 
-def _with_recipe_arguments(
-    choice: LaunchChoice, recipe: str, arguments: dict[str, ArgumentValue]
-) -> tuple[dict[str, ArgumentValue], list[str]]:
-    """A recipe's arguments, where the profile names the argument of that role and this launch does not set it."""
+def _add_recipe_arguments(arguments: dict[str, ArgumentValue], choice: LaunchChoice, recipe: str) -> list[str]:
+    """Set a recipe's arguments where the profile names the argument of that role and this launch does not set it."""
     notes = []
     for role, value in RECIPES[recipe].arguments.items():
         key = choice.profile.roles.get(role)
         if key and key not in choice.sets and key not in choice.drop_args:
             # Programs switch a thing on by a bare flag or by a word; the profile's own value tells which.
-            arguments = {**arguments, key: "on" if value is True and isinstance(arguments.get(key), str) else value}
+            arguments[key] = "on" if value is True and isinstance(arguments.get(key), str) else value
             notes.append(f"recipe {recipe} sets {key}: {ARGUMENT_DOUBTS[role]}")
-    return arguments, notes
+    return notes
 
 
 def _command(choice: LaunchChoice, arguments: Mapping[str, ArgumentValue], machine: Machine) -> list[str]:
@@ -165,8 +155,7 @@ def _command(choice: LaunchChoice, arguments: Mapping[str, ArgumentValue], machi
     profile = choice.profile
     python = profile.python or machine.python
     words = [*profile.command, *argument_words(arguments, profile.arg_style)]
-    trainer = trainer_module()
-    words = [word.replace("{python}", python).replace("{trainer}", trainer) for word in words]
+    words = [word.replace("{python}", python).replace("{trainer}", trainer_module()) for word in words]
     if "/" in words[0] and not words[0].startswith("/"):
         words[0] = str(profile.cwd / words[0])
     return wrapped(words, profile.processes, python) if profile.launcher == "torchrun" else words
@@ -192,13 +181,6 @@ def _template(
     )
 
 
-def _device_lines(environment: RunEnvironment, variants: DeviceVariants, device: str) -> tuple[EnvLine, ...]:
-    extra = variants.found[device].env.items()
-    return environment.lines + tuple(
-        EnvLine(name, value, "has the agent hide the other devices") for name, value in extra
-    )
-
-
 def _warnings(
     choice: LaunchChoice,
     arguments: Mapping[str, ArgumentValue],
@@ -208,7 +190,7 @@ def _warnings(
     profile = choice.profile
     found = [f"{line.name}={line.value}: {line.doubtful}" for line in environment.lines if line.doubtful]
     if any(AFTER_CHECKPOINT in str(value) for value in arguments.values()) and not choice.queue.after:
-        found.append(_NO_RUN_BEFORE)
+        found.append(f"{AFTER_CHECKPOINT} stays empty: `--after RUN` names the run whose checkpoint it is")
     for key in arguments:
         if is_secret(key.replace("-", "_").replace(".", "_")):
             found.append(f"the argument `{key}` is written into the run's record: put secrets in [env]")
@@ -218,3 +200,58 @@ def _warnings(
     if rule.on and rule.device in variants.missing:
         found.append(f"[restart] device = {rule.device}: {variants.missing[rule.device]}")
     return found
+
+
+def launch(plan: LaunchPlan, home: Home, environ: Mapping[str, str], now: float) -> str:
+    """Start a planned run, detached, and return its id.
+
+    The values of secrets reach the supervisor through its environment and are written nowhere.
+
+    Raises:
+        OperationError: the home cannot be written, the disk is nearly full, or the supervisor gave up.
+    """
+    require_disk_space(home.runs, plan.choice.profile.min_free_bytes)
+    try:
+        run = create_run_dir(home.runs, plan.name, now)
+        try:
+            storage.write_json(run.spec, spec_json(plan, run, now, home))
+        except OSError:  # leave no unreadable run behind
+            shutil.rmtree(run.path, ignore_errors=True)
+            raise
+    except OSError as error:
+        raise OperationError(
+            f"no run can be created in {home.runs}: {error.strerror}", "see `mpstui doctor`, or set MPSTUI_HOME"
+        ) from error
+    start_supervisor(run, {**environ, **plan.choice.env, **plan.secrets})
+    return run.run
+
+
+def spec_json(plan: LaunchPlan, run: RunDir, now: float, home: Home | None = None) -> dict[str, Any]:
+    """``spec.json``: the record, plus the choice itself under ``choice``, from which the form can be filled again."""
+    from ..diagnosis.engine import supervisor_rules
+
+    profile = plan.choice.profile
+    spec = Spec(
+        run=run.run,
+        name=plan.name,
+        created=now,
+        launch=plan.template,
+        profile=profile.slug if profile.path else None,
+        profile_path=str(profile.path) if profile.path else None,
+        profile_text=frozen_text(profile),
+        by=rundir.asker(),
+        recipe=plan.recipe,
+        secret_env=list(plan.secret_names),
+        stop=profile.stop,
+        restart=profile.restart,
+        # The supervisor must name causes without us, so its rules travel as data.
+        causes=[CauseRule(**rule) for rule in supervisor_rules()],
+        queue=plan.queue,
+        gpus=plan.gpus,
+        watch=dict(profile.watch),
+        pid_file=profile.pid_file,
+        max_log_bytes=profile.max_log_bytes,
+        min_free_bytes=profile.min_free_bytes,
+        alerts=AlertRule(str(home.settings), str(home.screen_lock)) if home else None,
+    )
+    return {**records.to_json(spec), "choice": choice_json(plan.choice)}

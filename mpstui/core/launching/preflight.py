@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...wire import heartbeat, storage
@@ -37,19 +38,29 @@ def preflight_warnings(
 
     python, home = profile.python or machine.python, resolve_home(environ)
     before = earlier_run(home, profile.name)
+    lightning = (installed_version(python, name, environ) for name in ("lightning", "pytorch_lightning"))
+    script = script_of(profile)
+    free = available = None
+    if before.memory_bytes:
+        import psutil  # type: ignore[import-untyped]
+
+        available = int(psutil.virtual_memory().available)
+    source = profile.cwd / script if script else None
+    with contextlib.suppress(OSError):
+        free = shutil.disk_usage(home.runs).free
     found = preflight(
         LaunchFacts(
             environment=environ,
             arguments=arguments,
             roles=profile.roles,
             device=machine.usable_devices()[0] if device == "auto" else device,
-            script=_script_text(profile),
+            script=_text_of(source) if source else None,
             torch_version=version(installed_version(python, "torch", environ)),
-            lightning_version=version(_lightning(python, environ)),
+            lightning_version=version(next(filter(None, lightning), None)),
             macos_version=version(platform.mac_ver()[0]) if machine.system == "Darwin" else None,
-            free_disk_bytes=_free_disk(home.runs) if before.checkpoint_bytes else None,
+            free_disk_bytes=free if before.checkpoint_bytes else None,
             checkpoint_bytes=before.checkpoint_bytes,
-            available_memory_bytes=_available_memory() if before.memory_bytes else None,
+            available_memory_bytes=available,
             expected_memory_bytes=before.memory_bytes,
             expected_batch_size=before.batch_size,
         )
@@ -57,31 +68,11 @@ def preflight_warnings(
     return [f"{warning.sentence} {warning.remedy.text}".rstrip() for warning in found]
 
 
-def _lightning(python: str, environ: Mapping[str, str]) -> str | None:
-    names = ("lightning", "pytorch_lightning")
-    return next((found for name in names if (found := installed_version(python, name, environ))), None)
-
-
-def _free_disk(folder: Path) -> int | None:
+def _text_of(script: Path) -> str | None:
     try:
-        return shutil.disk_usage(folder).free
-    except OSError:
-        return None
-
-
-def _available_memory() -> int | None:
-    import psutil  # type: ignore[import-untyped]
-
-    return int(psutil.virtual_memory().available)
-
-
-def _script_text(profile: Profile) -> str | None:
-    script = script_of(profile)
-    path = profile.cwd / Path(script) if script else None
-    try:
-        if path is None or path.stat().st_size > _LARGEST_SCRIPT_BYTES:
+        if script.stat().st_size > _LARGEST_SCRIPT_BYTES:
             return None
-        return path.read_text(encoding="utf-8", errors="replace")
+        return script.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
 
@@ -117,27 +108,17 @@ def installed_version(python: str, package: str, environ: Mapping[str, str]) -> 
 
 def earlier_run(home: Home, name: str) -> EarlierRun:
     """Look at the newest runs called ``name``, by their ids, until one has left something."""
-    for run in _newest(home, name):
-        found = EarlierRun(_largest_checkpoint(run), _memory(run))
-        if found != EarlierRun():
-            return replace(found, batch_size=_batch_size(run) if found.memory_bytes else None)
+    ids: list[str] = []
+    with contextlib.suppress(OSError):
+        ids = sorted((one.name for one in home.runs.iterdir() if one.name.endswith(f"-{slug(name)}")), reverse=True)
+    for run in (RunDir(home.runs / run) for run in ids[:MOST_RUNS]):
+        largest = None
+        with contextlib.suppress(OSError):
+            largest = max((one.stat().st_size for one in run.checkpoints.iterdir() if one.is_file()), default=None)
+        memory = _memory(run)
+        if largest is not None or memory is not None:
+            return EarlierRun(largest, memory, _batch_size(run) if memory else None)
     return EarlierRun()
-
-
-def _newest(home: Home, name: str) -> Iterator[RunDir]:
-    wanted = f"-{slug(name)}"
-    try:
-        ids = sorted((entry.name for entry in home.runs.iterdir() if entry.name.endswith(wanted)), reverse=True)
-    except OSError:
-        return
-    yield from (RunDir(home.runs / run) for run in ids[:MOST_RUNS])
-
-
-def _largest_checkpoint(run: RunDir) -> int | None:
-    try:
-        return max((file.stat().st_size for file in run.checkpoints.iterdir() if file.is_file()), default=None)
-    except OSError:
-        return None
 
 
 def _batch_size(run: RunDir) -> int | None:

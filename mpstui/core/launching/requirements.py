@@ -20,23 +20,23 @@ def world_problems(profile: Profile, program: str, environ: Mapping[str, str]) -
 
     The sentences name the key of the profile's file; a command that came from no file has none.
     """
-    lines = LineIndex(profile.text)
-    found = []
+    found = {}
     if not profile.cwd.is_dir():
-        found.append(_problem(profile, lines, "cwd", f"there is no folder {profile.cwd}"))
+        found["cwd"] = f"there is no folder {profile.cwd}"
     if profile.python and not _is_program(profile.python, profile.cwd, environ):
-        found.append(_problem(profile, lines, "python", f"there is no interpreter {profile.python}"))
+        found["python"] = f"there is no interpreter {profile.python}"
     elif not _is_program(program, profile.cwd, environ):
-        found.append(_problem(profile, lines, "command", _no_program(program)))
+        what = "is not executable" if Path(program).is_file() else "does not exist"
+        missing = f"the program {program} {what}" if "/" in program else f"there is no program {program!r} on the PATH"
+        found["command"] = missing
     script = script_of(profile)
     if not found and script and not (profile.cwd / script).is_file():
-        sentence = f"there is no file {script} in {profile.cwd}{_meant(script, profile)}"
-        found.append(_problem(profile, lines, "command", sentence))
-    return found
-
-
-def _problem(profile: Profile, lines: LineIndex, key: str, sentence: str) -> Problem:
-    return Problem(key, f"`{key}`: {sentence}" if profile.path else sentence, lines.line_of((key,)))
+        found["command"] = f"there is no file {script} in {profile.cwd}{_suggestion(script, profile)}"
+    lines = LineIndex(profile.text)
+    return [
+        Problem(key, f"`{key}`: {sentence}" if profile.path else sentence, lines.line_of((key,)))
+        for key, sentence in found.items()
+    ]
 
 
 def require_program(profile: Profile, argv: Sequence[str], environ: Mapping[str, str]) -> None:
@@ -73,7 +73,8 @@ def require_modules(argv: Sequence[str], environ: Mapping[str, str], machine: Ma
     Raises:
         OperationError: with the command that adds what is missing.
     """
-    trainer = _shipped_trainer(argv)
+    modules = (after for word, after in pairwise(argv) if word == "-m")
+    trainer = next((module for module in modules if module in ("trainer", INSTALLED_TRAINER)), None)
     if not trainer or not is_python(argv[0]):
         return
     found = machine.interpreter.modules(argv[0], environ, (trainer, "torch"))
@@ -90,24 +91,11 @@ def require_modules(argv: Sequence[str], environ: Mapping[str, str], machine: Ma
         )
 
 
-def _shipped_trainer(argv: Sequence[str]) -> str | None:
-    """The module behind ``-m``, where it is one of the two names of the shipped trainers."""
-    modules = [after for word, after in pairwise(argv) if word == "-m"]
-    return next((module for module in modules if module in ("trainer", INSTALLED_TRAINER)), None)
-
-
 def _is_program(program: str, cwd: Path, environ: Mapping[str, str]) -> bool:
     if "/" in program:
         path = cwd / program
         return path.is_file() and os.access(path, os.X_OK)
     return shutil.which(program, path=environ.get("PATH", os.defpath)) is not None
-
-
-def _no_program(program: str) -> str:
-    if "/" in program:
-        what = "is not executable" if Path(program).is_file() else "does not exist"
-        return f"the program {program} {what}"
-    return f"there is no program {program!r} on the PATH"
 
 
 def script_of(profile: Profile) -> str | None:
@@ -123,7 +111,8 @@ def script_of(profile: Profile) -> str | None:
     return None
 
 
-def _meant(script: str, profile: Profile) -> str:
+def _suggestion(script: str, profile: Profile) -> str:
+    """Where the missing script may be instead."""
     cwd = profile.cwd
     if (cwd.parent / script).is_file():
         add = ': add cwd = ".." to the profile, which runs in its own folder otherwise' if profile.path else ""

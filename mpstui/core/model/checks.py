@@ -90,6 +90,14 @@ def seconds(value: Any) -> str | None:
     return None if fits else "a number of seconds, 0 or more"
 
 
+def is_number(value: Any) -> bool:
+    """Whether it is a number, or a text that spells one."""
+    try:
+        return not isinstance(value, bool) and float(value) is not None
+    except (TypeError, ValueError):
+        return False
+
+
 def list_of(check: Check, what: str) -> Check:
     """A list whose every item passes ``check``."""
 

@@ -156,7 +156,7 @@ def _typed(path: KeyPath, key: str, value: Value, args: Mapping[str, Any]) -> It
     if isinstance(example, bool):
         fits, what = as_text(value) in ("true", "false"), "true or false"
     elif isinstance(example, (int, float)):
-        fits, what = _is_number(value), "a number"
+        fits, what = checks.is_number(value), "a number"
     else:
         return
     if not fits:
@@ -175,13 +175,3 @@ def _conflicts(axes: Mapping[KeyPath, tuple[SweepValue, ...]]) -> Iterator[tuple
                     f"`{key}` goes with a value of `{'.'.join(path)}`, but {owners[key]}",
                 )
             owners[key] = f"with one of `{'.'.join(path)}` too"
-
-
-def _is_number(value: Value) -> bool:
-    if isinstance(value, bool):
-        return False
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return True

@@ -10,8 +10,7 @@ from mpstui.core.diagnosis.model import ArgumentChange, Finding, Kind, Remedy
 from mpstui.core.diagnosis.rules import all_rules
 from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.editing import edit_choice, finding_to_apply, remedied, save_profile
-from mpstui.core.launching.launches import spec_json
-from mpstui.core.launching.planning import plan
+from mpstui.core.launching.planning import plan, spec_json
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot, State
 from mpstui.core.profiles.library import load_profile
