@@ -58,30 +58,18 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     loss = training_loss(pairs)
     if loss is not None and "(" in line and _CONFIGURED.search(line, 0, loss.start):
         loss = None
-    if strict and (_is_sentence(line, pairs) or _is_note(line, loss)):
+    stray_words = _stray_words(line, pairs) if strict else 0
+    if strict and ((len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs)) or _is_note(line, loss)):
         return None
     counters, is_plan = read_counters(pairs, has_loss=loss is not None, length=len(line))
-    named = _named(pairs)
-    if (
-        loss is None
-        and not _names_metrics(named)
-        and not is_evaluation(line, pairs)
-        and (counters == Counters() or (strict and _stray_words(line, pairs) > _WORDS_BESIDE_A_COUNTER))
-    ):
+    named = [pair for pair in pairs if pair.key and pair.name.role in _VALUES]
+    says_more = any(pair.marked and pair.key.count(" ") < _LONGEST_NAME for pair in named)
+    counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER
+    if loss is None and not (says_more or counts_alone or is_evaluation(line, pairs)):
         return None
-    return _reading(grammar, line, loss, counters, pairs, is_plan and loss is None)
-
-
-def _named(pairs: Sequence[Pair]) -> list[Pair]:
-    """The pairs that are values: whatever has a name and counts nothing."""
-    return [pair for pair in pairs if pair.key and pair.name.role in _VALUES]
-
-
-def _reading(
-    grammar: str, line: str, loss: Pair | None, counters: Counters, pairs: Sequence[Pair], is_plan: bool
-) -> LineReading:
-    named = _named(pairs)
-    rate = None if loss is None and _in_call(named, line) else _first(named, Role.LEARNING_RATE)
+    rate = _first(named, Role.LEARNING_RATE)
+    if rate is not None and loss is None and _CALL.search(line[:2000]):
+        rate = None  # ``AdamW(lr=0.001)``: the optimizer's default, not the rate in use
     speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
     evaluation = bool(named) and all(pair.scope is Scope.EVAL for pair in named)
     return LineReading(
@@ -96,7 +84,7 @@ def _reading(
         metrics={p.key: p.measured for p in named if _is_named(p) and not _of_evaluation(p)},
         eval_metrics={p.key: p.measured for p in named if _is_named(p) and _of_evaluation(p)},
         series=series_name(loss.key, counters) if loss else "",
-        plan=is_plan,
+        plan=is_plan and loss is None,
         certain=loss is not None and loss.scope is Scope.TRAIN,
     )
 
@@ -111,35 +99,21 @@ def _of_evaluation(pair: Pair) -> bool:
     return pair.scope is Scope.EVAL and (pair.name.scope is Scope.EVAL or pair.name.role in (Role.OTHER, Role.LOSS))
 
 
-def _in_call(named: Sequence[Pair], line: str) -> bool:
-    """Whether a rate is an argument in an optimizer's repr, ``AdamW(lr=0.001)``: its default, not the one in use."""
-    return any(pair.name.role is Role.LEARNING_RATE for pair in named) and _CALL.search(line[:2000]) is not None
-
-
 def training_loss(pairs: Sequence[Pair]) -> Pair | None:
     """The pair that is the training loss: the first of the best rank; None when rivals leave no main one."""
-    losses = [pair for pair in pairs if _may_be_training_loss(pair)]
-    if not losses:
-        return None
-    best = min(losses, key=lambda pair: pair.name.rank)
-    if best.name.rank >= PART and len({pair.key for pair in losses}) > 1:
-        return _whole_of_group(losses)
-    return best
-
-
-def _whole_of_group(losses: Sequence[Pair]) -> Pair | None:
-    """``actor/loss`` among ``actor/pg_loss`` and ``actor/kl_loss`` is their whole, where no other group has a loss."""
+    losses = [
+        pair
+        for pair in pairs
+        if pair.name.role is Role.LOSS and pair.scope is not Scope.EVAL and not (pair.total or pair.unit)
+        if pair.marked or (pair.name.rank < PART and _is_named(pair))
+    ]
+    best = min(losses, key=lambda pair: pair.name.rank, default=None)
+    if best is None or best.name.rank < PART or len({pair.key for pair in losses}) == 1:
+        return best
+    # ``actor/loss`` among ``actor/pg_loss`` and ``actor/kl_loss`` is their whole, where no other group has a loss.
     whole = [pair for pair in losses if pair.key.lower().endswith("/loss")]
-    if len(whole) != 1:
-        return None
-    group = whole[0].key[: -len("loss")]
-    return whole[0] if all(pair.key.startswith(group) for pair in losses) else None
-
-
-def _may_be_training_loss(pair: Pair) -> bool:
-    if pair.name.role is not Role.LOSS or pair.scope is Scope.EVAL or pair.total or pair.unit:
-        return False
-    return pair.marked or (pair.name.rank < PART and _is_named(pair))
+    of_one_group = len(whole) == 1 and all(pair.key.startswith(whole[0].key[: -len("loss")]) for pair in losses)
+    return whole[0] if of_one_group else None
 
 
 def read_counters(pairs: Sequence[Pair], *, has_loss: bool, length: int) -> tuple[Counters, bool]:
@@ -151,40 +125,30 @@ def read_counters(pairs: Sequence[Pair], *, has_loss: bool, length: int) -> tupl
             continue
         if pair.scope is Scope.EVAL and pair.name.role is not Role.EPOCH and not has_loss:
             continue  # batches of an evaluation
-        if (pair.bracketed and _opens_list(pairs, index)) or _is_equation(pairs, index):
+        following = pairs[index + 1] if index + 1 < len(pairs) else None
+        opens_list = pair.key and pair.bracketed and following is not None and not following.key
+        if opens_list and following and not following.bracketed and following.start - pair.end <= 2:
             continue  # ``step=[8, 11]``: a setting
+        one = index == 1 and pairs[0].text == "1" and not pairs[0].key
+        if one and pair.marked and pair.name.role is Role.EPOCH and pair.start - pairs[0].end <= len(pair.key) + 4:
+            continue  # ``1 epoch = 2640 batches``: how long an epoch is
         before = counters
         named = pair.key and not _is_tag(pair)
         counters = _keyed(counters, pair, has_loss) if named else _bare(counters, pairs, index, has_loss, length)
         plan = plan or (counters != before and counters.epoch is None and counters.shown_step is None)
     if has_loss and counters.epoch is None:
-        counters = counters._replace(epoch=_bare_plural(pairs))
+        # ``epochs: 3, loss: 0.5``: where no other number is the epoch, and a loss stands beside it, that is one.
+        counts = [(pair, set(words_of(pair.key)) - TRAIN_WORDS) for pair in pairs if pair.name.role is Role.EPOCHS]
+        plurals = [pair for pair, own in counts if len(own) == 1 and own <= EPOCH_PLURALS]
+        if len(plurals) == 1 and not plurals[0].planned:
+            counters = counters._replace(epoch=plurals[0].counted)
     positioned = counters.epoch is not None or counters.shown_step is not None
     return counters, plan and not positioned
-
-
-def _is_equation(pairs: Sequence[Pair], index: int) -> bool:
-    """``1 epoch = 2640 batches`` tells how long an epoch is."""
-    if index == 0 or not pairs[index].marked or pairs[index].name.role is not Role.EPOCH:
-        return False
-    one = pairs[0]
-    return index == 1 and one.text == "1" and not one.key and pairs[1].start - one.end <= len(pairs[1].key) + 4
 
 
 def _is_tag(pair: Pair) -> bool:
     """Whether the name only says whose numbers follow: ``Train: [3/300][10/1251]``."""
     return pair.bracketed and pair.name.scope is not Scope.NONE and pair.key.lower() in _SCOPE_WORDS
-
-
-def _bare_plural(pairs: Sequence[Pair]) -> Number | None:
-    """``epochs: 3, loss: 0.5``: where no other number is the epoch, and a loss stands beside it, that is one."""
-    found = [pair for pair in pairs if pair.name.role is Role.EPOCHS and _is_bare_plural(pair.key)]
-    return found[0].counted if len(found) == 1 and not found[0].planned else None
-
-
-def _is_bare_plural(key: str) -> bool:
-    own = [word for word in words_of(key) if word not in TRAIN_WORDS]
-    return len(own) == 1 and own[0] in EPOCH_PLURALS
 
 
 def _keyed(counters: Counters, pair: Pair, has_loss: bool) -> Counters:
@@ -196,7 +160,7 @@ def _keyed(counters: Counters, pair: Pair, has_loss: bool) -> Counters:
         return counters
     if planned is None and pair.key.lower().endswith("progress"):
         return counters  # a share of the whole
-    if role is Role.EPOCH and (counters.epoch is None or not _short(pair.key)):
+    if role is Role.EPOCH and (counters.epoch is None or len(pair.key) > 2):
         return counters._replace(epoch=count, epochs=_or(planned, counters.epochs))
     if role is Role.STEP and counters.step is None and not (pair.unit.endswith("s") or pair.is_rate):
         if pair.key.lower().endswith(_PLURALS) and not has_loss and planned is None and counters.epoch is None:
@@ -217,81 +181,42 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
     """Numbers without a name: ``[50/930]`` behind an epoch, ``[1/25][10/1583]``, ``[1,  2000]``, ``128/128 - ...``."""
     pair = pairs[index]
     count, planned = pair.counted, pair.planned
-    if (
-        count is None
-        or count < 0
-        or not isinstance(count, int)
-        or pair.unit
-        or (planned is not None and count > planned)
-    ):
+    if not isinstance(count, int) or count < 0 or pair.unit or (planned is not None and count > planned):
         return counters
-    follows_epoch = index > 0 and counters.epoch is not None and pairs[index - 1].name.role is Role.EPOCH
-    if planned is not None and follows_epoch and counters.epoch_step is None:
-        return counters._replace(epoch_step=count, epoch_steps=planned)
-    if (
-        pair.bracketed
-        and (follows_epoch or (index == 1 and counters.epoch is not None))
-        and counters.epoch_step is None
-    ):
-        return counters._replace(epoch_step=count, epoch_steps=planned)
-    if index == 0 and planned is not None and length <= pair.end + 2 and pair.start <= 2:
-        return counters._replace(epoch=count, epochs=planned)
-    if index == 0 and pair.bracketed and _opens_pair(pairs):
-        return counters._replace(epoch=count, epochs=planned)
-    if index == 1 and counters.epoch is not None and not pairs[0].key and counters.epoch_step is None:
-        return counters._replace(epoch_step=count, epoch_steps=planned)
-    if pair.bracketed and planned is not None and has_loss and counters.shown_step is None and index > 0:
-        return counters._replace(epoch_step=count, epoch_steps=planned)
-    if index == 0 and planned is None and has_loss and pair.start == 0 and _stands_alone(pairs, 1):
-        return counters._replace(epoch=count)
-    if index == 0 and planned is None and has_loss and pair.start <= (1 if pair.bracketed else 0):
-        return counters._replace(step=count)
-    if index == 0 and planned is not None and count <= planned and pair.start <= 3:
-        return counters._replace(step=count, steps=planned)
-    return counters
+    if index > 0:
+        has_epoch, in_epoch = counters.epoch is not None, counters._replace(epoch_step=count, epoch_steps=planned)
+        behind_epoch = pairs[index - 1].name.role is Role.EPOCH and (planned is not None or pair.bracketed)
+        second = index == 1 and (pair.bracketed or not pairs[0].key)
+        if has_epoch and counters.epoch_step is None and (behind_epoch or second):
+            return in_epoch
+        batches = pair.bracketed and planned is not None and has_loss and counters.shown_step is None
+        return in_epoch if batches else counters
+    alone = planned is not None and length <= pair.end + 2 and pair.start <= 2
+    if alone or (pair.bracketed and _opens_pair(pairs)):
+        return Counters(epoch=count, epochs=planned)
+    if planned is None and has_loss and pair.start == 0 and _stands_alone(pairs):
+        return Counters(epoch=count)
+    if planned is None and has_loss and pair.start <= (1 if pair.bracketed else 0):
+        return Counters(step=count)
+    return Counters(step=count, steps=planned) if planned is not None and pair.start <= 3 else counters
 
 
-def _stands_alone(pairs: Sequence[Pair], index: int) -> bool:
-    """Whether the number at ``index`` is a bare count right behind the one before: ``12 3400 loss=0.5``."""
-    if len(pairs) <= index or (len(pairs) > index + 1 and not pairs[index + 1].key):
+def _stands_alone(pairs: Sequence[Pair]) -> bool:
+    """Whether the second number is a bare count right behind the first: ``12 3400 loss=0.5``."""
+    if len(pairs) < 2 or (len(pairs) > 2 and not pairs[2].key):
         return False
-    pair = pairs[index]
+    pair = pairs[1]
     bare = not (pair.key or pair.total or pair.unit or pair.bracketed) and isinstance(pair.value, int)
-    return bare and pair.start - pairs[index - 1].end <= 2
-
-
-def _opens_list(pairs: Sequence[Pair], index: int) -> bool:
-    """Whether a named number in brackets is the first of a list."""
-    if not pairs[index].key or index + 1 == len(pairs):
-        return False
-    following = pairs[index + 1]
-    return not following.key and not following.bracketed and following.start - pairs[index].end <= 2
+    return bare and pair.start - pairs[0].end <= 2
 
 
 def _opens_pair(pairs: Sequence[Pair]) -> bool:
     """Whether a line opens with two counters: ``[1/25][10/1583]`` or ``[1,  2000]``."""
-    if len(pairs) < 2 or pairs[1].key:
+    if len(pairs) < 2 or pairs[1].key or not any(pair.name.role is Role.LOSS for pair in pairs):
         return False
     first, second = pairs[0], pairs[1]
-    if not any(pair.name.role is Role.LOSS for pair in pairs):
-        return False
-    return bool(
-        (first.start <= 3 or _is_tag(first))
-        and second.start - first.end <= 6
-        and bool(first.total) == bool(second.total)
-        and second.unit == ""
-    )
-
-
-def _names_metrics(named: Sequence[Pair]) -> bool:
-    return any(pair.marked and pair.key.count(" ") < _LONGEST_NAME for pair in named)
-
-
-def _is_sentence(line: str, pairs: Sequence[Pair]) -> bool:
-    """Prose: many more words than the names of its numbers account for."""
-    if len(line) < 40:
-        return False
-    return _stray_words(line, pairs) > _MAX_STRAY_WORDS + 2 * len(pairs)
+    near = (first.start <= 3 or _is_tag(first)) and second.start - first.end <= 6
+    return near and bool(first.total) == bool(second.total) and second.unit == ""
 
 
 def _stray_words(line: str, pairs: Sequence[Pair]) -> int:
@@ -305,10 +230,6 @@ def _is_note(line: str, loss: Pair | None) -> bool:
         return False
     match = _NOTE.search(line, 0, 200)
     return match is not None and (loss is None or match.start() < loss.start)
-
-
-def _short(key: str) -> bool:
-    return len(key) <= 2
 
 
 def _or(first: Number | None, second: Number | None) -> Number | None:
@@ -341,32 +262,20 @@ def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
     """
     if len(line) > _LONGEST or not any(_is_evaluated(pair) for pair in pairs):
         return False
-    if not all(_fits(pair) for pair in pairs) or any(map(line[pairs[0].start :].__contains__, _COMPARES)):
+    if any(map(line[pairs[0].start :].__contains__, _COMPARES)):
         return False
-    return _beside_names(line, pairs) <= _LABELS
+    rest, position = list[str](), 0
+    for pair in pairs:
+        beside = pair.name.role in _BESIDE or pair.key.lower() in _TIMES
+        if not (_is_evaluated(pair) or beside if pair.key else pair.bracketed):  # ``60% (6000/10000)``
+            return False
+        rest.append(line[position : pair.start].rstrip().removesuffix(pair.key))
+        position = pair.end
+    return {word.lower() for word in _LETTERS.findall(" ".join([*rest, line[position:]]))} <= _LABELS
 
 
 def _is_evaluated(pair: Pair) -> bool:
     """``val_loss``, ``test accuracy``, or a plain ``loss`` behind "Test:"; ``accuracy 97/100`` counts samples."""
-    return pair.scope is Scope.EVAL and not pair.total and _is_measure(pair.key)
-
-
-def _fits(pair: Pair) -> bool:
-    if not pair.key:
-        return pair.bracketed  # ``60% (6000/10000)``
-    return _is_evaluated(pair) or pair.name.role in _BESIDE or pair.key.lower() in _TIMES
-
-
-def _is_measure(key: str) -> bool:
-    own = set(words_of(key)) - EVAL_WORDS
-    return not own.isdisjoint(_MEASURES) and own <= _NAME_WORDS
-
-
-def _beside_names(line: str, pairs: Sequence[Pair]) -> set[str]:
-    """The words of a line that neither name a number nor are its unit."""
-    rest, position = [], 0
-    for pair in pairs:
-        rest.append(line[position : pair.start].rstrip().removesuffix(pair.key))
-        position = pair.end
-    rest.append(line[position:])
-    return {word.lower() for word in _LETTERS.findall(" ".join(rest))}
+    own = set(words_of(pair.key)) - EVAL_WORDS
+    is_measure = not own.isdisjoint(_MEASURES) and own <= _NAME_WORDS
+    return pair.scope is Scope.EVAL and not pair.total and is_measure

@@ -38,11 +38,7 @@ EPOCH_WORDS = _words(
     """
 )
 """Name an epoch."""
-EPOCH_PLURALS = _words(
-    """
-    epochs épocas epocas époques epoques epochen 轮数
-    """
-)
+EPOCH_PLURALS = _words("epochs épocas epocas époques epoques epochen 轮数")
 """Name how many epochs are planned."""
 STEP_WORDS = _words(
     """
@@ -51,11 +47,7 @@ STEP_WORDS = _words(
     """
 )
 """Name an optimizer step."""
-BATCH_WORDS = _words(
-    """
-    batch minibatch batches minibatches バッチ 批次 batchs 배치 батч lote
-    """
-)
+BATCH_WORDS = _words("batch minibatch batches minibatches バッチ 批次 batchs 배치 батч lote")
 """Name a batch of an epoch."""
 BESIDE_A_COUNTER = _words(
     """
@@ -64,11 +56,7 @@ BESIDE_A_COUNTER = _words(
     """
 )
 """Say nothing about what a counter counts."""
-PLAN_WORDS = _words(
-    """
-    num number total max n planned of nb count 総 总 合計 totales
-    """
-)
+PLAN_WORDS = _words("num number total max n planned of nb count 総 总 合計 totales")
 """In front of a counter: how many are planned."""
 LOSS_WORDS = _words(
     """
@@ -84,11 +72,7 @@ AVERAGE_WORDS = _words(
     """
 )
 """Say that a value is an average."""
-WHOLE_WORDS = _words(
-    """
-    total overall sum full final
-    """
-)
+WHOLE_WORDS = _words("total overall sum full final")
 """Say that a loss is the whole one."""
 FILLER_WORDS = _words(
     """
@@ -103,11 +87,7 @@ CRITERION_WORDS = _words(
     """
 )
 """Name a criterion that is the training loss where there is no plainer one."""
-PIXEL_WORDS = _words(
-    """
-    pix pixel percep perceptual fea style gan g d real fake total freq edge ssim charbonnier
-    """
-)
+PIXEL_WORDS = _words("pix pixel percep perceptual fea style gan g d real fake total freq edge ssim charbonnier")
 """Behind an ``l_``: the losses of image restoration (``l_pix``, ``l_g_percep``, ``l_d_real``)."""
 NEVER_A_LOSS = _words(
     """
@@ -125,17 +105,9 @@ MEASURE_WORDS = _words(
     """
 )
 """Name a measure of a model that is taken for nothing else where no sign joins it to a number."""
-LABEL_WORDS = _words(
-    """
-    set results result metrics
-    """
-)
+LABEL_WORDS = _words("set results result metrics")
 """Stand beside the word that says whose values a line holds: "Test set", "Validation results"."""
-RATE_WORDS = _words(
-    """
-    lr 学习率 学習率 학습률 lrate lernrate leersnelheid inlärningshastighet
-    """
-)
+RATE_WORDS = _words("lr 学习率 学習率 학습률 lrate lernrate leersnelheid inlärningshastighet")
 """Are the learning rate."""
 RATE_PAIRS = frozenset(
     {
@@ -195,8 +167,6 @@ class Name:
     role: Role
     scope: Scope = Scope.NONE
     rank: int = 0
-    summary: bool = False
-    """The name says that the value is an average over an epoch or the run."""
 
 
 _THROUGHPUT = re.compile(
@@ -238,13 +208,12 @@ def words_of(text: str) -> list[str]:
     text = _CAMEL.sub(" ", text).lower()
     if not text.isascii():
         text = _UNSPACED.sub(r" \g<0> ", _SCRIPTS.sub(" ", text))
-    return [part for word in _SPLIT.split(text) if word for part in _parts(word)]
-
-
-def _parts(word: str) -> tuple[str, ...]:
-    """``closs`` and ``trainloss`` are two words each; ``vloss`` is known, a ``stoploss`` is none of a model."""
-    glued = _GLUED_LOSS.match(word) if word.endswith("loss") and word not in _VOCABULARY else None
-    return (word,) if glued is None else (glued.group(), "loss")
+    parts: list[str] = []
+    for word in filter(None, _SPLIT.split(text)):
+        # ``closs`` and ``trainloss`` are two words each; ``vloss`` is known, a ``stoploss`` is none of a model.
+        glued = _GLUED_LOSS.match(word) if word.endswith("loss") and word not in _VOCABULARY else None
+        parts += [word] if glued is None else [glued.group(), "loss"]
+    return parts
 
 
 @lru_cache(maxsize=4096)
@@ -259,17 +228,15 @@ def classify(text: str) -> Name:
     if _THROUGHPUT.match(text):
         return Name(Role.THROUGHPUT, scope)
     if _VALUE_OF_GROUP.match(text):
-        return Name(Role.LOSS, scope, 5)
+        return Name(Role.LOSS, scope, PART)
     return _counter(own, text, scope) or _rate(words, scope) or _loss(own, scope) or Name(Role.OTHER, scope)
 
 
 def scope_of(words: list[str]) -> Scope:
-    """Training, evaluation or neither; a name that says both belongs to neither loss."""
-    evaluation = any(word in EVAL_WORDS for word in words)
-    training = any(word in TRAIN_WORDS for word in words)
-    if evaluation:
+    """Training, evaluation or neither; a name that says both is an evaluation's."""
+    if any(word in EVAL_WORDS for word in words):
         return Scope.EVAL
-    return Scope.TRAIN if training else Scope.NONE
+    return Scope.TRAIN if any(word in TRAIN_WORDS for word in words) else Scope.NONE
 
 
 def _counter(words: list[str], text: str, scope: Scope) -> Name | None:
@@ -310,37 +277,30 @@ def _rate(words: list[str], scope: Scope) -> Name | None:
     if words == ["lr0"]:
         return None  # the initial rate among a program's settings
     names = [_DIGITS.sub("", word) for word in words]
-    is_rate = "lr" in names or any(w in RATE_WORDS for w in words) or _is_rate(words)
-    if is_rate and not any(word in NEVER_A_RATE for word in names):
-        return Name(Role.LEARNING_RATE, scope)
-    return None
-
-
-def _is_rate(words: list[str]) -> bool:
     bare = [word.removeprefix("d'") for word in words if word not in ("de", "di", "d")]
-    return any(pair in RATE_PAIRS for pair in pairwise(bare))
+    is_rate = "lr" in names or any(w in RATE_WORDS for w in words) or any(pair in RATE_PAIRS for pair in pairwise(bare))
+    return Name(Role.LEARNING_RATE, scope) if is_rate and NEVER_A_RATE.isdisjoint(names) else None
 
 
 def _loss(words: list[str], scope: Scope) -> Name | None:
     """A loss and how well it stands for the whole: 0 plain or total, 1 average, 2 a criterion, 5 some component."""
     if words[:1] == ["l"] and len(words) > 1 and all(word in PIXEL_WORDS for word in words[1:]):
-        return Name(Role.LOSS, scope, 0 if words[1:] == ["total"] else 5)
+        return Name(Role.LOSS, scope, 0 if words[1:] == ["total"] else PART)
     if not any(word in LOSS_WORDS for word in words):
         return None
     if any(word in NEVER_A_LOSS for word in words) and not _is_of_value_function(words):
         return None
     rest = [word for word in words if word not in LOSS_WORDS]
-    summary = any(word in AVERAGE_WORDS for word in rest)
     if _is_of_value_function(words):
-        return Name(Role.LOSS, scope, 5, summary)
+        return Name(Role.LOSS, scope, PART)
     unknown = [w for w in rest if w not in AVERAGE_WORDS and w not in FILLER_WORDS and w not in WHOLE_WORDS]
     if not unknown:
         rank = 0 if not rest or any(w in WHOLE_WORDS for w in rest) else 1
     elif all(word in CRITERION_WORDS for word in unknown) and ("entropy" not in unknown or "cross" in unknown):
         rank = 2
     else:
-        rank = 5
-    return Name(Role.LOSS, scope, rank, summary)
+        rank = PART
+    return Name(Role.LOSS, scope, rank)
 
 
 def _is_of_value_function(words: list[str]) -> bool:

@@ -71,8 +71,8 @@ class Tracker:
 
         ``losses`` and ``steps`` are in order and start and end with the values of ``first`` and ``last``; steps rise.
         """
-        series = self._series.get(first.series)
-        if series is None or series.run != self.run or not series.count or self.phase is Phase.EVAL:
+        series = self._begun(first.series)
+        if series is None or self.phase is Phase.EVAL:
             return False
         first, last = self._as_meant(first), self._as_meant(last, max(1, len(losses) - 1))
         if self._starts_run(first) or not follows(first.counters, series.counters):
@@ -105,30 +105,27 @@ class Tracker:
         """What the log says so far."""
         main = self.primary
         own = main.counters if main else Counters()
-        evidence = main is not None or self.current != Counters() or bool(self._names)
-        if not evidence:
+        if main is None and self.current == Counters() and not self._names:
             return ParsedLog()
         step, steps = self._shown_steps(main, own)
-        epoch = self.current.epoch if self.current.epoch is not None else own.epoch
+        epoch = first_known(self.current.epoch, own.epoch)
         if own.epoch is not None and or_zero(epoch) < own.epoch:
             epoch = own.epoch  # evaluations go through older epochs when all is done
+        planned = self._plan.epochs
+        if planned is not None and epoch is not None and epoch > planned:
+            planned = None  # the run has gone beyond the plan: it was about something else
         return ParsedLog(
             format=main.format if main else next((series.format for series in self._series.values()), "key-value"),
             epoch=epoch,
-            epochs=first_known(own.epochs, self.current.epochs, self._planned_epochs(epoch)),
+            epochs=first_known(own.epochs, self.current.epochs, planned),
             step=step,
             steps=steps,
             train_loss=main.summary if main else None,
             metrics=tuple(self._names),
-            learning_rate=self._rate if self._rate is not None else self._planned_rate,
+            learning_rate=first_known(self._rate, self._planned_rate),
             throughput=self._throughput,
             runs=self.run + 1,
         )
-
-    def _planned_epochs(self, epoch: Number | None) -> Number | None:
-        """What a banner or a setting planned, unless the run has gone beyond it: then it was about something else."""
-        planned = self._plan.epochs
-        return None if planned is not None and epoch is not None and epoch > planned else planned
 
     def _shown_steps(self, main: LossSeries | None, own: Counters) -> tuple[Number | None, Number | None]:
         """The main series' own counter, else the training bar's, else the last one seen."""
@@ -154,15 +151,18 @@ class Tracker:
 
     # -- runs ----------------------------------------------------------------------------------------------------
 
+    def _begun(self, name: str) -> LossSeries | None:
+        """The series of that name, if it has losses of this run."""
+        series = self._series.get(name)
+        return series if series is not None and series.run == self.run and series.count else None
+
     def _starts_run(self, reading: LineReading) -> bool:
-        series = self._series.get(reading.series) if reading.series else None
-        if series is None or series.run != self.run or not series.count:
+        series = self._begun(reading.series)
+        if series is None:
             return False
-        if reading.restart:
+        if reading.restart or (reading.counters.epoch is None and self._epoch_fell(series)):
             return True
         new_epoch = series.epochs_announced != self._epochs_announced
-        if reading.counters.epoch is None and self._epoch_fell(series):
-            return True
         return goes_back(series, reading.counters, new_epoch=new_epoch)
 
     def _epoch_fell(self, series: LossSeries) -> bool:
@@ -197,16 +197,15 @@ class Tracker:
         """Below the banner of an evaluation a plain "loss" is an evaluation's, until training shows itself again."""
         if self.phase is Phase.TRAIN or reading.bar:
             return reading
-        if (
-            not self._sure
-            and not self._trained
-            and reading.loss is not None
-            and reading.counters.shown_step is not None
-        ):
-            self.phase = Phase.TRAIN
-            return reading
-        epoch = reading.counters.epoch
-        if reading.certain or (epoch is not None and epoch != self.current.epoch) or self._continues(reading):
+        epoch, step = reading.counters.epoch, reading.counters.shown_step
+        # A bare "eval:" in front of the first loss that is counted headed a list of settings.
+        unsure = not self._sure and not self._trained and reading.loss is not None and step is not None
+        new_epoch = epoch is not None and epoch != self.current.epoch
+        series = self._begun(reading.series)
+        before = series.counters if series is not None else Counters()
+        same_plan = reading.counters.shown_steps == before.shown_steps
+        goes_on = step is not None and before.shown_step is not None and step > before.shown_step and same_plan
+        if unsure or reading.certain or new_epoch or goes_on:
             self.phase = Phase.TRAIN
             return reading
         if reading.loss is None and not reading.metrics:
@@ -221,28 +220,12 @@ class Tracker:
             eval_metrics={**reading.metrics, **reading.eval_metrics},
         )
 
-    def _continues(self, reading: LineReading) -> bool:
-        """Whether a known training series goes on, with a step beyond its last."""
-        series = self._series.get(reading.series) if reading.series else None
-        if series is None or series.run != self.run or not series.count:
-            return False
-        now, before = reading.counters.shown_step, series.counters.shown_step
-        return (
-            now is not None
-            and before is not None
-            and now > before
-            and reading.counters.shown_steps == series.counters.shown_steps
-        )
-
     def _take_plan(self, reading: LineReading) -> None:
         counters = reading.counters
         steps = first_known(counters.steps, self._plan.steps)
         change = or_zero(steps) - or_zero(self._plan.steps)
         self._plan_rises = 0 if change < 0 else self._plan_rises + (change > 0)
-        self._plan = self._plan._replace(
-            epochs=first_known(counters.epochs, self._plan.epochs),
-            steps=steps,
-        )
+        self._plan = Counters(epochs=first_known(counters.epochs, self._plan.epochs), steps=steps)
         if reading.learning_rate is not None and not self._trained:
             self._planned_rate = reading.learning_rate
 
@@ -253,7 +236,11 @@ class Tracker:
         if reading.bar:
             self._bars.draw(reading)
         if reading.phase is Phase.EVAL:
-            self._note_epoch(reading.counters)
+            # An evaluation tells which epoch it is, where that is not behind what training has said.
+            now = reading.counters
+            if now.epoch is not None and now.epoch >= or_zero(self.current.epoch):
+                epochs = first_known(now.epochs, self.current.epochs)
+                self.current = self.current._replace(epoch=now.epoch, epochs=epochs)
             return
         self._advance(reading)
         if reading.learning_rate is not None:
@@ -263,11 +250,6 @@ class Tracker:
                 self._planned_rate = reading.learning_rate
         if reading.throughput is not None:
             self._throughput = reading.throughput
-
-    def _note_epoch(self, now: Counters) -> None:
-        """An evaluation tells which epoch it is, where that is not behind what training has said."""
-        if now.epoch is not None and now.epoch >= or_zero(self.current.epoch):
-            self.current = self.current._replace(epoch=now.epoch, epochs=first_known(now.epochs, self.current.epochs))
 
     def _advance(self, reading: LineReading) -> None:
         """The counters that hold from here on; those of a bar that is not the training loop's are kept out."""
