@@ -9,17 +9,24 @@ the points added since the last call, ``close`` what was held back because the f
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import ClassVar, Protocol
 
+from ...follow.file import FollowedFile
 from ...model.errors import OperationError, UsageError
 from ...model.plugins import METRIC_FILES, discovered
-from ..points import MetricPoint, ParsedLog, Priority
+from ..points import LineReading, MetricPoint, ParsedLog, Priority
+from ..records import read_record
+from ..tracker import Tracker
 
+CHUNK = 1 << 20
 SNIFF_BYTES = 65536
 """How much of a file's start is shown to `MetricFile.recognises`."""
+_LONGEST_RECORD = 1 << 20
+"""Bytes of one record; a longer line is passed over."""
 _MAX_DEPTH = 4
 _MAX_VISITED = 5000
 _MAX_CANDIDATES = 12
@@ -63,6 +70,76 @@ class MetricFile(Protocol):
         """What the file says so far."""
 
 
+class Records:
+    """A tracker fed with flat records."""
+
+    name: ClassVar[str] = "records"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._tracker = Tracker()
+
+    def summary(self) -> ParsedLog:
+        """What the file says so far."""
+        found = self._tracker.summary()
+        return found if found == ParsedLog() else replace(found, format=self.name)
+
+    def _place(self, reading: LineReading | None) -> list[MetricPoint]:
+        point = None if reading is None else self._tracker.place(reading)
+        return [] if point is None else [point]
+
+    def _record(self, record: Mapping[str, object]) -> list[MetricPoint]:
+        return self._place(read_record(record, self.name))
+
+
+class GrowingLines(Records):
+    """Complete lines of a file that grows; a file that shrank or was replaced is read again from its start."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._file = FollowedFile(path)
+        self._restarts = 0
+        self._pending = b""
+
+    @property
+    def position(self) -> int:
+        """Bytes read."""
+        return self._file.offset
+
+    def poll(self, limit: int | None = None) -> list[MetricPoint]:
+        """The points of the lines completed since the last call, or of the next ``limit`` bytes."""
+        points: list[MetricPoint] = []
+        while chunk := self._file.take(limit or CHUNK):
+            if self._file.restarts != self._restarts:
+                self._restarts = self._file.restarts
+                self._start_over()
+            *lines, self._pending = (self._pending + chunk).split(b"\n")
+            for line in lines:
+                points += self._line(line)
+            self._pending = self._pending[:_LONGEST_RECORD]
+            if limit is not None:
+                break
+        return points
+
+    def close(self) -> list[MetricPoint]:
+        """The point of a last line without newline, if it is whole."""
+        points = self.poll()
+        rest, self._pending = self._pending, b""
+        return points + (self._line(rest) if rest and self._is_whole(rest) else [])
+
+    def _line(self, line: bytes) -> list[MetricPoint]:
+        """The points of one line."""
+        raise NotImplementedError
+
+    def _is_whole(self, line: bytes) -> bool:
+        """Whether a last line without newline can be no half of one."""
+        raise NotImplementedError
+
+    def _start_over(self) -> None:
+        """The file is another one now."""
+        self._pending, self._tracker = b"", Tracker()
+
+
 @cache
 def metric_files() -> tuple[type[MetricFile], ...]:
     """Every metric-file reader, in the order in which they are asked."""
@@ -94,12 +171,17 @@ def detect(path: Path) -> MetricFile:
 
 def read_log(path: Path) -> ParsedLog:
     """What a whole log, metric file or folder says. Raises like `detect`."""
+    return _read(path, None)
+
+
+def _read(path: Path, limit: int | None) -> ParsedLog:
+    """What a file says, a console log as far as ``limit``."""
     from .console_log import ConsoleLog  # with every grammar, which nobody needs who only names a `MetricFile`
 
     reader = detect(path)
     try:
         if isinstance(reader, ConsoleLog):
-            return reader.read_through()
+            return reader.read_through(limit)
         reader.close()
     except OSError as error:
         raise OperationError(f"{path} cannot be read: {error.strerror or error}") from error
@@ -108,7 +190,17 @@ def read_log(path: Path) -> ParsedLog:
 
 def find_sources(folder: Path) -> list[Path]:
     """Files of a folder that may hold metrics: metric files before event files before logs, the newest first."""
-    found = [(rank, -modified, path) for path, rank, modified in _candidates(folder)]
+    found: list[tuple[int, float, Path]] = []
+    visited = 0
+    for root, folders, files in os.walk(folder):
+        too_deep = len(Path(root).parts) - len(folder.parts) >= _MAX_DEPTH
+        folders[:] = [] if too_deep else sorted(f for f in folders if not f.startswith(".") and f not in _HIDDEN)
+        for name in files[: _MAX_VISITED - visited]:
+            rank = _rank(name)
+            if rank is not None:
+                path = Path(root, name)
+                found.append((rank, -path.stat().st_mtime, path))
+        visited = min(visited + len(files), _MAX_VISITED)
     return [path for _, _, path in sorted(found)[:_MAX_CANDIDATES]]
 
 
@@ -116,7 +208,7 @@ def _best_of(folder: Path) -> MetricFile:
     """The first source with a training loss, else the first that says anything."""
     second: Path | None = None
     for path in find_sources(folder):
-        found = _glance(path)
+        found = _read(path, _GLANCE_BYTES)
         if found.train_loss is not None:
             return detect(path)
         if second is None and found != ParsedLog():
@@ -126,32 +218,6 @@ def _best_of(folder: Path) -> MetricFile:
             f"{folder} holds nothing that reads like a training log or metric file", "name the file itself"
         )
     return detect(second)
-
-
-def _glance(path: Path) -> ParsedLog:
-    """What a source says, of a console log only as far as it takes to see whether it is one of training."""
-    from .console_log import ConsoleLog
-
-    reader = detect(path)
-    return reader.read_through(_GLANCE_BYTES) if isinstance(reader, ConsoleLog) else read_log(path)
-
-
-def _candidates(folder: Path) -> Iterator[tuple[Path, int, float]]:
-    visited = 0
-    base = len(folder.parts)
-    for root, folders, files in os.walk(folder):
-        depth = len(Path(root).parts) - base
-        folders[:] = (
-            [] if depth >= _MAX_DEPTH else sorted(f for f in folders if not f.startswith(".") and f not in _HIDDEN)
-        )
-        for name in files:
-            visited += 1
-            if visited > _MAX_VISITED:
-                return
-            rank = _rank(name)
-            if rank is not None:
-                path = Path(root, name)
-                yield path, rank, path.stat().st_mtime
 
 
 def _rank(name: str) -> int | None:

@@ -8,8 +8,7 @@ from typing import ClassVar
 from ...follow.file import FollowedFile
 from ..points import MetricPoint, ParsedLog, Priority
 from ..reader import LogReader
-
-_CHUNK = 1 << 20
+from . import CHUNK
 
 
 class ConsoleLog:
@@ -38,7 +37,7 @@ class ConsoleLog:
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
         """The points of what was written since the last call, or of the next ``limit`` bytes."""
         points: list[MetricPoint] = []
-        while chunk := self._file.take(limit or _CHUNK):
+        while chunk := self._file.take(limit or CHUNK):
             if self._file.restarts != self._restarts:
                 self._restarts, self._reader = self._file.restarts, LogReader()
             points += self._reader.feed(chunk)
@@ -49,7 +48,7 @@ class ConsoleLog:
     def read_through(self, limit: int | None = None) -> ParsedLog:
         """The summary of the whole file, or of its first ``limit`` bytes; keeps no points, whatever the log's size."""
         with self._path.open("rb") as file:
-            while (limit is None or file.tell() < limit) and (chunk := file.read(_CHUNK)):
+            while (limit is None or file.tell() < limit) and (chunk := file.read(CHUNK)):
                 self._reader.take(chunk)
         self._reader.close()
         return self._reader.summary()

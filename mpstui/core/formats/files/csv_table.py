@@ -12,7 +12,7 @@ from typing import ClassVar
 from ..names import Role, classify
 from ..points import MetricPoint, Priority, as_float
 from ..records import ALIASES
-from ._records import GrowingLines
+from . import GrowingLines
 
 _DELIMITERS = (",", "\t", ";")
 _MAX_COLUMNS = 1000

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 from ....wire import storage
+from ..loss_series import first_known
 from ..points import MetricPoint, ParsedLog, Priority, as_number
 from ..records import read_record
 from ..tracker import Tracker
-from ._records import Records
+from . import Records
 
 _MAX_BYTES = 256 << 20
 
@@ -38,8 +38,8 @@ class JsonDocument(Records):
         if not text.startswith(b"{"):
             return False
         if b'"log_history"' in text or len(text.split(b"\n", 1)[0].strip()) <= 2:
-            return _is_json(path)
-        return text.count(b"\n") <= 1 and path.suffix != ".jsonl" and _is_json(path)
+            return _load(path) is not None
+        return text.count(b"\n") <= 1 and path.suffix != ".jsonl" and _load(path) is not None
 
     @property
     def position(self) -> int:
@@ -59,7 +59,10 @@ class JsonDocument(Records):
         if isinstance(history, list):
             return self._history(document, history)
         self._state = {}
-        return self._record(_with_nonfinite(document))
+        # mpstui's heartbeat carries NaN and infinity as null and names them: the fact is the news.
+        names = document.get("nonfinite")
+        nonfinite = {str(name): math.nan for name in names} if isinstance(names, list) else {}
+        return self._record({**document, **nonfinite})
 
     def close(self) -> list[MetricPoint]:
         """Nothing is held back."""
@@ -73,10 +76,10 @@ class JsonDocument(Records):
         return replace(
             found,
             format="hugging face trainer_state",
-            epoch=_first(as_number(self._state.get("epoch")), found.epoch),
-            step=_first(as_number(self._state.get("global_step")), found.step),
-            epochs=_first(_planned(self._state.get("num_train_epochs")), found.epochs),
-            steps=_first(_planned(self._state.get("max_steps")), found.steps),
+            epoch=first_known(as_number(self._state.get("epoch")), found.epoch),
+            step=first_known(as_number(self._state.get("global_step")), found.step),
+            epochs=first_known(_planned(self._state.get("num_train_epochs")), found.epochs),
+            steps=first_known(_planned(self._state.get("max_steps")), found.steps),
         )
 
     def _history(self, document: dict[str, object], history: list[object]) -> list[MetricPoint]:
@@ -92,26 +95,9 @@ class JsonDocument(Records):
         return points
 
 
-def _with_nonfinite(document: Mapping[str, object]) -> dict[str, object]:
-    """mpstui's heartbeat carries NaN and infinity as null and names them: the fact is the news."""
-    names = document.get("nonfinite")
-    record = dict(document)
-    if isinstance(names, list):
-        record.update({str(name): math.nan for name in names})
-    return record
-
-
 def _planned(value: object) -> int | float | None:
     number = as_number(value)
     return number if number is not None and number > 0 else None
-
-
-def _first(first: int | float | None, second: int | float | None) -> int | float | None:
-    return second if first is None else first
-
-
-def _is_json(path: Path) -> bool:
-    return _load(path) is not None
 
 
 def _load(path: Path) -> dict[str, object] | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ..points import MetricPoint, Priority
-from ._records import GrowingLines
+from . import GrowingLines
 
 _LOOKED_AT = 20
 

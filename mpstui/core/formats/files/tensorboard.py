@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from ..names import EVAL_WORDS
 from ..points import MetricPoint, Priority
-from ._records import Records
+from . import Records
 
 _HEADER = struct.Struct("<QI")
 _FOOTER = 4
