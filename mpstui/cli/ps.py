@@ -163,8 +163,8 @@ class RowCache:
             return Row(**found["row"])
         from ..core.follow.file import Budget
         from ..core.present.states import badge
+        from ..core.runs.reader import RunReader
         from ..core.runs.report import as_json
-        from ..core.runs.run_reader import RunReader
 
         numbers = run.attempt_numbers()
         stamps = _stamps(run, numbers[-1] if numbers else 0)  # before it is read
@@ -172,12 +172,12 @@ class RowCache:
         snapshot = reader.refresh(full=False, budget=Budget(_READ_SECONDS))
         row = Row(as_json(snapshot, full=False), badge(snapshot).word, snapshot.numbers.loss_is_finite)
         watches_others = bool(reader.witnesses.spec.value and reader.witnesses.spec.value.watch)
-        if reader.witnesses.settled and reader.sources.exhausted(False) and not watches_others:
+        if reader.witnesses.settled and reader.caught_up and not watches_others:
             fields = {"json": row.json, "word": row.word, "loss_is_finite": row.loss_is_finite}  # asdict copies deeply
             self._rows[run.run] = {"stamps": stamps, "row": fields}
             self._changed = True
         else:
-            reader.sources.note()
+            reader.note()
         return row
 
     def write(self, names: Iterable[str]) -> None:

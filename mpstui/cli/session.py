@@ -45,14 +45,15 @@ class OneRun:
     def snapshot(self) -> RunSnapshot:
         """The run now: state, attempt and end; no numbers."""
         from ..core.model.snapshot import Health, RunSnapshot
-        from ..core.runs.health import STOPPED
+        from ..core.runs.signs import STOPPED
 
-        seen, verdict = self._reader.look(self._phase)
+        self._reader.poll()
+        seen, verdict = self._reader.seen, self._reader.judge(self._phase())
         live = verdict.state.active
         trainer = self._reader.trainer() if live else None
         end = None
         if seen.exit and not live:
-            from ..core.runs.run_reader import exit_summary
+            from ..core.runs.state import exit_summary
 
             end = exit_summary(seen.exit)
         return RunSnapshot(
@@ -64,7 +65,7 @@ class OneRun:
             reason=verdict.reason,
             health=Health.PAUSED if trainer is not None and trainer.state == STOPPED else None,
             attempt=self._reader.attempt,
-            attempts=self._reader.attempts,
+            attempts=self._reader.attempt,
             paused=bool(seen.status and seen.status.paused and live),
             exit=end,
         )

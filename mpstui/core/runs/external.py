@@ -16,7 +16,7 @@ from ...wire.storage import UnreadableRecord
 from ..follow.file import SLICE_BYTES, Budget, FollowedFile, hundredths
 from ..model.errors import OperationError, UsageError
 from ..model.snapshot import SeriesView
-from ..series.store import SeriesStore
+from ..series.series import SeriesStore
 
 if TYPE_CHECKING:
     from ..formats.files import MetricFile

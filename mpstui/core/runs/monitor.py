@@ -17,7 +17,7 @@ from ..model.home import Home
 from ..model.snapshot import Availability, RunSnapshot, State
 from .find import find_run, run_dirs
 from .queueing import Waiter, places
-from .run_reader import RunReader
+from .reader import Reader, RunReader
 from .watched import WatchedReader
 from .witness import Machine
 
@@ -64,7 +64,7 @@ class Monitor:
             monotonic=monotonic,
         )
         self._runs: dict[str, RunReader] = {}
-        self._watched: dict[str, WatchedReader | RunReader] = {}
+        self._watched: dict[str, Reader] = {}
         self._looked_at: list[str] = []
         self._schedule = PollSchedule(monotonic)
         self._availability = availability
@@ -86,7 +86,7 @@ class Monitor:
         focused = self._reader(focus)
         if focused is not None:
             focused.refresh(full=True, budget=Budget(FOCUS_SECONDS))
-        others = [(key, reader) for key, reader in self._in_order_of_need() if key != focus]
+        others = [(key, reader) for key, reader in self._by_need() if key != focus]
         for key, reader in others:
             if not reader.settled or self._schedule.due(key, SETTLED_SECONDS):
                 reader.refresh(full=False, budget=NO_TIME)
@@ -113,9 +113,9 @@ class Monitor:
         reader = self._reader(focus)
         if reader is None:
             return 0
-        if seconds > 0 and reader.owed_bytes:
+        if seconds > 0 and reader.pending_bytes:
             reader.read_on(Budget(seconds))
-        return reader.owed_bytes
+        return reader.pending_bytes
 
     def snapshot(self, run: str) -> RunSnapshot:
         """One run in full, its history read to the end.
@@ -145,7 +145,7 @@ class Monitor:
         """Every run with its numbers, for a command that looks once: refreshes until nothing is left to be read."""
         budget = Budget(seconds)
         snapshots = self.refresh()
-        while not budget.spent and any(not reader.caught_up for _, reader in self._in_order_of_need()):
+        while not budget.spent and any(not reader.caught_up for _, reader in self._by_need()):
             snapshots = self.refresh()
         return snapshots
 
@@ -153,7 +153,7 @@ class Monitor:
         """Something happened to these: the next refresh looks at them, however settled they are."""
         self._schedule.hurry(runs)
 
-    def _read_on(self, readers: Sequence[RunReader | WatchedReader], budget: Budget) -> None:
+    def _read_on(self, readers: Sequence[Reader], budget: Budget) -> None:
         """Give those that owe numbers what time is left."""
         for reader in readers:
             if budget.spent:
@@ -190,12 +190,12 @@ class Monitor:
         for name in found.keys() - self._runs.keys():
             self._runs[name] = RunReader(found[name], self._machine)
 
-    def _reader(self, key: str | None) -> RunReader | WatchedReader | None:
+    def _reader(self, key: str | None) -> Reader | None:
         if key is None:
             return None
         return self._watched.get(key) or self._runs.get(key)
 
-    def _in_order_of_need(self) -> list[tuple[str, RunReader | WatchedReader]]:
+    def _by_need(self) -> list[tuple[str, Reader]]:
         """Active runs first, then newest first: a budget that ends early ends on what matters least."""
         runs = sorted(self._runs.items(), reverse=True)
         runs.sort(key=lambda item: item[1].settled)

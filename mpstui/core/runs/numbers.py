@@ -1,17 +1,37 @@
-"""The newest numbers of a run, put together from what there is: its heartbeat, its metrics, its output. Pure."""
+"""The newest numbers of a run, put together from its heartbeat, its metrics and its output; its pace and its end.
+
+Two estimates answer two questions. The *pace* (steps per second of the training phases) leaves out gaps: an evaluation,
+a pause or a night's sleep is no slowness. The *remaining time* counts the evaluations that will come again, as a share
+of working time, but never pauses or sleeps, which will not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 from ...wire.heartbeat import DeviceReading, Heartbeat, MemoryReading, integer, number
-from ..model.snapshot import Numbers
-from .points import reported_metrics
-from .printed import printed_values
+from ..model.snapshot import Numbers, SeriesView
+from ..series.series import NOT_METRICS
 
+PRINTED_AXIS = "printed step"
+"""The axis of curves whose steps were printed: micro-batches, say, where the records count what the optimizer did."""
+NEWEST_RECORDS = 240
+WINDOW = 240
+"""Intervals kept: about four minutes of heartbeats."""
+FEWEST_INTERVALS = 2
+GAP_TIMES = 5.0
+"""An interval whose time per step is this many medians long held a pause, an evaluation or a sleep."""
+LEAST_GAP_SECONDS = 2.0
+OFF_SECONDS = 300.0
+"""A gap longer than this, and than 20 usual evaluation gaps, is a pause or a sleep: it does not foretell the future."""
 _OF_A_HEARTBEAT = tuple(spec.name for spec in fields(Numbers) if spec.name in Heartbeat._fields)
+_COUNTS = ("step", "steps", "epoch_step", "epoch_steps")
+_AMOUNTS = ("epoch", "epochs", "loss", "lr", "samples_per_second")
 
 
 def combine(beat: Heartbeat | None, older: Heartbeat | None, points: Mapping[str, Any]) -> Numbers:
@@ -24,20 +44,33 @@ def combine(beat: Heartbeat | None, older: Heartbeat | None, points: Mapping[str
     """
     shown = beat or older
     if shown is None:
-        return _from_points(points)
+        told: dict[str, Any] = {name: integer(points.get(name)) for name in _COUNTS}
+        told.update((name, number(points.get(name))) for name in _AMOUNTS)
+        return Numbers(
+            **told,
+            **_epoch_counting(points),
+            loss_is_finite="loss" not in points or number(points["loss"]) is not None,
+            metrics=reported_metrics(points),
+        )
     newer = (number(points.get("time")) or 0.0) > shown.time + 1.0
-    loss, finite = _loss(shown, points, newer)
-    told = Numbers(**{name: getattr(shown, name) for name in _OF_A_HEARTBEAT})
+    loss, finite = shown.loss, "loss" not in shown.nonfinite
+    if "loss" in points and (newer or (loss is None and finite)):
+        loss = number(points["loss"])
+        finite = loss is not None
+
+    def newest(told: float | None, printed: float | None) -> float | None:
+        return printed if printed is not None and (newer or told is None) else told
+
     return replace(
-        told,
+        Numbers(**{name: getattr(shown, name) for name in _OF_A_HEARTBEAT}),
         beat=beat,
         device=beat.device if beat else DeviceReading(),
         memory=beat.memory if beat else MemoryReading(),
-        epoch=_newest(shown.epoch, number(points.get("epoch")), newer),
-        step=integer(_newest(shown.step, integer(points.get("step")), newer)),
+        epoch=newest(shown.epoch, number(points.get("epoch"))),
+        step=integer(newest(shown.step, integer(points.get("step")))),
         loss=loss,
         loss_is_finite=finite,
-        lr=_newest(shown.lr, number(points.get("lr")), newer),
+        lr=newest(shown.lr, number(points.get("lr"))),
         metrics={**reported_metrics(points), **shown.metrics},
     )
 
@@ -47,10 +80,11 @@ def with_printed(numbers: Numbers, printed: Mapping[str, Any]) -> Numbers:
 
     Its steps stay those of the records: a printed count may begin anew, or leave out accumulated ones.
     """
-    epoch = number(printed.get("epoch"))
     if numbers.epoch is not None:
         return numbers
-    numbers = replace(numbers, metrics=printed_values(numbers.metrics, reported_metrics(printed)))
+    further = {name: value for name, value in reported_metrics(printed).items() if _is_further(name, numbers.metrics)}
+    numbers = replace(numbers, metrics={**further, **numbers.metrics})
+    epoch = number(printed.get("epoch"))
     if epoch is None:
         return numbers
     return replace(
@@ -63,21 +97,39 @@ def with_printed(numbers: Numbers, printed: Mapping[str, Any]) -> Numbers:
     )
 
 
-def _from_points(points: Mapping[str, Any]) -> Numbers:
-    return Numbers(
-        epoch=number(points.get("epoch")),
-        epochs=number(points.get("epochs")),
-        step=integer(points.get("step")),
-        steps=integer(points.get("steps")),
-        epoch_step=integer(points.get("epoch_step")),
-        epoch_steps=integer(points.get("epoch_steps")),
-        **_epoch_counting(points),
-        loss=number(points.get("loss")),
-        loss_is_finite="loss" not in points or number(points["loss"]) is not None,
-        lr=number(points.get("lr")),
-        metrics=reported_metrics(points),
-        samples_per_second=number(points.get("samples_per_second")),
-    )
+class PrintedCurves:
+    """The curves of what a program prints beside those of its records."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, tuple[SeriesView, SeriesView]] = {}
+
+    def beside(self, own: Mapping[str, SeriesView], printed: Mapping[str, SeriesView]) -> dict[str, SeriesView]:
+        """All curves; of what both tell, that of the records. The very same objects while nothing was added."""
+        found = dict(own)
+        for name, view in printed.items():
+            if not _is_further(name, own):
+                continue
+            if view.axis == "step":
+                of, made = self._made.get(name, (None, view))
+                made = made if of is view else replace(view, axis=PRINTED_AXIS)
+                self._made[name] = view, made
+                view = made
+            found[name] = view
+        return found
+
+
+def reported_metrics(newest: Mapping[str, Any]) -> dict[str, float | None]:
+    """The metric values of the newest state, without counters and texts."""
+    return {
+        name: value
+        for name, value in newest.items()
+        if name not in NOT_METRICS
+        and (value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)))
+    }
+
+
+def _is_further(name: str, own: Mapping[str, object]) -> bool:
+    return name not in own and name not in ("loss", "lr")
 
 
 def _epoch_counting(points: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,15 +138,228 @@ def _epoch_counting(points: Mapping[str, Any]) -> dict[str, Any]:
     return {"first_epoch": 1 if first is None else first, "epoch_done": points.get("epoch_done") is True}
 
 
-def _loss(shown: Heartbeat, points: Mapping[str, Any], newer: bool) -> tuple[float | None, bool]:
-    if "loss" in points and (newer or (shown.loss is None and "loss" not in shown.nonfinite)):
-        loss = number(points["loss"])
-        return loss, loss is not None
-    return shown.loss, "loss" not in shown.nonfinite
+class Pace:
+    """The progress of the newest attempt."""
+
+    def __init__(self) -> None:
+        self.steps = StepRate()
+        self._epochs = StepRate()
+        self._beaten: list[tuple[float, float, float]] = []
+        self._by_epoch = False
+        self.beaten = False
+        """Whether heartbeats tell this attempt's steps."""
+
+    def begin_attempt(self) -> None:
+        """A new attempt: another pace, perhaps on another device."""
+        self.steps.cut()
+        self._epochs.cut()
+        self._beaten.clear()
+        self.beaten = False
+
+    def note_beat(self, moment: float, step: float, slept_seconds: float) -> None:
+        """A heartbeat's step; it counts after the points read in the same look, which may be older."""
+        if not self.beaten:
+            self.steps.cut()  # steps that were printed until now may be counted otherwise
+        self.beaten = True
+        self._beaten.append((moment, step, slept_seconds))
+
+    def feed(self, records: Sequence[Mapping[str, Any]], attempt: int | None) -> None:
+        """The points of one look.
+
+        Args:
+            attempt: points of other attempts are passed over; None takes all.
+        """
+        for record in records[-NEWEST_RECORDS:]:
+            if attempt is None or record.get("attempt", attempt) in (attempt, 0):
+                self._feed_one(record)
+        for beat in self._beaten:
+            self._advance(*beat)
+        self._beaten.clear()
+
+    def feed_epochs(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """What a program prints of its epochs while heartbeats or points count its steps, perhaps otherwise."""
+        for record in records[-NEWEST_RECORDS:]:
+            moment, done = record.get("time"), _epochs_done(record)
+            if isinstance(moment, (int, float)) and done is not None:
+                self._epochs.add(float(moment), done)
+
+    def timed(self, numbers: Numbers, *, moving: bool) -> Numbers:
+        """The numbers with rates and the time that is left; a run that stands still has neither."""
+        if not moving:
+            return replace(numbers, samples_per_second=None, steps_per_second=None)
+        return replace(
+            numbers,
+            steps_per_second=numbers.steps_per_second or self.steps_per_second,
+            eta_seconds=self.remaining_seconds(numbers),
+            epoch_eta_seconds=self.epoch_remaining_seconds(numbers),
+        )
+
+    def remaining_seconds(self, numbers: Numbers) -> float | None:
+        """Until the whole run is done; None until known."""
+        if self._only_printed(numbers):
+            return self._epochs.remaining_seconds(numbers.epochs)
+        if self._by_epoch:
+            return self.steps.remaining_seconds(numbers.epochs)
+        return self.steps.remaining_seconds(_planned_steps(numbers))
+
+    def epoch_remaining_seconds(self, numbers: Numbers) -> float | None:
+        """Until the epoch being trained is done; None until known."""
+        if self._only_printed(numbers) and self._epochs.step is not None:
+            return self._epochs.remaining_seconds(math.floor(self._epochs.step) + 1)
+        if self._by_epoch or numbers.step is None or numbers.epoch_step is None or numbers.epoch_steps is None:
+            return None
+        return self.steps.remaining_seconds(numbers.step + numbers.epoch_steps - numbers.epoch_step)
+
+    @property
+    def steps_per_second(self) -> float | None:
+        """Of the training phases; None until known, and where only epochs are told."""
+        return None if self._by_epoch else self.steps.steps_per_second
+
+    def _only_printed(self, numbers: Numbers) -> bool:
+        """Whether what is planned was printed alone, in epochs."""
+        beat = numbers.beat
+        return self._epochs.step is not None and numbers.steps is None and (beat is None or beat.epoch is None)
+
+    def _feed_one(self, record: Mapping[str, Any]) -> None:
+        moment, step, epoch = record.get("time"), record.get("step"), record.get("epoch")
+        if not isinstance(moment, (int, float)):
+            return
+        if isinstance(step, (int, float)):
+            self._advance(float(moment), float(step), 0.0)
+        elif isinstance(epoch, (int, float)) and (self._by_epoch or self.steps.step is None):
+            self._by_epoch = True
+            self.steps.add(float(moment), float(epoch))
+
+    def _advance(self, moment: float, step: float, slept_seconds: float) -> None:
+        if self._by_epoch:
+            self.steps.cut()
+            self._by_epoch = False
+        self.steps.add(moment, step, idle_seconds=slept_seconds)
 
 
-def _newest(beat: float | None, point: float | None, newer: bool) -> float | None:
-    """The heartbeat's number, unless a later point says otherwise."""
-    if beat is None:
-        return point
-    return point if newer and point is not None else beat
+def _epochs_done(record: Mapping[str, Any]) -> float | None:
+    """Epochs that are behind, the share of the one being trained among them; None where the record does not tell."""
+    epoch, step, steps = (record.get(name) for name in ("epoch", "epoch_step", "epoch_steps"))
+    if not isinstance(epoch, (int, float)):
+        return None
+    behind = float(epoch) - float(record.get("first_epoch", 1))
+    if record.get("epoch_done"):
+        return behind + 1.0
+    if not isinstance(step, (int, float)) or not steps:
+        return None
+    return behind + min(1.0, float(step) / float(steps))
+
+
+def _planned_steps(numbers: Numbers) -> float | None:
+    if numbers.steps is not None:
+        return float(numbers.steps)
+    if numbers.epochs is not None and numbers.epoch_steps is not None:
+        return numbers.epochs * numbers.epoch_steps
+    return None
+
+
+class _Interval(NamedTuple):
+    seconds: float
+    steps: float
+
+    @property
+    def seconds_per_step(self) -> float:
+        return self.seconds / self.steps
+
+
+class StepRate:
+    """How fast one run goes. Feed samples in order; ask at any time."""
+
+    def __init__(self) -> None:
+        self._intervals: deque[_Interval] = deque(maxlen=WINDOW)
+        self._time: float | None = None
+        self._step: float | None = None
+        self._advanced: float | None = None
+        self._idle = 0.0
+
+    @property
+    def step(self) -> float | None:
+        """The newest step."""
+        return self._step
+
+    @property
+    def advanced_at(self) -> float | None:
+        """Time at which the step last changed."""
+        return self._advanced
+
+    def add(self, time: float, step: float, *, idle_seconds: float = 0.0) -> None:
+        """One sample.
+
+        Args:
+            time: seconds on any one clock.
+            step: steps done, fractions allowed (epochs serve as well).
+            idle_seconds: of the time since the last sample, how much is known to have been a pause or a sleep.
+        """
+        before_time, before_step = self._time, self._step
+        if before_time is not None and time < before_time:
+            return
+        if before_step is not None and step == before_step:
+            self._idle += idle_seconds
+            return
+        self._time, self._step, self._advanced = time, step, time
+        idle, self._idle = self._idle + idle_seconds, 0.0
+        if before_time is None or before_step is None or step < before_step:
+            return
+        seconds = time - before_time - idle
+        if seconds > 0:
+            self._intervals.append(_Interval(seconds, step - before_step))
+
+    def cut(self) -> None:
+        """A new attempt begins: time until its first sample is no work, and its device may be another."""
+        self._intervals.clear()
+        self._time = self._step = self._advanced = None
+        self._idle = 0.0
+
+    @property
+    def seconds_per_step(self) -> float | None:
+        """Median over the window, None until two intervals are known."""
+        if len(self._intervals) < FEWEST_INTERVALS:
+            return None
+        return median(item.seconds_per_step for item in self._intervals)
+
+    @property
+    def steps_per_second(self) -> float | None:
+        """The pace of the training phases now; None until known."""
+        usual = self._pace(list(self._intervals)[-WINDOW // 4 :])
+        return 1.0 / usual if usual else None
+
+    def remaining_seconds(self, target: float | None) -> float | None:
+        """Seconds until ``target`` steps; None until known, 0 when reached."""
+        if target is None or self._step is None:
+            return None
+        left = target - self._step
+        if left <= 0:
+            return 0.0
+        pace = self._pace_with_evaluations()
+        return left * pace if pace is not None else None
+
+    def _gap_limit(self) -> float | None:
+        usual = self.seconds_per_step
+        return None if usual is None else GAP_TIMES * usual
+
+    def _is_gap(self, item: _Interval, limit: float) -> bool:
+        return item.seconds_per_step > limit and item.seconds > LEAST_GAP_SECONDS
+
+    def _pace(self, intervals: list[_Interval]) -> float | None:
+        limit = self._gap_limit()
+        if limit is None:
+            return None
+        work = [item for item in intervals if not self._is_gap(item, limit)]
+        steps = sum(item.steps for item in work)
+        return sum(item.seconds for item in work) / steps if steps else self.seconds_per_step
+
+    def _pace_with_evaluations(self) -> float | None:
+        """Seconds per step, evaluations spread over the steps between them."""
+        limit = self._gap_limit()
+        if limit is None:
+            return None
+        gaps = [item.seconds for item in self._intervals if self._is_gap(item, limit)]
+        longest = max(OFF_SECONDS, 20 * median(gaps)) if len(gaps) > 1 else OFF_SECONDS
+        work = [i for i in self._intervals if not self._is_gap(i, limit) or i.seconds <= longest]
+        steps = sum(item.steps for item in work)
+        return sum(item.seconds for item in work) / steps if steps else None

@@ -132,7 +132,9 @@ class Remover:
         """Raise what must be said of a run that has to stay; else its witnesses."""
         if not run.path.is_dir():
             raise OperationError(f"{run.run} is gone already: somebody else has removed it")
-        seen, verdict = WitnessReader(run, self._machine).look(lambda: None)
+        witnesses = WitnessReader(run, self._machine)
+        witnesses.poll()
+        seen, verdict = witnesses.seen, witnesses.judge(None)
         why, hint = _why_not(run, seen, verdict) or (needed.get(run.run, ""), "")
         if why:
             raise OperationError(f"{run.run} cannot be removed: {why}", hint)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...wire.records import ExitRecord, Spec, Status
-from ..model.snapshot import State
+from ..model.snapshot import ExitSummary, State
 
 SENT_SIGNALS = frozenset({signals.SIGHUP, signals.SIGINT, signals.SIGQUIT, signals.SIGKILL, signals.SIGTERM})
 """Signals that somebody sends; any other (SIGSEGV, SIGABRT ...) is a program's own crash."""
@@ -131,6 +131,21 @@ def never_began(record: ExitRecord) -> bool:
     called_off = record.action is not None or record.cause == "dependency_failed"
     nothing_ran = record.started is None and record.code is None and record.signal is None
     return called_off and nothing_ran and not record.unknown and not record.spawn_error
+
+
+def exit_summary(record: ExitRecord) -> ExitSummary:
+    """The exit record as the screen shows it."""
+    return ExitSummary(
+        code=record.code,
+        signal=record.signal,
+        cause=record.cause,
+        requested_by=record.requested_by,
+        action=record.action,
+        ended=record.ended,
+        spawn_error=record.spawn_error,
+        evidence=record.evidence,
+        unbegun=never_began(record),
+    )
 
 
 def _never_started(why: str | None) -> Verdict:

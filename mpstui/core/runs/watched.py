@@ -6,121 +6,82 @@ from pathlib import Path
 
 from ..follow.file import Budget
 from ..model.snapshot import RunSnapshot, State
-from .beats import BeatFile
 from .external import ExternalMetrics
-from .health import Signs, assess, duration
 from .log_end import LogEnd
-from .numbers import combine
-from .pace import Pace
-from .run_reader import FULL_COLUMNS, STANDING
+from .reader import STANDING, Reader
+from .signs import duration
 from .witness import Machine
 
 HEARTBEAT_NAMES = ("heartbeat.json", "*heartbeat*.json", "trainer_state.json", "status.json")
 METRIC_NAMES = ("metrics.jsonl", "*.jsonl", "*.csv")
 LOG_NAMES = ("output.log", "*.log", "*.out", "*.txt")
-LOOK_AGAIN_SECONDS = 2.0
+FIND_SECONDS = 2.0
+"""How often files are looked for: a folder may fill up after we came."""
 LAST_WORDS_SECONDS = 10.0
 """A program that ends writes its last heartbeat and its traceback in either order, and about then."""
 
 
-class WatchedReader:
+class WatchedReader(Reader):
     """Follows files by what they say; nothing proves whether their program still runs, so nothing is claimed of it."""
 
     def __init__(self, path: Path, machine: Machine) -> None:
+        super().__init__(machine)
         self.path = path
-        self.machine = machine
-        self.snapshot: RunSnapshot | None = None
-        """The last picture that was made."""
-        self.pace = Pace()
-        self._beat: BeatFile | None = None
-        self._points: ExternalMetrics | None = None
         self._log: Path | None = None
         self._log_end = LogEnd()
-        self._looked: float | None = None
+        self._find_at: float | None = None
         self._was_there = False
 
     def refresh(self, *, full: bool, budget: Budget) -> RunSnapshot:
-        """A picture of now."""
-        self._look()
-        slept = self._beat.read() if self._beat else None
-        if slept is not None and self._beat and self._beat.beat and self._beat.beat.step is not None:
-            self.pace.note_beat(self._beat.beat.time, self._beat.beat.step, slept)
-        readable = self._points is not None and self._points.poll() and (full or not budget.spent)
-        self.pace.feed(self._points.read(budget) if self._points and readable else (), None)
-        self.snapshot = self._picture(full)
+        """See :meth:`Reader.refresh`."""
+        self._find_files()
+        self._read_external(budget, anyway=full)
+        self.pace.feed((), None)
+        self._full, self._outdated = full, False
+        self.snapshot = self._made(full)
         return self.snapshot
-
-    def read_on(self, budget: Budget) -> None:
-        """Go on with the history, without making a picture of it."""
-        if self._points is not None and self._points.poll():
-            self.pace.feed(self._points.read(budget), None)
-
-    @property
-    def owed_bytes(self) -> int:
-        """How much of its file is still to be read by this process."""
-        return self._points.pending_bytes if self._points is not None else 0
-
-    @property
-    def settled(self) -> bool:
-        """Nothing tells that a program which mpstui did not start has ended."""
-        return False
-
-    @property
-    def caught_up(self) -> bool:
-        """Whether all of its file has been read."""
-        return self._points is None or self._points.complete
 
     def rest(self) -> None:
         """Its curves are kept: nobody else holds them."""
 
-    def _look(self) -> None:
-        """Find the files, again from time to time: a folder may fill up after we came."""
+    def _find_files(self) -> None:
         now = self.machine.monotonic()
-        if self._looked is not None and now - self._looked < LOOK_AGAIN_SECONDS:
-            return
-        self._looked = now
-        folder = self.path.is_dir()
-        beat = _newest(self.path, HEARTBEAT_NAMES) if folder else self.path if self.path.suffix == ".json" else None
-        log = _newest(self.path, LOG_NAMES) if folder else None if beat else self.path
-        points = (_newest(self.path, METRIC_NAMES) if folder else None) or log
-        self._log = log
-        if beat is not None and (self._beat is None or self._beat.path != beat):
-            self._beat = BeatFile(beat, self.machine)
-        if points is not None and (self._points is None or self._points.path != points):
-            self._points = ExternalMetrics(points, self.machine.clock)
+        if self._find_at is None or now >= self._find_at:
+            self._find_at = now + FIND_SECONDS
+            folder = self.path.is_dir()
+            beat = _newest(self.path, HEARTBEAT_NAMES) if folder else self.path if self.path.suffix == ".json" else None
+            self._log = _newest(self.path, LOG_NAMES) if folder else None if beat else self.path
+            points = (_newest(self.path, METRIC_NAMES) if folder else None) or self._log
+            self.heartbeats.follow(beat)
+            if points is not None and (self.external is None or self.external.path != points):
+                self.external = ExternalMetrics(points, self.machine.clock)
+        else:
+            self.heartbeats.follow(None)
 
-    def _picture(self, full: bool) -> RunSnapshot:
-        beat = self._beat.beat if self._beat else None
-        numbers = combine(beat, None, self._points.newest if self._points else {})
-        updated = self._updated()
-        known = {"loss", "lr"} if not full else None
-        condition = assess(self._signs(numbers.step is not None or numbers.loss is not None))
+    def _made(self, full: bool) -> RunSnapshot:
+        updated, condition, there = self._updated(), self._condition(), self.path.exists()
         exception = self._exception(updated)
+        self._was_there = self._was_there or there
         moving = exception is None and condition.health not in STANDING
         return RunSnapshot(
             run=str(self.path),
             name=self.path.name,
             dir=self.path if self.path.is_dir() else self.path.parent,
             state=State.WATCHED,
-            reason=self._reason(updated),
+            reason=self._reason(updated, there),
             seen=self.machine.clock(),
             health=condition.health if updated is not None else None,
             health_note=condition.note if updated is not None else "",
-            numbers=self.pace.timed(numbers, moving=moving),
+            numbers=self.pace.timed(self._numbers(), moving=moving),
             updated=updated,
-            series=self._points.views(list(known) if known else None, most=FULL_COLUMNS) if self._points else {},
+            series=self._curves(full),
             output=self._log,
-            readers=self._readers(),
-            loading=self._points is not None and self._points.behind,
+            readers=self._told_by(),
+            loading=self.external is not None and self.external.behind,
             brief=not full,
             log_exception=exception,
-            gone=self._is_gone(),
+            gone=self._was_there and not there,
         )
-
-    def _is_gone(self) -> bool:
-        there = self.path.exists()
-        self._was_there = self._was_there or there
-        return self._was_there and not there
 
     def _exception(self, updated: float | None) -> str | None:
         """What the log ends with, unless a heartbeat or a metric file tells that it was survived."""
@@ -129,36 +90,17 @@ class WatchedReader:
             return None
         return self._log_end.exception(self._log)
 
-    def _signs(self, steps_done: bool) -> Signs:
-        beat, silence = (self._beat.beat, self._beat.silence()) if self._beat else (None, None)
-        changed = self._points.file.changed_at if self._points else None
-        return Signs(
-            phase=beat.phase if beat else None,
-            beat_age=silence.awake if silence else None,
-            promise=beat.expect_next_in if beat else None,
-            steps_done=steps_done,
-            output_age=max(0.0, self.machine.clock() - changed) if changed is not None else None,
-            slept_seconds=silence.slept if silence else 0.0,
-        )
-
-    def _updated(self) -> float | None:
-        beat = self._beat.beat.time if self._beat and self._beat.beat else None
-        changed = self._points.file.changed_at if self._points else None
-        return max((moment for moment in (beat, changed) if moment is not None), default=None)
-
-    def _reason(self, updated: float | None) -> str:
-        if not self.path.exists():
+    def _reason(self, updated: float | None, there: bool) -> str:
+        if not there:
             return f"there is no {self.path.name} (any more)"
-        if self._points is not None and self._points.unreadable:
-            return f"{self._points.path.name} cannot be read"
+        if self.external is not None and self.external.unreadable:
+            return f"{self.external.path.name} cannot be read"
         if updated is None:
             return "nothing that could be read is there yet"
-        return f"not started by mpstui; last written {_ago(self.machine.clock() - updated)} ago"
-
-    def _readers(self) -> str | None:
-        if self._beat is not None and self._beat.beat is not None:
-            return self._beat.path.name
-        return self._points.path.name if self._points else None
+        # An age in whole minutes: a snapshot that differs every second is drawn every second, by an idle screen too.
+        minutes = int((self.machine.clock() - updated) // 60)
+        ago = "less than a minute" if minutes < 1 else f"{minutes} min" if minutes < 60 else duration(60 * minutes)
+        return f"not started by mpstui; last written {ago} ago"
 
 
 def _newest(folder: Path, patterns: tuple[str, ...]) -> Path | None:
@@ -176,11 +118,3 @@ def _modified(path: Path) -> float | None:
         return path.stat().st_mtime if path.is_file() else None
     except OSError:
         return None
-
-
-def _ago(seconds: float) -> str:
-    """An age in whole minutes: a picture that differs every second is drawn every second, by an idle screen too."""
-    minutes = int(seconds // 60)
-    if minutes < 1:
-        return "less than a minute"
-    return f"{minutes} min" if minutes < 60 else duration(seconds)

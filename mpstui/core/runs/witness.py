@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ...wire import liveness, records, storage
@@ -13,6 +13,7 @@ from ...wire.liveness import Process, ProcessIdentity, ProcessTable
 from ...wire.records import ExitRecord, LaunchRecord, Spec, Status
 from ...wire.rundir import RunDir
 from ..follow.file import RecordFile
+from ..model.snapshot import State
 from .state import Verdict, Witnesses, derive
 
 TABLE_SECONDS = 2.0
@@ -69,10 +70,13 @@ class WitnessReader:
         self.exit = RecordFile(self.folder.exit, partial(records.from_json, ExitRecord))
         self.launch = RecordFile(self.folder.launch, partial(records.from_json, LaunchRecord))
         self.attempt = 0
-        self.attempts = 0
         self.settled = False
         """Nothing of the run lives and nothing is awaited: only a new attempt can change it."""
         self.same_boot: bool | None = None
+        self.seen = Witnesses()
+        """What was seen last; the phase of the heartbeat is not in it."""
+        self.verdict = Verdict(State.STARTING, "")
+        self._judged: Witnesses | None = None
         self._mark: tuple[object, object] | None = None
         self._name, self._status_name = str(run.path), str(run.status)
         self._attempts_folder = self.folder.path.parent
@@ -82,23 +86,27 @@ class WitnessReader:
         """Whether a settled run is still as it was: two stats. A new attempt replaces ``status.json`` in its folder."""
         return self.settled and self._marks(self._folder_time()) == self._mark
 
-    def look(self, phase: Callable[[], str | None]) -> tuple[Witnesses, Verdict]:
-        """The witnesses now and what they say together.
+    def poll(self) -> None:
+        """Look at the records, locks and processes; :meth:`judge` says what they mean."""
+        changed = self._folder_time()
+        self._mark = self._marks(changed)
+        age = max(0.0, self.machine.clock() - changed / 1e9) if changed is not None else 0.0
+        self.seen = self._gather(age)
+        if self.seen.exit is None and not self.seen.supervisor_held and not self.seen.trainer_lives:
+            # Locks were looked at before the records: an attempt may have begun in between. Nothing is lost lightly.
+            self.seen = self._gather(age)
+
+    def judge(self, phase: str | None) -> Verdict:
+        """What the witnesses say together.
 
         Args:
-            phase: gives the phase of the newest attempt's last heartbeat; asked after its exit record was read.
+            phase: of the newest attempt's last heartbeat, read after its exit record was.
         """
-        changed = self._folder_time()
-        mark = self._marks(changed)
-        age = max(0.0, self.machine.clock() - changed / 1e9) if changed is not None else 0.0
-        seen = self._gather(phase, age)
-        if self._nothing_there(seen):
-            # Locks were looked at before the records: an attempt may have begun in between. Nothing is lost lightly.
-            seen = self._gather(phase, age)
-        verdict = derive(seen)
-        self.settled = not (verdict.state.active or seen.supervisor_held or seen.trainer_lives)
-        self._mark = mark
-        return seen, verdict
+        seen = replace(self.seen, phase=phase)
+        if seen != self._judged:
+            self._judged, self.verdict = seen, derive(seen)
+        self.settled = not (self.verdict.state.active or seen.supervisor_held or seen.trainer_lives)
+        return self.verdict
 
     def trainer(self) -> Process | None:
         """The trainer's row in the process table, while it lives."""
@@ -106,13 +114,17 @@ class WitnessReader:
         identity = status.trainer_identity() if status and self.same_boot is not False else None
         return self.machine.process(identity) if identity else None
 
-    def _gather(self, phase: Callable[[], str | None], age_seconds: float) -> Witnesses:
-        supervisor_held, run_held = self._held()
+    def _gather(self, age_seconds: float) -> Witnesses:
+        try:
+            supervisor_held, run_held = (liveness.is_held(lock) for lock in self._locks)
+        except OSError:
+            supervisor_held = run_held = False  # may not be read: the records say so with their own errors
         self.spec.read()
         self.status.read()
         self._find_attempt()
         status, ended = self.status.value, self.exit.value
-        self.same_boot = self._same_boot(status)
+        boots = (status.boot_id, self.machine.boot_id) if status else ("", "")
+        self.same_boot = boots[0] == boots[1] if all(boots) else None
         files = (self.spec, self.status, self.exit)
         return Witnesses(
             spec=self.spec.value,
@@ -123,41 +135,27 @@ class WitnessReader:
             run_held=run_held,
             alive=self._alive(status, ended, supervisor_held and run_held),
             same_boot=self.same_boot,
-            age_seconds=age_seconds,
+            age_seconds=0.0 if supervisor_held and self.spec.value else age_seconds,
             ended_seconds_ago=self.machine.clock() - ended.ended if ended else None,
-            phase=phase(),
-            begun=self._begun(status, ended),
+            begun=bool(ended or self.launch.value or (status and status.trainer) or self.launch.error),
             unreadable=tuple(file.error for file in files if file.error and not file.newer),
             newer=tuple(file.error for file in files if file.error and file.newer),
         )
 
-    def _held(self) -> tuple[bool, bool]:
-        try:
-            return liveness.is_held(self._locks[0]), liveness.is_held(self._locks[1])
-        except OSError:
-            return False, False  # a directory that may not be read: the records say so with their own errors
-
     def _find_attempt(self) -> None:
         """The newest attempt is the one with the highest number, in the status or as a folder."""
         told = self.status.value.attempt if self.status.value else 0
-        self.attempt = self.attempts = max([told, *self._numbers()])
+        try:
+            names = os.listdir(self._attempts_folder)  # noqa: PTH208 - a path object an entry is what costs
+        except OSError:
+            names = []
+        self.attempt = max([told, *(int(name) for name in names if name.isascii() and name.isdigit())])
         if self.attempt > 0 and self.attempt != self.folder.number:
             self.folder = self.run.attempt(self.attempt)
             self.exit = RecordFile(self.folder.exit, partial(records.from_json, ExitRecord))
             self.launch = RecordFile(self.folder.launch, partial(records.from_json, LaunchRecord))
         self.exit.read()
         self.launch.read()
-
-    def _numbers(self) -> list[int]:
-        try:
-            names = os.listdir(self._attempts_folder)  # noqa: PTH208 - a path object an entry is what costs
-            return [int(name) for name in names if name.isascii() and name.isdigit()]
-        except OSError:
-            return []
-
-    def _begun(self, status: Status | None, ended: ExitRecord | None) -> bool:
-        """Whether the newest attempt's program was ever started."""
-        return bool(ended or self.launch.value or (status and status.trainer) or self.launch.error)
 
     def _alive(self, status: Status | None, ended: ExitRecord | None, both_held: bool) -> tuple[int, ...]:
         """Recorded processes that live; asked for only where the locks leave a question."""
@@ -171,14 +169,6 @@ class WitnessReader:
         if both_held and status.phase != "stop_failed":
             return ()
         return self.machine.alive([trainer, *identities] if trainer else identities)
-
-    def _same_boot(self, status: Status | None) -> bool | None:
-        if status is None or not status.boot_id or not self.machine.boot_id:
-            return None
-        return status.boot_id == self.machine.boot_id
-
-    def _nothing_there(self, seen: Witnesses) -> bool:
-        return seen.exit is None and not seen.supervisor_held and not seen.trainer_lives
 
     def _marks(self, changed: int | None) -> tuple[object, object]:
         """Two changes within one tick of the file system's clock leave the folder's time as it was."""

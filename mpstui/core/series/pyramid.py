@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Sequence
+from itertools import chain
 from operator import add
 from typing import NamedTuple
 
@@ -220,3 +221,27 @@ def _finite_sum(values: Sequence[float]) -> float:
     """A sum that stays finite: near the largest float the mean is off, and infinity would say there was no point."""
     total = sum(values)
     return total if math.isfinite(total) else max(values)
+
+
+def split(columns: Columns, bound: float) -> tuple[Columns, Columns]:
+    """Buckets before ``bound`` and from it on. Steps rise within a segment."""
+    if bound == math.inf:
+        return columns, no_columns()
+    cut = next((i for i, step in enumerate(columns.step) if step >= bound), len(columns.step))
+    return Columns(*(c[:cut] for c in columns)), Columns(*(c[cut:] for c in columns))
+
+
+def joined(parts: Sequence[Columns]) -> Columns:
+    return Columns(*(array("d", chain.from_iterable(columns)) for columns in zip(*parts, strict=True)))
+
+
+def thinned(columns: Columns, most: int) -> Columns:
+    """At most ``most`` columns; their borders move only when their number halves, so that a chart does not flicker."""
+    while len(columns.step) > most:
+        columns = join_pairs(columns)
+    return columns
+
+
+def means(columns: Columns) -> array[float]:
+    places = zip(columns.total, columns.good, columns.bad, strict=True)
+    return array("d", [total / good if good and good >= bad else math.nan for total, good, bad in places])

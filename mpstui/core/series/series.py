@@ -1,4 +1,4 @@
-"""One metric's curve through all attempts of a run.
+"""The curves of one run, fed with records in their order of arrival; each goes through all attempts.
 
 An attempt that resumes from an older step measures some steps again. The curve then continues from there; what was
 measured before is not lost but *superseded*: kept apart, and marked.
@@ -8,21 +8,41 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
-from itertools import chain, islice
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby, islice
 from operator import le
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..model.snapshot import Piece, SeriesView
-from .pyramid import CAPACITY, Columns, Pyramid, join_pairs, no_columns
+from .pyramid import CAPACITY, Columns, Pyramid, joined, means, no_columns, split, thinned
 
-RECENT = 512
-"""Newest points kept as they came."""
 MOST_SEGMENTS = 12
 AXES = {"step": 0, "epoch": 1, "time": 2}
 SMOOTHING = 0.8
 _NOTHING = no_columns()
 _EVALUATION = ("val", "eval", "test", "valid", "dev")
+
+
+NAN = math.nan
+MOST_SERIES = 400
+"""Names beyond this are not kept: a program that makes up a name a step must not fill the memory."""
+MOST_CACHED = 8
+NOT_METRICS = frozenset(
+    {
+        "time",
+        "attempt",
+        "epoch",
+        "step",
+        "epochs",
+        "steps",
+        "epoch_step",
+        "epoch_steps",
+        "first_epoch",
+        "nonfinite",
+        "rank",
+        "schema",
+    }
+)
 
 
 class Points(NamedTuple):
@@ -55,7 +75,7 @@ class Segment:
     def columns(self) -> Columns:
         """All of it, as buckets."""
         own = self._pyramid.columns()
-        return own if not self._older.step else _joined([self._older, own])
+        return own if not self._older.step else joined([self._older, own])
 
     @property
     def extremes(self) -> tuple[float, float]:
@@ -65,8 +85,8 @@ class Segment:
     def absorb(self, older: Segment) -> None:
         """Take over an older segment's surviving part, as coarse as bounded memory asks for."""
         bound = self.first[0] if self.first else math.inf
-        kept, _ = _split(older.columns(), bound)
-        self._older = _thinned(_joined([kept, self._older]), self._capacity)
+        kept, _ = split(older.columns(), bound)
+        self._older = thinned(joined([kept, self._older]), self._capacity)
         self.first = older.first
 
 
@@ -78,10 +98,8 @@ class Series:
         self.count = 0
         self.first: float | None = None
         self.last: float | None = None
-        self.last_step = math.nan
         self._capacity = capacity
         self._segments: list[Segment] = []
-        self._recent: tuple[array[float] | list[float], ...] = tuple(array("d") for _ in Points._fields)
         self._forgotten = (math.inf, -math.inf)
         """Extremes of the segments that are held no more."""
 
@@ -108,7 +126,12 @@ class Series:
             if cut > start:
                 self._extend_segment(attempt, Points(*(column[start:cut] for column in points)))
             start = cut
-        self._note(points)
+        values = points.values
+        self.count += len(values)
+        if self.first is None:
+            self.first = next(filter(math.isfinite, values), None)
+        if values:
+            self.last = values[-1] if math.isfinite(values[-1]) else None
 
     def view(
         self,
@@ -116,7 +139,6 @@ class Series:
         axis: str = "step",
         most: int = CAPACITY,
         smoothing: float = SMOOTHING,
-        recent: bool = False,
         complete: bool = True,
         read_share: float = 1.0,
     ) -> SeriesView:
@@ -124,16 +146,14 @@ class Series:
 
         Args:
             axis: what x is: ``step``, ``epoch`` or ``time`` (Unix seconds).
-            smoothing: weight of the past in the moving average, per column, 0 to below 1; less for a short curve, whose
-                average would lag behind all of it.
-            recent: the newest points one by one, in place of the whole history.
+            smoothing: weight of the past in the moving average, per column, 0 to below 1; less for a short curve.
             complete: False says that not all points have been added yet.
             read_share: how much has been read then, for whoever waits.
         """
-        columns, old = (self._recent_columns(), []) if recent else self._surviving()
-        columns = _thinned(columns, max(2, most))
-        x = _axis(columns, axis)
-        mean = _means(columns)
+        whole, old = self._surviving()
+        columns = thinned(whole, max(2, most))
+        x = columns[AXES[axis]]
+        mean = means(columns)
         return SeriesView(
             name=self.name,
             axis=axis,
@@ -141,13 +161,14 @@ class Series:
             low=columns.low,
             high=columns.high,
             mean=mean,
-            smooth=debiased_average(mean, min(smoothing, _most_smoothing(len(mean)))),
+            # In a short curve the average looks back over a twelfth of it: it would lag behind all of it.
+            smooth=debiased_average(mean, min(smoothing, max(0.0, 1 - 12 / max(1, len(mean))))),
             count=self.count,
             first=self.first,
             last=self.last,
             minimum=self.minimum,
             maximum=self.maximum,
-            attempt_marks=self._marks(axis),
+            attempt_marks=[s.first[AXES[axis]] for s in self._segments[1:] if s.first is not None],
             evaluation=is_evaluation(self.name),
             gaps=[at for at, bad in zip(x, columns.bad, strict=True) if bad],
             superseded=[_piece(part, axis, most) for part in old],
@@ -172,60 +193,19 @@ class Series:
         """The curve as it stands, and the parts that later attempts measured again."""
         bound, kept, old = math.inf, [], []
         for segment in reversed(self._segments):
-            alive, superseded = _split(segment.columns(), bound)
+            alive, superseded = split(segment.columns(), bound)
             kept.append(alive)
             if superseded.step:
                 old.append(superseded)
             if segment.first is not None and segment.first[0] < bound:
                 bound = segment.first[0]
-        return (kept[0] if len(kept) == 1 else _joined(kept[::-1])), old[::-1]
-
-    def _recent_columns(self) -> Columns:
-        newest = _newest(self._recent)
-        pyramid = Pyramid(max(2, len(newest[0])) + 1)
-        if newest[0]:
-            steps, epochs, times, values = newest
-            pyramid.extend(steps, epochs, times, values)
-        return pyramid.columns()
-
-    def _marks(self, axis: str) -> list[float]:
-        return [s.first[AXES[axis]] for s in self._segments[1:] if s.first is not None]
-
-    def _note(self, points: Points) -> None:
-        values = points.values
-        self.count += len(values)
-        self._keep_recent(points)
-        if points.steps:
-            self.last_step = points.steps[-1]
-        if self.first is None:
-            self.first = next(filter(math.isfinite, values), None)
-        if values:
-            self.last = values[-1] if math.isfinite(values[-1]) else None
-
-    def _keep_recent(self, points: Points) -> None:
-        if len(points.values) >= RECENT:
-            # As they come: to make arrays of them a thousand times over is a tenth of the time that reading takes.
-            self._recent = tuple(list(column[-RECENT:]) for column in points)
-            return
-        for kept, column in zip(self._recent, points, strict=True):
-            kept.extend(column)
-        if len(self._recent[0]) > 2 * RECENT:
-            self._recent = _newest(self._recent)
-
-
-def _newest(columns: Sequence[Sequence[float]]) -> tuple[array[float], ...]:
-    return tuple(array("d", column[-RECENT:]) for column in columns)
+        return (kept[0] if len(kept) == 1 else joined(kept[::-1])), old[::-1]
 
 
 def is_evaluation(name: str) -> bool:
     """Whether a metric's name says that it was measured on validation data."""
     parts = name.lower().replace("/", "_").replace(".", "_").replace("-", "_").split("_")
     return any(part in _EVALUATION for part in parts)
-
-
-def _most_smoothing(columns: int) -> float:
-    """The weight of the past at which the average looks back over a twelfth of the curve."""
-    return max(0.0, 1 - 12 / columns) if columns else 0.0
 
 
 def debiased_average(values: Sequence[float], smoothing: float) -> array[float]:
@@ -249,34 +229,160 @@ def _falls(steps: Sequence[float]) -> list[int]:
     return [i for i in range(1, len(steps)) if steps[i] < steps[i - 1]]
 
 
-def _split(columns: Columns, bound: float) -> tuple[Columns, Columns]:
-    """Buckets before ``bound`` and from it on. Steps rise within a segment."""
-    if bound == math.inf:
-        return columns, _NOTHING
-    cut = next((i for i, step in enumerate(columns.step) if step >= bound), len(columns.step))
-    return Columns(*(c[:cut] for c in columns)), Columns(*(c[cut:] for c in columns))
-
-
-def _joined(parts: Sequence[Columns]) -> Columns:
-    return Columns(*(array("d", chain.from_iterable(columns)) for columns in zip(*parts, strict=True)))
-
-
-def _thinned(columns: Columns, most: int) -> Columns:
-    """At most ``most`` columns; their borders move only when their number halves, so that a chart does not flicker."""
-    while len(columns.step) > most:
-        columns = join_pairs(columns)
-    return columns
-
-
-def _means(columns: Columns) -> array[float]:
-    places = zip(columns.total, columns.good, columns.bad, strict=True)
-    return array("d", [total / good if good and good >= bad else math.nan for total, good, bad in places])
-
-
-def _axis(columns: Columns, axis: str) -> array[float]:
-    return columns[AXES[axis]]
-
-
 def _piece(columns: Columns, axis: str, most: int) -> Piece:
-    thin = _thinned(columns, max(2, most))
-    return Piece(x=_axis(thin, axis), low=thin.low, high=thin.high, mean=_means(thin))
+    thin = thinned(columns, max(2, most))
+    return Piece(x=thin[AXES[axis]], low=thin.low, high=thin.high, mean=means(thin))
+
+
+class SeriesStore:
+    """Curves by metric name.
+
+    A point without a step lies at the newest step known before it, so that a validation loss reported once an epoch
+    shares the axis of the training loss; where no step is ever told, the epoch is the axis, else the point's number.
+    """
+
+    def __init__(self, *, capacity: int = CAPACITY, only: frozenset[str] | None = None) -> None:
+        self._capacity = capacity
+        self._only = only
+        self._series: dict[str, Series] = {}
+        self._step = NAN
+        self._axes: dict[str, str] = {}
+        self._views: dict[object, tuple[int, dict[str, SeriesView]]] = {}
+        self.count = 0
+        """Records taken in."""
+
+    def add(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Take in records; keys that are no metrics and values that are no numbers are passed over."""
+        for keys, group in groupby(records, key=tuple):
+            self._add_uniform(keys, list(group))
+        self.count += len(records)
+
+    def add_columns(
+        self,
+        attempt: int,
+        columns: Mapping[str, Sequence[float]],
+        *,
+        steps: Sequence[float] | None,
+        epochs: Sequence[float],
+        times: Sequence[float],
+    ) -> None:
+        """Take in many points at once: numbers only, NaN for what is unknown.
+
+        Args:
+            steps: each at least as high as the one before; None where nobody told them.
+        """
+        count = len(epochs)
+        steps = array("d", [self._step]) * count if steps is None else steps
+        self._step = steps[-1]
+        place = Points(steps, epochs, times, ())
+        for name, values in columns.items():
+            if self._wanted(name):
+                self._add_values(name, attempt, place, values, rising=True)
+        self.count += count
+
+    def view(self, name: str, **options: Any) -> SeriesView | None:
+        """One curve for the screen; see :meth:`Series.view`."""
+        found = self._series.get(name)
+        if found is None:
+            return None
+        if "axis" not in options and name in self._axes:
+            options["axis"] = self._axes[name]
+        return found.view(**options)
+
+    def views(self, names: Iterable[str] | None = None, **options: Any) -> dict[str, SeriesView]:
+        """Several curves (all by default); the very same objects while no record was added."""
+        key = (None if names is None else tuple(names), *sorted(options.items()))
+        made_at, views = self._views.get(key, (-1, {}))
+        if made_at != self.count:
+            wanted = self._series if names is None else [name for name in names if name in self._series]
+            views = {name: view for name in wanted if (view := self.view(name, **options)) is not None}
+            if len(self._views) >= MOST_CACHED:
+                self._views.clear()
+            self._views[key] = (self.count, views)
+        return dict(views)
+
+    def _add_uniform(self, keys: tuple[str, ...], records: list[Mapping[str, Any]]) -> None:
+        """Records with the same keys in the same order: turned into columns at once."""
+        columns = dict(zip(keys, zip(*(record.values() for record in records), strict=True), strict=True))
+        names = [key for key in keys if key not in NOT_METRICS and self._wanted(key)]
+        steps, epochs, times = self._positions(columns, len(records))  # also of no metric: the step counts for the next
+        attempts = columns.get("attempt") or (0,) * len(records)
+        for attempt, start, stop in _stretches(attempts):
+            place = Points(steps[start:stop], epochs[start:stop], times[start:stop], ())
+            for name in names:
+                self._add_column(name, attempt, place, columns[name][start:stop])
+
+    def _add_column(self, name: str, attempt: int, place: Points, raw: Sequence[Any]) -> None:
+        values = numbers(raw)
+        if values is not None:
+            self._add_values(name, attempt, place, values)
+
+    def _add_values(
+        self, name: str, attempt: int, place: Points, values: Sequence[float], *, rising: bool = False
+    ) -> None:
+        found = self._series.get(name)
+        if found is None:
+            if len(self._series) >= MOST_SERIES:
+                return
+            found = self._series[name] = Series(name, self._capacity)
+        steps = place.steps
+        if steps[-1] != steps[-1]:
+            # Nobody told the steps of these points: another axis.
+            if place.epochs[-1] == place.epochs[-1]:
+                self._axes[name], steps = "epoch", place.epochs
+            else:
+                steps = array("d", range(found.count, found.count + len(steps)))
+        found.extend(attempt, Points(steps, place.epochs, place.times, values), rising=rising)
+
+    def _positions(self, columns: Mapping[str, Sequence[Any]], count: int) -> tuple[Sequence[float], ...]:
+        unknown = array("d", [NAN]) * count
+        epochs, times = (numbers(columns[key]) if key in columns else unknown for key in ("epoch", "time"))
+        steps = numbers(columns["step"]) if "step" in columns else None
+        if steps is None:
+            steps = array("d", [self._step]) * count
+        elif math.isnan(sum(steps)):
+            newest = self._step
+            steps = array("d", [newest := step if step == step else newest for step in steps])
+        self._step = steps[-1]
+        return steps, unknown if epochs is None else epochs, unknown if times is None else times
+
+    def _wanted(self, name: str) -> bool:
+        return self._only is None or name in self._only
+
+
+def numbers(raw: Sequence[Any]) -> array[float] | None:
+    """A column of doubles, NaN for null and for what is no number; None when nothing in it is a number or null."""
+    try:
+        return array("d", raw)
+    except (TypeError, OverflowError):
+        pass
+    if not any(value is None or _is_number(value) for value in raw):
+        return None
+    return array("d", [_double(value) for value in raw])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _double(value: Any) -> float:
+    try:
+        return float(value) if _is_number(value) else NAN
+    except OverflowError:
+        return NAN
+
+
+def _stretches(attempts: Sequence[Any]) -> list[tuple[int, int, int]]:
+    """(attempt, start, stop) of equal neighbours."""
+    if attempts.count(attempts[0]) == len(attempts):
+        return [(_attempt(attempts[0]), 0, len(attempts))]
+    out, start = [], 0
+    for value, group in groupby(attempts):
+        stop = start + sum(1 for _ in group)
+        out.append((_attempt(value), start, stop))
+        start = stop
+    return out
+
+
+def _attempt(value: Any) -> int:
+    return value if isinstance(value, int) else 0

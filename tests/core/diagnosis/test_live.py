@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mpstui.core.diagnosis import live
 from mpstui.core.diagnosis.live import LiveWarning, LiveWatch, curve_warnings
 from mpstui.core.model.snapshot import Health, Numbers, RunSnapshot, SeriesView, State
-from mpstui.core.series.store import SeriesStore
+from mpstui.core.series.series import SeriesStore
 from mpstui.core.telemetry.headroom import Headroom, MemoryPoint, headroom
 from tests.snapshots import changed
 

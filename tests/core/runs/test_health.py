@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpstui.core.model.snapshot import Health
-from mpstui.core.runs.health import Signs, assess, duration
+from mpstui.core.runs.signs import Signs, assess, duration
 
 
 def signs(**fields: Any) -> Signs:

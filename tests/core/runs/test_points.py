@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpstui.core.follow.file import Budget
-from mpstui.core.runs.points import PointReader, parse_lines, reported_metrics, sample_records
+from mpstui.core.runs.metrics import PointReader, parse_lines, sample_records
+from mpstui.core.runs.numbers import reported_metrics
 from tests.waiting import wait_until
 
 NO_TIME, TIME = Budget(0.0), Budget(60.0)

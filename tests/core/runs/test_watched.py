@@ -14,8 +14,8 @@ from mpstui.core.follow.file import Budget
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.present.states import badge, needs_attention
-from mpstui.core.runs.beats import foreign_heartbeat
 from mpstui.core.runs.monitor import Monitor
+from mpstui.core.runs.signs import external_heartbeat
 from mpstui.core.runs.watched import WatchedReader
 from mpstui.core.runs.witness import Machine
 from tests.core.runs.build import NOW, FakeClock, FakeTable, RunBuilder, make_home, make_monitor
@@ -317,13 +317,13 @@ def test_watched_ones_come_first_and_once(monitor: Monitor, home: Home, tmp_path
     ],
 )
 def test_heartbeats_of_other_programs(record: dict[str, object], field: str, value: object) -> None:
-    beat = foreign_heartbeat(record, 123.0, 1)
+    beat = external_heartbeat(record, 123_000_000_000)
     assert beat is not None
     assert getattr(beat, field) == value
 
 
 def test_a_json_that_counts_nothing_is_no_heartbeat() -> None:
-    assert foreign_heartbeat({"hello": "world"}, 1.0, 1) is None
+    assert external_heartbeat({"hello": "world"}, 1) is None
 
 
 def test_a_long_log_is_read_on_between_pictures_with_all_its_metrics(home: Home, clock: FakeClock) -> None:

@@ -126,13 +126,6 @@ def test_a_curve_never_goes_back(attempts: list[tuple[int, int]], most: int) -> 
     assert view.count == sum(count for _, count in attempts)
 
 
-def test_the_newest_points_can_be_had_one_by_one() -> None:
-    series = Series("loss")
-    series.extend(1, points(0, 5000))
-    view = series.view(recent=True)
-    assert list(view.x) == [float(i) for i in range(5000 - 512, 5000)]
-
-
 def test_the_average_has_no_start_up_bias_and_skips_gaps() -> None:
     assert debiased_average([4.0, 4.0, NAN, 4.0], 0.9)[0] == pytest.approx(4.0)
     smooth = debiased_average([4.0, NAN, 8.0], 0.5)

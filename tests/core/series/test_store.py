@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpstui.core.series.store import MOST_SERIES, SeriesStore, numbers
+from mpstui.core.series.series import MOST_SERIES, SeriesStore, numbers
 
 
 def test_train_and_validation_records_share_the_axis() -> None:
@@ -33,7 +33,7 @@ def test_null_is_a_gap_and_text_is_no_metric() -> None:
     loss = store.view("loss")
     assert loss is not None
     assert (loss.count, loss.last, list(loss.gaps)) == (2, 1.0, [1.0])
-    assert "note" not in store.names
+    assert "note" not in store.views()
 
 
 def test_without_any_step_the_epoch_is_the_axis_and_else_the_number_of_the_point() -> None:
@@ -51,14 +51,13 @@ def test_without_any_step_the_epoch_is_the_axis_and_else_the_number_of_the_point
 def test_a_program_that_makes_up_names_does_not_fill_the_memory() -> None:
     store = SeriesStore()
     store.add([{"step": i, f"name {i}": 1.0} for i in range(MOST_SERIES + 50)])
-    assert len(store) == MOST_SERIES
-    assert store.refused == 50
+    assert len(store.views()) == MOST_SERIES
 
 
 def test_only_wanted_names_are_kept() -> None:
     store = SeriesStore(only=frozenset({"loss"}))
     store.add([{"step": 1, "loss": 1.0, "accuracy": 0.5}, {"step": 2, "accuracy": 0.5}, {"loss": 3.0}])
-    assert store.names == ["loss"]
+    assert list(store.views()) == ["loss"]
     loss = store.view("loss")
     assert loss is not None
     assert list(loss.x) == [1.0, 2.0]

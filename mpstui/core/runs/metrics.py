@@ -1,16 +1,18 @@
-"""``metrics.jsonl``: the newest values at once, the whole history in slices, a sample of it until then."""
+"""The files of a run that hold JSON lines: its metrics, and what happened to it."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...wire import heartbeat
 from ..follow.file import SLICE_BYTES, Budget, LineTail, hundredths, last_lines
-from ..model.snapshot import SeriesView
-from ..series.store import NOT_METRICS, SeriesStore
+from ..model.snapshot import RunEvent, SeriesView
+from ..series.series import SeriesStore
 
 NEWEST_BYTES = 1 << 16
 SMALL_BYTES = 1 << 17
@@ -21,12 +23,14 @@ NEWEST_LINES = 4
 LONG_LINES = 8
 """Where lines are so long that samples miss them, fewer samples this many times longer are taken."""
 SKETCH_CAPACITY = 256
+MOST_EVENTS = 500
+_KNOWN_OF_EVENTS = ("time", "attempt", "event", "text")
 SKETCH_GROWTH = 1.05
 """A sketch is drawn again when the file has grown by this factor."""
 
 
 class PointReader:
-    """Follows one metrics file.
+    """Follows ``metrics.jsonl``: the newest values at once, the whole history in slices, a sample of it until then.
 
     ``newest`` holds the last reported value of every key. Curves are a *sketch* (some hundred lines spread over the
     file) until :meth:`read_history` has been through all of it.
@@ -35,39 +39,29 @@ class PointReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.newest: dict[str, Any] = {}
-        self._tail = LineTail(path)
+        self.tail = LineTail(path)
         self._history: LineTail | None = None
         self._store = SeriesStore()
         self._sketch = SeriesStore(capacity=SKETCH_CAPACITY)
         self._sketched_bytes = 0
-        self._complete = False
-
-    @property
-    def changed_at(self) -> float | None:
-        """When the file was last written, Unix seconds; None: there is no file."""
-        return self._tail.changed_at
-
-    @property
-    def complete(self) -> bool:
+        self.complete = False
         """Whether the curves hold every point."""
-        return self._complete
 
     @property
-    def owed_bytes(self) -> int:
+    def pending_bytes(self) -> int:
         """How much of a history that is being read is still to come."""
-        return 0 if self._complete or self._history is None else max(0, self._history.size - self._history.offset)
-
-    @property
-    def has_history(self) -> bool:
-        """Whether the whole history is held, or being read."""
-        return self._history is not None
+        return 0 if self.complete or self._history is None else self._history.unread_bytes
 
     def read_newest(self) -> list[Mapping[str, Any]]:
         """Records that were added, oldest first; after a long absence only the newest of them."""
-        self._skip_backlog()
-        growth = self._tail.read(NEWEST_BYTES * 4)
+        size = self._size()
+        if size - self.tail.offset > NEWEST_BYTES * 4:
+            self.tail = LineTail(self.path, start=_line_start(self.path, size - NEWEST_BYTES))
+        growth = self.tail.read(NEWEST_BYTES * 4)
         if growth.restarted:
-            self._forget()
+            self.newest.clear()
+            self._sketch, self._sketched_bytes = SeriesStore(capacity=SKETCH_CAPACITY), 0
+            self.drop_history()
         records = parse_lines(growth.data)
         for record in records:
             self.newest.update(record)
@@ -99,26 +93,21 @@ class PointReader:
                 added = True
                 self._store.add(parse_lines(growth.data))
             if not growth.more:
-                self._complete = True
+                self.complete = True
                 return added
             if budget.spent:
                 return added
 
     def drop_history(self) -> None:
         """Give the memory back; a later :meth:`read_history` starts anew."""
-        self._history, self._store, self._complete = None, SeriesStore(), False
+        self._history, self._store, self.complete = None, SeriesStore(), False
 
     def views(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, SeriesView]:
         """Curves by name, from the history where it is complete, else from the sketch."""
-        if self._complete:
+        if self.complete:
             return self._store.views(names, complete=True, **options)
         read, size = (self._history.offset, self._history.size) if self._history is not None else (0, 0)
         return self._sketch.views(names, complete=False, read_share=hundredths(read, size), **options)
-
-    def _skip_backlog(self) -> None:
-        size = self._size()
-        if size - self._tail.offset > NEWEST_BYTES * 4:
-            self._tail = LineTail(self.path, start=_line_start(self.path, size - NEWEST_BYTES))
 
     def _size(self) -> int:
         try:
@@ -126,11 +115,36 @@ class PointReader:
         except OSError:
             return 0
 
-    def _forget(self) -> None:
-        self.newest.clear()
-        self._sketch = SeriesStore(capacity=SKETCH_CAPACITY)
-        self._sketched_bytes = 0
-        self.drop_history()
+
+class EventReader:
+    """Follows ``events.jsonl``, of which the newest are kept; nothing is opened before the first look."""
+
+    def __init__(self, path: Path) -> None:
+        self.events: deque[RunEvent] = deque(maxlen=MOST_EVENTS)
+        self._path = path
+        self._tail: LineTail | None = None
+
+    def read(self) -> bool:
+        """Take in what was added; True when something was."""
+        self._tail = self._tail or LineTail(self._path)
+        growth = self._tail.read()
+        while growth.data or growth.restarted:
+            if growth.restarted:
+                self.events.clear()
+            for record in parse_lines(growth.data):
+                self.events.append(
+                    RunEvent(
+                        time=heartbeat.number(record.get("time")) or 0.0,
+                        attempt=heartbeat.integer(record.get("attempt")) or 0,
+                        event=heartbeat.text(record.get("event")) or "note",
+                        text=heartbeat.text(record.get("text")) or "",
+                        details={name: value for name, value in record.items() if name not in _KNOWN_OF_EVENTS},
+                    )
+                )
+            if not growth.more:
+                return True
+            growth = self._tail.read()
+        return False
 
 
 def parse_lines(data: bytes) -> list[Mapping[str, Any]]:
@@ -168,16 +182,6 @@ def _spread_lines(path: Path, size: int, count: int, length: int) -> list[bytes]
     except OSError:
         return []
     return [line for line in lines if line]
-
-
-def reported_metrics(newest: Mapping[str, Any]) -> dict[str, float | None]:
-    """The metric values of the newest state, without counters and texts."""
-    plain = (None, int, float)
-    return {
-        name: value
-        for name, value in newest.items()
-        if name not in NOT_METRICS and (value is None or (isinstance(value, plain[1:]) and not isinstance(value, bool)))
-    }
 
 
 def _line_start(path: Path, offset: int) -> int:

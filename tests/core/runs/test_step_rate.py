@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpstui.core.series.progress import Progress
+from mpstui.core.runs.numbers import StepRate
 
 
-def run(progress: Progress, *, start: float, step: int, steps: int, pace: float, every: int = 1) -> tuple[float, int]:
+def run(progress: StepRate, *, start: float, step: int, steps: int, pace: float, every: int = 1) -> tuple[float, int]:
     """Steady training; returns the time and step it ends at."""
     for done in range(0, steps, every):
         progress.add(start + done * pace, step + done)
@@ -17,7 +17,7 @@ def run(progress: Progress, *, start: float, step: int, steps: int, pace: float,
 
 
 def test_unknown_until_two_intervals_are_known() -> None:
-    progress = Progress()
+    progress = StepRate()
     for i in range(2):
         progress.add(float(i), i)
         assert progress.steps_per_second is None
@@ -27,14 +27,14 @@ def test_unknown_until_two_intervals_are_known() -> None:
 
 
 def test_no_plan_no_eta_and_reached_is_zero() -> None:
-    progress = Progress()
+    progress = StepRate()
     run(progress, start=0, step=0, steps=20, pace=1.0)
     assert progress.remaining_seconds(None) is None
     assert progress.remaining_seconds(5) == 0.0
 
 
 def test_a_pause_changes_neither_rate_nor_eta() -> None:
-    progress = Progress()
+    progress = StepRate()
     now, step = run(progress, start=0.0, step=0, steps=100, pace=0.5)
     run(progress, start=now + 7200, step=step, steps=100, pace=0.5)
     assert progress.steps_per_second == pytest.approx(2.0, rel=0.01)
@@ -42,7 +42,7 @@ def test_a_pause_changes_neither_rate_nor_eta() -> None:
 
 
 def test_a_known_sleep_is_no_time() -> None:
-    progress = Progress()
+    progress = StepRate()
     progress.add(0.0, 0)
     progress.add(10.0, 10)
     progress.add(3620.0, 20, idle_seconds=3600.0)
@@ -51,7 +51,7 @@ def test_a_known_sleep_is_no_time() -> None:
 
 
 def test_evaluations_count_towards_the_end_but_not_as_slowness() -> None:
-    progress = Progress()
+    progress = StepRate()
     now, step = 0.0, 0
     for _ in range(4):
         now, step = run(progress, start=now, step=step, steps=50, pace=0.2)
@@ -62,7 +62,7 @@ def test_evaluations_count_towards_the_end_but_not_as_slowness() -> None:
 
 
 def test_a_new_attempt_starts_to_know_anew() -> None:
-    progress = Progress()
+    progress = StepRate()
     run(progress, start=0.0, step=0, steps=50, pace=0.1)
     progress.cut()
     assert progress.remaining_seconds(100) is None
@@ -71,7 +71,7 @@ def test_a_new_attempt_starts_to_know_anew() -> None:
 
 
 def test_a_step_back_is_no_progress_and_no_error() -> None:
-    progress = Progress()
+    progress = StepRate()
     run(progress, start=0.0, step=100, steps=20, pace=1.0)
     run(progress, start=60.0, step=50, steps=20, pace=1.0)
     assert progress.steps_per_second == pytest.approx(1.0)
@@ -79,14 +79,14 @@ def test_a_step_back_is_no_progress_and_no_error() -> None:
 
 
 def test_it_adapts_when_the_pace_changes() -> None:
-    progress = Progress()
+    progress = StepRate()
     now, step = run(progress, start=0.0, step=0, steps=300, pace=0.1)
     run(progress, start=now, step=step, steps=120, pace=0.4)
     assert progress.steps_per_second == pytest.approx(2.5, rel=0.1)
 
 
 def test_when_the_step_last_moved() -> None:
-    progress = Progress()
+    progress = StepRate()
     progress.add(1.0, 5)
     progress.add(9.0, 5)
     assert progress.advanced_at == 1.0
@@ -94,7 +94,7 @@ def test_when_the_step_last_moved() -> None:
 
 @given(st.lists(st.tuples(st.floats(-10, 1e6), st.floats(0, 1e6)), max_size=50), st.floats(0, 1e7))
 def test_whatever_arrives_an_eta_is_unknown_or_not_negative(samples: list[tuple[float, float]], target: float) -> None:
-    progress = Progress()
+    progress = StepRate()
     for moment, step in samples:
         progress.add(moment, step)
     left = progress.remaining_seconds(target)

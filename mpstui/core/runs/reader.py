@@ -1,0 +1,417 @@
+"""One run, read again and again: what was found before is kept, only what changed is looked at.
+
+:class:`Reader` follows the numbers of any run: heartbeats, records of our own, logs and metric files of others. What
+says where the run is, and which files these are, is told by the two kinds of it: :class:`RunReader` for run directories
+of ours, :class:`mpstui.core.runs.watched.WatchedReader` for what mpstui did not start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ...wire import records, storage
+from ...wire.records import LaunchRecord, LaunchTemplate
+from ...wire.rundir import RunDir
+from ...wire.storage import UnreadableRecord
+from ..follow.file import Budget
+from ..model.snapshot import Checkpoint, Health, Numbers, RunSnapshot, SeriesView, State
+from ..series.series import SeriesStore
+from .checkpoints import CheckpointScanner
+from .external import ExternalMetrics, LogNotes
+from .metrics import EventReader, PointReader
+from .numbers import Pace, PrintedCurves, combine, with_printed
+from .signs import Condition, Heartbeats, Signs, assess
+from .state import exit_summary
+from .witness import Machine, WitnessReader
+
+HEALTHY = frozenset({State.RUNNING, State.UNSUPERVISED, State.STOPPING, State.STOP_FAILED})
+STANDING = frozenset({Health.STALLED, Health.HUNG})
+"""A run that stands still has neither a speed nor an end in sight, whatever it had before."""
+LIST_COLUMNS = 120
+LIST_SERIES = ("loss",)
+FULL_COLUMNS = 1024
+"""More than any terminal has dots in a row."""
+PAUSES = 30
+
+
+class Reader:
+    """The numbers of one run, followed through its files and attempts."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.snapshot: RunSnapshot | None = None
+        """The last one that was made."""
+        self.pace = Pace()
+        self.heartbeats = Heartbeats(machine, self.pace)
+        self.points: PointReader | None = None
+        """Its own metrics, where it is a run of ours."""
+        self.external: ExternalMetrics | None = None
+        self._earlier: list[ExternalMetrics] = []
+        """The outputs of the attempts before this one, whose curves it continues."""
+        self._printed = PrintedCurves()
+        self._launched = 0.0
+        self._moved: float | None = None
+        """When its output was last seen to grow."""
+        self._pauses: deque[float] = deque(maxlen=PAUSES)
+        self._full = False
+        self._outdated = False
+        """More was read than the last snapshot shows."""
+        self._pending = False
+        """The numbers of the list are still to be read."""
+
+    def refresh(self, *, full: bool, budget: Budget) -> RunSnapshot:
+        """A snapshot of now; the very same object when nothing changed in a run that has settled.
+
+        Args:
+            full: with all curves, events and checkpoints.
+        """
+        raise NotImplementedError
+
+    def read_on(self, budget: Budget) -> None:
+        """Go on with the history alone, once a full :meth:`refresh` has begun it."""
+        if self._shows_history:
+            self._outdated = True
+            if self.points is not None:
+                self.points.read_history(budget)
+            self._read_external(budget, anyway=True)
+
+    @property
+    def pending_bytes(self) -> int:
+        """How much of the history that a full snapshot shows is still to be read."""
+        files = [*self._earlier, *(file for file in (self.points, self.external) if file is not None)]
+        return sum(file.pending_bytes for file in files) if self._shows_history else 0
+
+    @property
+    def _shows_history(self) -> bool:
+        """Nobody else keeps the curves of what is not ours: they are shown in the list too."""
+        return self._full or self.points is None
+
+    @property
+    def settled(self) -> bool:
+        """Whether it has ended for good, unless somebody starts it again."""
+        return False
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether the last snapshot shows all that the list needs."""
+        return not (self._pending or self._outdated) and (self.external is None or self.external.complete)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the curves hold every point."""
+        outputs = [*self._earlier, *([self.external] if self.external is not None else [])]
+        return (self.points is None or self.points.complete) and all(one.complete for one in outputs)
+
+    def rest(self) -> None:
+        """Nobody looks at it in full any more: give the memory of its whole history back."""
+        if self.points is not None:
+            self.points.drop_history()
+        self._full = False
+
+    def _read_external(self, budget: Budget, *, anyway: bool = False) -> None:
+        """Read on in what is not ours; the outputs of earlier attempts first, for one curve from the first on.
+
+        Args:
+            anyway: one slice, even where the budget is spent already.
+        """
+        external = self.external
+        if external is None:
+            return
+        grown = [one.poll() for one in (external, *self._earlier)]  # this attempt's may be empty, one before it unread
+        if not any(grown) or (budget.spent and not anyway):
+            return
+        external.preview()
+        for one in self._earlier:
+            one.read(budget)
+            if not one.complete:
+                return
+        found = external.read(budget)
+        if self.pace.beaten or (self.points is not None and self.points.newest):
+            self.pace.feed_epochs(found)
+        else:
+            self.pace.feed(found, None)
+
+    def _numbers(self) -> Numbers:
+        printed: Mapping[str, Any] = self.external.newest if self.external is not None else {}
+        own = self.points.newest if self.points is not None else {}
+        return with_printed(combine(self.heartbeats.beat, self.heartbeats.older, own or printed), printed)
+
+    def _curves(self, full: bool) -> Mapping[str, SeriesView]:
+        names, most = (None, FULL_COLUMNS) if full else (LIST_SERIES, LIST_COLUMNS)
+        own = self.points.views(names, most=most) if self.points is not None else {}
+        printed = self.external.views(names, most=most) if self.external is not None else {}
+        return self._printed.beside(own, printed) if own else printed
+
+    def _written(self) -> list[float]:
+        """When what it prints was last written."""
+        files = (self.points.tail if self.points is not None else None, self.external.file if self.external else None)
+        return [file.changed_at for file in files if file is not None and file.changed_at is not None]
+
+    def _updated(self) -> float | None:
+        """The run's last sign of life, Unix seconds."""
+        beat = self.heartbeats.beat
+        return max((*self._written(), *((beat.time,) if beat else ())), default=None)
+
+    def _told_by(self) -> str | None:
+        """The name of the file that the numbers come from."""
+        file = self.heartbeats.file
+        if file is not None:
+            return "heartbeat" if file.ours else file.path.name
+        if self.points is not None and self.points.newest:
+            return self.points.path.name
+        return self.external.source if self.external and self.external.newest else None
+
+    def _condition(self, *, paused: bool = False, process_state: str | None = None) -> Condition:
+        """What it is doing, by its signs of life at this moment."""
+        now, file = self.machine.clock(), self.heartbeats.file
+        beat, silence = (file.beat, file.silence()) if file else (None, None)
+        slept = silence.slept if silence else 0.0
+        moved = max((moment for moment in self._written() if moment >= self._launched), default=None)
+        if moved is not None and moved != self._moved:
+            if self._moved is not None and moved > self._moved:
+                self._pauses.append(moved - self._moved)
+            self._moved = moved
+
+        def age(moment: float | None) -> float | None:
+            return None if moment is None else max(0.0, now - moment - slept)
+
+        steps = self.pace.steps
+        counted = steps.step is not None or (self.external is not None and bool(self.external.newest))
+        beaten = file is not None and beat is not None and (not file.ours or bool(beat.step) or beat.loss is not None)
+        return assess(
+            Signs(
+                phase=beat.phase if beat else None,
+                beat_age=silence.awake if silence else None,
+                promise=beat.expect_next_in if beat else None,
+                steps_done=counted or beaten,
+                step_age=age(steps.advanced_at),
+                usual_step_seconds=steps.seconds_per_step,
+                output_age=age(self._moved),
+                usual_output_seconds=median(self._pauses) if len(self._pauses) > 2 else None,
+                paused=paused,
+                late_rank=self.heartbeats.late_rank(),
+                process_state=process_state,
+                slept_seconds=slept,
+                slept_before_seconds=file.slept_before(now) if file else 0.0,
+            )
+        )
+
+
+class RunReader(Reader):
+    """Everything known about one run directory of ours."""
+
+    def __init__(self, run: RunDir, machine: Machine, notes: LogNotes | None = None) -> None:
+        """``notes``: what is known of its log from an earlier look, for a list without curves."""
+        super().__init__(machine)
+        self.run = run
+        self.witnesses = WitnessReader(run, machine)
+        self.points = self._metrics = PointReader(run.metrics)
+        self._events = EventReader(run.events)
+        self._checkpoints = CheckpointScanner()
+        self._notes = notes
+        self._attempt = 0
+        self._pattern: str | None = None
+        self._output: Path | None = None
+        self._output_changed: float | None = None
+        self._known = False
+        """Its numbers were read once."""
+        self._started: float | None = None
+
+    @property
+    def settled(self) -> bool:
+        """See :class:`Reader`."""
+        return self.witnesses.settled and self.snapshot is not None
+
+    def refresh(self, *, full: bool, budget: Budget) -> RunSnapshot:
+        """See :meth:`Reader.refresh`."""
+        if self.snapshot is not None and self._full >= full and self.witnesses.unchanged():
+            nothing_more = self.complete and not self._outdated if full else self.caught_up
+            if nothing_more or (budget.spent and not full):
+                return self.snapshot
+        self.witnesses.poll()
+        self._follow_attempt()
+        self.witnesses.judge(self.heartbeats.phase)
+        self._follow_profile()
+        self._read(full, budget)
+        self._full, self._outdated = full, False
+        self.snapshot = self._made(full)
+        return self.snapshot
+
+    def note(self) -> None:
+        """Keep what was read of its log for the next look; what its reader stumbled over is read anew."""
+        note = self.external.note() if self.external is not None else None
+        if self._notes is not None and self.external is not None and note is not None:
+            self._notes.keep(self.run.run, self.external.path, self._pattern, note)
+
+    def _follow_attempt(self) -> None:
+        """Turn to the files of the newest attempt, if there is one, and read its heartbeat."""
+        attempt, folder = self.witnesses.attempt, self.witnesses.folder
+        if attempt != self._attempt:
+            self.pace.begin_attempt()
+            self.heartbeats.begin_attempt(self.run, folder)
+            self._attempt, self._output = attempt, folder.output
+        self.heartbeats.read()
+
+    def _follow_profile(self) -> None:
+        """Turn to the files that the profile names."""
+        spec, launch = self.witnesses.spec.value, self.witnesses.launch.value
+        self._launched = launch.time if launch else 0.0
+        if spec is None or not spec.watch:
+            return
+        folder, watch = Path(spec.launch.cwd), spec.watch
+        self._pattern = watch.get("pattern")
+        self.heartbeats.follow(_inside(folder, watch.get("heartbeat")), self._launched)
+        other = _inside(folder, watch.get("metrics") or watch.get("log"))
+        if other is not None and (self.external is None or self.external.path != other):
+            self.external = self._opened(other)
+
+    def _read(self, full: bool, budget: Budget) -> None:
+        """Take in what was added; of a run that has ended, the list shows its numbers when there is time."""
+        try:
+            self._output_changed = os.stat(self._output).st_mtime if self._output else None  # noqa: PTH116 - cheaper
+        except OSError:
+            self._output_changed = None
+        ended = self.witnesses.exit.value is not None
+        self._pending = ended and not full and budget.spent and not self._known
+        if self._pending:
+            return
+        self._known = True
+        self.pace.feed(self._metrics.read_newest() if full or not ended else (), self._attempt)
+        self._metrics.sketch(None if full else frozenset(LIST_SERIES))
+        if full:
+            self._metrics.read_history(budget)
+            self._events.read()
+        self._choose_external()
+        if full:
+            self._continue_attempts()
+        self._read_external(budget)
+
+    def _choose_external(self) -> None:
+        """What to read beside our own files: the profile's file, or the output where nothing else tells numbers.
+
+        The agent in a program that knows nothing of us sees steps and losses, but no epochs: those are printed alone.
+        """
+        output = self._output
+        if output is None:
+            return
+        if self.external is None:
+            beat = self.heartbeats.beat
+            told = self._metrics.newest.get("epoch") is not None or (beat is not None and beat.epoch is not None)
+            if self._output_changed is not None and not told:
+                self.external = self._opened(output)
+        elif self.external.path != output and self.run.path in self.external.path.parents:
+            self.external, self._earlier = self._opened(output), []
+
+    def _opened(self, path: Path) -> ExternalMetrics:
+        found = ExternalMetrics(path, self.machine.clock, self._pattern)
+        note = self._notes.find(self.run.run, path, self._pattern) if self._notes is not None else None
+        if note is not None:
+            found.recall(note)
+        return found
+
+    def _continue_attempts(self) -> None:
+        """Make the attempt's output the continuation of those before it: one curve, read from the first on.
+
+        What the list knew of it stays until that has come as far.
+        """
+        known, count = self.external, self._attempt - 1
+        if known is None or known.path != self._output or len(self._earlier) == count:
+            return
+        store, clock = SeriesStore(), self.machine.clock
+        *self._earlier, self.external = (
+            ExternalMetrics(self.run.attempt(number).output, clock, self._pattern, attempt=number, store=store)
+            for number in range(1, self._attempt + 1)
+        )
+        self.external.show(known.newest)
+
+    def _written(self) -> list[float]:
+        return [*super()._written(), *([self._output_changed] if self._output_changed is not None else [])]
+
+    def _made(self, full: bool) -> RunSnapshot:
+        witnesses, (state, reason) = self.witnesses, self.witnesses.verdict
+        seen, launch, status, spec = witnesses.seen, witnesses.launch.value, witnesses.seen.status, witnesses.seen.spec
+        live, paused, trainer = state.active, bool(status and status.paused), witnesses.trainer()
+        condition = None
+        if state in HEALTHY:
+            condition = self._condition(paused=paused, process_state=trainer.state if trainer else None)
+        moving = condition is not None and condition.health not in STANDING
+        numbers = self._numbers()
+        if numbers.device.type is None and launch is not None and launch.device not in (None, "auto", ""):
+            # What was asked for stands in where it names a device and the trainer reports none.
+            numbers = replace(numbers, device=numbers.device._replace(type=launch.device))
+        return RunSnapshot(
+            run=self.run.run,
+            name=spec.name if spec else str(witnesses.spec.raw.get("name") or self.run.run),
+            dir=self.run.path,
+            state=state,
+            reason=reason,
+            seen=self.machine.clock(),
+            health=condition.health if condition else None,
+            health_note=condition.note if condition else "",
+            profile=spec.profile if spec else None,
+            recipe=spec.recipe if spec else None,
+            numbers=self.pace.timed(numbers, moving=moving),
+            device_asked=spec.launch.device if spec else None,
+            attempt=witnesses.attempt,
+            attempts=witnesses.attempt,
+            pid=status.trainer[0] if status and status.trainer and live and seen.trainer_lives else None,
+            started=self._first_start(launch),
+            attempt_started=launch.time if launch else None,
+            ended=seen.exit.ended if seen.exit and not live else None,
+            updated=self._updated(),
+            exit=exit_summary(seen.exit) if seen.exit and not live else None,
+            checkpoints=self._find_checkpoints(numbers, live=live) if full else (),
+            events=tuple(self._events.events) if full else (),
+            series=self._curves(full),
+            argv=tuple(launch.argv) if launch else (),
+            env=storage.masked(launch.env) if launch else {},
+            paused=paused and live,
+            held_for=status.held_for if status and live else None,
+            output=self._output if self._output_changed is not None else None,
+            survivors=seen.alive if not live else (),
+            readers=self._told_by(),
+            loading=full and not self.complete,
+            brief=not full,
+        )
+
+    def _first_start(self, launch: LaunchRecord | None) -> float | None:
+        """When the first attempt was started; it never changes."""
+        if self._started is None and launch is not None:
+            self._started = launch.time
+            with contextlib.suppress(OSError, UnreadableRecord):
+                first = records.read(LaunchRecord, self.run.attempt(1).launch) if launch.attempt > 1 else None
+                self._started = first.time if first else launch.time
+        return self._started
+
+    def _find_checkpoints(self, numbers: Numbers, *, live: bool) -> tuple[Checkpoint, ...]:
+        status, spec = self.witnesses.status.value, self.witnesses.spec.value
+        template = spec.launch if spec else None
+        if status is not None and status.template:
+            with contextlib.suppress(UnreadableRecord, TypeError, AttributeError):
+                # The template of another program: what the spec says still holds.
+                template = records.from_json(LaunchTemplate, status.template)
+        folders = (self.run.path, Path(template.cwd)) if template else (self.run.path,)
+        steps = {Path(note.path).name: note.step for note in (numbers.checkpoint,) if note and note.step is not None}
+        for event in self._events.events:
+            path, step = event.details.get("path"), event.details.get("step")
+            if event.event == "checkpoint" and isinstance(path, str) and isinstance(step, int):
+                steps[Path(path).name] = step
+        pattern = template.checkpoints if template else None
+        return self._checkpoints.scan(pattern, folders, steps, self.machine.monotonic(), live=live)
+
+
+def _inside(folder: Path, name: str | None) -> Path | None:
+    """A file that a profile names, relative to the folder its program runs in."""
+    if not name:
+        return None
+    try:
+        return folder / Path(name).expanduser()
+    except RuntimeError:
+        return folder / name  # the home of a user that this machine does not know

@@ -1,0 +1,365 @@
+"""The signs of life of a run: its heartbeats, its output, its process; and what they say together of what it is doing.
+
+Several signs are asked, so that no single one raises a false alarm. The first is the trainer's own promise
+(``expect_next_in`` of its heartbeat); the growth of its output, the time since its last step and the state of its
+process are asked before a run is called hung. Time in which the machine slept is no silence: it is the part of wall
+time that the monotonic clock, which stands still in sleep on Linux and macOS alike, did not see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...wire import heartbeat
+from ...wire.heartbeat import Heartbeat
+from ...wire.rundir import AttemptDir, RunDir
+from ...wire.storage import UnreadableRecord
+from ..follow.file import RecordFile
+from ..model.snapshot import Health
+from .numbers import Pace
+from .witness import Machine
+
+SLEPT_SECONDS = 60.0
+"""Less drift than this between the clocks is a clock being set, not a sleep."""
+SLEEP_NOTE_SECONDS = 600.0
+"""How long a sleep that is over is still told."""
+OLDER_ATTEMPTS = 3
+MOST_RANKS = 64
+_MILLISECONDS_FROM = 1e11
+"""A Unix time beyond the year 5000 is one in milliseconds."""
+RANKS_SECONDS = 2.0
+"""How often it is looked for ranks that have begun to write."""
+DEFAULT_PROMISE_SECONDS = 60.0
+"""For a heartbeat that promises nothing."""
+HUNG_TIMES = 3.0
+HUNG_MARGIN_SECONDS = 60.0
+QUIET_LOG_SECONDS = 300.0
+"""How long an output without a heartbeat may be silent, or ``QUIET_TIMES`` its usual pause, before it is stalled."""
+QUIET_TIMES = 10.0
+STUCK_SECONDS = 60.0
+STUCK_STEPS = 20.0
+STOPPED = "T"
+"""The kernel's letter for a process that a signal has stopped."""
+
+
+class Silence(NamedTuple):
+    """How long a heartbeat is old: awake seconds, and seconds that the machine slept since."""
+
+    awake: float
+    slept: float
+
+
+class BeatFile:
+    """One heartbeat file, followed: ours by schema 1, another program's through the table of aliases."""
+
+    def __init__(self, path: Path, machine: Machine) -> None:
+        self.path = path
+        self.beat: Heartbeat | None = None
+        """The newest one that could be read."""
+        self.ours = False
+        """Written to our schema: its phase, its promise and its clock can be relied upon."""
+        self.slept_seconds = 0.0
+        """Length of the last sleep between two beats; see :meth:`slept_before`."""
+        self._woke = 0.0
+        self._machine = machine
+        self._file = RecordFile[Mapping[str, Any]](path, dict)
+
+    def read(self) -> float | None:
+        """Look; None when nothing new can be read, else the seconds of sleep since the beat before."""
+        if not self._file.read() or self._file.value is None:
+            return None  # perhaps being written by a program that does not rename: the next look sees it whole
+        try:
+            beat: Heartbeat | None = heartbeat.from_json(self._file.value)
+            self.ours = True
+        except UnreadableRecord:
+            beat = external_heartbeat(self._file.value, self._file.modified_ns or 0)
+            self.ours = self.ours and beat is None
+        if beat is None:
+            return None
+        before, self.beat = self.beat, beat
+        if before is None or before.monotonic is None or beat.monotonic is None or before.boot_id != beat.boot_id:
+            return 0.0
+        slept = (beat.time - before.time) - (beat.monotonic - before.monotonic)
+        if slept < SLEPT_SECONDS:
+            return 0.0
+        self.slept_seconds, self._woke = slept, beat.time
+        return slept
+
+    def silence(self) -> Silence | None:
+        """Since the newest beat; None when there was none."""
+        beat = self.beat
+        if beat is None:
+            return None
+        wall = max(0.0, self._machine.clock() - beat.time)
+        if beat.monotonic is None or not beat.boot_id or beat.boot_id != self._machine.boot_id:
+            return Silence(wall, 0.0)
+        awake = self._machine.monotonic() - beat.monotonic
+        return Silence(awake, max(0.0, wall - awake)) if awake >= 0 else Silence(wall, 0.0)
+
+    def slept_before(self, now: float) -> float:
+        """A sleep that ended a while ago, in seconds; 0 when there was none lately."""
+        return self.slept_seconds if now - self._woke < SLEEP_NOTE_SECONDS else 0.0
+
+
+def external_heartbeat(record: Mapping[str, Any], modified_ns: int) -> Heartbeat | None:
+    """Another program's heartbeat; None when nothing in it is a counter, a loss or a rate.
+
+    Args:
+        modified_ns: of the file, Unix time: its age where the record tells no time of its own.
+    """
+    from ..formats.records import read_record
+
+    try:
+        reading = read_record(record, "heartbeat")
+    except (ValueError, OverflowError):
+        return None  # a count that is infinite counts nothing
+    if reading is None:
+        return None
+    rate, phase, device = reading.throughput_unit.lower(), record.get("phase"), record.get("device")
+    word = phase.strip().lower() if isinstance(phase, str) else ""
+    word = {"validation": "eval", "val": "eval", "test": "eval", "training": "train"}.get(word, word)
+    told = {
+        "schema": heartbeat.SCHEMA,
+        "time": _moment(record) or modified_ns / 1e9,
+        "seq": modified_ns,
+        "pid": record.get("pid"),
+        "phase": word if word in heartbeat.PHASES else None,
+        "device": {"type": device.partition(":")[0]} if isinstance(device, str) else device,
+        **reading.counters._asdict(),
+        "loss": reading.loss,
+        "lr": reading.learning_rate,
+        "metrics": {**reading.metrics, **reading.eval_metrics},
+        "samples_per_second": reading.throughput if rate.startswith(("samples", "images", "train_samples")) else None,
+        "steps_per_second": reading.throughput if rate in ("steps_per_second", "it_s") else None,
+        "memory": record.get("memory"),
+        "nonfinite": ["loss"] if reading.loss is not None and heartbeat.number(reading.loss) is None else [],
+    }
+    return heartbeat.from_json(told)
+
+
+def _moment(record: Mapping[str, Any]) -> float | None:
+    for name in ("time", "timestamp", "ts", "updated", "updated_at", "_timestamp"):
+        value = record.get(name)
+        found = heartbeat.number(value)
+        if found is not None and found > 1e9:
+            return found / 1000 if found > _MILLISECONDS_FROM else found
+        if isinstance(value, str):
+            try:
+                return datetime.fromisoformat(value).timestamp()
+            except (ValueError, OverflowError, OSError):
+                continue
+    return None
+
+
+class LateRank(NamedTuple):
+    """A rank above 0 that is later than it promised: it holds up all, while rank 0 may still beat."""
+
+    rank: int
+    silent_seconds: float
+    promised_seconds: float
+
+
+class Heartbeats:
+    """The heartbeats of one run: the newest attempt's, the one before it, and the one another program's file holds."""
+
+    def __init__(self, machine: Machine, pace: Pace) -> None:
+        self._machine = machine
+        self._pace = pace
+        self._own: BeatFile | None = None
+        self._older: BeatFile | None = None
+        self._external: BeatFile | None = None
+        self._launched = 0.0
+        self._folder: AttemptDir | None = None
+        self._ranks: dict[int, BeatFile] = {}
+        self._ranks_at = 0.0
+
+    def begin_attempt(self, run: RunDir, folder: AttemptDir) -> None:
+        """Turn to the heartbeat of this attempt."""
+        self._older = self._own if self._own and self._own.beat else None
+        for number in range(folder.number - 1, max(0, folder.number - 1 - OLDER_ATTEMPTS), -1):
+            if self._older is None:
+                file = BeatFile(run.attempt(number).heartbeat(), self._machine)
+                file.read()
+                self._older = file if file.beat is not None else None
+        self._own = BeatFile(folder.heartbeat(), self._machine)
+        self._folder, self._ranks, self._ranks_at = folder, {}, -RANKS_SECONDS
+
+    def follow(self, path: Path | None, launched: float = 0.0) -> None:
+        """Follow another program's file too; what it holds from before ``launched`` is of an earlier training."""
+        self._launched = launched
+        if path is not None and (self._external is None or self._external.path != path):
+            self._external = BeatFile(path, self._machine)
+        self._read(self._external)
+
+    def read(self) -> None:
+        """Look at the attempt's heartbeat."""
+        self._read(self._own)
+
+    @property
+    def phase(self) -> str | None:
+        """The phase in the attempt's newest heartbeat of our schema; None when it wrote none."""
+        beat = self._own.beat if self._own and self._own.ours else None
+        return beat.phase if beat else None
+
+    @property
+    def file(self) -> BeatFile | None:
+        """The file that is relied upon, once a beat of this attempt was read from it."""
+        if self._own is not None and self._own.beat is not None:
+            return self._own
+        other = self._external
+        return other if other and other.beat and other.beat.time >= self._launched else None
+
+    @property
+    def beat(self) -> Heartbeat | None:
+        """This attempt's newest heartbeat."""
+        return self.file.beat if self.file else None
+
+    @property
+    def older(self) -> Heartbeat | None:
+        """Where the run stood before this attempt."""
+        return self._older.beat if self._older else None
+
+    def late_rank(self) -> LateRank | None:
+        """The rank above 0 that is latest; None where every one keeps its promise, and in a training of one process."""
+        beat, now = self.beat, self._machine.monotonic()
+        if self._folder is None or beat is None or beat.world_size is None or beat.world_size < 2:
+            return None
+        if now - self._ranks_at >= RANKS_SECONDS:
+            self._ranks_at = now
+            for rank, path in sorted(self._folder.rank_heartbeats().items())[:MOST_RANKS]:
+                self._ranks.setdefault(rank, BeatFile(path, self._machine))
+        late: list[LateRank] = []
+        for rank, file in self._ranks.items():
+            file.read()
+            silence, last = file.silence(), file.beat
+            if silence is not None and last is not None and last.phase != "done":
+                promise = last.expect_next_in or DEFAULT_PROMISE_SECONDS
+                late += [LateRank(rank, silence.awake, promise)] if silence.awake > promise else []
+        return max(late, key=lambda one: one.silent_seconds, default=None)
+
+    def _read(self, file: BeatFile | None) -> None:
+        slept = file.read() if file is not None else None
+        if slept is not None and file is not None and file.beat is not None and file.beat.step is not None:
+            self._pace.note_beat(file.beat.time, float(file.beat.step), slept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signs:
+    """The signs of life of one attempt. Ages are seconds of awake time; None: there never was such a sign."""
+
+    phase: str | None = None
+    beat_age: float | None = None
+    promise: float | None = None
+    """``expect_next_in`` of the newest heartbeat."""
+    steps_done: bool = False
+    """Whether a first step, epoch or loss of this attempt was seen."""
+    step_age: float | None = None
+    """Since the step last advanced."""
+    usual_step_seconds: float | None = None
+    """Median time between two steps."""
+    output_age: float | None = None
+    usual_output_seconds: float | None = None
+    """Longest usual pause between two writes to the output."""
+    paused: bool = False
+    """The supervisor was asked to pause it."""
+    process_state: str | None = None
+    """The kernel's letter for the trainer: R, S, D or U, T, Z."""
+    late_rank: tuple[int, float, float] | None = None
+    """A rank above 0 that broke its promise: rank, silent seconds, promised seconds."""
+    slept_seconds: float = 0.0
+    """Sleep of the machine since the newest heartbeat."""
+    slept_before_seconds: float = 0.0
+    """A sleep that it has woken from and reported since, in the last minutes."""
+
+
+class Condition(NamedTuple):
+    """A health and a few words beside it."""
+
+    health: Health
+    note: str = ""
+
+
+def assess(signs: Signs) -> Condition:
+    """The health of a run that is running. Pure."""
+    if signs.paused:
+        return Condition(Health.PAUSED)
+    if signs.process_state == STOPPED:
+        return Condition(Health.PAUSED, "stopped by a signal that mpstui did not send")
+    if signs.beat_age is None:
+        return _by_output(signs)
+    promise = signs.promise if signs.promise and signs.promise > 0 else DEFAULT_PROMISE_SECONDS
+    if signs.beat_age > promise:
+        return _silent(signs, signs.beat_age, promise)
+    if signs.slept_seconds > SLEPT_SECONDS:
+        return Condition(Health.SLEPT, f"slept {duration(signs.slept_seconds)}")
+    if signs.late_rank is not None:
+        rank, silent, promised = signs.late_rank
+        note = f"rank {rank}: no beat for {duration(silent)}, promised within {duration(promised)}"
+        return Condition(Health.STALLED, note)
+    doing = _PHASES.get(signs.phase or "", Health.TRAINING if signs.steps_done else Health.WARMING)
+    return _training(signs) if doing is Health.TRAINING else Condition(doing, _woken(signs))
+
+
+def duration(seconds: float) -> str:
+    """``45 s``, ``7 min``, ``6 h``, ``3 d``: one unit, for a note."""
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size or (seconds >= size and unit == "h"):
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _training(signs: Signs) -> Condition:
+    if signs.phase == "done":
+        return Condition(Health.TRAINING, "done, about to end")
+    if not signs.steps_done:
+        return Condition(Health.WARMING, "before its first step")
+    usual, age = signs.usual_step_seconds, signs.step_age
+    if usual is not None and age is not None and age > max(STUCK_SECONDS, STUCK_STEPS * usual):
+        note = f"no step for {duration(age)}"
+        hung = age > HUNG_TIMES * max(STUCK_SECONDS, STUCK_STEPS * usual) and not _output_moves(signs, STUCK_SECONDS)
+        return Condition(Health.HUNG if hung else Health.STALLED, f"{note}, it still beats")
+    return Condition(Health.TRAINING, _woken(signs))
+
+
+def _silent(signs: Signs, age: float, promise: float) -> Condition:
+    note = f"no beat for {duration(age)}, promised within {duration(promise)}"
+    if _output_moves(signs, promise):
+        return Condition(Health.STALLED, f"{note}; its output still grows")
+    if age <= max(HUNG_TIMES * promise, promise + HUNG_MARGIN_SECONDS):
+        return Condition(Health.STALLED, note)
+    if signs.process_state in ("D", "U"):
+        note += "; the process waits inside the kernel"
+    return Condition(Health.HUNG, note)
+
+
+def _by_output(signs: Signs) -> Condition:
+    """A program without heartbeats: silence alone never proves that it hangs."""
+    if signs.output_age is None:
+        return Condition(Health.WARMING, "nothing printed yet")
+    patience = max(QUIET_LOG_SECONDS, QUIET_TIMES * (signs.usual_output_seconds or 0.0))
+    if signs.output_age <= patience:
+        return Condition(Health.TRAINING if signs.steps_done else Health.WARMING)
+    if not signs.steps_done:
+        return Condition(Health.WARMING, f"nothing printed for {duration(signs.output_age)}")
+    return Condition(Health.STALLED, f"no output for {duration(signs.output_age)}")
+
+
+def _output_moves(signs: Signs, within: float) -> bool:
+    return signs.output_age is not None and signs.output_age <= within
+
+
+def _woken(signs: Signs) -> str:
+    return f"slept {duration(signs.slept_before_seconds)}" if signs.slept_before_seconds > SLEPT_SECONDS else ""
+
+
+_PHASES = {
+    "setup": Health.WARMING,
+    "train": Health.TRAINING,
+    "eval": Health.EVALUATING,
+    "save": Health.SAVING,
+    "done": Health.TRAINING,
+}
