@@ -38,7 +38,6 @@ LIST_COLUMNS = 120
 LIST_SERIES = ("loss",)
 FULL_COLUMNS = 1024
 """More than any terminal has dots in a row."""
-PAUSES = 30
 
 
 class Reader:
@@ -57,9 +56,10 @@ class Reader:
         """The outputs of the attempts before this one, whose curves it continues."""
         self._printed = PrintedCurves()
         self._launched = 0.0
+        self._output_changed: float | None = None
         self._moved: float | None = None
         """When its output was last seen to grow."""
-        self._pauses: deque[float] = deque(maxlen=PAUSES)
+        self._pauses: deque[float] = deque(maxlen=30)
         self._full = False
         self._outdated = False
         """More was read than the last snapshot shows."""
@@ -85,8 +85,7 @@ class Reader:
     @property
     def pending_bytes(self) -> int:
         """How much of the history that a full snapshot shows is still to be read."""
-        files = [*self._earlier, *(file for file in (self.points, self.external) if file is not None)]
-        return sum(file.pending_bytes for file in files) if self._shows_history else 0
+        return sum(file.pending_bytes for file in self._files) if self._shows_history else 0
 
     @property
     def _shows_history(self) -> bool:
@@ -106,8 +105,11 @@ class Reader:
     @property
     def complete(self) -> bool:
         """Whether the curves hold every point."""
-        outputs = [*self._earlier, *([self.external] if self.external is not None else [])]
-        return (self.points is None or self.points.complete) and all(one.complete for one in outputs)
+        return all(file.complete for file in self._files)
+
+    @property
+    def _files(self) -> list[PointReader | ExternalMetrics]:
+        return [*self._earlier, *(file for file in (self.points, self.external) if file is not None)]
 
     def rest(self) -> None:
         """Nobody looks at it in full any more: give the memory of its whole history back."""
@@ -152,7 +154,8 @@ class Reader:
     def _written(self) -> list[float]:
         """When what it prints was last written."""
         files = (self.points.tail if self.points is not None else None, self.external.file if self.external else None)
-        return [file.changed_at for file in files if file is not None and file.changed_at is not None]
+        moments = [self._output_changed, *(file.changed_at for file in files if file is not None)]
+        return [moment for moment in moments if moment is not None]
 
     def _updated(self) -> float | None:
         """The run's last sign of life, Unix seconds."""
@@ -219,7 +222,6 @@ class RunReader(Reader):
         self._attempt = 0
         self._pattern: str | None = None
         self._output: Path | None = None
-        self._output_changed: float | None = None
         self._known = False
         """Its numbers were read once."""
         self._started: float | None = None
@@ -236,7 +238,11 @@ class RunReader(Reader):
             if nothing_more or (budget.spent and not full):
                 return self.snapshot
         self.witnesses.poll()
-        self._follow_attempt()
+        if self.witnesses.attempt != self._attempt:
+            self._attempt, self._output = self.witnesses.attempt, self.witnesses.folder.output
+            self.pace.begin_attempt()
+            self.heartbeats.begin_attempt(self.run, self.witnesses.folder)
+        self.heartbeats.read()
         self.witnesses.judge(self.heartbeats.phase)
         self._follow_profile()
         self._read(full, budget)
@@ -246,18 +252,8 @@ class RunReader(Reader):
 
     def note(self) -> None:
         """Keep what was read of its log for the next look; what its reader stumbled over is read anew."""
-        note = self.external.note() if self.external is not None else None
-        if self._notes is not None and self.external is not None and note is not None:
+        if self._notes is not None and self.external is not None and (note := self.external.note()) is not None:
             self._notes.keep(self.run.run, self.external.path, self._pattern, note)
-
-    def _follow_attempt(self) -> None:
-        """Turn to the files of the newest attempt, if there is one, and read its heartbeat."""
-        attempt, folder = self.witnesses.attempt, self.witnesses.folder
-        if attempt != self._attempt:
-            self.pace.begin_attempt()
-            self.heartbeats.begin_attempt(self.run, folder)
-            self._attempt, self._output = attempt, folder.output
-        self.heartbeats.read()
 
     def _follow_profile(self) -> None:
         """Turn to the files that the profile names."""
@@ -265,19 +261,18 @@ class RunReader(Reader):
         self._launched = launch.time if launch else 0.0
         if spec is None or not spec.watch:
             return
-        folder, watch = Path(spec.launch.cwd), spec.watch
-        self._pattern = watch.get("pattern")
-        self.heartbeats.follow(_inside(folder, watch.get("heartbeat")), self._launched)
-        other = _inside(folder, watch.get("metrics") or watch.get("log"))
+        # Path.expanduser raises for a user whom this machine does not know.
+        named = {kind: Path(spec.launch.cwd, os.path.expanduser(name)) for kind, name in spec.watch.items() if name}  # noqa: PTH111
+        self._pattern = spec.watch.get("pattern")
+        self.heartbeats.follow(named.get("heartbeat"), self._launched)
+        other = named.get("metrics") or named.get("log")
         if other is not None and (self.external is None or self.external.path != other):
             self.external = self._opened(other)
 
     def _read(self, full: bool, budget: Budget) -> None:
         """Take in what was added; of a run that has ended, the list shows its numbers when there is time."""
-        try:
-            self._output_changed = os.stat(self._output).st_mtime if self._output else None  # noqa: PTH116 - cheaper
-        except OSError:
-            self._output_changed = None
+        stamp = storage.stamp(self._output) if self._output else None
+        self._output_changed = stamp[0] / 1e9 if stamp else None
         ended = self.witnesses.exit.value is not None
         self._pending = ended and not full and budget.spent and not self._known
         if self._pending:
@@ -298,11 +293,10 @@ class RunReader(Reader):
 
         The agent in a program that knows nothing of us sees steps and losses, but no epochs: those are printed alone.
         """
-        output = self._output
+        output, beat = self._output, self.heartbeats.beat
         if output is None:
             return
         if self.external is None:
-            beat = self.heartbeats.beat
             told = self._metrics.newest.get("epoch") is not None or (beat is not None and beat.epoch is not None)
             if self._output_changed is not None and not told:
                 self.external = self._opened(output)
@@ -330,9 +324,6 @@ class RunReader(Reader):
             for number in range(1, self._attempt + 1)
         )
         self.external.show(known.newest)
-
-    def _written(self) -> list[float]:
-        return [*super()._written(), *([self._output_changed] if self._output_changed is not None else [])]
 
     def _made(self, full: bool) -> RunSnapshot:
         witnesses, (state, reason) = self.witnesses, self.witnesses.verdict
@@ -405,13 +396,3 @@ class RunReader(Reader):
                 steps[Path(path).name] = step
         pattern = template.checkpoints if template else None
         return self._checkpoints.scan(pattern, folders, steps, self.machine.monotonic(), live=live)
-
-
-def _inside(folder: Path, name: str | None) -> Path | None:
-    """A file that a profile names, relative to the folder its program runs in."""
-    if not name:
-        return None
-    try:
-        return folder / Path(name).expanduser()
-    except RuntimeError:
-        return folder / name  # the home of a user that this machine does not know
