@@ -95,56 +95,48 @@ def diagnose(evidence: Evidence) -> tuple[Finding, ...]:
     signal, code = ending(evidence)
     case = _Case(SearchText(evidence.lines), timeline_of(evidence.lines), clues_of(evidence), signal, code)
     found = {rule.id: finding for rule in all_rules() if (finding := _weigh(rule, case))}
-    _demote_outranked(found)
+    for outranking in all_rules():
+        winner = found.get(outranking.id)
+        for loser_id in outranking.outranks if winner else ():
+            loser = found.get(loser_id)
+            if winner and loser and winner.confidence >= loser.confidence * CLEAR_ENOUGH:
+                found[loser_id] = replace(loser, confidence=round(min(loser.confidence, winner.confidence * LEFT), 3))
     kept = [finding for finding in found.values() if finding.confidence >= THRESHOLD]
     return tuple(sorted(kept, key=lambda finding: (finding.kind is Kind.SYMPTOM, -finding.confidence)))
 
 
 def _weigh(rule: Rule, case: _Case) -> Finding | None:
-    hits = _search(rule, case.text)
-    from_text = _confidence_from_text(rule, hits, case) if hits else 0.0
+    hits = [_hit(pattern, case.text, rule, weak=False) for pattern in rule.patterns]
+    hits += [_hit(pattern, case.text, rule, weak=True) for pattern in rule.weak_patterns]
+    found = [hit for hit in hits if hit]
+    confidence = _confidence_from_text(rule, found, case) if found else 0.0
     fired = {clue: worth for clue, worth in rule.fires_on.items() if clue in case.clues}
     if "requested" in case.clues:
         fired = {}
-    confidence = max(from_text, *fired.values()) if fired else from_text
+    confidence = max(confidence, *fired.values()) if fired else confidence
     speaking = [clue for clue in rule.clues if clue in case.clues]
     confidence += sum(rule.clues[clue] for clue in speaking) if confidence else 0.0
     if confidence < THRESHOLD:
         return None
-    raising = [clue for clue in speaking if rule.clues[clue] > 0]
-    return _finding(rule, min(confidence, 0.99), hits, (*fired, *raising), case)
-
-
-def _finding(rule: Rule, confidence: float, hits: list[_Hit], clues: tuple[str, ...], case: _Case) -> Finding:
+    clues = dict.fromkeys((*fired, *(clue for clue in speaking if rule.clues[clue] > 0)))
     return Finding(
         id=rule.id,
         title=rule.title,
         kind=rule.kind,
-        confidence=round(confidence, 3),
-        evidence=(
-            *_evidence_lines(hits, case.text),
-            *(EvidenceLine(None, case.clues[clue]) for clue in dict.fromkeys(clues)),
-        ),
+        confidence=round(min(confidence, 0.99), 3),
+        evidence=(*_evidence_lines(found, case.text), *(EvidenceLine(None, case.clues[clue]) for clue in clues)),
         cause=rule.cause,
         remedy=rule.remedy,
         restart_on_cpu_helps=rule.restart_on_cpu_helps,
     )
 
 
-def _search(rule: Rule, text: SearchText) -> list[_Hit]:
-    hits = [_hit(pattern, text, rule, weak=False) for pattern in rule.patterns]
-    hits += [_hit(pattern, text, rule, weak=True) for pattern in rule.weak_patterns]
-    return [hit for hit in hits if hit]
-
-
 def _hit(pattern: str, text: SearchText, rule: Rule, *, weak: bool) -> _Hit | None:
     if not all(hint in text.lowered for hint in literal_hints(pattern)):
         return None
     warnings_count = rule.in_warnings or rule.survivable or rule.kind is not Kind.CAUSE
-    offsets: list[int] = []
-    for match in compiled(pattern).finditer(text.text):
-        if warnings_count or not text.in_warning(match.start()):
-            offsets = [*offsets[:1], match.start()]
+    starts = (match.start() for match in compiled(pattern).finditer(text.text))
+    offsets = [start for start in starts if warnings_count or not text.in_warning(start)]
     if not offsets:
         return None
     first, last = ((text.line_index(offset), offset) for offset in (offsets[0], offsets[-1]))
@@ -152,36 +144,24 @@ def _hit(pattern: str, text: SearchText, rule: Rule, *, weak: bool) -> _Hit | No
 
 
 def _confidence_from_text(rule: Rule, hits: list[_Hit], case: _Case) -> float:
-    strong = [hit for hit in hits if not hit.weak]
-    confidence = rule.confidence if strong else rule.confidence * WEAK
+    confidence = rule.confidence if any(not hit.weak for hit in hits) else rule.confidence * WEAK
     confidence += min(len(hits) - 1, 3) * ANOTHER_PATTERN
+    last_index = max(hit.last[0] for hit in hits)
     if rule.kind is not Kind.SYMPTOM:
-        confidence = _agreeing(confidence, rule, case)
-        confidence = _placed(confidence, max(hit.last[0] for hit in hits), case.timeline)
-    return confidence * _survival(rule, hits, case)
-
-
-def _agreeing(confidence: float, rule: Rule, case: _Case) -> float:
-    """Weigh how well the ending fits: a Python exception exits with 1, an assertion in Metal with SIGABRT."""
-    if case.signal is not None and "requested" not in case.clues:
-        return confidence + AGREES if case.signal in rule.signals else confidence * OTHER_SIGNAL
-    if case.code is not None and case.code != 0:
-        return confidence + AGREES if case.code in rule.codes else confidence * OTHER_CODE
-    return confidence
-
-
-def _placed(confidence: float, last_index: int, timeline: LogTimeline) -> float:
-    if timeline.failure_start is None:
-        return confidence
-    return confidence + LAST_FAILURE if last_index >= timeline.failure_start else confidence * BEFORE_FAILURE
-
-
-def _survival(rule: Rule, hits: list[_Hit], case: _Case) -> float:
+        # How well the ending fits: a Python exception exits with 1, an assertion in Metal with SIGABRT.
+        if case.signal is not None and "requested" not in case.clues:
+            confidence = confidence + AGREES if case.signal in rule.signals else confidence * OTHER_SIGNAL
+        elif case.code is not None and case.code != 0:
+            confidence = confidence + AGREES if case.code in rule.codes else confidence * OTHER_CODE
+        if case.timeline.failure_start is not None:
+            in_failure = last_index >= case.timeline.failure_start
+            confidence = confidence + LAST_FAILURE if in_failure else confidence * BEFORE_FAILURE
     if rule.survivable:
-        return 1.0
-    went_on = case.timeline.went_on_after(max(hit.last[0] for hit in hits))
+        return confidence
+    if case.timeline.went_on_after(last_index):
+        confidence *= WENT_ON
     exited_well = case.code == 0 and rule.kind is not Kind.SYMPTOM and 0 not in rule.codes
-    return (WENT_ON if went_on else 1.0) * (EXITED_WELL if exited_well else 1.0)
+    return confidence * (EXITED_WELL if exited_well else 1.0)
 
 
 def _evidence_lines(hits: list[_Hit], text: SearchText) -> tuple[EvidenceLine, ...]:
@@ -198,62 +178,38 @@ def _evidence_lines(hits: list[_Hit], text: SearchText) -> tuple[EvidenceLine, .
     return tuple(said.values())
 
 
-def _demote_outranked(found: dict[str, Finding]) -> None:
-    """Put every finding that another one drags along below that one."""
-    for outranking in all_rules():
-        winner = found.get(outranking.id)
-        if winner is None:
-            continue
-        for loser_id in outranking.outranks:
-            loser = found.get(loser_id)
-            if loser and winner.confidence >= loser.confidence * CLEAR_ENOUGH:
-                found[loser_id] = replace(loser, confidence=round(min(loser.confidence, winner.confidence * LEFT), 3))
-
-
 def diagnose_run(directory: Path) -> tuple[Finding, ...]:
     """Explain the newest attempt of a run, with what earlier attempts say about it."""
     return with_recurrence(diagnose(evidence_from_run_dir(directory)), directory)
 
 
 def with_recurrence(findings: tuple[Finding, ...], directory: Path) -> tuple[Finding, ...]:
-    """The findings, the first one's cause beginning with the earlier attempts that ended in the same way."""
-    sentence = recurrence(findings[0], directory) if findings else None
-    if sentence is None:
-        return findings
-    return replace(findings[0], cause=f"{sentence} {findings[0].cause}"), *findings[1:]
-
-
-def recurrence(finding: Finding, directory: Path) -> str | None:
-    """One sentence when earlier attempts ended by the same cause at about the same step; else None.
+    """The findings, the first one's cause beginning with the earlier attempts that ended in the same way: by the same
+    cause at about the same step.
 
     Steps are those of the last heartbeats. Where one is unknown nothing is said.
     """
     numbers = RunDir(directory).attempt_numbers()
-    step = _step(evidence_from_run_dir(directory, attempt=numbers[-1])) if numbers else None
+    step = _last_step(evidence_from_run_dir(directory, attempt=numbers[-1])) if findings and numbers else None
     if step is None:
-        return None
-    alike = [
-        (number, before)
-        for number in numbers[-1 - MOST_ATTEMPTS : -1]
-        if (before := _step_of_same(directory, number, finding.id)) is not None
-        and abs(before - step) <= max(LEAST_TOLERANCE_STEPS, STEP_TOLERANCE * max(before, step))
-    ]
+        return findings
+    alike = []
+    for number in numbers[-1 - MOST_ATTEMPTS : -1]:
+        evidence = evidence_from_run_dir(directory, attempt=number)
+        before = _last_step(evidence)
+        if before is None or evidence.requested_by is not None:
+            continue
+        causes = [finding.id for finding in diagnose(evidence)][:1]
+        tolerance = max(LEAST_TOLERANCE_STEPS, STEP_TOLERANCE * max(before, step))
+        if causes == [findings[0].id] and abs(before - step) <= tolerance:
+            alike.append(f"attempt {number} (step {before:,})")
     if not alike:
-        return None
-    which = " and ".join(f"attempt {number} (step {before:,})" for number, before in alike)
-    return f"Not for the first time: {which} ended by the same cause; this one at step {step:,}."
+        return findings
+    told = f"Not for the first time: {' and '.join(alike)} ended by the same cause; this one at step {step:,}."
+    return replace(findings[0], cause=f"{told} {findings[0].cause}"), *findings[1:]
 
 
-def _step_of_same(directory: Path, attempt: int, cause: str) -> int | None:
-    """The last step of an attempt that failed by this cause."""
-    evidence = evidence_from_run_dir(directory, attempt=attempt)
-    if evidence.requested_by is not None or (step := _step(evidence)) is None:
-        return None
-    findings = diagnose(evidence)
-    return step if findings and findings[0].id == cause else None
-
-
-def _step(evidence: Evidence) -> int | None:
+def _last_step(evidence: Evidence) -> int | None:
     return evidence.heartbeat.step if evidence.heartbeat else None
 
 

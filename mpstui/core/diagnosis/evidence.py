@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar
 
 from ...wire import heartbeat, records, storage
-from ...wire.rundir import AttemptDir, RunDir
+from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
 from ..telemetry.history import memory_growth
 from .log_text import screen_lines
@@ -33,22 +33,12 @@ _MEMORY_EVENT = re.compile(
     re.IGNORECASE,
 )
 _MACOS_NAMES = {10: "SIGBUS", 7: "SIGEMT"}
-R = TypeVar("R", bound="tuple[Any, ...]")
+R = TypeVar("R")
 
 
 def evidence_from_log(path: Path, signal: int | None = None, exit_code: int | None = None) -> Evidence:
-    """Return the evidence of a log file; raises ``OSError`` when it cannot be read.
-
-    Bytes that are no UTF-8 are replaced. Lines are numbered as in an editor, from 1.
-    """
+    """Return the evidence of a log file; raises ``OSError`` when it cannot be read."""
     return Evidence(lines=log_lines(path), signal=signal, exit_code=exit_code)
-
-
-def log_lines(path: Path) -> tuple[LogLine, ...]:
-    """Return the screen lines of the parts of a log that matter, in order."""
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        return tuple(line for piece in _pieces(file, size) for line in _decoded(file, piece))
 
 
 def evidence_from_run_dir(directory: Path, *, attempt: int | None = None) -> Evidence:
@@ -61,60 +51,80 @@ def evidence_from_run_dir(directory: Path, *, attempt: int | None = None) -> Evi
     number = attempt if attempt is not None else max(run.attempt_numbers(), default=None)
     if number is None:
         return Evidence()
-    return _evidence_of_attempt(run.attempt(number), memory_growth(run.telemetry, number))
-
-
-def _evidence_of_attempt(attempt: AttemptDir, growth: float | None) -> Evidence:
-    exit_record = _record(records.ExitRecord, attempt.exit)
-    launch = _record(records.LaunchRecord, attempt.launch)
-    heard = _heartbeat(attempt.heartbeat(), launch.device if launch else None)
-    return Evidence(
-        lines=_output(attempt.output),
-        signal=exit_record.signal if exit_record else None,
-        exit_code=exit_record.code if exit_record else None,
-        requested_by=exit_record.requested_by if exit_record else None,
-        heartbeat=replace(heard, memory_slope_bytes_per_second=growth),
+    folder = run.attempt(number)
+    launch = _unless_torn(lambda: records.read(records.LaunchRecord, folder.launch))
+    heard = _heartbeat(folder.heartbeat(), launch.device if launch else None)
+    known = Evidence(
+        lines=_unless_torn(lambda: log_lines(folder.output)) or (),
+        heartbeat=replace(heard, memory_slope_bytes_per_second=memory_growth(run.telemetry, number)),
         environment=launch.env if launch else {},
-        memory_events=tuple(exit_record.evidence.values()) if exit_record else (),
+    )
+    exited = _unless_torn(lambda: records.read(records.ExitRecord, folder.exit))
+    if exited is None:
+        return known
+    return replace(
+        known,
+        signal=exited.signal,
+        exit_code=exited.code,
+        requested_by=exited.requested_by,
+        memory_events=tuple(exited.evidence.values()),
     )
 
 
-def _record(kind: type[R], path: Path) -> R | None:
+def _unless_torn(read: Callable[[], R]) -> R | None:
     try:
-        return records.read(kind, path)
+        return read()
     except (UnreadableRecord, OSError):
         return None
 
 
-def _output(path: Path) -> tuple[LogLine, ...]:
-    try:
-        return log_lines(path)
-    except OSError:
-        return ()
-
-
 def _heartbeat(path: Path, launched_device: str | None) -> HeartbeatEvidence:
-    try:
-        record = storage.read_json(path)
-        beat = heartbeat.from_json(record) if record is not None else None
-    except (UnreadableRecord, OSError):
-        beat = None
+    record = _unless_torn(lambda: storage.read_json(path))
+    beat = _unless_torn(lambda: heartbeat.from_json(record)) if record is not None else None
     if beat is None:
         return HeartbeatEvidence(device=launched_device)
+    memory = beat.memory
+    used = memory.driver if memory.driver is not None else memory.allocated
     return HeartbeatEvidence(
         phase=beat.phase,
         step=beat.step,
         device=beat.device.type or launched_device,
         precision=beat.device.precision,
         nonfinite=beat.nonfinite,
-        memory_ratio=_memory_ratio(beat.memory),
+        memory_ratio=used / memory.limit if used is not None and memory.limit else None,
     )
 
 
-def _memory_ratio(memory: heartbeat.MemoryReading) -> float | None:
-    """Memory held by the device over its recommended maximum; ``None`` when either is unknown."""
-    used = memory.driver if memory.driver is not None else memory.allocated
-    return used / memory.limit if used is not None and memory.limit else None
+def log_lines(path: Path) -> tuple[LogLine, ...]:
+    """Return the screen lines of the parts of a log that matter, in order; numbered as in an editor, from 1."""
+    with path.open("rb") as file:
+        lines: list[LogLine] = []
+        for start, end, first_number in _pieces(file, file.seek(0, 2)):
+            file.seek(start)
+            text = file.read(end - start).decode("utf-8", errors="replace")
+            # Not splitlines(): it also breaks at characters that no editor counts as a line.
+            lines += screen_lines(text.split("\n"), first_number)
+    return tuple(lines)
+
+
+def _pieces(file: BinaryIO, size: int) -> list[tuple[int, int, int]]:
+    """Start and end of each part that matters, and the number of the line it begins with."""
+    if size <= HEAD_BYTES + TRACEBACK_BYTES + TAIL_BYTES:
+        return [(0, size, 1)]
+    tail_start = size - TAIL_BYTES
+    newlines = position = 0
+    first_error = None
+    file.seek(0)
+    # A marker cut by the end of a block is missed: the tail is read whole, so only a handled exception can be lost.
+    while position < tail_start and (block := file.read(min(BLOCK_BYTES, tail_start - position))):
+        if first_error is None and (found := block.find(FIRST_ERROR)) >= 0:
+            start = position + found
+            line = newlines + block.count(b"\n", 0, found) + 1
+            first_error = start, min(start + TRACEBACK_BYTES, tail_start), line
+        newlines += block.count(b"\n")
+        position += len(block)
+    after_head = [first_error] if first_error is not None and first_error[0] >= HEAD_BYTES else []
+    return [(0, HEAD_BYTES, 1), *after_head, (tail_start, size, newlines + 1)]
 
 
 def ending(evidence: Evidence) -> tuple[int | None, int | None]:
@@ -145,28 +155,28 @@ def clues_of(evidence: Evidence) -> Mapping[str, str]:
     ``never_stepped``, ``nonfinite_loss``, ``memory_near_limit``, ``memory_growing``, ``memory_event``,
     ``watermark_off``, ``fallback_on``, ``duplicate_omp_allowed``.
     """
-    found = dict(_ending_clues(evidence))
-    found.update(_heartbeat_clues(evidence.heartbeat))
-    found.update(_environment_clues(evidence.environment))
+    found = dict(_heartbeat_clues(evidence.heartbeat)) if evidence.heartbeat else {}
+    number, code = ending(evidence)
+    if number is not None:
+        found[f"signal:{number}"] = f"ended by signal {number} ({signal_name(number)})"
+    elif code is not None:
+        found[f"code:{code}"] = f"ended with exit code {code}"
+    if evidence.requested_by:
+        found["requested"] = f"ended on request of {evidence.requested_by}"
+    high = evidence.environment.get("PYTORCH_MPS_HIGH_WATERMARK_RATIO", "")
+    if re.fullmatch(r"0+(?:\.0*)?", high.strip()):
+        found["watermark_off"] = f"PYTORCH_MPS_HIGH_WATERMARK_RATIO={high}: the MPS allocator had no cap"
+    if evidence.environment.get("PYTORCH_ENABLE_MPS_FALLBACK", "0").strip() not in ("", "0"):
+        found["fallback_on"] = "PYTORCH_ENABLE_MPS_FALLBACK was set"
+    if evidence.environment.get("KMP_DUPLICATE_LIB_OK", "").upper() in ("TRUE", "1", "YES"):
+        found["duplicate_omp_allowed"] = "KMP_DUPLICATE_LIB_OK silenced OpenMP's check for a second runtime"
     for event in evidence.memory_events:
         if _MEMORY_EVENT.search(event):
             found["memory_event"] = event
     return found
 
 
-def _ending_clues(evidence: Evidence) -> Iterator[tuple[str, str]]:
-    number, code = ending(evidence)
-    if number is not None:
-        yield f"signal:{number}", f"ended by signal {number} ({signal_name(number)})"
-    elif code is not None:
-        yield f"code:{code}", f"ended with exit code {code}"
-    if evidence.requested_by:
-        yield "requested", f"ended on request of {evidence.requested_by}"
-
-
-def _heartbeat_clues(beat: HeartbeatEvidence | None) -> Iterator[tuple[str, str]]:
-    if beat is None:
-        return
+def _heartbeat_clues(beat: HeartbeatEvidence) -> Iterator[tuple[str, str]]:
     for name in ("phase", "device", "precision"):
         value = getattr(beat, name)
         if value:
@@ -180,56 +190,3 @@ def _heartbeat_clues(beat: HeartbeatEvidence | None) -> Iterator[tuple[str, str]
     slope = beat.memory_slope_bytes_per_second
     if slope is not None and slope >= GROWING_BYTES_PER_SECOND:
         yield "memory_growing", f"memory grew by {slope / (1 << 20):.1f} MiB a second"
-
-
-def _environment_clues(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    high = environment.get("PYTORCH_MPS_HIGH_WATERMARK_RATIO", "")
-    if re.fullmatch(r"0+(?:\.0*)?", high.strip()):
-        yield "watermark_off", f"PYTORCH_MPS_HIGH_WATERMARK_RATIO={high}: the MPS allocator had no cap"
-    if environment.get("PYTORCH_ENABLE_MPS_FALLBACK", "0").strip() not in ("", "0"):
-        yield "fallback_on", "PYTORCH_ENABLE_MPS_FALLBACK was set"
-    if environment.get("KMP_DUPLICATE_LIB_OK", "").upper() in ("TRUE", "1", "YES"):
-        yield "duplicate_omp_allowed", "KMP_DUPLICATE_LIB_OK silenced OpenMP's check for a second runtime"
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A stretch of the file and the number of the line it begins with."""
-
-    start: int
-    end: int
-    first_line: int
-
-
-def _decoded(file: BinaryIO, piece: _Piece) -> Iterator[LogLine]:
-    file.seek(piece.start)
-    text = file.read(piece.end - piece.start).decode("utf-8", errors="replace")
-    # Not splitlines(): it also breaks at characters that no editor counts as a line.
-    return screen_lines(text.split("\n"), piece.first_line)
-
-
-def _pieces(file: BinaryIO, size: int) -> list[_Piece]:
-    if size <= HEAD_BYTES + TRACEBACK_BYTES + TAIL_BYTES:
-        return [_Piece(0, size, 1)]
-    tail_start = size - TAIL_BYTES
-    newlines, traceback = _scan(file, tail_start)
-    pieces = [_Piece(0, HEAD_BYTES, 1), _Piece(tail_start, size, newlines + 1)]
-    if traceback is not None and traceback[0] >= HEAD_BYTES:
-        start, line = traceback
-        pieces.insert(1, _Piece(start, min(start + TRACEBACK_BYTES, tail_start), line))
-    return pieces
-
-
-def _scan(file: BinaryIO, end: int) -> tuple[int, tuple[int, int] | None]:
-    """Return the number of newlines before ``end``, and offset and line of the first traceback."""
-    file.seek(0)
-    newlines = 0
-    position = 0
-    traceback = None
-    # A marker cut by the end of a block is missed: the tail is read whole, so only a handled exception can be lost.
-    while position < end and (block := file.read(min(BLOCK_BYTES, end - position))):
-        if traceback is None and (found := block.find(FIRST_ERROR)) >= 0:
-            traceback = position + found, newlines + block.count(b"\n", 0, found) + 1
-        newlines += block.count(b"\n")
-        position += len(block)
-    return newlines, traceback

@@ -61,9 +61,11 @@ class LiveWatch:
         if self._of != (snapshot.run, snapshot.attempt) or moment - self._judged >= SAMPLE_SECONDS:
             self._of, self._judged = (snapshot.run, snapshot.attempt), moment
             self._of_curves = {warning.id: warning for warning in curve_warnings(snapshot)}
+        gone = f"{snapshot.name} is gone (deleted, or moved away); what is shown was read before."
+        exception = (snapshot.log_exception or "").rstrip(".")
         found = (
-            _gone(snapshot),
-            _log_end(snapshot),
+            LiveWarning("gone", gone) if snapshot.gone else None,
+            LiveWarning("log_exception", f"The log ends with {exception}.") if exception else None,
             self._of_curves.get("nan_loss"),
             memory_running_out(headroom),
             self._of_curves.get("exploding_gradient"),
@@ -89,18 +91,6 @@ def curve_warnings(snapshot: RunSnapshot) -> tuple[LiveWarning, ...]:
 def _points(view: SeriesView | None) -> Points:
     """The columns of a curve as points; only over steps, since the warnings name one."""
     return tuple(zip(view.x, view.mean, strict=False)) if view is not None and view.axis == "step" else ()
-
-
-def _gone(snapshot: RunSnapshot) -> LiveWarning | None:
-    if not snapshot.gone:
-        return None
-    return LiveWarning("gone", f"{snapshot.name} is gone (deleted, or moved away); what is shown was read before.")
-
-
-def _log_end(snapshot: RunSnapshot) -> LiveWarning | None:
-    if snapshot.log_exception is None:
-        return None
-    return LiveWarning("log_exception", f"The log ends with {snapshot.log_exception.rstrip('.')}.")
 
 
 def memory_running_out(headroom: Headroom | None) -> LiveWarning | None:
@@ -141,28 +131,18 @@ def plateau(loss: Points, extremes: Points = ()) -> LiveWarning | None:
         return None
     value = next(value for _, value in reversed(loss) if math.isfinite(value))
     allowed = PLATEAU_RANGE * abs(value)
-    start = _start_of_constant(known, allowed)
-    if len(known) - start < PLATEAU_POINTS // 2 or _resolution(known[:start]) > allowed:
+    low, high, start = math.inf, -math.inf, len(known)
+    while start and max(high, known[start - 1][2]) - min(low, known[start - 1][1]) <= allowed:
+        start -= 1
+        low, high = min(low, known[start][1]), max(high, known[start][2])
+    # With how many digits it was printed: the smallest difference between two values from before.
+    before = sorted({value for _, *ends in known[:start] for value in ends})
+    resolution = min((after - earlier for earlier, after in pairwise(before)), default=0.0)
+    if len(known) - start < PLATEAU_POINTS // 2 or resolution > allowed:
         return None
-    since = known[start][0]
     share = f"{100 * PLATEAU_RANGE:g} %"
+    since = known[start][0]
     return LiveWarning("plateau", f"The loss has stayed within {share} of {value:.4g} since step {since:,.0f}.")
-
-
-def _start_of_constant(known: Sequence[tuple[float, float, float]], allowed: float) -> int:
-    """The index from which on lowest and highest value are at most ``allowed`` apart."""
-    low, high = math.inf, -math.inf
-    for index in range(len(known) - 1, -1, -1):
-        low, high = min(low, known[index][1]), max(high, known[index][2])
-        if high - low > allowed:
-            return index + 1
-    return 0
-
-
-def _resolution(known: Sequence[tuple[float, float, float]]) -> float:
-    """The smallest difference between two values: with how many digits they were printed. 0.0 where none differ."""
-    values = sorted({value for _, *ends in known for value in ends})
-    return min((after - before for before, after in pairwise(values)), default=0.0)
 
 
 def exploding_gradient(norm: Points) -> LiveWarning | None:
