@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..present.format import size
-from .model import ArgumentChange, Remedy
+from .model import SMALLER_BATCH, ArgumentChange, Remedy, whole_number
 
 _HARMLESS_CALLS = frozenset(
     {
@@ -34,16 +34,12 @@ def starts_work_on_import(source: str) -> bool:
         module = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return False
-    if any(_is_guard(statement) for statement in module.body):
-        return False
+    for statement in module.body:
+        if isinstance(statement, ast.If) and isinstance(statement.test, ast.Compare):
+            sides = [statement.test.left, *statement.test.comparators]
+            if any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides):
+                return False
     return any(_does_work(statement) for statement in module.body)
-
-
-def _is_guard(statement: ast.stmt) -> bool:
-    if not isinstance(statement, ast.If) or not isinstance(statement.test, ast.Compare):
-        return False
-    sides = [statement.test.left, *statement.test.comparators]
-    return any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
 
 
 def _does_work(statement: ast.stmt) -> bool:
@@ -114,23 +110,21 @@ def version(text: str | None) -> Version | None:
     return tuple(int(part) for part in match[0].split(".")) if match else None
 
 
-def preflight(plan: LaunchFacts) -> tuple[PreflightWarning, ...]:
-    """Return every warning about ``plan``, what would fail at once before what may fail later."""
-    return tuple(warning for check in _CHECKS for warning in check(plan))
+def preflight(launch: LaunchFacts) -> tuple[PreflightWarning, ...]:
+    """Return every warning about ``launch``, what would fail at once before what may fail later."""
+    return tuple(warning for check in _CHECKS for warning in check(launch))
 
 
-def _fallback_value(plan: LaunchFacts) -> Iterator[PreflightWarning]:
-    value = plan.environment.get(FALLBACK)
+def _environment(launch: LaunchFacts) -> Iterator[PreflightWarning]:
+    """Variables that torch or OpenMP would stumble over."""
+    value = launch.environment.get(FALLBACK)
     if value is not None and not re.match(r"\s*[+-]?\d", value):
         yield PreflightWarning(
             "fallback_not_a_number",
             f"{FALLBACK}={value} ends `import torch` with an error: torch reads it as a whole number.",
             Remedy(text=f"Write {FALLBACK}=1.", env={FALLBACK: "1"}),
         )
-
-
-def _watermarks(plan: LaunchFacts) -> Iterator[PreflightWarning]:
-    high, low = _ratio(plan, HIGH, DEFAULT_HIGH), _ratio(plan, LOW, DEFAULT_LOW)
+    high, low = _ratio(launch, HIGH, DEFAULT_HIGH), _ratio(launch, LOW, DEFAULT_LOW)
     unset = Remedy(text="Unset both variables, or set both with LOW not above HIGH.", env={HIGH: None, LOW: None})
     if high is None or low is None or not 0 <= high <= GREATEST_RATIO or low < 0:
         yield PreflightWarning("watermark_invalid", f"{HIGH} and {LOW} must be numbers from 0 to 2.", unset)
@@ -147,17 +141,7 @@ def _watermarks(plan: LaunchFacts) -> Iterator[PreflightWarning]:
             "kill the training.",
             Remedy(text="Unset it; the allocator returns cached memory by itself.", env={HIGH: None}),
         )
-
-
-def _ratio(plan: LaunchFacts, name: str, default: float) -> float | None:
-    try:
-        return float(plan.environment[name]) if name in plan.environment else default
-    except ValueError:
-        return None
-
-
-def _duplicate_openmp(plan: LaunchFacts) -> Iterator[PreflightWarning]:
-    if plan.environment.get("KMP_DUPLICATE_LIB_OK", "").lower() in _TRUE:
+    if launch.environment.get("KMP_DUPLICATE_LIB_OK", "").lower() in _TRUE:
         yield PreflightWarning(
             "duplicate_omp_allowed",
             "KMP_DUPLICATE_LIB_OK lets two OpenMP runtimes share the process; their vendor warns of crashes and "
@@ -169,15 +153,58 @@ def _duplicate_openmp(plan: LaunchFacts) -> Iterator[PreflightWarning]:
         )
 
 
-def _worker_settings(plan: LaunchFacts) -> Iterator[PreflightWarning]:
-    workers = whole_number(plan.argument("workers"))
-    if workers == 0 and _is_on(plan.argument("persistent_workers")):
+def _ratio(launch: LaunchFacts, name: str, default: float) -> float | None:
+    try:
+        return float(launch.environment[name]) if name in launch.environment else default
+    except ValueError:
+        return None
+
+
+def _versions(launch: LaunchFacts) -> Iterator[PreflightWarning]:
+    """What this torch, Lightning and macOS cannot do together."""
+    torch_version, macos_version, on_mps = launch.torch_version, launch.macos_version, launch.device == "mps"
+    needed = next((macos for torch, macos in _MACOS_NEEDED if torch_version and torch_version >= torch), None)
+    if on_mps and torch_version and macos_version and needed and macos_version < needed:
+        yield PreflightWarning(
+            "macos_too_old",
+            f"torch {_dotted(torch_version)} offers MPS from macOS {_dotted(needed)} on; here is macOS "
+            f"{_dotted(macos_version)}.",
+            Remedy(text="Upgrade macOS, install an older torch, or run on CPU.", device="cpu"),
+        )
+    precision = str(launch.argument("precision") or "").lower()
+    if precision.endswith("-mixed") and launch.lightning_version and launch.lightning_version < (2,):
+        plain = precision.removesuffix("-mixed")
+        yield PreflightWarning(
+            "lightning_precision",
+            f"Lightning {launch.lightning_version[0]}.x does not know precision '{precision}' (known since 2.0).",
+            Remedy(text=f"Use precision={plain}.", args=(ArgumentChange("precision", "set", plain),)),
+        )
+    if on_mps and precision.startswith(("bf16", "bfloat16")):
+        old = [f"torch {_dotted(torch_version)}"] if torch_version and torch_version < (2, 6) else []
+        old += [f"macOS {_dotted(macos_version)}"] if macos_version and macos_version < (14,) else []
+        if old:
+            yield PreflightWarning(
+                "bf16_on_mps",
+                f"bfloat16 autocast on MPS needs torch 2.6 and macOS 14; here is {' and '.join(old)}.",
+                Remedy(text="Train in fp32, or upgrade.", args=(ArgumentChange("precision", "set", "fp32"),)),
+            )
+    if on_mps and _is_on(launch.argument("compile")) and torch_version and torch_version < (2, 7):
+        yield PreflightWarning(
+            "compile_on_mps",
+            f"torch {_dotted(torch_version)} cannot compile for MPS: its compiler has a Metal backend since 2.7.",
+            Remedy(text="Run eager, or upgrade torch to 2.8.", env={"TORCH_COMPILE_DISABLE": "1"}),
+        )
+
+
+def _workers(launch: LaunchFacts) -> Iterator[PreflightWarning]:
+    workers = whole_number(launch.argument("workers"))
+    if workers == 0 and _is_on(launch.argument("persistent_workers")):
         yield PreflightWarning(
             "persistent_without_workers",
             "persistent_workers needs num_workers above 0: the DataLoader will refuse the pair.",
             Remedy(text="Drop persistent_workers.", args=(ArgumentChange("persistent_workers", "remove"),)),
         )
-    if workers and plan.macos_version and plan.script is not None and starts_work_on_import(plan.script):
+    if workers and launch.macos_version and launch.script is not None and starts_work_on_import(launch.script):
         yield PreflightWarning(
             "no_main_guard",
             f"{workers} DataLoader workers, but the script has no `if __name__ == '__main__':`; on macOS every worker "
@@ -186,72 +213,20 @@ def _worker_settings(plan: LaunchFacts) -> Iterator[PreflightWarning]:
         )
 
 
-def _precision(plan: LaunchFacts) -> Iterator[PreflightWarning]:
-    precision = str(plan.argument("precision") or "").lower()
-    if precision.endswith("-mixed") and plan.lightning_version and plan.lightning_version < (2,):
-        plain = precision.removesuffix("-mixed")
-        yield PreflightWarning(
-            "lightning_precision",
-            f"Lightning {plan.lightning_version[0]}.x does not know precision '{precision}' (known since 2.0).",
-            Remedy(text=f"Use precision={plain}.", args=(ArgumentChange("precision", "set", plain),)),
-        )
-    if plan.device == "mps" and precision.startswith(("bf16", "bfloat16")) and (missing := _bf16_needs(plan)):
-        yield PreflightWarning(
-            "bf16_on_mps",
-            f"bfloat16 autocast on MPS needs torch 2.6 and macOS 14; here is {missing}.",
-            Remedy(text="Train in fp32, or upgrade.", args=(ArgumentChange("precision", "set", "fp32"),)),
-        )
-
-
-def _bf16_needs(plan: LaunchFacts) -> str:
-    short = []
-    if plan.torch_version and plan.torch_version < (2, 6):
-        short.append(f"torch {_dotted(plan.torch_version)}")
-    if plan.macos_version and plan.macos_version < (14,):
-        short.append(f"macOS {_dotted(plan.macos_version)}")
-    return " and ".join(short)
-
-
-def _compiling(plan: LaunchFacts) -> Iterator[PreflightWarning]:
-    if plan.device == "mps" and _is_on(plan.argument("compile")) and plan.torch_version and plan.torch_version < (2, 7):
-        yield PreflightWarning(
-            "compile_on_mps",
-            f"torch {_dotted(plan.torch_version)} cannot compile for MPS: its compiler has a Metal backend since 2.7.",
-            Remedy(text="Run eager, or upgrade torch to 2.8.", env={"TORCH_COMPILE_DISABLE": "1"}),
-        )
-
-
-def _operating_system(plan: LaunchFacts) -> Iterator[PreflightWarning]:
-    if plan.device != "mps" or plan.torch_version is None or plan.macos_version is None:
-        return
-    needed = next((macos for torch, macos in _MACOS_NEEDED if plan.torch_version >= torch), None)
-    if needed and plan.macos_version < needed:
-        yield PreflightWarning(
-            "macos_too_old",
-            f"torch {_dotted(plan.torch_version)} offers MPS from macOS {_dotted(needed)} on; here is macOS "
-            f"{_dotted(plan.macos_version)}.",
-            Remedy(text="Upgrade macOS, install an older torch, or run on CPU.", device="cpu"),
-        )
-
-
-def _disk(plan: LaunchFacts) -> Iterator[PreflightWarning]:
-    if plan.free_disk_bytes is None or not plan.checkpoint_bytes:
-        return
+def _space(launch: LaunchFacts) -> Iterator[PreflightWarning]:
+    """Disk and memory."""
     # A save writes the new file beside the old one before it replaces it.
-    if plan.free_disk_bytes < 2 * plan.checkpoint_bytes:
+    if launch.free_disk_bytes is not None and launch.free_disk_bytes < 2 * (launch.checkpoint_bytes or 0):
         yield PreflightWarning(
             "disk_space",
-            f"{size(plan.free_disk_bytes)} are free and a checkpoint takes {size(plan.checkpoint_bytes)}: "
+            f"{size(launch.free_disk_bytes)} are free and a checkpoint takes {size(launch.checkpoint_bytes or 0)}: "
             "the second save may fail.",
             Remedy(text="Free space, or keep fewer checkpoints."),
         )
-
-
-def _memory(plan: LaunchFacts) -> Iterator[PreflightWarning]:
-    available, before = plan.available_memory_bytes, plan.expected_memory_bytes
+    available, before = launch.available_memory_bytes, launch.expected_memory_bytes
     if available is None or before is None:
         return
-    batch, batch_before = whole_number(plan.argument("batch_size")), plan.expected_batch_size
+    batch, batch_before = whole_number(launch.argument("batch_size")), launch.expected_batch_size
     # Activations grow with the batch, weights do not: in proportion is the most that it can become.
     changed = batch is not None and bool(batch_before) and batch != batch_before
     expected = round(before * batch / batch_before) if changed and batch and batch_before else before
@@ -263,34 +238,16 @@ def _memory(plan: LaunchFacts) -> Iterator[PreflightWarning]:
             f"{size(available)} of memory are available and {told}{grown}.",
             Remedy(
                 text="Close other programs, or halve the batch size and double gradient accumulation.",
-                args=(
-                    ArgumentChange("batch_size", "scale", 0.5),
-                    ArgumentChange("gradient_accumulation", "scale", 2, default=1),
-                ),
+                args=SMALLER_BATCH,
             ),
         )
 
 
-_CHECKS: tuple[Callable[[LaunchFacts], Iterator[PreflightWarning]], ...] = (
-    _fallback_value,
-    _watermarks,
-    _operating_system,
-    _precision,
-    _compiling,
-    _worker_settings,
-    _duplicate_openmp,
-    _disk,
-    _memory,
-)
+_CHECKS = (_environment, _versions, _workers, _space)
 
 
 def _is_on(value: object) -> bool:
     return value is True or str(value).lower() in _TRUE
-
-
-def whole_number(value: object) -> int | None:
-    """Return the number that an argument's value is or spells; ``None`` when it is none."""
-    return int(str(value)) if str(value).strip().isdecimal() and not isinstance(value, bool) else None
 
 
 def _dotted(numbers: Version) -> str:
