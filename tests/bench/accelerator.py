@@ -86,7 +86,7 @@ def main() -> None:
         "cache_freed_gib_allocator": round(freed / GIB, 4),
         "cache_freed_gib_tree": gib(held.gpu_memory_bytes, left.gpu_memory_bytes),
         "cache_freed_gib_nvml": gib(system_before.gpus[0].memory_used_bytes, system_after.gpus[0].memory_used_bytes),
-        "reasons": sampler.reasons(),
+        "reasons": {report.name: report.reason for report in sampler.reports() if report.reason},
     }
     print(json.dumps(result, indent=1))
 

@@ -87,13 +87,6 @@ def run_energy(points: Sequence[HistoryPoint], started: float | None) -> RunEner
     )
 
 
-def cost(watt_hours: float | None, price_per_kilowatt_hour: float | None) -> float | None:
-    """In the currency of the price."""
-    if watt_hours is None or price_per_kilowatt_hour is None:
-        return None
-    return watt_hours / 1000 * price_per_kilowatt_hour
-
-
 _WHOSE: tuple[Whose, ...] = ("machine", "gpu")
 
 

@@ -95,7 +95,7 @@ class Headroom:
     ``seconds_to_limit`` is the time to whichever limit comes first at the present slope, None unless memory is really
     growing and that limit is less than a day away. ``soonest`` names that limit: it need not be the nearest, which may
     stand still. ``growth_bytes_per_second`` is that of the soonest, else of the nearest.
-    ``freeable_bytes`` is what clearing the device's cache can give back. ``warnings`` are sentences for a person.
+    ``warnings`` are sentences for a person.
     """
 
     nearest: Limit
@@ -105,13 +105,7 @@ class Headroom:
     growth_bytes_per_second: float | None = None
     seconds_to_limit: float | None = None
     soonest: Limit | None = None
-    freeable_bytes: int | None = None
     warnings: tuple[str, ...] = ()
-
-    @property
-    def free_fraction(self) -> float:
-        """What is left, 0 at the limit and beyond."""
-        return max(0.0, 1.0 - self.used_fraction)
 
 
 _LIMITS: dict[Limit, Callable[[MemoryPoint], Amounts]] = {
@@ -163,38 +157,28 @@ def headroom(points: Sequence[MemoryPoint], unified: bool = True) -> Headroom | 
         return None
     fraction, nearest, used, limit = max(known)
     recent = [point for point in points if point.time >= now.time - TREND_SECONDS]
-    growths = {name: _growth([(point.time, _LIMITS[name](point)[0]) for point in recent]) for _, name, _, _ in known}
-    times = [
-        (seconds, name)
-        for _, name, used, limit in known
-        if (seconds := _seconds_to(limit - used, growths[name], LEAST_GAIN * limit / TREND_SECONDS)) is not None
-    ]
+    growths: dict[Limit, float] = {}
+    times: list[tuple[float, Limit]] = []
+    for _, name, used_of_it, its_limit in known:
+        series = _known((point.time, _LIMITS[name](point)[0]) for point in recent)
+        growth = slope(series) if is_growing(series) else None
+        if growth is None or growth <= 0:
+            continue
+        growths[name] = growth
+        seconds = max(0, its_limit - used_of_it) / growth
+        if growth >= LEAST_GAIN * its_limit / TREND_SECONDS and seconds <= HORIZON_SECONDS:
+            times.append((seconds, name))
     seconds_to_limit, soonest = min(times, default=(None, None))
     return Headroom(
         nearest=nearest,
         used_fraction=fraction,
         used_bytes=used,
         limit_bytes=limit,
-        growth_bytes_per_second=growths[soonest or nearest],
+        growth_bytes_per_second=growths.get(soonest or nearest),
         seconds_to_limit=seconds_to_limit,
         soonest=soonest,
-        freeable_bytes=freeable(now),
         warnings=tuple(_warnings(recent, nearest, fraction)),
     )
-
-
-def freeable(point: MemoryPoint) -> int | None:
-    """What clearing the cache can free at most: driver memory that no live tensor uses. None if either is unknown."""
-    if point.driver is None or point.allocated is None:
-        return None
-    return max(0, point.driver - point.allocated)
-
-
-def leaks_outside_allocator(points: Sequence[MemoryPoint]) -> bool:
-    """Whether the footprint grows while the driver's memory does not: a leak outside the allocator (pytorch#132596)."""
-    footprint = _known((point.time, point.footprint) for point in points)
-    driver = _known((point.time, point.driver) for point in points)
-    return bool(driver) and is_growing(footprint) and not is_growing(driver)
 
 
 def _first(*values: int | None) -> int | None:
@@ -205,19 +189,6 @@ def _known(points: Iterable[tuple[float, int | None]]) -> list[Point]:
     return [(time, float(value)) for time, value in points if value is not None]
 
 
-def _growth(points: Sequence[tuple[float, int | None]]) -> float | None:
-    known = _known(points)
-    rate = slope(known) if is_growing(known) else None
-    return rate if rate is not None and rate > 0 else None
-
-
-def _seconds_to(left: int, growth: float | None, least_growth: float) -> float | None:
-    if growth is None or growth < least_growth:
-        return None
-    seconds = max(0, left) / growth
-    return seconds if seconds <= HORIZON_SECONDS else None
-
-
 def _warnings(recent: Sequence[MemoryPoint], nearest: Limit, fraction: float) -> Iterable[str]:
     now = recent[-1]
     if now.pressure == "critical":
@@ -226,14 +197,16 @@ def _warnings(recent: Sequence[MemoryPoint], nearest: Limit, fraction: float) ->
         yield "The system is short of memory."
     if fraction >= TIGHT_FRACTION:
         yield f"{LIMIT_WORDS[nearest]} is at {fraction:.0%} of its limit."
-    grown = _swap_growth(recent)
-    if grown is not None and grown >= SWAP_ALARM_BYTES:
-        yield f"Swap grew by {grown / 2**30:.1f} GiB within {SWAP_ALARM_SECONDS:.0f} s: the machine may freeze."
-    if leaks_outside_allocator(recent):
+    swap = [
+        used
+        for time, used in _known((point.time, point.swap_used) for point in recent)
+        if time >= now.time - SWAP_ALARM_SECONDS
+    ]
+    if swap and swap[-1] - min(swap) >= SWAP_ALARM_BYTES:
+        grown = (swap[-1] - min(swap)) / 2**30
+        yield f"Swap grew by {grown:.1f} GiB within {SWAP_ALARM_SECONDS:.0f} s: the machine may freeze."
+    # pytorch#132596
+    footprint = _known((point.time, point.footprint) for point in recent)
+    driver = _known((point.time, point.driver) for point in recent)
+    if driver and is_growing(footprint) and not is_growing(driver):
         yield "The process grows while its device memory does not: something outside the allocator leaks."
-
-
-def _swap_growth(recent: Sequence[MemoryPoint]) -> int | None:
-    since = recent[-1].time - SWAP_ALARM_SECONDS
-    used = [point.swap_used for point in recent if point.time >= since and point.swap_used is not None]
-    return used[-1] - min(used) if len(used) > 1 else None

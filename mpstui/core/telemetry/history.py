@@ -8,16 +8,14 @@ coarsely.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import math
-import os
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...wire import storage
 from ..model.snapshot import RunSnapshot
 from .headroom import MemoryPoint, Point, is_growing, memory_point, slope
 from .model import PressureLevel, SystemSample, TreeSample
@@ -40,18 +38,15 @@ class HistoryFile:
     def __init__(self, path: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         self._path = path
         self._max_bytes = max_bytes
-        self.reason = ""
 
     def append(self, point: HistoryPoint) -> bool:
-        """Add ``point``; False, with ``reason`` set, if the disk did not take it."""
+        """Add ``point``; False if the disk did not take it."""
         try:
-            size = self._write(_encode(point))
-            if size > self._max_bytes:
+            storage.append_line(self._path, _as_record(point))
+            if self._path.stat().st_size > self._max_bytes:
                 self._thin()
-        except OSError as error:
-            self.reason = f"{self._path} cannot be written: {error.strerror}"
+        except OSError:
             return False
-        self.reason = ""
         return True
 
     def read(self) -> list[HistoryPoint]:
@@ -60,19 +55,16 @@ class HistoryFile:
             text = self._path.read_text("utf-8", "replace")
         except OSError:
             return []
-        return sorted(_decode_lines(text), key=lambda point: point.time)
-
-    def _write(self, line: bytes) -> int:
-        # Opened anew each time: another monitor may have replaced the file when it thinned it.
-        descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            size = os.fstat(descriptor).st_size
-            if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                line = b"\n" + line
-            os.write(descriptor, line)
-            return size + len(line)
-        finally:
-            os.close(descriptor)
+        points: list[HistoryPoint] = []
+        for line in text.splitlines():
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(record, dict) and _is_number(record.get("time")):
+                values = {name: value for name, value in record.items() if name != "time" and _is_number(value)}
+                points.append(HistoryPoint(record["time"], values))
+        return sorted(points, key=lambda point: point.time)
 
     def _thin(self) -> None:
         with self._path.open("rb") as current:
@@ -80,18 +72,13 @@ class HistoryFile:
                 fcntl.flock(current, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return  # another monitor is at it
-            self._replace(_encode(point) for point in coarsened(self.read()))
+            lines = (storage.dump(_as_record(point)) + "\n" for point in coarsened(self.read()))
+            storage.write_bytes(self._path, "".join(lines).encode(), sync=False)
 
-    def _replace(self, lines: Iterable[bytes]) -> None:
-        descriptor, name = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as new:
-                new.writelines(lines)
-            Path(name).replace(self._path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                Path(name).unlink()
-            raise
+
+def _as_record(point: HistoryPoint) -> dict[str, float]:
+    finite = {name: value for name, value in point.values.items() if math.isfinite(value)}
+    return {"time": round(point.time, 3), **finite}
 
 
 def coarsened(points: Sequence[HistoryPoint]) -> list[HistoryPoint]:
@@ -111,22 +98,6 @@ def coarsened(points: Sequence[HistoryPoint]) -> list[HistoryPoint]:
     return [*first_of.values(), *newest]
 
 
-def _encode(point: HistoryPoint) -> bytes:
-    finite = {name: value for name, value in point.values.items() if math.isfinite(value)}
-    return json.dumps({"time": round(point.time, 3), **finite}, separators=(",", ":")).encode() + b"\n"
-
-
-def _decode_lines(text: str) -> Iterator[HistoryPoint]:
-    for line in text.splitlines():
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict) and _is_number(record.get("time")):
-            values = {name: value for name, value in record.items() if name != "time" and _is_number(value)}
-            yield HistoryPoint(record["time"], values)
-
-
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
@@ -140,21 +111,15 @@ _HOT = frozenset({"heavy", "trapping", "sleeping"})
 _DECIMALS = 2
 
 
-def history_point(system: SystemSample, tree: TreeSample | None = None) -> HistoryPoint:
-    """The known numbers of a sample by name: ``cpu_percent``, ``gpu0.busy_percent``, ``tree.rss_bytes`` and so on."""
+def run_point(system: SystemSample, tree: TreeSample | None, snapshot: RunSnapshot) -> HistoryPoint:
+    """The known numbers of a sample by name: ``cpu_percent``, ``gpu0.busy_percent``, ``tree.rss_bytes`` and so on; with
+    where the trainer is, its memory, the pressure level and whether it is throttled."""
     values = _known(system, "", SYSTEM_FIELDS)
     for gpu in system.gpus:
         values |= _known(gpu, f"gpu{gpu.index}.", GPU_FIELDS)
     if tree is not None:
         values |= _known(tree, "tree.", TREE_FIELDS)
-    return HistoryPoint(system.time, values)
-
-
-def run_point(system: SystemSample, tree: TreeSample | None, snapshot: RunSnapshot) -> HistoryPoint:
-    """:func:`history_point` with where the trainer is, its memory, the pressure level and whether it is throttled."""
-    memory = memory_now(system, tree, snapshot)
-    values = dict(history_point(system, tree).values)
-    values |= _known(memory, "memory.", MEMORY_FIELDS)
+    values |= _known(memory_now(system, tree, snapshot), "memory.", MEMORY_FIELDS)
     values |= _known(snapshot, "", ("attempt",)) | _known(snapshot.numbers, "", ("step", "epoch"))
     if system.pressure is not None:
         values["memory.pressure"] = PRESSURE_LEVELS.index(system.pressure)

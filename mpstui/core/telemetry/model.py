@@ -1,8 +1,8 @@
 """What is known about the machine and about one trainer's processes at one moment.
 
 Every quantity may be None, which means unknown and never zero. ``reasons`` says why a field is unknown, ``provenance``
-names the source that gave a known one. Each field states its sensible range beside its declaration: a reading outside
-it is refused by `reading.py`, whichever source it came from.
+names the source that gave a known one. Each field states beside its declaration the range, and the total, within which
+it makes sense: a reading outside them is refused by ``reading.sensible``, whichever source it came from.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ class Limits:
 PERCENT = {"limits": Limits(0, 100, "%")}
 # Integers of the IORegistry that stand for "none" sit near 2**64; no machine has eight petabytes of memory.
 BYTES = {"limits": Limits(0, 2**53, "bytes")}
+BYTES_OF_MEMORY = {**BYTES, "within": "memory_total_bytes"}
+BYTES_OF_SWAP = {**BYTES, "within": "swap_total_bytes"}
 CAPACITY = {"limits": Limits(1, 2**53, "bytes")}
 CELSIUS = {"limits": Limits(1, 150, "degrees Celsius")}
 WATTS = {"limits": Limits(0, 100_000, "W")}
@@ -53,7 +55,7 @@ class GpuSample:
     uuid: str | None = None
     cores: int | None = field(default=None, metadata=COUNT)
     busy_percent: float | None = field(default=None, metadata=PERCENT)
-    memory_used_bytes: int | None = field(default=None, metadata=BYTES)
+    memory_used_bytes: int | None = field(default=None, metadata=BYTES_OF_MEMORY)
     memory_allocated_bytes: int | None = field(default=None, metadata=BYTES)
     memory_total_bytes: int | None = field(default=None, metadata=CAPACITY)
     temperature_celsius: float | None = field(default=None, metadata=CELSIUS)
@@ -86,10 +88,10 @@ class HostFacts:
     cpu_power_watts: float | None = field(default=None, metadata=WATTS)
     power_watts: float | None = field(default=None, metadata=WATTS)
     memory_total_bytes: int | None = field(default=None, metadata=CAPACITY)
-    memory_used_bytes: int | None = field(default=None, metadata=BYTES)
-    memory_available_bytes: int | None = field(default=None, metadata=BYTES)
+    memory_used_bytes: int | None = field(default=None, metadata=BYTES_OF_MEMORY)
+    memory_available_bytes: int | None = field(default=None, metadata=BYTES_OF_MEMORY)
     swap_total_bytes: int | None = field(default=None, metadata=BYTES)
-    swap_used_bytes: int | None = field(default=None, metadata=BYTES)
+    swap_used_bytes: int | None = field(default=None, metadata=BYTES_OF_SWAP)
     pressure: PressureLevel | None = None
     pressure_percent: float | None = field(default=None, metadata=PERCENT)
     thermal: ThermalLevel | None = None

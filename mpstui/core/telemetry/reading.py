@@ -1,13 +1,10 @@
-"""Refuses readings above sense: a busy share over 100 %, more memory used than there is, anything negative or NaN.
-
-A refused value becomes None with its reason; no value is ever clamped or repaired except for the last rounding error.
-"""
+"""Reads one source with its own pace, deadline and memory of failure, and refuses what makes no sense."""
 
 from __future__ import annotations
 
 import math
 import threading
-from dataclasses import Field, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, TypeVar
 
 from .model import GpuSample, HostFacts, Limits, ProcessFacts, TreeSample
@@ -17,51 +14,6 @@ Record = TypeVar("Record", GpuSample, HostFacts, ProcessFacts, TreeSample)
 
 # Ratios computed in single precision (macmon) and tick counters read at slightly different moments end a hair above 1.
 ROUNDING_PERCENT = 0.5
-
-
-def sensible(record: Record) -> tuple[Record, dict[str, str]]:
-    """``record`` without its senseless values, and the reason for each refused field."""
-    refused: dict[str, str] = {}
-    changed: dict[str, Any] = {}
-    for spec in fields(record):
-        value = getattr(record, spec.name)
-        if value is None or "limits" not in spec.metadata:
-            continue
-        kept, reason = _judge(value, spec)
-        if reason is not None:
-            refused[spec.name] = reason
-        if kept != value:
-            changed[spec.name] = kept
-    return (replace(record, **changed) if changed else record), refused
-
-
-def within_total(record: Record, total_field: str, *part_fields: str) -> tuple[Record, dict[str, str]]:
-    """Refuse each of ``part_fields`` that exceeds ``total_field``; an unknown total refuses nothing."""
-    total = getattr(record, total_field, None)
-    if total is None:
-        return record, {}
-    refused = {
-        name: f"refused: {value} bytes is more than the total of {total}"
-        for name in part_fields
-        if (value := getattr(record, name)) is not None and value > total
-    }
-    cleared: dict[str, Any] = dict.fromkeys(refused)
-    return replace(record, **cleared), refused
-
-
-def _judge(value: object, spec: Field[Any]) -> tuple[float | None, str | None]:
-    limits: Limits = spec.metadata["limits"]
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None, f"refused: {value!r} is not a number"
-    if not math.isfinite(value):
-        return None, f"refused: {value} is not a finite number"
-    if limits.unit == "%" and limits.high < value <= limits.high + ROUNDING_PERCENT:
-        return limits.high, None
-    if not limits.low <= value <= limits.high:
-        return None, f"refused: {value} {limits.unit} is outside {limits.low:g} to {limits.high:g}"
-    return value, None
-
-
 MAX_BACKOFF_SECONDS = 60.0
 
 
@@ -133,7 +85,7 @@ class Reader:
             self._fail(SourceError(f"no answer for {self.source.timeout_seconds:g} s"))
 
     def report(self) -> SourceReport:
-        """The state of the source in words."""
+        """How it is doing."""
         source = self.source
         return SourceReport(
             name=source.name,
@@ -199,15 +151,9 @@ class _Call:
 def checked(facts: Facts) -> Facts:
     """``facts`` without the values that cannot be, each with its reason."""
     host, reasons = sensible(facts.host)
-    for total, parts in (
-        ("memory_total_bytes", ("memory_used_bytes", "memory_available_bytes")),
-        ("swap_total_bytes", ("swap_used_bytes",)),
-    ):
-        host, refused = within_total(host, total, *parts)
-        reasons |= refused
     gpus: list[GpuSample] = []
     for gpu in facts.gpus:
-        kept, refused = _checked_gpu(gpu)
+        kept, refused = sensible(gpu)
         gpus.append(kept)
         reasons |= {f"gpu{gpu.index}.{name}": reason for name, reason in refused.items()}
     processes: dict[int, ProcessFacts] = {}
@@ -217,7 +163,28 @@ def checked(facts: Facts) -> Facts:
     return replace(facts, host=host, gpus=tuple(gpus), processes=processes, reasons={**facts.reasons, **reasons})
 
 
-def _checked_gpu(gpu: GpuSample) -> tuple[GpuSample, dict[str, str]]:
-    kept, reasons = sensible(gpu)
-    kept, refused = within_total(kept, "memory_total_bytes", "memory_used_bytes")
-    return kept, reasons | refused
+def sensible(record: Record) -> tuple[Record, dict[str, str]]:
+    """``record`` without its senseless values, and the reason for each refused field: a busy share over 100 %, more
+    memory used than there is, anything negative or NaN.
+
+    A refused value becomes None; none is ever clamped or repaired except for the last rounding error.
+    """
+    values: dict[str, Any] = {spec.name: getattr(record, spec.name) for spec in fields(record) if spec.metadata}
+    refused: dict[str, str] = {}
+    for spec in fields(record):
+        value = values.get(spec.name)
+        if value is None:
+            continue
+        limits: Limits = spec.metadata["limits"]
+        total = values.get(spec.metadata.get("within", ""))
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            refused[spec.name] = f"refused: {value!r} is not a number"
+        elif not math.isfinite(value):
+            refused[spec.name] = f"refused: {value} is not a finite number"
+        elif limits.unit == "%" and limits.high < value <= limits.high + ROUNDING_PERCENT:
+            values[spec.name] = limits.high
+        elif not limits.low <= value <= limits.high:
+            refused[spec.name] = f"refused: {value} {limits.unit} is outside {limits.low:g} to {limits.high:g}"
+        elif isinstance(total, (int, float)) and value > total:
+            refused[spec.name] = f"refused: {value} bytes is more than the total of {total}"
+    return replace(record, **values | dict.fromkeys(refused)), refused

@@ -14,13 +14,12 @@ from typing import Any, TypeAlias, TypeVar
 from ..model.plugins import TELEMETRY_SOURCES, plugin_modules
 from . import sources
 from .model import GpuSample, HostFacts, SystemSample, TreeSample
-from .reading import Clock, Reader, Reading, SourceReport, within_total
+from .reading import Clock, Reader, SourceReport, sensible
 from .source import Facts, Host, Request, Source
-from .trees import ProcessTable, TreeReadings, descendants, tree_sample
+from .trees import ProcessTable, TreeReading, descendants, tree_sample
 
 NamedFacts: TypeAlias = tuple[str, Facts]
 Record = TypeVar("Record", GpuSample, HostFacts)
-DERIVED = "total minus used"
 _HOST_FIELDS = tuple(spec.name for spec in fields(HostFacts))
 _GPU_FIELDS = tuple(spec.name for spec in fields(GpuSample) if spec.name not in ("index", "vendor"))
 _SYSTEM_FIELDS = frozenset(spec.name for spec in fields(SystemSample))
@@ -87,11 +86,9 @@ class Sampler:
             reader.start(request)
         for reader in self._readers:
             reader.finish()
-        return Snapshot(system=self._system(), trees={key: self._tree(key, members) for key in trees or {}})
-
-    def reasons(self) -> dict[str, str]:
-        """Why each source that does not answer is silent, by its name; empty when all is well."""
-        return {report.name: report.reason for report in self.reports() if report.reason}
+        readings = [(reader.source.name, reader.latest.facts) for reader in self._readers if reader.latest]
+        system = merge(self._clock.time(), readings, self._silence(_SYSTEM_FIELDS), self._gpu_numbers)
+        return Snapshot(system=system, trees={key: self._tree(key, members) for key in trees or {}})
 
     def reports(self) -> tuple[SourceReport, ...]:
         """How every source is doing, in order of preference."""
@@ -133,10 +130,6 @@ class Sampler:
         parents = {pid: -1 if facts.parent is None else facts.parent for pid, facts in latest.facts.processes.items()}
         return {key: descendants(parents, roots) for key, roots in request.trees.items()}
 
-    def _system(self) -> SystemSample:
-        readings = [(reader.source.name, reader.latest.facts) for reader in self._readers if reader.latest]
-        return merge(self._clock.time(), readings, self._silence(_SYSTEM_FIELDS), self._gpu_numbers)
-
     def _silence(self, wanted: frozenset[str]) -> dict[str, str]:
         silent: dict[str, str] = {}
         for reader in self._all_readers():
@@ -145,21 +138,15 @@ class Sampler:
         return silent
 
     def _tree(self, key: str, members: Mapping[str, tuple[int, ...]]) -> TreeSample:
-        found: list[TreeReadings] = []
+        found: list[TreeReading] = []
         for reader in self._all_readers():
             latest = reader.latest
             if latest is None or key not in latest.request.trees:
                 continue
             own = members[key] if reader is self._processes else latest.request.trees[key]
-            found.append(
-                TreeReadings(
-                    source=reader.source.name,
-                    gives=reader.source.gives,
-                    members=own,
-                    latest=latest,
-                    previous=_if_watched(reader.previous, key),
-                )
-            )
+            before = reader.previous
+            watched_before = before is not None and key in before.request.trees
+            found.append(TreeReading(reader.source, own, latest, before if watched_before else None))
         watched = self._processes is not None and self._processes.latest is not None
         sample = tree_sample(self._clock.time(), len(members.get(key, ())) if watched else None, found)
         silent = self._silence(_TREE_FIELDS)
@@ -167,26 +154,28 @@ class Sampler:
         return replace(sample, reasons={**unknown, **sample.reasons})
 
 
-def _if_watched(reading: Reading | None, key: str) -> Reading | None:
-    return reading if reading is not None and key in reading.request.trees else None
-
-
 def merge(time: float, readings: Sequence[NamedFacts], silent: Mapping[str, str], numbers: GpuNumbers) -> SystemSample:
     """One sample from ``readings``, the preferred source first; ``silent`` gives reasons by field of failed sources."""
     readings = [(name, _numbered(name, facts, numbers)) for name, facts in readings]
     host, provenance = _first_known(HostFacts(), _HOST_FIELDS, [(name, facts.host) for name, facts in readings])
-    host, contradictions = within_total(host, "memory_total_bytes", "memory_used_bytes", "memory_available_bytes")
-    host, more = within_total(host, "swap_total_bytes", "swap_used_bytes")
-    host, derived = _with_available(host)
+    host, refused = sensible(host)
+    known = {name: source for name, source in provenance.items() if name not in refused}
+    total, used = host.memory_total_bytes, host.memory_used_bytes
+    if host.memory_available_bytes is None and total is not None and used is not None:
+        host = replace(host, memory_available_bytes=total - used)
+        known["memory_available_bytes"] = "total minus used"
     gpus, gpu_provenance = _merge_gpus(readings)
-    provenance |= gpu_provenance | derived
-    refused = contradictions | more
-    known = {name: source for name, source in provenance.items() if name not in refused or name in derived}
+    known |= gpu_provenance
+    # What a refusal says beats what a source says, and that beats silence.
+    reasons = dict(silent)
+    for _, facts in reversed(readings):
+        reasons |= facts.reasons
+    reasons |= refused
     return SystemSample(
         time=time,
         gpus=gpus,
         provenance=known,
-        reasons=_reasons(readings, silent, refused, known),
+        reasons={name: reason for name, reason in reasons.items() if name not in known},
         **{name: getattr(host, name) for name in _HOST_FIELDS},
     )
 
@@ -204,13 +193,6 @@ def _first_known(
     return replace(target, **values), provenance
 
 
-def _with_available(host: HostFacts) -> tuple[HostFacts, dict[str, str]]:
-    total, used = host.memory_total_bytes, host.memory_used_bytes
-    if host.memory_available_bytes is not None or total is None or used is None:
-        return host, {}
-    return replace(host, memory_available_bytes=total - used), {"memory_available_bytes": DERIVED}
-
-
 class GpuNumbers:
     """Tells cards apart, and gives each a number that it keeps: its index, or the next free one.
 
@@ -225,19 +207,15 @@ class GpuNumbers:
         """The number of the card that ``source`` describes."""
         gpu = gpu if gpu.vendor else replace(gpu, vendor=source)
         for position, card in enumerate(self._cards):
-            if _is_same_card(card, gpu):
+            both_known = card.uuid and gpu.uuid
+            same = card.uuid == gpu.uuid if both_known else card.index == gpu.index
+            if same and card.vendor == gpu.vendor:
                 self._cards[position] = card if card.uuid else gpu
                 return self._numbers[position]
         number = gpu.index if gpu.index not in self._numbers else max(self._numbers) + 1
         self._cards.append(gpu)
         self._numbers.append(number)
         return number
-
-
-def _is_same_card(one: GpuSample, other: GpuSample) -> bool:
-    if one.vendor != other.vendor:
-        return False
-    return one.uuid == other.uuid if one.uuid and other.uuid else one.index == other.index
 
 
 def _numbered(source: str, facts: Facts, numbers: GpuNumbers) -> Facts:
@@ -262,18 +240,7 @@ def _merge_gpus(readings: Sequence[NamedFacts]) -> tuple[tuple[GpuSample, ...], 
     provenance: dict[str, str] = {}
     for number, found in sorted(by_number.items()):
         merged, known = _first_known(GpuSample(index=number, vendor=found[0][1].vendor), _GPU_FIELDS, found)
-        merged, refused = within_total(merged, "memory_total_bytes", "memory_used_bytes")
+        merged, refused = sensible(merged)
         gpus.append(merged)
         provenance |= {f"gpu{number}.{name}": source for name, source in known.items() if name not in refused}
     return tuple(gpus), provenance
-
-
-def _reasons(
-    readings: Sequence[NamedFacts], silent: Mapping[str, str], refused: Mapping[str, str], known: Mapping[str, str]
-) -> dict[str, str]:
-    """The reason for each unknown field; what a refusal says beats what a source says, and that beats silence."""
-    reasons = dict(silent)
-    for _, facts in reversed(readings):
-        reasons |= facts.reasons
-    reasons |= refused
-    return {name: reason for name, reason in reasons.items() if name not in known}

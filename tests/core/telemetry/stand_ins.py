@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import psutil  # type: ignore[import-untyped]
 
+from mpstui.core.telemetry.sampler import Sampler
 from mpstui.core.telemetry.source import Facts, Request, Source
 
 
@@ -53,6 +54,11 @@ class ScriptedSource(Source):
 
     def close(self) -> None:
         self.closed = True
+
+
+def silent(sampler: Sampler) -> dict[str, str]:
+    """Why each source that does not answer is silent, by its name; empty when all is well."""
+    return {report.name: report.reason for report in sampler.reports() if report.reason}
 
 
 def answers(*outputs: str) -> Callable[[Sequence[str], float], str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.telemetry.energy import EnergyMeter, RunEnergy, cost, run_energy
+from mpstui.core.telemetry.energy import EnergyMeter, RunEnergy, run_energy
 from mpstui.core.telemetry.history import HistoryPoint, coarsened, gpu_watts
 from mpstui.core.telemetry.model import GpuSample, SystemSample
 
@@ -40,9 +40,6 @@ def test_steady_power() -> None:
     assert energy.whose == "machine"
     assert energy.watt_hours == pytest.approx(100.0)
     assert energy.measured_fraction == pytest.approx(1.0)
-    assert cost(energy.watt_hours, 0.30) == pytest.approx(0.03)
-    assert cost(energy.watt_hours, None) is None
-    assert cost(None, 0.30) is None
 
 
 def test_rising_power_is_added_up_by_trapezoids() -> None:

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from mpstui.core.telemetry.headroom import (
     MemoryPoint,
-    freeable,
     headroom,
     is_growing,
-    leaks_outside_allocator,
     memory_point,
     slope,
     thinned,
@@ -47,8 +45,7 @@ def test_the_nearest_limit_is_named() -> None:
     points = series()
     found = headroom(points)
     assert found is not None
-    assert (found.nearest, found.used_fraction, found.free_fraction) == ("device", 0.5, 0.5)
-    assert found.freeable_bytes == 2 * GIB
+    assert (found.nearest, found.used_fraction) == ("device", 0.5)
     assert found.warnings == ()
     tight = headroom([*points, replace(points[-1], time=400.0, system_used=15 * GIB)])
     assert tight is not None
@@ -97,10 +94,9 @@ def test_a_limit_that_is_days_away_is_no_news() -> None:
 def test_unknown_is_none_and_not_safe() -> None:
     assert headroom([]) is None
     assert headroom([MemoryPoint(time=0.0, driver=5)]) is None
-    assert freeable(MemoryPoint(time=0.0, driver=5)) is None
     partly = headroom([MemoryPoint(time=0.0, system_used=8, system_limit=10)])
     assert partly is not None
-    assert (partly.nearest, partly.freeable_bytes, partly.seconds_to_limit) == ("system", None, None)
+    assert (partly.nearest, partly.seconds_to_limit) == ("system", None)
 
 
 def test_the_footprint_does_not_count_against_the_memory_of_a_separate_card() -> None:
@@ -115,7 +111,6 @@ def test_beyond_the_recommended_maximum_there_is_no_headroom_left() -> None:
     found = headroom([replace(point, driver=13 * GIB) for point in series()])
     assert found is not None
     assert found.used_fraction > 1
-    assert found.free_fraction == 0
 
 
 def test_swap_growth_and_pressure_are_warned_of() -> None:
@@ -136,9 +131,13 @@ def test_swap_is_warned_of_from_a_gibibyte_a_minute(grown: int, warned: bool) ->
 
 
 def test_a_leak_that_the_allocator_cannot_see() -> None:
-    assert leaks_outside_allocator(series(footprint_growth=1e6))
-    assert not leaks_outside_allocator(series(footprint_growth=1e6, driver_growth=1e6))
-    assert not leaks_outside_allocator([replace(point, driver=None) for point in series(footprint_growth=1e6)])
+    def leaks(points: list[MemoryPoint]) -> bool:
+        found = headroom(points)
+        return found is not None and any("outside the allocator" in warning for warning in found.warnings)
+
+    assert leaks(series(footprint_growth=1e6))
+    assert not leaks(series(footprint_growth=1e6, driver_growth=1e6))
+    assert not leaks([replace(point, driver=None) for point in series(footprint_growth=1e6)])
 
 
 def test_slope_is_not_bent_by_outliers() -> None:
@@ -184,7 +183,7 @@ def test_on_a_card_of_its_own_everybodys_memory_counts() -> None:
     assert (found.device_used, found.limit) == (90, 100)
     judged = headroom([found], unified=False)
     assert judged is not None
-    assert (judged.used_fraction, judged.freeable_bytes) == (0.9, 10)
+    assert judged.used_fraction == 0.9
 
 
 def test_inside_a_control_group_its_own_use_counts() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.telemetry.history import HistoryFile, HistoryPoint, history_point
+from mpstui.core.model.snapshot import RunSnapshot, State
+from mpstui.core.telemetry.history import HistoryFile, HistoryPoint, run_point
 from mpstui.core.telemetry.model import GpuSample, SystemSample, TreeSample
 
 
@@ -57,13 +58,13 @@ def test_foreign_lines_are_passed_over(tmp_path: Path) -> None:
 
 def test_the_file_stays_bounded_and_keeps_the_whole_course(tmp_path: Path) -> None:
     path = tmp_path / "telemetry.jsonl"
-    history = HistoryFile(path, max_bytes=8000)
+    history = HistoryFile(path, max_bytes=9000)
     largest = 0
     for at in range(3000):
         history.append(point(float(at)))
         largest = max(largest, path.stat().st_size)
     times = [known.time for known in history.read()]
-    assert largest <= 8000 + 100
+    assert largest <= 9000 + 100
     assert (times[0], times[-1]) == (0.0, 2999.0)
     assert times == sorted(times)
     longest = max(later - earlier for earlier, later in pairwise(times))
@@ -84,10 +85,8 @@ def test_two_monitors_can_follow_one_run(tmp_path: Path) -> None:
 def test_a_disk_that_takes_nothing_breaks_nothing(tmp_path: Path) -> None:
     history = HistoryFile(tmp_path / "gone" / "telemetry.jsonl")
     assert not history.append(point(1.0))
-    assert "cannot be written" in history.reason
     (tmp_path / "gone").mkdir()
     assert history.append(point(1.0))
-    assert history.reason == ""
 
 
 def test_a_full_disk_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,15 +95,14 @@ def test_a_full_disk_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("no /dev/full here")
     history = HistoryFile(full)
     assert not history.append(point(1.0))
-    assert "No space left" in history.reason
 
 
 def test_a_sample_keeps_its_known_numbers_alone() -> None:
     system = SystemSample(time=5.0, cpu_percent=12.3456, gpus=(GpuSample(index=1, busy_percent=0.0),), thermal="heavy")
     tree = TreeSample(time=5.0, process_count=1, rss_bytes=7)
-    assert history_point(system, tree) == HistoryPoint(
-        5.0, {"cpu_percent": 12.35, "gpu1.busy_percent": 0.0, "tree.rss_bytes": 7}
-    )
+    run = RunSnapshot(run="a", name="net", dir=Path("/none"), state=State.RUNNING, seen=5.0, attempt=2)
+    known = {"cpu_percent": 12.35, "gpu1.busy_percent": 0.0, "tree.rss_bytes": 7}
+    assert run_point(system, tree, run) == HistoryPoint(5.0, {**known, "attempt": 2, "throttled": 1})
 
 
 def test_non_finite_values_are_left_out(tmp_path: Path) -> None:

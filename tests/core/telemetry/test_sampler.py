@@ -16,7 +16,7 @@ from mpstui.core.telemetry import sampler as sampler_module
 from mpstui.core.telemetry.model import GpuSample, HostFacts, ProcessFacts
 from mpstui.core.telemetry.sampler import Sampler, default_sampler, sources_of
 from mpstui.core.telemetry.source import Facts, Host, NotYet, Request, Source, SourceError
-from tests.core.telemetry.stand_ins import FakeClock, ScriptedSource, children, wait_for
+from tests.core.telemetry.stand_ins import FakeClock, ScriptedSource, children, silent, wait_for
 
 
 def cpu(percent: float | None) -> Facts:
@@ -48,11 +48,11 @@ def test_a_failing_source_is_unknown_with_its_reason_and_recovers() -> None:
     first = sampler.sample().system
     assert first.cpu_percent is None
     assert first.why_unknown("cpu_percent") == "scripted: the sensor is asleep"
-    assert sampler.reasons() == {"scripted": "the sensor is asleep"}
+    assert silent(sampler) == {"scripted": "the sensor is asleep"}
     healthy.set()
     clock.advance(60)
     assert sampler.sample().system.cpu_percent == 7.0
-    assert sampler.reasons() == {}
+    assert silent(sampler) == {}
 
 
 def test_failures_are_retried_ever_more_seldom() -> None:
@@ -67,7 +67,7 @@ def test_failures_are_retried_ever_more_seldom() -> None:
         sampler.sample()
         clock.advance(1)
     assert 5 <= source.calls <= 10, "after 4, 8, 16, 32, then every 60 seconds"
-    assert "KeyError" in sampler.reasons()["scripted"]
+    assert "KeyError" in silent(sampler)["scripted"]
 
 
 def test_what_is_not_yet_there_is_asked_for_at_the_normal_pace() -> None:
@@ -101,9 +101,9 @@ def test_a_hanging_source_costs_its_timeout_once_and_does_not_pile_up() -> None:
         assert system.cpu_percent is None
         clock.advance(100)
     assert hanging.calls == 1
-    assert "no answer for 0.05 s" in sampler.reasons()["hanging"]
+    assert "no answer for 0.05 s" in silent(sampler)["hanging"]
     release.set()
-    wait_for(lambda: sampler.sample() is not None and "too late" in sampler.reasons().get("hanging", ""))
+    wait_for(lambda: sampler.sample() is not None and "too late" in silent(sampler).get("hanging", ""))
     clock.advance(100)
     assert sampler.sample().system.cpu_percent == 50.0
 
@@ -115,7 +115,7 @@ def test_a_system_out_of_threads_is_a_reason_and_no_crash(monkeypatch: pytest.Mo
     monkeypatch.setattr(threading.Thread, "start", refuse)
     sampler = Sampler([ScriptedSource(lambda request: cpu(1.0))], FakeClock())
     assert sampler.sample().system.cpu_percent is None
-    assert "can't start new thread" in sampler.reasons()["scripted"]
+    assert "can't start new thread" in silent(sampler)["scripted"]
 
 
 def test_the_first_source_that_knows_a_field_wins_and_is_named() -> None:
@@ -197,7 +197,7 @@ def test_a_source_that_answers_with_rubbish_is_named_and_harms_nobody() -> None:
     rubbish = ScriptedSource(lambda request: Facts(gpus=(None,)), name="rubbish")  # type: ignore[arg-type]
     sampler = Sampler([rubbish, ScriptedSource(lambda request: cpu(3.0))], FakeClock())
     assert sampler.sample().system.cpu_percent == 3.0
-    assert sampler.reasons()["rubbish"]
+    assert silent(sampler)["rubbish"]
 
 
 def test_the_last_rounding_error_is_no_reason_to_refuse() -> None:
@@ -411,7 +411,7 @@ def test_a_real_mac_answers_every_default_source() -> None:
     sampler = default_sampler()
     snapshot = sampler.sample({"self": (os.getpid(),)})
     sampler.close()
-    assert sampler.reasons() == {}
+    assert silent(sampler) == {}
     assert snapshot.system.gpus[0].busy_percent is not None
     assert snapshot.trees["self"].footprint_bytes is not None
 
