@@ -14,7 +14,7 @@ from ..core.formats.console import strip_controls
 from ..core.model.errors import OperationError, UsageError
 
 if TYPE_CHECKING:
-    from ..core.diagnosis.model import ArgumentChange, Evidence, Finding, Remedy
+    from ..core.diagnosis.model import Evidence, Finding, Remedy
     from ..core.formats.points import ParsedLog
 
 CARD_WIDTH = 100
@@ -39,7 +39,8 @@ def run_diagnose(args: argparse.Namespace) -> int:
     from ..core.diagnosis.model import findings_as_json
     from .session import print_json
 
-    path = _target(args.target)
+    path = Path(args.target).expanduser()
+    path = path if path.exists() else _directory_of_run(args.target)
     evidence = _evidence(args, path)
     findings = diagnose(evidence)
     if path.is_dir():
@@ -47,32 +48,24 @@ def run_diagnose(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"findings": findings_as_json(findings)})
     else:
-        print(_card(findings, unexplained(findings, evidence)))
+        unknown = unexplained(findings, evidence)
+        cards = [textwrap.fill(unknown, width=CARD_WIDTH, break_on_hyphens=False)] if unknown else []
+        print("\n\n".join([*cards, *(_card(number, finding) for number, finding in enumerate(findings, 1))]))
     return 0
 
 
-def _target(name: str) -> Path:
-    path = Path(name).expanduser()
-    return path if path.exists() else _directory_of_run(name)
-
-
 def _evidence(args: argparse.Namespace, path: Path) -> Evidence:
+    from ..core.diagnosis.evidence import evidence_from_log, evidence_from_run_dir
+
     try:
-        found = _evidence_at(path)
+        found = evidence_from_run_dir(path) if path.is_dir() else evidence_from_log(path)
     except OSError as error:
         raise OperationError(f"{path} cannot be read: {error.strerror or error}") from error
     known = {"signal": args.signal, "exit_code": args.exit_code}
     return replace(found, **{name: value for name, value in known.items() if value is not None})
 
 
-def _evidence_at(path: Path) -> Evidence:
-    from ..core.diagnosis.evidence import evidence_from_log, evidence_from_run_dir
-
-    return evidence_from_run_dir(path) if path.is_dir() else evidence_from_log(path)
-
-
 def _directory_of_run(name: str) -> Path:
-    """Return the directory of the run that ``name`` means; raises ``UsageError`` when none or several do."""
     from ..core.runs.find import NoSuchRun, find_run
     from .session import Session
 
@@ -83,12 +76,7 @@ def _directory_of_run(name: str) -> Path:
         raise UsageError(f"there is neither a file nor a run {name!r}", hint) from error
 
 
-def _card(findings: tuple[Finding, ...], unexplained: str | None) -> str:
-    honest = [textwrap.fill(unexplained, width=CARD_WIDTH, break_on_hyphens=False)] if unexplained else []
-    return "\n\n".join([*honest, *(_one(number, finding) for number, finding in enumerate(findings, 1))])
-
-
-def _one(number: int, finding: Finding) -> str:
+def _card(number: int, finding: Finding) -> str:
     lines = [f"{number}. {finding.title}  [{finding.id}, confidence {finding.confidence:.2f}]"]
     for line in finding.evidence:
         place = f"line {line.line}: " if line.line is not None else ""
@@ -97,23 +85,22 @@ def _one(number: int, finding: Finding) -> str:
     lines.append(_wrapped("remedy", finding.remedy.text))
     if finding.remedy.risk:
         lines.append(_wrapped("risk", finding.remedy.risk))
-    lines += [_wrapped("apply", sentence) for sentence in _applicable(finding.remedy)]
+    if _applicable(finding.remedy):
+        lines.append(_wrapped("apply", _applicable(finding.remedy)))
     lines.append(_wrapped("on CPU", "helps" if finding.restart_on_cpu_helps else "does not help"))
     return "\n".join(lines)
 
 
-def _applicable(remedy: Remedy) -> list[str]:
-    env = [f"{name}={value}" if value is not None else f"unset {name}" for name, value in remedy.env.items()]
-    args = [_change(change) for change in remedy.args]
-    device = [f"device {remedy.device}"] if remedy.device else []
-    return [", ".join([*env, *args, *device])] if env or args or device else []
-
-
-def _change(change: ArgumentChange) -> str:
-    role = change.role.replace("_", " ")
-    if change.operation == "remove":
-        return f"no {role}"
-    return f"{role} × {change.value}" if change.operation == "scale" else f"{role} {change.value}"
+def _applicable(remedy: Remedy) -> str:
+    """What `mpstui restart --fix` would change; empty: nothing."""
+    changed = [f"{name}={value}" if value is not None else f"unset {name}" for name, value in remedy.env.items()]
+    for change in remedy.args:
+        role = change.role.replace("_", " ")
+        if change.operation == "remove":
+            changed.append(f"no {role}")
+        else:
+            changed.append(f"{role} {'× ' if change.operation == 'scale' else ''}{change.value}")
+    return ", ".join([*changed, *([f"device {remedy.device}"] if remedy.device else [])])
 
 
 def _wrapped(label: str, text: str) -> str:
@@ -167,21 +154,18 @@ def as_table(found: ParsedLog) -> str:
         return "nothing in it reads like training; a line such as `step 10 loss 2.31` always does"
     loss = found.train_loss
     more = len(found.metrics) - _SHOWN_METRICS
+    readings = "" if loss is None else f"{loss.count:,} reading{'' if loss.count == 1 else 's'}"
     rows = [
         ("format", found.format or "n/a"),
         ("epoch", _position(found.epoch, found.epochs)),
         ("step", _position(found.step, found.steps)),
-        ("training loss", "n/a" if loss is None else f"{loss.first:g} -> {loss.last:g} ({_readings(loss.count)})"),
+        ("training loss", "n/a" if loss is None else f"{loss.first:g} -> {loss.last:g} ({readings})"),
         ("learning rate", "n/a" if found.learning_rate is None else f"{found.learning_rate:g}"),
         ("metrics", ", ".join(found.metrics[:_SHOWN_METRICS]) + (f" and {more} more" if more > 0 else "") or "n/a"),
     ]
     if found.runs > 1:
         rows.append(("runs", f"{found.runs} in this file; the last is shown"))
     return strip_controls("\n".join(f"{name:<14} {value}" for name, value in rows))
-
-
-def _readings(count: int) -> str:
-    return f"{count:,} reading{'' if count == 1 else 's'}"
 
 
 def _number(value: int | float | None) -> int | float | str | None:

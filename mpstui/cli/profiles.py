@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -94,11 +95,8 @@ def _check(session: Session, path: str, *, as_json: bool) -> int:
 
 def _save(session: Session, run_name: str, name: str, args: argparse.Namespace) -> int:
     choice = edit_choice(session.run(run_name).snapshot(), session.home)
-    path = save_profile(choice, name, session.home, overwrite=args.replace)
-    if args.json:
-        print_json({"path": str(path)})
-    else:
-        say(str(path))
+    path = str(save_profile(choice, name, session.home, overwrite=args.replace))
+    print_json({"path": path}) if args.json else say(path)
     return 0
 
 
@@ -106,19 +104,15 @@ def _show(session: Session, name: str, args: argparse.Namespace) -> int:
     profile = load_profile(name, session.home, session.cwd)
     choice = LaunchChoice(profile, device=args.device, recipe=args.recipe, sets=parse_sets(args.set))
     made = _plan(session, choice)
+    script = joined_scripts([_plan(session, one).shell() for one in combinations(choice)]) if args.shell else ""
     if args.json:
-        print_json({**_as_json(made), **({"shell": _shell(session, choice)} if args.shell else {})})
+        print_json({**_as_json(made), **({"shell": script} if args.shell else {})})
     elif args.shell:
-        print(_shell(session, choice), end="")
+        print(script, end="")
     else:
         for line in _lines(made):
             say(line)
     return 0
-
-
-def _shell(session: Session, choice: LaunchChoice) -> str:
-    """The launch as a script; all runs of a sweep one after the other."""
-    return joined_scripts([_plan(session, one).shell() for one in combinations(choice)])
 
 
 def _plan(session: Session, choice: LaunchChoice) -> LaunchPlan:
@@ -147,20 +141,7 @@ def _as_json(made: LaunchPlan) -> dict[str, Any]:
     }
 
 
-def _sweep_lines(made: LaunchPlan) -> Iterator[str]:
-    """What a launch of this profile varies; the command shown is that without a sweep."""
-    profile = made.choice.profile
-    if profile.sweep:
-        yield f"  sweep    {len(combinations(made.choice))} runs, one at a time on each accelerator:"
-    for key, values in profile.sweep.items():
-        along = (f"{one.text} ({', '.join(f'{k}={v}' for k, v in one.along.items())})" for one in values if one.along)
-        yield f"    {key}: {', '.join(one.text for one in values)}"
-        yield from (f"      with {told}" for told in along)
-
-
 def _lines(made: LaunchPlan) -> Iterator[str]:
-    import shlex
-
     profile = made.choice.profile
     yield f"{profile.name}  ({profile.slug})"
     if profile.description:
@@ -168,8 +149,14 @@ def _lines(made: LaunchPlan) -> Iterator[str]:
     yield f"  file     {profile.path}"
     yield f"  folder   {made.template.cwd}"
     yield f"  command  {shlex.join(made.argv)}"
-    yield from _sweep_lines(made)
-    yield f"  device   {made.device} (can be told: {', '.join(sorted(made.template.variants))})"
+    if profile.sweep:  # the command shown is that without a sweep
+        yield f"  sweep    {len(combinations(made.choice))} runs, one at a time on each accelerator:"
+    for key, values in profile.sweep.items():
+        yield f"    {key}: {', '.join(one.text for one in values)}"
+        for one in values:
+            if one.along:
+                yield f"      with {one.text} ({', '.join(f'{name}={value}' for name, value in one.along.items())})"
+    yield f"  device   {made.device} (can be: {', '.join(sorted(made.template.variants))})"
     yield "  resume   " + (" ".join(made.template.resume_args) if made.template.resume_args else "from scratch only")
     yield f"  recipe   {made.recipe}"
     for line in made.env:

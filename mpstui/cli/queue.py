@@ -9,9 +9,8 @@ from ..core.model.errors import UsageError
 from .session import Session, print_json, respawn_missing_supervisors, say
 
 if TYPE_CHECKING:
-    from ..core.runs.queueing import Group, Member
+    from ..core.runs.queueing import Group
 
-_SEE_HELP = "see `mpstui queue --help`"
 _FORMS = {
     "pause": (("GROUP",), "{group}"),
     "resume": (("GROUP",), "{group}"),
@@ -41,22 +40,60 @@ Shows what runs, what waits and for what, the next run first. `slots` sets how m
 
 
 def run(args: argparse.Namespace) -> int:
+    from ..core.runs.queueing import find_group, list_groups, set_paused, set_slots
+
     session = Session()
+    home = session.home
     respawn_missing_supervisors(session)
     match args.words:
         case []:
-            return _show_all(session, as_json=args.json)
-        case ["pause" | "resume" as word, group]:
-            return _pause(session, group, paused=word == "pause", as_json=args.json)
-        case ["slots", group, number]:
-            return _slots(session, group, number, as_json=args.json)
+            groups = list_groups(home)
+            if args.json:
+                print_json([group_json(group) for group in groups])
+                return 0
+            for group in groups:
+                print_group(group)
+            if not groups:
+                say("no queue groups; `mpstui launch PROFILE --queue NAME` makes one")
+            return 0
+        case ["pause" | "resume" as word, name]:
+            set_paused(home, name, word == "pause")
+            group = find_group(home, name)
+            count = len(group.running)
+            running = f", {count} running {'goes' if count == 1 else 'go'} on" if word == "pause" and count else ""
+            state = "paused" if word == "pause" else "goes on"
+            answer: dict[str, Any] = {"group": name, "paused": word == "pause"}
+            text = f"{name}: {state}, {len(group.waiting)} waiting{running}"
+        case ["slots", name, number]:
+            if number != "auto" and not number.isdecimal():
+                hint = "such as `mpstui queue slots mps 2`, or auto"
+                raise UsageError(f"mpstui queue slots: {number!r} is not a number of runs", hint)
+            set_slots(home, name, None if number == "auto" else int(number))
+            group = find_group(home, name)
+            answer, text = {"group": name, "slots": group.slots}, f"{name}: {_at_once(group)}"
         case ["move", name, direction]:
-            return _move(session, name, direction, as_json=args.json)
+            answer, text = _move(session, name, direction)
         case ["pause" | "resume" | "slots" | "move" as word, *_]:
             raise _wrong_words(session, word, args.words[1:])
-        case [group]:
-            return _show(session, group, as_json=args.json)
-    raise UsageError(f"mpstui queue does not know {args.words[0]!r}", _SEE_HELP)
+        case [name]:
+            group = find_group(home, name)
+            print_json(group_json(group)) if args.json else print_group(group)
+            return 0
+        case _:
+            raise UsageError(f"mpstui queue does not know {args.words[0]!r}", "see `mpstui queue --help`")
+    print_json(answer) if args.json else say(text)
+    return 0
+
+
+def _move(session: Session, name: str, direction: str) -> tuple[dict[str, Any], str]:
+    from ..core.model.snapshot import ordinal
+    from ..core.runs.find import find_run
+    from ..core.runs.queueing import move_run
+
+    run_dir = find_run(session.home, name)
+    found = move_run(session.home, run_dir, direction)
+    answer = {"run": run_dir.run, "group": found.group, "place": found.place, "count": found.count}
+    return answer, f"{run_dir.run}: {ordinal(found.place)} of {found.count} in {found.group}"
 
 
 def _wrong_words(session: Session, word: str, given: list[str]) -> UsageError:
@@ -73,68 +110,6 @@ def _wrong_words(session: Session, word: str, given: list[str]) -> UsageError:
     return UsageError(f"mpstui queue {word}: {what}", f"such as `{such}`; `mpstui queue` shows what there is")
 
 
-def _show_all(session: Session, *, as_json: bool) -> int:
-    from ..core.runs.queueing import list_groups
-
-    groups = list_groups(session.home)
-    if as_json:
-        print_json([group_json(group) for group in groups])
-        return 0
-    for group in groups:
-        print_group(group)
-    if not groups:
-        say("no queue groups; `mpstui launch PROFILE --queue NAME` makes one")
-    return 0
-
-
-def _show(session: Session, name: str, *, as_json: bool) -> int:
-    from ..core.runs.queueing import find_group
-
-    group = find_group(session.home, name)
-    print_json(group_json(group)) if as_json else print_group(group)
-    return 0
-
-
-def _pause(session: Session, name: str, *, paused: bool, as_json: bool) -> int:
-    from ..core.runs.queueing import find_group, set_paused
-
-    set_paused(session.home, name, paused)
-    group = find_group(session.home, name)
-    running = len(group.running)
-    runs = f", {running} running {'goes' if running == 1 else 'go'} on" if paused and running else ""
-    text = f"{name}: {'paused' if paused else 'goes on'}, {len(group.waiting)} waiting{runs}"
-    return _told({"group": name, "paused": paused}, text, as_json=as_json)
-
-
-def _slots(session: Session, name: str, number: str, *, as_json: bool) -> int:
-    from ..core.runs.queueing import find_group, set_slots
-
-    if number != "auto" and not number.isdecimal():
-        raise UsageError(
-            f"mpstui queue slots: {number!r} is not a number of runs", "such as `mpstui queue slots mps 2`, or auto"
-        )
-    set_slots(session.home, name, None if number == "auto" else int(number))
-    group = find_group(session.home, name)
-    return _told({"group": name, "slots": group.slots}, f"{name}: {_at_once(group)}", as_json=as_json)
-
-
-def _move(session: Session, name: str, direction: str, *, as_json: bool) -> int:
-    from ..core.model.snapshot import ordinal
-    from ..core.runs.find import find_run
-    from ..core.runs.queueing import move_run
-
-    run_dir = find_run(session.home, name)
-    found = move_run(session.home, run_dir, direction)
-    text = f"{run_dir.run}: {ordinal(found.place)} of {found.count} in {found.group}"
-    told = {"run": run_dir.run, "group": found.group, "place": found.place, "count": found.count}
-    return _told(told, text, as_json=as_json)
-
-
-def _told(record: dict[str, Any], text: str, *, as_json: bool) -> int:
-    print_json(record) if as_json else say(text)
-    return 0
-
-
 def group_json(group: Group) -> dict[str, Any]:
     """A group as ``queue --json`` tells it; ``group`` is null for runs that wait for others and in no group."""
     return {
@@ -142,24 +117,25 @@ def group_json(group: Group) -> dict[str, Any]:
         "slots": group.slots,
         "devices": list(group.devices),
         "paused": group.paused,
-        "running": [_running_json(item) for item in group.running],
-        "waiting": [_waiting_json(item) for item in group.waiting],
-    }
-
-
-def _running_json(item: Member) -> dict[str, Any]:
-    known = None if item.gpus is None else list(item.gpus)
-    return {"run": item.run, "name": item.name, "supervised": item.supervised, "gpus": known}
-
-
-def _waiting_json(item: Member) -> dict[str, Any]:
-    place = item.place
-    return {
-        "run": item.run,
-        "name": item.name,
-        "place": place.number if place else None,
-        "after": list(place.after) if place else [],
-        "supervised": item.supervised,
+        "running": [
+            {
+                "run": item.run,
+                "name": item.name,
+                "supervised": item.supervised,
+                "gpus": None if item.gpus is None else list(item.gpus),
+            }
+            for item in group.running
+        ],
+        "waiting": [
+            {
+                "run": item.run,
+                "name": item.name,
+                "place": item.place.number if item.place else None,
+                "after": list(item.place.after) if item.place else [],
+                "supervised": item.supervised,
+            }
+            for item in group.waiting
+        ],
     }
 
 

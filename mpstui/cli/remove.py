@@ -16,7 +16,6 @@ from .session import RUN_HELP, Session, print_json, say, warn
 
 if TYPE_CHECKING:
     from ..core.runs.removal import Removable, Removed, Remover
-    from ..wire.rundir import RunDir
 
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _AGE = re.compile(r"(\d+)\s*([mhdw])")
@@ -45,24 +44,59 @@ def run(args: argparse.Namespace) -> int:
     if not args.runs and args.older_than is None:
         raise UsageError("mpstui remove: RUN is required", "or `--older-than 30d` for all that ended before then")
     session = Session()
-    before = None if args.older_than is None else time.time() - age_seconds(args.older_than)
     remover = Remover(session.home)
     needed = remover.needed()
-    found = _chosen(session, args.runs, before, remover, needed)
-    if args.dry_run:
-        return _tell(found, {}, {}, args)
-    if found and not args.yes:
-        _ask(found, args)
-        needed = remover.needed()  # others may have come to need one while the person thought
-    remover.clean_up()
+    found = _chosen(session, args, remover, needed)
+    if not args.dry_run:
+        if found and not args.yes:
+            _ask(found, args)
+            needed = remover.needed()  # a run that waits may have come to need one meanwhile
+        remover.clean_up()
     removed: dict[str, Removed] = {}
     failed: dict[str, str] = {}
-    for item in found:
+    for item in () if args.dry_run else found:
         try:
             removed[item.run.run] = remover.remove(item.run, keep_checkpoints=args.keep_checkpoints, needed=needed)
         except OperationError as error:
             failed[item.run.run] = error.sentence
-    return _tell(found, removed, failed, args)
+    freed = sum(done.freed_bytes for done in removed.values())
+    if args.json:
+        rows = [_json(item, removed.get(item.run.run), failed.get(item.run.run)) for item in found]
+        print_json({"dry_run": args.dry_run, "runs": rows, "freed": freed})
+        return 1 if failed else 0
+    for done in removed.values():
+        say(f"{done.run} is removed")
+        if done.kept:
+            say(f"checkpoints of {done.run} are in {done.kept}")
+        if done.left:
+            warn(done.left)
+    for sentence in failed.values():
+        warn(sentence)
+    if args.dry_run or not found:
+        _list(found, args)
+    else:
+        say(f"removed {_count(removed)}, freed {shown.size(freed)}" if removed else "no run was removed")
+    return 1 if failed else 0
+
+
+def _chosen(session: Session, args: argparse.Namespace, remover: Remover, needed: Mapping[str, str]) -> list[Removable]:
+    """What is to be removed.
+
+    Raises:
+        UsageError: a name means no run; OperationError: one that is named must stay. Nothing was removed then.
+    """
+    from ..core.runs.find import find_run, run_dirs
+
+    before = None if args.older_than is None else time.time() - age_seconds(args.older_than)
+    named = {found.run: found for found in (find_run(session.home, name) for name in args.runs)}
+    chosen = []
+    for run in list(named.values()) or run_dirs(session.home.runs):
+        try:
+            chosen.append(remover.examine(run, needed))
+        except OperationError:  # it must stay
+            if named:
+                raise
+    return [item for item in chosen if before is None or item.ended < before]
 
 
 def age_seconds(text: str) -> float:
@@ -77,40 +111,16 @@ def age_seconds(text: str) -> float:
     return float(int(match[1]) * _UNITS[match[2]])
 
 
-def _chosen(
-    session: Session, names: Sequence[str], before: float | None, remover: Remover, needed: Mapping[str, str]
-) -> list[Removable]:
-    """What is to be removed.
-
-    Raises:
-        UsageError: a name means no run; OperationError: one that is named must stay. Nothing was removed then.
-    """
-    from ..core.runs.find import find_run, run_dirs
-
-    if names:
-        named = {found.run: found for found in (find_run(session.home, name) for name in names)}
-        chosen = [remover.examine(item, needed) for item in named.values()]
-    else:
-        looked_at = (_examined(item, remover, needed) for item in run_dirs(session.home.runs))
-        chosen = [item for item in looked_at if item is not None]
-    return [item for item in chosen if before is None or item.ended < before]
-
-
-def _examined(item: RunDir, remover: Remover, needed: Mapping[str, str]) -> Removable | None:
-    """None: it must stay, and nobody has asked for it by name."""
-    try:
-        return remover.examine(item, needed)
-    except OperationError:
-        return None
-
-
 def _ask(found: Sequence[Removable], args: argparse.Namespace) -> None:
     """Raise unless a person says yes."""
     if args.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         where = "with --json" if args.json else "where input or output is no terminal"
+        options = ["--older-than", args.older_than] if args.older_than else []
+        options += ["--keep-checkpoints"] if args.keep_checkpoints else []
+        typed = shlex.join(["mpstui", "remove", *args.runs, *options, *(["--json"] if args.json else [])])
         raise UsageError(
             f"mpstui remove: this deletes {_count(found)}, and it cannot ask you first {where}",
-            f"`{_repeated(args, '--yes')}` does not ask, `{_repeated(args, '--dry-run')}` shows what it would do",
+            f"`{typed} --yes` does not ask, `{typed} --dry-run` shows what it would do",
         )
     _list(found, args)
     try:
@@ -121,63 +131,25 @@ def _ask(found: Sequence[Removable], args: argparse.Namespace) -> None:
         raise OperationError("nothing was removed")
 
 
-def _tell(
-    found: Sequence[Removable], removed: Mapping[str, Removed], failed: Mapping[str, str], args: argparse.Namespace
-) -> int:
-    freed = sum(item.freed_bytes for item in removed.values())
-    if args.json:
-        rows = [_json(item, removed.get(item.run.run), failed.get(item.run.run)) for item in found]
-        print_json({"dry_run": args.dry_run, "runs": rows, "freed": freed})
-        return 1 if failed else 0
-    if args.dry_run:
-        _list(found, args)
-    for item in removed.values():
-        say(f"{item.run} is removed")
-        if item.kept:
-            say(f"checkpoints of {item.run} are in {item.kept}")
-        if item.left:
-            warn(item.left)
-    for sentence in failed.values():
-        warn(sentence)
-    if not args.dry_run:
-        nothing = "no run was removed" if found else _nothing_found(args)
-        say(f"removed {_count(removed.values())}, freed {shown.size(freed)}" if removed else nothing)
-    return 1 if failed else 0
-
-
 def _list(found: Sequence[Removable], args: argparse.Namespace) -> None:
-    """What would be deleted, a line a run and one for all."""
-    now = time.time()
+    """What would be deleted, a line for each run and one for all."""
+    whole = 0
     for item in found:
         files = f"{item.checkpoints} checkpoint file{'' if item.checkpoints == 1 else 's'}"
         saved = f", {files} of {shown.size(item.checkpoint_bytes)}" if item.checkpoints else ""
         kept = " kept" if item.checkpoints and args.keep_checkpoints else ""
-        ago = shown.duration(max(0.0, now - item.ended))
+        ago = shown.duration(max(0.0, time.time() - item.ended))
         say(f"{item.run.run}  {item.name}  ended {ago} ago  {shown.size(item.size_bytes)}{saved}{kept}")
-    whole = sum(_deleted_bytes(item, args) for item in found)
-    say(f"{_count(found)}, {shown.size(whole)} to be freed" if found else _nothing_found(args))
-
-
-def _nothing_found(args: argparse.Namespace) -> str:
-    """Runs that are named are found, or refused: only their age leaves none."""
-    whose = "none of these runs" if args.runs else "no run that can be removed"
-    return f"nothing to remove: {whose} ended longer than {args.older_than} ago"
-
-
-def _repeated(args: argparse.Namespace, option: str) -> str:
-    """The command as it was typed, with one more option."""
-    age = ["--older-than", args.older_than] if args.older_than else []
-    others = [name for name, given in (("--keep-checkpoints", args.keep_checkpoints), ("--json", args.json)) if given]
-    return shlex.join(["mpstui", "remove", *args.runs, *age, *others, option])
-
-
-def _deleted_bytes(item: Removable, args: argparse.Namespace) -> int:
-    return item.size_bytes - (item.checkpoint_bytes if args.keep_checkpoints else 0)
+        whole += item.size_bytes - (item.checkpoint_bytes if args.keep_checkpoints else 0)
+    if found:
+        say(f"{_count(found)}, {shown.size(whole)} to be freed")
+    else:  # a run that is named is found, or refused: only its age leaves none
+        whose = "none of these runs" if args.runs else "no run that can be removed"
+        say(f"nothing to remove: {whose} ended longer than {args.older_than} ago")
 
 
 def _count(found: Collection[object]) -> str:
-    number = len(found)
-    return f"{number} run{'' if number == 1 else 's'}"
+    return f"{len(found)} run{'' if len(found) == 1 else 's'}"
 
 
 def _json(item: Removable, done: Removed | None, error: str | None) -> dict[str, Any]:
