@@ -8,8 +8,9 @@ from its choices, else from its metavar: ``auto|mps|cpu`` are words, RUN, PROFIL
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from ..core.model.errors import OperationError, UsageError
 from .main import COMMANDS, command_parser, screen_parser
@@ -21,7 +22,6 @@ Candidates = Iterator[tuple[str, str]]
 """Each word with what it means."""
 NEWEST_RUNS = 50
 _LOOKED_UP = {"RUN": "runs", "PROFILE": "profiles", "A": "profiles", "B": "profiles", "GROUP": "groups"}
-_FILES = ("PATH", "FILE", "DIR")
 
 BASH = """\
 _mpstui() {
@@ -91,135 +91,106 @@ def run(args: argparse.Namespace) -> int:
 def candidates(words: Sequence[str]) -> Candidates:
     """What the last of the words after ``mpstui`` can become."""
     *typed, last = words
-    if not typed and not last.startswith("-"):
-        yield from _starting(last, ((name, one.help) for name, one in COMMANDS.items()))
-        yield from _looked_up("runs", last)
+    typed, last = [word for word in typed if word != "="], last.removeprefix("=")  # bash makes --device=cpu three words
+    option, equals, value = last.partition("=")
+    start = f"{option}=" if equals and option.startswith("--") else ""
+    if start:
+        typed, last = [*typed, option], value
+    for word, meaning in _possible(typed, dashed=last.startswith("-")):
+        if word == FILES or word.startswith(last):
+            yield start + word if word != FILES else FILES, meaning
+
+
+def _possible(typed: list[str], *, dashed: bool) -> Candidates:
+    """All that can follow; ``dashed``: an option has been begun. Walks through the words as the parser would."""
+    if not typed and not dashed:
+        yield from ((name, one.help) for name, one in COMMANDS.items())
+        yield from _looked_up("runs")
         return
-    parser = command_parser(typed[0]) if typed and typed[0] in COMMANDS else screen_parser()
-    option, equals, begun = last.partition("=")
-    if last == "=" or (typed[-1:] == ["="]):  # bash cuts --device=cpu into three words
-        option, equals, begun = typed[-1 if last == "=" else -2], "", "" if last == "=" else last
-        yield from _of_option(parser, option, begun)
-    elif equals and last.startswith("--"):
-        yield from ((f"{option}={word}", meaning) for word, meaning in _of_option(parser, option, begun))
-    else:
-        yield from _of_words(parser, typed[1:] if parser.get_default("command") else typed, last)
-
-
-def _of_option(parser: argparse.ArgumentParser, option: str, begun: str) -> Candidates:
-    action = parser._option_string_actions.get(option)
-    if action is not None:
-        yield from _values(action, [], begun)
-
-
-def _of_words(parser: argparse.ArgumentParser, typed: Sequence[str], last: str) -> Candidates:
-    """Walk through the words as the parser would: which argument is the last one of?"""
+    is_command = bool(typed) and typed[0] in COMMANDS
+    parser = command_parser(typed.pop(0)) if is_command else screen_parser()
     positionals = [action for action in parser._actions if not action.option_strings]
-    waiting: argparse.Action | None = None  # the option that the next word belongs to
-    values: list[str] = []  # of it, so far
+    option: argparse.Action | None = None
+    values: list[str] = []  # those of the option so far
     free: list[str] = []
-    rest = False  # behind --
     for word in typed:
-        if waiting is not None and len(values) < _most_values(waiting) and not word.startswith("--"):
+        if option is not None and len(values) < _most_values(option) and not word.startswith("--"):
             values.append(word)
-        elif word == "--" or (free and positionals and positionals[0].nargs == argparse.REMAINDER):
-            rest, waiting = True, None
+            continue
+        option, values = None if "--" in free else parser._option_string_actions.get(word), []
+        if option is None:
             free.append(word)
-        else:
-            waiting, values = (None, values) if rest else (parser._option_string_actions.get(word), [])
-            if waiting is None:
-                free.append(word)
-    if waiting is not None and len(values) < _most_values(waiting):
-        yield from _values(waiting, values, last)
-        if waiting.nargs != "?" or last:
+    if option is not None and len(values) < _most_values(option):
+        yield from _values(option, values)
+        if option.nargs != "?":
             return
-    if last.startswith("-") and not rest:
-        options = ((name, action.help or "") for name, action in parser._option_string_actions.items())
-        yield from _starting(last, ((name, text) for name, text in options if text != argparse.SUPPRESS))
-    elif positionals:
-        single = [action for action in positionals if action.nargs in (None, "?")]
-        place = len(free)
-        if place < len(single):
-            yield from _values(single[place], [], last)
-        elif positionals[-1].nargs in ("*", "+", argparse.REMAINDER):
-            yield from _values(positionals[-1], free[len(single) :], last)
-
-
-def _most_values(action: argparse.Action) -> int:
-    return action.nargs if isinstance(action.nargs, int) else 1
-
-
-def _values(action: argparse.Action, before: Sequence[str], last: str) -> Candidates:
-    """What an argument can be; ``before`` are its words so far."""
-    if action.choices is not None and not isinstance(action.metavar, str):
-        yield from _starting(last, ((str(choice), "") for choice in action.choices))
+    if dashed and "--" not in free:
+        for name, action in parser._option_string_actions.items():
+            if action.help != argparse.SUPPRESS:
+                yield name, action.help or ""
         return
-    metavar = action.metavar or ""
-    forms = [list(metavar)] if isinstance(metavar, tuple) else [form.split() for form in metavar.split(" | ")]
+    single = [action for action in positionals if action.nargs in (None, "?")]
+    if len(free) < len(single):
+        yield from _values(single[len(free)], [])
+    elif positionals and positionals[-1] not in single:
+        yield from _values(positionals[-1], free[len(single) :])
+
+
+def _most_values(option: argparse.Action) -> int:
+    return option.nargs if isinstance(option.nargs, int) else 1
+
+
+def _values(action: argparse.Action, before: Sequence[str]) -> Candidates:
+    """What an argument can be; ``before`` are its words so far."""
+    if isinstance(action.metavar, str):
+        forms = [form.split() for form in action.metavar.split(" | ")]
+    else:
+        forms = [list(action.metavar or ())]
+        yield from ((str(choice), "") for choice in action.choices or ())
     for form in forms:
         if form == ["--", "COMMAND", "..."]:
             yield FILES, ""
         elif len(forms) == len(form) == 1 and action.nargs == "*":
-            yield from _kind(form[0], last)
-        elif len(before) < len(form) and all(_fits(*pair) for pair in zip(form, before, strict=False)):
-            yield from _kind(form[len(before)], last)
+            yield from _kinds(form[0])
+        elif len(before) < len(form) and all(
+            wanted != wanted.lower() or word in wanted.split("|") for wanted, word in zip(form, before, strict=False)
+        ):
+            yield from _kinds(form[len(before)])
 
 
-def _fits(wanted: str, word: str) -> bool:
-    return wanted != wanted.lower() or word in wanted.split("|")
-
-
-def _kind(wanted: str, last: str) -> Candidates:
+def _kinds(wanted: str) -> Candidates:
     for one in re.sub(r"\[.*\]", "", wanted).split("|"):
         if one in _LOOKED_UP:
-            yield from _looked_up(_LOOKED_UP[one], last)
-        elif one in _FILES:
+            yield from _looked_up(_LOOKED_UP[one])
+        elif one in ("PATH", "FILE", "DIR"):
             yield FILES, ""
         elif one == one.lower():
-            yield from _starting(last, [(one, "")])
+            yield one, ""
 
 
-def _looked_up(kind: str, last: str) -> Candidates:
-    try:
-        yield from _starting(last, list(_names(kind)))
-    except (UsageError, OperationError, OSError):
-        return
-
-
-def _names(kind: str) -> Candidates:
-    """Names that this home has now; nothing that a line or a tab could be cut at."""
-    session = Session()
-    if kind == "profiles":
-        from ..core.profiles.library import list_profiles
-
-        for entry in list_profiles(session.home, session.cwd):
-            yield entry.name, one_line(entry.title)
-    elif kind == "groups":
-        from ..core.runs.queueing import list_groups
-
-        for group in list_groups(session.home):
-            if group.name:
-                yield group.name, ""
-    else:
-        yield from _runs(session)
-
-
-def _runs(session: Session) -> Candidates:
-    """The newest runs by id, then by name where a shell needs no quotes for it."""
+def _looked_up(kind: str) -> Candidates:
+    """What this home has now; nothing where it cannot be read."""
+    from ..core.profiles.library import list_profiles
     from ..core.runs.find import run_dirs
+    from ..core.runs.queueing import list_groups
     from ..wire.storage import UnreadableRecord, read_json
 
-    found: dict[str, str] = {}
-    for run in run_dirs(session.home.runs)[:NEWEST_RUNS]:
-        try:
-            found[run.run] = one_line(str((read_json(run.spec) or {}).get("name", "")))
-        except (UnreadableRecord, OSError):
-            found[run.run] = ""
-    yield from found.items()
-    yield from (
-        (name, "newest of this name") for name in dict.fromkeys(found.values()) if re.fullmatch(r"[\w.-]+", name)
-    )
-
-
-def _starting(last: str, words: Iterable[tuple[str, str]]) -> Candidates:
-    yield from ((word, meaning) for word, meaning in words if word.startswith(last))
+    session = Session()
+    try:
+        if kind == "profiles":
+            yield from ((entry.name, one_line(entry.title)) for entry in list_profiles(session.home, session.cwd))
+        elif kind == "groups":
+            yield from ((group.name, "") for group in list_groups(session.home) if group.name)
+        else:
+            names = []
+            for run in run_dirs(session.home.runs)[:NEWEST_RUNS]:
+                names.append("")
+                with contextlib.suppress(UnreadableRecord, OSError):
+                    names[-1] = one_line(str((read_json(run.spec) or {}).get("name", "")))
+                yield run.run, names[-1]
+            # Only names that no shell needs quotes for.
+            yield from (
+                (name, "newest of this name") for name in dict.fromkeys(names) if re.fullmatch(r"[\w.-]+", name)
+            )
+    except (UsageError, OperationError, OSError):
+        return
