@@ -137,7 +137,6 @@ def _made(
     colours = colour_system(os.environ, arguments.color)
     os.environ["TEXTUAL_COLOR_SYSTEM"] = textual_colour_system(colours)
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
-    from ..core.model.allocator import share_one_heap
     from ..ui.app import MpstuiApp
     from ..ui.services import Services
     from ..ui.terminal import Terminal
@@ -145,7 +144,6 @@ def _made(
 
     # A thread that reads a long log gives way to keys and frames this often.
     sys.setswitchinterval(SWITCH_SECONDS)
-    share_one_heap()
     terminal = Terminal()
     app = MpstuiApp(
         Services(home, os.environ, Path.cwd(), time.time, watching),

@@ -149,21 +149,6 @@ def test_a_long_history_is_read_between_the_refreshes() -> None:
         worker.stop()
 
 
-def test_what_a_long_history_needed_is_given_back_once_when_it_is_read() -> None:
-    world, inbox = fakes.world((fakes.running(),)), Inbox()
-    world.monitor.pending_bytes, pending = 300, []
-    worker = RunWorker(world.services, inbox.post, release=lambda: pending.append(world.monitor.pending_bytes))
-    worker.focus_on(Focus("r"))
-    worker.start()
-    try:
-        until(lambda: pending)
-        refreshes = world.monitor.refreshes
-        until(lambda: world.monitor.refreshes > refreshes + 5)
-        assert pending == [0]
-    finally:
-        worker.stop()
-
-
 def test_a_flood_is_read_at_the_pace_of_the_refreshes_until_it_pauses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.model.allocator import release_free_memory
 from ...core.model.errors import UsageError
 from ...core.present.format import settled
 from ...wire.storage import is_settled
@@ -36,8 +35,6 @@ _SLICE_SECONDS, _BREATH_SECONDS = 0.015, 0.001
 """The history of the run in focus is read in slices as short as this; keys and frames come between them."""
 _TOLERATED_BYTES = 64 << 20
 """A log that floods in is read at the pace of the snapshots until so much of it is pending."""
-_RELEASE_SECONDS = 0.5
-"""After the start, and after a history was read, what both needed for a moment is given back."""
 _RESPAWN_SECONDS = 5.0
 """Between two looks for queued runs whose supervisor has died."""
 
@@ -74,10 +71,9 @@ class RunWorker(Worker):
 
     name = "runs"
 
-    def __init__(self, services: Services, post: Post, release: Callable[[], object] = release_free_memory) -> None:
+    def __init__(self, services: Services, post: Post) -> None:
         super().__init__(post)
         self._services = services
-        self._release = release
         self._draw_seconds = 1.0 if services.remote else 0.25
         self._log = LogWatch(slow=services.remote)
         self._paused = PausedQueues(services)
@@ -93,7 +89,6 @@ class RunWorker(Worker):
         self._changed_at = -math.inf
         self._pending_bytes = 0
         self._catching_up = False
-        self._release_at = time.monotonic() + _RELEASE_SECONDS
         self._respawn_at = time.monotonic() + _RESPAWN_SECONDS
 
     def focus_on(self, focus: Focus) -> None:
@@ -131,11 +126,7 @@ class RunWorker(Worker):
             self._undrawn, self._next_draw = False, now + self._draw_seconds
             self._post(SnapshotsReady(*self._read))
         if self._catch_up(self._monitor, focus, now):
-            self._release_at = now + _RELEASE_SECONDS
             return _BREATH_SECONDS
-        if now >= self._release_at:
-            self._release_at = math.inf
-            self._release()
         if now >= self._respawn_at:
             self._respawn_at = now + _RESPAWN_SECONDS
             self._services.recovery.respawn_missing()
