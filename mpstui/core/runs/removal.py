@@ -20,7 +20,7 @@ from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
 from ..model.errors import OperationError
 from ..model.home import Home
-from .dependants import dependants
+from .waiting import dependants
 from .find import run_dirs
 from .state import Verdict, Witnesses
 from .waiting import is_abandoned, restart_is_wished
@@ -71,7 +71,7 @@ class Remover:
         return self._home.state / "checkpoints"
 
     def needed(self) -> Mapping[str, str]:
-        """The runs that others need; see :func:`mpstui.core.runs.dependants.dependants`."""
+        """The runs that others need; see :func:`mpstui.core.runs.waiting.dependants`."""
         return dependants(run_dirs(self._home.runs))
 
     def examine(self, run: RunDir, needed: Mapping[str, str] | None = None) -> Removable:
