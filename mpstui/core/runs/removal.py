@@ -20,10 +20,9 @@ from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
 from ..model.errors import OperationError
 from ..model.home import Home
-from .waiting import dependants
 from .find import run_dirs
 from .state import Verdict, Witnesses
-from .waiting import is_abandoned, restart_is_wished
+from .waiting import dependants, is_abandoned, restart_is_wished
 from .witness import Machine, WitnessReader
 
 _BLOCK_BYTES = 512

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+
 from ...wire import liveness, records, rundir, storage
 from ...wire.liveness import boot_id
-from ...wire.records import Status
+from ...wire.records import LaunchRecord, Spec, Status
 from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
-from collections.abc import Iterable, Iterator, Mapping
-from ...wire import liveness, records
-from ...wire.records import LaunchRecord, Spec, Status
-
 
 _WAITING = (b'"queued"', b'"backing_off"')
 
