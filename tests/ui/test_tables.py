@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 from math import nan
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from mpstui.core.model.snapshot import Checkpoint, RunEvent, SeriesView
-from mpstui.ui.panels import ListPanel, RunFacts
+from mpstui.ui.panels import ListPanel, RunFacts, panels
 from mpstui.ui.panels.checkpoints import checkpoint_rows
 from mpstui.ui.panels.events import event_rows
 from mpstui.ui.panels.metrics import metric_rows
@@ -49,6 +54,19 @@ def test_a_metric_that_was_never_finite_is_not_unknown() -> None:
     run = changed(RUN, series={"loss": gaps}, metrics={}, lr=None)
     told = metric_rows(RunFacts(snapshot=run), 80)[1].text.split()
     assert told[:5] == ["loss", "NaN/inf", "NaN/inf", "NaN/inf", "3"]
+
+
+@pytest.mark.parametrize("name", [name for name, panel in panels().items() if panel.widget().drawn_from])
+def test_a_panel_depends_on_nothing_but_what_it_says_it_is_drawn_from(name: str) -> None:
+    panel = panels()[name].widget()
+    assert isinstance(panel, ListPanel)
+    assert panel.drawn_from is not None
+    kept = [field.removeprefix("snapshot.") for field in panel.drawn_from if field.startswith("snapshot.")]
+    for one, other in permutations(fakes.several(), 2):
+        values: dict[str, Any] = {field: getattr(one, field) for field in kept if "." not in field}
+        numbers = {field.removeprefix("numbers."): attrgetter(field)(one) for field in kept if "." in field}
+        mixed = replace(other, seen=one.seen, numbers=replace(other.numbers, **numbers), **values)
+        assert panel.rows_of(RunFacts(snapshot=one), 80) == panel.rows_of(RunFacts(snapshot=mixed), 80)
 
 
 def test_a_list_says_how_many_of_its_lines_are_below_those_in_view() -> None:

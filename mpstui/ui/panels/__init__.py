@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ...core.model.snapshot import RunSnapshot
@@ -45,6 +46,11 @@ class RunFacts:
     """The newest answer to "clear cache"."""
     prices: EnergySettings | None = None
 
+    @property
+    def hour(self) -> float:
+        """Now, as closely as a list of moments needs it."""
+        return self.snapshot.seen // 3600
+
 
 class RunPanel(LinePanel):
     """A part of a run's screen: drawn from the facts that it was shown last."""
@@ -52,12 +58,18 @@ class RunPanel(LinePanel):
     facts: RunFacts | None = None
     scrolls = False
     """Whether the scrolling keys move it."""
+    drawn_from: tuple[str, ...] | None = None
+    """The fields of the facts that it is drawn from alone, so that not every heartbeat draws it; None: any of them."""
 
     def show(self, facts: RunFacts) -> None:
         """Draw what is known now; a panel that is out of view draws it when it comes into view."""
-        self.facts = facts
-        if self.display:
+        before, self.facts = self.facts, facts
+        if self.display and (before is None or self._differs(before, facts)):
             self.repaint()
+
+    def _differs(self, before: RunFacts, after: RunFacts) -> bool:
+        names = self.drawn_from
+        return names is None or any(attrgetter(name)(before) != attrgetter(name)(after) for name in names)
 
     def scroll_rows(self, by: int) -> None:
         """Move the view down (or up)."""
@@ -75,19 +87,14 @@ class ListPanel(RunPanel):
 
     scrolls = True
 
-    def __init__(self, rows_of: RowsOf, heading_rows: int = 0) -> None:
+    def __init__(self, rows_of: RowsOf, drawn_from: tuple[str, ...] | None = None, heading_rows: int = 0) -> None:
         """``heading_rows``: so many of the first rows stay where they are when the others are scrolled."""
         super().__init__()
-        self._rows_of = rows_of
+        self.drawn_from = drawn_from
+        self.rows_of = rows_of
         self._heading_rows = heading_rows
         self._top = 0
         self._lines: list[Row] = []
-
-    def show(self, facts: RunFacts) -> None:
-        """Another run is seen from its first line on."""
-        if self.facts is not None and self.facts.snapshot.run != facts.snapshot.run:
-            self._top = 0
-        super().show(facts)
 
     def scroll_rows(self, by: int) -> None:
         """Move the view down (or up)."""
@@ -102,7 +109,7 @@ class ListPanel(RunPanel):
     def repaint(self) -> None:
         """Make the lines before the title, which tells how many do not fit."""
         width, height = self.rows_size
-        self._lines = self._rows_of(self.facts, width) if self.facts and width > 0 else []
+        self._lines = self.rows_of(self.facts, width) if self.facts and width > 0 else []
         self._top = max(0, min(self._top, len(self._lines) - height))
         super().repaint()
 

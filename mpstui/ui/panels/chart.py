@@ -11,7 +11,7 @@ from ...core.model.snapshot import SeriesView
 from ..charting.canvas import Frame
 from ..charting.plot import GUTTER, ChartData, ChartView, chart_data, draw, frame, legend, metric_names, over_time
 from ..rows import Row, row
-from . import Panel, RunFacts, RunPanel
+from . import Panel, RunPanel
 
 _CLOSEST_POINTS = 8
 """Zooming in stops where the window would hold no more points than this."""
@@ -31,40 +31,38 @@ class LossChart(RunPanel):
         self._drawn_key: tuple[object, ...] = ()
         self._space: Frame | None = None
 
-    def show(self, facts: RunFacts) -> None:
+    def repaint(self) -> None:
         """New facts of the same run keep the view."""
-        self.facts = facts
-        self._metrics = metric_names(facts.snapshot)
-        if self._metric not in self._metrics:
-            self._metric = self._metrics[0] if self._metrics else "loss"
-        self._place()
-        super().show(facts)
+        self._take_facts()
+        super().repaint()
 
-    def _place(self) -> None:
-        """Put the curves on the axis that is chosen."""
+    def _take_facts(self) -> None:
+        """Choose the metric, and put its curves on the axis that is chosen."""
         if self.facts is not None:
+            self._metrics = metric_names(self.facts.snapshot)
+            if self._metric not in self._metrics:
+                self._metric = self._metrics[0] if self._metrics else "loss"
             self._whole = replace(chart_data(self.facts.snapshot, self._metric), slow=self.facts.slow)
         moved = over_time(self._whole) if self.view.by_time else None
         self.data = moved if moved is not None else self._whole
 
     def press(self, what: str) -> str | None:
         """One of the chart's keys; a sentence when it cannot work."""
+        self._take_facts()
         doing: dict[str, Callable[[], str | None]] = {
             "scale": self._toggle_scale,
             "axis": self._toggle_axis,
             "metric": self._next_metric,
-            "blocks": self._toggle_blocks,
-            "reset": self._reset,
         }
-        why_not = doing[what]() if what in doing else self._navigate(what)
+        why_not = None
+        if what == "blocks":
+            self.view = replace(self.view, blocks=not self.view.blocks)
+        elif what == "reset":
+            self.view = replace(self.view, left=None, right=None, cursor=None)
+        else:
+            why_not = doing[what]() if what in doing else self._navigate(what)
         self.repaint()
         return why_not
-
-    def _toggle_blocks(self) -> None:
-        self.view = replace(self.view, blocks=not self.view.blocks)
-
-    def _reset(self) -> None:
-        self.view = replace(self.view, left=None, right=None, cursor=None)
 
     def _toggle_scale(self) -> str | None:
         space = self._frame()
@@ -85,23 +83,17 @@ class LossChart(RunPanel):
             known.append(replace(view, by_time=True))
         if len(known) == 1:
             return "steps per epoch are not known, nor times, so the axis stays as it is"
-        now = next((i for i, one in enumerate(known) if (one.by_epoch, one.by_time) == self._axis), 0)
+        # By epoch, by time; where that is known no more, by step.
+        axis = (self.view.by_epoch and bool(self._whole.steps_per_epoch), self.data is not self._whole)
+        now = next((place for place, one in enumerate(known) if (one.by_epoch, one.by_time) == axis), 0)
         self.view = known[(now + 1) % len(known)]
-        self._place()
         return None
-
-    @property
-    def _axis(self) -> tuple[bool, bool]:
-        """By epoch, by time; where that is known no more, by step."""
-        return (self.view.by_epoch and bool(self._whole.steps_per_epoch), self.data is not self._whole)
 
     def _next_metric(self) -> str | None:
         if len(self._metrics) < 2:
             return "there is no other metric to draw"
-        place = self._metrics.index(self._metric) if self._metric in self._metrics else -1
-        self._metric = self._metrics[(place + 1) % len(self._metrics)]
+        self._metric = self._metrics[(self._metrics.index(self._metric) + 1) % len(self._metrics)]
         self.view = ChartView(blocks=self.view.blocks, by_epoch=self.view.by_epoch, by_time=self.view.by_time)
-        self._place()
         return None
 
     def _navigate(self, what: str) -> str | None:
@@ -163,19 +155,14 @@ def zoom(view: ChartView, space: Frame, data: ChartData, factor: float) -> Chart
     whole_span = extent[1] - extent[0]
     if span >= whole_span:
         return replace(view, left=None, right=None)
-    span = max(span, min(whole_span, _closest(data, whole_span)))
+    most = max(len(curve.x) for curve in data.curves)
+    span = max(span, whole_span * min(1, _CLOSEST_POINTS / most))
     if view.cursor is None and view.right is None:
         return replace(view, left=extent[1] - span)
     anchor = view.cursor if view.cursor is not None else space.x.high
     share = (anchor - space.x.low) / (space.x.high - space.x.low)
     left = anchor - span * min(1.0, max(0.0, share))
     return _inside(view, left, span, extent)
-
-
-def _closest(data: ChartData, whole_span: float) -> float:
-    """The narrowest window, in units of x: steps, epochs or minutes, as many as hold some points."""
-    most = max((len(curve.x) for curve in data.curves), default=0)
-    return whole_span * _CLOSEST_POINTS / most if most else whole_span
 
 
 def pan(view: ChartView, space: Frame, data: ChartData, share: float) -> ChartView:

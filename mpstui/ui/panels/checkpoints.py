@@ -37,4 +37,8 @@ def _checkpoint_row(file: Checkpoint, moment: str, snapshot: RunSnapshot, width:
     return row(*clip(parts, width))
 
 
-PANEL = Panel(order=50, help="the checkpoints it has saved, newest first", widget=lambda: ListPanel(checkpoint_rows))
+_OF_THE_RUN = ("snapshot.run", "snapshot.started", "snapshot.ended", "snapshot.brief", "hour")
+_DRAWN_FROM = ("snapshot.checkpoints", "snapshot.numbers.checkpoint", *_OF_THE_RUN)
+PANEL = Panel(
+    order=50, help="the checkpoints it has saved, newest first", widget=lambda: ListPanel(checkpoint_rows, _DRAWN_FROM)
+)

@@ -38,4 +38,5 @@ def _event_row(event: RunEvent, moment: str, folder: Path, width: int) -> Row:
     return row(*clip((Span(" "), Span(moment, "dim"), kind, Span(clean(text, 400))), width))
 
 
-PANEL = Panel(order=60, help="what happened to it, newest first", widget=lambda: ListPanel(event_rows))
+_DRAWN_FROM = ("snapshot.events", "snapshot.dir", "snapshot.brief", "hour")
+PANEL = Panel(order=60, help="what happened to it, newest first", widget=lambda: ListPanel(event_rows, _DRAWN_FROM))

@@ -10,7 +10,7 @@ from textual.events import MouseDown, MouseMove, MouseScrollDown, MouseScrollUp
 from ...core.present import format as shown
 from ..rows import Row, Span, clean, clip, row
 from ..widgets.log_reading import LEVELS, LogReading, matcher
-from . import Panel, RunFacts, RunPanel
+from . import Panel, RunPanel
 
 if TYPE_CHECKING:
     from ...core.formats.console import StyleSpan
@@ -84,6 +84,7 @@ class LogPane(RunPanel):
     """The panel. It has no document until its run has written something."""
 
     scrolls = True
+    drawn_from = ()  # but from its file: when that has grown, see `grew`
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,9 +92,6 @@ class LogPane(RunPanel):
         self.absent = "reading …"
         self._offsets: list[int] = []
         self._pressed: int | None = None
-
-    def show(self, facts: RunFacts) -> None:
-        """It is drawn from its file: when that has grown, see :meth:`grew`."""
 
     def open(self, document: LogDocument | None, absent: str = "no output yet") -> None:
         """Look at another document, or at none and why."""

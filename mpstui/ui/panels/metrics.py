@@ -50,4 +50,8 @@ def _curve(value: SeriesView | float | None, width: int) -> tuple[str, str]:
     return sparkline(value.mean, min(40, width)), "val" if value.evaluation else "train"
 
 
-PANEL = Panel(order=30, help="every metric: newest, least and greatest value", widget=lambda: ListPanel(metric_rows, 1))
+PANEL = Panel(
+    order=30,
+    help="every metric: newest, least and greatest value",
+    widget=lambda: ListPanel(metric_rows, heading_rows=1),
+)
