@@ -51,6 +51,11 @@ class RunFacts:
         """Now, as closely as a list of moments needs it."""
         return self.snapshot.seen // 3600
 
+    @property
+    def beats(self) -> bool:
+        """Whether its trainer reports by heartbeats."""
+        return self.snapshot.numbers.beat is not None
+
 
 class RunPanel(LinePanel):
     """A part of a run's screen: drawn from the facts that it was shown last."""

@@ -38,6 +38,10 @@ _WINDOWS = (
 class MemoryPanel(RunPanel):
     """The lines as a panel."""
 
+    drawn_from = (
+        *(f"snapshot.{name}" for name in ("state", "pid", "tree_memory_bytes", "numbers.memory", "numbers.device")),
+        *("beats", "system", "tree", "telemetry", "cleared", "prices"),
+    )
     _axis: Axis | None = None
 
     def status(self) -> tuple[Span, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...core.model.snapshot import RunSnapshot, State
+from ...core.model.snapshot import State
 from ...core.present import format as shown
 from ..panels import RunFacts
 from ..rows import Span, clean
@@ -160,7 +160,7 @@ def _measured(
 
 
 def _device(facts: RunFacts, now: MemoryPoint | None) -> Iterator[Amount]:
-    memory, why = facts.snapshot.numbers.memory, why_no_device(facts.snapshot)
+    memory, why = facts.snapshot.numbers.memory, why_no_device(facts)
     limit = memory.limit or (now.limit if now else None)
     card = now.device_used if now else None
     if memory.allocated is None and memory.driver is None and card is None:
@@ -238,11 +238,11 @@ def _first(*values: int | None) -> int | None:
     return next((value for value in values if value is not None), None)
 
 
-def why_no_device(snapshot: RunSnapshot) -> str:
+def why_no_device(facts: RunFacts) -> str:
     """Why nothing is known of the device's memory."""
-    if snapshot.numbers.device.type == "cpu":
+    if facts.snapshot.numbers.device.type == "cpu":
         return "it runs on the CPU"
-    if snapshot.state is State.WATCHED or snapshot.numbers.beat is None:
+    if facts.snapshot.state is State.WATCHED or not facts.beats:
         return "this program reports no device memory"
     return "the trainer has not reported it yet"
 
@@ -271,7 +271,7 @@ def _cache(facts: RunFacts) -> Amount:
         change = f": {shown.size(done.before)} → {shown.size(done.after)} at {shown.clock(done.time)}"
         words = (Span(f"freed {shown.size(freed)}", "good"), Span(change, "dim"))
     elif can_free is None:
-        words = (Span(why_no_device(facts.snapshot), "faint"),)
+        words = (Span(why_no_device(facts), "faint"),)
     elif not facts.snapshot.state.active:
         words = (Span("when last seen", "faint"),)
     else:
