@@ -105,6 +105,37 @@ def test_refusals_name_the_reason(folder: Path) -> None:
     ok("kill", run)
 
 
+LISTENS = f"""
+import os, sys, time
+sys.path.append({str(Path(__file__).parents[2])!r})
+from mpstui.agent.reporter import listen_for_stacks, place_of
+def hang():
+    while True:
+        time.sleep(0.05)
+listen_for_stacks(*place_of(os.environ))
+print("step 0", flush=True)
+hang()
+"""
+
+
+def test_the_stacks_of_a_run_are_in_its_log(folder: Path) -> None:
+    (folder / "steps.py").write_text(LISTENS)
+    run = start(folder)
+    answer = as_json("stacks", run)
+    assert (answer["ok"], answer["by"]) == (True, "supervisor")
+    assert "in hang" in ok("logs", run)
+    ok("kill", run)
+    assert "it is not running (killed)" in mpstui("stacks", run).stderr
+
+
+def test_a_checkpoint_can_be_asked_for_where_the_trainer_hears_it(folder: Path) -> None:
+    run = start(folder)
+    refused = mpstui("save", run, "--json")
+    assert (refused.returncode, json.loads(refused.stdout)["ok"]) == (1, False)
+    assert "has not reported yet" in json.loads(refused.stdout)["text"]
+    ok("kill", run)
+
+
 def test_an_action_revives_a_supervisor_that_was_killed(folder: Path) -> None:
     run = start(folder)
     status = json.loads((run_folder(run) / "status.json").read_text())

@@ -147,6 +147,24 @@ def test_the_answer_is_shown_with_who_gave_it_and_the_memory_freed() -> None:
     assert [asked[0] for asked in world.actions.asked] == ["clear_cache"]
 
 
+@pytest.mark.parametrize("opening", [None, fakes.running().run], ids=["list", "run"])
+def test_stacks_are_told_of_and_shown_in_the_log(opening: str | None) -> None:
+    world = fakes.world((fakes.running(),))
+    world.actions.automatic = Ack("r1", True, "supervisor", fakes.NOW, "the stacks of pid 4242 are in the output")
+
+    async def play(driver: Driver) -> None:
+        if opening is not None:
+            await driver.press("3")
+            assert "following · 300 lines" not in driver.text
+        await driver.press("T")
+        await driver.hears("dump stacks done by the supervisor · the stacks of pid 4242 are in the output")
+        if opening is not None:
+            await driver.sees("following · 300 lines")
+
+    drive(world, play, opening=opening)
+    assert [asked[0] for asked in world.actions.asked] == ["dump_stacks"]
+
+
 def test_a_request_that_cannot_be_written_is_told() -> None:
     world = fakes.world((fakes.running(),))
     world.actions.failure = OperationError("the disk is full", "free some space")
