@@ -36,7 +36,8 @@ class Question(NamedTuple):
     title: str
     lines: tuple[str, ...]
     yes: str
-    dangerous: bool = True
+    keep: str = ""
+    """What ``k`` does, where there is a gentler way."""
 
 
 Refusal = Callable[[RunSnapshot, RunFacts], str]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import App
-from textual.message import Message
 from textual.screen import Screen
 
 from ..core.model.errors import ReportedError, UsageError
@@ -18,7 +17,7 @@ from .screens.acting import ActingScreen
 from .screens.runs import RunsScreen
 from .terminal import Terminal
 from .theme import ANSI_THEME, ANSI_THEMES, THEMES
-from .toasts import Toasts, toast_text
+from .toasts import Toasts, answer_text, mistake_text
 from .workers.base import TerminalWorker
 from .workers.requests import RequestWorker
 from .workers.runs import HintWorker, RunWorker
@@ -139,26 +138,25 @@ class MpstuiApp(App[None]):
         if self._driver is not None:
             self._driver.write(message.sequences)
 
-    @on(messages.RequestSent)
     @on(messages.RequestAnswered)
-    @on(messages.JobFailed)
-    @on(messages.WorkerFailed)
-    @on(messages.SettingsMistaken)
-    @on(messages.ProfileSaved)
-    @on(messages.QueueChanged)
-    @on(messages.RunRemoved)
-    def _tell(self, message: Message) -> None:
+    def _show_answer(self, message: messages.RequestAnswered) -> None:
+        self.state.note_answer(message)
+        self.redraw()
         shown = self.acting_screen
-        if isinstance(message, messages.RequestAnswered):
-            self.state.note_answer(message)
-            self.redraw()
-            if shown is not None and shown.can_draw:
-                shown.show_answer(message)
-        if isinstance(message, messages.SettingsMistaken) and not self.state.is_new(message):
-            return
-        text, severity = toast_text(message)
-        about: str | None = getattr(message, "run", None)
-        self.context.say(self.state.prefix(about, shown.acting_on if shown else None) + text, severity, about)
+        if shown is not None and shown.can_draw:
+            shown.show_answer(message)
+        self._tell(messages.Toast(*answer_text(message), run=message.run))
+
+    @on(messages.SettingsMistaken)
+    def _tell_mistake(self, message: messages.SettingsMistaken) -> None:
+        if self.state.is_new(message):
+            self._tell(messages.Toast(mistake_text(message), "error"))
+
+    @on(messages.Toast)
+    def _tell(self, message: messages.Toast) -> None:
+        shown = self.acting_screen
+        name = self.state.prefix(message.run, shown.acting_on if shown else None)
+        self.context.say(name + message.text, message.severity, message.run)
 
     @on(messages.Launched)
     def _show_launched(self, message: messages.Launched) -> None:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from ..core.diagnosis.model import EvidenceLine, Finding, Remedy
     from ..core.model.snapshot import RunSnapshot
     from ..wire.records import Ack
+    from .messages import Severity
     from .services import Services
-    from .toasts import Severity, Toasts
+    from .toasts import Toasts
     from .workers.requests import RequestWorker
 
 

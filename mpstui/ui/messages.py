@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from textual.message import Message
 
 if TYPE_CHECKING:
     from ..core.diagnosis.model import EvidenceLine, Finding
     from ..core.model.snapshot import RunSnapshot
-    from ..core.runs.queueing import Moved
-    from ..core.runs.removal import Removable, Removed
+    from ..core.runs.removal import Removable
     from ..core.settings import EnergySettings
     from ..core.telemetry.model import SystemSample, TreeSample
     from ..core.telemetry.run_telemetry import RunTelemetry
-    from ..wire.queues import Queue
     from ..wire.records import Ack, Request
+
+Severity = Literal["information", "warning", "error"]
 
 
 @dataclass
@@ -62,14 +62,6 @@ class LogGrew(Message):
 
 
 @dataclass
-class WorkerFailed(Message):
-    """A worker could not do its work; it keeps trying."""
-
-    what: str
-    sentence: str
-
-
-@dataclass
 class DiagnosisReady(Message):
     """Why an attempt ended, the most probable first; empty when nothing is known."""
 
@@ -88,15 +80,6 @@ class TerminalNotified(Message):
 
 
 @dataclass
-class QueueChanged(Message):
-    """A run was moved in its queue, or a queue was paused or resumed."""
-
-    run: str | None
-    """None: a queue that none of the runs in view waits in."""
-    change: Moved | Queue
-
-
-@dataclass
 class RemovalExamined(Message):
     """What removing a run would delete: to be asked about."""
 
@@ -105,27 +88,10 @@ class RemovalExamined(Message):
 
 
 @dataclass
-class RunRemoved(Message):
-    """A run is gone."""
-
-    name: str
-    done: Removed
-
-
-@dataclass
 class SettingsMistaken(Message):
     """The settings cannot be used; the sentence names every mistake, each on a line."""
 
     sentence: str
-
-
-@dataclass
-class RequestSent(Message):
-    """A request was written for the supervisor or the trainer."""
-
-    run: str
-    action: str
-    request: Request
 
 
 @dataclass
@@ -139,15 +105,6 @@ class RequestAnswered(Message):
 
 
 @dataclass
-class JobFailed(Message):
-    """Something the user asked for could not be done."""
-
-    what: str
-    sentence: str
-    hint: str = ""
-
-
-@dataclass
 class Launched(Message):
     """A new run exists; of several the first one is named."""
 
@@ -156,7 +113,10 @@ class Launched(Message):
 
 
 @dataclass
-class ProfileSaved(Message):
-    """A launch was saved as a profile of the user's own."""
+class Toast(Message):
+    """Something to tell the user in passing."""
 
-    path: str
+    text: str
+    severity: Severity = "information"
+    run: str | None = None
+    """The run it concerns."""

@@ -4,36 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import singledispatch
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from textual.message import Message
-
-from ..core.model.snapshot import ordinal
 from ..core.present import format as shown
-from ..wire.queues import Queue
-from .messages import (
-    JobFailed,
-    ProfileSaved,
-    QueueChanged,
-    RequestAnswered,
-    RequestSent,
-    RunRemoved,
-    SettingsMistaken,
-    WorkerFailed,
-)
+from .messages import RequestAnswered, SettingsMistaken, Severity
 from .rows import clean, wrap
 
 if TYPE_CHECKING:
     from textual.app import App
 
-Severity = Literal["information", "warning", "error"]
 TOAST_SECONDS = {"information": 4.0, "warning": 6.0, "error": 9.0}
 ANY_RUN = "*"
 """In place of a run: a screen that shows all of them."""
 _LONGEST = 300
 _SETTINGS = "settings.toml"
-"""The file's name: a toast has no space for its folder."""
 _WIDEST = 100
 _FRAME_CELLS = 3
 """The edge and the blanks beside the text."""
@@ -108,22 +92,8 @@ def _concerns(note: Note, place: str | None) -> bool:
     return place is not None and note.about is not None and place in (note.about, ANY_RUN)
 
 
-# -- the texts
-
-
-@singledispatch
-def toast_text(message: Message) -> tuple[str, Severity]:
-    """One sentence for a message, and its severity."""
-    return clean(str(message), _LONGEST), "information"
-
-
-@toast_text.register
-def _(message: RequestSent) -> tuple[str, Severity]:
-    return f"{message.action} requested", "information"
-
-
-@toast_text.register
-def _(message: RequestAnswered) -> tuple[str, Severity]:
+def answer_text(message: RequestAnswered) -> tuple[str, Severity]:
+    """The answer to a request in one sentence that names who gave it."""
     ack = message.ack
     if ack is None:
         return f"{message.action}: no answer yet; the request is kept until it can be carried out", "warning"
@@ -137,42 +107,8 @@ def _(message: RequestAnswered) -> tuple[str, Severity]:
     return told + (f" · {text}" if text else ""), "information" if ack.ok else "warning"
 
 
-@toast_text.register
-def _(message: JobFailed) -> tuple[str, Severity]:
-    hint = f" · {clean(message.hint, _LONGEST)}" if message.hint else ""
-    return f"{message.what}: {clean(message.sentence, _LONGEST)}{hint}", "error"
-
-
-@toast_text.register
-def _(message: WorkerFailed) -> tuple[str, Severity]:
-    return f"reading {message.what} failed, trying again: {clean(message.sentence, _LONGEST)}", "error"
-
-
-@toast_text.register
-def _(message: SettingsMistaken) -> tuple[str, Severity]:
+def mistake_text(message: SettingsMistaken) -> str:
+    """The first mistake of the settings, with the file's name alone: a toast has no space for its folder."""
     first, *more = (line[max(0, line.find(_SETTINGS)) :] for line in message.sentence.splitlines())
     told = clean(first, _LONGEST) + (f" (and {len(more)} more)" if more else "")
-    return f"{told} · the screen ignores the whole file; `mpstui alerts` checks it", "error"
-
-
-@toast_text.register
-def _(message: QueueChanged) -> tuple[str, Severity]:
-    change = message.change
-    group = clean(change.group, 40)
-    if not isinstance(change, Queue):
-        return f"{ordinal(change.place)} of {change.count} in {group}", "information"
-    paused = "paused: it starts nothing more, running trainings continue" if change.paused else "resumed"
-    return f"queue {group} {paused}", "information"
-
-
-@toast_text.register
-def _(message: RunRemoved) -> tuple[str, Severity]:
-    done = message.done
-    kept = f"; checkpoints: {clean(str(done.kept), _LONGEST)}" if done.kept else ""
-    text = f"removed {clean(message.name, 40)}, freed {shown.size(done.freed_bytes)}{kept}"
-    return (f"{text}; {clean(done.left, _LONGEST)}", "warning") if done.left else (text, "information")
-
-
-@toast_text.register
-def _(message: ProfileSaved) -> tuple[str, Severity]:
-    return f"saved as {clean(message.path, _LONGEST)}", "information"
+    return f"{told} · the screen ignores the whole file; `mpstui alerts` checks it"

@@ -9,7 +9,7 @@ from mpstui.core.model.errors import OperationError
 from mpstui.core.model.snapshot import Health, RunSnapshot
 from mpstui.ui.bindings import KEYS
 from mpstui.ui.messages import RequestAnswered
-from mpstui.ui.toasts import toast_text
+from mpstui.ui.toasts import answer_text
 from mpstui.wire.records import Ack, Request
 
 from . import fakes
@@ -221,9 +221,9 @@ def test_a_caution_of_the_core_becomes_a_question() -> None:
 
 def test_answers_in_words() -> None:
     request = Request("r", "stop", 1, "me", 0.0, {})
-    assert toast_text(RequestAnswered("a", "stop", request, None))[1] == "warning"
+    assert answer_text(RequestAnswered("a", "stop", request, None))[1] == "warning"
     refused = RequestAnswered("a", "stop", request, Ack("r", False, "supervisor", 0.0, "this run has ended"))
-    assert toast_text(refused) == ("stop refused by the supervisor · this run has ended", "warning")
+    assert answer_text(refused) == ("stop refused by the supervisor · this run has ended", "warning")
     assert meant(fakes.running(paused=True), BY_ID["pause"]).id == "continue"
     assert meant(fakes.running(), BY_ID["pause"]).id == "pause"
 

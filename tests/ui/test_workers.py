@@ -17,14 +17,12 @@ from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.telemetry.model import SystemSample, TreeSample
 from mpstui.core.telemetry.run_telemetry import RunTelemetry
 from mpstui.ui.messages import (
-    JobFailed,
     LogGrew,
     RequestAnswered,
-    RequestSent,
     SettingsMistaken,
     SnapshotsReady,
     SystemReady,
-    WorkerFailed,
+    Toast,
 )
 from mpstui.ui.terminal import Terminal
 from mpstui.ui.workers import runs as run_worker
@@ -188,12 +186,12 @@ def test_trouble_is_told_once_and_reading_goes_on() -> None:
     worker = RunWorker(world.services, inbox.post)
     worker.start()
     try:
-        failed = inbox.wait_for(WorkerFailed)
-        assert isinstance(failed, WorkerFailed)
-        assert failed.sentence == "OSError: the disk is gone"
+        failed = inbox.wait_for(Toast)
+        assert isinstance(failed, Toast)
+        assert failed.text == "reading runs failed, trying again: OSError: the disk is gone"
         world.monitor.failure = None
         inbox.wait_for(SnapshotsReady)
-        assert len(inbox.of(WorkerFailed)) == 1
+        assert len(inbox.of(Toast)) == 1
     finally:
         worker.stop()
 
@@ -296,10 +294,11 @@ def test_a_request_is_sent_and_its_answer_brought_back() -> None:
     try:
         run = fakes.running()
         requests.ask(run, "stop", lambda: world.actions.send(run, "stop"))
-        sent = inbox.wait_for(RequestSent)
-        assert isinstance(sent, RequestSent)
+        sent = inbox.wait_for(Toast)
+        assert isinstance(sent, Toast)
+        assert (sent.text, sent.run) == ("stop requested", run.run)
         assert not inbox.of(RequestAnswered)
-        world.actions.answers[sent.request.id] = Ack(sent.request.id, True, "supervisor", 0.0, "stopped")
+        world.actions.answers["r1"] = Ack("r1", True, "supervisor", 0.0, "stopped")
         answered = inbox.wait_for(RequestAnswered)
         assert isinstance(answered, RequestAnswered)
         assert answered.ack is not None
@@ -332,9 +331,9 @@ def test_a_job_that_fails_does_not_end_the_worker() -> None:
     requests.start()
     try:
         requests.ask(fakes.running(), "stop", wrong)
-        failed = inbox.wait_for(JobFailed)
-        assert isinstance(failed, JobFailed)
-        assert (failed.sentence, failed.hint) == ("that is wrong", "do this")
+        failed = inbox.wait_for(Toast)
+        assert isinstance(failed, Toast)
+        assert (failed.text, failed.severity) == ("stop: that is wrong · do this", "error")
         requests.do("other", lambda: LogGrew("r"))
         inbox.wait_for(LogGrew)
     finally:

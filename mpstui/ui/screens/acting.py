@@ -129,7 +129,7 @@ class ActingScreen(Screen[None]):
             return
         from .dialogs import Confirm
 
-        self.app.push_screen(Confirm(asked), lambda yes: go() if yes else None)
+        self.app.push_screen(Confirm(asked), lambda answer: go() if answer == "yes" else None)
 
     def action_edit(self) -> None:
         """Open the form of the run's launch."""

@@ -21,7 +21,6 @@ from ..widgets.lines import LinePanel
 if TYPE_CHECKING:
     from ...core.runs.removal import Removable
 
-Removal = Literal["all", "keep", "no"]
 _WIDTH = 64
 _KEY_CELLS, _LABEL_CELLS = 7, 14
 _HELP_WIDTH, _TWO_COLUMNS_FROM, _LEFT_BLOCKS = 78, 130, 4
@@ -57,89 +56,55 @@ class Sheet(LinePanel):
         return [*shown[:-1], row(("↓ more", "key"))] if more else shown
 
 
-class Confirm(ModalScreen[bool]):
-    """A question with its consequences; only ``y`` says yes."""
+Answer = Literal["yes", "keep", "no"]
+
+
+class Confirm(ModalScreen[Answer]):
+    """A question with its consequences; only ``y`` says yes, and ``k`` takes the gentler way, where there is one."""
 
     CSS_PATH = "../styles/dialogs.tcss"
-    BINDINGS = [("y", "answer(True)"), ("n,escape,q", "answer(False)")]  # noqa: RUF012 - Textual's name and kind
+    BINDINGS = [  # noqa: RUF012 - Textual's name and kind
+        ("y", "answer('yes')"),
+        ("k", "answer('keep')"),
+        ("n,escape,q", "answer('no')"),
+    ]
 
     def __init__(self, asked: Question) -> None:
         super().__init__()
         self._asked = asked
 
     def compose(self) -> ComposeResult:
-        """The sheet."""
-        width = min(_WIDTH, self.app.size.width - 4)
-        sheet = Sheet.fitting(question_rows(self._asked, width - 4), width, self.app.size.height)
-        sheet.set_class(self._asked.dangerous, "-dangerous")
-        yield sheet
+        """The question, what will happen, and the keys."""
+        asked, width = self._asked, min(_WIDTH, self.app.size.width - 4)
+        body = [row(line) for text in asked.lines for line in wrap(clean(text), width - 4, 4)]
+        keys = [row(("y", "key strong"), f" {asked.yes}")]
+        keys += [row(("k", "key strong"), f" {asked.keep}")] if asked.keep else []
+        keys.append(row(("esc", "key strong"), (" leave it as it is", "dim")))
+        lines = [row((clean(asked.title, width - 4), "title")), EMPTY, *body, EMPTY, *keys]
+        yield Sheet.fitting(lines, width, self.app.size.height)
 
-    def action_answer(self, yes: bool) -> None:
+    def action_answer(self, answer: Answer) -> None:
         """Leave with the answer."""
-        self.dismiss(yes)
-
-
-def question_rows(asked: Question, width: int) -> list[Row]:
-    """The question, what will happen, and the keys."""
-    body = [row(line) for text in asked.lines for line in wrap(clean(text), width, 4)]
-    keys = row(("y", "key strong"), f" {asked.yes}", "    ", ("esc", "key strong"), (" leave it as it is", "dim"))
-    return [row((clean(asked.title, width), "title")), EMPTY, *body, EMPTY, keys]
-
-
-class ConfirmRemoval(ModalScreen[Removal]):
-    """Only ``y`` and ``k`` remove anything."""
-
-    CSS_PATH = "../styles/dialogs.tcss"
-    BINDINGS = [  # noqa: RUF012 - Textual's name and kind
-        ("y", "answer('all')"),
-        ("k", "answer('keep')"),
-        ("n,escape,q", "answer('no')"),
-    ]
-
-    def __init__(self, found: Removable, now: float) -> None:
-        super().__init__()
-        self._found, self._now = found, now
-
-    def compose(self) -> ComposeResult:
-        """The sheet."""
-        width = min(_WIDTH, self.app.size.width - 4)
-        sheet = Sheet.fitting(removal_rows(self._found, self._now, width - 4), width, self.app.size.height)
-        sheet.add_class("-dangerous")
-        yield sheet
-
-    def action_answer(self, answer: Removal) -> None:
-        """Leave with the answer; there may be nothing to keep."""
-        if answer != "keep" or self._found.checkpoints:
+        if answer != "keep" or self._asked.keep:
             self.dismiss(answer)
 
 
-def removal_rows(found: Removable, now: float, width: int) -> list[Row]:
-    """The question, what would be deleted, and the keys."""
-    ago = shown.duration(max(0.0, now - found.ended))
-    texts = [f"{found.run.run}, ended {ago} ago.", *_contents(found), "Nothing outside its own folder is touched."]
-    body = [row(line) for text in texts for line in wrap(clean(text), width, 4)]
-    keys = [row(("y", "key strong"), f" delete {shown.size(found.size_bytes)}")]
-    if found.checkpoints:
-        keys.append(
-            row(("k", "key strong"), f" keep the checkpoints, delete {shown.size(_without_checkpoints(found))}")
-        )
-    keys.append(row(("esc", "key strong"), (" leave it as it is", "dim")))
-    return [row((clean(f"Remove {found.name}?", width), "title")), EMPTY, *body, EMPTY, *keys]
-
-
-def _contents(found: Removable) -> tuple[str, str]:
-    held = f"Its log, metrics and records: {shown.size(_without_checkpoints(found))}."
-    files = f"{found.checkpoints} checkpoint{'' if found.checkpoints == 1 else 's'}"
-    return (
-        held,
+def removal_question(found: Removable, now: float) -> Question:
+    """What removing a run would delete."""
+    records = shown.size(found.size_bytes - found.checkpoint_bytes)
+    files = (
+        f"{found.checkpoints} checkpoint{'' if found.checkpoints == 1 else 's'}: {shown.size(found.checkpoint_bytes)}."
+    )
+    lines = (
+        f"{found.run.run}, ended {shown.duration(max(0.0, now - found.ended))} ago.",
+        f"Its log, metrics and records: {records}.",
         f"{files}: {shown.size(found.checkpoint_bytes)}."
         if found.checkpoints
         else "It has no checkpoints in its folder.",
+        "Nothing outside its own folder is touched.",
     )
-
-
-def _without_checkpoints(found: Removable) -> int:
-    return found.size_bytes - found.checkpoint_bytes
+    keep = f"keep the checkpoints, delete {records}" if found.checkpoints else ""
+    return Question(f"Remove {found.name}?", lines, f"delete {shown.size(found.size_bytes)}", keep)
 
 
 class Prompt(ModalScreen[str | None]):

@@ -17,7 +17,7 @@ from ...core.actions import BY_ID
 from ...core.model.errors import OperationError, UsageError
 from ...core.model.snapshot import RunSnapshot
 from ..bindings import Scope, bindings, footer_keys
-from ..messages import Launched, ProfileSaved
+from ..messages import Launched, Toast
 from ..rows import Row, clean, cut, fit, row, wrap
 from ..widgets.launching import Choice, LaunchPreview, ProfileList
 from ..widgets.lines import KeyLine, LinePanel
@@ -249,7 +249,9 @@ class LaunchForm(_LaunchingScreen):
     def _save(self, name: str | None) -> None:
         if name and name.strip():
             values, draft, chosen = self.values, self._draft, name.strip()
-            self.context.requests.do("save profile", lambda: ProfileSaved(str(draft.save(values, chosen))))
+            self.context.requests.do(
+                "save profile", lambda: Toast(f"saved as {clean(str(draft.save(values, chosen)), 300)}")
+            )
 
 
 def launch_screen(context: Context, snapshot: RunSnapshot | None, remedy: Remedy | None = None) -> Screen[None]:

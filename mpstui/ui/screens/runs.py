@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from textual import on
@@ -10,9 +11,12 @@ from textual.app import ComposeResult
 from textual.events import Resize
 
 from ...core.actions import BY_ID
+from ...core.model.snapshot import ordinal
+from ...core.present import format as shown
 from ...core.present.states import needs_attention, needs_explaining
 from ..bindings import Key, Scope, bindings, footer_keys
-from ..messages import QueueChanged, RemovalExamined, RunRemoved
+from ..messages import RemovalExamined, Toast
+from ..rows import clean
 from ..widgets.lines import KeyLine
 from ..widgets.peek import Peek, peek_height
 from ..widgets.run_list import RunTable, TopLine
@@ -166,22 +170,29 @@ class RunsScreen(ActingScreen):
         action, services = BY_ID["queue_move"], self.context.services
         snapshot = self.able(action)
         if snapshot is not None:
-            moved = lambda: QueueChanged(snapshot.run, services.move_in_queue(snapshot, direction))  # noqa: E731
-            self.context.requests.do(action.name, moved)
+
+            def move() -> Toast:
+                moved = services.move_in_queue(snapshot, direction)
+                return Toast(f"{ordinal(moved.place)} of {moved.count} in {clean(moved.group, 40)}", run=snapshot.run)
+
+            self.context.requests.do(action.name, move)
 
     def action_pause_queue(self) -> None:
         """Pause the queue of the selected run, or resume it; elsewhere resume the one that the top line names."""
         action, services, place = BY_ID["queue_pause"], self.context.services, self._queue
-        run, group, pause = None, next(iter(self.context.state.paused_queues), None), False
+        group, pause = next(iter(self.context.state.paused_queues), None), False
         if place is not None or group is None:
-            snapshot = self.able(action)
-            if snapshot is None or place is None:
+            if self.able(action) is None or place is None:
                 return
-            run, group, pause = snapshot.run, place.group, not place.paused
+            group, pause = place.group, not place.paused
+
+        def change(queue: str) -> Toast:
+            services.pause_queue(queue, pause)
+            became = "paused: it starts nothing more, running trainings continue" if pause else "resumed"
+            return Toast(f"queue {clean(queue, 40)} {became}")
+
         if group is not None:
-            queue = group
-            changed = lambda: QueueChanged(run, services.pause_queue(queue, pause))  # noqa: E731
-            self.context.requests.do(action.name, changed)
+            self.context.requests.do(action.name, partial(change, group))
 
     def action_remove(self) -> None:
         """Find out what removing the selected run would delete, then ask."""
@@ -193,17 +204,21 @@ class RunsScreen(ActingScreen):
 
     @on(RemovalExamined)
     def _ask_removal(self, message: RemovalExamined) -> None:
-        from .dialogs import ConfirmRemoval, Removal
+        from .dialogs import Answer, Confirm, removal_question
 
         snapshot, services = message.snapshot, self.context.services
 
-        def answered(answer: Removal | None) -> None:
-            if answer in ("all", "keep"):
-                keep = answer == "keep"
-                removed = lambda: RunRemoved(snapshot.name, services.remove(snapshot, keep_checkpoints=keep))  # noqa: E731
-                self.context.requests.do(BY_ID["remove"].name, removed)
+        def remove(*, keep: bool) -> Toast:
+            done = services.remove(snapshot, keep_checkpoints=keep)
+            text = f"removed {clean(snapshot.name, 40)}, freed {shown.size(done.freed_bytes)}"
+            text += f"; checkpoints: {clean(str(done.kept), 300)}" if done.kept else ""
+            return Toast(f"{text}; {clean(done.left, 300)}", "warning") if done.left else Toast(text)
 
-        self.app.push_screen(ConfirmRemoval(message.found, services.clock()), answered)
+        def answered(answer: Answer | None) -> None:
+            if answer in ("yes", "keep"):
+                self.context.requests.do(BY_ID["remove"].name, partial(remove, keep=answer == "keep"))
+
+        self.app.push_screen(Confirm(removal_question(message.found, services.clock())), answered)
 
 
 def _fit(peek: Peek, width: int, height: int) -> None:

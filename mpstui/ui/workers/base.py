@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..messages import WorkerFailed
+from ..messages import Toast
+from ..rows import clean
 
 if TYPE_CHECKING:
     from textual.message import Message
@@ -59,10 +60,10 @@ class Worker:
                 self._trouble = ""
             except Exception as error:  # noqa: BLE001 - a worker must survive whatever it reads, and must not be silent
                 pause = RETRY_SECONDS
-                sentence = f"{type(error).__name__}: {error}"
-                if sentence != self._trouble:
-                    self._trouble = sentence
-                    self._post(WorkerFailed(self.name, sentence))
+                trouble = clean(f"{type(error).__name__}: {error}", 300)
+                if trouble != self._trouble:
+                    self._trouble = trouble
+                    self._post(Toast(f"reading {self.name} failed, trying again: {trouble}", "error"))
 
     def _work(self) -> float | None:
         """One round; the seconds until the next, None: when it is woken."""

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.model.errors import ReportedError
-from ..messages import DiagnosisReady, JobFailed, RequestAnswered, RequestSent
+from ..messages import DiagnosisReady, RequestAnswered, Toast
+from ..rows import clean
 from .base import Post, Worker
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class RequestWorker(Worker):
             request = write()
             until = time.monotonic() + self._patience_seconds
             self._awaited.append(_Awaited(snapshot.run, name, snapshot.dir, request, until))
-            self._post(RequestSent(snapshot.run, name, request))
+            self._post(Toast(f"{name} requested", run=snapshot.run))
 
         self._jobs.put((name, job))
 
@@ -76,22 +77,16 @@ class RequestWorker(Worker):
         except queue.Empty:
             pass
         else:
-            self._carry_out(what, job)
-        self._collect_answers()
-        return 0.0
-
-    def _carry_out(self, what: str, job: Callable[[], object]) -> None:
-        try:
-            job()
-        except ReportedError as error:
-            self._post(JobFailed(what, error.sentence, error.hint))
-        except Exception as error:  # noqa: BLE001 - whatever went wrong, the user who asked is told
-            self._post(JobFailed(what, f"{type(error).__name__}: {error}"))
-
-    def _collect_answers(self) -> None:
+            try:
+                job()
+            except ReportedError as error:
+                hint = f" · {error.hint}" if error.hint else ""
+                self._post(Toast(f"{what}: {clean(error.sentence + hint, 600)}", "error"))
+            except Exception as error:  # noqa: BLE001 - whatever went wrong, the user who asked is told
+                self._post(Toast(f"{what}: {clean(f'{type(error).__name__}: {error}', 300)}", "error"))
         for awaited in tuple(self._awaited):
             ack = self._services.actions.answer(awaited.folder, awaited.request.id)
-            if ack is None and time.monotonic() < awaited.until:
-                continue
-            self._awaited.remove(awaited)
-            self._post(RequestAnswered(awaited.run, awaited.name, awaited.request, ack))
+            if ack is not None or time.monotonic() >= awaited.until:
+                self._awaited.remove(awaited)
+                self._post(RequestAnswered(awaited.run, awaited.name, awaited.request, ack))
+        return 0.0
