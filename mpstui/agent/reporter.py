@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..wire import liveness, records, rundir, storage
+from ..wire import liveness, rundir, storage
 from ..wire.heartbeat import Heartbeat, MemoryReading, to_json
 from ..wire.records import TRAINER_ACTIONS, Ack, Request
 from ..wire.rundir import RunDir
@@ -131,7 +131,7 @@ class Reporter:
     @_fail_open(lambda: None)
     def event(self, name: str, text: str, **details: Any) -> None:
         """Append one event to ``events.jsonl``. Rank 0 alone does."""
-        self._append(self._run.events, records.event(self._clock(), self._attempt, name, text, **details))
+        self._append(self._run.events, rundir.event(self._clock(), self._attempt, name, text, **details))
 
     @_fail_open(lambda: _NO_REQUESTS.copy())
     def requests(self) -> list[Request]:

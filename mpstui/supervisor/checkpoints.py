@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ..wire import liveness, records
+from ..wire import liveness, storage
 from ..wire.checkpoints import is_best, owner_of
 from ..wire.records import ExitRecord, LaunchRecord, LaunchTemplate, Spec
 from ..wire.rundir import AttemptDir, RunDir
@@ -249,9 +249,9 @@ def lives(run: RunDir, *, now: bool = False) -> list[Life]:
     found: list[Life] = []
     for number in reversed(run.attempt_numbers()):
         attempt = run.attempt(number)
-        launched = records.read_or_none(LaunchRecord, attempt.launch)
+        launched = storage.read_or_none(LaunchRecord, attempt.launch)
         if launched is not None:
-            ended = records.read_or_none(ExitRecord, attempt.exit)
+            ended = storage.read_or_none(ExitRecord, attempt.exit)
             end = ended.ended + LATE_SECONDS if ended else found[-1].begin if found else math.inf
             known = ended or (now and not found)
             found.append(Life(launched.time, end if known else min(end, _last_sign(attempt)), end))
@@ -287,7 +287,7 @@ def _beside(run: RunDir) -> Iterator[RunDir]:
 
 
 def _saves_into(run: RunDir, place: str) -> bool:
-    spec = records.read_or_none(Spec, run.spec)
+    spec = storage.read_or_none(Spec, run.spec)
     return spec is not None and _place(spec.launch) == place
 
 

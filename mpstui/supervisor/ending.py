@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from typing import Any
 
-from ..wire import records
+from ..wire import storage
 from ..wire.records import ExitRecord, Request
 from . import alerts, conclusion, launches, machine, witnesses
 from .attempt import Attempt
@@ -45,7 +45,7 @@ def request_in_progress(supervision: Supervision) -> Request | None:
     status = supervision.journal.status
     if status.request is None or status.action is None:
         return None
-    found = records.read_or_none(Request, supervision.run.request(status.request))
+    found = storage.read_or_none(Request, supervision.run.request(status.request))
     return found or Request(status.request, status.action, status.attempt, status.asker or "unknown", status.updated)
 
 
@@ -150,7 +150,7 @@ def _stuck(supervision: Supervision, attempt: Attempt) -> None:
 
 
 def _record_tree(supervision: Supervision, attempt: Attempt, **status: Any) -> None:
-    tree = [tuple(member) for member in attempt.family.others]
+    tree = list(attempt.family.others)
     if tree != supervision.journal.status.tree or status:
         supervision.journal.update(tree=tree, **status)
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..wire import records, rundir, storage
+from ..wire import rundir, storage
 from ..wire.records import TRAINER_ACTIONS, Ack, ExitRecord, Request, Status
 from ..wire.rundir import RunDir
 from .machine import Clock
@@ -58,7 +58,7 @@ class Journal:
     def event(self, name: str, text: str, *, attempt: int | None = None, **details: Any) -> None:
         """Append one line to ``events.jsonl``."""
         number = self.status.attempt if attempt is None else attempt
-        line = records.event(self._clock.wall(), number, name, text, **details)
+        line = rundir.event(self._clock.wall(), number, name, text, **details)
         self._save(self._unique("event"), lambda: storage.append_line(self.run.events, line))
 
     def exit(self, record: ExitRecord) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..wire import liveness, records, storage
+from ..wire import liveness, storage
 from ..wire.liveness import ProcessIdentity
 from ..wire.records import AFTER_CHECKPOINT, GPU_VARIABLE, LaunchRecord, LaunchTemplate, Request, Spec, Status
 from ..wire.rundir import RUN_VARIABLES, RunDir
@@ -67,7 +67,7 @@ def template_of(spec: Spec, status: Status, plan: Plan | None = None) -> LaunchT
     if found is None:
         return spec.launch
     try:
-        return records.from_json(LaunchTemplate, found)
+        return storage.from_json(LaunchTemplate, found)
     except (UnreadableRecord, AttributeError) as error:
         raise CannotCompose(f"the new launch template cannot be read: {error}") from error
 
@@ -84,7 +84,7 @@ def prepare(
         CannotCompose: it cannot be built; nothing was changed.
     """
     template = template_of(spec, status, plan)
-    last = records.read_or_none(LaunchRecord, run.attempt(status.attempt).launch)
+    last = storage.read_or_none(LaunchRecord, run.attempt(status.attempt).launch)
     device = plan.device or (None if plan.template or last is None else last.device)
     checkpoint, note = _pick_checkpoint(run, template, plan, machine)
     handed_over = _handed_over(run, spec, template, machine)
@@ -113,7 +113,7 @@ def _handed_over(run: RunDir, spec: Spec, template: LaunchTemplate, machine: Mac
         return None
     other = RunDir(run.path.parent / name)
     try:
-        other_spec, other_status = records.read(Spec, other.spec), records.read(Status, other.status)
+        other_spec, other_status = storage.read(Spec, other.spec), storage.read(Status, other.status)
     except (OSError, UnreadableRecord) as error:
         raise CannotCompose(f"the record of run {name} cannot be read: {error}") from error
     if other_spec is None or other_status is None:
@@ -201,7 +201,7 @@ def _announce(run: RunDir, journal: Journal, machine: Machine) -> None:
     """Runs in the new process, before its program."""
     me = machine.table.find(os.getpid())
     if me is not None:
-        running = {**records.to_json(journal.status), "trainer": [me.pid, me.start], "updated": machine.clock.wall()}
+        running = {**storage.to_json(journal.status), "trainer": [me.pid, me.start], "updated": machine.clock.wall()}
         storage.write_json(run.status, running, sync=False)  # against the death of processes, not of the machine
 
 

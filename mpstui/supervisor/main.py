@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ..wire import liveness, records
+from ..wire import liveness, storage
 from ..wire.records import Spec, Status
 from ..wire.rundir import RunDir
 from ..wire.storage import UnreadableRecord
@@ -69,7 +69,7 @@ def supervise(run: RunDir, ready: Callable[[], None], build: Build = Supervisor)
 
 def _open(run: RunDir, machine: Machine, build: Build) -> Supervisor | None:
     try:
-        spec = records.read(Spec, run.spec)
+        spec = storage.read(Spec, run.spec)
     except (UnreadableRecord, OSError) as error:
         complain(f"{run.spec} cannot be acted upon: {error}")
         return None
@@ -77,8 +77,8 @@ def _open(run: RunDir, machine: Machine, build: Build) -> Supervisor | None:
         complain(f"{run.spec} is missing: there is nothing to run")
         return None
     try:
-        status = records.read(Status, run.status)
-    except records.NewerSchema as error:
+        status = storage.read(Status, run.status)
+    except storage.NewerSchema as error:
         complain(f"{run.status} was written by a newer mpstui and is left alone: {error}")
         return None
     except UnreadableRecord as error:

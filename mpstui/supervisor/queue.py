@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, M
 from enum import Enum
 from typing import NamedTuple
 
-from ..wire import liveness, queues, records
+from ..wire import liveness, queues, storage
 from ..wire.liveness import ProcessTable
 from ..wire.queues import Queue, QueueBusy, QueueFiles
 from ..wire.records import ExitRecord, GpuRule, LaunchRecord, QueueRule, Spec, Status
@@ -194,19 +194,19 @@ class QueueSlot:
         """What those who wait for a slot before us will take of the GPUs."""
         for name in queue.order[: queue.order.index(self._run.run)] if self._run.run in queue.order else ():
             spec = (
-                records.read_or_none(Spec, RunDir(self._run.path.parent / name).spec) if self._contends(name) else None
+                storage.read_or_none(Spec, RunDir(self._run.path.parent / name).spec) if self._contends(name) else None
             )
             if spec is not None and spec.gpus is not None:
                 yield spec.gpus
 
     def _had(self, attempt: int) -> list[str]:
         """The GPUs of the last attempt: caches and logs speak of them."""
-        last = records.read_or_none(LaunchRecord, self._run.attempt(attempt).launch)
+        last = storage.read_or_none(LaunchRecord, self._run.attempt(attempt).launch)
         return list(last.gpus) if last else []
 
     def _contends(self, run: str) -> bool:
         other = RunDir(self._run.path.parent / run)
-        status = records.read_or_none(Status, other.status)
+        status = storage.read_or_none(Status, other.status)
         waits = status is not None and status.phase == "queued" and status.waiting_for == "slot"
         return waits and liveness.is_held(other.supervisor_lock)
 
@@ -313,7 +313,7 @@ def outcome(run: RunDir, table: ProcessTable, boot_id: str) -> Outcome:
     """Look at the other run. One that crashed and will be started again has no outcome yet."""
     if not run.path.is_dir():
         return Outcome.MISSING
-    status = records.read_or_none(Status, run.status)
+    status = storage.read_or_none(Status, run.status)
     seen = witnesses.gather(run, status, table, boot_id)
     if not seen.ended:
         waits = seen.alive or not seen.begun or liveness.is_held(run.supervisor_lock)
@@ -327,7 +327,7 @@ def outcome(run: RunDir, table: ProcessTable, boot_id: str) -> Outcome:
 
 def _finished(run: RunDir, record: ExitRecord) -> bool:
     """Exited 0 without a stop request and, if it wrote heartbeats, in phase ``done``."""
-    spec = records.read_or_none(Spec, run.spec)
+    spec = storage.read_or_none(Spec, run.spec)
     beat = witnesses.newest_beat(run, spec, record.attempt, record.started) if spec else None
     done = beat is None or beat.phase in (None, "done")
     if record.unknown:

@@ -59,8 +59,8 @@ def _interrupted_restart(supervision: Supervision, number: int) -> Plan:
 def _adopt(supervision: Supervision, seen: Witnesses) -> None:
     status = supervision.journal.status
     ours = status.boot_id == supervision.machine.boot_id and status.attempt == seen.attempt
-    leader = status.trainer_identity() if ours else None
-    known = tuple(status.tree_identities()) if ours else ()
+    leader = status.trainer if ours else None
+    known = tuple(status.tree) if ours else ()
     family, paused = Family(leader, known), ours and status.paused
     attempt = Attempt(supervision.run, seen.attempt, family, supervision.machine, paused=paused)
     attempt.refresh(thorough=True)
@@ -71,8 +71,8 @@ def _adopt(supervision: Supervision, seen: Witnesses) -> None:
     supervision.journal.update(
         phase="running",
         attempt=seen.attempt,
-        trainer=tuple(leader) if leader else None,
-        tree=[tuple(member) for member in attempt.family.others],
+        trainer=leader,
+        tree=list(attempt.family.others),
         adopted=True,
         message=None,
         **supervision.own_mark(),
@@ -148,7 +148,7 @@ def start(supervision: Supervision, plan: Plan) -> None:
         return
     supervision.begin(begun)
     leader = begun.family.leader
-    supervision.journal.update(phase="running", trainer=tuple(leader) if leader else None)
+    supervision.journal.update(phase="running", trainer=leader)
     if leader:
         machine.stay_awake(leader.pid)
     _tell(supervision, plan, command, note)

@@ -113,7 +113,7 @@ class Supervision:
     def find_remains(self) -> None:
         """Take what still lives of an attempt that ended, as far as it can be proved, for the attempt."""
         status = self.journal.status
-        known = status.tree_identities() if status.boot_id == self.machine.boot_id else []
+        known = status.tree if status.boot_id == self.machine.boot_id else []
         found = Attempt(self.run, max(status.attempt, 1), Family(None, tuple(known)), self.machine)
         found.ending = Ending()
         found.refresh(thorough=True)
@@ -145,7 +145,7 @@ class Supervision:
     def own_mark(self) -> dict[str, Any]:
         """This supervisor's mark in the status."""
         me = self.machine.table.find(os.getpid())
-        return {"supervisor": tuple(me.identity) if me else None, "boot_id": self.machine.boot_id}
+        return {"supervisor": me.identity if me else None, "boot_id": self.machine.boot_id}
 
     def leading_request(self) -> Request | None:
         """The request that ends the attempt: the newest kill, else the newest other."""

@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from ..wire import heartbeat, liveness, records, storage
+from ..wire import heartbeat, liveness, storage
 from ..wire.heartbeat import Heartbeat
 from ..wire.liveness import ProcessTable, is_same
 from ..wire.records import ExitRecord, Spec, Status
@@ -65,7 +65,7 @@ def gather(run: RunDir, status: Status | None, table: ProcessTable, boot_id: str
     attempt = max([recorded, *run.attempt_numbers(), 1])
     ours = status if status is not None and status.attempt == attempt else None
     paths = run.attempt(attempt)
-    trainer = ours.trainer_identity() if ours else None
+    trainer = ours.trainer if ours else None
     same_boot = ours is not None and ours.boot_id == boot_id
     return Witnesses(
         attempt=attempt,
@@ -80,7 +80,7 @@ def gather(run: RunDir, status: Status | None, table: ProcessTable, boot_id: str
 
 def read_exit(run: RunDir, attempt: int) -> ExitRecord | None:
     """The exit record of an attempt; None when there is none or it cannot be read."""
-    return records.read_or_none(ExitRecord, run.attempt(attempt).exit)
+    return storage.read_or_none(ExitRecord, run.attempt(attempt).exit)
 
 
 def read_tail(path: Path, limit: int = TAIL_BYTES) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from . import liveness, records, storage
+from . import liveness, storage
 from .rundir import RunDir, slug
 
 MOST_SLOTS = 256
@@ -78,7 +78,7 @@ def read(files: QueueFiles) -> Queue:
     Raises:
         UnreadableRecord: the file holds something else.
     """
-    return records.read(Queue, files.state) or Queue(files.group)
+    return storage.read(Queue, files.state) or Queue(files.group)
 
 
 def edit(files: QueueFiles, change: Callable[[Queue], Queue]) -> Queue:

@@ -1,116 +1,16 @@
 """The records of a run directory: what was asked (spec), what is (status), what was started (launch), how it ended.
 
 A record is a NamedTuple, which costs the supervisor's start nothing; importing ``dataclasses`` alone costs it 20 ms of
-CPU time. Its annotations are the whole declaration: reading follows them. It is tolerant of unknown fields, so that an
-older program can watch a newer run; a record of a newer schema is readable but must not be acted upon
-(:class:`NewerSchema`). Defaults are shared: a record, and what it holds, is never changed in place.
+CPU time. Its annotations are the whole declaration: :func:`.storage.read` checks by them. Defaults are shared: a record,
+and what it holds, is never changed in place.
 """
 
-# No `from __future__ import annotations` here: the annotations are needed as types, not as texts.
-import functools
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, NamedTuple, TypeVar, get_args, get_origin
+# No `from __future__ import annotations` here: reading needs the annotations as types, not as texts.
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from . import storage
 from .liveness import ProcessIdentity
-from .storage import UnreadableRecord
-
-SCHEMA = 1
-R = TypeVar("R", bound="tuple[Any, ...]")
-
-
-class NewerSchema(UnreadableRecord):
-    """Written by a newer mpstui: look, but do not touch."""
-
-
-class _Misfit(Exception):
-    """A value of the wrong type."""
-
-
-def read(kind: type[R], path: Path) -> R | None:
-    """Read one record; None when there is no file.
-
-    Raises:
-        UnreadableRecord: there is something else in the file (NewerSchema: of a newer program).
-    """
-    found = storage.read_json(path)
-    return None if found is None else from_json(kind, found)
-
-
-def read_or_none(kind: type[R], path: Path) -> R | None:
-    """Read one record; None also when it cannot be read."""
-    try:
-        return read(kind, path)
-    except (OSError, UnreadableRecord):
-        return None
-
-
-def from_json(kind: type[R], found: Mapping[str, Any]) -> R:
-    """A record from its JSON object; unknown fields are ignored.
-
-    Raises:
-        NewerSchema: ``schema`` is higher than ours.
-        UnreadableRecord: a field without a default is missing, or has a value of another type than it is declared.
-    """
-    schema = found.get("schema", SCHEMA)
-    if not isinstance(schema, int) or schema > SCHEMA:
-        raise NewerSchema(f"schema {schema!r} is newer than {SCHEMA}")
-    values = {}
-    for name, fit in _fits_of(kind).items():
-        if name in found:
-            try:
-                values[name] = fit(found[name])
-            except _Misfit as error:
-                raise UnreadableRecord(f"{name!r} has a value of the wrong type") from error
-    missing = set(kind._fields) - values.keys() - kind._field_defaults.keys()  # type: ignore[attr-defined]
-    if missing:
-        raise UnreadableRecord(f"{', '.join(sorted(missing))} missing")
-    return kind(**values)
-
-
-def to_json(record: "tuple[Any, ...]") -> dict[str, Any]:
-    """The JSON object of a record, nested records included; what is changed in it later changes no record."""
-    found: dict[str, Any] = storage.plain(record)
-    return found
-
-
-@functools.cache
-def _fits_of(kind: type[Any]) -> Mapping[str, Callable[[Any], Any]]:
-    return {name: _fit_of(hint) for name, hint in kind.__annotations__.items()}
-
-
-def _fit_of(hint: Any) -> Callable[[Any], Any]:
-    """What makes a JSON value one of an annotation, or raises :class:`_Misfit`."""
-    if hint is Any:
-        return lambda value: value
-    if hasattr(hint, "_fields"):
-        return lambda value: from_json(hint, _only(value, dict))
-    if isinstance(hint, UnionType):  # always with None
-        one = _fit_of(next(kind for kind in get_args(hint) if kind is not NoneType))
-        return lambda value: None if value is None else one(value)
-    if get_origin(hint) is tuple:  # a pair
-        return _pair
-    if get_origin(hint) is Sequence:
-        item = _fit_of(get_args(hint)[0])
-        return lambda value: [item(part) for part in _only(value, list)]
-    if get_origin(hint) is Mapping:
-        item = _fit_of(get_args(hint)[1])
-        return lambda value: {name: item(part) for name, part in _only(value, dict).items()}
-    return lambda value: _only(value, *((int, float) if hint is float else (hint,)))
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    if type(value) is not list or [type(part) for part in value] != [int, int]:
-        raise _Misfit
-    return value[0], value[1]
-
-
-def _only(value: Any, *kinds: type) -> Any:
-    if type(value) not in kinds:  # True is an int to isinstance()
-        raise _Misfit
-    return value
+from .storage import SCHEMA
 
 
 class Variant(NamedTuple):
@@ -265,11 +165,11 @@ class Status(NamedTuple):
     updated: float
     schema: int = SCHEMA
     boot_id: str = ""
-    supervisor: tuple[int, int] | None = None
+    supervisor: ProcessIdentity | None = None
     """``[pid, start]``."""
-    trainer: tuple[int, int] | None = None
+    trainer: ProcessIdentity | None = None
     """``[pid, start]``; the trainer leads its own process group and session."""
-    tree: Sequence[tuple[int, int]] = []
+    tree: Sequence[ProcessIdentity] = []
     """``[pid, start]`` of the trainer's descendants as last seen."""
     paused: bool = False
     held_for: str | None = None
@@ -295,14 +195,6 @@ class Status(NamedTuple):
     message: str | None = None
     template: Mapping[str, Any] | None = None
     """A launch template that replaced the spec's at a restart; None: the spec's holds."""
-
-    def trainer_identity(self) -> ProcessIdentity | None:
-        """The trainer's pid and start time, where known."""
-        return ProcessIdentity(*self.trainer) if self.trainer else None
-
-    def tree_identities(self) -> list[ProcessIdentity]:
-        """The recorded descendants."""
-        return [ProcessIdentity(*pair) for pair in self.tree]
 
 
 class LaunchRecord(NamedTuple):
@@ -371,8 +263,3 @@ class Ack(NamedTuple):
     before: int | None = None
     after: int | None = None
     freed: int | None = None
-
-
-def event(moment: float, attempt: int, name: str, text: str, **details: Any) -> dict[str, Any]:
-    """One line of ``events.jsonl``."""
-    return {"time": moment, "attempt": attempt, "event": name, "text": text, **storage.plain(details)}

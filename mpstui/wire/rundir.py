@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import records, storage
+from . import storage
 from .records import Ack, Request
 from .storage import UnreadableRecord
 
@@ -222,7 +222,7 @@ def unanswered(run: RunDir) -> Iterator[Request]:
         if name[: -len(".json")] in answered:
             continue
         try:
-            found = records.read(Request, run.requests / name)
+            found = storage.read(Request, run.requests / name)
         except (UnreadableRecord, OSError):
             continue
         if found is not None and found.id == name[: -len(".json")]:
@@ -237,6 +237,11 @@ def answer(run: RunDir, ack: Ack) -> bool:
 def answer_to(run: RunDir, request_id: str) -> Ack | None:
     """The answer to a request, None while there is none."""
     try:
-        return records.read(Ack, run.ack(request_id))
+        return storage.read(Ack, run.ack(request_id))
     except UnreadableRecord:
         return None
+
+
+def event(moment: float, attempt: int, name: str, text: str, **details: Any) -> dict[str, Any]:
+    """One line of ``events.jsonl``."""
+    return {"time": moment, "attempt": attempt, "event": name, "text": text, **storage.plain(details)}

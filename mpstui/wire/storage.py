@@ -1,6 +1,8 @@
 """JSON as it is kept in files: strict, non-finite numbers as null, every write whole or not there, without secrets.
 
-A write goes to a temporary file in the same folder: fsync, rename, fsync of the folder.
+A write goes to a temporary file in the same folder: fsync, rename, fsync of the folder. Reading a record is tolerant of
+unknown fields, so that an older program can watch a newer run; a record of a newer schema is readable but must not be
+acted upon (:class:`NewerSchema`).
 """
 
 from __future__ import annotations
@@ -8,16 +10,22 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import functools
 import json
 import math
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin
+
+from .liveness import ProcessIdentity
 
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+SCHEMA = 1
+R = TypeVar("R", bound="tuple[Any, ...]")
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 
@@ -27,10 +35,10 @@ class UnreadableRecord(Exception):
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON has it, at any depth: records as objects, NaN and infinity as None."""
+    """The value as JSON has it, at any depth: records as objects, a process as ``[pid, start]``, NaN as None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+    if isinstance(value, tuple) and hasattr(value, "_asdict") and not isinstance(value, ProcessIdentity):
         value = value._asdict()
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
@@ -158,6 +166,98 @@ def read_json(path: Path) -> dict[str, Any] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return load_object(data)
+
+
+class NewerSchema(UnreadableRecord):
+    """Written by a newer mpstui: look, but do not touch."""
+
+
+class _Misfit(Exception):
+    """A value of the wrong type."""
+
+
+def read(kind: type[R], path: Path) -> R | None:
+    """Read one record; None when there is no file.
+
+    Raises:
+        UnreadableRecord: there is something else in the file (NewerSchema: of a newer program).
+    """
+    found = read_json(path)
+    return None if found is None else from_json(kind, found)
+
+
+def read_or_none(kind: type[R], path: Path) -> R | None:
+    """Read one record; None also when it cannot be read."""
+    try:
+        return read(kind, path)
+    except (OSError, UnreadableRecord):
+        return None
+
+
+def from_json(kind: type[R], found: Mapping[str, Any]) -> R:
+    """A record from its JSON object; unknown fields are ignored.
+
+    Raises:
+        NewerSchema: ``schema`` is higher than ours.
+        UnreadableRecord: a field without a default is missing, or has a value of another type than it is declared.
+    """
+    schema = found.get("schema", SCHEMA)
+    if not isinstance(schema, int) or schema > SCHEMA:
+        raise NewerSchema(f"schema {schema!r} is newer than {SCHEMA}")
+    values = {}
+    for name, fit in _fits_of(kind).items():
+        if name in found:
+            try:
+                values[name] = fit(found[name])
+            except _Misfit as error:
+                raise UnreadableRecord(f"{name!r} has a value of the wrong type") from error
+    missing = set(kind._fields) - values.keys() - kind._field_defaults.keys()  # type: ignore[attr-defined]
+    if missing:
+        raise UnreadableRecord(f"{', '.join(sorted(missing))} missing")
+    return kind(**values)
+
+
+def to_json(record: tuple[Any, ...]) -> dict[str, Any]:
+    """The JSON object of a record, nested records included; what is changed in it later changes no record."""
+    found: dict[str, Any] = plain(record)
+    return found
+
+
+@functools.cache
+def _fits_of(kind: type[Any]) -> Mapping[str, Callable[[Any], Any]]:
+    return {name: _fit_of(hint) for name, hint in kind.__annotations__.items()}
+
+
+def _fit_of(hint: Any) -> Callable[[Any], Any]:
+    """What makes a JSON value one of an annotation, or raises :class:`_Misfit`."""
+    if hint is Any:
+        return lambda value: value
+    if hint is ProcessIdentity:
+        return _identity
+    if hasattr(hint, "_fields"):
+        return lambda value: from_json(hint, _only(value, dict))
+    if isinstance(hint, UnionType):  # always with None
+        one = _fit_of(next(kind for kind in get_args(hint) if kind is not NoneType))
+        return lambda value: None if value is None else one(value)
+    if get_origin(hint) is Sequence:
+        item = _fit_of(get_args(hint)[0])
+        return lambda value: [item(part) for part in _only(value, list)]
+    if get_origin(hint) is Mapping:
+        item = _fit_of(get_args(hint)[1])
+        return lambda value: {name: item(part) for name, part in _only(value, dict).items()}
+    return lambda value: _only(value, *((int, float) if hint is float else (hint,)))
+
+
+def _identity(value: Any) -> ProcessIdentity:
+    if type(value) is not list or [type(part) for part in value] != [int, int]:
+        raise _Misfit
+    return ProcessIdentity(*value)
+
+
+def _only(value: Any, *kinds: type) -> Any:
+    if type(value) not in kinds:  # True is an int to isinstance()
+        raise _Misfit
+    return value
 
 
 def is_settled(changed: float, now: float) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mpstui.wire import liveness, queues, records, rundir, storage
+from mpstui.wire import liveness, queues, rundir, storage
 from mpstui.wire.liveness import ProcessIdentity, system_process_table
 from mpstui.wire.records import Ack, ExitRecord, LaunchTemplate, Request, Spec, Status, StopRule, Variant
 from mpstui.wire.rundir import RunDir, create_run_dir
@@ -75,12 +75,12 @@ class Run:
 
     @property
     def status(self) -> Status:
-        found = records.read(Status, self.dir.status)
+        found = storage.read(Status, self.dir.status)
         assert found is not None
         return found
 
     def exit(self, attempt: int = 1) -> ExitRecord | None:
-        return records.read(ExitRecord, self.dir.attempt(attempt).exit)
+        return storage.read(ExitRecord, self.dir.attempt(attempt).exit)
 
     def wait_exit(self, attempt: int = 1, seconds: float = PATIENCE_SECONDS) -> ExitRecord:
         return wait_for(lambda: self.exit(attempt), f"exit record {attempt}: {self.log()}", seconds)

@@ -117,7 +117,7 @@ def test_pause_and_continue(make_run: MakeRun) -> None:
     run.start()
     run.wait_output("up")
     assert run.wait_ack(run.ask("pause")).ok
-    trainer = run.status.trainer_identity()
+    trainer = run.status.trainer
     assert trainer is not None
     wait_for(lambda: _state(trainer) == "T")
     assert run.status.paused

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mpstui.supervisor.journal import Journal
 from mpstui.supervisor.machine import Clock
-from mpstui.wire import records, storage
+from mpstui.wire import storage
 from mpstui.wire.liveness import ProcessIdentity
 from mpstui.wire.records import CauseRule, ExitRecord, LaunchTemplate, QueueRule, RestartRule, Status, Variant
 
@@ -122,7 +122,7 @@ def test_edit_and_restart_replaces_the_template_for_good(make_run: MakeRun) -> N
     run.wait_exit()
     run.wait_unsupervised()
     edited = LaunchTemplate("cpu", {"cpu": Variant(python("print('edited')"))}, str(run.home))
-    request = run.ask("restart", launch=records.to_json(edited))
+    request = run.ask("restart", launch=storage.to_json(edited))
     run.start()
     assert run.wait_ack(request).text == (
         "attempt 2 started on cpu, from scratch: the profile does not say how this program resumes ([resume] args)"
@@ -148,7 +148,7 @@ def test_a_restart_that_cannot_work_stops_nothing(make_run: MakeRun) -> None:
 
 def test_a_newer_schema_is_looked_at_and_not_touched(make_run: MakeRun) -> None:
     run = make_run("print('never')")
-    storage.write_json(run.dir.status, {**records.to_json(Status(run.dir.run, "running", 1, 0.0)), "schema": 99})
+    storage.write_json(run.dir.status, {**storage.to_json(Status(run.dir.run, "running", 1, 0.0)), "schema": 99})
     before = run.dir.status.read_bytes()
     assert run.start() == 1
     assert "newer" in run.log()
@@ -168,7 +168,7 @@ def test_an_exit_record_is_written_once(make_run: MakeRun) -> None:
     journal = Journal(run.dir, Status(run.dir.run, "running", 1, 0.0), Clock())
     journal.exit(ExitRecord(1, 1.0, code=3))
     journal.exit(ExitRecord(1, 2.0, code=0))
-    found = records.read(ExitRecord, run.dir.attempt(1).exit)
+    found = storage.read(ExitRecord, run.dir.attempt(1).exit)
     assert found is not None
     assert found.code == 3
     assert not journal.pending

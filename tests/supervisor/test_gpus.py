@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from mpstui.supervisor import queue
-from mpstui.wire import queues, records, storage
+from mpstui.wire import queues, storage
 from mpstui.wire.queues import Queue
 from mpstui.wire.records import CauseRule, GpuRule, LaunchRecord, LaunchTemplate, QueueRule, RestartRule, Spec, Variant
 
@@ -37,7 +37,7 @@ def queued(make_run: MakeRun) -> Callable[..., Run]:
 def given(run: Run, attempt: int = 1) -> list[str]:
     """What the run was given, as its record has it and as its program saw it."""
     run.wait_output("gpu", attempt)
-    record = records.read(LaunchRecord, run.dir.attempt(attempt).launch)
+    record = storage.read(LaunchRecord, run.dir.attempt(attempt).launch)
     assert record is not None
     assert run.output(attempt).split() == ["gpu", ",".join(record.gpus)]
     return list(record.gpus)
@@ -107,7 +107,7 @@ def test_a_trainer_keeps_its_device_without_its_supervisor(queued: Callable[...,
     assert waits(second)
     time.sleep(1.2)  # one more look
     assert second.status.phase == "queued"
-    assert first.status.trainer_identity() is not None
+    assert first.status.trainer is not None
     (first.home / "go").touch()
     assert given(second) == ["0"]
 
@@ -182,7 +182,7 @@ def test_a_device_that_the_run_names_itself_is_only_kept_from_others(make_run: M
     assert given(own) == ["GPU-a"]
     other = queued("other", GpuRule(["GPU-a", "GPU-b"], env={"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}))
     assert given(other) == ["GPU-b"]
-    record = records.read(LaunchRecord, other.dir.attempt(1).launch)
+    record = storage.read(LaunchRecord, other.dir.attempt(1).launch)
     assert record is not None
     assert record.env["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
 
@@ -204,7 +204,7 @@ def test_an_attempt_on_the_cpu_is_given_none(queued: Callable[..., Run]) -> None
     assert given(run) == ["0"]
     run.ask("restart", source="scratch", device="cpu")
     run.wait_output("gpu", 2)
-    record = records.read(LaunchRecord, run.dir.attempt(2).launch)
+    record = storage.read(LaunchRecord, run.dir.attempt(2).launch)
     assert record is not None
     assert (record.device, record.gpus, run.output(2).split()) == ("cpu", [], ["gpu", "None"])
 
@@ -214,10 +214,10 @@ def test_a_restart_that_names_the_devices_itself_has_the_last_word(queued: Calla
     assert given(run) == ["0"]
     variant = Variant(python(STAYS.format("go")), {"CUDA_VISIBLE_DEVICES": "7"})
     run.ask(
-        "restart", source="scratch", launch=records.to_json(LaunchTemplate("auto", {"auto": variant}, str(run.home)))
+        "restart", source="scratch", launch=storage.to_json(LaunchTemplate("auto", {"auto": variant}, str(run.home)))
     )
     run.wait_output("gpu", 2)
-    record = records.read(LaunchRecord, run.dir.attempt(2).launch)
+    record = storage.read(LaunchRecord, run.dir.attempt(2).launch)
     assert record is not None
     assert (record.gpus, run.output(2).split()) == ([], ["gpu", "7"])
 
@@ -243,6 +243,6 @@ def test_files_without_the_new_fields_are_read_as_before(make_run: MakeRun) -> N
     found = queues.read(files)
     assert (found.slots, found.by_hand, found.devices, found.order) == (3, True, [], ["a"])
     assert not Queue("cuda").by_hand
-    old = {name: value for name, value in records.to_json(run.spec).items() if name != "gpus"}
-    assert records.from_json(Spec, old).gpus is None
-    assert records.from_json(Spec, records.to_json(run.spec._replace(gpus=TWO))).gpus == TWO
+    old = {name: value for name, value in storage.to_json(run.spec).items() if name != "gpus"}
+    assert storage.from_json(Spec, old).gpus is None
+    assert storage.from_json(Spec, storage.to_json(run.spec._replace(gpus=TWO))).gpus == TWO

@@ -11,7 +11,7 @@ from mpstui.core.runs.waiting import is_abandoned, is_waiting
 from mpstui.supervisor import starting
 from mpstui.supervisor.loop import Supervisor
 from mpstui.supervisor.machine import Clock, Machine, this_machine
-from mpstui.wire import records, storage
+from mpstui.wire import storage
 from mpstui.wire.liveness import ProcessIdentity
 from mpstui.wire.records import CauseRule, LaunchRecord, QueueRule, RestartRule, StopRule
 
@@ -41,7 +41,7 @@ def _died_before_the_second_start(run: Run) -> None:
 
 def _second_launch(run: Run) -> LaunchRecord:
     run.wait_exit(2)
-    found = records.read(LaunchRecord, run.dir.attempt(2).launch)
+    found = storage.read(LaunchRecord, run.dir.attempt(2).launch)
     assert found is not None
     return found
 

@@ -122,7 +122,7 @@ def test_one_slot_runs_one_after_the_other_and_the_dead_free_theirs(make_run: Ma
     first.kill_supervisor()
     time.sleep(1.2)
     assert second.status.phase == "queued"  # the trainer keeps the slot without its supervisor
-    trainer = first.status.trainer_identity()
+    trainer = first.status.trainer
     assert trainer is not None
     first.start()
     first.wait_ack(first.ask("kill"))

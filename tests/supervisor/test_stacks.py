@@ -48,7 +48,7 @@ def dumped(run: Run) -> tuple[bool, str]:
 
 
 def leader(run: Run) -> ProcessIdentity:
-    found = run.status.trainer_identity()
+    found = run.status.trainer
     assert found is not None
     return found
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from mpstui.wire import heartbeat, records, rundir, storage
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, Heartbeat, MemoryReading
-from mpstui.wire.records import Ack, ExitRecord, LaunchTemplate, NewerSchema, RestartRule, Spec, Status, Variant
-from mpstui.wire.storage import UnreadableRecord
+from mpstui.wire.liveness import ProcessIdentity
+from mpstui.wire.records import Ack, ExitRecord, LaunchTemplate, RestartRule, Spec, Status, Variant
+from mpstui.wire.storage import NewerSchema, UnreadableRecord
 
 SUPERVISOR = Path(__file__).parents[2] / "mpstui" / "supervisor" / "__main__.py"
 SPEC = Spec(
@@ -33,13 +34,13 @@ SPEC = Spec(
     "record",
     [
         SPEC,
-        Status("r1", "running", 2, 3.0, tree=[(1, 2)], trainer=(5, 6)),
+        Status("r1", "running", 2, 3.0, tree=[ProcessIdentity(1, 2)], trainer=ProcessIdentity(5, 6)),
         ExitRecord(1, 2.0, code=3),
         Ack("i", True, "s", 1.0, "t"),
     ],
 )
 def test_a_record_survives_the_journey(record: Any) -> None:
-    assert records.from_json(type(record), {**records.to_json(record), "from_the_future": 1}) == record
+    assert storage.from_json(type(record), {**storage.to_json(record), "from_the_future": 1}) == record
 
 
 @pytest.mark.parametrize(
@@ -56,23 +57,22 @@ def test_a_record_survives_the_journey(record: Any) -> None:
     ],
 )
 def test_a_value_of_another_type_than_declared_makes_a_record_unreadable(kind: Any, changed: dict[str, Any]) -> None:
-    whole = records.to_json(SPEC if kind is Spec else Status("r1", "running", 2, 3.0))
+    whole = storage.to_json(SPEC if kind is Spec else Status("r1", "running", 2, 3.0))
     with pytest.raises(UnreadableRecord, match="has a value of the wrong type"):
-        records.from_json(kind, {**whole, **changed})
+        storage.from_json(kind, {**whole, **changed})
 
 
 def test_a_newer_schema_may_be_looked_at_only() -> None:
     with pytest.raises(NewerSchema):
-        records.from_json(Status, {**records.to_json(Status("r", "running", 1, 0.0)), "schema": 2})
+        storage.from_json(Status, {**storage.to_json(Status("r", "running", 1, 0.0)), "schema": 2})
     with pytest.raises(UnreadableRecord):
-        records.from_json(Status, {"run": "r"})
+        storage.from_json(Status, {"run": "r"})
 
 
-def test_identities_come_out_of_a_status() -> None:
-    status = Status("r1", "running", 2, 3.0, tree=[(1, 2)], trainer=(5, 6))
-    assert status.trainer_identity() == (5, 6)
-    assert status.tree_identities() == [(1, 2)]
-    assert Status("r1", "starting", 1, 0.0).trainer_identity() is None
+def test_a_process_is_a_pair_on_disk() -> None:
+    status = Status("r1", "running", 2, 3.0, tree=[ProcessIdentity(1, 2)], trainer=ProcessIdentity(5, 6))
+    found = storage.to_json(status)
+    assert (found["trainer"], found["tree"], found["supervisor"]) == ([5, 6], [[1, 2]], None)
 
 
 def test_a_heartbeat_names_what_is_not_finite() -> None:
@@ -118,7 +118,7 @@ def test_requests_are_handed_out_in_order_until_they_are_answered(tmp_path: Path
     late = rundir.submit(run, rundir.new_request("stop", 1, 20.0))
     early = rundir.submit(run, rundir.new_request("kill", 1, 10.0, by="me", options={"a": 1}))
     (run.requests / "0-torn.json").write_text("{")
-    stray = records.to_json(rundir.new_request("kill", 1, 5.0)) | {"id": "../escape"}
+    stray = storage.to_json(rundir.new_request("kill", 1, 5.0)) | {"id": "../escape"}
     storage.write_json(run.requests / "0-other.json", stray)
     assert [item.id for item in rundir.unanswered(run)] == [early.id, late.id]
     assert rundir.answer(run, Ack(early.id, True, "supervisor", 30.0, "done"))

@@ -52,14 +52,14 @@ def evidence_from_run_dir(directory: Path, *, attempt: int | None = None) -> Evi
     if number is None:
         return Evidence()
     folder = run.attempt(number)
-    launch = _unless_torn(lambda: records.read(records.LaunchRecord, folder.launch))
+    launch = _unless_torn(lambda: storage.read(records.LaunchRecord, folder.launch))
     heard = _heartbeat(folder.heartbeat(), launch.device if launch else None)
     known = Evidence(
         lines=_unless_torn(lambda: log_lines(folder.output)) or (),
         heartbeat=replace(heard, memory_slope_bytes_per_second=memory_growth(run.telemetry, number)),
         environment=launch.env if launch else {},
     )
-    exited = _unless_torn(lambda: records.read(records.ExitRecord, folder.exit))
+    exited = _unless_torn(lambda: storage.read(records.ExitRecord, folder.exit))
     if exited is None:
         return known
     return replace(

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from ...wire.records import NewerSchema
-from ...wire.storage import UnreadableRecord, load_object
+from ...wire.storage import NewerSchema, UnreadableRecord, load_object
 
 T = TypeVar("T")
 SLICE_BYTES = 1 << 18

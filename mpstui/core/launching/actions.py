@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...wire import liveness, rundir, storage
-from ...wire.records import Ack, Request, event
-from ...wire.rundir import RUN_VARIABLES, RunDir
+from ...wire.records import Ack, Request
+from ...wire.rundir import RUN_VARIABLES, RunDir, event
 from ..actions import BY_ID
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
-from ...wire import records
+from ...wire import storage
 from ...wire.records import QueueRule
 from ...wire.storage import without_secrets
 from ..model.checks import nearest
@@ -54,7 +54,7 @@ def choice_json(choice: LaunchChoice) -> dict[str, Any]:
         "env": shown,
         "drop_args": list(choice.drop_args),
         "drop_env": list(choice.drop_env),
-        "queue": records.to_json(choice.queue),
+        "queue": storage.to_json(choice.queue),
     }
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...wire import records
+from ...wire import storage
 from ...wire.records import QueueRule, Spec
 from ...wire.rundir import RunDir
 from ...wire.storage import HIDDEN, hides
@@ -54,7 +54,7 @@ def recorded_choice(run: RunDir) -> LaunchChoice:
         env=dict(choice.get("env") or {}),
         drop_args=tuple(choice.get("drop_args") or ()),
         drop_env=tuple(choice.get("drop_env") or ()),
-        queue=records.from_json(QueueRule, choice["queue"]) if choice.get("queue") else QueueRule(),
+        queue=storage.from_json(QueueRule, choice["queue"]) if choice.get("queue") else QueueRule(),
     )
 
 

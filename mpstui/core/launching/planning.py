@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...wire import records, rundir, storage
+from ...wire import rundir, storage
 from ...wire.records import AFTER_CHECKPOINT, AlertRule, CauseRule, GpuRule, LaunchTemplate, QueueRule, Spec, Variant
 from ...wire.rundir import RunDir, create_run_dir
 from ...wire.storage import is_secret
@@ -254,4 +254,4 @@ def spec_json(plan: LaunchPlan, run: RunDir, now: float, home: Home | None = Non
         min_free_bytes=profile.min_free_bytes,
         alerts=AlertRule(str(home.settings), str(home.screen_lock)) if home else None,
     )
-    return {**records.to_json(spec), "choice": choice_json(plan.choice)}
+    return {**storage.to_json(spec), "choice": choice_json(plan.choice)}

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...wire import records, storage
+from ...wire import storage
 from ...wire.records import LaunchTemplate, Spec
 from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
@@ -80,9 +80,9 @@ def _read_run(path: Path, stamps: tuple[object, object]) -> RecordedRun | None:
         status = storage.read_json(run.status) or {}
         if record is None:
             return None
-        spec = records.from_json(Spec, record)
+        spec = storage.from_json(Spec, record)
         edited = status.get("template")
-        template = records.from_json(LaunchTemplate, edited) if edited else spec.launch
+        template = storage.from_json(LaunchTemplate, edited) if edited else spec.launch
     except (UnreadableRecord, OSError):
         return None
     choice = _choice_of(run, edited) if edited else record.get("choice")
@@ -144,7 +144,7 @@ def plan_restart(
         from .planning import plan
 
         planned = plan(replace(choice, device=device or choice.device), environ=environ, machine=machine())
-        options |= {"launch": records.to_json(planned.template), "choice": choice_json(choice)}
+        options |= {"launch": storage.to_json(planned.template), "choice": choice_json(choice)}
         return Restart(options, planned.secrets)
     if why := (recorded.device_refusal(device) if device else "") or recorded.resume_refusal(source):
         raise OperationError(why)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from ...wire import liveness, queues, records, storage
+from ...wire import liveness, queues, storage
 from ...wire.queues import MOST_SLOTS, Queue, QueueBusy, QueueFiles
 from ...wire.records import LaunchRecord, QueueRule, Spec, Status
 from ...wire.rundir import RunDir
@@ -235,10 +235,10 @@ class _Entry:
 def _entry(run: RunDir) -> _Entry | None:
     """None: it has ended, or its records cannot be read."""
     try:
-        status = records.read(Status, run.status)
+        status = storage.read(Status, run.status)
         if status is None or status.phase in ("ended", "dependency_failed"):
             return None
-        spec = records.read(Spec, run.spec)
+        spec = storage.read(Spec, run.spec)
     except (OSError, UnreadableRecord):
         return None
     supervised, waits = liveness.is_held(run.supervisor_lock), is_waiting(run, status)
@@ -249,7 +249,7 @@ def _entry(run: RunDir) -> _Entry | None:
 
 def _gpus_of(item: _Entry) -> tuple[str, ...] | None:
     try:
-        launched = records.read(LaunchRecord, item.run.attempt(item.status.attempt).launch)
+        launched = storage.read(LaunchRecord, item.run.attempt(item.status.attempt).launch)
     except (OSError, UnreadableRecord):
         launched = None
     return tuple(launched.gpus) if launched else None
@@ -257,7 +257,7 @@ def _gpus_of(item: _Entry) -> tuple[str, ...] | None:
 
 def _waits(run: RunDir) -> bool:
     try:
-        status = records.read(Status, run.status)
+        status = storage.read(Status, run.status)
     except (OSError, UnreadableRecord):
         return False
     return status is not None and is_waiting(run, status)

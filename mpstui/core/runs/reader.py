@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ...wire import records, storage
+from ...wire import storage
 from ...wire.records import LaunchRecord, LaunchTemplate
 from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
@@ -377,7 +377,7 @@ class RunReader(Reader):
         if self._started is None and launch is not None:
             self._started = launch.time
             with contextlib.suppress(OSError, UnreadableRecord):
-                first = records.read(LaunchRecord, self.run.attempt(1).launch) if launch.attempt > 1 else None
+                first = storage.read(LaunchRecord, self.run.attempt(1).launch) if launch.attempt > 1 else None
                 self._started = first.time if first else launch.time
         return self._started
 
@@ -387,7 +387,7 @@ class RunReader(Reader):
         if status is not None and status.template:
             with contextlib.suppress(UnreadableRecord, TypeError, AttributeError):
                 # The template of another program: what the spec says still holds.
-                template = records.from_json(LaunchTemplate, status.template)
+                template = storage.from_json(LaunchTemplate, status.template)
         folders = (self.run.path, Path(template.cwd)) if template else (self.run.path,)
         steps = {Path(note.path).name: note.step for note in (numbers.checkpoint,) if note and note.step is not None}
         for event in self._events.events:

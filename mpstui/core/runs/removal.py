@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...wire import liveness, records, storage
+from ...wire import liveness, storage
 from ...wire.records import LaunchTemplate, Spec, Status
 from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
@@ -226,11 +226,11 @@ def _patterns(run: RunDir) -> list[str]:
     """The globs of the run's checkpoints, as first launched and as restarted, that mean files of its own directory."""
     templates = []
     with contextlib.suppress(OSError, UnreadableRecord):
-        spec = records.read(Spec, run.spec)
+        spec = storage.read(Spec, run.spec)
         templates += [spec.launch] if spec else []
     with contextlib.suppress(OSError, UnreadableRecord, TypeError, AttributeError):  # of another program
-        status = records.read(Status, run.status)
-        templates += [records.from_json(LaunchTemplate, status.template)] if status and status.template else []
+        status = storage.read(Status, run.status)
+        templates += [storage.from_json(LaunchTemplate, status.template)] if status and status.template else []
     found = [template.checkpoints for template in templates if template.checkpoints]
     return [one for one in found if not one.startswith(("/", "~")) and ".." not in Path(one).parts]
 

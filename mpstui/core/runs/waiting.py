@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ...wire import liveness, records, rundir, storage
+from ...wire import liveness, rundir, storage
 from ...wire.liveness import boot_id
 from ...wire.records import LaunchRecord, Spec, Status
 from ...wire.rundir import RunDir
@@ -34,7 +34,7 @@ def is_abandoned(run: RunDir) -> bool:
         data = run.status.read_bytes()
         if not any(word in data for word in _WAITING) or liveness.is_held(run.supervisor_lock):
             return False
-        status = records.from_json(Status, storage.load_object(data))
+        status = storage.from_json(Status, storage.load_object(data))
         return (status.phase == "backing_off" and _is_owed(status)) or is_waiting(run, status)
     except (OSError, UnreadableRecord):
         return False
@@ -72,10 +72,10 @@ def dependants(runs: Iterable[RunDir]) -> Mapping[str, str]:
 def _needs(run: RunDir, paths: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """What one run needs; nothing where it has ended, or where its records cannot be read."""
     try:
-        status = records.read(Status, run.status)
+        status = storage.read(Status, run.status)
         if status is None or status.phase in _OVER or not _goes_on(run, status):
             return
-        spec = records.read(Spec, run.spec)
+        spec = storage.read(Spec, run.spec)
         if spec is None:
             return
         if is_waiting(run, status) or is_abandoned(run):
@@ -93,7 +93,7 @@ def _goes_on(run: RunDir, status: Status) -> bool:
 
 def _command(run: RunDir, status: Status, spec: Spec) -> list[str]:
     """The words of its newest command, else of all those it may be started with."""
-    launched = records.read(LaunchRecord, run.attempt(status.attempt).launch)
+    launched = storage.read(LaunchRecord, run.attempt(status.attempt).launch)
     if launched is not None:
         return [*launched.argv, launched.checkpoint or ""]
     return [word for variant in spec.launch.variants.values() for word in variant.argv]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ...wire import liveness, records, storage
+from ...wire import liveness, storage
 from ...wire.liveness import Process, ProcessIdentity, ProcessTable
 from ...wire.records import ExitRecord, LaunchRecord, Spec, Status
 from ...wire.rundir import RunDir
@@ -63,12 +63,12 @@ class WitnessReader:
     def __init__(self, run: RunDir, machine: Machine) -> None:
         self.run = run
         self.machine = machine
-        self.spec = RecordFile(run.spec, partial(records.from_json, Spec))
-        self.status = RecordFile(run.status, partial(records.from_json, Status))
+        self.spec = RecordFile(run.spec, partial(storage.from_json, Spec))
+        self.status = RecordFile(run.status, partial(storage.from_json, Status))
         self.folder = run.attempt(1)
         """The newest attempt's."""
-        self.exit = RecordFile(self.folder.exit, partial(records.from_json, ExitRecord))
-        self.launch = RecordFile(self.folder.launch, partial(records.from_json, LaunchRecord))
+        self.exit = RecordFile(self.folder.exit, partial(storage.from_json, ExitRecord))
+        self.launch = RecordFile(self.folder.launch, partial(storage.from_json, LaunchRecord))
         self.attempt = 0
         self.settled = False
         """Nothing of the run lives and nothing is awaited: only a new attempt can change it."""
@@ -111,7 +111,7 @@ class WitnessReader:
     def trainer(self) -> Process | None:
         """The trainer's row in the process table, while it lives."""
         status = self.status.value
-        identity = status.trainer_identity() if status and self.same_boot is not False else None
+        identity = status.trainer if status and self.same_boot is not False else None
         return self.machine.process(identity) if identity else None
 
     def _gather(self, age_seconds: float) -> Witnesses:
@@ -152,8 +152,8 @@ class WitnessReader:
         self.attempt = max([told, *(int(name) for name in names if name.isascii() and name.isdigit())])
         if self.attempt > 0 and self.attempt != self.folder.number:
             self.folder = self.run.attempt(self.attempt)
-            self.exit = RecordFile(self.folder.exit, partial(records.from_json, ExitRecord))
-            self.launch = RecordFile(self.folder.launch, partial(records.from_json, LaunchRecord))
+            self.exit = RecordFile(self.folder.exit, partial(storage.from_json, ExitRecord))
+            self.launch = RecordFile(self.folder.launch, partial(storage.from_json, LaunchRecord))
         self.exit.read()
         self.launch.read()
 
@@ -161,8 +161,8 @@ class WitnessReader:
         """Recorded processes that live; asked for only where the locks leave a question."""
         if status is None or self.same_boot is False:
             return ()
-        identities = status.tree_identities()
-        trainer = status.trainer_identity()
+        identities = status.tree
+        trainer = status.trainer
         if ended is not None:
             left = {*ended.survivors, *status.survivors}
             return self.machine.alive(one for one in identities if one.pid in left) if left else ()

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from ...wire import heartbeat, liveness, records
+from ...wire import heartbeat, liveness, storage
 from ...wire.records import ALERT_EVENTS, ALERT_WHEN, ExitRecord, Spec, Status, is_safe_address
 from ...wire.rundir import RunDir
 
@@ -79,9 +79,9 @@ def read_settings(path: Path) -> AlertSettings | None:
 
 def compose(event: str, run: RunDir, attempt: int, text: str, now: float | None = None) -> dict[str, Any]:
     """The alert; what cannot be read is null. ``text`` is the whole sentence, the other fields are its parts."""
-    spec = records.read_or_none(Spec, run.spec)
-    exit_record = records.read_or_none(ExitRecord, run.attempt(attempt).exit)
-    status, beat = records.read_or_none(Status, run.status), heartbeat.read(run.attempt(attempt).heartbeat())
+    spec = storage.read_or_none(Spec, run.spec)
+    exit_record = storage.read_or_none(ExitRecord, run.attempt(attempt).exit)
+    status, beat = storage.read_or_none(Status, run.status), heartbeat.read(run.attempt(attempt).heartbeat())
     name = "mpstui" if event == TEST else spec.name if spec else run.run
     more = status.message if status and event == "crash" else None
     parts = [text, f"step {beat.step:,}" if beat and beat.step is not None else "", more or ""]

@@ -17,7 +17,7 @@ from mpstui.core.machine import Machine
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.model import Profile
 from mpstui.core.runs.queueing import Group, find_group, set_slots
-from mpstui.wire import liveness, records
+from mpstui.wire import liveness, storage
 from mpstui.wire.records import GpuRule, LaunchRecord, QueueRule
 from mpstui.wire.rundir import RunDir
 from tests.waiting import wait_until
@@ -160,7 +160,7 @@ def test_a_sweep_fills_the_gpus_and_the_queue_shows_who_has_which(
     go.touch()
     wait_until(lambda: all(run.attempt(1).exit.exists() for run in runs))
     for run in runs:
-        record = records.read(LaunchRecord, run.attempt(1).launch)
+        record = storage.read(LaunchRecord, run.attempt(1).launch)
         assert record is not None
         assert run.attempt(1).output.read_text().split() == record.gpus
     wait_until(lambda: not any(liveness.is_held(run.supervisor_lock) for run in runs))

@@ -17,7 +17,7 @@ from mpstui.core.launching.planning import LaunchPlan, plan
 from mpstui.core.machine import Machine
 from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.profiles.model import Profile, profile_of_command
-from mpstui.wire import records
+from mpstui.wire import storage
 from mpstui.wire.records import QueueRule
 
 from .conftest import FakeInterpreter, linux, mac
@@ -301,7 +301,7 @@ def test_a_checkpoint_of_no_run_is_warned_of(profile_of: Build) -> None:
 def test_secrets_are_in_no_part_that_is_shown_or_written(profile_of: Build) -> None:
     profile = profile_of(SCRIPT + '[env]\nHF_TOKEN = "hf_verysecret"\nPROXY = "http://me:pass99word@host"\n')
     made = planned(profile, environ={"WANDB_API_KEY": "wandbsecret", "SSH_AUTH_SOCK": "/s"})
-    everything = repr(made) + made.shell() + str(records.to_json(made.template))
+    everything = repr(made) + made.shell() + str(storage.to_json(made.template))
     chosen = planned(profile, env={"DATABASE": "postgres://me:chosen99word@host"}).choice
     everything += repr(chosen) + str(choice_json(chosen))
     for value in ("hf_verysecret", "pass99word", "wandbsecret", "chosen99word"):

@@ -16,7 +16,7 @@ from mpstui.core.model.snapshot import QueuePlace, State, ordinal
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.queueing import find_group, list_groups, move_run, moved, set_paused, set_slots
 from mpstui.core.runs.waiting import is_abandoned
-from mpstui.wire import liveness, queues, records, rundir, storage
+from mpstui.wire import liveness, queues, rundir, storage
 from mpstui.wire.liveness import boot_id
 from mpstui.wire.queues import QueueFiles
 from mpstui.wire.records import (
@@ -168,7 +168,7 @@ def test_an_unreadable_group_is_named_and_left_alone(home: Home) -> None:
 def test_a_run_that_just_starts_has_devices_nobody_knows_yet(home: Home) -> None:
     runs = [queued(home, run, QueueRule("cuda")) for run in "ab"]
     for run, rule in zip(runs, (GpuRule(["0"]), None), strict=True):
-        spec = records.read(Spec, run.spec)
+        spec = storage.read(Spec, run.spec)
         assert spec is not None
         storage.write_json(run.spec, spec._replace(gpus=rule))
         storage.write_json(run.status, Status(run.run, "starting", 1, 2.0))

@@ -14,7 +14,7 @@ from mpstui.core.runs import removal
 from mpstui.core.runs.find import run_dirs
 from mpstui.core.runs.removal import Remover, disk_bytes
 from mpstui.core.runs.witness import Machine
-from mpstui.wire import liveness, records, rundir, storage
+from mpstui.wire import liveness, rundir, storage
 from mpstui.wire.records import LaunchTemplate, QueueRule, Request, Variant
 from mpstui.wire.rundir import RunDir
 from tests.core.runs.build import BOOT, NOW, FakeTable, RunBuilder, make_home
@@ -69,7 +69,7 @@ def test_checkpoints_can_be_kept_with_the_names_they_have(home: Home, remover: R
 
 def test_what_a_restart_with_another_launch_saved_is_kept_too(home: Home, remover: Remover) -> None:
     first, second = (LaunchTemplate("cpu", {"cpu": Variant(["t"])}, "/", None, f"{name}/*.pt") for name in ("a", "b"))
-    run = ended(home).respec(launch=first).status("ended", template=records.to_json(second)).run
+    run = ended(home).respec(launch=first).status("ended", template=storage.to_json(second)).run
     for name in ("a", "b"):
         (run.path / name).mkdir()
         (run.path / name / "w.pt").write_text(name)

@@ -7,7 +7,7 @@ import signal
 import time
 
 from mpstui.core.model.snapshot import State
-from mpstui.wire import records, storage
+from mpstui.wire import storage
 from mpstui.wire.liveness import ProcessIdentity
 from mpstui.wire.records import CauseRule, StopRule
 
@@ -43,7 +43,7 @@ def recycled_pid(stage: Stage) -> None:
     stage.start_running()
     stage.kill("both")
     stranger = list(recycled(stage.bystander))
-    record = {**records.to_json(stage.run.status), "trainer": stranger, "tree": [stranger], "phase": "stopping"}
+    record = {**storage.to_json(stage.run.status), "trainer": stranger, "tree": [stranger], "phase": "stopping"}
     storage.write_json(stage.run.dir.status, record)
     for action in ("pause", "stop", "kill"):
         stage.run.ask(action)
@@ -56,7 +56,7 @@ def recycled_pid_in_the_tree(stage: Stage) -> None:
     """A member of the recorded tree is somebody else by now, while the trainer lives."""
     stage.start_running()
     stage.run.kill_supervisor()
-    record = {**records.to_json(stage.run.status), "tree": [list(recycled(stage.bystander))]}
+    record = {**storage.to_json(stage.run.status), "tree": [list(recycled(stage.bystander))]}
     storage.write_json(stage.run.dir.status, record)
     stage.start()
     stage.run.wait_ack(stage.run.ask("pause"))

@@ -46,7 +46,7 @@ def disk_runs_full(stage: Stage) -> None:
     free.write_text(str(1 << 40))
     stage.start_running("--free", str(free))
     stage.run.look_twice()
-    trainer = stage.run.status.trainer_identity()
+    trainer = stage.run.status.trainer
     assert trainer is not None
     free.write_text(str(1 << 20))
     wait_for(lambda: stage.run.status.held_for == "disk" and _state(trainer) == "T", "the trainer to be held")
@@ -71,7 +71,7 @@ def _state(identity: ProcessIdentity) -> str:
 def read_only_home(stage: Stage) -> None:
     """The home becomes read-only under a run: the trainer is not touched, its end is written when that is possible."""
     stage.start_running()
-    trainer = stage.run.status.trainer_identity()
+    trainer = stage.run.status.trainer
     assert trainer is not None
     with _frozen(stage.run.dir.path, stage.run.dir.attempt(1).path, stage.run.dir.requests):
         time.sleep(0.5)

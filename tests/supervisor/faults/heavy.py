@@ -8,7 +8,7 @@ import sys
 import time
 
 from mpstui.core.model.snapshot import State
-from mpstui.wire import records, storage
+from mpstui.wire import storage
 from mpstui.wire.records import ExitRecord, Status
 from mpstui.wire.rundir import create_run_dir
 
@@ -52,7 +52,7 @@ def five_hundred_runs(stage: Stage) -> None:
     whole = ExitRecord(1, 2.0, code=0)
     for number in range(500):
         run = create_run_dir(stage.home / "runs", f"finished {number}", float(number))
-        storage.write_json(run.spec, {**records.to_json(stage.run.spec), "run": run.run}, sync=False)
+        storage.write_json(run.spec, {**storage.to_json(stage.run.spec), "run": run.run}, sync=False)
         storage.write_json(run.status, Status(run.run, "ended", 1, 2.0), sync=False)
         run.attempt(1).path.mkdir(parents=True)
         storage.write_json(run.attempt(1).exit, whole, sync=False)
