@@ -1,8 +1,8 @@
 """The records of a run directory: what was asked (spec), what is (status), what was started (launch), how it ended.
 
 A record is a NamedTuple, which costs the supervisor's start nothing; importing ``dataclasses`` alone costs it 20 ms of
-CPU time. Its annotations are the whole declaration: :func:`.storage.read` checks by them. Defaults are shared: a record,
-and what it holds, is never changed in place.
+CPU time. Its annotations are the whole declaration: :func:`.storage.read` checks by them. Defaults are shared: no
+record, nor what it holds, is ever changed in place.
 """
 
 # No `from __future__ import annotations` here: reading needs the annotations as types, not as texts.
