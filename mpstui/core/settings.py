@@ -185,8 +185,8 @@ TEXT = "alerts arrive here: this is the test that `mpstui alerts test` sends, no
 _PROGRAM = Path(__file__).resolve().parents[1] / "supervisor" / "notify" / "__main__.py"
 
 
-def send_test(home: Home) -> str:
-    """Run the hook and the webhook of the settings once and return what came of them, one line each.
+def send_test(home: Home) -> tuple[bool, str]:
+    """Run the hook and the webhook of the settings once: whether both went well, and what came of them.
 
     Raises:
         OperationError: the home cannot be written, or the notifier did not come back.
@@ -196,7 +196,7 @@ def send_test(home: Home) -> str:
     try:
         home.state.mkdir(mode=0o700, parents=True, exist_ok=True)
         log.unlink(missing_ok=True)
-        subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-I", "-S", str(_PROGRAM), *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -204,6 +204,7 @@ def send_test(home: Home) -> str:
             timeout=TEST_SECONDS,
             check=False,
         )
-        return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+        text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+        return done.returncode == 0, text
     except (OSError, subprocess.TimeoutExpired) as error:
         raise OperationError(f"no test could be sent: {error}") from error

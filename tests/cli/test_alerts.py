@@ -46,3 +46,11 @@ def test_the_test_says_that_it_is_one(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["alerts", "test"]) == 0
     said = capsys.readouterr().out.rstrip().splitlines()[-1]
     assert said.startswith("mpstui alerts arrive here: this is the test that `mpstui alerts test` sends")
+
+
+def test_a_test_fails_by_what_happened_and_not_by_what_a_hook_says(capsys: pytest.CaptureFixture[str]) -> None:
+    for code, says in ((0, "0 failed"), (1, "all well")):
+        program = f"print({says!r}); raise SystemExit({code})"
+        write(f"[alerts]\nhook = {json.dumps([sys.executable, '-c', program])}\n")
+        assert main(["alerts", "test"]) == code
+        assert says in capsys.readouterr().out

@@ -176,9 +176,9 @@ def test_the_webhook_gets_the_message_and_the_log_never_its_address(make_run: Ma
 
 def test_a_webhook_that_cannot_be_reached_or_leads_away_is_said(receiver: Receiver) -> None:
     here = f"http://127.0.0.1:{receiver.server_port}"
-    assert alert.post(f"{here}/away", b"{}") == "HTTP 302"
-    assert alert.post("http://127.0.0.1:1/x?token=s3cret", b"{}").startswith("failed: ")
-    assert "https" in alert.post("http://example.com/", b"{}")
+    assert alert.post(f"{here}/away", b"{}") == (False, "HTTP 302")
+    assert alert.post("http://127.0.0.1:1/x?token=s3cret", b"{}").text.startswith("failed: ")
+    assert "https" in alert.post("http://example.com/", b"{}").text
 
 
 def test_a_hook_that_never_ends_is_ended_with_all_it_started(tmp_path: Path) -> None:

@@ -40,8 +40,15 @@ class AlertSettings(NamedTuple):
     webhook: str = ""
 
 
+class Outcome(NamedTuple):
+    """What came of one delivery."""
+
+    ok: bool
+    text: str
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Deliver one alert; 2 for wrong use, else 0: nobody reads the code, ``alerts.log`` is what counts."""
+    """Deliver one alert: 0 when all arrived, 1 when something did not (``alerts.log`` says what), 2 for wrong use."""
     if len(arguments) != 6 or not arguments[2].isdigit():
         return 2
     event, folder, attempt, text, settings, screen_lock = arguments
@@ -51,9 +58,9 @@ def main(arguments: Sequence[str]) -> int:
         wanted = read_settings(Path(settings))
     except (OSError, ValueError) as error:
         log.line(f"{event}: nobody was told: {settings} cannot be read: {error}")
-        return 0
+        return 1
     if wanted is not None and _is_wanted(wanted, event, Path(screen_lock)):
-        deliver(wanted, compose(event, run, int(attempt), text), log.line)
+        return 0 if deliver(wanted, compose(event, run, int(attempt), text), log.line) else 1
     return 0
 
 
@@ -105,8 +112,8 @@ def compose(event: str, run: RunDir, attempt: int, text: str, now: float | None 
 
 def deliver(
     wanted: AlertSettings, message: Mapping[str, Any], log: Callable[[str], None], hook_seconds: float = HOOK_SECONDS
-) -> None:
-    """Start the hook, post, then see the hook to its end: neither waits for the other."""
+) -> bool:
+    """Start the hook, post, then see the hook to its end: neither waits for the other. True when both went well."""
     body = json.dumps(message, ensure_ascii=False).encode()
     hook = _start_hook(wanted.hook, message, log) if wanted.hook else None
     deadline = time.monotonic() + hook_seconds
@@ -115,29 +122,35 @@ def deliver(
             os.set_blocking(hook.stdin.fileno(), False)
             os.write(hook.stdin.fileno(), body)
             hook.stdin.close()
+    arrived = not wanted.hook or hook is not None
     if wanted.webhook:
-        log(f"{message['event']}: webhook: {post(wanted.webhook, body)}")
+        posted = post(wanted.webhook, body)
+        log(f"{message['event']}: webhook: {posted.text}")
+        arrived &= posted.ok
     if hook is not None:
-        log(f"{message['event']}: hook: {_finish_hook(hook, deadline)}")
+        ended = _finish_hook(hook, deadline)
+        log(f"{message['event']}: hook: {ended.text}")
+        arrived &= ended.ok
+    return arrived
 
 
-def post(url: str, body: bytes, seconds: float = WEBHOOK_SECONDS) -> str:
+def post(url: str, body: bytes, seconds: float = WEBHOOK_SECONDS) -> Outcome:
     """POST JSON and say what came of it, without the address: it may hold a token. Redirects are not followed."""
     if not is_safe_address(url):
-        return "not sent: the address must begin with https://"
+        return Outcome(False, "not sent: the address must begin with https://")
     request = urllib.request.Request(url, body, {"Content-Type": "application/json", "User-Agent": "mpstui"})
     opener = urllib.request.build_opener(_NoRedirect)
     before = signal.signal(signal.SIGALRM, _too_late)
     signal.setitimer(signal.ITIMER_REAL, seconds)  # urllib's own limit is for each packet, not for the whole
     try:
         with opener.open(request, timeout=seconds) as response:
-            return f"HTTP {response.status}"
+            return Outcome(True, f"HTTP {response.status}")
     except urllib.error.HTTPError as error:
-        return f"HTTP {error.code}"
+        return Outcome(False, f"HTTP {error.code}")
     except (OSError, ValueError) as error:
-        return f"failed: {str(error).replace(url, 'the address')}"
+        return Outcome(False, f"failed: {str(error).replace(url, 'the address')}")
     except Exception as error:  # noqa: BLE001  http.client raises its own kinds; an alert must end in a line of the log
-        return f"failed: {type(error).__name__}"
+        return Outcome(False, f"failed: {type(error).__name__}")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -190,7 +203,7 @@ def _fill(word: str, message: Mapping[str, Any]) -> str:
     return word
 
 
-def _finish_hook(hook: subprocess.Popen[bytes], deadline: float) -> str:
+def _finish_hook(hook: subprocess.Popen[bytes], deadline: float) -> Outcome:
     """Wait for the hook, keep some of its words, and end it and all it started when its time is up."""
     output = _words_of(hook, deadline)
     try:
@@ -201,7 +214,7 @@ def _finish_hook(hook: subprocess.Popen[bytes], deadline: float) -> str:
         os.killpg(hook.pid, signal.SIGKILL)
     hook.wait()
     end = f"exit code {code}" if code is not None else "ended because its time was up"
-    return f"{end}\n{output}".rstrip()
+    return Outcome(code == 0, f"{end}\n{output}".rstrip())
 
 
 def _words_of(hook: subprocess.Popen[bytes], deadline: float) -> str:
