@@ -16,7 +16,7 @@ from ..model.checks import nearest
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home
 from ..model.problems import Problem, ProfileError
-from .model import ArgumentValue, Profile
+from .model import Profile
 from .parse import parse_profile
 
 SUFFIX = ".toml"
@@ -55,7 +55,12 @@ def list_profiles(home: Home, cwd: Path) -> tuple[ProfileEntry, ...]:
     found: dict[str, ProfileEntry] = {}
     for path, origin in _files(home, cwd):
         if path.stem not in found:
-            found[path.stem] = _entry(path, origin, cwd)
+            try:
+                profile = read_profile(path, cwd)
+                entry = ProfileEntry(path.stem, profile.name, path, origin, description=profile.description)
+            except UsageError as error:
+                entry = ProfileEntry(path.stem, path.stem, path, origin, error.sentence)
+            found[path.stem] = entry
     return tuple(found.values())
 
 
@@ -63,15 +68,11 @@ def names_profile(word: str, home: Home, cwd: Path) -> bool:
     """Whether a word is a profile's name, or the path of a TOML file that has a profile's command."""
     path = cwd / Path(word).expanduser()
     if word.endswith(SUFFIX) and path.is_file():
-        return _has_command(path)
+        try:
+            return "command" in tomllib.loads(_read(path))
+        except (UsageError, tomllib.TOMLDecodeError):
+            return False
     return any(file.stem == word.removesuffix(SUFFIX) for file, _ in _files(home, cwd))
-
-
-def _has_command(path: Path) -> bool:
-    try:
-        return "command" in tomllib.loads(_read(path))
-    except (UsageError, tomllib.TOMLDecodeError):
-        return False
 
 
 def load_profile(name_or_path: str, home: Home, cwd: Path) -> Profile:
@@ -91,7 +92,14 @@ def load_profile(name_or_path: str, home: Home, cwd: Path) -> Profile:
         return read_profile(known[wanted], cwd)
     if name_or_path.endswith(SUFFIX):
         raise UsageError(f"there is no file {cwd / path}, and no profile {wanted!r}", "`mpstui profiles` lists them")
-    return _by_title(wanted, list_profiles(home, cwd), cwd)
+    entries = list_profiles(home, cwd)
+    for entry in entries:
+        if entry.title.casefold() == wanted.casefold() and not entry.error:
+            return read_profile(entry.path, cwd)
+    names = [entry.name for entry in entries]
+    likely = nearest(wanted, names)
+    hint = f"did you mean `{likely}`?" if likely else f"there are: {', '.join(names) or 'none yet'}"
+    raise UsageError(f"there is no profile {wanted!r}", hint, field="profile", near=likely)
 
 
 def read_profile(path: Path, cwd: Path) -> Profile:
@@ -131,24 +139,6 @@ def _files(home: Home, cwd: Path) -> Iterator[tuple[Path, str]]:
         yield from ((file, origin) for file in files if not file.name.startswith("."))
 
 
-def _entry(path: Path, origin: str, cwd: Path) -> ProfileEntry:
-    try:
-        profile = read_profile(path, cwd)
-    except UsageError as error:
-        return ProfileEntry(path.stem, path.stem, path, origin, error.sentence)
-    return ProfileEntry(path.stem, profile.name, path, origin, description=profile.description)
-
-
-def _by_title(wanted: str, entries: tuple[ProfileEntry, ...], cwd: Path) -> Profile:
-    for entry in entries:
-        if entry.title.casefold() == wanted.casefold() and not entry.error:
-            return read_profile(entry.path, cwd)
-    names = [entry.name for entry in entries]
-    likely = nearest(wanted, names)
-    hint = f"did you mean `{likely}`?" if likely else f"there are: {', '.join(names) or 'none yet'}"
-    raise UsageError(f"there is no profile {wanted!r}", hint, field="profile", near=likely)
-
-
 _FILE_NAME = re.compile(r"[\w][\w. -]{0,63}")
 
 
@@ -164,14 +154,23 @@ def save_profile_text(text: str, name: str, home: Home, changes: Mapping[str, An
         UsageError: the name is no file name, or there is a profile of that name and ``replace`` was not said.
         OperationError: it cannot be written.
     """
-    path = home.user_profiles / f"{_checked(name)}{SUFFIX}"
+    stem = name.removesuffix(SUFFIX)
+    if not _FILE_NAME.fullmatch(stem) or stem in ("check", "save"):
+        hint = "letters, digits, dots, dashes and blanks, 64 at most"
+        raise UsageError(f"{name!r} cannot be a profile's name", hint, field="name")
+    path = home.user_profiles / f"{stem}{SUFFIX}"
     data = _changed(text, changes).encode()
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         storage.make_private_folder(home.user_profiles)
         if replace:
             storage.write_bytes(path, data)
         else:
-            _create(path, data)
+            storage.write_bytes(temporary, data)
+            try:
+                os.link(temporary, path)  # whole or not at all, and never over another file
+            finally:
+                temporary.unlink()
     except FileExistsError:
         raise UsageError(
             f"there is a profile {name!r} already: {path}", "choose another name, or say --replace", field="name"
@@ -179,25 +178,6 @@ def save_profile_text(text: str, name: str, home: Home, changes: Mapping[str, An
     except OSError as error:
         raise OperationError(f"{path} cannot be written: {error.strerror}") from error
     return path
-
-
-def _checked(name: str) -> str:
-    stem = name.removesuffix(SUFFIX)
-    if not _FILE_NAME.fullmatch(stem) or stem in ("check", "save"):
-        raise UsageError(
-            f"{name!r} cannot be a profile's name", "letters, digits, dots, dashes and blanks, 64 at most", field="name"
-        )
-    return stem
-
-
-def _create(path: Path, data: bytes) -> None:
-    """Whole or not at all, and never over another file."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    storage.write_bytes(temporary, data)
-    try:
-        os.link(temporary, path)
-    finally:
-        temporary.unlink()
 
 
 def _changed(text: str, changes: Mapping[str, Any]) -> str:
@@ -215,7 +195,7 @@ def _changed(text: str, changes: Mapping[str, Any]) -> str:
                 document[key] = tomlkit.table()
             for inner, item in value.items():
                 if item is not None:
-                    document[key][inner] = _plain(item)
+                    document[key][inner] = list(item) if isinstance(item, tuple) else item
                 elif key in document:
                     document[key].pop(inner, None)
             if key == "sweep" and key in document and not document[key]:
@@ -223,9 +203,5 @@ def _changed(text: str, changes: Mapping[str, Any]) -> str:
         elif value is None:
             document.pop(key, None)
         else:
-            document[key] = _plain(value)
+            document[key] = list(value) if isinstance(value, tuple) else value
     return tomlkit.dumps(document)
-
-
-def _plain(value: ArgumentValue) -> Any:
-    return list(value) if isinstance(value, tuple) else value

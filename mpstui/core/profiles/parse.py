@@ -20,7 +20,6 @@ from .model import (
     DIAGNOSIS_ROLES,
     RECIPES,
     ROLES,
-    ArgumentValue,
     Profile,
 )
 from .sweep import read_sweep, sweep_problems
@@ -38,31 +37,29 @@ def parse_profile(text: str, *, path: Path | None, default_cwd: Path) -> Profile
     Raises:
         ProfileError: with every mistake in it.
     """
-    data = _toml(text, path)
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        position = _POSITION.search(str(error))
+        line = int(position[1]) if position else text.count("\n") + 1
+        what = _POSITION.sub("", str(error))
+        raise ProfileError(path, [Problem("", f"this is not TOML: {what}", line)]) from error
     problems = problems_in(data, LineIndex(text))
     if problems:
         raise ProfileError(path, problems)
     return _profile(data, text, path, default_cwd)
 
 
-def _toml(text: str, path: Path | None) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        position = _POSITION.search(str(error))
-        what = _POSITION.sub("", str(error))
-        line = int(position[1]) if position else text.count("\n") + 1
-        raise ProfileError(path, [Problem("", f"this is not TOML: {what}", line)]) from error
-
-
 def _profile(data: Mapping[str, Any], text: str, path: Path | None, default_cwd: Path) -> Profile:
     stem = path.stem if path else ""
-    resume = data.get("resume", {})
+    resume, roles = data.get("resume", {}), data.get("roles", {})
+    folder = path.parent if path else default_cwd
+    args = {".".join(keys): value for keys, value in flattened(data.get("args", {}))}
     return Profile(
         name=data.get("name", stem or "run"),
         slug=stem or slug(data.get("name", "run")),
         command=tuple(data["command"]),
-        cwd=_cwd(data.get("cwd"), path, default_cwd),
+        cwd=(folder / Path(data["cwd"]).expanduser()).resolve() if "cwd" in data else default_cwd,
         python=_interpreter(data.get("python"), path),
         device=data.get("device", "auto"),
         recipe=data.get("recipe", DEFAULT_RECIPE),
@@ -70,7 +67,7 @@ def _profile(data: Mapping[str, Any], text: str, path: Path | None, default_cwd:
         processes=data.get("processes", 1),
         agent=data.get("agent", False),
         env={name: str(value) for name, value in data.get("env", {}).items()},
-        args=_arguments(data.get("args", {})),
+        args={key: tuple(value) if isinstance(value, list) else value for key, value in args.items()},
         sweep=read_sweep(data.get("sweep", {})),
         arg_style=data.get("arg_style", "options"),
         resume_args=tuple(resume["args"]) if "args" in resume else None,
@@ -79,7 +76,7 @@ def _profile(data: Mapping[str, Any], text: str, path: Path | None, default_cwd:
         stop=StopRule(**data.get("stop", {})),
         watch=dict(data.get("watch", {})),
         restart=RestartRule(**data.get("restart", {})),
-        roles=_roles(data.get("roles", {})),
+        roles={**roles, **{DIAGNOSIS_ROLES[role]: roles[role] for role in roles if role in DIAGNOSIS_ROLES}},
         pid_file=data.get("pid_file"),
         max_log_bytes=size_in_bytes(data.get("max_log", DEFAULT_MAX_LOG_BYTES)) or 0,
         min_free_bytes=size_in_bytes(data.get("min_free_disk", DEFAULT_MIN_FREE_BYTES)) or 0,
@@ -87,23 +84,6 @@ def _profile(data: Mapping[str, Any], text: str, path: Path | None, default_cwd:
         path=path,
         text=text,
     )
-
-
-def _arguments(table: Mapping[str, Any]) -> dict[str, ArgumentValue]:
-    return {".".join(keys): tuple(value) if isinstance(value, list) else value for keys, value in flattened(table)}
-
-
-def _roles(table: Mapping[str, str]) -> dict[str, str]:
-    """With the names that remedies use beside those that people write."""
-    also = {DIAGNOSIS_ROLES[role]: name for role, name in table.items() if role in DIAGNOSIS_ROLES}
-    return {**table, **also}
-
-
-def _cwd(named: str | None, path: Path | None, default_cwd: Path) -> Path:
-    if named is None:
-        return default_cwd
-    base = path.parent if path else default_cwd
-    return (base / Path(named).expanduser()).resolve()
 
 
 def _interpreter(named: str | None, path: Path | None) -> str | None:
@@ -181,7 +161,10 @@ def _section(section: str, value: Any) -> Iterator[tuple[KeyPath, str]]:
     if not isinstance(value, dict):
         yield (section,), f"`{section}` must be a table, [{section}], not {checks.described(value)}"
     elif section == "env":
-        yield from _environment(value)
+        for name, item in value.items():
+            if expected := checks.environment_name(name):
+                yield ("env", name), f"`{name}` in [env] is no name of a variable: {expected} only"
+            yield from _value(("env", name), item, checks.environment_value)
     elif section == "sweep":
         pass
     elif section == "args":
@@ -196,14 +179,6 @@ def _section(section: str, value: Any) -> Iterator[tuple[KeyPath, str]]:
                 yield (section, key), _unknown(key, section)
 
 
-def _environment(table: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    for name, value in table.items():
-        expected = checks.environment_name(name)
-        if expected:
-            yield ("env", name), f"`{name}` in [env] is no name of a variable: {expected} only"
-        yield from _value(("env", name), value, checks.environment_value)
-
-
 def _value(path: KeyPath, value: Any, check: Check) -> Iterator[tuple[KeyPath, str]]:
     expected = check(value)
     if expected:
@@ -215,20 +190,16 @@ def _consistency(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     """Keys that are right alone and impossible together."""
     if isinstance(data.get("processes"), int) and data["processes"] > 1 and "launcher" not in data:
         yield ("processes",), '`processes` needs a launcher: add launcher = "torchrun"'
-    yield from _sweep(data)
+    table, args = data.get("sweep"), data.get("args")
+    if isinstance(table, dict):
+        known = {".".join(path): value for path, value in flattened(args if isinstance(args, dict) else {})}
+        yield from sweep_problems(table, known)
     resume = data.get("resume")
     if isinstance(resume, dict) and "checkpoints" not in resume and "{checkpoint}" in str(resume.get("args", "")):
         yield (
             ("resume", "args"),
             '`args` in [resume] has {checkpoint}, but `checkpoints` (such as "checkpoints/*.pt") is missing',
         )
-
-
-def _sweep(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    table, args = data.get("sweep"), data.get("args")
-    if isinstance(table, dict):
-        known = {".".join(path): value for path, value in flattened(args if isinstance(args, dict) else {})}
-        yield from sweep_problems(table, known)
 
 
 def _unknown(key: str, section: str | None) -> str:
