@@ -14,8 +14,8 @@ from ..core.launching.editing import edit_choice, save_profile
 from ..core.launching.planning import LaunchPlan, plan
 from ..core.launching.requirements import world_problems
 from ..core.machine import this_machine
+from ..core.model.checks import ProfileError
 from ..core.model.errors import UsageError
-from ..core.model.problems import ProfileError
 from ..core.profiles.library import ProfileEntry, list_profiles, load_profile
 from ..core.profiles.sweep import sweep_toml
 from ..wire.storage import masked

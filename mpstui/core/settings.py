@@ -13,10 +13,9 @@ from typing import Any
 from ..wire.records import ALERT_EVENTS, ALERT_WHEN, is_safe_address
 from ..wire.rundir import RunDir
 from .model import checks
-from .model.checks import Check
+from .model.checks import Check, LineIndex
 from .model.errors import OperationError, UsageError
 from .model.home import Home
-from .model.problems import LineIndex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

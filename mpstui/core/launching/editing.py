@@ -14,9 +14,9 @@ from ...wire.records import QueueRule, Spec
 from ...wire.rundir import RunDir
 from ...wire.storage import HIDDEN, hides
 from ..diagnosis.model import Finding, Remedy, apply_remedy
+from ..model.checks import LineIndex
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home
-from ..model.problems import LineIndex
 from ..model.snapshot import RunSnapshot
 from ..profiles.library import save_profile_text
 from ..profiles.model import RECIPES, ROLES, Profile, profile_of_command

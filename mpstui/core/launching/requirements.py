@@ -9,9 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..machine import INSTALLED_TRAINER, Machine, is_python, trainer_module
-from ..model.checks import nearest
+from ..model.checks import LineIndex, Problem, ProfileError, nearest
 from ..model.errors import OperationError, UsageError
-from ..model.problems import LineIndex, Problem, ProfileError
 from ..profiles.model import Profile
 
 

@@ -12,10 +12,9 @@ from typing import Any
 
 from ...wire import storage
 from ...wire.storage import HIDDEN
-from ..model.checks import nearest
+from ..model.checks import Problem, ProfileError, nearest
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home
-from ..model.problems import Problem, ProfileError
 from .model import Profile
 from .parse import parse_profile
 

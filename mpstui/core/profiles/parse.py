@@ -11,8 +11,7 @@ from typing import Any
 from ...wire.records import RestartRule, StopRule
 from ...wire.rundir import slug
 from ..model import checks
-from ..model.checks import Check, size_in_bytes
-from ..model.problems import KeyPath, LineIndex, Problem, ProfileError
+from ..model.checks import Check, KeyPath, LineIndex, Problem, ProfileError, size_in_bytes
 from .model import (
     DEFAULT_MAX_LOG_BYTES,
     DEFAULT_MIN_FREE_BYTES,

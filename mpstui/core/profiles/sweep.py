@@ -16,7 +16,7 @@ from math import prod
 from typing import Any
 
 from ..model import checks
-from ..model.problems import KeyPath
+from ..model.checks import KeyPath
 
 Value = str | int | float | bool
 MOST_RUNS = 200

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.core.model.checks import ProfileError
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home, resolve_home
-from mpstui.core.model.problems import ProfileError
 from mpstui.core.profiles.library import list_profiles, load_profile, read_profile, shipped_folder
 
 COMPLETE = """\

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.launching.editing import profile_toml
-from mpstui.core.model.problems import ProfileError
+from mpstui.core.model.checks import ProfileError
 from mpstui.core.profiles.model import Profile
 from mpstui.core.profiles.parse import parse_profile
 from mpstui.core.profiles.sweep import SweepValue
