@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .points import Counters, LineReading, Number, parse_count
+from .points import Counters, LineReading, Number, as_float, parse_count
 
 _BAR = re.compile(
     r"(?P<percent>\d{1,3})%\|(?P<bar>[^|\[\]{}]{0,400})\|\s{0,8}(?P<n>[\d.,]{1,20})(?P<nk>[kKMGTP]?)\s?/\s?(?P<total>[\d.,]{1,20})(?P<tk>[kKMGTP]?)"
@@ -38,7 +38,6 @@ _BYTES = re.compile(r"(?i)^(?:[kmgt]i?b|b|bytes|examples?|files?|docs?|rows?)(?:
 class BarFrame:
     """One drawing of a bar."""
 
-    start: int
     end: int
     """Where the bar's own text ends: the postfix follows."""
     description: str
@@ -47,7 +46,6 @@ class BarFrame:
     rate: float | None
     """Iterations per second."""
     postfix: str
-    closed: bool
     counts_epochs: bool
     """The bar's unit is an epoch: ``3.1s/epoch``."""
     rank: int
@@ -58,38 +56,25 @@ def find_bars(text: str) -> list[BarFrame]:
     """Every tqdm frame in a piece of text; several may be glued together."""
     frames: list[BarFrame] = []
     end = 0
-    position = text.find("%|")
-    while position >= 0:
-        match = _BAR.search(text, max(end, position - 4))
-        if match is None:
-            break
-        frame = _frame(text, match, end)
+    while (position := text.find("%|", end)) >= 0 and (match := _BAR.search(text, max(end, position - 4))):
+        description = text[max(end, match.start() - 300) : match.start()].strip().rstrip(":").strip()
+        description = description.removeprefix("^M")  # a carriage return, as an editor shows it, in a pasted log
+        close = text.find("]", match.end(), match.end() + 2000)
+        postfix = text[match.end() : close if close >= 0 else len(text)].strip(" ,")
+        end = close + 1 if close >= 0 else len(text)
+        unit = match["rateunit"] or ""
+        frame = BarFrame(
+            end=end,
+            description=description,
+            n=parse_count(match["n"], match["nk"]),
+            total=parse_count(match["total"], match["tk"]),
+            rate=_rate(match["rate"], unit),
+            postfix=postfix,
+            counts_epochs="epoch" in unit.lower(),
+            rank=rank_of(description, match["unit"] or unit),
+        )
         frames.append(frame)
-        end = frame.end
-        position = text.find("%|", end)
     return frames
-
-
-def _frame(text: str, match: re.Match[str], previous_end: int) -> BarFrame:
-    description = text[max(previous_end, match.start() - 300) : match.start()].strip().rstrip(":").strip()
-    description = description.removeprefix("^M")  # a carriage return, as an editor shows it, in a pasted log
-    close = text.find("]", match.end())
-    closed = close >= 0 and (close - match.end()) < 2000
-    end = close + 1 if closed else len(text)
-    postfix = text[match.end() : close if closed else len(text)].strip(" ,")
-    unit = match["rateunit"] or ""
-    return BarFrame(
-        start=match.start(),
-        end=end,
-        description=description,
-        n=parse_count(match["n"], match["nk"]),
-        total=parse_count(match["total"], match["tk"]),
-        rate=_rate(match["rate"], unit),
-        postfix=postfix,
-        closed=closed,
-        counts_epochs="epoch" in unit.lower(),
-        rank=rank_of(description, match["unit"] or unit),
-    )
 
 
 @lru_cache(maxsize=1024)
@@ -106,13 +91,8 @@ def rank_of(description: str, unit: str) -> int:
 
 
 def _rate(number: str | None, unit: str) -> float | None:
-    if not number or "?" in number:
-        return None
-    try:
-        value = float(number)
-    except ValueError:
-        return None
-    if unit.startswith("s/"):
+    value = as_float(number)
+    if value is not None and unit.startswith("s/"):
         return 1.0 / value if value else None
     return value if unit.endswith("/s") else None
 
@@ -127,9 +107,7 @@ class Bar:
     counters: Counters
     rank: int
     loss: float | None = None
-    epoch: Number | None = None
     votes: int = 0
-    order: int = 0
 
 
 class BarBook:
@@ -142,7 +120,6 @@ class BarBook:
     def __init__(self) -> None:
         self._bars: dict[tuple[Number | None, bool], Bar] = {}
         self._latest: Bar | None = None
-        self._drawn = 0
         self.reopened = False
         """Whether the frame drawn last belongs to a new bar that looks like a finished one."""
 
@@ -155,15 +132,12 @@ class BarBook:
         bar = self._bars.get(_key(reading))
         if bar is None or reading.loss is None or bar.loss is None:
             return True
-        now, before = reading.counters, bar.counters
-        step, steps = _position(now)
-        if reading.loss == bar.loss and step == _position(before)[0] != steps and now.epoch != bar.epoch:
+        (step, steps), (before, _) = _position(reading.counters), _position(bar.counters)
+        stands_still, new_epoch = step == before and step != steps, reading.counters.epoch != bar.counters.epoch
+        if reading.loss == bar.loss and stands_still and new_epoch:
             return False  # only the epoch in the description is new: the bar counts epochs itself
-        if now.epoch != bar.epoch or self._opens_again(bar) or _less(now, before):
-            return True
-        if reading.loss != bar.loss:
-            return True
-        return step == _position(before)[0] and step != steps
+        goes_back = step is not None and before is not None and step < before
+        return new_epoch or goes_back or reading.loss != bar.loss or stands_still or self._opens_again(bar)
 
     def draw(self, reading: LineReading) -> None:
         """Note a frame."""
@@ -176,9 +150,7 @@ class BarBook:
                 return
             bar = self._bars[key] = Bar(reading.counters, reading.rank)
         self.reopened = self._opens_again(bar)
-        self._drawn += 1
-        bar.counters, bar.epoch, bar.order = reading.counters, reading.counters.epoch, self._drawn
-        bar.rank = max(bar.rank, reading.rank)
+        bar.counters, bar.rank = reading.counters, max(bar.rank, reading.rank)
         if reading.loss is not None:
             bar.loss = reading.loss
         self._latest = bar
@@ -186,7 +158,7 @@ class BarBook:
     def _opens_again(self, bar: Bar) -> bool:
         """Whether a bar that was full is drawn after another one: of those that name no epoch it is the next one."""
         step, steps = _position(bar.counters)
-        return bar is not self._latest and self._latest is not None and bar.epoch is None and step == steps
+        return bar is not self._latest and self._latest is not None and bar.counters.epoch is None and step == steps
 
     def vote(self, count: int = 1) -> None:
         """A record of training was printed: the bar drawn last is the loop that it belongs to."""
@@ -204,13 +176,11 @@ class BarBook:
         return None if bar is None else bar.counters
 
     def _best(self) -> Bar | None:
+        def standing(bar: Bar) -> tuple[bool, int, int, Number]:
+            return bar.loss is not None, bar.votes, bar.rank, _position(bar.counters)[1] or 0
+
         counting = [bar for bar in self._bars.values() if bar.counters.shown_step is not None]
-        return max(counting or self._bars.values(), key=_standing, default=None)
-
-
-def _standing(bar: Bar) -> tuple[bool, int, int, float]:
-    total = _position(bar.counters)[1]
-    return bar.loss is not None, bar.votes, bar.rank, float(total or 0)
+        return max(counting or self._bars.values(), key=standing, default=None)
 
 
 def _key(reading: LineReading) -> tuple[Number | None, bool]:
@@ -222,8 +192,3 @@ def _position(counters: Counters) -> tuple[Number | None, Number | None]:
     if counters.shown_step is not None:
         return counters.shown_step, counters.shown_steps
     return counters.epoch, counters.epochs
-
-
-def _less(now: Counters, before: Counters) -> bool:
-    a, b = _position(now)[0], _position(before)[0]
-    return a is not None and b is not None and a < b

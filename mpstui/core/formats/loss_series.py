@@ -141,7 +141,12 @@ class EpochSteps:
                 self.length = max(before.shown_step + self._distance - step, self.length or 1)
             if epoch == before.epoch and step > before.shown_step:
                 self._distance = max(1, (step - before.shown_step) // lines)
-        self.anew = was or fell or _is_out_of_place(counters)
+        steps, epochs = counters.steps, counters.epochs
+        if steps and epochs and counters.step is not None and math.isfinite(epoch):
+            # Out of place among the steps of the run, whether epochs are counted from 0 or from 1.
+            in_epoch, slack = steps / epochs, 1 + _TOLERANCE * steps
+            fell = fell or not (epoch - 1) * in_epoch - slack <= step <= (epoch + 1) * in_epoch + slack
+        self.anew = was or fell
         return self.anew and not was
 
     def read(self, counters: Counters) -> Counters:
@@ -149,12 +154,3 @@ class EpochSteps:
         if not self.anew or counters.step is None or counters.epoch is None or counters.epoch_step is not None:
             return counters
         return counters._replace(step=None, steps=None, epoch_step=counters.step, epoch_steps=counters.steps)
-
-
-def _is_out_of_place(counters: Counters) -> bool:
-    """Whether a step cannot be one of all steps in this epoch, whether epochs are counted from 0 or from 1."""
-    step, steps, epoch, epochs = counters.step, counters.steps, counters.epoch, counters.epochs
-    if step is None or epoch is None or not steps or not epochs or not math.isfinite(epoch):
-        return False
-    in_epoch, slack = steps / epochs, 1 + _TOLERANCE * steps
-    return not (epoch - 1) * in_epoch - slack <= step <= (epoch + 1) * in_epoch + slack
