@@ -259,25 +259,15 @@ def parse_number(text: str) -> Number | None:
     try:
         return int(text) if "." not in text else float(text)
     except ValueError:
-        return _unusual(text)
-
-
-def _unusual(text: str) -> Number | None:
-    """Exponents, thousands separators, a typographic minus, NaN and infinity."""
-    try:
-        return (
-            float(text.replace(",", "").replace("−", "-"))
-            if text[-1:].isdigit() or text[-1:] == "."
-            else _special(text)
-        )
-    except ValueError:
-        return None
-
-
-def _special(text: str) -> float | None:
-    bare = text.strip().lstrip("+-").lower()
-    value = _SPECIAL.get(bare)
-    return value if value is None or not text.lstrip().startswith("-") else -value
+        pass
+    if text[-1:].isdigit() or text[-1:] == ".":  # exponents, thousands separators, a typographic minus
+        try:
+            return float(text.replace(",", "").replace("−", "-"))
+        except ValueError:
+            return None
+    bare = text.strip()
+    value = _SPECIAL.get(bare.lower().lstrip("+-"))
+    return value if value is None or not bare.startswith("-") else -value
 
 
 def parse_count(text: str, suffix: str = "") -> Number | None:

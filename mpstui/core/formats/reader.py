@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from .bars import find_bars
 from .bulk import NOTHING, BulkReader, Examined
-from .console import PENDING_LIMIT, Frame, FrameSplitter, decode_line, strip_controls
+from .console import PENDING_LIMIT, FrameSplitter, decode_line, strip_controls
 from .grammars import Grammar, LineGrammar, all_grammars
 from .notices import SourceLines, announced, is_failure, is_warning, strip_prefix, with_end
 from .points import LineReading, MetricPoint, ParsedLog, Point
@@ -36,8 +36,8 @@ class LogReader:
         self._splitter = FrameSplitter()
         self._grammars = grammars()
         self._probes = grammars()
-        self._bar_grammars = [grammar for grammar in self._grammars if _reads_bars(grammar)]
-        self._bar_probes = [grammar for grammar in self._probes if _reads_bars(grammar)]
+        self._bar_grammars = _bar_readers(self._grammars)
+        self._bar_probes = _bar_readers(self._probes)
         self._latest = ""
         self._tracker = Tracker()
         self._rank0 = False
@@ -49,7 +49,8 @@ class LogReader:
         """The points that ``data`` completes, in order."""
         points: list[MetricPoint] = []
         for frame in self._splitter.feed(data):
-            points += self._frame(frame)
+            if not frame.cut:
+                points += self._apply(self._examine(frame.text))
         return points
 
     def take(self, data: bytes) -> list[Point]:
@@ -64,8 +65,8 @@ class LogReader:
         """The points of an unfinished last line, if it cannot be the half of one."""
         points: list[MetricPoint] = []
         for frame in self._splitter.close():
-            if frame.ends_line or self._looks_whole(strip_controls(frame.text).rstrip()):
-                points += self._frame(frame)
+            if not frame.cut and (frame.ends_line or self._looks_whole(strip_controls(frame.text).rstrip())):
+                points += self._apply(self._examine(frame.text))
         return points
 
     @property
@@ -96,9 +97,6 @@ class LogReader:
         if readings is None or any(reading.grammar != self._latest for reading in readings):
             return None
         return readings
-
-    def _frame(self, frame: Frame) -> Sequence[MetricPoint]:
-        return () if frame.cut else self._apply(self._examine(frame.text))
 
     def _examine(self, text: str) -> Examined:
         if len(text) > MAX_LINE:
@@ -155,34 +153,24 @@ class LogReader:
 
     def _looks_whole(self, text: str) -> bool:
         """Whether an unterminated line is complete: it ends like a record, or with as many decimals as the last one."""
-        if text.endswith(("]", "}", ")", "%")):
-            return True
-        if not _TRAILING_NUMBER.search(text):
-            return False
-        return self._decimals > 0 and _decimals(text) >= self._decimals
+        return text.endswith(("]", "}", ")", "%")) or 0 < self._decimals <= _decimals(text)
 
 
-def _reads_bars(grammar: Grammar) -> bool:
-    return type(grammar).read_bar is not LineGrammar.read_bar
+def _bar_readers(grammars: Sequence[Grammar]) -> list[Grammar]:
+    return [grammar for grammar in grammars if type(grammar).read_bar is not LineGrammar.read_bar]
 
 
 def _read_line(grammars: Sequence[Grammar], line: str) -> Sequence[LineReading] | None:
-    return with_end(line, _first_reading(grammars, line))
-
-
-def _first_reading(grammars: Sequence[Grammar], line: str) -> Sequence[LineReading] | None:
-    """The answer of the first grammar that claims the line."""
+    """The answer of the first grammar that claims the line, with what the line says of the end of an epoch."""
     for grammar in grammars:
         # A plain loop: this runs for every grammar on every line, where a generator costs ten times the search.
         for needle in grammar.needles or _EVERY_LINE:
             if needle in line:
+                readings = grammar.read(line)
+                if readings is not None:
+                    return with_end(line, readings)
                 break
-        else:
-            continue
-        readings = grammar.read(line)
-        if readings is not None:
-            return readings
-    return None
+    return with_end(line, None)
 
 
 def _decimals(line: str) -> int:

@@ -1,4 +1,7 @@
-"""``39001 train 2.8427``: step, split and value without a name, as small GPT trainers write to their log.txt."""
+"""Step, split and value without names: the logs of llm.c and of the small GPT trainers around it.
+
+``39001 train 2.8427``, ``39250 valbin_ppl 19.4 valbin_loss 2.96``; llm.c ``s:10 trl:4.2 lr:0.0006``, ``s:20 tel:4.1``.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +12,36 @@ from typing import ClassVar
 from ..points import Counters, LineReading, as_float, as_number
 from . import Example, LineGrammar
 
-_LINE = re.compile(
-    r"(\d{1,12})[ \t,]{1,4}(train|val|valid|eval|test|hella)[ \t,]{1,4}(-?\d+\.\d+(?:[eE][-+]?\d+)?|nan|inf)\Z"
+_VALUE = r"(-?\d+\.\d+(?:[eE][-+]?\d+)?|nan|inf)"
+_LINE = re.compile(rf"(\d{{1,12}})[ \t,]{{1,4}}(train|val|valid|eval|test|hella)[ \t,]{{1,4}}{_VALUE}\Z")
+_LLM_C = re.compile(
+    r"s:(\d{1,12}) (trl|tel|eval):(-?[\d.]{1,24}(?:e[-+]?\d{1,3})?|nan|inf)"
+    r"(?: lr:([\d.e+-]{1,24}))?(?: norm:([\d.e+-]{1,24}))?\Z"
 )
 _EVALUATION = re.compile(r"(\d{1,12})((?: [a-z]\w{0,20}(?:_loss|_ppl|_acc) -?\d+(?:\.\d+)?){1,8})\Z")
-"""``39250 valbin_ppl 19.4 valbin_loss 2.96``: named values of an evaluation behind a bare step."""
 
 
 class BareSplit(LineGrammar):
-    """What follows ``train`` is the loss."""
+    """What follows ``train`` or ``trl`` is the loss."""
 
     name: ClassVar[str] = "step split value"
     examples: ClassVar[tuple[Example, ...]] = (
         Example("10 train 2.5\n10 val 2.6\n11 train 2.4\n", 2.4, losses=2, step=11),
+        Example("s:10 trl:4.2 lr:0.0006 norm:1.2\ns:10 tel:4.1\n", 4.2, step=10, learning_rate=0.0006),
     )
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """One reading."""
-        match = _LINE.match(line)
-        if match is not None:
-            split, value = match[2], as_float(match[3]) or 0.0
-            if split == "train":
-                return (LineReading.training(self.name, Counters(step=as_number(match[1])), split, value),)
-            return (LineReading.evaluation(self.name, {split: value}),)
+        """One reading per line."""
+        match = _LINE.match(line) or _LLM_C.match(line)
+        value = as_float(match[3]) if match is not None else None
+        if match is not None and value is not None:
+            step, split, _, *more = match.groups()
+            if split not in ("train", "trl"):
+                return (LineReading.evaluation(self.name, {split: value}),)
+            rate, norm = map(as_float, more) if more else (None, None)
+            metrics = {} if norm is None else {"norm": norm}
+            counters = Counters(step=as_number(step))
+            return (LineReading.training(self.name, counters, split, value, metrics=metrics, learning_rate=rate),)
         match = _EVALUATION.match(line)
         if match is None or "train" in line:
             return None

@@ -1,4 +1,7 @@
-"""tqdm bars of training loops, with the loss in the postfix or the description."""
+"""tqdm bars of training loops, with the loss in the postfix or the description.
+
+torchtune's description is ``epoch|step|Loss: value``; its log file is an ordinary one.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ _EPOCH_LOOP = re.compile(
     r"(?i)^(?:training |train |overall |total )?(?:epochs?|エポック|轮次?|epochs? progress)(?: loop)?:?$"
 )
 _MAX_EPOCHS = 2000
+_TORCHTUNE = re.compile(r"(\d{1,6})\|(\d{1,9})\|[Ll]oss: ?(?:\d[\d.]{0,20}(?:e[-+]?\d{1,3})?|nan|inf)\Z")
 
 
 class Tqdm:
@@ -37,6 +41,7 @@ class Tqdm:
             steps=10,
             learning_rate=1e-4,
         ),
+        Example("2|15|Loss: 1.05:  40%|████      | 5/10 [00:01<00:01,  4.0it/s]\n", 1.05, epoch=2, step=15),
     )
 
     def read(self, line: str) -> Sequence[LineReading] | None:
@@ -52,6 +57,9 @@ class Tqdm:
             values = [pair._replace(scope=Scope.EVAL) for pair in values]
         shown = assemble(self.name, "", values, strict=False) or LineReading(self.name)
         counters = _counters(frame, shown.counters)
+        series = series_name(f"bar {shown.loss_name}", Counters())
+        if frame.rank <= 1:
+            series = f"{series}{frame.total}"  # one that says not what it does, told by its length from an evaluation's
         return replace(
             shown,
             counters=counters if frame.rank > 0 else Counters(),
@@ -61,18 +69,16 @@ class Tqdm:
             loss=shown.loss if frame.rank > 0 else None,
             throughput=shown.throughput if shown.throughput is not None else frame.rate,
             throughput_unit=shown.throughput_unit or "it/s",
-            series=_series(frame, shown) if shown.loss is not None else "",
+            series=series if shown.loss is not None else "",
         )
-
-
-def _series(frame: BarFrame, shown: LineReading) -> str:
-    """Bars without a word of what they do are told apart by their length: one of them may be an evaluation's."""
-    name = series_name(f"bar {shown.loss_name}", Counters())
-    return name if frame.rank > 1 else f"{name}{frame.total}"
 
 
 def _counters(frame: BarFrame, shown: Counters) -> Counters:
     """The bar's own count is an epoch's when the description names an epoch, else the run's."""
+    if match := _TORCHTUNE.match(frame.description):
+        # The step is that of the run, the total that of an epoch: from the second epoch on it plans nothing.
+        epoch, step = int(match[1]), int(match[2])
+        return Counters(epoch=epoch, step=step, steps=frame.total if epoch == 1 else None)
     if frame.counts_epochs or (_EPOCH_LOOP.match(frame.description) and (frame.total or 0) <= _MAX_EPOCHS):
         return Counters(epoch=frame.n, epochs=frame.total)
     if shown.epoch is not None:
