@@ -84,22 +84,21 @@ def value_scale(values: Iterable[float], log: bool | None) -> Scale:
     """
     finite = [value for value in values if abs(value) < _GREATEST]
     positive = [value for value in finite if value > _SMALLEST_POSITIVE]
-    wants_log = log if log is not None else _spans_decades(finite, positive)
-    if wants_log and positive:
-        return _log_scale(min(positive), max(positive))
-    return _linear_scale(min(finite), max(finite)) if finite else Scale(0.0, 1.0)
-
-
-def _spans_decades(finite: list[float], positive: list[float]) -> bool:
-    return bool(finite) and len(positive) == len(finite) and max(positive) / min(positive) >= _LOG_WORTH_IT
-
-
-def _log_scale(low: float, high: float) -> Scale:
-    low = max(low, high * _DEEPEST_LOG)
-    if high / low < 1.001:
-        low, high = low / 2, high * 2
-    fine = high / low < 1000
-    return Scale(_decade_step(low, fine, down=True), _decade_step(high, fine, down=False), log=True)
+    if not finite:
+        return Scale(0.0, 1.0)
+    spans_decades = len(positive) == len(finite) and max(positive) / min(positive) >= _LOG_WORTH_IT
+    if positive and (spans_decades if log is None else log):
+        low, high = max(min(positive), max(positive) * _DEEPEST_LOG), max(positive)
+        if high / low < 1.001:
+            low, high = low / 2, high * 2
+        fine = high / low < 1000
+        return Scale(_decade_step(low, fine, down=True), _decade_step(high, fine, down=False), log=True)
+    low, high = min(finite), max(finite)
+    if high - low < 1e-12 * max(abs(low), abs(high), 1e-300):
+        margin = abs(low) * 0.1 or 1.0
+        low, high = low - margin, high + margin
+    step = nice_step((high - low) / 8)
+    return Scale(math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step)
 
 
 def _decade_step(value: float, fine: bool, *, down: bool) -> float:
@@ -110,14 +109,6 @@ def _decade_step(value: float, fine: bool, *, down: bool) -> float:
     if down:
         return decade * max((step for step in steps if step <= scaled * 1.000001), default=1.0)
     return decade * min((step for step in steps if step >= scaled * 0.999999), default=10.0)
-
-
-def _linear_scale(low: float, high: float) -> Scale:
-    if high - low < 1e-12 * max(abs(low), abs(high), 1e-300):
-        margin = abs(low) * 0.1 or 1.0
-        low, high = low - margin, high + margin
-    step = nice_step((high - low) / 8)
-    return Scale(math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step)
 
 
 def nice_step(rough: float) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -76,14 +76,12 @@ class ChartData:
 
 def metric_names(snapshot: RunSnapshot) -> list[str]:
     """What can be drawn: the loss first; a validation series is drawn over its training series, not by itself."""
-    names = [name for name, view in snapshot.series.items() if not _is_drawn_over(view, snapshot.series)]
+    names = []
+    for name, view in snapshot.series.items():
+        training = snapshot.series.get(_base_name(view.name))
+        if training is None or training.name == view.name or training.axis != view.axis:
+            names.append(name)
     return sorted(names, key=lambda name: (name != "loss", name))
-
-
-def _is_drawn_over(view: SeriesView, series: Mapping[str, SeriesView]) -> bool:
-    """Whether a validation series shares the chart of its training series: over one axis, or not at all."""
-    base = _base_name(view.name)
-    return base != view.name and base in series and series[base].axis == view.axis
 
 
 def _base_name(name: str) -> str:
@@ -162,12 +160,6 @@ def frame(data: ChartData, view: ChartView, width: int, height: int) -> Frame | 
     extent = data.extent()
     if extent is None or width < SMALLEST_WIDTH or height < SMALLEST_HEIGHT:
         return None
-    x = _x_scale(extent, view)
-    values = (value for curve in data.curves for value in _visible_values(curve, x))
-    return Frame(x, value_scale(values, view.log), width - GUTTER, height - 2)
-
-
-def _x_scale(extent: tuple[float, float], view: ChartView) -> Scale:
     left = extent[0] if view.left is None else view.left
     right = extent[1] if view.right is None else view.right
     if right <= left:
@@ -176,21 +168,21 @@ def _x_scale(extent: tuple[float, float], view: ChartView) -> Scale:
         # The edge moves on in steps of a few columns: most new points then repaint one column, not the whole chart.
         step = nice_step((right - left) / 40)
         right = math.ceil(right / step) * step
-    return Scale(left, right)
-
-
-def _visible_values(curve: SeriesView, x: Scale) -> Iterable[float]:
-    for position, low, high in zip(curve.x, curve.low, curve.high, strict=True):
-        if x.low <= position <= x.high:
-            yield low
-            yield high
+    values: list[float] = []
+    for curve in data.curves:
+        for position, low, high in zip(curve.x, curve.low, curve.high, strict=True):
+            if left <= position <= right:
+                values += (low, high)
+    return Frame(Scale(left, right), value_scale(values, view.log), width - GUTTER, height - 2)
 
 
 def draw(data: ChartData, view: ChartView, width: int, height: int) -> list[Row]:
     """The whole chart: a legend that is also the read-out, the curves with their axis, the ticks of x."""
     space = frame(data, view, width, height)
     if space is None:
-        return _nothing(data, width, height)
+        missing = "the history is being read …" if data.unread else f"no {clean(data.name, 40)} reported yet"
+        text = "too small for a chart" if data.curves else missing
+        return [EMPTY] * max(0, (height - 1) // 2) + [row((fit(text, min(width, len(text))).center(width), "dim"))]
     canvas = Canvas(space.columns, space.lines, view.blocks)
     if data.train is not None:
         for piece in data.train.superseded:
@@ -203,12 +195,6 @@ def draw(data: ChartData, view: ChartView, width: int, height: int) -> list[Row]
     above = _slow_columns(data, space) | under
     body = [row(*labels[line], *canvas.spans(line, under if line else above)) for line in range(space.lines)]
     return [legend(data, view, space, width), *body, x_axis(data, view, space)]
-
-
-def _nothing(data: ChartData, width: int, height: int) -> list[Row]:
-    missing = "the history is being read …" if data.unread else f"no {clean(data.name, 40)} reported yet"
-    text = "too small for a chart" if data.curves else missing
-    return [EMPTY] * max(0, (height - 1) // 2) + [row((fit(text, min(width, len(text))).center(width), "dim"))]
 
 
 def _draw_raw(canvas: Canvas, curve: SeriesView | Piece, space: Frame, layer: str) -> None:

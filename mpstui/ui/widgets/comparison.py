@@ -121,6 +121,8 @@ def _line(name: str, role: str, values: Sequence[str | None], cells: int, values
 
 def _results(snapshots: Sequence[RunSnapshot]) -> list[Line]:
     curves = [item.train_loss for item in snapshots]
+    until = [item.ended if item.ended is not None else item.seen for item in snapshots]
+    lasted = [None if item.started is None else end - item.started for item, end in zip(snapshots, until, strict=True)]
     lowest = [min((x for x in view.smooth if x == x), default=None) if view is not None else None for view in curves]
     return [
         (
@@ -133,15 +135,8 @@ def _results(snapshots: Sequence[RunSnapshot]) -> list[Line]:
         ("lowest averaged loss", [shown.number(value) for value in lowest]),
         ("epoch", [epoch_text(item.numbers) for item in snapshots]),
         ("step", [step_text(item.numbers) for item in snapshots]),
-        ("took", [_took(item) for item in snapshots]),
+        ("took", [shown.duration(took) for took in lasted]),
     ]
-
-
-def _took(item: RunSnapshot) -> str:
-    if item.started is None:
-        return shown.UNKNOWN
-    until = item.ended if item.ended is not None else item.seen
-    return shown.duration(until - item.started)
 
 
 def _cells(values: Sequence[str | None], cells: int, role: str = "") -> list[Span]:

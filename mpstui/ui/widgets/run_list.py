@@ -241,11 +241,6 @@ def _name_and_end(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
     return (head, Span(end, head.role))
 
 
-def _device(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-    known = snapshot.numbers.device.type
-    return (Span(fit(clean(known or shown.UNKNOWN, 20), width), "" if known else "faint"),)
-
-
 def _epoch(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
     """The share of all steps that are done, else of epochs; beside it the epoch being trained, or the step."""
     numbers = snapshot.numbers
@@ -255,46 +250,35 @@ def _epoch(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
     return (*done, Span(" " + fit(counted, _COUNTED), "faint" if counted == shown.UNKNOWN else ""))
 
 
-def _loss(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-    loss = snapshot.numbers.loss
-    if not snapshot.numbers.loss_is_finite:
-        return (Span(fit(shown.NOT_FINITE, width, "right"), "bad"),)
-    return (Span(fit(shown.number(loss), width, "right"), "" if loss is not None else "faint"),)
-
-
 def _trend(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
     curve = snapshot.train_loss
     return (Span(sparkline(curve.mean if curve else (), width), "train" if snapshot.state.active else "dim"),)
 
 
-def _speed(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-    return _while_active(snapshot, shown.rate(snapshot.numbers.steps_per_second), width)
+def _number(text: Callable[[RunSnapshot], str], *, ends: bool = False, align: str = "right") -> Cell:
+    """A cell of one value. ``ends``: only a run that goes on has it; for one that has ended it is not unknown."""
+
+    def cell(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+        told = text(snapshot) if snapshot.state.active or not ends else "–"
+        role = "bad" if told == shown.NOT_FINITE else "faint" if told in (shown.UNKNOWN, "–") else ""
+        return (Span(fit(told, width, align), role),)
+
+    return cell
 
 
-def _eta(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-    return _while_active(snapshot, shown.duration(snapshot.numbers.eta_seconds), width)
-
-
-def _while_active(snapshot: RunSnapshot, text: str, width: int) -> tuple[Span, ...]:
-    """A number that only a run has that goes on; for one that has ended it is not unknown, there is none."""
-    text = text if snapshot.state.active else "–"
-    return (Span(fit(text, width, "right"), "faint" if text in (shown.UNKNOWN, "–") else ""),)
-
-
-def _place(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-    """Where a queued run stands, in place of numbers that it cannot have yet."""
-    return (Span(fit(clean(snapshot.queue.sentence() if snapshot.queue else "", 200), width), "dim"),)
+def _loss_text(snapshot: RunSnapshot) -> str:
+    return shown.number(snapshot.numbers.loss) if snapshot.numbers.loss_is_finite else shown.NOT_FINITE
 
 
 COLUMNS: tuple[Column, ...] = (
     Column("state", WIDEST_WORD + 2, _state),
     Column("name", 12, _name, grows=3, widest=60),
-    Column("dev", 4, _device, needs=44),
+    Column("dev", 4, _number(lambda run: clean(run.numbers.device.type or shown.UNKNOWN, 20), align="left"), needs=44),
     Column("epoch", 1 + _COUNTED + 5, _epoch, needs=50, grows=2, widest=40),
-    Column("loss", 9, _loss, needs=32, align="right"),
+    Column("loss", 9, _number(_loss_text), needs=32, align="right"),
     Column("trend", 6, _trend, needs=90, grows=2, widest=40),
-    Column("step/s", 6, _speed, needs=78, align="right"),
-    Column("eta", 7, _eta, needs=66, align="right"),
+    Column("step/s", 6, _number(lambda run: shown.rate(run.numbers.steps_per_second), ends=True), 78, "right"),
+    Column("eta", 7, _number(lambda run: shown.duration(run.numbers.eta_seconds), ends=True), 66, "right"),
 )
 
 
@@ -349,10 +333,12 @@ def run_row(
 ) -> Row:
     """One run; ``names`` tells those apart that could be taken for each other."""
     columns, gap = _layout(width), _gap(width)
-    if snapshot.queue and snapshot.queue.sentence():
+    place = snapshot.queue.sentence() if snapshot.queue else ""
+    if place:  # in place of numbers that it cannot have yet
         kept = [item for item in columns if item[0].title in _OF_QUEUED]
         left = sum(cells for _, cells in columns[len(kept) :]) + len(gap) * max(0, len(columns) - len(kept) - 1)
-        columns = [*kept, (Column("", left, _place), left)] if left else kept
+        waits = Column("", left, lambda snapshot, width: (Span(fit(clean(place, 200), width), "dim"),))
+        columns = [*kept, (waits, left)] if left else kept
     parts = [Span("◆", "mark") if marked else Span("▌" if selected else " ", "key")]
     for column, cells in columns:
         cell = names.cell(snapshot, cells) if names and column.cell is _name else column.cell
