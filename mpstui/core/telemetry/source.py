@@ -86,6 +86,13 @@ RunCommand = Callable[[Sequence[str], float], str]
 _LOCALE = {"LANG": "C", "LC_ALL": "C"}
 
 
+class ProgramSource(Source):
+    """A source that asks one of the system's own programs."""
+
+    def __init__(self, run: RunCommand) -> None:
+        self.run = run
+
+
 class Commands:
     """Starts children and knows those that still run, so that :meth:`close` leaves none behind."""
 

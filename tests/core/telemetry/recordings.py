@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import plistlib
-
 IOREG_ACCELERATOR = """\
 +-o AGXAcceleratorG15S  <class AGXAcceleratorG15S, id 0x1000003aa, registered, matched, active, busy 0 (12 ms), retain 51>
     {
@@ -18,16 +16,6 @@ IOREG_ACCELERATOR = """\
       "model" = "Apple M3"
     }
 """  # noqa: E501
-
-IOREG_ACCELERATOR_PLIST = plistlib.dumps(
-    [
-        {
-            "model": b"Apple M3\0",
-            "gpu-core-count": 10,
-            "PerformanceStatistics": {"Device Utilization %": 97, "In use system memory": 3000000000},
-        }
-    ]
-)
 
 IOREG_CLIENTS = """\
 +-o AGXDeviceUserClient  <class AGXDeviceUserClient, id 0x1000011, !registered, !matched, active, busy 0, retain 7>

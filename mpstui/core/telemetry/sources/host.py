@@ -76,7 +76,7 @@ class HostMemory(Source):
 
 
 def _read_swap() -> tuple[tuple[int | None, int | None], dict[str, str]]:
-    """Total and used. Where /proc/vmstat lacks (some containers) psutil warns on standard error, onto the screen."""
+    """Total and used. Where /proc/vmstat is missing (some containers) psutil warns, on the screen."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)

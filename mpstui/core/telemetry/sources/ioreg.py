@@ -6,11 +6,11 @@ Outer pairs are printed as ``"K" = V``, inner ones as ``"K"=V``. The order of ke
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from typing import TypeAlias
 
 from ..model import GpuSample, ProcessFacts
-from ..source import Facts, Host, Request, RunCommand, Source, SourceError
+from ..source import Facts, Host, ProgramSource, Request, Source, SourceError
 
 Value: TypeAlias = "int | str | bool | bytes | list[Value] | dict[str, Value]"
 
@@ -115,82 +115,48 @@ def _after_comma(text: str, at: int, closing: str) -> int:
 
 GPU_COMMAND = ("/usr/sbin/ioreg", "-r", "-d", "1", "-w", "0", "-c", "IOAccelerator")
 _GPU_KEYS = frozenset({"PerformanceStatistics", "model", "gpu-core-count"})
-_DEEPEST = 20
 _NO_STATISTICS = "the GPU driver reports no performance statistics"
 
 
 def parse_gpus(text: str) -> tuple[GpuSample, ...]:
     """The GPUs in ``ioreg`` text that report statistics, the busiest first; empty where nothing matched."""
-    return _samples(nodes(text, _GPU_KEYS))
-
-
-def parse_gpus_plist(data: bytes) -> tuple[GpuSample, ...]:
-    """The same from the XML property list that ``ioreg -a`` prints; empty if it is cut short or malformed."""
-    import plistlib  # with expat some 10 ms, and seldom needed
-
-    try:
-        return _samples(_with_statistics(plistlib.loads(data), _DEEPEST))
-    except Exception:  # noqa: BLE001 - a torn list raises whatever its place in the parser makes of it
-        return ()
+    samples = [
+        GpuSample(
+            vendor="apple",
+            name=_text(node.get("model")),
+            cores=_integer(node.get("gpu-core-count")),
+            busy_percent=_integer(statistics.get("Device Utilization %")),
+            memory_used_bytes=_integer(statistics.get("In use system memory")),
+            memory_allocated_bytes=_integer(statistics.get("Alloc system memory")),
+        )
+        for node in nodes(text, _GPU_KEYS)
+        if isinstance(statistics := node.get("PerformanceStatistics"), dict)
+    ]
+    return tuple(sorted(samples, key=lambda gpu: -1 if gpu.busy_percent is None else gpu.busy_percent, reverse=True))
 
 
 def sources(host: Host) -> list[Source]:
     return [IoregAccelerator(host.commands.run), IoregClients(host.commands.run)] if host.is_mac else []
 
 
-class IoregAccelerator(Source):
-    """``ioreg`` in its text form, which parses sixty times faster; the property list where the text yields nothing."""
+class IoregAccelerator(ProgramSource):
+    """The busiest GPU that ``ioreg`` knows, in its text form: the property list parses sixty times slower."""
 
     name = "ioreg IOAccelerator"
     gives = ("gpus",)
     # One call takes some 21 ms of a core on a Mac: half a percent at this pace.
     period_seconds = 4.0
 
-    def __init__(self, run: RunCommand) -> None:
-        self._run = run
-
     def read(self, request: Request) -> Facts:
-        text = self._run(GPU_COMMAND, self.timeout_seconds)
+        text = self.run(GPU_COMMAND, self.timeout_seconds)
         if not text.strip():
             raise SourceError("the IORegistry has no IOAccelerator: this machine has no GPU that macOS can see")
-        gpus = parse_gpus(text) or parse_gpus_plist(self._run((*GPU_COMMAND, "-a"), self.timeout_seconds).encode())
+        gpus = parse_gpus(text)
         if not gpus:
             raise SourceError(_NO_STATISTICS)
         unknown = ("busy_percent", "memory_used_bytes")
         missing = {f"gpu0.{name}": _NO_STATISTICS for name in unknown if getattr(gpus[0], name) is None}
         return Facts(gpus=gpus[:1], reasons=missing)
-
-
-def _with_statistics(value: Any, depth: int) -> Iterator[Mapping[str, Any]]:
-    """The nodes that hold statistics: in a list of matches, or anywhere below a whole tree (``ioreg -l``)."""
-    if depth == 0:
-        return
-    if isinstance(value, dict) and "PerformanceStatistics" in value:
-        yield value
-    for below in value if isinstance(value, list) else value.values() if isinstance(value, dict) else ():
-        if isinstance(below, (list, dict)):
-            yield from _with_statistics(below, depth - 1)
-
-
-def _samples(found: Iterable[Mapping[str, Any]]) -> tuple[GpuSample, ...]:
-    samples = [_sample(node) for node in found if isinstance(node.get("PerformanceStatistics"), dict)]
-    return tuple(sorted(samples, key=_busy, reverse=True))
-
-
-def _sample(node: Mapping[str, Any]) -> GpuSample:
-    statistics = node["PerformanceStatistics"]
-    return GpuSample(
-        vendor="apple",
-        name=_text(node.get("model")),
-        cores=_integer(node.get("gpu-core-count")),
-        busy_percent=_integer(statistics.get("Device Utilization %")),
-        memory_used_bytes=_integer(statistics.get("In use system memory")),
-        memory_allocated_bytes=_integer(statistics.get("Alloc system memory")),
-    )
-
-
-def _busy(sample: GpuSample) -> float:
-    return -1 if sample.busy_percent is None else sample.busy_percent
 
 
 def _integer(value: object) -> int | None:
@@ -214,14 +180,20 @@ def parse_gpu_seconds(text: str) -> dict[int, float]:
     seconds: dict[int, float] = {}
     for node in nodes(text, _CLIENT_KEYS):
         creator = _CREATOR.match(str(node.get("IOUserClientCreator", "")))
-        usage = _gpu_nanoseconds(node)
-        if creator and usage is not None:
+        queues = node.get("AppUsage")
+        counters = (
+            [queue.get("accumulatedGPUTime") for queue in queues if isinstance(queue, dict)]
+            if isinstance(queues, list)
+            else []
+        )
+        known = [counter for counter in counters if isinstance(counter, int) and counter >= 0]
+        if creator and known:
             pid = int(creator[1])
-            seconds[pid] = seconds.get(pid, 0.0) + usage * _NANOSECONDS
+            seconds[pid] = seconds.get(pid, 0.0) + sum(known) * _NANOSECONDS
     return seconds
 
 
-class IoregClients(Source):
+class IoregClients(ProgramSource):
     """Built to the documented shape: no whole recording of these nodes was at hand."""
 
     name = "ioreg AGXDeviceUserClient"
@@ -230,21 +202,9 @@ class IoregClients(Source):
     verified = False
     per_process = True
 
-    def __init__(self, run: RunCommand) -> None:
-        self._run = run
-
     def read(self, request: Request) -> Facts:
-        seconds = parse_gpu_seconds(self._run(CLIENTS_COMMAND, self.timeout_seconds))
+        seconds = parse_gpu_seconds(self.run(CLIENTS_COMMAND, self.timeout_seconds))
         if not seconds:
             raise SourceError("the GPU driver lists no Metal clients")
         wanted = {pid: ProcessFacts(gpu_seconds=seconds[pid]) for pid in request.pids() if pid in seconds}
         return Facts(processes=wanted)
-
-
-def _gpu_nanoseconds(node: Mapping[str, Value]) -> int | None:
-    queues = node.get("AppUsage")
-    if not isinstance(queues, list):
-        return None
-    counters = [queue.get("accumulatedGPUTime") for queue in queues if isinstance(queue, dict)]
-    known = [counter for counter in counters if isinstance(counter, int) and counter >= 0]
-    return sum(known) if known else None

@@ -8,6 +8,7 @@ interfaces and is never started.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -92,17 +93,11 @@ class Macmon(Source):
 
     def _newest_line(self, child: subprocess.Popen[bytes]) -> str | None:
         assert child.stdout is not None
-        while chunk := _read_available(child.stdout.fileno()):
-            self._partial = (self._partial + chunk)[-_MAX_LINE_BYTES:]
+        with contextlib.suppress(BlockingIOError):
+            while chunk := os.read(child.stdout.fileno(), 1 << 16):
+                self._partial = (self._partial + chunk)[-_MAX_LINE_BYTES:]
         *lines, self._partial = self._partial.split(b"\n")
         return lines[-1].decode("utf-8", "replace") if lines else None
-
-
-def _read_available(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 1 << 16)
-    except BlockingIOError:
-        return b""
 
 
 def _facts(record: Mapping[str, Any]) -> Facts:

@@ -116,7 +116,9 @@ class _Card:
             power_limit_watts=_watts(self._ask("nvmlDeviceGetEnforcedPowerLimit", "power_limit_watts")),
             clock_mhz=self._ask("nvmlDeviceGetClockInfo", "clock_mhz", arguments=(nvml.NVML_CLOCK_SM,)),
             memory_clock_mhz=self._ask("nvmlDeviceGetClockInfo", "memory_clock_mhz", arguments=(nvml.NVML_CLOCK_MEM,)),
-            throttle_reasons=_throttle_words(throttling),
+            throttle_reasons=None
+            if throttling is None
+            else tuple(word for bit, word in _THROTTLE_BITS if throttling & bit),
             is_throttled=None if throttling is None else bool(throttling & _HURTING_BITS),
         )
 
@@ -143,22 +145,15 @@ def _processes(
             return {}
         for process in listed:
             if process.pid in wanted:
-                used[process.pid] = _sum(used.get(process.pid, 0), process.usedGpuMemory)
+                known, more = used.get(process.pid, 0), process.usedGpuMemory
+                used[process.pid] = None if known is None or more in (None, _NO_VALUE) else known + more
     if any(memory is None for memory in used.values()):
         reasons["gpu_memory_bytes"] = "the NVIDIA driver does not tell the memory of single processes here"
     return {pid: ProcessFacts(gpu_memory_bytes=memory) for pid, memory in used.items()}
 
 
-def _sum(known: int | None, more: int | None) -> int | None:
-    return None if known is None or more is None or more == _NO_VALUE else known + more
-
-
 def _watts(milliwatts: int | None) -> float | None:
     return None if milliwatts is None else milliwatts * _MILLI
-
-
-def _throttle_words(bits: int | None) -> tuple[str, ...] | None:
-    return None if bits is None else tuple(words for bit, words in _THROTTLE_BITS if bits & bit)
 
 
 def _text(value: object) -> str | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ..model import ProcessFacts
 from ..source import Facts, Host, Request, Source, SourceError
@@ -17,7 +16,7 @@ from ..source import Facts, Host, Request, Source, SourceError
 FLAVOR = 4
 _UUID_BYTES = 16
 _V4 = struct.Struct(f"={_UUID_BYTES}x35Q")
-_RESIDENT, _FOOTPRINT, _LIFETIME_PEAK = 6, 7, 28
+_FOOTPRINT = 7
 # The kernel writes the whole structure of the flavor; room to spare costs nothing and a short buffer would be overrun.
 _BUFFER_BYTES = 1024
 
@@ -25,21 +24,9 @@ ReadRusage = Callable[[int], bytes]
 """The raw structure of a process; raises ProcessLookupError or PermissionError."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rusage:
-    """Memory of one process in bytes. The peak is that of its whole life."""
-
-    resident_bytes: int
-    footprint_bytes: int
-    footprint_peak_bytes: int
-
-
-def decode(raw: bytes) -> Rusage | None:
-    """The memory fields of a raw ``rusage_info_v4``, or None if it is shorter than that."""
-    if len(raw) < _V4.size:
-        return None
-    values = _V4.unpack_from(raw)
-    return Rusage(values[_RESIDENT], values[_FOOTPRINT], values[_LIFETIME_PEAK])
+def footprint_of(raw: bytes) -> int | None:
+    """The footprint in bytes in a raw ``rusage_info_v4``, or None if it is shorter than that."""
+    return _V4.unpack_from(raw)[_FOOTPRINT] if len(raw) >= _V4.size else None
 
 
 def sources(host: Host) -> list[Source]:
@@ -64,12 +51,12 @@ class Footprint(Source):
         denied = 0
         for pid in request.pids():
             try:
-                usage = decode(self._read_rusage(pid))
+                footprint = footprint_of(self._read_rusage(pid))
             except ProcessLookupError:
                 continue
             except PermissionError:
-                usage, denied = None, denied + 1
-            found[pid] = ProcessFacts(footprint_bytes=usage.footprint_bytes if usage else None)
+                footprint, denied = None, denied + 1
+            found[pid] = ProcessFacts(footprint_bytes=footprint)
         reasons = {"footprint_bytes": f"macOS denies {denied} of these processes to this user"} if denied else {}
         return Facts(processes=found, reasons=reasons)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from ..model import HostFacts, PressureLevel
-from ..source import Facts, Host, Request, RunCommand, Source
+from ..source import Facts, Host, ProgramSource, Request, Source
 
 _PROGRAM = "/usr/sbin/sysctl"
 # With -i an unknown key is left out and the exit code stays 0; without it one unknown key hides the others.
@@ -71,7 +71,7 @@ def sources(host: Host) -> list[Source]:
     return [SysctlIdentity(host.commands.run), SysctlMemory(host.commands.run)] if host.is_mac else []
 
 
-class SysctlMemory(Source):
+class SysctlMemory(ProgramSource):
     """Pressure, swap and limits: what predicts a freeze, where the allocator's own counters do not."""
 
     name = "sysctl memory"
@@ -79,16 +79,13 @@ class SysctlMemory(Source):
     period_seconds = 3.0
     verified = False
 
-    def __init__(self, run: RunCommand) -> None:
-        self._run = run
-
     def read(self, request: Request) -> Facts:
-        host = parse_memory(self._run(MEMORY_COMMAND, self.timeout_seconds))
+        host = parse_memory(self.run(MEMORY_COMMAND, self.timeout_seconds))
         reasons = {"wired_limit_bytes": "iogpu.wired_limit_mb is at the macOS default, which only Metal knows"}
         return Facts(host=host, reasons=reasons if host.wired_limit_bytes is None else {})
 
 
-class SysctlIdentity(Source):
+class SysctlIdentity(ProgramSource):
     """Chip and cores, which do not change while we run."""
 
     name = "sysctl identity"
@@ -96,11 +93,8 @@ class SysctlIdentity(Source):
     period_seconds = 24 * 3600.0
     verified = False
 
-    def __init__(self, run: RunCommand) -> None:
-        self._run = run
-
     def read(self, request: Request) -> Facts:
-        return Facts(host=parse_identity(self._run(IDENTITY_COMMAND, self.timeout_seconds)))
+        return Facts(host=parse_identity(self.run(IDENTITY_COMMAND, self.timeout_seconds)))
 
 
 def _integer(values: Mapping[str, str], name: str) -> int | None:

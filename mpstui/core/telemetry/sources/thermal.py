@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from ..model import HostFacts, ThermalLevel
-from ..source import Facts, Host, Request, RunCommand, Source, SourceError
+from ..source import Facts, Host, ProgramSource, Request, Source, SourceError
 
 _KEY = "com.apple.system.thermalpressurelevel"
 COMMAND = ("/usr/bin/notifyutil", "-g", _KEY)
@@ -28,7 +28,7 @@ def sources(host: Host) -> list[Source]:
     return [Thermal(host.commands.run)] if host.is_mac else []
 
 
-class Thermal(Source):
+class Thermal(ProgramSource):
     """``notifyutil -g``. A key that was never posted reads 0, the same as nominal."""
 
     name = "notifyutil"
@@ -36,11 +36,8 @@ class Thermal(Source):
     period_seconds = 10.0
     verified = False
 
-    def __init__(self, run: RunCommand) -> None:
-        self._run = run
-
     def read(self, request: Request) -> Facts:
-        text = self._run(COMMAND, self.timeout_seconds)
+        text = self.run(COMMAND, self.timeout_seconds)
         level = parse(text)
         if level is None:
             raise SourceError(f"notifyutil gave no thermal level: {text.strip()[:80]!r}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from ..model import HostFacts
-from ..source import Facts, Host, Request, RunCommand, Source, SourceError
+from ..source import Facts, Host, ProgramSource, Request, Source, SourceError
 
 COMMAND = ("/usr/bin/vm_stat",)
 _PAGE_SIZE = re.compile(r"page size of (\d+) bytes")
@@ -34,18 +34,15 @@ def sources(host: Host) -> list[Source]:
     return [VmStat(host.commands.run)] if host.is_mac else []
 
 
-class VmStat(Source):
+class VmStat(ProgramSource):
     """The ``vm_stat`` command. What is available follows from the total that another source gives."""
 
     name = "vm_stat"
     gives = ("memory_used_bytes",)
     period_seconds = 3.0
 
-    def __init__(self, run: RunCommand) -> None:
-        self._run = run
-
     def read(self, request: Request) -> Facts:
-        used = parse(self._run(COMMAND, self.timeout_seconds))
+        used = parse(self.run(COMMAND, self.timeout_seconds))
         if used is None:
             raise SourceError("vm_stat printed no page size or lacks one of the counters that make up used memory")
         return Facts(host=HostFacts(memory_used_bytes=used))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import plistlib
 import struct
 from collections.abc import Callable
 from dataclasses import asdict
@@ -37,16 +36,6 @@ def test_accelerator_reads_the_device_share_and_the_memory_of_all_processes() ->
     assert gpu.memory_allocated_bytes == 9_000_000_000
 
 
-def test_accelerator_reads_the_property_list_form() -> None:
-    (gpu,) = ioreg.parse_gpus_plist(recordings.IOREG_ACCELERATOR_PLIST)
-    assert (gpu.name, gpu.busy_percent, gpu.memory_used_bytes) == ("Apple M3", 97, 3_000_000_000)
-
-
-@pytest.mark.parametrize("data", [b"", b"<plist>", plistlib.dumps({"a": 1}), recordings.IOREG_ACCELERATOR_PLIST[:300]])
-def test_damaged_property_list_gives_no_gpu(data: bytes) -> None:
-    assert ioreg.parse_gpus_plist(data) == ()
-
-
 def test_accelerator_prefers_the_busiest_of_several_nodes() -> None:
     idle = recordings.IOREG_ACCELERATOR.replace('"Device Utilization %"=97', '"Device Utilization %"=3')
     assert ioreg.parse_gpus(idle + recordings.IOREG_ACCELERATOR)[0].busy_percent == 97
@@ -59,12 +48,6 @@ def test_missing_counter_is_unknown_and_not_zero(key: str) -> None:
     field = "busy_percent" if "Device" in key else "memory_used_bytes"
     assert getattr(facts.gpus[0], field) is None
     assert facts.reasons[f"gpu0.{field}"]
-
-
-def test_accelerator_falls_back_to_the_property_list() -> None:
-    unreadable = '+-o AGXAcceleratorG20X  <class AGXAcceleratorG20X>\n  "PerformanceStatistics" = <new format>\n'
-    source = ioreg.IoregAccelerator(answers(unreadable, recordings.IOREG_ACCELERATOR_PLIST.decode()))
-    assert source.read(Request()).gpus[0].busy_percent == 97
 
 
 @pytest.mark.parametrize(("output", "words"), [("", "no GPU that macOS can see"), ("+-o X\n", "no performance")])
@@ -212,9 +195,8 @@ def test_macmon_line_without_known_fields_is_all_unknown(line: str) -> None:
 def test_rusage_decodes_the_documented_layout() -> None:
     words = list(range(100, 135))
     raw = b"\xff" * 16 + struct.pack("=35Q", *words)
-    decoded = rusage.decode(raw)
-    assert decoded == rusage.Rusage(resident_bytes=106, footprint_bytes=107, footprint_peak_bytes=128)
-    assert rusage.decode(raw[:-1]) is None
+    assert rusage.footprint_of(raw) == 107
+    assert rusage.footprint_of(raw[:-1]) is None
 
 
 def test_footprint_leaves_out_the_dead_and_marks_the_denied() -> None:

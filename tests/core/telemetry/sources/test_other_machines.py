@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import plistlib
 import warnings
 from pathlib import Path
 from typing import Any
@@ -40,17 +39,6 @@ def test_of_two_gpus_the_busiest_is_shown_with_its_name_and_without_apples_memor
 @pytest.mark.parametrize("text", ['<"cut', '<"cut"', "<6b1", "<zz>", "<"])
 def test_data_that_is_cut_is_no_value(text: str) -> None:
     assert parse_value(text) is None
-
-
-def test_a_property_list_of_a_whole_tree_is_searched() -> None:
-    node = {"PerformanceStatistics": {"Device Utilization %": 12}, "model": "Apple M1"}
-    tree = {"IORegistryEntryChildren": [{"IOObjectClass": "IOService", "IORegistryEntryChildren": [node]}]}
-    (gpu,) = ioreg.parse_gpus_plist(plistlib.dumps([tree]))
-    assert (gpu.name, gpu.busy_percent) == ("Apple M1", 12)
-    deep: Any = node
-    for _ in range(40):
-        deep = [deep]
-    assert ioreg.parse_gpus_plist(plistlib.dumps(deep)) == ()
 
 
 VM_STAT_INTEL = """\
