@@ -1,4 +1,4 @@
-"""`mpstui stop`, `kill`, `pause`, `clear-cache` and every other command of the table of actions.
+"""`mpstui restart`, and `stop`, `kill`, `pause` and every other command of the table of actions.
 
 They submit a request, wait for its answer, print it, and exit with what it says.
 """
@@ -6,36 +6,38 @@ They submit a request, wait for its answer, print it, and exit with what it says
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..core.actions import ACTIONS
 from ..core.launching.actions import Actions
-from ..core.model.errors import OperationError
+from ..core.model.errors import OperationError, UsageError
 from ..core.model.snapshot import RunSnapshot
 from ..wire.records import Ack, Request
-from .session import RUN_HELP, OneRun, Session, print_json, say, wait_for
+from .session import RUN_HELP, Session, add_repeatable, print_json, say, wait_for, warn
 
-Ask = Callable[[Actions, RunSnapshot], Request]
+if TYPE_CHECKING:
+    from ..core.launching.choice import LaunchChoice
+
 COMMANDS = {action.command: action for action in ACTIONS if action.command}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of the command that the parser was made for."""
     action = COMMANDS[parser.get_default("command")]
-    configure_action(parser, timeout=action.timeout)
+    _add_arguments(parser, timeout=action.timeout)
     for flag, text in action.flags.items():
         parser.add_argument(f"--{flag}", action="store_true", help=text)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Send its request."""
     action = COMMANDS[args.command]
     options = {flag: getattr(args, flag) for flag in action.flags}
-    return act(args, lambda actions, snapshot: actions.send(snapshot, action.id, **options))
+    return _act(args, lambda actions, snapshot: actions.send(snapshot, action.id, **options))
 
 
-def configure_action(parser: argparse.ArgumentParser, *, timeout: float | None = None) -> None:
-    """RUN, --no-wait, --timeout and --json."""
+def _add_arguments(parser: argparse.ArgumentParser, *, timeout: float | None = None) -> None:
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--no-wait", action="store_true", help="do not wait for the answer")
     shown = "no limit" if timeout is None else f"{timeout:g}"
@@ -45,56 +47,110 @@ def configure_action(parser: argparse.ArgumentParser, *, timeout: float | None =
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
 
 
-def act(args: argparse.Namespace, ask: Ask) -> int:
+def _act(args: argparse.Namespace, ask: Callable[[Actions, RunSnapshot], Request]) -> int:
     """Carry out one action on one run: 0 when the answer is yes."""
     session = Session()
     one = session.run(args.run)
     actions = Actions(session.home, session.environ)
+
+    def answer(ack: Ack | None, text: str) -> dict[str, object]:
+        numbers = {name: getattr(ack, name, None) for name in ("by", "before", "after", "freed")}
+        return {"run": one.dir.run, "ok": bool(ack and ack.ok), **numbers, "text": text}
+
     try:
         request = ask(actions, one.snapshot())
     except OperationError as error:
         if args.json:
-            print_json(_answer(one, None, error.sentence))
+            print_json(answer(None, error.sentence))
         raise
     if args.no_wait:
         print_json({"run": one.dir.run, "request": request.id}) if args.json else say(f"requested: {request.action}")
         return 0
-    return _report(one, args, _wait_for_answer(actions, one, request, args.timeout))
-
-
-def _wait_for_answer(actions: Actions, one: OneRun, request: Request, seconds: float | None) -> Ack:
-    answers: list[Ack] = []
+    acks: list[Ack | None] = [None]
 
     def answered() -> bool:
-        found = actions.answer(one.dir.path, request.id)
-        answers.extend([found] if found else [])
-        return bool(found)
+        acks.append(actions.answer(one.dir.path, request.id))
+        return acks[-1] is not None
 
-    if not wait_for(answered, seconds):
+    wait_for(answered, args.timeout)
+    ack = acks[-1]
+    if ack is None:
+        asked = request.action.replace("_", " ")
         raise OperationError(
-            f"{one.dir.run} has not answered the request to {request.action.replace('_', ' ')} within {seconds:g} s",
+            f"{one.dir.run} has not answered the request to {asked} within {args.timeout:g} s",
             "the request stays; `mpstui show` tells how the run is",
         )
-    return answers[-1]
-
-
-def _report(one: OneRun, args: argparse.Namespace, ack: Ack) -> int:
     if args.json:
-        print_json(_answer(one, ack, ack.text))
-    elif ack.ok:
-        say(ack.text)
-    if not ack.ok and not args.json:
+        print_json(answer(ack, ack.text))
+    elif not ack.ok:
         raise OperationError(ack.text)
+    else:
+        say(ack.text)
     return 0 if ack.ok else 1
 
 
-def _answer(one: OneRun, ack: Ack | None, text: str) -> dict[str, object]:
-    return {
-        "run": one.dir.run,
-        "ok": ack.ok if ack else False,
-        "by": ack.by if ack else None,
-        "before": ack.before if ack else None,
-        "after": ack.after if ack else None,
-        "freed": ack.freed if ack else None,
-        "text": text,
-    }
+def configure_restart(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = """\
+A run that is active is stopped first. It continues from its newest checkpoint. Examples:
+  mpstui restart RUN --device cpu
+  mpstui restart RUN --from best --set lr=1e-4
+  mpstui restart RUN --fix"""
+    _add_arguments(parser)
+    parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="device of the new attempt")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        default="latest",
+        metavar="latest|best|scratch|PATH",
+        help="checkpoint to continue from (default: latest)",
+    )
+    add_repeatable(parser, "--set", "KEY=VALUE", "change an argument")
+    add_repeatable(parser, "--env", "NAME=VALUE", "change a variable")
+    parser.add_argument("--fix", action="store_true", help="apply the remedy that `mpstui diagnose` names")
+    parser.add_argument("--accept-risk", action="store_true", help="with --fix: even if the remedy can do harm")
+
+
+def run_restart(args: argparse.Namespace) -> int:
+    # Here, not at the top: `mpstui stop` needs nothing of what plans a launch.
+    from ..core.launching.choice import effective_arguments, parse_sets
+    from ..core.launching.editing import edit_choice
+    from ..core.machine import DEVICES
+    from .launch import parse_environment
+
+    if args.device is not None and args.device not in DEVICES:
+        raise UsageError(f"there is no device {args.device!r}", f"one of {', '.join(DEVICES)}", field="device")
+    sets, env = parse_sets(args.set), parse_environment(args.env)
+
+    def ask(actions: Actions, snapshot: RunSnapshot) -> Request:
+        edited = _fixed(snapshot, accept_risk=args.accept_risk) if args.fix else None
+        if sets or env:
+            edited = edited or edit_choice(snapshot, Session().home)  # earlier changes are kept
+            edited = replace(edited, sets={**edited.sets, **sets}, env={**edited.env, **env})
+            for note in effective_arguments(edited.profile, sets)[1]:
+                warn(note)
+        return actions.restart(snapshot, device=args.device, source=args.source, choice=edited)
+
+    return _act(args, ask)
+
+
+def _fixed(snapshot: RunSnapshot, *, accept_risk: bool) -> LaunchChoice:
+    """The run's launch with the remedy of its diagnosis; says on stderr what is changed.
+
+    Raises:
+        OperationError: no remedy is known that a launcher can apply, or it can do harm and nobody accepted that.
+    """
+    from ..core.diagnosis.engine import diagnose
+    from ..core.diagnosis.evidence import evidence_from_run_dir
+    from ..core.launching.editing import edit_choice, finding_to_apply, remedied
+
+    session = Session()
+    finding = finding_to_apply(diagnose(evidence_from_run_dir(snapshot.dir)))
+    if finding is None:
+        raise OperationError(f"no remedy is known for {snapshot.name} that could be applied", "see `mpstui diagnose`")
+    fixed = remedied(edit_choice(snapshot, session.home), finding.remedy, session.environ)
+    if not fixed.applied:
+        raise OperationError(f"{finding.title}: {fixed.sentence}", "name the arguments in [roles] of the profile")
+    if fixed.risk and not accept_risk:
+        raise OperationError(f"{finding.title}: {fixed.risk}", "say --accept-risk if you accept that")
+    print(f"{finding.title}: {fixed.sentence}", file=sys.stderr)
+    return fixed.choice

@@ -41,12 +41,12 @@ def run_logs(args: argparse.Namespace) -> int:
         raise UsageError(f"{one.dir.run} has no attempt {args.attempt}", f"it has {one.snapshot().attempts}")
     if not number and not args.follow:
         raise OperationError(f"{one.dir.run} has not been started yet", "`mpstui logs -f` waits for its output")
-    if not args.follow:
+    if args.follow:
+        _follow(one, number or 1, printer, args)
+    else:
         for data in OutputFile(one.dir.attempt(number).output, args.lines).new():
             printer.write(data)
-        printer.finish()
-        return 0
-    _follow(one, number, printer, args)
+    printer.finish()
     return 0
 
 
@@ -85,7 +85,6 @@ class Printer:
         sys.stdout.write(_shown(whole + separator))
 
     def flush(self) -> None:
-        """Bring it onto the screen now."""
         (sys.stdout if self._on_terminal else sys.stdout.buffer).flush()
 
     def finish(self) -> None:
@@ -102,8 +101,7 @@ def _shown(text: str) -> str:
 
 def _follow(one: OneRun, number: int, printer: Printer, args: argparse.Namespace) -> None:
     """Until the run has ended; into the next attempt unless one was named."""
-    file = OutputFile(one.dir.attempt(number or 1).output, args.lines)
-    number = number or 1
+    file = OutputFile(one.dir.attempt(number).output, args.lines)
     while True:
         snapshot = one.snapshot()  # before the last read: what was written before the end is then read for certain
         cuts = file.restarts
@@ -117,7 +115,6 @@ def _follow(one: OneRun, number: int, printer: Printer, args: argparse.Namespace
             file = OutputFile(one.dir.attempt(number).output)
             continue
         if has_ended(snapshot) or (args.attempt and one.dir.attempt(number).exit.exists()):
-            printer.finish()
             return
         time.sleep(POLL_SECONDS)
 
@@ -162,27 +159,20 @@ def run_wait(args: argparse.Namespace) -> int:
     def is_over() -> bool:
         supervisors.respawn()  # the run may wait for another one that waits
         snapshot = one.snapshot()
-        if not has_ended(snapshot) or _starts_again(one):
+        if not has_ended(snapshot):
             return False
+        if liveness.is_held(one.dir.supervisor_lock) and restart_is_wished(one.dir):
+            return False  # a living supervisor has not begun the restart yet
         return snapshot.state is State.FINISHED or not supervisors.respawn(at_once=True)
 
     if not wait_for(is_over, args.timeout):
         raise OperationError(f"{one.dir.run} has not ended within {args.timeout:g} s: it is {one.snapshot().state}")
-    return _report_end(one)
+    end = one.snapshot()
+    how = end.reason if end.exit is None or end.exit.unbegun else end.exit.sentence()
+    say(f"{end.run}: {end.state} ({how})")
+    return 0 if end.state is State.FINISHED else 1
 
 
 def has_ended(snapshot: RunSnapshot) -> bool:
     """Whether nothing of it runs on by itself; a run that could not be stopped may never end and is not waited for."""
     return not snapshot.state.active or snapshot.state is State.STOP_FAILED
-
-
-def _starts_again(one: OneRun) -> bool:
-    """Whether a restart was requested that a living supervisor has not begun yet."""
-    return liveness.is_held(one.dir.supervisor_lock) and restart_is_wished(one.dir)
-
-
-def _report_end(one: OneRun) -> int:
-    end = one.snapshot()
-    how = end.reason if end.exit is None or end.exit.unbegun else end.exit.sentence()
-    say(f"{end.run}: {end.state} ({how})")
-    return 0 if end.state is State.FINISHED else 1

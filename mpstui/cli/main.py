@@ -10,14 +10,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from .. import __version__
 from ..core.actions import ACTIONS
 from ..core.model.errors import OperationError, UsageError
 from ..core.present.terminal import write_lookalikes
+
+if TYPE_CHECKING:
+    from ..core.model.home import Home
 
 
 class Command(NamedTuple):
@@ -33,7 +36,7 @@ GROUPS: dict[str, dict[str, Command]] = {
     "start": {
         "launch": Command("launch:launch", "start a saved profile in the background; print the run's id"),
         "run": Command("launch:run", "start any command in the background; print the run's id"),
-        "restart": Command("restart", "start a new attempt of a run, on another device if you like"),
+        "restart": Command("acting:restart", "start a new attempt of a run, on another device if you like"),
         "demo": Command("screen:demo", "launch the quick start and open its screen"),
     },
     "watch": {
@@ -92,6 +95,9 @@ exit status:
 class CommandParser(argparse.ArgumentParser):
     """An argument parser whose errors are one sentence and a hint."""
 
+    def __init__(self, prog: str, **options: Any) -> None:
+        super().__init__(prog, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
     def error(self, message: str) -> NoReturn:
         # Where a command of the person's own follows, its options were most likely taken for ours.
         usage = f"write `{self.usage}`; " if self.usage and " -- " in self.usage else ""
@@ -132,38 +138,27 @@ def _dispatch(arguments: list[str]) -> int:
     return int(_function("run", "screen")(parser.parse_args(arguments)))
 
 
-def _function(verb: str, place: str) -> Callable[..., Any]:
-    """``configure`` or ``run`` of what is at a place."""
-    module, _, suffix = place.partition(":")
-    found: Callable[..., Any] = getattr(
-        import_module(f".{module}", __package__), f"{verb}_{suffix}" if suffix else verb
-    )
-    return found
-
-
 def command_parser(command: str) -> CommandParser:
     """The arguments of a command; ``args.command`` tells which one it is."""
-    text = COMMANDS[command].help
-    parser = CommandParser(
-        prog=f"mpstui {command}",
-        description=f"{text[0].upper()}{text[1:]}.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    text, place = COMMANDS[command].help, COMMANDS[command].place
+    parser = CommandParser(f"mpstui {command}", description=f"{text[0].upper()}{text[1:]}.")
     parser.set_defaults(command=command)
-    _function("configure", COMMANDS[command].place)(parser)
+    _function("configure", place)(parser)
     return parser
 
 
 def screen_parser() -> CommandParser:
     """`mpstui` alone opens the screen, `mpstui RUN` opens it on a run."""
-    parser = CommandParser(
-        prog="mpstui",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="mpstui [RUN] [options]\n       mpstui COMMAND [...]",
-    )
+    parser = CommandParser("mpstui", usage="mpstui [RUN] [options]\n       mpstui COMMAND [...]")
     parser.add_argument("--version", action="version", version=f"mpstui {__version__}")
     _function("configure", "screen")(parser)
     return parser
+
+
+def _function(verb: str, place: str) -> Any:
+    """``configure`` or ``run`` of what is at a place."""
+    module, _, suffix = place.partition(":")
+    return getattr(import_module(f".{module}", __package__), f"{verb}_{suffix}" if suffix else verb)
 
 
 def _describe(parser: argparse.ArgumentParser) -> None:
@@ -188,37 +183,31 @@ def _require_run(word: str) -> None:
     from ..core.model.home import resolve_home
     from ..core.runs.find import NoSuchRun, find_run
 
+    home = resolve_home(os.environ)
     try:
-        find_run(resolve_home(os.environ), word)
+        find_run(home, word)
     except NoSuchRun as error:
-        hint = _nearest(word) or (error.hint if error.near else "")
-        raise UsageError(
-            f"{word!r} is neither a command nor a run", hint or "see `mpstui --help` and `mpstui ps --all`"
-        ) from None
+        near = _nearest(word, home) or (error.hint if error.near else "")
+        hint = near or "see `mpstui --help` and `mpstui ps --all`"
+        raise UsageError(f"{word!r} is neither a command nor a run", hint) from None
 
 
-def _nearest(word: str) -> str:
+def _nearest(word: str, home: Home) -> str:
     from difflib import get_close_matches
+    from pathlib import Path
+
+    from ..core.profiles.library import names_profile
 
     found = get_close_matches(word, COMMANDS, n=1)
     if found:
         return f"did you mean `mpstui {found[0]}`?"
-    is_there = os.path.exists(word)  # noqa: PTH110 - pathlib is not needed for anything else here
-    if (not is_there or word.endswith(".toml")) and _is_profile(word):
+    is_there = Path(word).exists()
+    if (not is_there or word.endswith(".toml")) and names_profile(word, home, Path.cwd()):
         return f"{word!r} is a profile: start it with `mpstui launch {word}`"
     if is_there:
         program = f"python {word}" if word.endswith(".py") else word
         return f"`mpstui run -- {program}` starts a program, `mpstui watch {word}` opens a log or folder"
     return ""
-
-
-def _is_profile(word: str) -> bool:
-    from pathlib import Path
-
-    from ..core.model.home import resolve_home
-    from ..core.profiles.library import names_profile
-
-    return names_profile(word, resolve_home(os.environ), Path.cwd())
 
 
 def _complain(sentence: str, hint: str) -> None:
