@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ... import __version__
 from ...wire import storage
@@ -20,7 +20,7 @@ from ..series.series import SeriesStore
 
 if TYPE_CHECKING:
     from ..formats.files import MetricFile
-    from ..formats.points import MetricPoint, Point, PointColumns
+    from ..formats.points import MetricPoint, Point
     from ..formats.reader import LogReader
 
 PREVIEW_BYTES = 1 << 19
@@ -58,7 +58,7 @@ class ExternalMetrics:
         self._clock = clock
         self._pattern = pattern
         self._restarts = 0
-        self._reader: _FileReader | None = None
+        self._reader: _Console | _OtherFile | None = None
         self._previewed = False
         self._store = store if store is not None else SeriesStore()
         self._first_run = attempt * RUNS_PER_ATTEMPT
@@ -128,7 +128,7 @@ class ExternalMetrics:
             self.newest.update(_known(point.newest, leads=True))
 
     def read(self, budget: Budget) -> list[Mapping[str, Any]]:
-        """Read on; returns the records that are new at the end of the file (not those of an old backlog)."""
+        """Read on; returns the records that are new at its end, not those of a long file that is caught up with."""
         self.preview()
         fresh: list[Mapping[str, Any]] = []
         while self._reader is not None and not self.complete:
@@ -138,7 +138,9 @@ class ExternalMetrics:
                 break
             records = self._add(points, timed=before > 0 and self.complete)
             if not self._previewed or self.complete:
-                self._remember(records)
+                for record in records:
+                    known = {k: v for k, v in record.items() if v is not None or k in _MAY_BE_UNKNOWN}
+                    self.newest.update(known)
                 fresh.extend(records)
             if budget.spent or self.file.offset == before:
                 break
@@ -178,32 +180,20 @@ class ExternalMetrics:
             if isinstance(point, PointColumns):
                 self._store.add(waiting)
                 waiting = []
-                self._add_stretch(point, leads=leads, moment=moment)
+                columns = {"loss": point.losses} if leads else {}
+                columns |= {} if point.rates is None else {"lr": point.rates}
+                columns |= {name: one for name, one in point.values.items() if name != "loss" and name not in columns}
+                self._store.add_columns(
+                    record["attempt"],
+                    columns,
+                    steps=point.steps,
+                    epochs=point.epochs,
+                    times=[math.nan if moment is None else moment] * len(point.losses),
+                )
             else:
                 waiting.append(record)
         self._store.add(waiting)
         return records
-
-    def _add_stretch(self, stretch: PointColumns, *, leads: bool, moment: float | None) -> None:
-        columns = {"loss": stretch.losses} if leads else {}
-        if stretch.rates is not None:
-            columns["lr"] = stretch.rates
-        for name, values in stretch.values.items():
-            if name != "loss":
-                columns.setdefault(name, values)
-        self._store.add_columns(
-            self._first_run + stretch.newest.run,
-            columns,
-            steps=stretch.steps,
-            epochs=stretch.epochs,
-            times=[math.nan if moment is None else moment] * len(stretch.losses),
-        )
-
-    def _remember(self, records: Sequence[Mapping[str, Any]]) -> None:
-        for record in records:
-            self.newest.update(
-                {name: value for name, value in record.items() if value is not None or name in _MAY_BE_UNKNOWN}
-            )
 
 
 def _record(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
@@ -229,40 +219,23 @@ def _known(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
     return {**known, "epoch_done": point.epoch_done, "first_epoch": point.first_epoch}
 
 
-class _FileReader(Protocol):
-    """Reads on in one file."""
-
-    failure: str | None
-    """What went wrong in a reader; None: nothing did."""
-
-    @property
-    def primary(self) -> str | None:
-        """The name of the loss series to chart; None: there is but one."""
-        ...
-
-    def preview(self) -> Sequence[Point]:
-        """Points at the end of a file that is too long to be read at once; none otherwise."""
-        ...
-
-    def read(self) -> Sequence[Point]:
-        """The points of the next slice."""
-        ...
-
-
 class _Console:
-    """Console output."""
+    """Console output, read on in slices."""
 
     def __init__(self, file: FollowedFile, pattern: str | None) -> None:
         self.failure: str | None = None
+        """What went wrong in a reader; None: nothing did."""
         self._file = file
         self._pattern = pattern
         self._reader = self._new_reader()
 
     @property
     def primary(self) -> str | None:
+        """The name of the loss series to chart; None: there is but one."""
         return self._reader.primary
 
     def preview(self) -> Sequence[Point]:
+        """Points at the end of a file that is too long to be read at once; none otherwise."""
         if self._file.size <= PREVIEW_BYTES:
             return ()
         reader = self._new_reader()
@@ -314,7 +287,7 @@ class _OtherFile:
         return points
 
 
-def _open(file: FollowedFile, pattern: str | None) -> _FileReader | None:
+def _open(file: FollowedFile, pattern: str | None) -> _Console | _OtherFile | None:
     """The reader that the file's content asks for; None when it cannot be read now."""
     from ..formats.files import detect
     from ..formats.files.console_log import ConsoleLog

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections import deque
@@ -56,7 +57,7 @@ class PointReader:
         """Records that were added, oldest first; after a long absence only the newest of them."""
         size = self._size()
         if size - self.tail.offset > NEWEST_BYTES * 4:
-            self.tail = LineTail(self.path, start=_line_start(self.path, size - NEWEST_BYTES))
+            self.tail = LineTail(self.path, start=size - NEWEST_BYTES)  # half a line at first is no record
         growth = self.tail.read(NEWEST_BYTES * 4)
         if growth.restarted:
             self.newest.clear()
@@ -153,7 +154,10 @@ def parse_lines(data: bytes) -> list[Mapping[str, Any]]:
     try:
         found = json.loads(b"[" + b",".join(line for line in lines if line.strip()) + b"]")
     except (ValueError, RecursionError):
-        found = [_object(line) for line in lines]
+        found = []
+        for line in lines:
+            with contextlib.suppress(ValueError, RecursionError):
+                found.append(json.loads(line))
     return [record for record in found if type(record) is dict]
 
 
@@ -182,16 +186,3 @@ def _spread_lines(path: Path, size: int, count: int, length: int) -> list[bytes]
     except OSError:
         return []
     return [line for line in lines if line]
-
-
-def _line_start(path: Path, offset: int) -> int:
-    with path.open("rb") as file:
-        data = os.pread(file.fileno(), NEWEST_BYTES, max(0, offset))
-    return max(0, offset) + data.find(b"\n") + 1
-
-
-def _object(line: bytes) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None

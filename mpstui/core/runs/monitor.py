@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,7 +81,12 @@ class Monitor:
             selected: further runs of which it is to be told what can be done with them.
         """
         budget = Budget(REFRESH_SECONDS)
-        self._find_new()
+        found = {run.run: run for run in run_dirs(self.home.runs)}
+        for name in self._runs.keys() - found.keys():
+            del self._runs[name]
+            self._schedule.forget(name)
+        for name in found.keys() - self._runs.keys():
+            self._runs[name] = RunReader(found[name], self._machine)
         self._turn_to(focus)
         focused = self._reader(focus)
         if focused is not None:
@@ -90,7 +95,9 @@ class Monitor:
         for key, reader in others:
             if not reader.settled or self._schedule.due(key, SETTLED_SECONDS):
                 reader.refresh(full=False, budget=NO_TIME)
-        self._read_on([reader for _, reader in others], budget)
+        for _, reader in others:  # what time is left is for those whose numbers are pending
+            if not budget.spent and not reader.caught_up:
+                reader.refresh(full=False, budget=budget)
         shown = [*self._watched.items(), *sorted(self._runs.items(), reverse=True)]
         snapshots = self._placed([reader.snapshot for _, reader in shown if reader.snapshot is not None])
         wanted = {focus, *selected}
@@ -102,7 +109,7 @@ class Monitor:
         )
 
     def read_on(self, focus: str, seconds: float) -> int:
-        """Go on with the history of the run in focus and make no picture: between two refreshes, as often as one likes.
+        """Go on with the history of the run in focus, without a snapshot: between two refreshes, as often as one likes.
 
         Args:
             seconds: 0 reads nothing.
@@ -153,20 +160,17 @@ class Monitor:
         """Something happened to these: the next refresh looks at them, however settled they are."""
         self._schedule.hurry(runs)
 
-    def _read_on(self, readers: Sequence[Reader], budget: Budget) -> None:
-        """Give those that owe numbers what time is left."""
-        for reader in readers:
-            if budget.spent:
-                return
-            if not reader.caught_up:
-                reader.refresh(full=False, budget=budget)
-
     def _placed(self, snapshots: list[RunSnapshot]) -> tuple[RunSnapshot, ...]:
         """Queued runs with their place in line, which is told from all of them together."""
-        queued = [self._runs[item.run] for item in snapshots if item.state is State.QUEUED and item.run in self._runs]
-        if not queued:
+        waiters = []
+        for item in snapshots:
+            if item.state is State.QUEUED and item.run in self._runs:
+                seen = self._runs[item.run].witnesses.seen
+                rule = seen.spec.queue if seen.spec else QueueRule()
+                waiters.append(Waiter(item.run, rule, seen.status.waiting_for if seen.status else None))
+        if not waiters:
             return tuple(snapshots)
-        found = places(self.home, map(_waiter, queued), {item.run: item.name for item in snapshots})
+        found = places(self.home, waiters, {item.run: item.name for item in snapshots})
         return tuple(replace(item, queue=found[item.run]) if item.run in found else item for item in snapshots)
 
     def _with_available(self, key: str, snapshot: RunSnapshot) -> RunSnapshot:
@@ -181,14 +185,6 @@ class Monitor:
             available = self._availability(snapshot)
             self._available[key] = decides, now, available
         return replace(snapshot, available=available)
-
-    def _find_new(self) -> None:
-        found = {run.run: run for run in run_dirs(self.home.runs)}
-        for name in self._runs.keys() - found.keys():
-            del self._runs[name]
-            self._schedule.forget(name)
-        for name in found.keys() - self._runs.keys():
-            self._runs[name] = RunReader(found[name], self._machine)
 
     def _reader(self, key: str | None) -> Reader | None:
         if key is None:
@@ -211,8 +207,3 @@ class Monitor:
             if reader is not None:
                 reader.rest()
         self._looked_at = self._looked_at[-HELD_HISTORIES:]
-
-
-def _waiter(reader: RunReader) -> Waiter:
-    spec, status = reader.witnesses.spec.value, reader.witnesses.status.value
-    return Waiter(reader.run.run, spec.queue if spec else QueueRule(), status.waiting_for if status else None)

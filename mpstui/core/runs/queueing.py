@@ -7,6 +7,7 @@ get their way.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -94,7 +95,7 @@ def list_groups(home: Home) -> tuple[Group, ...]:
     by_slug = {QueueFiles(home.queue, name).state: name for name in sorted(filter(None, names), reverse=True)}
     groups = [_group(home, name, found) for name in sorted(by_slug.values())]
     loose = [item for item in found if not item.rule.group and item.waits]
-    return (*groups, *([_loose(home, loose)] if loose else []))
+    return (*groups, *([Group(None, None, False, (), _members(home, loose[::-1]))] if loose else []))
 
 
 def find_group(home: Home, name: str) -> Group:
@@ -228,8 +229,13 @@ class _Entry:
 
     def member(self, place: QueuePlace | None = None) -> Member:
         """As people are told of it."""
-        has_none = self.waits or self.spec.gpus is None
-        return Member(self.run.run, self.spec.name, self.supervised, place, () if has_none else _gpus_of(self))
+        gpus: tuple[str, ...] | None = ()
+        if not self.waits and self.spec.gpus is not None:
+            launched = None
+            with contextlib.suppress(OSError, UnreadableRecord):
+                launched = storage.read(LaunchRecord, self.run.attempt(self.status.attempt).launch)
+            gpus = tuple(launched.gpus) if launched else None
+        return Member(self.run.run, self.spec.name, self.supervised, place, gpus)
 
 
 def _entry(run: RunDir) -> _Entry | None:
@@ -245,14 +251,6 @@ def _entry(run: RunDir) -> _Entry | None:
     if spec is None or not (waits or supervised or liveness.is_held(run.run_lock)):
         return None
     return _Entry(run, spec, status, waits, supervised)
-
-
-def _gpus_of(item: _Entry) -> tuple[str, ...] | None:
-    try:
-        launched = storage.read(LaunchRecord, item.run.attempt(item.status.attempt).launch)
-    except (OSError, UnreadableRecord):
-        launched = None
-    return tuple(launched.gpus) if launched else None
 
 
 def _waits(run: RunDir) -> bool:
@@ -278,24 +276,19 @@ def _decided(home: Home) -> list[str]:
 
 def _group(home: Home, name: str, found: Sequence[_Entry]) -> Group:
     files = QueueFiles(home.queue, name)
-    queue = _read(files)
+    try:
+        queue = queues.read(files)
+    except (OSError, UnreadableRecord) as error:
+        raise OperationError(f"queue group {files.group} cannot be read: {error}", f"see {files.state}") from error
     mine = [item for item in found if item.rule.group and QueueFiles(home.queue, item.rule.group).state == files.state]
     rank = {run: place for place, run in enumerate(queue.order)}
     waiting = sorted((item for item in mine if item.waits), key=lambda item: rank.get(item.run.run, len(rank)))
     running = tuple(item.member() for item in mine if not item.waits)
-    devices = _devices(queue, mine)
+    # The devices of all who are in the group; of the last one that was, where nobody is.
+    found_devices = dict.fromkeys(name for item in mine if item.spec.gpus for name in item.spec.gpus.devices)
+    devices = tuple(found_devices) if mine else tuple(queue.devices)
     slots = queue.slots if queue.by_hand else max(len(devices), 1)
     return Group(name, slots, queue.paused, running, _members(home, waiting), queue.by_hand, devices)
-
-
-def _devices(queue: Queue, members: Sequence[_Entry]) -> tuple[str, ...]:
-    """The devices of all who are in the group; of the last one that was, where nobody is."""
-    found = dict.fromkeys(name for item in members if item.spec.gpus for name in item.spec.gpus.devices)
-    return tuple(found) if members else tuple(queue.devices)
-
-
-def _loose(home: Home, waiting: Sequence[_Entry]) -> Group:
-    return Group(None, None, False, (), _members(home, list(reversed(waiting))))
 
 
 def _members(home: Home, waiting: Sequence[_Entry]) -> tuple[Member, ...]:
@@ -311,13 +304,6 @@ def _peek(files: QueueFiles) -> Queue:
         return queues.read(files)
     except (OSError, UnreadableRecord):
         return Queue(files.group)
-
-
-def _read(files: QueueFiles) -> Queue:
-    try:
-        return queues.read(files)
-    except (OSError, UnreadableRecord) as error:
-        raise OperationError(f"queue group {files.group} cannot be read: {error}", f"see {files.state}") from error
 
 
 def _edit(files: QueueFiles, change: Callable[[Queue], Queue]) -> Queue:

@@ -87,7 +87,7 @@ class Remover:
         return Removable(
             run=run,
             name=seen.spec.name if seen.spec else run.run,
-            ended=_ended(run, seen),
+            ended=seen.exit.ended if seen.exit else seen.status.updated if seen.status else run.path.lstat().st_mtime,
             size_bytes=disk_bytes([run.path]),
             checkpoints=sum(map(_count_files, saved)),
             checkpoint_bytes=disk_bytes(saved),
@@ -112,7 +112,10 @@ class Remover:
             if storage.stamp(run.status) != before or restart_is_wished(run) or liveness.is_held(run.run_lock):
                 raise OperationError(f"{run.run} cannot be removed: somebody has just begun it anew")
             leaving = run.path.with_name((_LEAVING_KEEPING if keep_checkpoints else _LEAVING) + run.run)
-            _rename(run, leaving)
+            try:
+                run.path.rename(leaving)
+            except OSError as error:
+                raise _gone_or(run, error) from error
             # Held until all is deleted: who cleans up after others sees that this one is at work.
             return self._delete(leaving, run.run, patterns)
         finally:
@@ -192,12 +195,6 @@ def _why_not(run: RunDir, seen: Witnesses, verdict: Verdict) -> tuple[str, str] 
     return ("its supervisor is still at work", "try again in a moment") if seen.supervisor_held else None
 
 
-def _ended(run: RunDir, seen: Witnesses) -> float:
-    if seen.exit is not None:
-        return seen.exit.ended
-    return seen.status.updated if seen.status is not None else run.path.lstat().st_mtime
-
-
 def _take(run: RunDir) -> int:
     """The supervisor's own lock: as long as we have it nobody can start the run, and no second remover has it."""
     try:
@@ -207,13 +204,6 @@ def _take(run: RunDir) -> int:
     if lock is None:
         raise OperationError(f"{run.run} cannot be removed: somebody has just begun it anew, or removes it too")
     return lock
-
-
-def _rename(run: RunDir, leaving: Path) -> None:
-    try:
-        run.path.rename(leaving)
-    except OSError as error:
-        raise _gone_or(run, error) from error
 
 
 def _gone_or(run: RunDir, error: OSError) -> OperationError:

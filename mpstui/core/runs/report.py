@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...wire import heartbeat, storage
-from ..model.snapshot import Checkpoint, ExitSummary, RunEvent, RunSnapshot, SeriesView, State
+from ..model.snapshot import RunSnapshot, State
 from ..telemetry.pace import RunPace, slow_words
 
 EXPLAINED = frozenset({State.FAILED, State.KILLED, State.LOST})
@@ -18,53 +18,70 @@ def as_json(snapshot: RunSnapshot, *, full: bool) -> dict[str, Any]:
     Args:
         full: with metrics, memory, heartbeat, checkpoints, events and diagnosis (`show`); else the row of `ps`.
     """
-    row = _row(snapshot)
-    if full:
-        row.update(_everything(snapshot))
-    found: dict[str, Any] = storage.plain(row)
-    return found
-
-
-def _row(snapshot: RunSnapshot) -> dict[str, Any]:
-    return {
+    numbers, ended = snapshot.numbers, snapshot.exit
+    row: dict[str, Any] = {
         "run": snapshot.run,
         "name": snapshot.name,
         "profile": snapshot.profile,
         "state": str(snapshot.state),
         "health": str(snapshot.health) if snapshot.health else None,
-        "device": snapshot.numbers.device.type,
-        "epoch": snapshot.numbers.epoch,
-        "epochs": snapshot.numbers.epochs,
-        "step": snapshot.numbers.step,
-        "steps": snapshot.numbers.steps,
-        "loss": snapshot.numbers.loss,
+        "device": numbers.device.type,
+        "epoch": numbers.epoch,
+        "epochs": numbers.epochs,
+        "step": numbers.step,
+        "steps": numbers.steps,
+        "loss": numbers.loss,
         "attempt": snapshot.attempt,
         "attempts": snapshot.attempts,
         "pid": snapshot.pid,
         "started": snapshot.started,
         "ended": snapshot.ended,
         "updated": snapshot.updated,
-        "exit": _exit(snapshot.exit),
+        "exit": ended and {name: getattr(ended, name) for name in ("code", "signal", "cause", "requested_by")},
     }
+    found: dict[str, Any] = storage.plain({**row, **_everything(snapshot)} if full else row)
+    return found
 
 
 def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
-    beat = snapshot.numbers.beat
+    numbers, beat = snapshot.numbers, snapshot.numbers.beat
     return {
         "reason": snapshot.reason,
         "health_note": snapshot.health_note or slow_words(RunPace().poll(snapshot), snapshot.seen),
         "attempt_started": snapshot.attempt_started,
-        "metrics": {name: _metric(view) for name, view in snapshot.series.items()},
-        "memory": snapshot.numbers.memory._asdict(),
+        "metrics": {
+            name: {
+                "count": view.count,
+                "first": view.first,
+                "last": view.last,
+                "min": view.minimum,
+                "max": view.maximum,
+            }
+            for name, view in snapshot.series.items()
+        },
+        "memory": numbers.memory._asdict(),
         "heartbeat": heartbeat.to_json(beat) if beat else None,
-        "checkpoints": [_checkpoint(one) for one in snapshot.checkpoints],
-        "events": [_event(one) for one in snapshot.events],
+        "checkpoints": [
+            {
+                "path": str(one.path),
+                "bytes": one.size_bytes,
+                "time": one.time,
+                "step": one.step,
+                "best": one.best,
+                "complete": one.complete,
+            }
+            for one in snapshot.checkpoints
+        ],
+        "events": [
+            {"time": one.time, "attempt": one.attempt, "event": one.event, "text": one.text, **one.details}
+            for one in snapshot.events
+        ],
         "diagnosis": diagnosis(snapshot),
         "dir": str(snapshot.dir),
-        "eta_seconds": snapshot.numbers.eta_seconds,
-        "steps_per_second": snapshot.numbers.steps_per_second,
-        "samples_per_second": snapshot.numbers.samples_per_second,
-        "lr": snapshot.numbers.lr,
+        "eta_seconds": numbers.eta_seconds,
+        "steps_per_second": numbers.steps_per_second,
+        "samples_per_second": numbers.samples_per_second,
+        "lr": numbers.lr,
         "argv": list(snapshot.argv),
         "survivors": list(snapshot.survivors),
     }
@@ -78,39 +95,3 @@ def diagnosis(snapshot: RunSnapshot) -> dict[str, Any]:
     from ..diagnosis.model import findings_as_json
 
     return {"findings": findings_as_json(diagnose_run(snapshot.dir))}
-
-
-def _exit(found: ExitSummary | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return {
-        "code": found.code,
-        "signal": found.signal,
-        "cause": found.cause,
-        "requested_by": found.requested_by,
-    }
-
-
-def _metric(view: SeriesView) -> dict[str, Any]:
-    return {
-        "count": view.count,
-        "first": view.first,
-        "last": view.last,
-        "min": view.minimum,
-        "max": view.maximum,
-    }
-
-
-def _checkpoint(one: Checkpoint) -> dict[str, Any]:
-    return {
-        "path": str(one.path),
-        "bytes": one.size_bytes,
-        "time": one.time,
-        "step": one.step,
-        "best": one.best,
-        "complete": one.complete,
-    }
-
-
-def _event(one: RunEvent) -> dict[str, Any]:
-    return {"time": one.time, "attempt": one.attempt, "event": one.event, "text": one.text, **one.details}

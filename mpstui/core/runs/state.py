@@ -19,7 +19,7 @@ that the supervisor recorded; their identities mean nothing after a reboot.
 from __future__ import annotations
 
 import signal as signals
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -118,12 +118,23 @@ def ended(record: ExitRecord, phase: str | None) -> Verdict:
         return Verdict(State.KILLED, f"{_how(record)}: killed as {_asker(record)} asked")
     if record.action in ("stop", "restart"):
         return Verdict(State.STOPPED, f"{_how(record)} after {_asker(record)} asked for a {record.action}")
+    cause = f" ({record.cause})" if record.cause else ""
+    if record.signal is not None and record.signal in SENT_SIGNALS:
+        return Verdict(State.KILLED, f"ended by {signal_name(record.signal)}, which mpstui did not send{cause}")
     if record.signal is not None:
-        return _signalled(record, record.signal)
+        return Verdict(State.FAILED, f"crashed with {signal_name(record.signal)}{cause}")
     if record.code is None:
         done = "; its last heartbeat says done" if phase == "done" else ""
-        return Verdict(State.LOST, f"its end was seen, its exit code was not{done}")
-    return _exited(record, record.code, phase)
+        return Verdict(State.LOST, f"it exited, exit code unknown{done}")
+    if record.code == 0 and phase in (None, "done"):
+        return Verdict(State.FINISHED, "exit code 0" + (", last heartbeat says done" if phase else ""))
+    if record.code == 0:
+        return Verdict(State.STOPPED, f"exit code 0, but its last heartbeat says {phase}: it ended early")
+    if record.code - 128 in SENT_SIGNALS:
+        name = signal_name(record.code - 128)
+        why = f"exit code {record.code}, a shell's word for {name}, which mpstui did not send{cause}"
+        return Verdict(State.KILLED, why)
+    return Verdict(State.FAILED, f"exit code {record.code}{cause}")
 
 
 def never_began(record: ExitRecord) -> bool:
@@ -160,25 +171,6 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _signalled(record: ExitRecord, number: int) -> Verdict:
-    cause = f" ({record.cause})" if record.cause else ""
-    if number in SENT_SIGNALS:
-        return Verdict(State.KILLED, f"ended by {signal_name(number)}, which mpstui did not send{cause}")
-    return Verdict(State.FAILED, f"crashed with {signal_name(number)}{cause}")
-
-
-def _exited(record: ExitRecord, code: int, phase: str | None) -> Verdict:
-    if code == 0 and phase in (None, "done"):
-        return Verdict(State.FINISHED, "exit code 0" + (", last heartbeat says done" if phase else ""))
-    if code == 0:
-        return Verdict(State.STOPPED, f"exit code 0, but its last heartbeat says {phase}: it ended early")
-    cause = f" ({record.cause})" if record.cause else ""
-    if code - 128 in SENT_SIGNALS:
-        name = signal_name(code - 128)
-        return Verdict(State.KILLED, f"exit code {code}, a shell's word for {name}, which mpstui did not send{cause}")
-    return Verdict(State.FAILED, f"exit code {code}{cause}")
-
-
 def _without_spec(seen: Witnesses) -> Verdict:
     damaged = next((name for name in seen.unreadable if name.startswith("spec.json")), None)
     if damaged is None and seen.age_seconds < NEWCOMER_SECONDS:
@@ -187,19 +179,37 @@ def _without_spec(seen: Witnesses) -> Verdict:
 
 
 def _supervised(seen: Witnesses) -> Verdict:
-    status = seen.status
+    """What the living supervisor's own status says."""
+    status, record = seen.status, seen.exit
     if status is None:
-        return _supervised_in_silence(seen)
-    told = _PHASES.get(status.phase)
-    if told is not None:
-        return told(seen, status)
-    if seen.exit is None:
-        return _running(seen)
+        if seen.unreadable and record is None:
+            state = State.RUNNING if seen.trainer_lives else State.STARTING
+            return Verdict(state, f"its supervisor lives, but {seen.unreadable[0]}")
+        return ended(record, seen.phase) if record else Verdict(State.STARTING, "its supervisor is coming up")
+    match status.phase:
+        case "queued":
+            return Verdict(State.QUEUED, status.message or "waits for its turn")
+        case "starting":
+            return Verdict(State.STARTING, status.message or f"attempt {max(1, status.attempt)} is being started")
+        case "backing_off":
+            after = f" after {record.cause}" if record and record.cause else ""
+            return Verdict(State.BACKING_OFF, status.message or f"waits before it starts again{after}")
+        case "stop_failed":
+            return _stop_failed(seen, status)
+        case "dependency_failed":
+            return _never_started(status.message)
+        case phase if record is None:
+            if phase == "stopping":
+                return Verdict(State.STOPPING, status.message or f"a {status.action or 'stop'} is being carried out")
+            if seen.trainer_lives or not seen.begun:
+                held = status.message if status.held_for else None
+                return Verdict(State.RUNNING, (held or "its supervisor and its processes live") + _doubts(seen))
+            return Verdict(State.RUNNING, "its processes have just ended, the exit record is being written")
     if status.action == "restart":
         return Verdict(State.STARTING, "the next attempt is being prepared")
-    if _is_being_judged(seen, seen.exit, status):
-        return Verdict(State.BACKING_OFF, f"it has just crashed ({seen.exit.cause}), which its profile restarts after")
-    return _outlived(seen, ended(seen.exit, seen.phase))
+    if _is_being_judged(seen, record, status):
+        return Verdict(State.BACKING_OFF, f"it has just crashed ({record.cause}), which its profile restarts after")
+    return _outlived(seen, ended(record, seen.phase))
 
 
 def _is_being_judged(seen: Witnesses, record: ExitRecord, status: Status) -> bool:
@@ -212,61 +222,10 @@ def _is_being_judged(seen: Witnesses, record: ExitRecord, status: Status) -> boo
     return status.phase == "running" and may_restart and just_now
 
 
-def _supervised_in_silence(seen: Witnesses) -> Verdict:
-    if seen.unreadable and seen.exit is None:
-        state = State.RUNNING if seen.trainer_lives else State.STARTING
-        return Verdict(state, f"its supervisor lives, but {seen.unreadable[0]}")
-    if seen.exit is not None:
-        return ended(seen.exit, seen.phase)
-    return Verdict(State.STARTING, "its supervisor is coming up")
-
-
-def _queued(seen: Witnesses, status: Status) -> Verdict:
-    return Verdict(State.QUEUED, status.message or "waits for its turn")
-
-
-def _starting(seen: Witnesses, status: Status) -> Verdict:
-    return Verdict(State.STARTING, status.message or f"attempt {max(1, status.attempt)} is being started")
-
-
-def _stopping(seen: Witnesses, status: Status) -> Verdict:
-    if seen.exit is not None and status.action == "restart":
-        return Verdict(State.STARTING, "the next attempt is being prepared")
-    if seen.exit is not None:
-        return _outlived(seen, ended(seen.exit, seen.phase))
-    return Verdict(State.STOPPING, status.message or f"a {status.action or 'stop'} is being carried out")
-
-
-def _backing_off(seen: Witnesses, status: Status) -> Verdict:
-    after = f" after {seen.exit.cause}" if seen.exit and seen.exit.cause else ""
-    return Verdict(State.BACKING_OFF, status.message or f"waits before it starts again{after}")
-
-
 def _stop_failed(seen: Witnesses, status: Status) -> Verdict:
     if seen.exit is not None and not (seen.trainer_lives or status.survivors):
         return ended(seen.exit, seen.phase)
     return Verdict(State.STOP_FAILED, f"could not be ended: {_processes(status.survivors or seen.alive)} still live")
-
-
-def _dependency_failed(seen: Witnesses, status: Status) -> Verdict:
-    return _never_started(status.message)
-
-
-_PHASES: dict[str, Callable[[Witnesses, Status], Verdict]] = {
-    "queued": _queued,
-    "starting": _starting,
-    "stopping": _stopping,
-    "backing_off": _backing_off,
-    "stop_failed": _stop_failed,
-    "dependency_failed": _dependency_failed,
-}
-
-
-def _running(seen: Witnesses) -> Verdict:
-    if seen.trainer_lives or not seen.begun:
-        held = seen.status.message if seen.status and seen.status.held_for else None
-        return Verdict(State.RUNNING, (held or "its supervisor and its processes live") + _doubts(seen))
-    return Verdict(State.RUNNING, "its processes have just ended, the exit record is being written")
 
 
 def _outlived(seen: Witnesses, verdict: Verdict) -> Verdict:
@@ -283,9 +242,15 @@ def _vanished(seen: Witnesses) -> Verdict:
     """Nobody holds a lock and nobody wrote an end."""
     status = seen.status
     if status is not None and status.phase == "dependency_failed":
-        return _dependency_failed(seen, status)
+        return _never_started(status.message)
     if not seen.begun:
-        return _never_began(seen)
+        if status is None and seen.age_seconds < NEWCOMER_SECONDS:
+            return Verdict(State.STARTING, "its supervisor is coming up")
+        if status is not None and status.action in ("stop", "kill"):
+            return Verdict(State.STOPPED, "cancelled before its first attempt")
+        waiting = status is not None and status.phase == "queued"
+        when = "while it waited for its turn" if waiting else "before it started the program"
+        return Verdict(State.LOST, f"its supervisor died {when}" + _doubts(seen))
     wish = f" while a {status.action} was being carried out" if status and status.action else ""
     if seen.same_boot is False:
         return Verdict(State.LOST, f"the machine restarted{wish}: power loss or reboot, no exit record" + _doubts(seen))
@@ -293,16 +258,6 @@ def _vanished(seen: Witnesses) -> Verdict:
         return Verdict(State.LOST, f"training and supervisor are gone without an exit record{wish}" + _doubts(seen))
     how = "its supervisor was killed, and the training ended with nobody to record how"
     return Verdict(State.LOST, how + wish + _doubts(seen))
-
-
-def _never_began(seen: Witnesses) -> Verdict:
-    if seen.status is None and seen.age_seconds < NEWCOMER_SECONDS:
-        return Verdict(State.STARTING, "its supervisor is coming up")
-    if seen.status is not None and seen.status.action in ("stop", "kill"):
-        return Verdict(State.STOPPED, "taken back before its first attempt")
-    waiting = seen.status is not None and seen.status.phase == "queued"
-    when = "while it waited for its turn" if waiting else "before it started the program"
-    return Verdict(State.LOST, f"its supervisor died {when}" + _doubts(seen))
 
 
 def _how(record: ExitRecord) -> str:

@@ -76,7 +76,7 @@ CASES: list[tuple[str, Witnesses, State, str]] = [
     ("supervisor not there yet", seen(attempt=0, begun=False, age_seconds=1.0), State.STARTING, "coming up"),
     ("supervisor never came", seen(attempt=0, begun=False), State.LOST, "supervisor died"),
     ("died in the queue", seen(status=status("queued"), begun=False), State.LOST, "waited"),
-    ("taken back", seen(status=status("ended", action="stop"), begun=False), State.STOPPED, "taken back"),
+    ("taken back", seen(status=status("ended", action="stop"), begun=False), State.STOPPED, "cancelled"),
     ("unsupervised by lock", seen(status=status("running"), run_held=True), State.UNSUPERVISED, "supervisor has died"),
     ("unsupervised by process", seen(status=status("running"), alive=(5,)), State.UNSUPERVISED, "goes on"),
     (
@@ -113,7 +113,7 @@ CASES: list[tuple[str, Witnesses, State, str]] = [
         State.STARTING,
         "next attempt",
     ),
-    ("end seen, code not", seen(exit=exited(unknown=True), phase="done"), State.LOST, "exit code was not"),
+    ("end seen, code not", seen(exit=exited(unknown=True), phase="done"), State.LOST, "exit code unknown"),
     (
         "dependency",
         seen(status=status("dependency_failed"), supervisor_held=True),
