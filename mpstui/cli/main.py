@@ -47,7 +47,11 @@ GROUPS: dict[str, dict[str, Command]] = {
         "wait": Command("logs:wait", "wait until a run has ended"),
     },
     "act": {
-        **{action.command: Command("acting", action.command_help) for action in ACTIONS if action.command},
+        **{
+            action.command: Command("acting", action.command_help or action.help)
+            for action in ACTIONS
+            if action.command
+        },
         "queue": Command("queue", "list queued runs; pause, resume and reorder queues, set their slots"),
         "remove": Command("remove", "delete runs that have ended"),
     },

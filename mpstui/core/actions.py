@@ -55,7 +55,7 @@ class Action:
     """Why it cannot work now, in one sentence; empty when it can."""
     caution: Callable[[RunFacts], str] = lambda facts: ""
     """What should be known before it is done, though it can be done."""
-    question: Ask = lambda snapshot, caution: None
+    question: Ask = lambda run, caution: None
     """What the screen asks first, given the caution; None: it goes ahead."""
     request: str = ""
     """The request it sends to the supervisor or the trainer; empty: whoever offers it does something else."""
@@ -82,6 +82,7 @@ class Action:
     command: str = ""
     """The command line's name for it; empty: a module of its own there offers it, or nothing."""
     command_help: str = ""
+    """Its line of help there, where that is another one than ``help``."""
     flags: Mapping[str, str] = field(default_factory=dict)
     """Options of the request that the command line can switch on, with a line of help each."""
     timeout: float | None = None
@@ -102,29 +103,13 @@ def _cannot_end(snapshot: RunSnapshot, facts: RunFacts) -> str:
     return "" if ends else _not_running(snapshot, facts)
 
 
-def _cannot_pause(snapshot: RunSnapshot, facts: RunFacts) -> str:
-    return _not_running(snapshot, facts) or ("it is already paused" if snapshot.is_frozen else "")
-
-
-def _cannot_continue(snapshot: RunSnapshot, facts: RunFacts) -> str:
-    return _not_running(snapshot, facts) or ("" if snapshot.is_frozen else "it is not paused")
-
-
 def _cannot_restart(snapshot: RunSnapshot, facts: RunFacts) -> str:
     return "it already waits to be started" if snapshot.state is State.QUEUED else ""
-
-
-def _cannot_restart_on_cpu(snapshot: RunSnapshot, facts: RunFacts) -> str:
-    return _cannot_restart(snapshot, facts) or facts.no_cpu
 
 
 def _cannot_hear(snapshot: RunSnapshot, facts: RunFacts) -> str:
     frozen = "it is paused, and only the running trainer itself can do that" if snapshot.is_frozen else ""
     return _not_running(snapshot, facts) or frozen or facts.unheard
-
-
-def _cannot_dump(snapshot: RunSnapshot, facts: RunFacts) -> str:
-    return _not_running(snapshot, facts) or ("it is paused: nothing runs in it" if snapshot.is_frozen else "")
 
 
 def _cannot_remove(snapshot: RunSnapshot, facts: RunFacts) -> str:
@@ -170,10 +155,6 @@ def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Que
     return Question(f"Restart {snapshot.name}{where}?", (*stopped, f"{begins[:1].upper()}{begins[1:]}."), "restart it")
 
 
-def _ask_to_restart_on_cpu(snapshot: RunSnapshot, caution: str) -> Question | None:
-    return _ask_to_restart(snapshot, caution, " on CPU")
-
-
 def has_checkpoint(snapshot: RunSnapshot) -> bool:
     """Whether a new attempt has something to continue from."""
     from .present.states import why_not_its_own  # with the first key that restarts
@@ -188,9 +169,9 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         id="restart_cpu",
         name="restart on CPU",
-        refusal=_cannot_restart_on_cpu,
+        refusal=lambda run, facts: _cannot_restart(run, facts) or facts.no_cpu,
         caution=lambda facts: facts.not_resumable,
-        question=_ask_to_restart_on_cpu,
+        question=lambda run, caution: _ask_to_restart(run, caution, " on CPU"),
         request="restart",
         options={"device": "cpu"},
         key="c",
@@ -221,12 +202,12 @@ ACTIONS: tuple[Action, ...] = (
         help="end at once, nothing is saved (asks first)",
         footer=10,
         command="kill",
-        command_help="end a run and all it started, at once",
+        command_help="end a run and all it started at once; nothing is saved",
     ),
     Action(
         id="pause",
         name="pause",
-        refusal=_cannot_pause,
+        refusal=lambda run, facts: _not_running(run, facts) or ("it is already paused" if run.is_frozen else ""),
         request="pause",
         key="p",
         help="freeze the processes, or let them continue",
@@ -238,7 +219,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         id="continue",
         name="continue",
-        refusal=_cannot_continue,
+        refusal=lambda run, facts: _not_running(run, facts) or ("" if run.is_frozen else "it is not paused"),
         request="continue",
         command="continue",
         command_help="let a paused run continue",
@@ -281,10 +262,9 @@ ACTIONS: tuple[Action, ...] = (
         refusal=_cannot_hear,
         request="clear_cache",
         key="x",
-        help="give the device's cached memory back",
+        help="have the trainer return its device's cached memory",
         footer=6,
         command="clear-cache",
-        command_help="have the trainer return its device's cached memory, and say how much",
         timeout=60.0,
     ),
     Action(
@@ -296,20 +276,18 @@ ACTIONS: tuple[Action, ...] = (
         help="save a checkpoint now",
         footer=22,
         command="save",
-        command_help="have the trainer save a checkpoint now",
         timeout=600.0,
     ),
     Action(
         id="dump_stacks",
         name="dump stacks",
-        refusal=_cannot_dump,
+        refusal=lambda run, facts: _not_running(run, facts) or ("it is paused" if run.is_frozen else ""),
         request="dump_stacks",
         key="T",
         label="stacks",
-        help="print the stack of every thread into its log",
+        help="print the stack of every thread into the run's log",
         footer=23,
         command="stacks",
-        command_help="print the stack of every thread of a run into its log",
         timeout=60.0,
     ),
     Action(
@@ -347,11 +325,6 @@ ACTIONS: tuple[Action, ...] = (
 )
 
 BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}
-
-
-def meant(snapshot: RunSnapshot, action: Action) -> Action:
-    """The action that a key means for this run: one key pauses and continues."""
-    return BY_ID[action.when_frozen] if action.when_frozen and snapshot.is_frozen else action
 
 
 def allowed(snapshot: RunSnapshot, facts: RunFacts | None, action: Action) -> Availability:

@@ -7,7 +7,7 @@ is imported by the first of these.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,13 +17,13 @@ from ..core.machine import DEVICES, Machine, this_machine
 from ..core.model.errors import UsageError
 from ..core.profiles.library import ProfileEntry, list_profiles, load_profile
 from ..core.profiles.model import RECIPES, ArgumentValue
-from ..core.profiles.sweep import SweepValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..core.diagnosis.model import Remedy
     from ..core.launching.actions import Actions
+    from ..core.launching.command import EnvLine
     from ..core.launching.planning import LaunchPlan
     from ..core.model.home import Home
     from ..core.model.snapshot import RunSnapshot
@@ -36,16 +36,6 @@ SWEEP = "sweep:"
 
 
 @dataclass(frozen=True, slots=True)
-class EnvironmentLine:
-    """One variable that a launch sets, with its reason, and the doubt about it where there is one."""
-
-    name: str
-    value: str
-    reason: str = ""
-    doubtful: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Field:
     """One line of the launch form. ``choices`` make it a choice, else it is text."""
 
@@ -53,7 +43,6 @@ class Field:
     label: str
     value: str
     choices: tuple[str, ...] = ()
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +50,7 @@ class Preview:
     """Exactly what would be started."""
 
     command: str
-    environment: tuple[EnvironmentLine, ...] = ()
+    environment: tuple[EnvLine, ...] = ()
     warnings: tuple[str, ...] = ()
     cwd: str = ""
     runs: tuple[str, ...] = ()
@@ -99,13 +88,11 @@ class Launcher:
         Raises:
             OperationError: the run's record cannot be read.
         """
-        from ..core.launching.editing import edit_choice
+        from ..core.launching.editing import edit_choice, remedied
 
         choice = edit_choice(snapshot, self.home)
         if remedy is None:
             return Draft(self, choice)
-        from ..core.launching.editing import remedied
-
         fixed = remedied(choice, remedy, self.environ)
         return Draft(self, fixed.choice, fixed.sentence)
 
@@ -121,7 +108,7 @@ class Draft:
         self._launcher = launcher
         self._note = note
         self._choice = choice
-        self._sweep = {key: _joined(values) for key, values in open_axes(choice).items()}
+        self._sweep = {key: ", ".join(one.text for one in values) for key, values in open_axes(choice).items()}
         given = {**_texts(choice.profile.args), **choice.sets}
         left_out = {*choice.drop_args, *self._sweep}
         self._arguments = {key: text for key, text in given.items() if key not in left_out}
@@ -140,8 +127,10 @@ class Draft:
     def fields(self) -> tuple[Field, ...]:
         """Name, device and recipe, what is swept, then the program's own arguments."""
         choice, profile = self._choice, self._choice.profile
+        switches = {key for key, value in profile.args.items() if isinstance(value, bool)}
         arguments = (
-            Field(ARGUMENT + key, key, text, _choices(profile.args.get(key))) for key, text in self._arguments.items()
+            Field(ARGUMENT + key, key, text, ("true", "false") if key in switches else ())
+            for key, text in self._arguments.items()
         )
         return (
             Field("name", "name", choice.name or profile.name),
@@ -157,7 +146,7 @@ class Draft:
         planned, *_ = [self._plan(values, choice, check=False) for choice in choices]
         return Preview(
             command=shlex.join(planned.argv),
-            environment=tuple(EnvironmentLine(v.name, v.value, v.reason, v.doubtful) for v in planned.env),
+            environment=planned.env,
             warnings=(*([self._note] if self._note else []), *planned.warnings),
             runs=tuple(str(choice.name) for choice in choices) if len(choices) > 1 else (),
             cwd=planned.template.cwd,
@@ -229,19 +218,11 @@ def _text(value: ArgumentValue) -> str:
     return ",".join(_text(part) for part in value) if isinstance(value, tuple) else str(value)
 
 
-def _joined(values: Iterable[SweepValue]) -> str:
-    return ", ".join(one.text for one in values)
-
-
 def _split(text: str, key: str) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not found:
         raise UsageError(f"{key} needs at least one value", "such as 1, 2, 3", field=SWEEP + key)
     return found
-
-
-def _choices(example: ArgumentValue | None) -> tuple[str, ...]:
-    return ("true", "false") if isinstance(example, bool) else ()
 
 
 def _at_field(error: UsageError, values: Mapping[str, str]) -> UsageError:

@@ -15,6 +15,7 @@ from typing import Any
 from mpstui.core.actions import BY_ID
 from mpstui.core.diagnosis.model import EvidenceLine, Finding, Kind, Remedy
 from mpstui.core.launching.actions import Actions
+from mpstui.core.launching.command import EnvLine
 from mpstui.core.logview.document import SEARCH_SECONDS, LogDocument
 from mpstui.core.logview.line import LogLine
 from mpstui.core.model.errors import UsageError
@@ -41,7 +42,7 @@ from mpstui.core.telemetry.model import GpuSample, SystemSample, TreeSample
 from mpstui.core.telemetry.run_telemetry import RunTelemetry, TelemetryRecorder
 from mpstui.core.telemetry.sampler import Sampler, Snapshot, Trees
 from mpstui.ui.alarms import Alarm
-from mpstui.ui.drafts import Draft, EnvironmentLine, Field, Launcher, Preview
+from mpstui.ui.drafts import Draft, Field, Launcher, Preview
 from mpstui.ui.services import Services
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
 from mpstui.wire.queues import Queue
@@ -467,8 +468,8 @@ class FakeDraft(Draft):
         return Preview(
             f"python -P -m trainer cifar {arguments} --device {values['device']}",
             (
-                EnvironmentLine("PYTORCH_ENABLE_MPS_FALLBACK", "1", "an operator the device lacks runs on CPU"),
-                EnvironmentLine(
+                EnvLine("PYTORCH_ENABLE_MPS_FALLBACK", "1", "an operator the device lacks runs on CPU"),
+                EnvLine(
                     "PYTORCH_MPS_HIGH_WATERMARK_RATIO",
                     "0.0",
                     "lets the allocator use all memory",

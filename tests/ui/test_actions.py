@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.actions import ACTIONS, BY_ID, meant
+from mpstui.core.actions import ACTIONS, BY_ID
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.snapshot import Health, RunSnapshot
 from mpstui.ui.bindings import KEYS
 from mpstui.ui.messages import RequestAnswered
+from mpstui.ui.screens.acting import meant
 from mpstui.ui.toasts import answer_text
 from mpstui.wire.records import Ack, Request
 

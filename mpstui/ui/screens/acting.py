@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.screen import Screen
 
-from ...core.actions import ACTIONS, BY_ID, Action, Question, meant
+from ...core.actions import ACTIONS, BY_ID, Action, Question
 from ...core.model.snapshot import Availability
 from ...core.present.states import needs_attention
 from ..bindings import Key
@@ -152,6 +152,11 @@ class ActingScreen(Screen[None]):
         if remedy.risk is not None:
             asked = Question("Apply a remedy that can do harm?", (remedy.text, remedy.risk), "fill in the form with it")
         self.confirm(asked, lambda: self.context.launch(snapshot, remedy))
+
+
+def meant(snapshot: RunSnapshot, action: Action) -> Action:
+    """The action that a key means for this run: one key pauses and continues."""
+    return BY_ID[action.when_frozen] if action.when_frozen and snapshot.is_frozen else action
 
 
 def allowed(snapshot: RunSnapshot, action: Action) -> Availability:

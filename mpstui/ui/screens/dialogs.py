@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal
 
@@ -13,7 +14,7 @@ from textual.widgets import Input
 from ...core.actions import Question
 from ...core.present import format as shown
 from ...core.present.states import legend
-from ..bindings import KEYS, Key, Scope
+from ..bindings import KEYS, Scope
 from ..panels import panels
 from ..rows import EMPTY, Row, clean, clip, cut, fit, row, wrap
 from ..widgets.lines import LinePanel
@@ -166,49 +167,39 @@ class Help(ModalScreen[None]):
 def help_rows(width: int, columns: int = 1) -> list[Row]:
     """The page of keys, made from the table, in lines of at most ``width`` cells."""
     cells = (width - 2 * (columns - 1)) // columns
-    blocks = [*(_help_block(scope, cells) for scope in Scope), _panels(cells), _legend(cells)]
+    keys = [(scope.value, [key for key in KEYS if key.scope is scope and key.shown]) for scope in Scope]
+    blocks = [
+        *(
+            _block(title, [(one.shown, "key", one.label, "strong", one.help) for one in shown], cells)
+            for title, shown in keys
+        ),
+        _block(
+            "panels of a run",
+            [(str(at), "key", name, "strong", one.help) for at, (name, one) in enumerate(panels().items(), start=1)],
+            cells,
+        ),
+        _block("what a run is doing", [(one.glyph, one.tone, one.word, "", one.meaning) for one in legend()], cells),
+    ]
     closing = [row((line, "dim")) for line in wrap(_HELP_CLOSING, width, 6)]
     if columns == 1:
-        return [line for block in blocks for line in (*block, EMPTY)] + closing
-    left = [line for block in blocks[:_LEFT_BLOCKS] for line in (*block, EMPTY)]
-    right = [line for block in blocks[_LEFT_BLOCKS:] for line in (*block, EMPTY)]
+        return [line for block in blocks for line in block] + closing
+    left, right = (
+        [line for block in part for line in block] for part in (blocks[:_LEFT_BLOCKS], blocks[_LEFT_BLOCKS:])
+    )
     pairs = zip_longest(left, right, fillvalue=EMPTY)
     return [row(*a.spans, " " * (cells + 2 - a.width), *b.spans) for a, b in pairs] + closing
 
 
-def _help_block(scope: Scope, width: int) -> list[Row]:
-    keys = [key for key in KEYS if key.scope is scope and key.shown]
-    return [row((cut(scope.value, width), "title")), *(line for key in keys for line in _help_lines(key, width))]
-
-
-def _panels(width: int) -> list[Row]:
-    """What the panels of a run show."""
-    lines = [row((cut("panels of a run", width), "title"))]
-    for number, (name, panel) in enumerate(panels().items(), start=1):
-        title = row((fit(str(number), _KEY_CELLS, "right"), "key"), "  ", (fit(name, _LABEL_CELLS), "strong"))
-        lines += _explained(title, panel.help, width)
-    return lines
-
-
-def _legend(width: int) -> list[Row]:
-    """What the words of the list mean."""
-    lines = [row((cut("what a run is doing", width), "title"))]
-    for known in legend():
-        name = row((fit(known.glyph, _KEY_CELLS, "right"), known.tone), "  ", fit(known.word, _LABEL_CELLS))
-        lines += _explained(name, known.meaning, width)
-    return lines
-
-
-def _help_lines(key: Key, width: int) -> list[Row]:
-    """One key."""
-    name = row((fit(key.shown, _KEY_CELLS, "right"), "key"), "  ", (fit(key.label, _LABEL_CELLS), "strong"))
-    return _explained(name, key.help, width)
-
-
-def _explained(name: Row, text: str, width: int) -> list[Row]:
-    """What a word means stands beside it, or below it where lines are short."""
-    beside = width >= name.width + _LEAST_BESIDE
-    indent = " " * (name.width if beside else _INDENT_BELOW)
-    texts = wrap(text, width - len(indent), 12)
-    below = [row(indent, (line, "dim")) for line in texts]
-    return [row(*name.spans, (texts[0], "dim")), *below[1:]] if beside else [row(*clip(name.spans, width)), *below]
+def _block(title: str, entries: Iterable[tuple[str, str, str, str, str]], width: int) -> list[Row]:
+    """Entries below a title: a key or glyph, a word, each with its role, and what it means beside or below them."""
+    lines = [row((cut(title, width), "title"))]
+    for sign, sign_role, word, role, text in entries:
+        name = row((fit(sign, _KEY_CELLS, "right"), sign_role), "  ", (fit(word, _LABEL_CELLS), role))
+        beside = width >= name.width + _LEAST_BESIDE
+        indent = " " * (name.width if beside else _INDENT_BELOW)
+        texts = wrap(text, width - len(indent), 12)
+        below = [row(indent, (line, "dim")) for line in texts]
+        lines += (
+            [row(*name.spans, (texts[0], "dim")), *below[1:]] if beside else [row(*clip(name.spans, width)), *below]
+        )
+    return [*lines, EMPTY]
