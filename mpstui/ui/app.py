@@ -147,13 +147,13 @@ class MpstuiApp(App[None]):
             shown.show_answer(message)
         self._tell(messages.Toast(*answer_text(message), run=message.run))
 
-    @on(messages.SettingsMistaken)
-    def _tell_mistake(self, message: messages.SettingsMistaken) -> None:
-        if self.state.is_new(message):
-            self._tell(messages.Toast(mistake_text(message), "error"))
-
     @on(messages.Toast)
-    def _tell(self, message: messages.Toast) -> None:
+    @on(messages.SettingsMistaken)
+    def _tell(self, message: messages.Toast | messages.SettingsMistaken) -> None:
+        if isinstance(message, messages.SettingsMistaken):
+            if not self.state.is_new(message):
+                return
+            message = messages.Toast(mistake_text(message), "error")
         shown = self.acting_screen
         name = self.state.prefix(message.run, shown.acting_on if shown else None)
         self.context.say(name + message.text, message.severity, message.run)
@@ -212,7 +212,3 @@ class MpstuiApp(App[None]):
         from .screens.dialogs import Help
 
         self.push_screen(Help())
-
-    def action_leave(self) -> None:
-        """End the screen."""
-        self.exit()

@@ -72,7 +72,7 @@ def _panel_keys() -> list[Key]:
 
 KEYS: tuple[Key, ...] = (
     Key("question_mark,f1", "help", "?", "help", "show this page", Scope.EVERYWHERE, 2),
-    Key("q,ctrl+q,ctrl+c", "leave", "q", "quit", "leave the screen; trainings keep running", Scope.EVERYWHERE, 3),
+    Key("q,ctrl+q,ctrl+c", "quit", "q", "quit", "leave the screen; trainings keep running", Scope.EVERYWHERE, 3),
     Key("enter,right", "open", "⏎", "open", "open the selected run", Scope.RUNS, 4),
     Key("n", "launch", "n", "launch", "launch a profile", Scope.RUNS, 1),
     Key("up,k", "move(-1)", "↑ ↓", "select", "select a run (also page up, page down, home, end)", Scope.RUNS),
@@ -173,5 +173,5 @@ _BESIDE_A_LOG = {
     (Scope.RUN, "back"),
     (Scope.RUN, "zoom_panel"),
     (Scope.EVERYWHERE, "help"),
-    (Scope.EVERYWHERE, "leave"),
+    (Scope.EVERYWHERE, "quit"),
 }
