@@ -130,14 +130,10 @@ def without_echoes(events: Iterable[RunEvent]) -> list[RunEvent]:
     """The events, each once: a request's answer often says in the same words what has just been recorded."""
     kept: list[RunEvent] = []
     for one in events:
-        if not any(_echoes(one, before) for before in kept[-2:]):
+        alike = (before for before in kept[-2:] if "ack" in (one.event, before.event) and one.text == before.text != "")
+        if not any(abs(one.time - before.time) <= _ECHO_SECONDS for before in alike):
             kept.append(one)
     return kept
-
-
-def _echoes(one: RunEvent, before: RunEvent) -> bool:
-    answered = "ack" in (one.event, before.event)
-    return answered and one.text == before.text != "" and abs(one.time - before.time) <= _ECHO_SECONDS
 
 
 def short_paths(text: str, folder: object) -> str:

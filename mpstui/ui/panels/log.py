@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from textual.events import MouseDown, MouseMove, MouseScrollDown, MouseScrollUp
@@ -13,7 +15,6 @@ from ..widgets.log_reading import LEVELS, LogReading, matcher
 from . import Panel, RunPanel
 
 if TYPE_CHECKING:
-    from ...core.formats.console import StyleSpan
     from ...core.logview.document import LogDocument
     from ...core.logview.line import LogLine
 
@@ -27,57 +28,16 @@ def log_row(line: LogLine, width: int, pattern: str = "", *, found: bool = False
     """One line with a mark for its level, its own colours, and the matches of a search."""
     glyph, tone = _GLYPHS.get(line.level or "", ("  ", ""))
     text = clean(line.text, max(width * 2, 200))
-    spans = _coloured(text, line.spans, tone)
-    if pattern:
-        spans = _marked(spans, text, pattern)
+    spans = [Span(text, tone)]
+    if line.spans or pattern:
+        roles = [tone] * len(text)
+        for span in line.spans:
+            roles[span.start : span.end] = [f"sgr:{span.codes}"] * len(text[span.start : span.end])
+        for match in islice(matcher(pattern).finditer(text), _MOST_MATCHES) if pattern else ():
+            roles[slice(*match.span())] = ["match"] * (match.end() - match.start())
+        cells = groupby(zip(text, roles, strict=True), key=itemgetter(1))
+        spans = [Span("".join(character for character, _ in part), role) for role, part in cells]
     return row(Span(glyph, tone), *clip(tuple(spans), width - 2), base="selected" if found else "")
-
-
-def _coloured(text: str, spans: Sequence[StyleSpan], tone: str) -> list[Span]:
-    pieces: list[Span] = []
-    position = 0
-    for span in spans:
-        start, end = max(position, span.start), min(len(text), span.end)
-        if start >= end:
-            continue
-        pieces += [Span(text[position:start], tone), Span(text[start:end], f"sgr:{span.codes}")]
-        position = end
-    pieces.append(Span(text[position:], tone))
-    return [piece for piece in pieces if piece.text]
-
-
-def _marked(spans: list[Span], text: str, pattern: str) -> list[Span]:
-    """The same pieces with the matches cut out of them."""
-    found = matcher(pattern).finditer(text)
-    ranges = [
-        match.span() for match, _ in zip(found, range(_MOST_MATCHES), strict=False) if match.end() > match.start()
-    ]
-    pieces: list[Span] = []
-    base = 0
-    for span in spans:
-        position, end = base, base + len(span.text)
-        for low, high in ranges:
-            if high <= position or low >= end:
-                continue
-            low, high = max(low, position), min(high, end)
-            pieces += [Span(text[position:low], span.role), Span(text[low:high], "match")]
-            position = high
-        pieces.append(Span(text[position:end], span.role))
-        base = end
-    return [piece for piece in pieces if piece.text]
-
-
-def _doing(reading: LogReading) -> str:
-    searched = reading.searched_to
-    if searched is not None:
-        return f"searching, at {searched:.0%} · esc stops"
-    if reading.selection is not None:
-        return "selecting · Y copies"
-    return "following" if reading.following else "scrolled · G follows"
-
-
-def _lit(reading: LogReading, line: LogLine) -> bool:
-    return line.offset == reading.found or reading.selects(line.offset)
 
 
 class LogPane(RunPanel):
@@ -127,12 +87,13 @@ class LogPane(RunPanel):
             done(bool(told))
         else:
             hunt = reading.hunt
-            self.set_timer(_BREATH_SECONDS, lambda: self._search_on(reading, hunt, done))
-        self.repaint()
 
-    def _search_on(self, reading: LogReading, hunt: object, done: Callable[[bool], object]) -> None:
-        if self.reading is reading and reading.hunt is hunt and hunt is not None:
-            self.follow_search(reading.search_on(self.page, _SLICE_SECONDS), done)
+            def go_on() -> None:
+                if self.reading is reading and reading.hunt is hunt is not None:
+                    self.follow_search(reading.search_on(self.page, _SLICE_SECONDS), done)
+
+            self.set_timer(_BREATH_SECONDS, go_on)
+        self.repaint()
 
     def stop_search(self) -> bool:
         """Leave a selection, a search that is going on, or the marks of the last one; False when there is none."""
@@ -163,24 +124,27 @@ class LogPane(RunPanel):
         """Whether it follows, how long it is, what is filtered and searched."""
         if self.reading is None:
             return ()
-        count = self.reading.document.line_count
-        parts = [_doing(self.reading)]
-        parts += [LEVELS[self.reading.level][0]] if self.reading.level else []
-        parts += [f"/{clean(self.reading.pattern, 20)}"] if self.reading.pattern else []
+        reading, count = self.reading, self.reading.document.line_count
+        if reading.searched_to is not None:
+            parts = [f"searching, at {reading.searched_to:.0%} · esc stops"]
+        elif reading.selection is not None:
+            parts = ["selecting · Y copies"]
+        else:
+            parts = ["following" if reading.following else "scrolled · G follows"]
+        parts += [LEVELS[reading.level][0]] if reading.level else []
+        parts += [f"/{clean(reading.pattern, 20)}"] if reading.pattern else []
         parts += [f"{shown.whole(count)} {'line' if count == 1 else 'lines'}"] if count is not None else []
         return tuple(Span(part if place == 0 else f" · {part}", "dim") for place, part in enumerate(parts))
 
     def rows(self, width: int, height: int) -> list[Row]:
         """The lines in view."""
-        if self.reading is None:
-            return [row((f" {self.absent}", "dim"))]
-        lines = self.reading.lines(height)
-        self._offsets = [line.offset for line in lines]
-        if not lines:
-            text = f" no {LEVELS[self.reading.level][0]}" if self.reading.level else f" {self.absent}"
-            return [row((text, "dim"))]
         reading = self.reading
-        return [log_row(line, width, reading.pattern, found=_lit(reading, line)) for line in lines]
+        lines = reading.lines(height) if reading is not None else ()
+        self._offsets = [line.offset for line in lines]
+        if reading is None or not lines:
+            return [row((f" no {LEVELS[reading.level][0]}" if reading and reading.level else f" {self.absent}", "dim"))]
+        lit = [line.offset == reading.found or reading.selects(line.offset) for line in lines]
+        return [log_row(line, width, reading.pattern, found=here) for line, here in zip(lines, lit, strict=True)]
 
     def _line_at(self, y: int) -> int | None:
         """The offset of the line in a row of the panel."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.model.snapshot import RunSnapshot, SeriesView
+from ...core.model.snapshot import SeriesView
 from ...core.present import format as shown
 from ..charting.canvas import sparkline
 from ..rows import Row, Span, clean, fit, row
@@ -14,26 +14,22 @@ _NUMBER = 10
 def metric_rows(facts: RunFacts, width: int) -> list[Row]:
     """A line a metric, below the titles."""
     snapshot = facts.snapshot
-    named = {**_without_history(snapshot), **snapshot.series}
+    numbers = snapshot.numbers
+    known = {name: value for name, value in (("loss", numbers.loss), ("lr", numbers.lr)) if value is not None}
+    named: dict[str, SeriesView | float | None] = {**known, **numbers.metrics, **snapshot.series}
     if not named:
         return [nothing_yet("no metrics reported yet", unread=snapshot.loading or snapshot.brief)]
     name_width = max(10, min(28, max(len(name) for name in named) + 1, max(18, width // 3)))
     columns = width - 3 - name_width
-    numbers = max(1, min(4, columns // (_NUMBER + 1)))
-    trend = columns - numbers * (_NUMBER + 1) - 1
+    values = max(1, min(4, columns // (_NUMBER + 1)))
+    trend = columns - values * (_NUMBER + 1) - 1
     titles = [Span(fit(title, _NUMBER, "right") + " ", "heading") for title in ("last", "min", "max", "count")]
-    lines = [row(" ", (fit("metric", name_width), "heading"), *titles[:numbers])]
+    lines = [row(" ", (fit("metric", name_width), "heading"), *titles[:values])]
     for name, value in named.items():
         texts, (curve, tone) = _texts(value), _curve(value, trend)
         cells = [Span(fit(text, _NUMBER, "right") + " ", "dim" if place else "") for place, text in enumerate(texts)]
-        lines.append(row(" ", fit(clean(name, 60), name_width), *cells[:numbers], (" " + curve, tone)))
+        lines.append(row(" ", fit(clean(name, 60), name_width), *cells[:values], (" " + curve, tone)))
     return lines
-
-
-def _without_history(snapshot: RunSnapshot) -> dict[str, SeriesView | float | None]:
-    numbers = snapshot.numbers
-    known = {name: value for name, value in (("loss", numbers.loss), ("lr", numbers.lr)) if value is not None}
-    return {**known, **numbers.metrics}
 
 
 def _texts(value: SeriesView | float | None) -> list[str]:

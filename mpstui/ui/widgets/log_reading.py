@@ -19,7 +19,6 @@ LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
 )
 _PAGE_LINES, _MOST_PAGES = 400, 50
 """A filter looks at this many lines at most before it shows what it has: one key press stays one key press."""
-
 _FIRST_SECONDS = 0.05
 """A search that takes longer goes on between the keys."""
 MOST_COPIED = 2000
@@ -65,7 +64,11 @@ class LogReading:
             if len(shown) >= rows:
                 return shown
             self._top = None
-        return self._last(rows)
+        if not self.level:
+            return self.document.tail(rows)
+        newest = self.document.tail(1)
+        end = [line for line in newest if self._wanted(line)]
+        return [*self._backward(newest[0].offset, rows - len(end)), *end] if newest else ()
 
     def follow(self) -> None:
         """Back to the end."""
@@ -220,15 +223,6 @@ class LogReading:
     def _wanted(self, line: LogLine) -> bool:
         levels = LEVELS[self.level][1]
         return not levels or line.level in levels
-
-    def _last(self, rows: int) -> Sequence[LogLine]:
-        if not self.level:
-            return self.document.tail(rows)
-        newest = self.document.tail(1)
-        if not newest:
-            return ()
-        end = [newest[0]] if self._wanted(newest[0]) else []
-        return [*self._backward(newest[0].offset, rows - len(end)), *end]
 
     def _forward(self, offset: int, rows: int) -> list[LogLine]:
         if not self.level:

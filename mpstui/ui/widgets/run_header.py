@@ -32,19 +32,16 @@ class Progress(RunPanel):
 
 def header(snapshot: RunSnapshot, width: int, now: float, warning: str = "") -> list[Row]:
     """The name and the state; then the facts, or beside the device what is going wrong."""
-    wrong = _held(snapshot) or warning
+    held = ""
+    if snapshot.is_frozen:  # who holds it, unless it was the user who pressed the key for it
+        held = snapshot.reason if snapshot.held_for else ""
+        held = held if snapshot.paused else f"{snapshot.health_note}; p resumes it"
+    wrong = held or warning
     if not wrong:
         return [_title(snapshot, width), _facts(snapshot, width, now)]
     device = Span(clean(snapshot.numbers.device.type or "device n/a", 20))
     warned = (Span(" "), device, _DOT, Span(f"! {clean(wrong, 200)}", "warn"))
     return [_title(snapshot, width), row(*clip(warned, width))]
-
-
-def _held(snapshot: RunSnapshot) -> str:
-    """Who holds a run whose processes stand still, unless it was the person who pressed the key for it."""
-    if snapshot.is_frozen and not snapshot.paused:
-        return f"{snapshot.health_note}; p resumes it"
-    return snapshot.reason if snapshot.is_frozen and snapshot.held_for else ""
 
 
 def _title(snapshot: RunSnapshot, width: int) -> Row:
