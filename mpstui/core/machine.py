@@ -105,21 +105,16 @@ class SubprocessInterpreter:
 
 def this_machine() -> Machine:
     """The machine this process runs on."""
+    affinity = getattr(os, "sched_getaffinity", None)  # macOS has none
     return Machine(
         system=platform.system(),
         architecture=platform.machine(),
         nvidia=any(Path(witness).exists() for witness in _NVIDIA_WITNESSES),
-        cores=_usable_cores(),
+        cores=len(affinity(0)) if affinity else os.cpu_count() or 1,
         python=sys.executable,
         interpreter=SubprocessInterpreter(),
         gpus=gpus_of_this_machine,
     )
-
-
-def _usable_cores() -> int:
-    """The cores this process may run on; macOS knows no affinity."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _ask(command: list[str], env: Mapping[str, str]) -> Mapping[str, bool]:
@@ -253,8 +248,10 @@ def visible_gpus(environ: Mapping[str, str], uuids: Sequence[str]) -> VisibleGpu
         names.append(name)
     if len(set(names)) < len(names):
         return None  # CUDA refuses a list that names a card twice
-    numbers = _numbers(names, uuids)
-    return VisibleGpus(tuple(numbers), BUS_ORDER) if numbers else VisibleGpus(tuple(names), {})
+    if not names or not all(name in uuids for name in names):
+        return VisibleGpus(tuple(names), {})
+    # UUIDs as the numbers of their cards, so that two ways to name a card are one.
+    return VisibleGpus(tuple(str(uuids.index(name)) for name in names), BUS_ORDER)
 
 
 def _known(word: str, uuids: Sequence[str]) -> str | None:
@@ -265,8 +262,3 @@ def _known(word: str, uuids: Sequence[str]) -> str | None:
         meant = [uuid for uuid in uuids if uuid.lower().startswith(word.lower())]
         return meant[0] if len(meant) == 1 else None
     return word if word.startswith(("GPU-", "MIG-")) else None
-
-
-def _numbers(names: Sequence[str], uuids: Sequence[str]) -> list[str]:
-    """UUIDs as the numbers of their cards, so that two ways to name a card are one; empty for any other list."""
-    return [str(uuids.index(name)) for name in names] if names and all(name in uuids for name in names) else []

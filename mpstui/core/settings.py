@@ -75,8 +75,6 @@ def load_settings(home: Home) -> Settings:
         return Settings()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{home.settings}: cannot be read: {error}") from error
-    pass  # TOML and its checks: most homes have no settings
-
     return parse_settings(text, home.settings)
 
 
@@ -128,49 +126,38 @@ def _currency(value: Any) -> str | None:
     return None if fits else f"a text of at most {_LONGEST_CURRENCY} characters, as in EUR"
 
 
-_ALERTS: Mapping[str, Check] = {
-    "on": checks.list_of(checks.one_of(*ALERT_EVENTS), "events (crash, stall, finish)"),
-    "when": checks.one_of(*ALERT_WHEN),
-    "bell": checks.flag,
-    "notify": checks.one_of("auto", "osc9", "osc777", "off"),
-    "hook": checks.command,
-    "webhook": _address,
+_SECTIONS: Mapping[str, Mapping[str, Check]] = {
+    "alerts": {
+        "on": checks.list_of(checks.one_of(*ALERT_EVENTS), "events (crash, stall, finish)"),
+        "when": checks.one_of(*ALERT_WHEN),
+        "bell": checks.flag,
+        "notify": checks.one_of("auto", "osc9", "osc777", "off"),
+        "hook": checks.command,
+        "webhook": _address,
+    },
+    "energy": {"price": _price, "currency": _currency},
+    "screen": {"theme": checks.one_of(*THEMES)},
 }
 
 
-_ENERGY: Mapping[str, Check] = {"price": _price, "currency": _currency}
-_SCREEN: Mapping[str, Check] = {"theme": checks.one_of(*THEMES)}
-_SECTIONS: Mapping[str, Mapping[str, Check]] = {"alerts": _ALERTS, "energy": _ENERGY, "screen": _SCREEN}
-
-
 def _problems(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    owners = {name: section for section, keys in _SECTIONS.items() for name in keys}
     for key, value in data.items():
         if key not in _SECTIONS:
-            yield (key,), _unknown_at_the_top(key)
+            likely = checks.nearest(key, (*_SECTIONS, *owners))
+            found = f"`{key}` is not a key of the settings; did you mean `{likely}` in [{owners.get(likely or '')}]?"
+            yield (key,), found if likely in owners else _unknown(key, "the settings", (*_SECTIONS, *owners))
         elif not isinstance(value, dict):
             yield (key,), f"`{key}` must be a table, [{key}], not {checks.described(value)}"
         else:
-            yield from _section_problems(key, value)
-
-
-def _section_problems(section: str, table: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
-    known = _SECTIONS[section]
-    for key, value in table.items():
-        check = known.get(key)
-        if check is None:
-            yield (section, key), _unknown(key, f"[{section}]", tuple(known))
-        elif expected := check(value):
-            # An address may hold a token, so what was written there is not repeated.
-            seen = "" if key == "webhook" else f", not {checks.described(value)}"
-            yield (section, key), f"`{key}` in [{section}] must be {expected}{seen}"
-
-
-def _unknown_at_the_top(key: str) -> str:
-    owners = {name: section for section, keys in _SECTIONS.items() for name in keys}
-    likely = checks.nearest(key, (*_SECTIONS, *owners))
-    if likely in owners:
-        return f"`{key}` is not a key of the settings; did you mean `{likely}` in [{owners[likely]}]?"
-    return _unknown(key, "the settings", (*_SECTIONS, *owners))
+            for name, item in value.items():
+                check = _SECTIONS[key].get(name)
+                if check is None:
+                    yield (key, name), _unknown(name, f"[{key}]", tuple(_SECTIONS[key]))
+                elif expected := check(item):
+                    # An address may hold a token, so what was written there is not repeated.
+                    seen = "" if name == "webhook" else f", not {checks.described(item)}"
+                    yield (key, name), f"`{name}` in [{key}] must be {expected}{seen}"
 
 
 def _unknown(key: str, where: str, known: tuple[str, ...]) -> str:

@@ -120,18 +120,14 @@ class Race:
                 sampled = self._monotonic()
             if not snapshot.state.active:
                 return "" if record.timed_seconds else "it ended before any steps could be timed"
-            if self._enough(record):
+            steps, seen = self._terms.steps, record.points
+            if record.timed_seconds >= self._terms.seconds if steps is None else seen and seen[-1]["step"] >= steps:
                 return ""
             if elapsed >= self._terms.limit_seconds:
                 return f"stopped at its limit of {self._terms.limit_seconds:.0f} s"
             at = "starting" if snapshot.numbers.step is None else f"step {snapshot.numbers.step}"
             self._watch(f"{name}: {at} · {elapsed:.0f} s of at most {self._terms.limit_seconds:.0f} s")
             time.sleep(_POLL_SECONDS)
-
-    def _enough(self, record: _Record) -> bool:
-        if self._terms.steps is not None:
-            return bool(record.points) and record.points[-1]["step"] >= self._terms.steps
-        return record.timed_seconds >= self._terms.seconds
 
     def _end(self, run: str) -> RunSnapshot:
         """Stop it as anybody would, and wait until it has ended."""

@@ -62,7 +62,9 @@ class BenchReport:
 
         None when either was not measured, or steps of unknown sizes would have to be compared.
         """
-        first = next((one for one in self.group(found.config.group) if _is_yardstick(one.config)), None)
+        loads = found.config.group == LOADERS
+        group = self.group(found.config.group)
+        first = next((one for one in group if (one.config.same_as if loads else one.config.name == "cpu")), None)
         if first is None:
             return None
         mine, yardstick = found.samples_per_second, first.samples_per_second
@@ -162,10 +164,6 @@ def save(folder: Path, document: Mapping[str, Any], svg: str) -> None:
         storage.write_bytes(folder / "report.svg", svg.encode())
     except OSError as error:
         raise OperationError(f"the report cannot be written to {folder}: {error.strerror}") from error
-
-
-def _is_yardstick(config: BenchConfig) -> bool:
-    return config.same_as is not None if config.group == LOADERS else config.name == "cpu"
 
 
 _WIDTH, _LEFT, _RIGHT, _ROW, _MARGIN = 760, 210, 150, 26, 20
@@ -290,21 +288,18 @@ def _row(bar: Bar, y: float, scale: float) -> list[str]:
         return [name, _text(_LEFT, y + 15, reason, "dim small")]
     width, low, high = bar.value * scale, (bar.low or bar.value) * scale, (bar.high or bar.value) * scale
     middle = y + 10
+    number = f"{bar.value:,.0f}" if bar.value >= 100 else f"{bar.value:.3g}"
     return [
         name,
         f'<rect class="bar" x="{_LEFT}" y="{y + 2}" width="{width:.1f}" height="16" rx="2"/>',
         f'<path class="whisker" d="M{_LEFT + low:.1f} {middle} H{_LEFT + high:.1f}"/>',
-        _text(_LEFT + max(width, high) + 8, y + 15, " · ".join(filter(None, (_number(bar.value), bar.beside))), "text"),
+        _text(_LEFT + max(width, high) + 8, y + 15, " · ".join(filter(None, (number, bar.beside))), "text"),
     ]
 
 
 def _heading(title: str, facts: str) -> tuple[list[str], float]:
     shown = facts if len(facts) <= _LONGEST_FACTS else f"{facts[: _LONGEST_FACTS - 1]}…"
     return [_text(_MARGIN, 34, title, "text title"), _text(_MARGIN, 54, shown, "dim small")], 66.0
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _text(x: float, y: float, text: str, style: str, anchor: str = "start") -> str:

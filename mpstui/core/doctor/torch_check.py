@@ -35,8 +35,14 @@ def examine_torch(python: str, environ: Mapping[str, str], *, system: str, train
         system: as ``platform.system()``: a Mac without MPS is worth a remark, a Linux machine is not.
     """
     facts, failure = _probe(python, environ, "facts")
-    if facts is None or "missing" in facts:
-        return TorchExamination(None, {}, (_no_torch(python, facts, failure, train=train),))
+    if facts is None:
+        text = f"torch cannot be imported in {python}: {failure}"
+        return TorchExamination(None, {}, (CheckResult("torch", Status.PROBLEM, text, "reinstall it"),))
+    if "missing" in facts:
+        text = f"{python} has no {facts['missing']}: the shipped trainers need it"
+        advice = f"{python} -m pip install 'mpstui[train]'; a program of your own may use another interpreter"
+        status = Status.PROBLEM if train else Status.WARNING
+        return TorchExamination(None, {}, (CheckResult("torch", status, text, advice),))
     devices: dict[str, Mapping[str, Any]] = {}
     for device, found in facts.pop("devices").items():
         devices[device] = found
@@ -69,18 +75,14 @@ def _judge(device: str, found: Mapping[str, Any], system: str) -> Iterator[Check
 
 def _unavailable(device: str, *, built: bool, system: str) -> Iterator[CheckResult]:
     if device == "mps" and system == "Darwin":
-        if not built:
-            yield CheckResult(
-                "mps", Status.WARNING, "this torch was built without MPS", "use the wheel for an arm64 Python"
-            )
-        else:
+        text, advice = "this torch was built without MPS", "use the wheel for an arm64 Python"
+        if built:
             text = "torch was built with MPS but finds no device"
-            yield CheckResult("mps", Status.WARNING, text, "needs macOS 14; virtual machines have no Metal device")
+            advice = "needs macOS 14; virtual machines have no Metal device"
+        yield CheckResult("mps", Status.WARNING, text, advice)
     elif device == "cuda" and built:
-        text = "torch was built for CUDA but finds no device"
-        yield CheckResult(
-            "cuda", Status.NOTE, text, "see `nvidia-smi`: the usual reason is a driver older than this CUDA"
-        )
+        advice = "see `nvidia-smi`: the usual reason is a driver older than this CUDA"
+        yield CheckResult("cuda", Status.NOTE, "torch was built for CUDA but finds no device", advice)
 
 
 _DEVICE_ADVICE = {
@@ -88,14 +90,6 @@ _DEVICE_ADVICE = {
     "cuda": "launch with --device cpu; see `nvidia-smi` for the driver",
     "cpu": "reinstall torch: this one cannot be trusted",
 }
-
-
-def _no_torch(python: str, facts: Mapping[str, Any] | None, failure: str, *, train: bool) -> CheckResult:
-    status = Status.PROBLEM if train or facts is None else Status.WARNING
-    if facts is None:
-        return CheckResult("torch", status, f"torch cannot be imported in {python}: {failure}", "reinstall it")
-    advice = f"{python} -m pip install 'mpstui[train]'; a program of your own may use another interpreter"
-    return CheckResult("torch", status, f"{python} has no {facts['missing']}: the shipped trainers need it", advice)
 
 
 def _probe(python: str, environ: Mapping[str, str], *words: str) -> tuple[dict[str, Any] | None, str]:
@@ -120,15 +114,14 @@ def _probe(python: str, environ: Mapping[str, str], *words: str) -> tuple[dict[s
         answer = json.loads(done.stdout.strip().splitlines()[-1]) if done.returncode == 0 else None
     except (ValueError, IndexError):
         answer = None
-    return (answer, "") if isinstance(answer, dict) else (None, _how_it_ended(done))
-
-
-def _how_it_ended(done: subprocess.CompletedProcess[str]) -> str:
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
-    last = lines[-1].strip()[:_LAST_WORDS] if lines else "no message"
+    if isinstance(answer, dict):
+        return answer, ""
+    last = next(
+        (line.strip()[:_LAST_WORDS] for line in reversed(done.stderr.splitlines()) if line.strip()), "no message"
+    )
     if done.returncode < 0:
-        return f"ended by {signal_name(-done.returncode)}: {last}"
-    return last if done.returncode else "its answer was not understood"
+        return None, f"ended by {signal_name(-done.returncode)}: {last}"
+    return None, last if done.returncode else "its answer was not understood"
 
 
 # (from this torch on, macOS needed, what works then), newest last; read in the wheels, see docs/mps.md.
@@ -155,47 +148,32 @@ def judge_versions(torch: Mapping[str, Any] | None, system: Mapping[str, Any]) -
     if torch is None or found is None:
         return
     mac = version(system["release"]) if system["system"] == "Darwin" else None
-    lacking = [*_operating_system(found, mac), *_mps(found, mac), *_python(found, torch), *_numpy(found, torch)]
+    lacking = list(_lacking(found, version(torch.get("python")), version(torch.get("numpy")), mac))
     yield from lacking
     if not lacking:
-        beside = " and ".join(text for text in (_named("Python", torch), _named("NumPy", torch)) if text)
-        yield CheckResult("versions", Status.OK, f"torch {torch['version']} works with {beside or 'what is beside it'}")
+        beside = [f"{name} {torch[name.lower()]}" for name in ("Python", "NumPy") if torch.get(name.lower())]
+        with_what = " and ".join(beside) or "what is beside it"
+        yield CheckResult("versions", Status.OK, f"torch {torch['version']} works with {with_what}")
 
 
-def _operating_system(torch: Version, mac: Version | None) -> Iterator[CheckResult]:
+def _lacking(
+    torch: Version, python: Version | None, numpy: Version | None, mac: Version | None
+) -> Iterator[CheckResult]:
     for warning in preflight(LaunchFacts(device="mps", torch_version=torch, macos_version=mac)):
         yield CheckResult(f"versions_{warning.id}", Status.WARNING, warning.sentence, warning.remedy.text)
-
-
-def _mps(torch: Version, mac: Version | None) -> Iterator[CheckResult]:
-    if mac is None:
-        return
-    missing = [what for needed, macos, what in _ON_MPS if torch < needed or mac < macos]
-    if missing:
+    missing = [what for needed, macos, what in _ON_MPS if mac and (torch < needed or mac < macos)]
+    if mac and missing:
         text = f"on MPS, torch {_dotted(torch)} on macOS {_dotted(mac)} has no {', no '.join(missing)}"
         advice = f"upgrade to torch {RECOMMENDED_TORCH} or newer (bfloat16 and torch.compile: macOS 14), or do without"
         yield CheckResult("versions_mps", Status.NOTE, text, advice)
-
-
-def _python(torch: Version, facts: Mapping[str, Any]) -> Iterator[CheckResult]:
-    python = version(facts.get("python"))
     needed = next((needed for since, needed in _COMPILES if python and python >= since), None)
     if python and needed and torch < needed:
         text = f"torch {_dotted(torch)} cannot compile on Python {_dotted(python[:2])}: torch.compile raises there"
         advice = f"upgrade to torch {_dotted(needed)}, take an older Python, or launch with TORCH_COMPILE_DISABLE=1"
         yield CheckResult("versions_compile", Status.NOTE, text, advice)
-
-
-def _numpy(torch: Version, facts: Mapping[str, Any]) -> Iterator[CheckResult]:
-    numpy = version(facts.get("numpy"))
     if numpy and numpy >= (2,) and torch < _NUMPY_2_NEEDS:
         text = f"torch {_dotted(torch)} was built for NumPy 1 and NumPy {_dotted(numpy)} is installed"
         yield CheckResult("versions_numpy", Status.WARNING, text, "install 'numpy<2', or torch 2.3 or newer")
-
-
-def _named(name: str, facts: Mapping[str, Any]) -> str:
-    found = facts.get(name.lower())
-    return f"{name} {found}" if found else ""
 
 
 def _dotted(numbers: Version) -> str:
@@ -228,13 +206,18 @@ def openmp_runtimes(packages: Path, prefix: Path, root: Path = Path("/")) -> tup
         prefix: the environment; conda keeps its libraries in ``lib`` there.
         root: of the file system, for Homebrew's libomp.
     """
+    places = [
+        (folder, folder.relative_to(packages).parts[0].removesuffix(".libs"))
+        for pattern in _FOLDERS_OF_WHEELS
+        for folder in sorted(packages.glob(pattern))
+    ]
+    places += [(prefix / "lib", "the environment"), *((root / place, "Homebrew") for place in _BESIDE_THE_SYSTEM)]
     found: dict[Path, Runtime] = {}
-    for folder, owner in _places(packages, prefix, root):
-        for path in _files(folder):
+    for folder, owner in places:
+        for path in sorted(folder.glob("*omp*")):
             match = _RUNTIME.fullmatch(path.name)
-            real = _real(path)
-            if match and real is not None:
-                found.setdefault(real, Runtime(str(path), match["family"], owner or folder.name))
+            if match and path.exists():  # a link may lead nowhere
+                found.setdefault(path.resolve(), Runtime(str(path), match["family"], owner))
     return tuple(found.values())
 
 
@@ -259,27 +242,3 @@ def environment_of(torch: Mapping[str, Any] | None) -> tuple[Path, Path] | None:
     if torch is None or not torch.get("file") or not torch.get("prefix"):
         return None
     return Path(torch["file"]).parent.parent, Path(torch["prefix"])
-
-
-def _places(packages: Path, prefix: Path, root: Path) -> Iterator[tuple[Path, str]]:
-    for pattern in _FOLDERS_OF_WHEELS:
-        for folder in sorted(packages.glob(pattern)):
-            yield folder, folder.relative_to(packages).parts[0].removesuffix(".libs")
-    yield prefix / "lib", "the environment"
-    for place in _BESIDE_THE_SYSTEM:
-        yield root / place, "Homebrew"
-
-
-def _files(folder: Path) -> list[Path]:
-    try:
-        return sorted(path for path in folder.iterdir() if "omp" in path.name)
-    except OSError:
-        return []
-
-
-def _real(path: Path) -> Path | None:
-    """The file behind a link; None where the link leads nowhere."""
-    try:
-        return path.resolve(strict=True)
-    except OSError:
-        return None
