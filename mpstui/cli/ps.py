@@ -23,7 +23,7 @@ from .session import Session, one_line, print_json, respawn_missing_supervisors,
 
 if TYPE_CHECKING:
     from ..core.runs.external import LogNotes
-    from ..core.runs.witness import Machine
+    from ..core.runs.witness import LocalMachine
 
 NEWEST = 50
 CACHE_SCHEMA = 1
@@ -198,11 +198,11 @@ class RowCache:
         return LogNotes(self._notes_path)
 
     @cached_property
-    def _machine(self) -> Machine:
-        from ..core.runs.witness import Machine
+    def _machine(self) -> LocalMachine:
+        from ..core.runs.witness import LocalMachine
         from ..wire.liveness import boot_id, system_process_table
 
-        return Machine(table=system_process_table(), boot_id=boot_id())
+        return LocalMachine(table=system_process_table(), boot_id=boot_id())
 
 
 def _stamps(run: RunDir, attempt: int) -> list[int]:

@@ -36,11 +36,11 @@ class OneRun:
 
     def __init__(self, home: Home, name: str) -> None:
         from ..core.runs.find import find_run
-        from ..core.runs.witness import Machine, WitnessReader
+        from ..core.runs.witness import LocalMachine, WitnessReader
         from ..wire.liveness import boot_id, system_process_table
 
         self.dir = find_run(home, name)
-        self._reader = WitnessReader(self.dir, Machine(table=system_process_table(), boot_id=boot_id()))
+        self._reader = WitnessReader(self.dir, LocalMachine(table=system_process_table(), boot_id=boot_id()))
 
     def snapshot(self) -> RunSnapshot:
         """The run now: state, attempt and end; no numbers."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from ..follow.file import Budget, FollowedFile, after_hole
 from ..formats.console import SNIFF_BYTES, sniff_utf16, utf8_of
 from .line import LONGEST_FRAME_BYTES, LogLine, make_line
-from .searching import Piece, PieceFinder, Search
+from .searching import LinePiece, PieceFinder, Search
 
 COUNT_SECONDS = 0.01
 """What one refresh spends on counting lines."""
@@ -144,7 +144,7 @@ class LogDocument:
             return 0
         return int(os.pread(self._descriptor, 2, size - 2) == b"\n\0")
 
-    def _lines(self, pieces: Callable[[PieceFinder], Iterable[Piece]]) -> list[LogLine]:
+    def _lines(self, pieces: Callable[[PieceFinder], Iterable[LinePiece]]) -> list[LogLine]:
         finder = self._finder
         if finder is None:
             return []
@@ -169,7 +169,7 @@ class LogDocument:
             number += self._finder.read(line.end - 1, line.end) == b"\n"
         return out
 
-    def _make(self, piece: Piece) -> LogLine:
+    def _make(self, piece: LinePiece) -> LogLine:
         assert self._finder is not None
         start, end = piece
         if self._encoding is not None:

@@ -18,7 +18,7 @@ BLOCK_BYTES = 1 << 20
 READ_BYTES = 1 << 16
 
 
-class Piece(NamedTuple):
+class LinePiece(NamedTuple):
     """Bytes ``start`` to ``end`` of the file, newline included."""
 
     start: int
@@ -79,7 +79,7 @@ class PieceFinder:
         start = self.start_before(offset + 1)
         return start if start == offset else self.end_after(start)
 
-    def forwards(self, start: int) -> Iterator[Piece]:
+    def forwards(self, start: int) -> Iterator[LinePiece]:
         """Pieces from a start on."""
         while start < self.size:
             data = self.read(start, start + READ_BYTES)
@@ -87,21 +87,21 @@ class PieceFinder:
                 return
             position = 0
             while (newline := data.find(b"\n", position)) >= 0:
-                yield Piece(start + position, start + newline + 1)
+                yield LinePiece(start + position, start + newline + 1)
                 position = newline + 1
             start += position
             if not position or start + READ_BYTES > self.size:
                 end = self.end_after(start) if start < self.size else start
                 if end > start:
-                    yield Piece(start, end)
+                    yield LinePiece(start, end)
                 start = end
 
-    def backwards(self, end: int) -> Iterator[Piece]:
+    def backwards(self, end: int) -> Iterator[LinePiece]:
         """Pieces that end at ``end``, before it, and so on."""
         while end > self.begin:
             self._prefetch(end)
             start = self.start_before(end)
-            yield Piece(start, end)
+            yield LinePiece(start, end)
             end = start
 
     def _prefetch(self, end: int) -> None:
@@ -137,7 +137,7 @@ class PieceFinder:
 
 SEARCH_BYTES = 1 << 18
 """Looked through at a time: a search that is taken in slices can be as short as this."""
-Maker = Callable[[Piece], LogLine]
+Maker = Callable[[LinePiece], LogLine]
 
 _ESCAPE = b"\x1b"
 _SIGNS_OF_ERROR = (
@@ -252,11 +252,11 @@ class Search:
                 return line
         return None
 
-    def _hides(self, hint: Hint, piece: Piece) -> bool:
+    def _hides(self, hint: Hint, piece: LinePiece) -> bool:
         """Whether the part of a long line that is not shown matches."""
         return next(iter(hint.positions(self._finder.read(*piece))), None) is not None
 
-    def _forwards(self, hint: Hint, start: int) -> Iterator[Piece]:
+    def _forwards(self, hint: Hint, start: int) -> Iterator[LinePiece]:
         """Pieces from ``start`` on that may hold a match."""
         begin = self._finder.next_start(start)
         while begin < self._finder.size:
@@ -267,7 +267,7 @@ class Search:
                 self.stopped_at = begin
                 return
 
-    def _backwards(self, hint: Hint, start: int) -> Iterator[Piece]:
+    def _backwards(self, hint: Hint, start: int) -> Iterator[LinePiece]:
         """Pieces that begin before ``start`` and may hold a match, last first."""
         end = self._finder.next_start(start)
         while end > self._finder.begin:
@@ -287,14 +287,14 @@ class Search:
         end = self._finder.next_start(reach)
         return end if end > begin else self._finder.end_after(begin)
 
-    def _candidates(self, hint: Hint, begin: int, end: int) -> Iterator[Piece]:
+    def _candidates(self, hint: Hint, begin: int, end: int) -> Iterator[LinePiece]:
         data = self._finder.read(begin, end)
         if not self._raw_tells or not hint.serves(data):
             yield from _split(data, begin)
             return
         starts = {data.rfind(b"\n", 0, at) + 1 for at in hint.positions(data)}
         for start in sorted(starts):
-            yield Piece(begin + start, begin + (data.find(b"\n", start) + 1 or len(data)))
+            yield LinePiece(begin + start, begin + (data.find(b"\n", start) + 1 or len(data)))
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
@@ -305,9 +305,9 @@ def compiled(pattern: str) -> re.Pattern[str]:
         return re.compile(re.escape(pattern), re.IGNORECASE)
 
 
-def _split(data: bytes, begin: int) -> Iterator[Piece]:
+def _split(data: bytes, begin: int) -> Iterator[LinePiece]:
     position = 0
     while position < len(data):
         stop = data.find(b"\n", position) + 1 or len(data)
-        yield Piece(begin + position, begin + stop)
+        yield LinePiece(begin + position, begin + stop)
         position = stop

@@ -1,4 +1,4 @@
-"""What the screen and the commands are given: frozen pictures of runs and of the machine. None means unknown."""
+"""What the screen and the commands are given: frozen snapshots of runs and of the machine. None means unknown."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ from ..model.home import Home
 from ..model.snapshot import Availability, RunSnapshot, State
 from .find import find_run, run_dirs
 from .queueing import Waiter, places
-from .reader import Reader, RunReader
+from .reader import RunFollower, RunReader
 from .watched import WatchedReader
-from .witness import Machine
+from .witness import LocalMachine
 
 REFRESH_SECONDS = 0.05
 """What one refresh may spend on reading backlogs; looking at what changed comes on top."""
@@ -57,14 +57,14 @@ class Monitor:
             availability: what can be done with a run, for the ``available`` of the runs in focus.
         """
         self.home = home
-        self._machine = Machine(
+        self._machine = LocalMachine(
             table=table or liveness.system_process_table(),
             boot_id=liveness.boot_id() if boot_id is None else boot_id,
             clock=clock,
             monotonic=monotonic,
         )
         self._runs: dict[str, RunReader] = {}
-        self._watched: dict[str, Reader] = {}
+        self._watched: dict[str, RunFollower] = {}
         self._looked_at: list[str] = []
         self._schedule = PollSchedule(monotonic)
         self._availability = availability
@@ -186,12 +186,12 @@ class Monitor:
             self._available[key] = decides, now, available
         return replace(snapshot, available=available)
 
-    def _reader(self, key: str | None) -> Reader | None:
+    def _reader(self, key: str | None) -> RunFollower | None:
         if key is None:
             return None
         return self._watched.get(key) or self._runs.get(key)
 
-    def _by_need(self) -> list[tuple[str, Reader]]:
+    def _by_need(self) -> list[tuple[str, RunFollower]]:
         """Active runs first, then newest first: a budget that ends early ends on what matters least."""
         runs = sorted(self._runs.items(), reverse=True)
         runs.sort(key=lambda item: item[1].settled)

@@ -138,7 +138,7 @@ def _epoch_counting(points: Mapping[str, Any]) -> dict[str, Any]:
     return {"first_epoch": 1 if first is None else first, "epoch_done": points.get("epoch_done") is True}
 
 
-class Pace:
+class ProgressPace:
     """The progress of the newest attempt."""
 
     def __init__(self) -> None:

@@ -299,7 +299,7 @@ def _members(home: Home, waiting: Sequence[_Entry]) -> tuple[Member, ...]:
 
 
 def _peek(files: QueueFiles) -> Queue:
-    """For a picture: an unreadable group is shown as nobody decided anything."""
+    """For the screen: an unreadable group is shown as if nobody had decided anything."""
     try:
         return queues.read(files)
     except (OSError, UnreadableRecord):

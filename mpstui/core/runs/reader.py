@@ -1,8 +1,8 @@
 """One run, read again and again: what was found before is kept, only what changed is looked at.
 
-:class:`Reader` follows the numbers of any run: heartbeats, records of our own, logs and metric files of others. What
-says where the run is, and which files these are, is told by the two kinds of it: :class:`RunReader` for run directories
-of ours, :class:`mpstui.core.runs.watched.WatchedReader` for what mpstui did not start.
+:class:`RunFollower` follows the numbers of any run: heartbeats, records of our own, logs and metric files of others.
+What says where the run is, and which files these are, is told by the two kinds of it: :class:`RunReader` for run
+directories of ours, :class:`mpstui.core.runs.watched.WatchedReader` for what mpstui did not start.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from ..series.series import SeriesStore
 from .checkpoints import CheckpointScanner
 from .external import ExternalMetrics, LogNotes
 from .metrics import EventReader, PointReader
-from .numbers import Pace, PrintedCurves, combine, with_printed
+from .numbers import PrintedCurves, ProgressPace, combine, with_printed
 from .signs import Condition, Heartbeats, Signs, assess
 from .state import exit_summary
-from .witness import Machine, WitnessReader
+from .witness import LocalMachine, WitnessReader
 
 HEALTHY = frozenset({State.RUNNING, State.UNSUPERVISED, State.STOPPING, State.STOP_FAILED})
 STANDING = frozenset({Health.STALLED, Health.HUNG})
@@ -40,14 +40,14 @@ FULL_COLUMNS = 1024
 """More than any terminal has dots in a row."""
 
 
-class Reader:
+class RunFollower:
     """The numbers of one run, followed through its files and attempts."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: LocalMachine) -> None:
         self.machine = machine
         self.snapshot: RunSnapshot | None = None
         """The last one that was made."""
-        self.pace = Pace()
+        self.pace = ProgressPace()
         self.heartbeats = Heartbeats(machine, self.pace)
         self.points: PointReader | None = None
         """Its own metrics, where it is a run of ours."""
@@ -207,10 +207,10 @@ class Reader:
         )
 
 
-class RunReader(Reader):
+class RunReader(RunFollower):
     """Everything known about one run directory of ours."""
 
-    def __init__(self, run: RunDir, machine: Machine, notes: LogNotes | None = None) -> None:
+    def __init__(self, run: RunDir, machine: LocalMachine, notes: LogNotes | None = None) -> None:
         """``notes``: what is known of its log from an earlier look, for a list without curves."""
         super().__init__(machine)
         self.run = run
@@ -228,11 +228,11 @@ class RunReader(Reader):
 
     @property
     def settled(self) -> bool:
-        """See :class:`Reader`."""
+        """See :class:`RunFollower`."""
         return self.witnesses.settled and self.snapshot is not None
 
     def refresh(self, *, full: bool, budget: Budget) -> RunSnapshot:
-        """See :meth:`Reader.refresh`."""
+        """See :meth:`RunFollower.refresh`."""
         if self.snapshot is not None and self._full >= full and self.witnesses.unchanged():
             nothing_more = self.complete and not self._outdated if full else self.caught_up
             if nothing_more or (budget.spent and not full):

@@ -21,9 +21,9 @@ from ...wire.storage import UnreadableRecord
 from ..model.errors import OperationError
 from ..model.home import Home
 from .find import run_dirs
-from .state import Verdict, Witnesses
+from .state import RunWitnesses, StateVerdict
 from .waiting import dependants, is_abandoned, restart_is_wished
-from .witness import Machine, WitnessReader
+from .witness import LocalMachine, WitnessReader
 
 _BLOCK_BYTES = 512
 """The unit of ``st_blocks``, whatever the file system's own is (stat(2))."""
@@ -60,9 +60,9 @@ class Removed:
 class Remover:
     """Removes runs of one home, any number of removers at once."""
 
-    def __init__(self, home: Home, machine: Machine | None = None) -> None:
+    def __init__(self, home: Home, machine: LocalMachine | None = None) -> None:
         self._home = home
-        self._machine = machine or Machine(table=liveness.system_process_table(), boot_id=liveness.boot_id())
+        self._machine = machine or LocalMachine(table=liveness.system_process_table(), boot_id=liveness.boot_id())
 
     @property
     def kept(self) -> Path:
@@ -130,7 +130,7 @@ class Remover:
                 freed += self._delete(leaving, name, _patterns(RunDir(leaving))).freed_bytes
         return freed
 
-    def _refuse(self, run: RunDir, needed: Mapping[str, str]) -> Witnesses:
+    def _refuse(self, run: RunDir, needed: Mapping[str, str]) -> RunWitnesses:
         """Raise what must be said of a run that has to stay; else its witnesses."""
         if not run.path.is_dir():
             raise OperationError(f"{run.run} is gone already: somebody else has removed it")
@@ -181,7 +181,7 @@ def disk_bytes(paths: Iterable[Path]) -> int:
     return sum(blocks * _BLOCK_BYTES for count, links, blocks in names.values() if count >= links)
 
 
-def _why_not(run: RunDir, seen: Witnesses, verdict: Verdict) -> tuple[str, str] | None:
+def _why_not(run: RunDir, seen: RunWitnesses, verdict: StateVerdict) -> tuple[str, str] | None:
     """Why a run must stay as it is, and what to do; None when nothing of it lives or is to come."""
     ends_it = f"`mpstui stop {run.run}` or `mpstui kill {run.run}` ends it"
     if is_abandoned(run) or restart_is_wished(run):

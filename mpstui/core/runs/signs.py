@@ -20,8 +20,8 @@ from ...wire.rundir import AttemptDir, RunDir
 from ...wire.storage import UnreadableRecord
 from ..follow.file import RecordFile
 from ..model.snapshot import Health
-from .numbers import Pace
-from .witness import Machine
+from .numbers import ProgressPace
+from .witness import LocalMachine
 
 SLEPT_SECONDS = 60.0
 """Less drift than this between the clocks is a clock being set, not a sleep."""
@@ -56,7 +56,7 @@ class Silence(NamedTuple):
 class BeatFile:
     """One heartbeat file, followed: ours by schema 1, another program's through the table of aliases."""
 
-    def __init__(self, path: Path, machine: Machine) -> None:
+    def __init__(self, path: Path, machine: LocalMachine) -> None:
         self.path = path
         self.beat: Heartbeat | None = None
         """The newest one that could be read."""
@@ -166,7 +166,7 @@ class LateRank(NamedTuple):
 class Heartbeats:
     """The heartbeats of one run: the newest attempt's, the one before it, and the one another program's file holds."""
 
-    def __init__(self, machine: Machine, pace: Pace) -> None:
+    def __init__(self, machine: LocalMachine, pace: ProgressPace) -> None:
         self._machine = machine
         self._pace = pace
         self._own: BeatFile | None = None

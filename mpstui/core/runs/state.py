@@ -35,7 +35,7 @@ JUDGING_SECONDS = 5.0
 """How long a supervisor may take to write down whether a crashed attempt is followed by another."""
 
 
-class Verdict(NamedTuple):
+class StateVerdict(NamedTuple):
     """A state and the sentence that says which witness gave it."""
 
     state: State
@@ -43,7 +43,7 @@ class Verdict(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Witnesses:
+class RunWitnesses:
     """Everything a state is told from, gathered at one moment."""
 
     spec: Spec | None = None
@@ -82,10 +82,10 @@ class Witnesses:
         return self.status.next_start if self.status else None
 
 
-def derive(seen: Witnesses) -> Verdict:
+def derive(seen: RunWitnesses) -> StateVerdict:
     """The state of a run and the witness for it."""
     if seen.newer:
-        return Verdict(
+        return StateVerdict(
             State.UNREADABLE, f"written by a newer mpstui ({seen.newer[0]}): {_life(seen)}; look, do not touch"
         )
     if seen.spec is None:
@@ -95,46 +95,46 @@ def derive(seen: Witnesses) -> Verdict:
     if seen.exit is not None:
         return _outlived(seen, ended(seen.exit, seen.phase))
     if seen.trainer_lives:
-        return Verdict(State.UNSUPERVISED, "its supervisor has died, the training goes on" + _doubts(seen))
+        return StateVerdict(State.UNSUPERVISED, "its supervisor has died, the training goes on" + _doubts(seen))
     if any(name.startswith("exit.json") for name in seen.unreadable):
-        return Verdict(State.UNREADABLE, f"it has ended, but {seen.unreadable[0]}")
+        return StateVerdict(State.UNREADABLE, f"it has ended, but {seen.unreadable[0]}")
     return _vanished(seen)
 
 
-def ended(record: ExitRecord, phase: str | None) -> Verdict:
+def ended(record: ExitRecord, phase: str | None) -> StateVerdict:
     """How an attempt ended.
 
     Args:
         phase: of its newest heartbeat, None when it wrote none.
     """
     if record.spawn_error:
-        return Verdict(State.FAILED, f"could not be started: {record.spawn_error}")
+        return StateVerdict(State.FAILED, f"could not be started: {record.spawn_error}")
     if record.cause == "dependency_failed":
         return _never_started(record.evidence.get("dependency"))
     if record.action is not None and never_began(record):
         state = State.KILLED if record.action == "kill" else State.STOPPED
-        return Verdict(state, f"never started: {_asker(record)} asked for a {record.action} before it began")
+        return StateVerdict(state, f"never started: {_asker(record)} asked for a {record.action} before it began")
     if record.action == "kill":
-        return Verdict(State.KILLED, f"{_how(record)}: killed as {_asker(record)} asked")
+        return StateVerdict(State.KILLED, f"{_how(record)}: killed as {_asker(record)} asked")
     if record.action in ("stop", "restart"):
-        return Verdict(State.STOPPED, f"{_how(record)} after {_asker(record)} asked for a {record.action}")
+        return StateVerdict(State.STOPPED, f"{_how(record)} after {_asker(record)} asked for a {record.action}")
     cause = f" ({record.cause})" if record.cause else ""
     if record.signal is not None and record.signal in SENT_SIGNALS:
-        return Verdict(State.KILLED, f"ended by {signal_name(record.signal)}, which mpstui did not send{cause}")
+        return StateVerdict(State.KILLED, f"ended by {signal_name(record.signal)}, which mpstui did not send{cause}")
     if record.signal is not None:
-        return Verdict(State.FAILED, f"crashed with {signal_name(record.signal)}{cause}")
+        return StateVerdict(State.FAILED, f"crashed with {signal_name(record.signal)}{cause}")
     if record.code is None:
         done = "; its last heartbeat says done" if phase == "done" else ""
-        return Verdict(State.LOST, f"it exited, exit code unknown{done}")
+        return StateVerdict(State.LOST, f"it exited, exit code unknown{done}")
     if record.code == 0 and phase in (None, "done"):
-        return Verdict(State.FINISHED, "exit code 0" + (", last heartbeat says done" if phase else ""))
+        return StateVerdict(State.FINISHED, "exit code 0" + (", last heartbeat says done" if phase else ""))
     if record.code == 0:
-        return Verdict(State.STOPPED, f"exit code 0, but its last heartbeat says {phase}: it ended early")
+        return StateVerdict(State.STOPPED, f"exit code 0, but its last heartbeat says {phase}: it ended early")
     if record.code - 128 in SENT_SIGNALS:
         name = signal_name(record.code - 128)
         why = f"exit code {record.code}, a shell's word for {name}, which mpstui did not send{cause}"
-        return Verdict(State.KILLED, why)
-    return Verdict(State.FAILED, f"exit code {record.code}{cause}")
+        return StateVerdict(State.KILLED, why)
+    return StateVerdict(State.FAILED, f"exit code {record.code}{cause}")
 
 
 def never_began(record: ExitRecord) -> bool:
@@ -159,8 +159,8 @@ def exit_summary(record: ExitRecord) -> ExitSummary:
     )
 
 
-def _never_started(why: str | None) -> Verdict:
-    return Verdict(State.DEPENDENCY_FAILED, f"never started: {why or 'a run it waited for did not finish'}")
+def _never_started(why: str | None) -> StateVerdict:
+    return StateVerdict(State.DEPENDENCY_FAILED, f"never started: {why or 'a run it waited for did not finish'}")
 
 
 def signal_name(number: int) -> str:
@@ -171,48 +171,52 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _without_spec(seen: Witnesses) -> Verdict:
+def _without_spec(seen: RunWitnesses) -> StateVerdict:
     damaged = next((name for name in seen.unreadable if name.startswith("spec.json")), None)
     if damaged is None and seen.age_seconds < NEWCOMER_SECONDS:
-        return Verdict(State.STARTING, "its spec.json is being written")
-    return Verdict(State.UNREADABLE, f"{damaged or 'spec.json is missing'}; {_life(seen)}")
+        return StateVerdict(State.STARTING, "its spec.json is being written")
+    return StateVerdict(State.UNREADABLE, f"{damaged or 'spec.json is missing'}; {_life(seen)}")
 
 
-def _supervised(seen: Witnesses) -> Verdict:
+def _supervised(seen: RunWitnesses) -> StateVerdict:
     """What the living supervisor's own status says."""
     status, record = seen.status, seen.exit
     if status is None:
         if seen.unreadable and record is None:
             state = State.RUNNING if seen.trainer_lives else State.STARTING
-            return Verdict(state, f"its supervisor lives, but {seen.unreadable[0]}")
-        return ended(record, seen.phase) if record else Verdict(State.STARTING, "its supervisor is coming up")
+            return StateVerdict(state, f"its supervisor lives, but {seen.unreadable[0]}")
+        return ended(record, seen.phase) if record else StateVerdict(State.STARTING, "its supervisor is coming up")
     match status.phase:
         case "queued":
-            return Verdict(State.QUEUED, status.message or "waits for its turn")
+            return StateVerdict(State.QUEUED, status.message or "waits for its turn")
         case "starting":
-            return Verdict(State.STARTING, status.message or f"attempt {max(1, status.attempt)} is being started")
+            return StateVerdict(State.STARTING, status.message or f"attempt {max(1, status.attempt)} is being started")
         case "backing_off":
             after = f" after {record.cause}" if record and record.cause else ""
-            return Verdict(State.BACKING_OFF, status.message or f"waits before it starts again{after}")
+            return StateVerdict(State.BACKING_OFF, status.message or f"waits before it starts again{after}")
         case "stop_failed":
             return _stop_failed(seen, status)
         case "dependency_failed":
             return _never_started(status.message)
         case phase if record is None:
             if phase == "stopping":
-                return Verdict(State.STOPPING, status.message or f"a {status.action or 'stop'} is being carried out")
+                return StateVerdict(
+                    State.STOPPING, status.message or f"a {status.action or 'stop'} is being carried out"
+                )
             if seen.trainer_lives or not seen.begun:
                 held = status.message if status.held_for else None
-                return Verdict(State.RUNNING, (held or "its supervisor and its processes live") + _doubts(seen))
-            return Verdict(State.RUNNING, "its processes have just ended, the exit record is being written")
+                return StateVerdict(State.RUNNING, (held or "its supervisor and its processes live") + _doubts(seen))
+            return StateVerdict(State.RUNNING, "its processes have just ended, the exit record is being written")
     if status.action == "restart":
-        return Verdict(State.STARTING, "the next attempt is being prepared")
+        return StateVerdict(State.STARTING, "the next attempt is being prepared")
     if _is_being_judged(seen, record, status):
-        return Verdict(State.BACKING_OFF, f"it has just crashed ({record.cause}), which its profile restarts after")
+        return StateVerdict(
+            State.BACKING_OFF, f"it has just crashed ({record.cause}), which its profile restarts after"
+        )
     return _outlived(seen, ended(record, seen.phase))
 
 
-def _is_being_judged(seen: Witnesses, record: ExitRecord, status: Status) -> bool:
+def _is_being_judged(seen: RunWitnesses, record: ExitRecord, status: Status) -> bool:
     """The moment between an exit record and the supervisor's word on what comes next: it must not pass for the end.
 
     Bounded, since on a full disk that word may not get written for long.
@@ -222,13 +226,15 @@ def _is_being_judged(seen: Witnesses, record: ExitRecord, status: Status) -> boo
     return status.phase == "running" and may_restart and just_now
 
 
-def _stop_failed(seen: Witnesses, status: Status) -> Verdict:
+def _stop_failed(seen: RunWitnesses, status: Status) -> StateVerdict:
     if seen.exit is not None and not (seen.trainer_lives or status.survivors):
         return ended(seen.exit, seen.phase)
-    return Verdict(State.STOP_FAILED, f"could not be ended: {_processes(status.survivors or seen.alive)} still live")
+    return StateVerdict(
+        State.STOP_FAILED, f"could not be ended: {_processes(status.survivors or seen.alive)} still live"
+    )
 
 
-def _outlived(seen: Witnesses, verdict: Verdict) -> Verdict:
+def _outlived(seen: RunWitnesses, verdict: StateVerdict) -> StateVerdict:
     """An ended run of which something still runs."""
     if not seen.trainer_lives:
         return verdict
@@ -238,26 +244,30 @@ def _outlived(seen: Witnesses, verdict: Verdict) -> Verdict:
     return verdict._replace(reason=f"{verdict.reason}; outlived by {left}")
 
 
-def _vanished(seen: Witnesses) -> Verdict:
+def _vanished(seen: RunWitnesses) -> StateVerdict:
     """Nobody holds a lock and nobody wrote an end."""
     status = seen.status
     if status is not None and status.phase == "dependency_failed":
         return _never_started(status.message)
     if not seen.begun:
         if status is None and seen.age_seconds < NEWCOMER_SECONDS:
-            return Verdict(State.STARTING, "its supervisor is coming up")
+            return StateVerdict(State.STARTING, "its supervisor is coming up")
         if status is not None and status.action in ("stop", "kill"):
-            return Verdict(State.STOPPED, "cancelled before its first attempt")
+            return StateVerdict(State.STOPPED, "cancelled before its first attempt")
         waiting = status is not None and status.phase == "queued"
         when = "while it waited for its turn" if waiting else "before it started the program"
-        return Verdict(State.LOST, f"its supervisor died {when}" + _doubts(seen))
+        return StateVerdict(State.LOST, f"its supervisor died {when}" + _doubts(seen))
     wish = f" while a {status.action} was being carried out" if status and status.action else ""
     if seen.same_boot is False:
-        return Verdict(State.LOST, f"the machine restarted{wish}: power loss or reboot, no exit record" + _doubts(seen))
+        return StateVerdict(
+            State.LOST, f"the machine restarted{wish}: power loss or reboot, no exit record" + _doubts(seen)
+        )
     if seen.same_boot is None:
-        return Verdict(State.LOST, f"training and supervisor are gone without an exit record{wish}" + _doubts(seen))
+        return StateVerdict(
+            State.LOST, f"training and supervisor are gone without an exit record{wish}" + _doubts(seen)
+        )
     how = "its supervisor was killed, and the training ended with nobody to record how"
-    return Verdict(State.LOST, how + wish + _doubts(seen))
+    return StateVerdict(State.LOST, how + wish + _doubts(seen))
 
 
 def _how(record: ExitRecord) -> str:
@@ -270,13 +280,13 @@ def _asker(record: ExitRecord) -> str:
     return record.requested_by or "somebody"
 
 
-def _life(seen: Witnesses) -> str:
+def _life(seen: RunWitnesses) -> str:
     if seen.supervisor_held:
         return "it is supervised"
     return "it still runs" if seen.trainer_lives else "nothing of it runs"
 
 
-def _doubts(seen: Witnesses) -> str:
+def _doubts(seen: RunWitnesses) -> str:
     return f" ({seen.unreadable[0]})" if seen.unreadable else ""
 
 

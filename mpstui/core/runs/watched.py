@@ -12,9 +12,9 @@ from ..follow.file import Budget
 from ..formats.console import strip_controls
 from ..model.snapshot import RunSnapshot, State
 from .external import ExternalMetrics
-from .reader import STANDING, Reader
+from .reader import STANDING, RunFollower
 from .signs import duration
-from .witness import Machine
+from .witness import LocalMachine
 
 HEARTBEAT_NAMES = ("heartbeat.json", "*heartbeat*.json", "trainer_state.json", "status.json")
 METRIC_NAMES = ("metrics.jsonl", "*.jsonl", "*.csv")
@@ -25,10 +25,10 @@ LAST_WORDS_SECONDS = 10.0
 """A program that ends writes its last heartbeat and its traceback in either order, and about then."""
 
 
-class WatchedReader(Reader):
+class WatchedReader(RunFollower):
     """Follows files by what they say; nothing proves whether their program still runs, so nothing is claimed of it."""
 
-    def __init__(self, path: Path, machine: Machine) -> None:
+    def __init__(self, path: Path, machine: LocalMachine) -> None:
         super().__init__(machine)
         self.path = path
         self._log: Path | None = None
@@ -37,7 +37,7 @@ class WatchedReader(Reader):
         self._was_there = False
 
     def refresh(self, *, full: bool, budget: Budget) -> RunSnapshot:
-        """See :meth:`Reader.refresh`."""
+        """See :meth:`RunFollower.refresh`."""
         self._find_files()
         self._read_external(budget, anyway=full)
         self.pace.feed((), None)

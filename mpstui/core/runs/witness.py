@@ -14,7 +14,7 @@ from ...wire.records import ExitRecord, LaunchRecord, Spec, Status
 from ...wire.rundir import RunDir
 from ..follow.file import RecordFile
 from ..model.snapshot import State
-from .state import Verdict, Witnesses, derive
+from .state import RunWitnesses, StateVerdict, derive
 
 TABLE_SECONDS = 2.0
 """How long a look at the process table serves: on macOS each one starts ``ps``."""
@@ -22,7 +22,7 @@ MANY_PROCESSES = 4
 
 
 @dataclass
-class Machine:
+class LocalMachine:
     """This machine, as far as a verdict depends on it: clocks, boot id and process table are handed in."""
 
     table: ProcessTable
@@ -60,7 +60,7 @@ class Machine:
 class WitnessReader:
     """Looks at one run directory again and again."""
 
-    def __init__(self, run: RunDir, machine: Machine) -> None:
+    def __init__(self, run: RunDir, machine: LocalMachine) -> None:
         self.run = run
         self.machine = machine
         self.spec = RecordFile(run.spec, partial(storage.from_json, Spec))
@@ -73,10 +73,10 @@ class WitnessReader:
         self.settled = False
         """Nothing of the run lives and nothing is awaited: only a new attempt can change it."""
         self.same_boot: bool | None = None
-        self.seen = Witnesses()
+        self.seen = RunWitnesses()
         """What was seen last; the phase of the heartbeat is not in it."""
-        self.verdict = Verdict(State.STARTING, "")
-        self._judged: Witnesses | None = None
+        self.verdict = StateVerdict(State.STARTING, "")
+        self._judged: RunWitnesses | None = None
         self._mark: tuple[object, object] | None = None
         self._name, self._status_name = str(run.path), str(run.status)
         self._attempts_folder = self.folder.path.parent
@@ -96,7 +96,7 @@ class WitnessReader:
             # Locks were looked at before the records: an attempt may have begun in between. Nothing is lost lightly.
             self.seen = self._gather(age)
 
-    def judge(self, phase: str | None) -> Verdict:
+    def judge(self, phase: str | None) -> StateVerdict:
         """What the witnesses say together.
 
         Args:
@@ -114,7 +114,7 @@ class WitnessReader:
         identity = status.trainer if status and self.same_boot is not False else None
         return self.machine.process(identity) if identity else None
 
-    def _gather(self, age_seconds: float) -> Witnesses:
+    def _gather(self, age_seconds: float) -> RunWitnesses:
         try:
             supervisor_held, run_held = (liveness.is_held(lock) for lock in self._locks)
         except OSError:
@@ -126,7 +126,7 @@ class WitnessReader:
         boots = (status.boot_id, self.machine.boot_id) if status else ("", "")
         self.same_boot = boots[0] == boots[1] if all(boots) else None
         files = (self.spec, self.status, self.exit)
-        return Witnesses(
+        return RunWitnesses(
             spec=self.spec.value,
             status=status,
             exit=ended,

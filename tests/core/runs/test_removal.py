@@ -13,7 +13,7 @@ from mpstui.core.model.home import Home
 from mpstui.core.runs import removal
 from mpstui.core.runs.find import run_dirs
 from mpstui.core.runs.removal import Remover, disk_bytes
-from mpstui.core.runs.witness import Machine
+from mpstui.core.runs.witness import LocalMachine
 from mpstui.wire import liveness, rundir, storage
 from mpstui.wire.records import LaunchTemplate, QueueRule, Request, Variant
 from mpstui.wire.rundir import RunDir
@@ -27,7 +27,7 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def remover(home: Home) -> Remover:
-    return Remover(home, Machine(table=FakeTable(), boot_id=BOOT))
+    return Remover(home, LocalMachine(table=FakeTable(), boot_id=BOOT))
 
 
 def ended(home: Home, name: str = "done", **spec: Any) -> RunBuilder:
@@ -181,7 +181,7 @@ def test_two_at_once_remove_it_once(home: Home) -> None:
     start = threading.Barrier(4)
 
     def work() -> None:
-        mine = Remover(home, Machine(table=FakeTable(), boot_id=BOOT))
+        mine = Remover(home, LocalMachine(table=FakeTable(), boot_id=BOOT))
         start.wait()
         try:
             mine.remove(run)

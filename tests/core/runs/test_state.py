@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpstui.core.model.snapshot import State
-from mpstui.core.runs.state import Witnesses, derive, ended
+from mpstui.core.runs.state import RunWitnesses, derive, ended
 from mpstui.wire.records import ExitRecord, LaunchTemplate, RestartRule, Spec, Status
 
 SPEC = Spec("run-1", "name", 1.0, LaunchTemplate("cpu", {}, "/"))
@@ -23,15 +23,17 @@ def exited(**fields: Any) -> ExitRecord:
     return ExitRecord(1, 2.0, **fields)
 
 
-def seen(**fields: Any) -> Witnesses:
-    return Witnesses(**{"spec": SPEC, "attempt": 1, "begun": True, "same_boot": True, "age_seconds": 100.0, **fields})
+def seen(**fields: Any) -> RunWitnesses:
+    return RunWitnesses(
+        **{"spec": SPEC, "attempt": 1, "begun": True, "same_boot": True, "age_seconds": 100.0, **fields}
+    )
 
 
 RESTARTS = SPEC._replace(restart=RestartRule(on=["mps_oom"]))
 OUT_OF_MEMORY = exited(code=1, cause="mps_oom")
 BOTH = {"supervisor_held": True, "run_held": True}
 
-CASES: list[tuple[str, Witnesses, State, str]] = [
+CASES: list[tuple[str, RunWitnesses, State, str]] = [
     ("supervised", seen(status=status("running"), **BOTH), State.RUNNING, "live"),
     ("stopping", seen(status=status("stopping", action="stop"), **BOTH), State.STOPPING, "stop"),
     (
@@ -148,7 +150,7 @@ CASES: list[tuple[str, Witnesses, State, str]] = [
 @pytest.mark.parametrize(
     ("witnesses", "state", "reason"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
-def test_each_row_of_the_table(witnesses: Witnesses, state: State, reason: str) -> None:
+def test_each_row_of_the_table(witnesses: RunWitnesses, state: State, reason: str) -> None:
     verdict = derive(witnesses)
     assert verdict.state is state, verdict
     assert reason in verdict.reason
@@ -180,7 +182,7 @@ witnesses_of_any_kind = st.builds(
 
 
 @given(witnesses_of_any_kind)
-def test_whatever_is_seen_there_is_one_state_with_a_reason(witnesses: Witnesses) -> None:
+def test_whatever_is_seen_there_is_one_state_with_a_reason(witnesses: RunWitnesses) -> None:
     verdict = derive(witnesses)
     assert verdict.reason
     if verdict.state is State.FINISHED:
@@ -190,7 +192,7 @@ def test_whatever_is_seen_there_is_one_state_with_a_reason(witnesses: Witnesses)
 
 
 @given(witnesses_of_any_kind)
-def test_nothing_runs_without_a_lock_or_a_process(witnesses: Witnesses) -> None:
+def test_nothing_runs_without_a_lock_or_a_process(witnesses: RunWitnesses) -> None:
     if derive(witnesses).state in (State.RUNNING, State.UNSUPERVISED, State.QUEUED, State.BACKING_OFF):
         assert witnesses.supervisor_held or witnesses.trainer_lives
 

@@ -17,7 +17,7 @@ from mpstui.core.present.states import badge, needs_attention
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.signs import external_heartbeat
 from mpstui.core.runs.watched import WatchedReader
-from mpstui.core.runs.witness import Machine
+from mpstui.core.runs.witness import LocalMachine
 from tests.core.runs.build import NOW, FakeClock, FakeTable, RunBuilder, make_home, make_monitor
 
 
@@ -365,7 +365,7 @@ def test_a_short_log_that_has_not_been_read_at_all_is_no_log_without_numbers(hom
     log = home.state / "train.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text("step=1 loss=2.5\n")
-    reader = WatchedReader(log, Machine(FakeTable(), "boot", clock, clock.monotonic))
+    reader = WatchedReader(log, LocalMachine(FakeTable(), "boot", clock, clock.monotonic))
     unread = reader.refresh(full=False, budget=Budget(0.0))
     assert (unread.numbers.loss, unread.loading) == (None, True)
     read = reader.refresh(full=True, budget=Budget(1.0))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mpstui.core.model.snapshot import State
-from mpstui.core.runs.witness import Machine, WitnessReader
+from mpstui.core.runs.witness import LocalMachine, WitnessReader
 from mpstui.supervisor.family import linux_heirs
 from mpstui.wire import liveness
 from mpstui.wire.liveness import ProcessIdentity, boot_id, system_process_table
@@ -61,7 +61,7 @@ class Stage:
         command = {"argv": python(trainer), "stop": StopRule(grace_seconds=3.0)}
         self.run = Run(home, **{**command, **spec})
         self.faults = Faults()
-        self._machine = Machine(system_process_table(), boot_id())
+        self._machine = LocalMachine(system_process_table(), boot_id())
         self._received = home / "bystander-got"
         self.bystander = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", BYSTANDER, str(self._received)], start_new_session=True
