@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from ..core.model.errors import OperationError
-from ..core.settings import AlertSettings, load_settings
+from ..core.settings import load_settings, send_test
 from .session import Session, print_json, say
 
 _MARKS = {"ok": "✓", "note": "·", "warning": "!", "problem": "✗"}
@@ -52,44 +52,28 @@ Shows [alerts] of settings.toml and checks it: a mistake exits with 2. Example:
 
 
 def run_alerts(args: argparse.Namespace) -> int:
-    session = Session()
-    alerts = load_settings(session.home).alerts
+    home = Session().home
+    path, alerts = home.settings, load_settings(home).alerts
     if args.word == "test":
-        return _test(session, alerts)
-    if args.json:
-        print_json({"path": str(session.home.settings), "exists": session.home.settings.exists(), **_shown(alerts)})
-        return 0
-    there = "" if session.home.settings.exists() else " (does not exist; these are the defaults, and nothing is sent)"
-    say(f"{session.home.settings}{there}")
-    for name, value in _shown(alerts).items():
-        say(f"  {name:<8} {_text(value)}")
-    return 0
-
-
-def _shown(alerts: AlertSettings) -> dict[str, object]:
-    """Only whether there is a webhook: its address may hold a token."""
-    return {
+        if not (alerts.hook or alerts.webhook):
+            raise OperationError("neither a hook nor a webhook is set", f"set one in [alerts] of {path}")
+        arrived, outcome = send_test(home)
+        for line in outcome.splitlines():
+            say(line)
+        return 0 if arrived else 1
+    shown: dict[str, object] = {
         "on": list(alerts.on),
         "when": alerts.when,
         "bell": alerts.bell,
         "notify": alerts.notify,
         "hook": list(alerts.hook),
-        "webhook": bool(alerts.webhook),
+        "webhook": bool(alerts.webhook),  # its address may hold a token
     }
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return shlex.join(map(str, value)) or "none" if isinstance(value, list) else str(value)
-
-
-def _test(session: Session, alerts: AlertSettings) -> int:
-    from ..core.settings import send_test
-
-    if not (alerts.hook or alerts.webhook):
-        raise OperationError("neither a hook nor a webhook is set", f"set one in [alerts] of {session.home.settings}")
-    arrived, outcome = send_test(session.home)
-    for line in outcome.splitlines():
-        say(line)
-    return 0 if arrived else 1
+    if args.json:
+        print_json({"path": str(path), "exists": path.exists(), **shown})
+        return 0
+    say(f"{path}{'' if path.exists() else ' (does not exist; these are the defaults, and nothing is sent)'}")
+    for name, value in shown.items():
+        text = ("yes" if value else "no") if isinstance(value, bool) else str(value)
+        say(f"  {name:<8} {shlex.join(map(str, value)) or 'none' if isinstance(value, list) else text}")
+    return 0

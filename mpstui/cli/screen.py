@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ..ui.app import MpstuiApp
     from ..ui.terminal import Terminal
 
-SWITCH_SECONDS = 0.001
 COLOUR_CHOICES = ("auto", "16", "256", "truecolor")
 _END_BYTES = 1 << 14
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l\x1b[2J", "\x1b[?25h\x1b[?1049l"
@@ -143,25 +142,21 @@ def _made(
     from ..ui.theme import theme_for
 
     # A thread that reads a long log gives way to keys and frames this often.
-    sys.setswitchinterval(SWITCH_SECONDS)
+    sys.setswitchinterval(0.001)
     terminal = Terminal()
+    try:
+        theme = arguments.theme or load_settings(home).screen.theme
+    except UsageError:  # the screen tells of the mistake; it must not keep it from opening
+        theme = "auto"
     app = MpstuiApp(
         Services(home, os.environ, Path.cwd(), time.time, watching),
         opening=opening,
         log=log,
-        theme=theme_for(os.environ, colours, ground(os.environ, arguments.theme or _wished_theme(home))),
+        theme=theme_for(os.environ, colours, ground(os.environ, theme)),
         terminal=terminal,
         blocks=os.environ.get("TERM") == "linux",
     )
     return app, terminal
-
-
-def _wished_theme(home: Home) -> str:
-    """What the settings say; a mistake in them is shown by the screen, and does not keep it from opening."""
-    try:
-        return load_settings(home).screen.theme
-    except UsageError:
-        return "auto"
 
 
 def announce_screen(home: Home) -> int | None:
@@ -180,8 +175,7 @@ def early_paint(title: str, log: Path | None) -> Iterator[None]:
     Worth it: the log is readable after 0.4 s in place of 3.4 s on a busy machine (two cores at load 7).
     If the import fails, the terminal is given back.
     """
-    plain = os.environ.get("TERM", "dumb") in ("dumb", "unknown", "")
-    if plain:
+    if os.environ.get("TERM", "dumb") in ("dumb", "unknown", ""):
         yield
         return
     width, height = os.get_terminal_size(sys.__stderr__.fileno() if sys.__stderr__ else 2)

@@ -8,7 +8,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,17 +79,11 @@ class OneRun:
 
 
 class Session:
-    """The caller's home and environment."""
+    """The caller's environment, and where runs and profiles are."""
 
-    @cached_property
-    def environ(self) -> dict[str, str]:
-        """The caller's environment."""
-        return dict(os.environ)
-
-    @cached_property
-    def home(self) -> Home:
-        """Where runs and profiles are."""
-        return resolve_home(self.environ)
+    def __init__(self) -> None:
+        self.environ = dict(os.environ)
+        self.home = resolve_home(self.environ)
 
     @property
     def cwd(self) -> Path:
