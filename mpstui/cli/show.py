@@ -56,11 +56,23 @@ def run(args: argparse.Namespace) -> int:
 
 def _facts(snapshot: RunSnapshot) -> Iterator[tuple[str, str]]:
     numbers, device, asked = snapshot.numbers, snapshot.numbers.device, snapshot.device_asked
-    yield "state", _state(snapshot)
+    state = str(snapshot.state).replace("_", " ") + (f", {snapshot.health}" if snapshot.health else "")
+    how = snapshot.reason or (snapshot.exit.sentence() if snapshot.exit else "")
+    yield "state", f"{state}: {how}" if how else state
     used = f"{device.type or shown.UNKNOWN}" + (f" (asked for: {asked})" if asked and asked != device.type else "")
     yield "device", " · ".join(part for part in (used, device.name, device.precision) if part)
-    yield "attempt", _attempt(snapshot)
-    yield "progress", _progress(snapshot)
+    attempt, started = f"{snapshot.attempt} of {snapshot.attempts}", snapshot.attempt_started
+    if started is not None:
+        lasted = shown.duration((snapshot.seen if snapshot.ended is None else snapshot.ended) - started)
+        verb = "up" if snapshot.ended is None else "ran"
+        attempt += f", started {shown.moment_of_day(started, snapshot.seen)}, {verb} {lasted}"
+    yield "attempt", attempt
+    counted = (("epoch", numbers.epoch, numbers.epochs), ("step", numbers.step, numbers.steps))
+    known = [one for one in counted if one[1:] != (None, None)]
+    parts = (
+        f"{what} {shown.whole(done)}" + (f" of {shown.whole(of)}" if of is not None else "") for what, done, of in known
+    )
+    yield "progress", ", ".join(parts) or shown.UNKNOWN
     if not numbers.loss_is_finite:
         yield "loss", shown.NOT_FINITE
     elif "loss" not in snapshot.series:
@@ -70,33 +82,6 @@ def _facts(snapshot: RunSnapshot) -> Iterator[tuple[str, str]]:
         yield "memory", ", ".join(memory)
     yield "command", " ".join(snapshot.argv) or shown.UNKNOWN
     yield "folder", str(snapshot.dir)
-
-
-def _state(snapshot: RunSnapshot) -> str:
-    """The state, what it does, and how it ended or which witness says so."""
-    state = str(snapshot.state).replace("_", " ") + (f", {snapshot.health}" if snapshot.health else "")
-    how = snapshot.reason or (snapshot.exit.sentence() if snapshot.exit else "")
-    return f"{state}: {how}" if how else state
-
-
-def _attempt(snapshot: RunSnapshot) -> str:
-    text = f"{snapshot.attempt} of {snapshot.attempts}"
-    started = snapshot.attempt_started
-    if started is None:
-        return text
-    until = snapshot.ended if snapshot.ended is not None else snapshot.seen
-    verb = "ran" if snapshot.ended is not None else "up"
-    return f"{text}, started {shown.moment_of_day(started, snapshot.seen)}, {verb} {shown.duration(until - started)}"
-
-
-def _progress(snapshot: RunSnapshot) -> str:
-    def of(what: str, done: float | None, total: float | None) -> Iterator[str]:
-        if done is not None or total is not None:
-            yield f"{what} {shown.whole(done)}" + (f" of {shown.whole(total)}" if total is not None else "")
-
-    numbers = snapshot.numbers
-    counted = [*of("epoch", numbers.epoch, numbers.epochs), *of("step", numbers.step, numbers.steps)]
-    return ", ".join(counted) or shown.UNKNOWN
 
 
 def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> Block:
@@ -131,7 +116,6 @@ def _metrics(snapshot: RunSnapshot) -> Iterator[tuple[str, ...]]:
 
 
 def _checkpoints(snapshot: RunSnapshot, now: float) -> Iterator[tuple[str, ...]]:
-    from ..core.present import format as shown
     from ..core.present.states import why_not_its_own
 
     newest_first = sorted(snapshot.checkpoints, key=lambda one: one.time, reverse=True)
@@ -160,7 +144,6 @@ def _table(rows: Iterable[tuple[str, ...]]) -> Block:
 
 
 def _events(snapshot: RunSnapshot, now: float) -> Block:
-    from ..core.present import format as shown
     from ..core.present.states import short_paths, without_echoes
 
     newest = without_echoes(snapshot.events)[-_EVENTS:]
