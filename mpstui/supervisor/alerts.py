@@ -86,7 +86,7 @@ class StallWatch:
         beat = witnesses.newest_beat(self._run, self._spec, attempt, started)
         if beat is None or beat.phase == "done":
             return None
-        signs = (attempt, beat.seq, beat.time, _size(self._run.attempt(attempt).output))
+        signs = (attempt, beat.seq, beat.time, witnesses.size_of(self._run.attempt(attempt).output))
         if signs != self._signs:
             self._signs, self._since, self._told = signs, now, False
             return None
@@ -100,10 +100,3 @@ class StallWatch:
     def forget(self) -> None:
         """The trainer was paused, or is being stopped: its silence means nothing."""
         self._signs = ()
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return -1

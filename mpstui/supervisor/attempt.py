@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..wire import liveness
-from ..wire.liveness import ProcessIdentity
 from ..wire.records import StopRule
 from ..wire.rundir import RunDir
 from . import family, stop_sequence
@@ -238,7 +237,7 @@ class Attempt:
 
     def _to_all(self, number: int) -> None:
         self._to_group(number)
-        for member in self._targets():
+        for member in self.family.members if self.ending is None else self.family.others:
             self._machine.signaller.send(member, number)
 
     def _to_group(self, number: int) -> bool:
@@ -249,6 +248,3 @@ class Attempt:
         """The trainer's group, as long as the trainer is there or a zombie: later its number may be anybody's."""
         leader = self.family.leader
         return leader.pid if leader is not None and self.ending is None else None
-
-    def _targets(self) -> tuple[ProcessIdentity, ...]:
-        return self.family.members if self.ending is None else self.family.others

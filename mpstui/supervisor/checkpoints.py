@@ -17,9 +17,9 @@ from typing import NamedTuple
 from ..wire import liveness, storage
 from ..wire.checkpoints import is_best, owner_of
 from ..wire.records import ExitRecord, LaunchRecord, LaunchTemplate, Spec
-from ..wire.rundir import AttemptDir, RunDir
+from ..wire.rundir import RunDir
 from .machine import Clock
-from .witnesses import newest_beat
+from .witnesses import newest_beat, stat_of
 
 SETTLE_SECONDS = 2.0
 """A file written this recently is looked at twice."""
@@ -101,7 +101,7 @@ def is_complete(item: Found, *, sleep: Callable[[float], None], now: float) -> b
         sleep(0.25)
         if measure(item.path) != item:
             return False
-    files = [item.path] if item.path.is_file() else _files_of(item.path)
+    files = [item.path] if item.path.is_file() else [path for path in item.path.rglob("*") if path.is_file()]
     return all(_is_whole(path) for path in files)
 
 
@@ -111,12 +111,8 @@ def activity(template: LaunchTemplate, run: RunDir) -> tuple[int, float, int]:
         return (0, 0.0, 0)
     pattern = str(Path(template.checkpoints).parent / "*")
     places = [*_expand(run.path, pattern), *_expand(Path(template.cwd), pattern)]
-    infos = [info for path in places if (info := _stat(path))]
+    infos = [info for path in places if (info := stat_of(path))]
     return (len(infos), max((info.st_mtime for info in infos), default=0.0), sum(info.st_size for info in infos))
-
-
-def _files_of(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
 
 
 def _expand(root: Path, pattern: str) -> Iterator[Path]:
@@ -127,13 +123,6 @@ def _expand(root: Path, pattern: str) -> Iterator[Path]:
         yield from root.glob(str(expanded))
     except (OSError, ValueError, NotImplementedError, RuntimeError):
         return  # a pattern that nobody can follow finds nothing; RuntimeError: ~ of a user who is not there
-
-
-def _stat(path: Path) -> os.stat_result | None:
-    try:
-        return path.stat()
-    except OSError:
-        return None
 
 
 def _is_whole(path: Path) -> bool:
@@ -230,17 +219,29 @@ class Owners:
         named = owner_of(item.path) if item.path.is_file() else None
         if named is not None:
             return Claim(named == self._run.run, named if named != self._run.run else None)
-        surely = _surely_covers(self._lives, item.time)
-        # One that died unseen may have lived on for ever: it is no rival of one that is known to have lived then.
-        covers = _surely_covers if surely else _covers
-        other = next((name for name, theirs in self._neighbours().items() if covers(theirs, item.time)), None)
-        return Claim(_covers(self._lives, item.time) and (other is None or surely), other)
+        moment = item.time + EARLY_SECONDS
+        surely = any(life.begin <= moment and item.time <= life.seen for life in self._lives)
+        perhaps = any(life.begin <= moment and item.time <= life.end for life in self._lives)
+
+        def rivals(theirs: Life) -> bool:
+            # One that died unseen may have lived on for ever: it is no rival of one that is known to have lived then.
+            return theirs.begin <= moment and item.time <= (theirs.seen if surely else theirs.end)
+
+        other = next((name for name, found in self._neighbours().items() if any(map(rivals, found))), None)
+        return Claim(perhaps and (other is None or surely), other)
 
     def _neighbours(self) -> dict[str, list[Life]]:
         """The lives of the other runs that save into the same folder, the newest run first."""
         if self._others is None:
-            beside = (run for run in _beside(self._run) if _saves_into(run, self._place))
-            self._others = {run.run: lives(run, now=liveness.is_held(run.run_lock)) for run in beside}
+            self._others = {}
+            try:
+                names = sorted(os.listdir(self._run.path.parent), reverse=True)  # noqa: PTH208 - names are enough
+            except OSError:
+                names = []
+            for run in (RunDir(self._run.path.parent / name) for name in names if not name.startswith(".")):
+                spec = storage.read_or_none(Spec, run.spec) if run != self._run else None
+                if spec is not None and _place(spec.launch) == self._place:
+                    self._others[run.run] = lives(run, now=liveness.is_held(run.run_lock))
         return self._others
 
 
@@ -254,41 +255,10 @@ def lives(run: RunDir, *, now: bool = False) -> list[Life]:
             ended = storage.read_or_none(ExitRecord, attempt.exit)
             end = ended.ended + LATE_SECONDS if ended else found[-1].begin if found else math.inf
             known = ended or (now and not found)
-            found.append(Life(launched.time, end if known else min(end, _last_sign(attempt)), end))
+            signs = filter(None, map(stat_of, (attempt.output, attempt.heartbeat())))
+            last_sign = max((info.st_mtime for info in signs), default=0.0)
+            found.append(Life(launched.time, end if known else min(end, last_sign), end))
     return found
-
-
-def _last_sign(attempt: AttemptDir) -> float:
-    """When an attempt whose end is not on record last wrote anything."""
-    return max((_changed(path) for path in (attempt.output, attempt.heartbeat())), default=0.0)
-
-
-def _changed(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
-
-
-def _covers(found: Iterable[Life], moment: float) -> bool:
-    return any(life.begin - EARLY_SECONDS <= moment <= life.end for life in found)
-
-
-def _surely_covers(found: Iterable[Life], moment: float) -> bool:
-    return any(life.begin - EARLY_SECONDS <= moment <= life.seen for life in found)
-
-
-def _beside(run: RunDir) -> Iterator[RunDir]:
-    try:
-        names = sorted(os.listdir(run.path.parent), reverse=True)  # noqa: PTH208 - names are all that is needed
-    except OSError:
-        return
-    yield from (RunDir(run.path.parent / name) for name in names if name != run.run and not name.startswith("."))
-
-
-def _saves_into(run: RunDir, place: str) -> bool:
-    spec = storage.read_or_none(Spec, run.spec)
-    return spec is not None and _place(spec.launch) == place
 
 
 def _place(template: LaunchTemplate) -> str:
@@ -313,12 +283,8 @@ class SavingWatch:
         now = self._clock.monotonic()
         if now >= self._poll_at:
             self._poll_at = now + SAVING_POLL_SECONDS
-            self._poll(now)
+            beat, figure = newest_beat(self._run, self._spec, self._attempt), activity(self._template, self._run)
+            self._by_word = beat is not None and beat.phase == "save"
+            if figure != self._figure:
+                self._figure, self._changed_at = figure, now
         return self._by_word or (self._changed_at is not None and now - self._changed_at < QUIET_SECONDS)
-
-    def _poll(self, now: float) -> None:
-        beat = newest_beat(self._run, self._spec, self._attempt)
-        self._by_word = beat is not None and beat.phase == "save"
-        figure = activity(self._template, self._run)
-        if figure != self._figure:
-            self._figure, self._changed_at = figure, now

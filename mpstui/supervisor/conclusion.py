@@ -5,6 +5,7 @@ The restart rule is off by default, and never goes in a loop.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import signal
 from collections.abc import Iterable, Mapping, Sequence
@@ -121,17 +122,13 @@ def find_cause(rules: Sequence[CauseRule], ending: Ending, output: str) -> tuple
 
 
 def _last_match(patterns: Iterable[str], lines: Sequence[str]) -> str | None:
-    compiled = [pattern for pattern in map(_compile, patterns) if pattern]
+    compiled = []
+    for pattern in patterns:
+        with contextlib.suppress(re.error):  # a rule that cannot be read names no cause; it must not cost the record
+            compiled.append(re.compile(pattern))
     if not compiled:
         return None
     return next((line for line in reversed(lines) if any(pattern.search(line) for pattern in compiled)), None)
-
-
-def _compile(pattern: str) -> re.Pattern[str] | None:
-    try:
-        return re.compile(pattern)
-    except re.error:
-        return None  # a rule that cannot be read names no cause; it must not cost the exit record
 
 
 class Crash(NamedTuple):
@@ -183,11 +180,7 @@ def _refusal(rule: RestartRule, crash: Crash, history: Sequence[Mapping[str, Any
         return "it ended before its first step"
     if len(_recent(history, now)) >= rule.most_per_hour:
         return f"{rule.most_per_hour} restarts in the last hour are enough"
-    return _same_place(crash, history)
-
-
-def _same_place(crash: Crash, history: Sequence[Mapping[str, Any]]) -> str | None:
-    """The progress gate: a crash that came no further than the one before will come again."""
+    # The progress gate: a crash that came no further than the one before will come again.
     steps = [entry["step"] for entry in history if isinstance(entry.get("step"), int)]
     if crash.step is None or not steps or crash.step > steps[-1]:
         return None

@@ -51,13 +51,9 @@ def grow(
     if strangers := {process.pid for process in everyone if supervises(process.pid)}:
         rest = {pid: process for pid, process in snapshot.items() if pid not in strangers}
         return grow(family, rest, heirs, supervises)
-    others = [process.identity for process in everyone if process.alive and process.pid not in _never(family)]
+    never = {0, 1, os.getpid(), os.getppid(), *([family.leader.pid] if family.leader else [])}
+    others = [process.identity for process in everyone if process.alive and process.pid not in never]
     return Family(family.leader, tuple(sorted(others)))
-
-
-def _never(family: Family) -> set[int]:
-    leader = {family.leader.pid} if family.leader else set()
-    return {0, 1, os.getpid(), os.getppid()} | leader
 
 
 def _is_there(member: ProcessIdentity, snapshot: Mapping[int, Process]) -> bool:

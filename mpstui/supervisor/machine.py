@@ -6,6 +6,7 @@ These are thin calls around pure parsers; the parsers are tested, the calls need
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -72,7 +73,12 @@ def memory_kill_report(pid: int, since: float, folder: Path = REPORTS) -> str | 
     """What a JetsamEvent report written after ``since`` says about ``pid``; quick, for the exit record."""
     if not ON_MACOS:
         return None
-    return next((text for path in _reports(folder, since) if (text := parse_jetsam(_report_text(path), pid))), None)
+    with contextlib.suppress(OSError):
+        found = [(path.stat().st_mtime, path) for path in folder.glob("JetsamEvent-*.ips")]
+        for moment, path in sorted(found, reverse=True):
+            if moment >= since and (text := parse_jetsam(path.read_text(encoding="utf-8", errors="replace"), pid)):
+                return text
+    return None
 
 
 def memory_kill_log(pid: int) -> str | None:
@@ -108,18 +114,3 @@ def parse_memorystatus(lines: Iterable[str], pid: int) -> str | None:
     """The last log line in which the kernel says that it killed ``pid`` for memory."""
     wanted = re.compile(rf"memorystatus.*kill.*\b(?:pid )?{pid}\b", re.IGNORECASE)
     return next((line.strip() for line in reversed(list(lines)) if wanted.search(line)), None)
-
-
-def _reports(folder: Path, since: float) -> list[Path]:
-    try:
-        found = [(path.stat().st_mtime, path) for path in folder.glob("JetsamEvent-*.ips")]
-    except OSError:
-        return []
-    return [path for moment, path in sorted(found, reverse=True) if moment >= since]
-
-
-def _report_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

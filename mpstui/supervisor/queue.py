@@ -6,14 +6,15 @@ Whoever has a slot or a GPU holds its kernel lock. A dependency is judged by pur
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+import itertools
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
 from ..wire import liveness, queues, storage
 from ..wire.liveness import ProcessTable
 from ..wire.queues import Queue, QueueBusy, QueueFiles
-from ..wire.records import ExitRecord, GpuRule, LaunchRecord, QueueRule, Spec, Status
+from ..wire.records import GpuRule, LaunchRecord, QueueRule, Spec, Status
 from ..wire.rundir import RunDir
 from ..wire.storage import UnreadableRecord
 from . import witnesses
@@ -131,31 +132,32 @@ class QueueSlot:
         return Admission(False, "slot", f"waits for {what} of queue group {self._rule.group}")
 
     def _dependencies(self) -> Admission:
-        found = [(after, self._outcome(after.get("run", ""))) for after in self._rule.after]
-        verdicts = [judge(after.get("when", "ok"), outcome) for after, outcome in found]
-        verdict = combine(verdicts)
-        if verdict is Verdict.GO:
-            return GO
-        index = verdicts.index(verdict)
-        after, outcome = found[index]
-        if verdict is Verdict.NEVER:
-            return Admission(False, "runs", sentence(after, outcome), never=True)
-        return Admission(False, "runs", f"waits for run {after.get('run')}")
-
-    def _outcome(self, run: str) -> Outcome:
-        if not run or "/" in run or run.startswith("."):
-            return Outcome.MISSING
-        other = RunDir(self._run.path.parent / run)
-        return outcome(other, self._machine.table, self._machine.boot_id)
+        waits: Admission | None = None
+        for after in self._rule.after:
+            run = after.get("run", "")
+            named = bool(run) and "/" not in run and not run.startswith(".")
+            other = RunDir(self._run.path.parent / run)
+            found = outcome(other, self._machine.table, self._machine.boot_id) if named else Outcome.MISSING
+            verdict = judge(after.get("when", "ok"), found)
+            if verdict is Verdict.NEVER:
+                return Admission(False, "runs", sentence(after, found), never=True)
+            if verdict is Verdict.WAIT and waits is None:
+                waits = Admission(False, "runs", f"waits for run {run}")
+        return waits or GO
 
     def _claim(self, files: QueueFiles, status: Status) -> Admission:
         """Take what is free if nobody who could take it now is before us; under the group's lock, so one at a time."""
 
         def claim(queue: Queue) -> Queue:
-            slot = self._next_slot(files, queue)
-            if slot is None or not self._take_gpus(files, queue, status):
+            # Where GPUs are given and nobody set the slots, the GPUs alone say how many run at once.
+            by_gpus = self._wanted is not None and not queue.by_hand
+            open_slots = queues.free_slots(files, queues.MOST_SLOTS if by_gpus else queue.slots)
+            free = list(itertools.islice(open_slots, 1 if by_gpus else None))
+            others = {name for name in queue.order if free and not by_gpus and self._contends(name)}
+            near = by_gpus or may_claim(self._run.run, queue.order, others - {self._run.run}, len(free))
+            if not free or not near or not self._take_gpus(files, queue, status):
                 return queue
-            self._slot = liveness.acquire(files.slot(slot), inheritable=True)
+            self._slot = liveness.acquire(files.slot(free[0]), inheritable=True)
             if self._slot is None:
                 release(self._held)
                 return queue
@@ -164,45 +166,26 @@ class QueueSlot:
         self._edit(files, claim)
         return GO if self._slot is not None else self._waiting()
 
-    def _next_slot(self, files: QueueFiles, queue: Queue) -> int | None:
-        """The slot to take. Where GPUs are given and nobody set the slots, they alone say how many run at once."""
-        if self._wanted is not None and not queue.by_hand:
-            return next(queues.free_slots(files, queues.MOST_SLOTS), None)
-        free = list(queues.free_slots(files, queue.slots))
-        if not free:
-            return None
-        contenders = {name for name in queue.order if name != self._run.run and self._contends(name)}
-        return free[0] if may_claim(self._run.run, queue.order, contenders, len(free)) else None
-
     def _take_gpus(self, files: QueueFiles, queue: Queue, status: Status) -> bool:
         """Hold as many as this run takes, leaving those that whoever waits before us will get."""
         if self._wanted is None:
             return True
         most = shares(self._wanted, queue.slots if queue.by_hand else None)
         used = loads(files, self._wanted.devices, most)
-        for ahead in self._ahead(queue):
+        order = queue.order[: queue.order.index(self._run.run)] if self._run.run in queue.order else ()
+        for name in filter(self._contends, order):
+            ahead = storage.read_or_none(Spec, RunDir(self._run.path.parent / name).spec)
+            if ahead is None or ahead.gpus is None:
+                continue
             if all(used[name] >= most for name in self._wanted.devices):
                 return False
-            used = {**loads(files, ahead.devices, most), **used}
-            choose(used, ahead, most)
-        chosen = choose(used, self._wanted, most, self._had(status.attempt))
+            used = {**loads(files, ahead.gpus.devices, most), **used}
+            choose(used, ahead.gpus, most)
+        last = storage.read_or_none(LaunchRecord, self._run.attempt(status.attempt).launch)
+        chosen = choose(used, self._wanted, most, last.gpus if last else ())  # caches and logs speak of the last ones
         held = hold(files, chosen, most) if len(chosen) == self._wanted.takes else None
         self._held, self.gpus = held or [], chosen if held else []
         return held is not None
-
-    def _ahead(self, queue: Queue) -> Iterator[GpuRule]:
-        """What those who wait for a slot before us will take of the GPUs."""
-        for name in queue.order[: queue.order.index(self._run.run)] if self._run.run in queue.order else ():
-            spec = (
-                storage.read_or_none(Spec, RunDir(self._run.path.parent / name).spec) if self._contends(name) else None
-            )
-            if spec is not None and spec.gpus is not None:
-                yield spec.gpus
-
-    def _had(self, attempt: int) -> list[str]:
-        """The GPUs of the last attempt: caches and logs speak of them."""
-        last = storage.read_or_none(LaunchRecord, self._run.attempt(attempt).launch)
-        return list(last.gpus) if last else []
 
     def _contends(self, run: str) -> bool:
         other = RunDir(self._run.path.parent / run)
@@ -301,14 +284,6 @@ def judge(when: str, outcome: Outcome) -> Verdict:
     return Verdict.GO if (outcome is Outcome.FAILED) == (when == "fail") else Verdict.NEVER
 
 
-def combine(verdicts: Iterable[Verdict]) -> Verdict:
-    """All of them must say go; one never is enough."""
-    found = set(verdicts)
-    if Verdict.NEVER in found:
-        return Verdict.NEVER
-    return Verdict.WAIT if Verdict.WAIT in found else Verdict.GO
-
-
 def outcome(run: RunDir, table: ProcessTable, boot_id: str) -> Outcome:
     """Look at the other run. One that crashed and will be started again has no outcome yet."""
     if not run.path.is_dir():
@@ -321,18 +296,15 @@ def outcome(run: RunDir, table: ProcessTable, boot_id: str) -> Outcome:
     goes_on = seen.alive or seen.restart_due or liveness.is_held(run.supervisor_lock)
     if status is not None and status.phase != "ended" and goes_on:
         return Outcome.PENDING
-    record = witnesses.read_exit(run, seen.attempt)
-    return Outcome.OK if record is not None and _finished(run, record) else Outcome.FAILED
-
-
-def _finished(run: RunDir, record: ExitRecord) -> bool:
-    """Exited 0 without a stop request and, if it wrote heartbeats, in phase ``done``."""
-    spec = storage.read_or_none(Spec, run.spec)
+    record, spec = witnesses.read_exit(run, seen.attempt), storage.read_or_none(Spec, run.spec)
+    if record is None:
+        return Outcome.FAILED
     beat = witnesses.newest_beat(run, spec, record.attempt, record.started) if spec else None
+    # Finished: exited 0 without a stop request and, if it wrote heartbeats, in phase `done`.
     done = beat is None or beat.phase in (None, "done")
-    if record.unknown:
-        return beat is not None and beat.phase == "done"
-    return record.code == 0 and record.requested_by is None and done
+    unseen = beat is not None and beat.phase == "done"
+    finished = unseen if record.unknown else record.code == 0 and record.requested_by is None and done
+    return Outcome.OK if finished else Outcome.FAILED
 
 
 def sentence(after: Mapping[str, str], found: Outcome) -> str:

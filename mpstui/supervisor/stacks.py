@@ -18,6 +18,7 @@ from ..wire.liveness import ProcessIdentity
 from ..wire.records import Request
 from .attempt import Attempt
 from .state import Supervision
+from .witnesses import size_of
 
 PATIENCE_SECONDS = 3.0
 """A process that runs or sleeps needs milliseconds; one in an uninterruptible call does not answer."""
@@ -73,7 +74,7 @@ class StackDumps:
 
     def _signal(self, request: Request, attempt: Attempt, output: Path) -> bool:
         """Send each process the signal it said it listens for; any other would end it. False when there is none."""
-        begin, send = _size(output), self._supervision.machine.signaller.send
+        begin, send = size_of(output), self._supervision.machine.signaller.send
         listeners = [item for item in listening(attempt) if item[1] in attempt.family.members]
         asked = tuple(identity.pid for number, identity in listeners if send(identity, number))
         if asked:
@@ -86,7 +87,7 @@ class StackDumps:
             text = f"this program does not dump its stacks by itself, and py-spy is not on PATH: {_HOW}"
             self._reply(request, ok=False, text=text)
             return False
-        begin, command = _size(output), [program, "dump", "--pid", str(leader.pid)]
+        begin, command = size_of(output), [program, "dump", "--pid", str(leader.pid)]
         try:
             with output.open("ab") as log:
                 started = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.PIPE)
@@ -167,10 +168,3 @@ def _read_from(path: Path, begin: int) -> bytes:
             return file.read(8 << 20)
     except OSError:
         return b""
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

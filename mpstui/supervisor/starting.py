@@ -30,19 +30,20 @@ def arrive(supervision: Supervision) -> None:
     duty = witnesses.decide(seen)
     supervision.journal.keep_reserve()
     if duty is Duty.BEGIN:
-        _begin(supervision, seen)
+        first = Plan(1, "launched", by=supervision.spec.by, queued=True)
+        plan = first if seen.attempt == 1 else _interrupted_restart(supervision, seen.attempt)
+        phase = "queued" if supervision.queue_slot.needed else "starting"
+        supervision.schedule(plan, phase=phase, attempt=seen.attempt)
     elif duty is Duty.ADOPT:
         _adopt(supervision, seen)
     elif duty is Duty.BACK_OFF:
         _back_off_again(supervision, seen)
     elif duty is Duty.CLOSE:
-        _close_unseen(supervision, seen)
-
-
-def _begin(supervision: Supervision, seen: Witnesses) -> None:
-    first = Plan(1, "launched", by=supervision.spec.by, queued=True)
-    plan = first if seen.attempt == 1 else _interrupted_restart(supervision, seen.attempt)
-    supervision.schedule(plan, phase="queued" if supervision.queue_slot.needed else "starting", attempt=seen.attempt)
+        # We had asked it to end, and it did while no supervisor lived.
+        record = supervision.conclusion(seen.attempt, Ending(), ending.request_in_progress(supervision), ())
+        supervision.journal.exit(record)
+        supervision.journal.event("exit", "ended as asked, while no supervisor lived", attempt=seen.attempt)
+        supervision.journal.update(phase="ended", request=None, action=None)
 
 
 def _interrupted_restart(supervision: Supervision, number: int) -> Plan:
@@ -90,14 +91,6 @@ def _back_off_again(supervision: Supervision, seen: Witnesses) -> None:
     left = min(max((status.next_start or 0.0) - supervision.machine.clock.wall(), 0.0), longest)
     plan = supervision.automatic_plan(seen.attempt + 1, status.message or "restarted by rule")
     supervision.schedule(plan, phase="backing_off", delay_seconds=left)
-
-
-def _close_unseen(supervision: Supervision, seen: Witnesses) -> None:
-    """We had asked it to end, and it did while no supervisor lived."""
-    record = supervision.conclusion(seen.attempt, Ending(), ending.request_in_progress(supervision), ())
-    supervision.journal.exit(record)
-    supervision.journal.event("exit", "ended as asked, while no supervisor lived", attempt=seen.attempt)
-    supervision.journal.update(phase="ended", request=None, action=None)
 
 
 def _close_lost(supervision: Supervision) -> None:
@@ -187,7 +180,11 @@ def _has_slot(supervision: Supervision, plan: Plan) -> bool:
     if found.go:
         return True
     if found.never:
-        _give_up(supervision, plan, found.message)
+        supervision.end_unbegun(plan, cause="dependency_failed", evidence={"dependency": found.message})
+        supervision.call_off(found.message)
+        supervision.journal.event("exit", f"dependency failed: {found.message}", attempt=plan.number)
+        if plan.request:
+            supervision.journal.answer(plan.request, ok=False, text=found.message)
     else:
         _wait_for(supervision, plan, found.waiting_for, found.message, phase="queued")
     return False
@@ -207,14 +204,6 @@ def _has_disk_space(supervision: Supervision, plan: Plan) -> bool:
     if lacking:
         _wait_for(supervision, plan, "disk", lacking, phase="backing_off" if plan.automatic else "queued")
     return lacking is None
-
-
-def _give_up(supervision: Supervision, plan: Plan, text: str) -> None:
-    supervision.end_unbegun(plan, cause="dependency_failed", evidence={"dependency": text})
-    supervision.call_off(text)
-    supervision.journal.event("exit", f"dependency failed: {text}", attempt=plan.number)
-    if plan.request:
-        supervision.journal.answer(plan.request, ok=False, text=text)
 
 
 def _memory_is_back(supervision: Supervision, plan: Plan) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from enum import Enum
 from pathlib import Path
@@ -71,7 +72,7 @@ def gather(run: RunDir, status: Status | None, table: ProcessTable, boot_id: str
         attempt=attempt,
         phase=ours.phase if ours else None,
         ended=paths.exit.exists(),
-        begun=trainer is not None or _size(paths.output) > 0 or paths.heartbeat().exists(),
+        begun=trainer is not None or size_of(paths.output) > 0 or paths.heartbeat().exists(),
         alive=liveness.is_held(run.run_lock) or (same_boot and trainer is not None and is_same(table, trainer)),
         asked_to_end=ours is not None and ours.phase in ("stopping", "stop_failed"),
         restart_due=ours is not None and ours.next_start is not None,
@@ -81,6 +82,20 @@ def gather(run: RunDir, status: Status | None, table: ProcessTable, boot_id: str
 def read_exit(run: RunDir, attempt: int) -> ExitRecord | None:
     """The exit record of an attempt; None when there is none or it cannot be read."""
     return storage.read_or_none(ExitRecord, run.attempt(attempt).exit)
+
+
+def stat_of(path: Path) -> os.stat_result | None:
+    """What the file system says of a file; None where there is none."""
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 where there is none."""
+    found = stat_of(path)
+    return found.st_size if found else 0
 
 
 def read_tail(path: Path, limit: int = TAIL_BYTES) -> str:
@@ -94,34 +109,20 @@ def read_tail(path: Path, limit: int = TAIL_BYTES) -> str:
         return ""
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
 def newest_beat(run: RunDir, spec: Spec, attempt: int, since: float | None = None) -> Heartbeat | None:
     """The attempt's newest heartbeat, or None.
 
     Args:
         since: a watched file outside the run directory counts only when it was written after this moment.
     """
-    found = heartbeat.read(run.attempt(attempt).heartbeat())
-    watched = _watched(spec)
-    if found is None and watched is not None:
-        found = heartbeat.read(watched)
-        if found and since is not None and found.time < since:
-            return None
-    return found
-
-
-def _watched(spec: Spec) -> Path | None:
-    named = spec.watch.get("heartbeat")
+    found, watched = heartbeat.read(run.attempt(attempt).heartbeat()), spec.watch.get("heartbeat")
+    if found is not None or not watched:
+        return found
     try:
-        return Path(spec.launch.cwd) / Path(named).expanduser() if named else None
+        found = heartbeat.read(Path(spec.launch.cwd) / Path(watched).expanduser())
     except RuntimeError:  # ~ of a user whom this machine does not know
         return None
+    return None if found is not None and since is not None and found.time < since else found
 
 
 def newest_step(run: RunDir, spec: Spec, attempt: int, since: float | None = None) -> int | None:
@@ -129,16 +130,10 @@ def newest_step(run: RunDir, spec: Spec, attempt: int, since: float | None = Non
     beat = newest_beat(run, spec, attempt, since)
     if beat is not None and beat.step is not None:
         return beat.step
-    return _step_of_metrics(read_tail(run.metrics, METRICS_TAIL_BYTES), attempt)
-
-
-def _step_of_metrics(text: str, attempt: int) -> int | None:
-    for line in reversed(text.splitlines()):
-        try:
+    for line in reversed(read_tail(run.metrics, METRICS_TAIL_BYTES).splitlines()):
+        with contextlib.suppress(UnreadableRecord):
             point = storage.load_object(line)
-        except UnreadableRecord:
-            continue
-        step = heartbeat.integer(point.get("step"))
-        if step is not None and point.get("attempt") == attempt:
-            return step
+            step = heartbeat.integer(point.get("step"))
+            if step is not None and point.get("attempt") == attempt:
+                return step
     return None

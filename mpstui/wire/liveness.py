@@ -85,29 +85,21 @@ def _is_refused(path: Path, kind: int) -> bool:
 
 def _take(path: Path, kind: int) -> int | None:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = time.monotonic() + PROBE_PATIENCE_SECONDS
+    last = False
     try:
-        taken = _lock(descriptor, kind)
+        while not last:
+            last = time.monotonic() >= deadline  # before the try: a process that was held up meanwhile tries again
+            try:
+                fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+                return descriptor
+            except BlockingIOError:
+                time.sleep(0 if last else 0.01)
     except OSError:
         os.close(descriptor)
         raise
-    if taken:
-        return descriptor
     os.close(descriptor)
     return None
-
-
-def _lock(descriptor: int, kind: int) -> bool:
-    deadline = time.monotonic() + PROBE_PATIENCE_SECONDS
-    while True:
-        last = time.monotonic() >= deadline  # asked before the try: a process that was held up meanwhile tries again
-        try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if last:
-                return False
-            time.sleep(0.01)
-        else:
-            return True
 
 
 class ProcessIdentity(NamedTuple):
@@ -260,19 +252,10 @@ def descendants(snapshot: Mapping[int, Process], roots: Iterable[int]) -> list[P
 
 def boot_id() -> str:
     """A text that changes with every boot; empty where the system tells none (then nothing is concluded from it)."""
-    if sys.platform == "darwin":
-        return _boot_session_uuid()
     try:
+        if sys.platform == "darwin":
+            command = ["sysctl", "-n", "kern.bootsessionuuid"]
+            return subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout.strip()
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def _boot_session_uuid() -> str:
-    try:
-        done = subprocess.run(
-            ["sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True, timeout=5, check=False
-        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout.strip()

@@ -22,31 +22,32 @@ _UNSAFE = re.compile(r"[^a-z0-9]+")
 _RANK_HEARTBEAT = re.compile(r"heartbeat\.rank(\d+)\.json")
 
 
-class AttemptDir(NamedTuple):
-    """One attempt's files: ``attempts/<n>/``."""
+class _File:
+    """One name in a folder: the path, wherever the folder is."""
 
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: _Run | _Attempt, kind: object = None) -> Path:
+        return folder.path / self._name
+
+
+class _Attempt(NamedTuple):
     path: Path
     number: int
 
-    @property
-    def launch(self) -> Path:
-        """What was really started: argv, environment delta, device, checkpoint, time."""
-        return self.path / "launch.json"
 
-    @property
-    def output(self) -> Path:
-        """Standard output and standard error of the attempt, one append-only file."""
-        return self.path / "output.log"
+class AttemptDir(_Attempt):
+    """One attempt's files: ``attempts/<n>/``."""
 
-    @property
-    def exit(self) -> Path:
-        """Written once, when the attempt has ended. No exit record never means success."""
-        return self.path / "exit.json"
-
-    @property
-    def stack_signal(self) -> Path:
-        """Processes that dump their stacks at a signal, one line each: number of the signal, pid, start time."""
-        return self.path / "stack_signal"
+    launch = _File("launch.json")
+    """What was really started: argv, environment delta, device, checkpoint, time."""
+    output = _File("output.log")
+    """Standard output and standard error of the attempt, one append-only file."""
+    exit = _File("exit.json")
+    """Written once, when the attempt has ended. No exit record never means success."""
+    stack_signal = _File("stack_signal")
+    """Processes that dump their stacks at a signal, one line each: number of the signal, pid, start time."""
 
     def heartbeat(self, rank: int = 0) -> Path:
         """The newest heartbeat of one rank."""
@@ -58,80 +59,44 @@ class AttemptDir(NamedTuple):
         return {int(match[1]): entry for match, entry in found if match}
 
 
-class RunDir(NamedTuple):
+class _Run(NamedTuple):
+    path: Path
+
+
+class RunDir(_Run):
     """One run's directory: ``runs/<run-id>/``."""
 
-    path: Path
+    spec = _File("spec.json")
+    """What was asked, frozen."""
+    status = _File("status.json")
+    """The supervisor's own record: phase, attempt, pids."""
+    supervisor_lock = _File("supervisor.lock")
+    """Held by the supervisor as long as it lives."""
+    run_lock = _File("run.lock")
+    """Held by the supervisor's trainer and whatever inherits its descriptors."""
+    supervisor_log = _File("supervisor.log")
+    """The supervisor's own words."""
+    alerts_log = _File("alerts.log")
+    """What became of each alert, and what the user's hook printed."""
+    reserve = _File("reserve")
+    """A few kilobytes kept back, given up so that an exit record fits on a full disk."""
+    metrics = _File("metrics.jsonl")
+    """Every reported point of all attempts, append only."""
+    events = _File("events.jsonl")
+    """What happened, append only."""
+    telemetry = _File("telemetry.jsonl")
+    """Memory, power and load over time, written by an open screen; bounded."""
+    telemetry_lock = _File("telemetry.lock")
+    """Held by the screen that writes :attr:`telemetry`."""
+    requests = _File("requests")
+    """One request a file, its answer beside it."""
+    checkpoints = _File("checkpoints")
+    """Where the shipped trainers save."""
 
     @property
     def run(self) -> str:
         """The run id, which is the directory's name."""
         return self.path.name
-
-    @property
-    def spec(self) -> Path:
-        """What was asked, frozen."""
-        return self.path / "spec.json"
-
-    @property
-    def status(self) -> Path:
-        """The supervisor's own record: phase, attempt, pids."""
-        return self.path / "status.json"
-
-    @property
-    def supervisor_lock(self) -> Path:
-        """Held by the supervisor as long as it lives."""
-        return self.path / "supervisor.lock"
-
-    @property
-    def run_lock(self) -> Path:
-        """Held by the supervisor's trainer and whatever inherits its descriptors."""
-        return self.path / "run.lock"
-
-    @property
-    def supervisor_log(self) -> Path:
-        """The supervisor's own words."""
-        return self.path / "supervisor.log"
-
-    @property
-    def alerts_log(self) -> Path:
-        """What became of each alert, and what the user's hook printed."""
-        return self.path / "alerts.log"
-
-    @property
-    def reserve(self) -> Path:
-        """A few kilobytes kept back, given up so that an exit record fits on a full disk."""
-        return self.path / "reserve"
-
-    @property
-    def metrics(self) -> Path:
-        """Every reported point of all attempts, append only."""
-        return self.path / "metrics.jsonl"
-
-    @property
-    def events(self) -> Path:
-        """What happened, append only."""
-        return self.path / "events.jsonl"
-
-    @property
-    def telemetry(self) -> Path:
-        """Memory, power and load over time, written by an open screen; bounded."""
-        return self.path / "telemetry.jsonl"
-
-    @property
-    def telemetry_lock(self) -> Path:
-        """Held by the screen that writes :attr:`telemetry`."""
-        return self.path / "telemetry.lock"
-
-    @property
-    def requests(self) -> Path:
-        """One request a file, its answer beside it."""
-        return self.path / "requests"
-
-    @property
-    def checkpoints(self) -> Path:
-        """Where the shipped trainers save."""
-        return self.path / "checkpoints"
 
     def attempt(self, number: int) -> AttemptDir:
         """The files of attempt ``number`` (from 1), whether they exist or not."""
@@ -159,15 +124,13 @@ def slug(name: str, *, longest: int = 32) -> str:
     return _UNSAFE.sub("-", name.lower()).strip("-")[:longest].strip("-") or "run"
 
 
-def new_run_id(name: str, now: float) -> str:
-    """UTC time and name: ``20261121-114700-cifar-10``; sorts by time, is never reused (see :func:`create_run_dir`)."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{slug(name)}"
-
-
 def create_run_dir(runs: Path, name: str, now: float) -> RunDir:
-    """Create a fresh run directory under ``runs``; two launches in one second get different ids."""
+    """Create a fresh run directory under ``runs``. Its id is UTC time and name: ``20261121-114700-cifar-10``.
+
+    Ids sort by time and are never reused; two launches in one second get different ones.
+    """
     runs.mkdir(mode=0o700, parents=True, exist_ok=True)
-    base = new_run_id(name, now)
+    base = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{slug(name)}"
     for number in range(1, 10_000):
         path = runs / (base if number == 1 else f"{base}-{number}")
         try:

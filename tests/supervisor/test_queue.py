@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from mpstui.supervisor.queue import Outcome, Verdict, combine, joined, judge, left, may_claim
+from mpstui.supervisor.machine import this_machine
+from mpstui.supervisor.queue import Outcome, QueueSlot, Verdict, joined, judge, left, may_claim
 from mpstui.wire import liveness, queues
 from mpstui.wire.queues import Queue
-from mpstui.wire.records import LaunchTemplate, QueueRule, Variant
+from mpstui.wire.records import LaunchTemplate, QueueRule, Status, Variant
+from mpstui.wire.rundir import RunDir
 
 from .kit import Run, decide, python, wait_for
 
@@ -37,10 +40,24 @@ def test_one_rule(when: str, outcome: Outcome, verdict: Verdict) -> None:
     assert judge(when, outcome) is verdict
 
 
-def test_all_rules_must_say_go() -> None:
-    assert combine([]) is Verdict.GO
-    assert combine([Verdict.GO, Verdict.WAIT]) is Verdict.WAIT
-    assert combine([Verdict.GO, Verdict.WAIT, Verdict.NEVER]) is Verdict.NEVER
+@pytest.mark.parametrize(
+    ("outcomes", "go", "never", "message"),
+    [
+        ([], True, False, ""),
+        ([Outcome.OK, Outcome.OK], True, False, ""),
+        ([Outcome.OK, Outcome.PENDING], False, False, "waits for run 1"),
+        ([Outcome.PENDING, Outcome.FAILED], False, True, "run 1 did not finish, and this one"),
+    ],
+)
+def test_all_rules_must_say_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcomes: list[Outcome], go: bool, never: bool, message: str
+) -> None:
+    monkeypatch.setattr("mpstui.supervisor.queue.outcome", lambda run, *_: outcomes[int(run.run)])
+    rule = QueueRule(after=[{"run": str(number)} for number in range(len(outcomes))])
+    slot = QueueSlot(RunDir(tmp_path / "runs" / "me"), rule, this_machine())
+    found = slot.ask(dependencies_matter=True, status=Status("me", "queued", 1, 0.0))
+    assert (found.go, found.never) == (go, never)
+    assert found.message.startswith(message)
 
 
 def test_only_contenders_before_us_count() -> None:
