@@ -124,7 +124,9 @@ class StepWatch:
             self._off = True
             return
         self._pid, self._thread = os.getpid(), threading.get_ident()
-        self._device = _device_of(optimizer)
+        self._device = next(
+            (str(one.device.type) for group in optimizer.param_groups for one in group["params"]), "cpu"
+        )
         self._reporter = Reporter.from_environment({**self._environ, **self._ranks()}, by="agent")
         self._reporter.memory = self._memory
         self._reporter.listen_for_stacks()
@@ -146,7 +148,8 @@ class StepWatch:
         now = self._monotonic()
         if now >= self._next_beat:
             self._next_beat = now + BEAT_SECONDS
-            self._lr = _learning_rate(optimizer)
+            lr = optimizer.param_groups[0].get("lr")
+            self._lr = None if lr is None else float(lr)
             self._beat(now)
         for request in self._reporter.requests():
             self._answer(request)
@@ -234,18 +237,6 @@ class StepWatch:
         self._off = True
         if self._reporter is not None:
             self._reporter.disable(f"agent: {type(error).__name__}: {error}")
-
-
-def _device_of(optimizer: Any) -> str:
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            return str(parameter.device.type)
-    return "cpu"
-
-
-def _learning_rate(optimizer: Any) -> float | None:
-    lr = optimizer.param_groups[0].get("lr")
-    return None if lr is None else float(lr)
 
 
 def force_cpu(torch: Any) -> None:

@@ -93,7 +93,11 @@ class Reporter:
         self._retry_at = float("-inf")
         self._complained = False
         if self.enabled:
-            self._identify()
+            try:
+                self._facts.update(run=self._run.run, pid=os.getpid(), boot_id=liveness.boot_id() or None)
+                storage.make_private_folder(self._run.attempt(attempt).path)
+            except OSError as error:
+                self._complain(error)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], *, by: str = "trainer") -> Reporter:
@@ -156,29 +160,19 @@ class Reporter:
         self.enabled = False
         self._say(f"mpstui: reporting is off, the training goes on ({reason})")
 
-    def _identify(self) -> None:
-        try:
-            self._facts.update(run=self._run.run, pid=os.getpid(), boot_id=liveness.boot_id() or None)
-            storage.make_private_folder(self._run.attempt(self._attempt).path)
-        except OSError as error:
-            self._complain(error)
-
     def _write_beat(self) -> None:
         self._seq += 1
+        device, (rss, footprint) = self.memory(), read_process_memory()
         beat = Heartbeat(
             time=self._clock(),
             seq=self._seq,
             monotonic=self._monotonic(),
-            memory=self._read_memory(),
+            memory=MemoryReading(device.allocated, device.driver, device.limit, rss, footprint),
             **self._facts,
         )
         path = self._run.attempt(self._attempt).heartbeat(self._rank)
         storage.write_json(path, to_json(beat), sync=False)
         self._flush()
-
-    def _read_memory(self) -> MemoryReading:
-        device, (rss, footprint) = self.memory(), read_process_memory()
-        return MemoryReading(device.allocated, device.driver, device.limit, rss, footprint)
 
     def _append(self, path: Path, line: dict[str, Any]) -> None:
         if self._rank == 0:
@@ -295,7 +289,10 @@ def read_process_memory() -> tuple[int | None, int | None]:
     Linux knows no footprint. Neither figure includes what a GPU driver holds outside the process.
     """
     if sys.platform == "darwin":
-        return _darwin()
+        library = ctypes.CDLL(ctypes.util.find_library("proc") or "libproc.dylib", use_errno=True)
+        buffer = ctypes.create_string_buffer(struct.calcsize(_RUSAGE_FORMAT))
+        failed = library.proc_pid_rusage(os.getpid(), _RUSAGE_INFO_V0, buffer)
+        return (None, None) if failed else parse_rusage(buffer.raw)
     try:
         return parse_statm(_STATM.read_text(), os.sysconf("SC_PAGE_SIZE")), None
     except (OSError, ValueError):
@@ -312,10 +309,3 @@ def parse_rusage(buffer: bytes) -> tuple[int, int]:
     """Resident size and physical footprint, in bytes, from a filled ``struct rusage_info_v0``."""
     counters = struct.unpack(_RUSAGE_FORMAT, buffer)
     return counters[6], counters[7]
-
-
-def _darwin() -> tuple[int | None, int | None]:
-    library = ctypes.CDLL(ctypes.util.find_library("proc") or "libproc.dylib", use_errno=True)
-    buffer = ctypes.create_string_buffer(struct.calcsize(_RUSAGE_FORMAT))
-    failed = library.proc_pid_rusage(os.getpid(), _RUSAGE_INFO_V0, buffer)
-    return (None, None) if failed else parse_rusage(buffer.raw)

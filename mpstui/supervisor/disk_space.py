@@ -78,11 +78,9 @@ class DiskWatch:
             return None
         self._poll_at = now + POLL_SECONDS
         free = self._read(self._folder)
-        return None if free is None else self._judge(free)
-
-    def _judge(self, free: int) -> Sign | None:
-        self.free = free
-        before = self._may_fill
+        if free is None:
+            return None
+        self.free, before = free, self._may_fill
         self._may_fill = free >= (PAUSE_BYTES if before is not False else RESUME_BYTES)
         if before and not self._may_fill:
             self._low = True
@@ -169,7 +167,7 @@ def plan_hole(size: int, allocated: int, limit: int, block: int) -> Hole | None:
     if limit <= 0 or allocated <= limit:
         return None
     keep = max(int(limit * (1 - SLACK)) - HEAD_BYTES, block)
-    start = _up(min(HEAD_BYTES, limit // 4), block)
+    start = -(-min(HEAD_BYTES, limit // 4) // block) * block
     end = (size - keep) // block * block
     return Hole(start, end) if end > start else None
 
@@ -208,10 +206,6 @@ def punch(descriptor: int, hole: Hole) -> None:
     if _FALLOCATE(descriptor, mode, ctypes.c_int64(hole.start), ctypes.c_int64(length)) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
-
-
-def _up(value: int, block: int) -> int:
-    return -(-value // block) * block
 
 
 def _find_fallocate() -> Any:

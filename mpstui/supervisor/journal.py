@@ -133,8 +133,14 @@ class Inbox:
 
     def poll(self, *, trainer_lives: bool) -> list[Request]:
         """New requests, oldest first; what the trainer answers is left to it while it lives."""
-        if not self._is_due(trainer_lives):
+        now = self._clock.monotonic()
+        try:
+            changed = self._run.requests.stat().st_mtime_ns
+        except OSError:
             return []
+        if changed == self._changed and now < self._list_at and trainer_lives:
+            return []
+        self._changed, self._list_at = changed, now + LIST_ANYWAY_SECONDS
         fresh = [item for item in rundir.unanswered(self._run) if item.id not in self._seen]
         mine = [item for item in fresh if not (trainer_lives and item.action in TRAINER_ACTIONS)]
         self._seen.update(item.id for item in mine)
@@ -147,17 +153,6 @@ class Inbox:
     def waiting(self) -> bool:
         """Whether a request lies there that was not handed out."""
         return any(item.id not in self._seen for item in rundir.unanswered(self._run))
-
-    def _is_due(self, trainer_lives: bool) -> bool:
-        now = self._clock.monotonic()
-        try:
-            changed = self._run.requests.stat().st_mtime_ns
-        except OSError:
-            return False
-        if changed == self._changed and now < self._list_at and trainer_lives:
-            return False
-        self._changed, self._list_at = changed, now + LIST_ANYWAY_SECONDS
-        return True
 
 
 def complain(text: str) -> None:

@@ -189,7 +189,8 @@ def launch(
         output = run.attempt(plan.number).output
         pid = start(command, output, (lock, *kept), lambda: _announce(run, journal, machine))
     except OSError as error:
-        return SpawnFailed(describe_failure(error, command))
+        named = error.filename or (command.argv[0] if command.argv else "(empty command)")
+        return SpawnFailed(f"{error.strerror or error}: {named}")
     finally:
         liveness.release(lock)  # the trainer's copy is the witness from now on
     found = machine.table.find(pid)
@@ -198,11 +199,12 @@ def launch(
 
 
 def _announce(run: RunDir, journal: Journal, machine: Machine) -> None:
-    """Runs in the new process, before its program."""
-    me = machine.table.find(os.getpid())
-    if me is not None:
-        running = {**storage.to_json(journal.status), "trainer": [me.pid, me.start], "updated": machine.clock.wall()}
-        storage.write_json(run.status, running, sync=False)  # against the death of processes, not of the machine
+    """Runs in the new process, before its program. A record that cannot be written must not keep it from starting."""
+    with contextlib.suppress(Exception):
+        me = machine.table.find(os.getpid())
+        if me is not None:
+            running = journal.status._replace(trainer=me.identity, updated=machine.clock.wall())
+            storage.write_json(run.status, running, sync=False)  # against the death of processes, not of the machine
 
 
 def _write_launch(run: RunDir, spec: Spec, plan: Plan, command: Command, journal: Journal, machine: Machine) -> None:
@@ -294,25 +296,12 @@ def start(command: Command, output: Path, kept: tuple[int, ...], announce: Calla
             stderr=subprocess.STDOUT,
             start_new_session=True,
             pass_fds=kept,
-            preexec_fn=_quietly(announce),
+            preexec_fn=announce,
         )
     finally:
         os.close(log)
     process.returncode = 0  # Popen shall neither wait for it nor warn about it: that is Child's job
     return process.pid
-
-
-def describe_failure(error: OSError, command: Command) -> str:
-    """Why a program could not be started: the system's words and the file's name."""
-    return f"{error.strerror or error}: {error.filename or (command.argv[0] if command.argv else '(empty command)')}"
-
-
-def _quietly(announce: Callable[[], None]) -> Callable[[], None]:
-    def call() -> None:
-        with contextlib.suppress(Exception):  # a record that cannot be written must not keep the trainer from starting
-            announce()
-
-    return call
 
 
 def _fill(word: str, values: Mapping[str, str]) -> str:

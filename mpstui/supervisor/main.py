@@ -35,7 +35,9 @@ def main(arguments: Sequence[str], build: Build = Supervisor) -> int:
     reader, writer = os.pipe()
     if os.fork() > 0:
         os.close(writer)
-        return _await_word(reader)
+        word = os.read(reader, 1)
+        os.close(reader)
+        return word[0] if word else FAILED
     os.close(reader)
     os.setsid()
     caller, code = _Caller(writer), FAILED
@@ -122,12 +124,6 @@ def wait_for_signal(reader: int, seconds: float) -> None:
     select.select([reader], [], [], seconds)
     with contextlib.suppress(BlockingIOError):
         os.read(reader, 512)
-
-
-def _await_word(reader: int) -> int:
-    word = os.read(reader, 1)
-    os.close(reader)
-    return word[0] if word else FAILED
 
 
 class _Caller:

@@ -95,7 +95,7 @@ def escalate(sequence: StopSequence, now: float) -> Moved:
 
 
 def advance(sequence: StopSequence, sight: Sight, now: float) -> Moved:
-    """Look, and advance_stop if it is time."""
+    """The next step, if it is time for one."""
     if sequence.step is StopStep.GONE:
         return sequence, ()
     if sight.gone:
@@ -103,28 +103,17 @@ def advance(sequence: StopSequence, sight: Sight, now: float) -> Moved:
     if not sight.leader and sequence.leader_gone is None:
         sequence = sequence._replace(leader_gone=now)
     if sequence.step is StopStep.ASKED:
-        return _advance_asked(sequence, sight, now)
+        waited, rule = now - sequence.began, sequence.rule
+        if sequence.leader_gone is not None:
+            patient = now - sequence.leader_gone < HEIR_GRACE_SECONDS
+        else:
+            patient = waited < rule.grace_seconds or (sight.saving and waited < rule.saving_cap_seconds)
+        return (sequence, ()) if patient else _kill(sequence._replace(step=StopStep.KILLING, since=now), now)
     if sequence.step is StopStep.KILLING:
-        return _advance_killing(sequence, now)
-    return sequence, ()
-
-
-def _advance_asked(sequence: StopSequence, sight: Sight, now: float) -> Moved:
-    waited = now - sequence.began
-    if sequence.leader_gone is not None:
-        patient = now - sequence.leader_gone < HEIR_GRACE_SECONDS
-    else:
-        patient = waited < sequence.rule.grace_seconds or (sight.saving and waited < sequence.rule.saving_cap_seconds)
-    if patient:
-        return sequence, ()
-    return _kill(sequence._replace(step=StopStep.KILLING, since=now), now)
-
-
-def _advance_killing(sequence: StopSequence, now: float) -> Moved:
-    if now - sequence.since >= GIVE_UP_SECONDS:
-        return sequence._replace(step=StopStep.STUCK, since=now), ()
-    if sequence.last_kill is None or now - sequence.last_kill >= KILL_AGAIN_SECONDS:
-        return _kill(sequence, now)
+        if now - sequence.since >= GIVE_UP_SECONDS:
+            return sequence._replace(step=StopStep.STUCK, since=now), ()
+        if sequence.last_kill is None or now - sequence.last_kill >= KILL_AGAIN_SECONDS:
+            return _kill(sequence, now)
     return sequence, ()
 
 

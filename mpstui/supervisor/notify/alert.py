@@ -59,7 +59,10 @@ def main(arguments: Sequence[str]) -> int:
     except (OSError, ValueError) as error:
         log.line(f"{event}: nobody was told: {settings} cannot be read: {error}")
         return 1
-    if wanted is not None and _is_wanted(wanted, event, Path(screen_lock)):
+    if wanted is None:
+        return 0
+    unseen = wanted.when == "always" or (wanted.when == "no_screen" and not liveness.is_shared(Path(screen_lock)))
+    if event == TEST or (event in wanted.on and unseen):
         return 0 if deliver(wanted, compose(event, run, int(attempt), text), log.line) else 1
     return 0
 
@@ -156,14 +159,6 @@ def post(url: str, body: bytes, seconds: float = WEBHOOK_SECONDS) -> Outcome:
         signal.signal(signal.SIGALRM, before)
 
 
-def _is_wanted(wanted: AlertSettings, event: str, screen_lock: Path) -> bool:
-    if event == "test":
-        return True
-    if event not in wanted.on or wanted.when == "never":
-        return False
-    return wanted.when == "always" or not liveness.is_shared(screen_lock)
-
-
 def _are_words(value: object) -> bool:
     return isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value)
 
@@ -175,13 +170,19 @@ def _start_hook(
 
     The run's own variables are not set for it: by them the supervisor knows who belongs to a training.
     """
-    filled = [Path(words[0]).expanduser().as_posix(), *(_fill(word, message) for word in words[1:])]
+    filled = [Path(words[0]).expanduser().as_posix()]
+    for word in words[1:]:
+        for name in ("event", "text", "run", "name", "dir"):
+            word = word.replace("{" + name + "}", str(message[name]))
+        filled.append(word)
+    # Started from inside a training, the supervisor has the variables of that one.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("MPSTUI_RUN_")}
     told = {f"MPSTUI_ALERT_{name.upper()}": str(value) for name, value in message.items() if value is not None}
     try:
         return subprocess.Popen(
             filled,
             cwd=message["dir"],
-            env={**_without_run(), **told},
+            env={**inherited, **told},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -192,35 +193,9 @@ def _start_hook(
         return None
 
 
-def _without_run() -> dict[str, str]:
-    """Started from inside a training, the supervisor has the variables of that one."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("MPSTUI_RUN_")}
-
-
-def _fill(word: str, message: Mapping[str, Any]) -> str:
-    for name in ("event", "text", "run", "name", "dir"):
-        word = word.replace("{" + name + "}", str(message[name]))
-    return word
-
-
 def _finish_hook(hook: subprocess.Popen[bytes], deadline: float) -> Outcome:
     """Wait for the hook, keep some of its words, and end it and all it started when its time is up."""
-    output = _words_of(hook, deadline)
-    try:
-        code: int | None = hook.wait(timeout=max(0.05, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        code = None  # it hangs
-    with contextlib.suppress(OSError):  # nothing is left of its session
-        os.killpg(hook.pid, signal.SIGKILL)
-    hook.wait()
-    end = f"exit code {code}" if code is not None else "ended because its time was up"
-    return Outcome(code == 0, f"{end}\n{output}".rstrip())
-
-
-def _words_of(hook: subprocess.Popen[bytes], deadline: float) -> str:
-    """What it prints until it closes its output or its time is up."""
-    kept = b""
-    stream = hook.stdout
+    kept, stream = b"", hook.stdout
     while stream is not None and (left := deadline - time.monotonic()) > 0:
         if not select.select([stream], [], [], min(left, 0.2))[0]:
             if hook.poll() is not None:
@@ -230,7 +205,15 @@ def _words_of(hook: subprocess.Popen[bytes], deadline: float) -> str:
         if not data:
             break
         kept = (kept + data)[:MOST_OUTPUT_BYTES]
-    return kept.decode("utf-8", "replace")
+    try:
+        code: int | None = hook.wait(timeout=max(0.05, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        code = None  # it hangs
+    with contextlib.suppress(OSError):  # nothing is left of its session
+        os.killpg(hook.pid, signal.SIGKILL)
+    hook.wait()
+    end = f"exit code {code}" if code is not None else "ended because its time was up"
+    return Outcome(code == 0, f"{end}\n{kept.decode('utf-8', 'replace')}".rstrip())
 
 
 class _Log:
