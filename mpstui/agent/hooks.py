@@ -197,11 +197,11 @@ class StepWatch:
         try:
             path = hook()
         except Exception as error:  # noqa: BLE001 - a checkpoint that fails must not cost the training
-            self._reporter.answer(request, ok=False, text=f"`{_SAVE_HOOK}` failed: {type(error).__name__}: {error}")
+            ok, text = False, f"`{_SAVE_HOOK}` failed: {type(error).__name__}: {error}"
         else:
-            where = f": {path}" if isinstance(path, (str, os.PathLike)) else ""
-            self._reporter.answer(request, ok=True, text=f"saved at step {step}{where}")
+            ok, text = True, f"saved at step {step}" + (f": {path}" if isinstance(path, (str, os.PathLike)) else "")
         self._reporter.beat("train", expect_next_in=_LEAST_PATIENCE_SECONDS)
+        self._reporter.answer(request, ok=ok, text=text)
 
     def _memory(self) -> MemoryReading:
         """The device's counters; they touch no tensor."""
