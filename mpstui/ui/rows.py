@@ -6,7 +6,8 @@ outside the program passes :func:`clean` on its way into a row, so nothing in a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -15,6 +16,10 @@ from rich.cells import cell_len, set_cell_size
 
 LONGEST = 2000
 """Characters of any one text that are looked at; the rest of a megabyte name would never be seen."""
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+LEVELS = 7
+"""The full block is left out: curves in neighbouring rows would run together."""
 
 
 class Span(NamedTuple):
@@ -119,6 +124,32 @@ def bar(fraction: float | None, width: int, role: str = "bar") -> tuple[Span, ..
     halves = round(max(0.0, min(1.0, fraction)) * width * 2)
     done = "━" * (halves // 2) + ("╸" if halves % 2 else "")
     return tuple(span for span in (Span(done, role), Span("─" * (width - len(done)), "track")) if span.text)
+
+
+def sparkline(values: Sequence[float], width: int) -> str:
+    """The values in ``width`` cells, the newest at the right; fewer values than cells leave blanks at the left.
+
+    More values than cells are averaged in fixed bins, so that a new value moves few cells. A bin without a finite value
+    is a blank. A constant curve runs along the middle.
+    """
+    if width <= 0:
+        return ""
+    size = max(1, math.ceil(len(values) / width))
+    bins: list[float | None] = []
+    for start in range(0, len(values), size):
+        known = [value for value in values[start : start + size] if math.isfinite(value)]
+        bins.append(math.fsum(value / len(known) for value in known) if known else None)
+    finite = [value for value in bins if value is not None]
+    low, span = (min(finite), max(finite) - min(finite)) if finite else (0.0, 0.0)
+    cells = ""
+    for value in bins:
+        if value is None:
+            cells += " "
+        elif span <= 0 or not math.isfinite(span):
+            cells += BLOCKS[3]
+        else:
+            cells += BLOCKS[min(LEVELS - 1, int((value - low) / span * LEVELS))]
+    return cells.rjust(width)
 
 
 def wrap(text: str, width: int, most: int) -> list[str]:

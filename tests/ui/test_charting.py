@@ -12,17 +12,7 @@ from hypothesis import strategies as st
 
 from mpstui.core.model.snapshot import SeriesView
 from mpstui.core.telemetry.pace import Stretch
-from mpstui.ui.charting.canvas import (
-    Bucket,
-    Canvas,
-    Frame,
-    Scale,
-    draw_buckets,
-    nice_step,
-    sparkline,
-    tick_label,
-    value_scale,
-)
+from mpstui.ui.charting.canvas import Bucket, Canvas, Frame, Scale, draw_buckets, nice_step, tick_label, value_scale
 from mpstui.ui.charting.plot import (
     GUTTER,
     SLOW_MARK,
@@ -35,6 +25,7 @@ from mpstui.ui.charting.plot import (
     over_time,
 )
 from mpstui.ui.panels.chart import move_cursor, pan, zoom
+from mpstui.ui.rows import sparkline
 
 from . import fakes
 from .fakes import curve

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..model.snapshot import Checkpoint, Health, Numbers, RunEvent, RunSnapshot, State
 from .format import UNKNOWN, ratio, short_count, whole
 
 
-@dataclass(frozen=True, slots=True)
-class StatusBadge:
+class StatusBadge(NamedTuple):
     """One state as it is shown: a glyph and a word, so that nobody needs to tell colours apart, and a tone.
 
     ``tone`` is ``good``, ``busy``, ``warn``, ``bad`` or ``quiet``; ``meaning`` is what the help says of the word.

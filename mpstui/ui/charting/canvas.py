@@ -1,4 +1,4 @@
-"""Drawing curves with characters: axes, a canvas of dots, a curve's buckets as strokes on it, a sparkline. Pure.
+"""Drawing curves with characters: axes, a canvas of dots, and a curve's buckets as strokes on it. Pure.
 
 A cell of the canvas holds 2 by 4 dots (braille), or 1 by 8 levels (blocks) for fonts without braille. It belongs to the
 layer that drew there last: mixing the dots of two curves would give both the colour of one and hide the thin one.
@@ -7,11 +7,11 @@ layer that drew there last: mixing the dots of two curves would give both the co
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..rows import Span
+from ..rows import BLOCKS, Span
 
 _GREATEST = 1e300
 """More (and NaN) is off the chart: the steps of such an axis overflow."""
@@ -154,9 +154,6 @@ def tick_label(value: float) -> str:
     return f"{value:.4g}"
 
 
-BLOCKS = "▁▂▃▄▅▆▇█"
-LEVELS = 7
-"""The full block is left out: curves in neighbouring rows would run together."""
 _BRAILLE = 0x2800
 _BITS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 _BLANK = Span(" ")
@@ -285,29 +282,3 @@ def _dot(value: float, axis: Scale, lowest: int) -> int | None:
     """Dots from the top; None for what the axis cannot hold."""
     position = axis.position(value)
     return None if position is None else round((1 - position) * lowest)
-
-
-def sparkline(values: Sequence[float], width: int) -> str:
-    """The values in ``width`` cells, the newest at the right; fewer values than cells leave blanks at the left.
-
-    More values than cells are averaged in fixed bins, so that a new value moves few cells. A bin without a finite value
-    is a blank. A constant curve runs along the middle.
-    """
-    if width <= 0:
-        return ""
-    size = max(1, math.ceil(len(values) / width))
-    bins: list[float | None] = []
-    for start in range(0, len(values), size):
-        known = [value for value in values[start : start + size] if math.isfinite(value)]
-        bins.append(math.fsum(value / len(known) for value in known) if known else None)
-    finite = [value for value in bins if value is not None]
-    low, span = (min(finite), max(finite) - min(finite)) if finite else (0.0, 0.0)
-    cells = ""
-    for value in bins:
-        if value is None:
-            cells += " "
-        elif span <= 0 or not math.isfinite(span):
-            cells += BLOCKS[3]
-        else:
-            cells += BLOCKS[min(LEVELS - 1, int((value - low) / span * LEVELS))]
-    return cells.rjust(width)

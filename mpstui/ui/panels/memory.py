@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ...core.present import format as shown
-from ..charting.canvas import BLOCKS, LEVELS
-from ..rows import Row, Span, clip, cut, fit, row
+from ..rows import BLOCKS, LEVELS, Row, Span, clip, cut, fit, row
 from ..widgets.memory_words import Amount, amounts, others, verdict
 from . import Panel, RunFacts, RunPanel
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ...core.model.snapshot import SeriesView
 from ...core.present import format as shown
-from ..charting.canvas import sparkline
-from ..rows import Row, Span, clean, fit, row
+from ..rows import Row, Span, clean, fit, row, sparkline
 from . import ListPanel, Panel, RunFacts, nothing_yet
 
 _NUMBER = 10

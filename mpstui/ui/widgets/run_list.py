@@ -20,8 +20,7 @@ from ...core.present.states import (
     step_text,
     total_progress,
 )
-from ..charting.canvas import sparkline
-from ..rows import EMPTY, Row, Span, bar, clean, fit, row, spread, width_of
+from ..rows import EMPTY, Row, Span, bar, clean, fit, row, sparkline, spread, width_of
 from .lines import LinePanel
 
 _BRAND = (Span(" mpstui", "brand"), Span("  "))
