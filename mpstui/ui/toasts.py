@@ -61,8 +61,8 @@ class Toasts:
 
     def _newest(self, notes: list[Note]) -> list[Note]:
         """As many of the newest as there is room for."""
-        room, first = self._room, len(notes)
-        while first > 0 and (room := room - len(self._lines(notes[first - 1].text))) >= 0:
+        left, first = self._most_lines, len(notes)
+        while first > 0 and (left := left - len(self._lines(notes[first - 1].text))) >= 0:
             first -= 1
         return notes[first:]
 
@@ -81,11 +81,11 @@ class Toasts:
         self._notes = notes
 
     @property
-    def _room(self) -> int:
+    def _most_lines(self) -> int:
         return max(_LEAST_LINES, self._app.size.height // _SCREEN_SHARE)
 
     def _lines(self, text: str) -> list[str]:
-        return wrap(text, min(self._app.size.width, _WIDEST) - _FRAME_CELLS, self._room)
+        return wrap(text, min(self._app.size.width, _WIDEST) - _FRAME_CELLS, self._most_lines)
 
 
 def _concerns(note: Note, place: str | None) -> bool:

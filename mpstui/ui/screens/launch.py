@@ -14,7 +14,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from ...core.actions import BY_ID
-from ...core.model.errors import OperationError, UsageError
+from ...core.model.errors import ReportedError
 from ...core.model.snapshot import RunSnapshot
 from ..bindings import Scope, bindings, footer_keys
 from ..messages import Launched, Toast
@@ -94,7 +94,7 @@ class ProfilesScreen(_LaunchingScreen):
             return
         try:
             draft = self._launcher.draft(entry.name)
-        except (UsageError, OperationError) as error:
+        except ReportedError as error:
             self.context.say(clean(error.sentence, 300), "error")
         else:
             self.app.push_screen(LaunchForm(self.context, draft))
@@ -179,11 +179,9 @@ class LaunchForm(_LaunchingScreen):
     @property
     def values(self) -> dict[str, str]:
         """The form, by the fields' keys."""
-        return {field.key: self._value(place) for place, field in enumerate(self._fields)}
-
-    def _value(self, place: int) -> str:
-        found = self.query_one(f"#value-{place}")
-        return found.value if isinstance(found, (Input, Choice)) else ""
+        found = [self.query_one(f"#value-{place}") for place in range(len(self._fields))]
+        values = [widget.value for widget in found if isinstance(widget, (Input, Choice))]
+        return {field.key: value for field, value in zip(self._fields, values, strict=True)}
 
     @on(Input.Changed)
     @on(Choice.Changed)
@@ -196,17 +194,13 @@ class LaunchForm(_LaunchingScreen):
         """Show what the values would start; False when one of them is wrong."""
         try:
             preview = self._draft.preview(self.values)
-        except (UsageError, OperationError) as error:
-            self.show_mistake(error.field, error.sentence, error.hint)
+        except ReportedError as error:
+            self._mark(error.field, " · ".join(part for part in (error.sentence, error.hint) if part))
+            self.query_one(LaunchPreview).show(None, error)
             return False
         self._mark(None, "")
         self.query_one(LaunchPreview).show(preview)
         return True
-
-    def show_mistake(self, key: str | None, sentence: str, hint: str) -> None:
-        """A mistake at its field, and above the preview."""
-        self._mark(key, " · ".join(part for part in (sentence, hint) if part))
-        self.query_one(LaunchPreview).show(None, UsageError(sentence, hint, field=key))
 
     def _mark(self, key: str | None, text: str) -> None:
         for place, field in enumerate(self._fields):

@@ -9,7 +9,7 @@ from textual.binding import Binding
 from textual.events import Blur, Focus
 from textual.message import Message
 
-from ...core.model.errors import UsageError
+from ...core.model.errors import ReportedError
 from ..drafts import Preview
 from ..rows import EMPTY, Row, Span, clean, clip, cut, fit, row, wrap
 from .lines import LinePanel
@@ -127,10 +127,10 @@ class LaunchPreview(LinePanel):
         super().__init__()
         self.titled = True
         self.preview: Preview | None = None
-        self.error: UsageError | None = None
+        self.error: ReportedError | None = None
         self._top = 0
 
-    def show(self, preview: Preview | None, error: UsageError | None = None) -> None:
+    def show(self, preview: Preview | None, error: ReportedError | None = None) -> None:
         """A new preview; with an error the last good one stays below it."""
         self.preview = preview or self.preview
         self.error = error
@@ -155,7 +155,7 @@ class LaunchPreview(LinePanel):
         return [*shown[:-1], row((" … page down for more", "faint"))] if more else shown
 
 
-def preview_rows(preview: Preview | None, error: UsageError | None, width: int) -> list[Row]:
+def preview_rows(preview: Preview | None, error: ReportedError | None, width: int) -> list[Row]:
     """Command, environment with its reasons, doubts and warnings; a mistake in the form stands before all that."""
     lines: list[Row] = []
     if error:
