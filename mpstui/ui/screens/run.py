@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from textual import on
 from textual.app import ComposeResult
 from textual.events import Resize
 
@@ -41,7 +42,7 @@ class RunScreen(ActingScreen):
     no_run = "the run is still being read: press again in a moment"
 
     def __init__(self, context: Context, run: str, log: Path | None = None) -> None:
-        """``log``: its output, where that is known before its first snapshot."""
+        """``log``: its output, where that is known before its first snapshot; it is there with the first paint."""
         super().__init__(context, run)
         self.snapshot: RunSnapshot | None = None
         self.panel = "log"
@@ -52,7 +53,8 @@ class RunScreen(ActingScreen):
         """What goes wrong right now; imported with the first snapshot, which the first paint does not wait for."""
         self._warning = ""
         self._log = RunLog(self, self.body, context)
-        self._first_log = log
+        if log is not None:
+            self._log.open(log)
 
     def compose(self) -> ComposeResult:
         """From top to bottom."""
@@ -61,11 +63,6 @@ class RunScreen(ActingScreen):
         yield FailureCard()
         yield self.body
         yield KeyLine(_FOOTER, self.usable)
-
-    def on_mount(self) -> None:
-        """A log that is known already is there with the first paint."""
-        if self._first_log is not None:
-            self._log.open(self._first_log)
 
     @property
     def acting_on(self) -> RunSnapshot | None:
@@ -171,11 +168,9 @@ class RunScreen(ActingScreen):
 
     # -- arrangement
 
-    def on_resize(self, event: Resize) -> None:
-        """Another window, another arrangement."""
-        self._arrange()
-
+    @on(Resize)
     def _arrange(self) -> None:
+        """Give every part its place in a window of this size."""
         plan = run_layout(*self.size)
         failed = self.snapshot is not None and needs_explaining(self.snapshot)
         wide = plan.shape is Shape.WIDE
