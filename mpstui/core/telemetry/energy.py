@@ -94,49 +94,30 @@ def _names(whose: Whose) -> tuple[str, str]:
     return f"energy.{whose}_joules", f"energy.{whose}_seconds"
 
 
-@dataclass(frozen=True, slots=True)
-class _Border:
-    """A point after which another epoch had begun, with what was counted until then."""
-
-    time: float
-    epoch: float
-    joules: float
-    uncertain_seconds: float
-
-
 def _whole_epochs(points: Sequence[HistoryPoint], whose: Whose) -> tuple[float, float]:
-    """Joules, and how many epochs they are of: from the first border to the last of each stretch without a hole."""
-    joules = epochs = 0.0
-    for borders in _stretches(points, whose):
-        first, last = borders[0], borders[-1]
-        span = last.time - first.time
-        if span > 0 and first.uncertain_seconds + last.uncertain_seconds <= _MOST_UNCERTAIN * span:
-            joules += last.joules - first.joules
-            epochs += last.epoch - first.epoch
-    return joules, epochs
+    """Joules, and how many epochs they are of: from the first border to the last of each stretch without a hole.
 
-
-def _stretches(points: Sequence[HistoryPoint], whose: Whose) -> list[list[_Border]]:
-    """Borders between epochs, apart where time was not measured, the attempt changed or the epoch fell."""
-    found: list[list[_Border]] = [[]]
-    total = _names(whose)[0]
+    A border is the first point of a new epoch. A hole is where time was not measured, the attempt changed or the epoch
+    fell.
+    """
+    total, measured = _names(whose)
+    stretches: list[list[tuple[HistoryPoint, float]]] = [[]]
+    """Borders, and how many seconds before each the epoch may have begun."""
     for before, after in pairwise(points):
-        if _is_hole(before, after, _names(whose)[1]):
-            found.append([])
-        elif after.values["epoch"] > before.values["epoch"]:
-            passed = after.time - before.time
-            found[-1].append(_Border(after.time, after.values["epoch"], after.values.get(total, 0.0), passed))
-    return [borders for borders in found if len(borders) > 1]
-
-
-def _is_hole(before: HistoryPoint, after: HistoryPoint, measured: str) -> bool:
-    old, new = before.values, after.values
-    if (
-        "epoch" not in old
-        or "epoch" not in new
-        or new["epoch"] < old["epoch"]
-        or old.get("attempt") != new.get("attempt")
-    ):
-        return True
-    counted = new.get(measured, 0.0) - old.get(measured, 0.0)
-    return counted < (1 - _MOST_UNMEASURED) * (after.time - before.time)
+        old, new, passed = before.values, after.values, after.time - before.time
+        known = "epoch" in old and "epoch" in new and old.get("attempt") == new.get("attempt")
+        counted = new.get(measured, 0.0) - old.get(measured, 0.0)
+        if not known or new["epoch"] < old["epoch"] or counted < (1 - _MOST_UNMEASURED) * passed:
+            stretches.append([])
+        elif new["epoch"] > old["epoch"]:
+            stretches[-1].append((after, passed))
+    joules = epochs = 0.0
+    for borders in stretches:
+        if len(borders) < 2:
+            continue
+        (first, before_first), (last, before_last) = borders[0], borders[-1]
+        span = last.time - first.time
+        if span > 0 and before_first + before_last <= _MOST_UNCERTAIN * span:
+            joules += last.values.get(total, 0.0) - first.values.get(total, 0.0)
+            epochs += last.values["epoch"] - first.values["epoch"]
+    return joules, epochs

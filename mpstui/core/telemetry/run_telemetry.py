@@ -7,7 +7,7 @@ memory and takes over when the first one has gone; nothing is written twice, and
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ...wire import liveness
 from ...wire.rundir import RunDir
@@ -46,19 +46,6 @@ class RunTelemetry:
     """Steps during which the machine said that it was slowed down."""
 
 
-@dataclass(slots=True)
-class _Past:
-    points: list[HistoryPoint] = field(default_factory=list)
-    memory: list[MemoryPoint] = field(default_factory=list)
-
-    def add(self, point: HistoryPoint) -> None:
-        self.points.append(point)
-        self.memory.append(memory_then(point))
-        if len(self.points) > MAX_POINTS:
-            self.points = coarsened(self.points)
-            self.memory = [memory_then(kept) for kept in self.points]
-
-
 class TelemetryRecorder:
     """Notes what is sampled while a run's processes live; afterwards it only recalls. For one thread.
 
@@ -72,8 +59,8 @@ class TelemetryRecorder:
         self._lock: int | None = None
         self._try_lock_at = -math.inf
         self._recorded_at = -math.inf
-        self._past = _Past()
-        self._meter = EnergyMeter()
+        self._past: list[HistoryPoint] = []
+        self._memory: list[MemoryPoint] = []
         self._known = RunTelemetry()
         self._recalled: RunTelemetry | None = None
         self._read()
@@ -88,7 +75,7 @@ class TelemetryRecorder:
         if snapshot.state.active and (snapshot.pid is not None or snapshot.state is State.WATCHED):
             return self._note(snapshot, system, tree)
         if self._recalled is None:
-            past = self._past.memory
+            past = self._memory
             self._recalled = self._judge(past[-1], snapshot, is_unified(snapshot)) if past else self._known
         return self._recalled
 
@@ -106,25 +93,29 @@ class TelemetryRecorder:
         self._recorded_at, self._recalled = system.time, None
         point = run_point(system, tree, snapshot)
         point = HistoryPoint(point.time, {**point.values, **self._meter.counters})
-        self._past.add(point)
+        self._past.append(point)
+        self._memory.append(memory_then(point))
+        if len(self._past) > MAX_POINTS:
+            self._past = coarsened(self._past)
+            self._memory = [memory_then(kept) for kept in self._past]
         if self._file is not None and self.writes:
             self._file.append(point)
         return self._judge(memory_now(system, tree, snapshot), snapshot, is_unified(snapshot, system))
 
     def _judge(self, now: MemoryPoint, snapshot: RunSnapshot, unified: bool) -> RunTelemetry:
-        memory = (*self._past.memory[:-1], now)
+        memory = (*self._memory[:-1], now)
         self._known = RunTelemetry(
             memory=memory,
             headroom=headroom(memory, unified=unified),
-            energy=run_energy(self._past.points, snapshot.started),
-            throttled=throttled_stretches(self._past.points),
+            energy=run_energy(self._past, snapshot.started),
+            throttled=throttled_stretches(self._past),
         )
         return self._known
 
     def _read(self) -> None:
-        points = self._file.read() if self._file is not None else []
-        self._past = _Past(points, [memory_then(point) for point in points])
-        self._meter = EnergyMeter(points[-1] if points else None)
+        self._past = self._file.read() if self._file is not None else []
+        self._memory = [memory_then(point) for point in self._past]
+        self._meter = EnergyMeter(self._past[-1] if self._past else None)
 
     def _hold_lock(self, now: float) -> None:
         if self._run is None or self._lock is not None or now < self._try_lock_at:

@@ -33,10 +33,10 @@ RULES = (
     ),
     Rule(
         id="ckpt_corrupt",
-        title="The file is no complete checkpoint",
+        title="The checkpoint file is incomplete or corrupt",
         cause="The file is cut short or something else altogether: a Git LFS pointer, an error page, an interrupted "
         "download or save.",
-        remedy=Remedy(text="Fetch the file again, or resume from the checkpoint before it."),
+        remedy=Remedy(text="Download the file again, or resume from the previous checkpoint."),
         sources=("torch/serialization.py",),
         patterns=(
             r"Unsupported operand \d+",
@@ -69,7 +69,7 @@ RULES = (
     ),
     Rule(
         id="ckpt_map_location",
-        title="The checkpoint was saved on a device this torch cannot restore to",
+        title="The checkpoint was saved on a device that is missing here",
         cause="The checkpoint's tensors carry a device (mps or cuda) that is not available here, or that this torch "
         "is too old to know.",
         remedy=Remedy(text="Load with map_location='cpu' and move the model afterwards; or upgrade torch."),

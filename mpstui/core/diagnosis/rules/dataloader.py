@@ -7,9 +7,9 @@ from ..model import NO_WORKERS, Remedy, Rule
 RULES = (
     Rule(
         id="dl_spawn_guard",
-        title="The script lacks its main guard",
+        title="The script has no main guard",
         cause="Python on macOS starts workers with spawn, which imports the training script again in each of them; "
-        "without `if __name__ == '__main__':` every worker starts the training anew.",
+        "without `if __name__ == '__main__':` every worker starts the training again.",
         remedy=Remedy(
             text="Load data without workers (num_workers=0), or put the script's main part under the guard.",
             args=NO_WORKERS,
@@ -95,7 +95,7 @@ RULES = (
     Rule(
         id="too_many_files",
         title="Too many open files",
-        cause="The limit on open files (256 on macOS unless raised) is used up, as a rule by DataLoader workers "
+        cause="The limit on open files (256 on macOS unless raised) is used up, usually by DataLoader workers "
         "that pass tensors as file descriptors.",
         remedy=Remedy(
             text="Raise the limit (`ulimit -n 4096`; mpstui raises it for runs it starts), use fewer workers, or call "

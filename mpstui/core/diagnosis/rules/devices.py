@@ -9,7 +9,7 @@ _NO_PINNING = (ArgumentChange("pin_memory", "remove"),)
 RULES = (
     Rule(
         id="device_mismatch",
-        title="Tensors on different devices met",
+        title="Tensors are on different devices",
         cause="Part of the model or of the batch stayed on another device (the script forgot a `.to(device)`).",
         remedy=Remedy(
             text="Move the model and every tensor of the batch to the same device; on CPU everything is in one place.",
@@ -46,7 +46,7 @@ RULES = (
     ),
     Rule(
         id="dtype_mismatch",
-        title="Tensors of different types met",
+        title="Tensors have different types",
         cause="The model and its input have different number formats (half against float, integers against floats).",
         remedy=Remedy(
             text="Use one precision throughout: fp32, or autocast instead of `.half()`; cast integer inputs with "
@@ -73,7 +73,7 @@ RULES = (
     Rule(
         id="generator_device",
         title="A random generator lives on another device than its tensors",
-        cause="A generator of one device was used to make or shuffle tensors of another, as a rule because of "
+        cause="A generator of one device was used to make or shuffle tensors of another, usually because of "
         "torch.set_default_device('mps') with a shuffling DataLoader.",
         remedy=Remedy(
             text="Drop torch.set_default_device, or pass generator=torch.Generator(device=...); or run on CPU.",
@@ -96,7 +96,7 @@ RULES = (
         cause="The script calls pin_memory() on a tensor itself; with an MPS accelerator present that fails, even "
         "in a run on CPU.",
         remedy=Remedy(
-            text="Remove the pin_memory() calls or pass pin_memory=False; on a Mac it brings nothing.", args=_NO_PINNING
+            text="Remove the pin_memory() calls or pass pin_memory=False; it gains nothing on a Mac.", args=_NO_PINNING
         ),
         sources=("pytorch/pytorch#86060",),
         patterns=(
@@ -114,7 +114,7 @@ RULES = (
         id="pin_memory_warn",
         title="pin_memory is ignored on MPS",
         cause="Since torch 2.7 the DataLoader says that it ignores pin_memory on MPS (it always did). Harmless.",
-        remedy=Remedy(text="Nothing has to be done; pin_memory=False silences it.", args=_NO_PINNING),
+        remedy=Remedy(text="Nothing to do; pin_memory=False silences it.", args=_NO_PINNING),
         sources=("torch/utils/data/dataloader.py 2.7 to 2.15",),
         patterns=(
             r"pin_memory\W? argument is set as true",

@@ -12,7 +12,7 @@ RULES = (
     Rule(
         id="killed_os",
         title="Killed from outside, most likely for memory",
-        cause="SIGKILL ended the process without a word. When nobody sent it, that is the system freeing memory (on "
+        cause="SIGKILL ended the process without a message. When nobody sent it, that is the system freeing memory (on "
         "macOS jetsam, which counts GPU memory that RSS does not show).",
         remedy=Remedy(
             text="Use less memory: smaller batch with accumulation, fewer workers, a smaller model. Restore the "
@@ -133,7 +133,7 @@ RULES = (
     ),
     Rule(
         id="leaked_semaphore_only",
-        title="Leaked semaphores: the process ended without tidying up",
+        title="Leaked semaphores: the process ended without cleaning up",
         cause="Python's resource tracker noticed that its parent was gone (or left without joining its workers). "
         "That is a symptom; why the parent ended is not in this log.",
         remedy=Remedy(

@@ -54,7 +54,7 @@ RULES = (
         title="torch.distributed cannot use MPS",
         cause="No collective backend takes MPS tensors: gloo needs CPU tensors, NCCL needs CUDA.",
         remedy=Remedy(
-            text="Train in one process, or in several on CPU with the gloo backend.",
+            text="Train in one process, or in several on the CPU with the gloo backend.",
             args=(ArgumentChange("processes", "set", 1), ArgumentChange("backend", "set", "gloo")),
             device="cpu",
         ),

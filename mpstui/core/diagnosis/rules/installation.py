@@ -50,11 +50,10 @@ RULES = (
     ),
     Rule(
         id="arch_mismatch",
-        title="Packages for another processor",
+        title="Packages for different processors are mixed",
         cause="x86_64 (Rosetta) and arm64 packages are mixed in one Python.",
         remedy=Remedy(
-            text="Make a new environment with an arm64 Python and install everything again; no setting can mend "
-            "this one."
+            text="Make a new environment with an arm64 Python and install everything again; no setting fixes this."
         ),
         sources=("dyld(1)",),
         patterns=(

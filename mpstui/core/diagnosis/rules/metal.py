@@ -135,7 +135,7 @@ RULES = (
     Rule(
         id="metal_xpc",
         title="The Metal compiler was lost",
-        cause="The connection to Apple's shader compiler service broke; as a rule because Metal was used in a "
+        cause="The connection to Apple's shader compiler service broke; usually because Metal was used in a "
         "forked child, which cannot inherit it.",
         remedy=Remedy(
             text="Start workers with spawn, never fork after torch is loaded (transformers: "

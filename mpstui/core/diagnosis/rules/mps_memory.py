@@ -32,7 +32,7 @@ RULES = (
         id="mps_buffer_too_big",
         title="One tensor is too big for a Metal buffer",
         cause="A single tensor is larger than the longest buffer this GPU allows (MTLDevice.maxBufferLength); the "
-        "watermark variables have no say in that.",
+        "watermark variables do not change that.",
         remedy=Remedy(
             text="Make that tensor smaller: shorter sequences, smaller images or batch, chunked attention; or run "
             "on CPU.",

@@ -61,9 +61,9 @@ RULES = (
     ),
     Rule(
         id="silent_oob",
-        title="An index lies outside its tensor",
+        title="An index is out of range",
         cause="A token, label or position is outside the table it indexes: a bug in data or vocabulary. On MPS the "
-        "same access often gives 0 without a word; CPU reveals it, it does not cause it.",
+        "same access often silently reads 0; the CPU only reveals the bug.",
         remedy=Remedy(text="Check vocabulary size, number of classes and sequence length against the data."),
         sources=("pytorch/pytorch#144824",),
         patterns=(
@@ -76,10 +76,12 @@ RULES = (
     ),
     Rule(
         id="mps_index_assert",
-        title="A GPU kernel met an index outside its tensor",
+        title="A GPU kernel got an index that is out of range",
         cause="Since torch 2.10 some MPS kernels check indices and report later, at the next wait for the GPU; the "
-        "traceback may point at an innocent line.",
-        remedy=Remedy(text="Run on CPU: it fails at the true line. Then mend the data or the sizes.", device="cpu"),
+        "traceback may point at an unrelated line.",
+        remedy=Remedy(
+            text="Run on CPU, where it fails at the right line; then fix the data or the sizes.", device="cpu"
+        ),
         sources=("pytorch/pytorch#166615", "pytorch/pytorch#178079"),
         patterns=(
             r"AcceleratorError: .{0,60}(?:out of bounds|out of range|index)",

@@ -64,7 +64,7 @@ RULES = (
     ),
     Rule(
         id="mps_view_backward",
-        title="A backward pass on MPS got memory laid out in another order",
+        title="An MPS backward pass failed on a non-contiguous tensor",
         cause="Tensors that are not contiguous (channels_last, permuted) break some MPS backward passes, above all "
         "in torch 2.5.",
         remedy=Remedy(
@@ -87,8 +87,7 @@ RULES = (
         "the training goes on, but every call waits for the GPU and copies. Only the first such operator is "
         "ever named.",
         remedy=Remedy(
-            text="Nothing has to be done. PYTORCH_MPS_LOG_PROFILE_INFO=64 prints at exit how often each operator "
-            "fell back.",
+            text="Nothing to do. PYTORCH_MPS_LOG_PROFILE_INFO=64 prints at exit how often each operator fell back.",
         ),
         sources=("pytorch/pytorch#106594",),
         patterns=(
