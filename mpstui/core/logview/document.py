@@ -10,6 +10,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -124,33 +125,27 @@ class LogDocument:
         if self._file.restarts != self._restarts:
             self.close()
             self._restarts, self._counter = self._file.restarts, LineCounter(self._file)
-        opened = self._descriptor is None and self._open()
-        if self._descriptor is None or not (changed or opened):
+        if self._descriptor is None:
+            with suppress(OSError):
+                self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+                changed = True
+        if self._descriptor is None or not changed:
             return False
         self._encoding = sniff_utf16(os.pread(self._descriptor, SNIFF_BYTES, 0))
-        self._size = self._file.size - self._half_newline(self._file.size)
+        self._size = self._file.size
+        if self._encoding == "utf-16-le" and self._size >= 2:
+            # Lines are cut at the byte 0x0A: the zero behind it belongs to the newline before it.
+            self._size -= int(os.pread(self._descriptor, 2, self._size - 2) == b"\n\0")
         self._begin = after_hole(self._descriptor, 0, self._size)
         self._finder = PieceFinder(self._descriptor, self._size, self._begin)
         return True
-
-    def _open(self) -> bool:
-        with suppress(OSError):
-            self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        return self._descriptor is not None
-
-    def _half_newline(self, size: int) -> int:
-        """Bytes at the end that belong to the newline before them: lines are cut at the byte 0x0A."""
-        if self._encoding != "utf-16-le" or self._descriptor is None or size < 2:
-            return 0
-        return int(os.pread(self._descriptor, 2, size - 2) == b"\n\0")
 
     def _lines(self, pieces: Callable[[PieceFinder], Iterable[LinePiece]]) -> list[LogLine]:
         finder = self._finder
         if finder is None:
             return []
         try:
-            found = list(pieces(finder))
-            lines = [self._make(piece) for piece in found]
+            lines = [self._make(piece) for piece in list(pieces(finder))]
         except OSError:
             return []
         return self._numbered(lines)
@@ -165,7 +160,7 @@ class LogDocument:
             return lines
         out = []
         for line in lines:
-            out.append(_with_number(line, number))
+            out.append(replace(line, number=number))
             number += self._finder.read(line.end - 1, line.end) == b"\n"
         return out
 
@@ -194,10 +189,6 @@ class LogDocument:
             return None
         self.search_stopped_at = search.stopped_at
         return self._numbered([line])[0] if line is not None else None
-
-
-def _with_number(line: LogLine, number: int) -> LogLine:
-    return LogLine(number, line.offset, line.end, line.text, line.spans, line.level, line.hidden_characters)
 
 
 class LineCounter:

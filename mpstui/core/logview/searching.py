@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from ..follow.file import Budget
 from .line import LogLine, begins_error
@@ -141,50 +141,30 @@ Maker = Callable[[LinePiece], LogLine]
 
 _ESCAPE = b"\x1b"
 _SIGNS_OF_ERROR = (
-    *(
-        b"rror",
-        b"RROR",
-        b"xception",
-        b"Interrupt",
-        b"Traceback",
-        b"FATAL",
-        b"CRITICAL",
-        b"ssertion",
-        b"fault",
-        b"illed",
-    ),
-    *(b"bort", b"terminate called", b"core dumped", b"out of memory", b"No space left"),
+    *(b"rror", b"RROR", b"xception", b"Interrupt", b"Traceback", b"FATAL", b"CRITICAL", b"ssertion", b"fault"),
+    *(b"illed", b"bort", b"terminate called", b"core dumped", b"out of memory", b"No space left"),
 )
 
 
-class Hint(Protocol):
-    """Finds in raw bytes every line worth a look, and some that are not: most of a file is never made into lines."""
-
-    def serves(self, data: bytes) -> bool:
-        """Whether a line of ``data`` can only match if its bytes do.
-
-        Escapes may cut a word in two, redraws move where a line begins, and beyond ASCII a byte is no character.
-        """
-        ...
-
-    def positions(self, data: bytes) -> Iterable[int]:
-        """Where to look, in any order; one position a line is enough."""
-        ...
-
-
 class LiteralHint:
-    """Plain words, any of them: many times faster than a regular expression."""
+    """Finds in raw bytes every line worth a look, and some that are not: most of a file is never made into lines.
+
+    Plain words, any of them: many times faster than a regular expression.
+    """
 
     def __init__(self, words: Sequence[bytes], *, ignore_case: bool = False) -> None:
         self._words = [word.lower() for word in words] if ignore_case else words
         self._ignore_case = ignore_case
 
     def serves(self, data: bytes) -> bool:
-        """See :class:`Hint`."""
+        """Whether a line of ``data`` can only match if its bytes do.
+
+        Escapes may cut a word in two, redraws move where a line begins, and beyond ASCII a byte is no character.
+        """
         return _ESCAPE not in data
 
     def positions(self, data: bytes) -> Iterator[int]:
-        """See :class:`Hint`."""
+        """Where to look, in any order; one position a line is enough."""
         where = data.lower() if self._ignore_case else data
         for word in self._words:
             at = where.find(word)
@@ -202,17 +182,20 @@ class PatternHint:
         self._raw = re.compile(pattern.encode(errors="replace"), re.IGNORECASE | re.MULTILINE)
 
     def serves(self, data: bytes) -> bool:
-        """See :class:`Hint`."""
+        """See :class:`LiteralHint`."""
         return data.isascii() and _ESCAPE not in data and not (self._anchored and b"\r" in data)
 
     def positions(self, data: bytes) -> Iterator[int]:
-        """See :class:`Hint`."""
+        """See :class:`LiteralHint`."""
         at = 0
         while (match := self._raw.search(data, at)) is not None:
             yield match.start()
             at = data.find(b"\n", match.start()) + 1
             if not at:
                 return
+
+
+Hint = LiteralHint | PatternHint
 
 
 def hint_for(pattern: str) -> Hint:

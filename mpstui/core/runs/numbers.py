@@ -200,7 +200,10 @@ class ProgressPace:
             return self._epochs.remaining_seconds(numbers.epochs)
         if self._by_epoch:
             return self.steps.remaining_seconds(numbers.epochs)
-        return self.steps.remaining_seconds(_planned_steps(numbers))
+        planned: float | None = numbers.steps
+        if planned is None and numbers.epochs is not None and numbers.epoch_steps is not None:
+            planned = numbers.epochs * numbers.epoch_steps
+        return self.steps.remaining_seconds(planned)
 
     def epoch_remaining_seconds(self, numbers: Numbers) -> float | None:
         """Until the epoch being trained is done; None until known."""
@@ -248,14 +251,6 @@ def _epochs_done(record: Mapping[str, Any]) -> float | None:
     if not isinstance(step, (int, float)) or not steps:
         return None
     return behind + min(1.0, float(step) / float(steps))
-
-
-def _planned_steps(numbers: Numbers) -> float | None:
-    if numbers.steps is not None:
-        return float(numbers.steps)
-    if numbers.epochs is not None and numbers.epoch_steps is not None:
-        return numbers.epochs * numbers.epoch_steps
-    return None
 
 
 class _Interval(NamedTuple):

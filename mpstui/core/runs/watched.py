@@ -147,11 +147,19 @@ class LogEnd:
         """``RuntimeError: ...`` as it was printed; None where training goes on behind it, and where there is none."""
         now = path, storage.stamp(path)
         if now != self._of:
-            self._of, self._found = now, _exception(_tail(path))
+            self._of, self._found = now, _exception(path)
         return self._found
 
 
-def _exception(data: bytes) -> str | None:
+def _exception(path: Path) -> str | None:
+    if not path.is_file():
+        return None  # opening a pipe would wait for its writer
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+            data = file.read(TAIL_BYTES)
+    except OSError:
+        return None
     if not any(mark in data for mark in _MARKS):
         return None
     from ..diagnosis.log_text import ending_exception, screen_lines
@@ -203,15 +211,3 @@ def _is_indented(line: str) -> bool:
     from ..diagnosis.log_text import RANK_PREFIX
 
     return re.sub(f"^{RANK_PREFIX}", "", line)[:1] in (" ", "\t")
-
-
-def _tail(path: Path) -> bytes:
-    if not path.is_file():
-        return b""  # opening a pipe would wait for its writer
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - TAIL_BYTES))
-            return file.read(TAIL_BYTES)
-    except OSError:
-        return b""

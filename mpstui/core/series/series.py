@@ -27,22 +27,8 @@ NAN = math.nan
 MOST_SERIES = 400
 """Names beyond this are not kept: a program that makes up a name a step must not fill the memory."""
 MOST_CACHED = 8
-NOT_METRICS = frozenset(
-    {
-        "time",
-        "attempt",
-        "epoch",
-        "step",
-        "epochs",
-        "steps",
-        "epoch_step",
-        "epoch_steps",
-        "first_epoch",
-        "nonfinite",
-        "rank",
-        "schema",
-    }
-)
+_COUNTS = ("epoch", "epochs", "step", "steps", "epoch_step", "epoch_steps", "first_epoch")
+NOT_METRICS = frozenset({"time", "attempt", "rank", "nonfinite", "schema", *_COUNTS})
 
 
 class Points(NamedTuple):
