@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from ..core.formats.console import strip_controls
 from ..core.model.errors import OperationError, UsageError
+from .session import Session, print_json
 
 if TYPE_CHECKING:
-    from ..core.diagnosis.model import Evidence, Finding, Remedy
+    from ..core.diagnosis.model import Finding, Remedy
     from ..core.formats.points import ParsedLog
 
 CARD_WIDTH = 100
@@ -35,45 +36,36 @@ Lists the most probable causes first, each with the lines that show it and what 
 
 def run_diagnose(args: argparse.Namespace) -> int:
     from ..core.diagnosis.engine import diagnose, with_recurrence
+    from ..core.diagnosis.evidence import evidence_from_log, evidence_from_run_dir
     from ..core.diagnosis.log_text import unexplained
     from ..core.diagnosis.model import findings_as_json
-    from .session import print_json
+    from ..core.runs.find import NoSuchRun, find_run
 
     path = Path(args.target).expanduser()
-    path = path if path.exists() else _directory_of_run(args.target)
-    evidence = _evidence(args, path)
+    if not path.exists():
+        try:
+            path = find_run(Session().home, args.target).path
+        except NoSuchRun as error:
+            hint = error.hint if error.near else "name a log, a run directory, or a run's id or name"
+            raise UsageError(f"there is neither a file nor a run {args.target!r}", hint) from error
+    try:
+        evidence = evidence_from_run_dir(path) if path.is_dir() else evidence_from_log(path)
+    except OSError as error:
+        raise OperationError(f"{path} cannot be read: {error.strerror or error}") from error
+    if args.signal is not None:
+        evidence = replace(evidence, signal=args.signal)
+    if args.exit_code is not None:
+        evidence = replace(evidence, exit_code=args.exit_code)
     findings = diagnose(evidence)
     if path.is_dir():
         findings = with_recurrence(findings, path)
     if args.json:
         print_json({"findings": findings_as_json(findings)})
-    else:
-        unknown = unexplained(findings, evidence)
-        cards = [textwrap.fill(unknown, width=CARD_WIDTH, break_on_hyphens=False)] if unknown else []
-        print("\n\n".join([*cards, *(_card(number, finding) for number, finding in enumerate(findings, 1))]))
+        return 0
+    unknown = unexplained(findings, evidence)
+    cards = [textwrap.fill(unknown, width=CARD_WIDTH, break_on_hyphens=False)] if unknown else []
+    print("\n\n".join([*cards, *(_card(number, finding) for number, finding in enumerate(findings, 1))]))
     return 0
-
-
-def _evidence(args: argparse.Namespace, path: Path) -> Evidence:
-    from ..core.diagnosis.evidence import evidence_from_log, evidence_from_run_dir
-
-    try:
-        found = evidence_from_run_dir(path) if path.is_dir() else evidence_from_log(path)
-    except OSError as error:
-        raise OperationError(f"{path} cannot be read: {error.strerror or error}") from error
-    known = {"signal": args.signal, "exit_code": args.exit_code}
-    return replace(found, **{name: value for name, value in known.items() if value is not None})
-
-
-def _directory_of_run(name: str) -> Path:
-    from ..core.runs.find import NoSuchRun, find_run
-    from .session import Session
-
-    try:
-        return find_run(Session().home, name).path
-    except NoSuchRun as error:
-        hint = error.hint if error.near else "name a log, a run directory, or a run's id or name"
-        raise UsageError(f"there is neither a file nor a run {name!r}", hint) from error
 
 
 def _card(number: int, finding: Finding) -> str:
@@ -131,19 +123,10 @@ def run_parse(args: argparse.Namespace) -> int:
 
 def as_json(found: ParsedLog) -> dict[str, object]:
     """The summary for scripts; unknown is null, numbers that are not finite are strings."""
+    numbers = {name: _number(getattr(found, name)) for name in ("epoch", "epochs", "step", "steps", "learning_rate")}
     loss = found.train_loss
-    return {
-        "format": found.format,
-        "epoch": _number(found.epoch),
-        "epochs": _number(found.epochs),
-        "step": _number(found.step),
-        "steps": _number(found.steps),
-        "train_loss": None
-        if loss is None
-        else {"first": _number(loss.first), "last": _number(loss.last), "count": loss.count},
-        "metrics": list(found.metrics),
-        "learning_rate": _number(found.learning_rate),
-    }
+    ends = loss and {"first": _number(loss.first), "last": _number(loss.last), "count": loss.count}
+    return {"format": found.format, **numbers, "train_loss": ends, "metrics": list(found.metrics)}
 
 
 def as_table(found: ParsedLog) -> str:
