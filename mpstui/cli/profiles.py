@@ -49,7 +49,10 @@ def run(args: argparse.Namespace) -> int:
         case ["check", path]:
             return _check(session, path, as_json=args.json)
         case ["save", run_name, name]:
-            return _save(session, run_name, name, args)
+            choice = edit_choice(session.run(run_name).snapshot(), session.home)
+            path = str(save_profile(choice, name, session.home, overwrite=args.replace))
+            print_json({"path": path}) if args.json else say(path)
+            return 0
         case ["check", *_]:
             raise UsageError("mpstui profiles check needs one file", "such as `mpstui profiles check mine.toml`")
         case ["save", *_]:
@@ -90,13 +93,6 @@ def _check(session: Session, path: str, *, as_json: bool) -> int:
     for warning in warnings:
         say(f"{file}: doubtful: {warning}")
     say(f"{file}: nothing {'else ' if warnings else ''}is wrong with it")
-    return 0
-
-
-def _save(session: Session, run_name: str, name: str, args: argparse.Namespace) -> int:
-    choice = edit_choice(session.run(run_name).snapshot(), session.home)
-    path = str(save_profile(choice, name, session.home, overwrite=args.replace))
-    print_json({"path": path}) if args.json else say(path)
     return 0
 
 

@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -55,7 +55,15 @@ def run(args: argparse.Namespace) -> int:
     if not rows:
         say("no runs yet: `mpstui launch quickstart` starts one, `mpstui run -- COMMAND` any program")
         return 0
-    _print_table([_HEAD, *(_cells(row, time.time()) for row in rows)], _columns())
+    table, columns = [_HEAD, *(_cells(row, time.time()) for row in rows)], _columns()
+    widths = {title: max(map(len, cells)) for title, cells in zip(_HEAD, zip(*table, strict=True), strict=True)}
+    for title in _GIVES_WAY:
+        if columns is None or sum(widths.values()) + 2 * (len(widths) - 1) <= columns:
+            break
+        del widths[title]
+    for line in table:
+        cells = ((title, cell) for title, cell in zip(_HEAD, line, strict=True) if title in widths)
+        print("  ".join(f"{cell:{'>' if title in _RIGHT else '<'}{widths[title]}}" for title, cell in cells).rstrip())
     if left_out:
         print(f"and {left_out} older: mpstui ps --all")
     return 0
@@ -65,20 +73,20 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
     told, name = row.json, one_line(row.json["name"])
     if len(name) > _NAME_CELLS:  # without its middle: what tells the runs of a sweep apart is at its end
         name = f"{name[: _NAME_CELLS // 2 - 1]}…{name[-(_NAME_CELLS // 2) :]}"
+
+    def of(done: float | None, total: float | None) -> str:
+        return shown.whole(done) + (f"/{shown.whole(total)}" if done is not None and total is not None else "")
+
     return (
         told["run"],
         name,
         row.word,
         one_line(told["device"] or shown.UNKNOWN),
-        _of(told["epoch"], told["epochs"]),
-        _of(told["step"], told["steps"]),
+        of(told["epoch"], told["epochs"]),
+        of(told["step"], told["steps"]),
         shown.number(told["loss"]) if row.loss_is_finite else shown.NOT_FINITE,
         shown.moment_of_day(told["started"], now),
     )
-
-
-def _of(done: float | None, total: float | None) -> str:
-    return shown.whole(done) + (f"/{shown.whole(total)}" if done is not None and total is not None else "")
 
 
 def _columns() -> int | None:
@@ -88,18 +96,6 @@ def _columns() -> int | None:
     from shutil import get_terminal_size  # brings three compressors along, which no script needs that reads a pipe
 
     return get_terminal_size().columns
-
-
-def _print_table(rows: Sequence[tuple[str, ...]], columns: int | None) -> None:
-    widths = {title: max(len(row[place]) for row in rows) for place, title in enumerate(_HEAD)}
-    for title in _GIVES_WAY:
-        if columns is None or sum(widths.values()) + 2 * (len(widths) - 1) <= columns:
-            break
-        del widths[title]
-    for row in rows:
-        cells = {title: cell for title, cell in zip(_HEAD, row, strict=True) if title in widths}
-        parts = (f"{cell:{'>' if title in _RIGHT else '<'}{widths[title]}}" for title, cell in cells.items())
-        print("  ".join(parts).rstrip())
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,12 +40,17 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(told)
         return 0
+    metrics = []
+    for name, view in snapshot.series.items():
+        ends = (view.first, view.last, view.minimum, view.maximum)
+        told_ends = (shown.NOT_FINITE if value is None else shown.number(value) for value in ends)
+        metrics.append((name, shown.whole(view.count), *told_ends))
     blocks = (
         [f"{snapshot.name}  ({snapshot.run})"],
         [f"{label:<{_LABEL}}{text}" for label, text in _facts(snapshot)],
         _why(snapshot, told["diagnosis"]["findings"]),
-        _table(_metrics(snapshot)),
-        _table(_checkpoints(snapshot, time.time())),
+        _table(("metric", "points", "first", "last", "min", "max"), metrics),
+        _table(("checkpoint", "size", "", "written", ""), _checkpoints(snapshot, time.time())),
         _events(snapshot, time.time()),
     )
     for place, block in enumerate(block for block in blocks if block):
@@ -108,13 +113,6 @@ def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> Block:
     return lines
 
 
-def _metrics(snapshot: RunSnapshot) -> Iterator[tuple[str, ...]]:
-    for name, view in snapshot.series.items():
-        values = (view.first, view.last, view.minimum, view.maximum)
-        told = (shown.NOT_FINITE if value is None else shown.number(value) for value in values)
-        yield name, shown.whole(view.count), *told
-
-
 def _checkpoints(snapshot: RunSnapshot, now: float) -> Iterator[tuple[str, ...]]:
     from ..core.present.states import why_not_its_own
 
@@ -127,19 +125,13 @@ def _checkpoints(snapshot: RunSnapshot, now: float) -> Iterator[tuple[str, ...]]
         yield f"and {len(newest_first) - _CHECKPOINTS} older", "", "", "", ""
 
 
-_HEADS = {6: ("metric", "points", "first", "last", "min", "max"), 5: ("checkpoint", "size", "", "written", "")}
-
-
-def _table(rows: Iterable[tuple[str, ...]]) -> Block:
-    """Columns under their titles, numbers at the right."""
-    found = list(rows)
-    if not found:
-        return []
-    cells = [_HEADS[len(found[0])], *found]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Block:
+    """Columns under their titles, numbers at the right; nothing without rows."""
+    lines = [heads, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return [
-        "  ".join(f"{cell:{'<' if place == 0 else '>'}{widths[place]}}" for place, cell in enumerate(line)).rstrip()
-        for line in cells
+        "  ".join(f"{cell:{'>' if place else '<'}{widths[place]}}" for place, cell in enumerate(line)).rstrip()
+        for line in lines[: len(lines) if len(lines) > 1 else 0]
     ]
 
 
