@@ -18,7 +18,7 @@ from typing import ClassVar, Protocol
 from ...follow.file import FollowedFile
 from ...model.errors import OperationError, UsageError
 from ...model.plugins import METRIC_FILES, discovered
-from ..points import LineReading, MetricPoint, ParsedLog, Priority
+from ..points import MetricPoint, ParsedLog, Priority
 from ..records import read_record
 from ..tracker import Tracker
 
@@ -73,10 +73,12 @@ class MetricFile(Protocol):
 class Records:
     """A tracker fed with flat records."""
 
-    name: ClassVar[str] = "records"
+    name: ClassVar[str]
+    priority: ClassVar[Priority] = Priority.EXACT
+    suffixes: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._tracker = Tracker()
 
     def summary(self) -> ParsedLog:
@@ -84,12 +86,11 @@ class Records:
         found = self._tracker.summary()
         return found if found == ParsedLog() else replace(found, format=self.name)
 
-    def _place(self, reading: LineReading | None) -> list[MetricPoint]:
+    def points_of(self, record: Mapping[str, object]) -> list[MetricPoint]:
+        """The point of a record, if it says anything."""
+        reading = read_record(record, self.name)
         point = None if reading is None else self._tracker.place(reading)
         return [] if point is None else [point]
-
-    def _record(self, record: Mapping[str, object]) -> list[MetricPoint]:
-        return self._place(read_record(record, self.name))
 
 
 class GrowingLines(Records):
@@ -112,10 +113,10 @@ class GrowingLines(Records):
         while chunk := self._file.take(limit or CHUNK):
             if self._file.restarts != self._restarts:
                 self._restarts = self._file.restarts
-                self._start_over()
+                self.start_over()
             *lines, self._pending = (self._pending + chunk).split(b"\n")
             for line in lines:
-                points += self._line(line)
+                points += self.read_line(line)
             self._pending = self._pending[:_LONGEST_RECORD]
             if limit is not None:
                 break
@@ -125,17 +126,17 @@ class GrowingLines(Records):
         """The point of a last line without newline, if it is whole."""
         points = self.poll()
         rest, self._pending = self._pending, b""
-        return points + (self._line(rest) if rest and self._is_whole(rest) else [])
+        return points + (self.read_line(rest) if rest and self.is_whole(rest) else [])
 
-    def _line(self, line: bytes) -> list[MetricPoint]:
+    def read_line(self, line: bytes) -> list[MetricPoint]:
         """The points of one line."""
         raise NotImplementedError
 
-    def _is_whole(self, line: bytes) -> bool:
+    def is_whole(self, line: bytes) -> bool:
         """Whether a last line without newline can be no half of one."""
         raise NotImplementedError
 
-    def _start_over(self) -> None:
+    def start_over(self) -> None:
         """The file is another one now."""
         self._pending, self._tracker = b"", Tracker()
 

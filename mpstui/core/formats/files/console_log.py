@@ -19,7 +19,7 @@ class ConsoleLog:
     suffixes: ClassVar[tuple[str, ...]] = (".log", ".out", ".txt", ".err")
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._reader = LogReader()
         self._file = FollowedFile(path)
         self._restarts = 0
@@ -47,7 +47,7 @@ class ConsoleLog:
 
     def read_through(self, limit: int | None = None) -> ParsedLog:
         """The summary of the whole file, or of its first ``limit`` bytes; keeps no points, whatever the log's size."""
-        with self._path.open("rb") as file:
+        with self.path.open("rb") as file:
             while (limit is None or file.tell() < limit) and (chunk := file.read(CHUNK)):
                 self._reader.take(chunk)
         self._reader.close()

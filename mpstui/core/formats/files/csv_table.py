@@ -40,11 +40,11 @@ class CsvTable(GrowingLines):
         rows = [line for line in lines[1:-1] if line.strip()]
         return all(_fits(_cells(row, delimiter), len(columns)) for row in rows)
 
-    def _start_over(self) -> None:
-        super()._start_over()
+    def start_over(self) -> None:
+        super().start_over()
         self._columns = []
 
-    def _line(self, line: bytes) -> list[MetricPoint]:
+    def read_line(self, line: bytes) -> list[MetricPoint]:
         line = line.rstrip(b"\r")
         if not self._columns:
             self._delimiter, self._columns = _header(line)
@@ -52,9 +52,9 @@ class CsvTable(GrowingLines):
         cells = _cells(line, self._delimiter)
         if cells == self._columns or len(cells) != len(self._columns):
             return []
-        return self._record({name: cell for name, cell in zip(self._columns, cells, strict=True) if cell})
+        return self.points_of({name: cell for name, cell in zip(self._columns, cells, strict=True) if cell})
 
-    def _is_whole(self, line: bytes) -> bool:
+    def is_whole(self, line: bytes) -> bool:
         return bool(self._columns) and len(_cells(line, self._delimiter)) == len(self._columns) and line[-1:] != b"."
 
 

@@ -10,8 +10,7 @@ from typing import ClassVar
 
 from ....wire import storage
 from ..loss_series import first_known
-from ..points import MetricPoint, ParsedLog, Priority, as_number
-from ..records import read_record
+from ..points import MetricPoint, ParsedLog, as_number
 from ..tracker import Tracker
 from . import Records
 
@@ -22,8 +21,6 @@ class JsonDocument(Records):
     """A heartbeat is one point per rewrite; a file with a ``log_history`` is one point per entry."""
 
     name: ClassVar[str] = "json"
-    priority: ClassVar[Priority] = Priority.EXACT
-    suffixes: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -48,10 +45,10 @@ class JsonDocument(Records):
 
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
         """The new entries, or the new heartbeat; a file caught half-written is left for the next call."""
-        stamp = storage.stamp(self._path)
+        stamp = storage.stamp(self.path)
         if stamp == self._stamp:
             return []
-        document = _load(self._path)
+        document = _load(self.path)
         if document is None:
             return []
         self._stamp = stamp
@@ -62,7 +59,7 @@ class JsonDocument(Records):
         # mpstui's heartbeat carries NaN and infinity as null and names them: the fact is the news.
         names = document.get("nonfinite")
         nonfinite = {str(name): math.nan for name in names} if isinstance(names, list) else {}
-        return self._record({**document, **nonfinite})
+        return self.points_of({**document, **nonfinite})
 
     def close(self) -> list[MetricPoint]:
         """Nothing is held back."""
@@ -89,7 +86,7 @@ class JsonDocument(Records):
         points: list[MetricPoint] = []
         for entry in history[self._entries :]:
             if isinstance(entry, dict):
-                points += self._place(read_record(entry, self.name))
+                points += self.points_of(entry)
         self._entries = len(history)
         self._state = {key: value for key, value in document.items() if key != "log_history"}
         return points

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from ..points import MetricPoint, Priority
+from ..points import MetricPoint
 from . import GrowingLines
 
 _LOOKED_AT = 20
@@ -18,7 +18,6 @@ class JsonLines(GrowingLines):
     """One flat object per line."""
 
     name: ClassVar[str] = "json lines"
-    priority: ClassVar[Priority] = Priority.EXACT
     suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".log.json")
 
     @classmethod
@@ -30,11 +29,11 @@ class JsonLines(GrowingLines):
         first = parse_object(lines[0])
         return first is not None and (len(lines) > 1 or b"\n" in start or path.suffix == ".jsonl")
 
-    def _line(self, line: bytes) -> list[MetricPoint]:
+    def read_line(self, line: bytes) -> list[MetricPoint]:
         record = parse_object(line)
-        return [] if record is None else self._record(_lifted(record))
+        return [] if record is None else self.points_of(_lifted(record))
 
-    def _is_whole(self, line: bytes) -> bool:
+    def is_whole(self, line: bytes) -> bool:
         return parse_object(line) is not None
 
 

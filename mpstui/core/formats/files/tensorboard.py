@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ..names import EVAL_WORDS
-from ..points import MetricPoint, Priority
+from ..points import MetricPoint
 from . import Records
 
 _HEADER = struct.Struct("<QI")
@@ -29,8 +29,6 @@ class TensorBoard(Records):
     """Scalars of one event file; values of one step form one record."""
 
     name: ClassVar[str] = "tensorboard"
-    priority: ClassVar[Priority] = Priority.EXACT
-    suffixes: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -76,12 +74,12 @@ class TensorBoard(Records):
         if not values:
             return []
         record: dict[str, object] = {"step": self._step, **values}
-        return self._record({**record, "phase": "val"} if self._evaluation else record)
+        return self.points_of({**record, "phase": "val"} if self._evaluation else record)
 
     def _records(self, limit: int | None) -> Iterator[bytes]:
-        size = self._path.stat().st_size
+        size = self.path.stat().st_size
         stop = size if limit is None else self._offset + limit
-        with self._path.open("rb") as file:
+        with self.path.open("rb") as file:
             while self._offset < stop and self._offset + _HEADER.size + _FOOTER <= size:
                 file.seek(self._offset)
                 header = file.read(_HEADER.size)
