@@ -2,6 +2,7 @@
 
 This is the part that all grammars of the ``key value`` kind share. It knows the notations of counters
 (``Epoch [1][50/930]``, ``[1/25][10/1583]``, ``[1,  2000]``, ``step 14/20``, ``iter: 19``) and what disqualifies a line.
+Evaluations may be printed with spaces alone, no sign and no counter: ``val_loss 1.50 val_acc 60.00%``.
 """
 
 from __future__ import annotations

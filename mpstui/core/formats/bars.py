@@ -1,4 +1,4 @@
-"""Progress bars: what a frame says, and whether the bar is the training loop's.
+"""Progress bars: what a frame says, which bar is the training loop's, which of its frames say something new.
 
 tqdm: ``[desc: ]NN%|bar| n/total [elapsed<remaining, rate, postfix]``, or ``n it [elapsed, rate]`` without a total.
 """

@@ -1,4 +1,11 @@
-"""Bytes of a log to text: UTF-8 first, GBK and UTF-16 where the evidence is clear, never an error."""
+"""Bytes of a console to clean text: encodings, control sequences, redraws.
+
+A *frame* is what was drawn before the cursor went back (carriage return, cursor up, backspaces) or down (newline).
+`FrameSplitter` is incremental, linear in the bytes, holds at most ``PENDING_LIMIT`` bytes, and gives the same answer
+however the bytes are cut into chunks. Control sequences (ECMA-48 section 5.4, CSI, and 5.6, OSC, DCS, APC, PM, SOS)
+are removed from any text, or kept as colour spans; one that is never closed swallows at most ``ESCAPE_LIMIT``
+characters, so that one stray byte cannot eat a log.
+"""
 
 from __future__ import annotations
 

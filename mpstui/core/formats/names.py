@@ -1,4 +1,10 @@
-"""The words by which programs name things, in the languages met in logs. One place to teach the reader a word."""
+"""What a printed name means: counter, training loss, learning rate, rate, or some other metric.
+
+The words by which programs name things come first, in the languages met in logs: the one place to teach the reader a
+word. A name is split into lower-case words (camel case, ``_``, ``/``, ``.``, ``-`` and spaces separate them), the words
+that only say *whose* value it is (train, avg, step ...) are set aside, and what remains must be known exactly. A word
+that is not known means "some other metric": nothing is guessed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What loggers and launchers put in front of a line: times, levels, ranks, module names. Removed before matching."""
+"""What a line says beside its numbers, and which lines say nothing with them.
+
+What loggers and launchers put in front (`strip_prefix`), failures and warnings (`is_failure`, `is_warning`,
+`SourceLines`), the phase that begins (`announced`), the epoch that is over (`with_end`).
+"""
 
 from __future__ import annotations
 
@@ -45,28 +49,20 @@ def strip_prefix(line: str) -> str:
             break
         line = line[match.end() :]
     level = _LEVEL.search(line, 0, _LEVEL_REACH)
-    if level is not None and _only_prefix(line[: level.start()]):
+    before = line[: level.start()] if level is not None else ""
+    # In front of a level stand names and numbers, no ``key=value`` and no sentence.
+    only_prefix = not any(map(before.__contains__, "={")) and len(before.split()) <= 8 and "loss" not in before.lower()
+    if level is not None and only_prefix:
         line = line[level.end() :].removeprefix("root:")
         origin = _ORIGIN.match(line)
-        if origin is not None and not _says_what_follows(origin.group()):
+        word = origin.group().strip(" :|-") if origin is not None else ""
+        name = classify(word) if word.isalpha() else classify("")
+        # What looks like a logger's name may be a word of the record: ``Epoch: [3/10]``, ``Test: [0/79]``.
+        if origin is not None and name.role is Role.OTHER and name.scope is Scope.NONE:
             line = line[origin.end() :]
     line = line.strip()
     share = _RANK_OF.match(line) if line.startswith("(") else None
     return line if share is None else line[share.end() :]
-
-
-def _only_prefix(text: str) -> bool:
-    """Whether what stands before a log level can be a prefix: names and numbers, no ``key=value``, no sentence."""
-    return "=" not in text and "{" not in text and len(text.split()) <= 8 and "loss" not in text.lower()
-
-
-def _says_what_follows(origin: str) -> bool:
-    """Whether what looks like a logger's name is a word of the record: ``Epoch: [3/10]``, ``Test: [0/79]``."""
-    word = origin.strip(" :|-")
-    if not word.isalpha():
-        return False
-    name = classify(word)
-    return name.role is not Role.OTHER or name.scope is not Scope.NONE
 
 
 _FAILURE_WORDS = """
@@ -208,8 +204,7 @@ def announced(line: str) -> Announcement | None:
     words = words_of(line)
     if len(words) > 8 or _DONE.search(line) or (_DATA.search(line) and not _EVALUATING.search(line)):
         return None
-    evaluation = any(word in EVAL_WORDS for word in words)
-    training = any(word in TRAIN_WORDS for word in words)
+    evaluation, training = not EVAL_WORDS.isdisjoint(words), not TRAIN_WORDS.isdisjoint(words)
     if evaluation == training:
         return None
     return Announcement(Phase.EVAL if evaluation else Phase.TRAIN, _UNDER_WAY.search(line) is not None)
@@ -238,18 +233,11 @@ def with_end(line: str, readings: Sequence[LineReading] | None) -> Sequence[Line
     """The readings of a line, with what it says of the end of an epoch."""
     if not any(map(line.__contains__, _END_HINTS)):
         return readings
-    ended = ended_epoch(line)
-    if ended is None:
-        return readings
-    if readings and any(reading.counters.epoch == ended.epoch for reading in readings):
-        return [replace(r, epoch_done=r.counters.epoch == ended.epoch) for r in readings]
-    return readings or (LineReading("end of epoch", ended, epoch_done=True),)
-
-
-def ended_epoch(line: str) -> Counters | None:
-    """The epoch (and how many are planned) that a line declares to be over; None for any other line."""
     text = line if line.isascii() else spell_ordinals(line)
     found = _NUMBER_FIRST.match(text) or _WORD_FIRST.match(text)
     if found is None:
-        return None
-    return Counters(epoch=parse_count(found["epoch"]), epochs=parse_count(found["epochs"] or ""))
+        return readings
+    ended = Counters(epoch=parse_count(found["epoch"]), epochs=parse_count(found["epochs"] or ""))
+    if readings and any(reading.counters.epoch == ended.epoch for reading in readings):
+        return [replace(r, epoch_done=r.counters.epoch == ended.epoch) for r in readings]
+    return readings or (LineReading("end of epoch", ended, epoch_done=True),)

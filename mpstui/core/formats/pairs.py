@@ -139,7 +139,8 @@ def read_pairs(line: str) -> list[Pair]:
     if not line.isascii():
         line = spell_ordinals(line)
     if "," in line and not _DECIMAL_POINT.search(line):
-        line = _with_points(line)
+        # Decimal commas are points, if one of them cannot part thousands: ``0,512`` or ``1,25``, ``1.5``.
+        line = _COMMA.sub(r"\1.\2", line) if _DECIMAL_COMMA.search(line) else line
     if _GLUE.search(line):
         line = _GLUED.sub(r"\1 ", line)
     scopes = _scopes(line)
@@ -160,11 +161,6 @@ def read_pairs(line: str) -> list[Pair]:
     return pairs
 
 
-def _with_points(line: str) -> str:
-    """Decimal commas as points, if one of them cannot part thousands: ``0,512`` or ``1,25``, ``1.5``."""
-    return _COMMA.sub(r"\1.\2", line) if _DECIMAL_COMMA.search(line) else line
-
-
 def _pair(line: str, match: re.Match[str], previous: int, scopes: list[tuple[int, Scope]]) -> Pair:
     start, end = match.span()
     named = _named_by(line[max(previous, start - _REACH) : start])
@@ -172,7 +168,9 @@ def _pair(line: str, match: re.Match[str], previous: int, scopes: list[tuple[int
     unit = unit or match["times"]
     if named.of_two and (other := _VALUE_BESIDE.match(line, end)) is not None:
         total = other.group()[1:]  # two losses side by side, ``G/D loss: 0.5/-0.2``: neither is the loss
-    scope = _scope(name, scopes, start) if scopes else name.scope
+    scope = name.scope
+    if scope is Scope.NONE and scopes and (before := bisect_left(scopes, (start, Scope.NONE))):
+        scope = scopes[before - 1][1]  # that of the nearest word in front of the number
     unit = unit.strip() if unit else ""
     return Pair(named.key, name, scope, text, total or "", unit, named.marked, named.bracketed, start, end)
 
@@ -214,22 +212,12 @@ def _named_by(gap: str) -> _Named:
 
 def spell_ordinals(line: str) -> str:
     """``第 3 轮`` as ``epoch 3``, and digits apart from the letters of scripts that put no space between words."""
-    return _UNSPACED_DIGIT.sub(" ", _ORDINAL.sub(_spell_out, line))
 
+    def spell_out(match: re.Match[str]) -> str:
+        number, word = (match[1] or match[3]).replace(" ", ""), match[2] or match[4]
+        return f" {'step' if word in ('步', 'ステップ', '스텝') else 'epoch'} {number} "
 
-def _spell_out(match: re.Match[str]) -> str:
-    """``第 3 轮`` and ``3エポック目`` in the order of the other notations."""
-    number = (match[1] or match[3]).replace(" ", "")
-    word = match[2] or match[4]
-    return f" {'step' if word in ('步', 'ステップ', '스텝') else 'epoch'} {number} "
-
-
-def _scope(name: Name, scopes: list[tuple[int, Scope]], start: int) -> Scope:
-    """The name's own scope, else that of the nearest word in front of the number."""
-    if name.scope is not Scope.NONE or not scopes:
-        return name.scope
-    before = bisect_left(scopes, (start, Scope.NONE))
-    return scopes[before - 1][1] if before else Scope.NONE
+    return _UNSPACED_DIGIT.sub(" ", _ORDINAL.sub(spell_out, line))
 
 
 def _scopes(line: str) -> list[tuple[int, Scope]]:

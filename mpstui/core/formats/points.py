@@ -1,4 +1,4 @@
-"""What readers of logs and metric files hand out. Unknown is None, never 0."""
+"""What readers of logs and metric files hand out, and numbers as programs print them. Unknown is None, never 0."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 
-from .names import Name, Role, Scope, classify
+from .names import PART, Role, Scope, classify
 from .points import Counters, LineReading, Number, Phase, as_float, as_number, series_name
 
 EPOCH, EPOCHS, STEP, STEPS = "epoch", "epochs", "step", "steps"
@@ -56,6 +56,8 @@ _NAMES = {
 }
 ALIASES: dict[str, str] = {name: field for field, names in _NAMES.items() for name in names.split()}
 """Lower-case name to field."""
+_COUNTERS = (EPOCH, EPOCHS, STEP, STEPS, EPOCH_STEP, EPOCH_STEPS)
+_NO_METRIC = (*_COUNTERS, PHASE, IGNORED, DONE_OR_PLANNED)
 _TOTALS = {EPOCH: EPOCHS, STEP: STEPS, EPOCH_STEP: EPOCH_STEPS}
 _OF_TOTAL = re.compile(r"\s{0,8}(\d{1,12})\s?/\s?(\d{1,12})\s{0,8}\Z")
 _PRECEDENCE = ("train_loss_step", "train/loss_step", "loss", "train/loss", "train_loss", "training_loss", "total_loss")
@@ -69,131 +71,94 @@ def read_record(record: Mapping[str, object], grammar: str) -> LineReading | Non
     Values may be numbers or quoted numbers. Nested mappings and lists are passed over, except ``metrics`` and its like,
     whose members count as fields of the record.
     """
-    flat = _flatten(record)
-    fields = {key: ALIASES.get(key.strip().lower()) for key in flat}
-    evaluation = _is_evaluation(flat, fields)
-    counters = _counters(flat, fields)
-    loss_key = None if evaluation or any(key in flat for key in _RUN_SUMMARY) else _loss_key(flat, fields)
-    metrics, eval_metrics = _metrics(flat, fields, evaluation)
-    if loss_key is None and not metrics and not eval_metrics and counters == Counters():
-        return None
-    rate_key = _first_of(flat, fields, LEARNING_RATE, Role.LEARNING_RATE)
-    speed_key = _first_of(flat, fields, THROUGHPUT, Role.THROUGHPUT)
-    return LineReading(
-        grammar=grammar,
-        counters=Counters() if evaluation and _reuses_step(flat) else counters,
-        phase=Phase.EVAL if evaluation else Phase.TRAIN,
-        loss=as_float(flat[loss_key]) if loss_key else None,
-        loss_name=loss_key or "",
-        learning_rate=as_float(flat[rate_key]) if rate_key and not evaluation else None,
-        throughput=as_float(flat[speed_key]) if speed_key else None,
-        throughput_unit=speed_key or "",
-        metrics=metrics,
-        eval_metrics=eval_metrics,
-        series=series_name(loss_key, Counters()) if loss_key else "",
-        certain=True,
-    )
-
-
-def _flatten(record: Mapping[str, object]) -> dict[str, object]:
     flat = {key: value for key, value in record.items() if not isinstance(value, (dict, list))}
     for name in ("metrics", "train", "progress", "data"):
         inner = record.get(name)
         if isinstance(inner, dict):
             prefix = "train/" if name == "train" else ""
             flat.update({prefix + str(k): v for k, v in inner.items() if not isinstance(v, (dict, list))})
-    return flat
+    fields = {key: ALIASES.get(key.strip().lower()) for key in flat}
+    numbers = {key: number for key, value in flat.items() if (number := as_float(value)) is not None}
+    evaluation = _is_evaluation(flat, fields, numbers)
+    counters = _counters(flat, fields)
+    loss = None if evaluation or any(key in flat for key in _RUN_SUMMARY) else _loss_key(fields, numbers)
+    metrics: dict[str, float] = {}
+    eval_metrics: dict[str, float] = {}
+    for key, number in numbers.items():
+        if fields[key] not in _NO_METRIC:
+            of_evaluation = evaluation or classify(key).scope is Scope.EVAL
+            (eval_metrics if of_evaluation else metrics)[key.strip()] = number
+    if loss is None and not metrics and not eval_metrics and counters == Counters():
+        return None
+    rate = None if evaluation else _first_of(fields, numbers, LEARNING_RATE, Role.LEARNING_RATE)
+    speed = _first_of(fields, numbers, THROUGHPUT, Role.THROUGHPUT)
+    # Of an evaluation mmcv counts the batches under ``iter``, and mmengine writes the epoch under ``step``.
+    reuses_step = evaluation and ("mode" in flat or "global_step" not in flat)
+    return LineReading(
+        grammar=grammar,
+        counters=Counters() if reuses_step else counters,
+        phase=Phase.EVAL if evaluation else Phase.TRAIN,
+        loss=numbers[loss] if loss else None,
+        loss_name=loss or "",
+        learning_rate=numbers[rate] if rate else None,
+        throughput=numbers[speed] if speed else None,
+        throughput_unit=speed or "",
+        metrics=metrics,
+        eval_metrics=eval_metrics,
+        series=series_name(loss, Counters()) if loss else "",
+        certain=True,
+    )
 
 
-def _is_evaluation(flat: Mapping[str, object], fields: Mapping[str, str | None]) -> bool:
+def _is_evaluation(flat: Mapping[str, object], fields: Mapping[str, str | None], numbers: Mapping[str, float]) -> bool:
     if "schema" in flat:
         return False  # mpstui's own heartbeat: its phase says what the program does, its loss is of training
-    for key, field in fields.items():
-        if field == PHASE and str(flat[key]).strip().lower() in _EVALUATION_PHASES:
-            return True
-    if any(field == LOSS and as_float(flat[key]) is not None for key, field in fields.items()):
-        return False
-    scopes = [classify(key).scope for key, value in flat.items() if fields[key] is None and as_float(value) is not None]
-    return bool(scopes) and all(scope is Scope.EVAL for scope in scopes)
-
-
-def _reuses_step(flat: Mapping[str, object]) -> bool:
-    """mmcv counts validation batches under ``iter``, mmengine writes the epoch under ``step``."""
-    return "mode" in flat or "global_step" not in flat
+    phases = [str(flat[key]).strip().lower() for key, field in fields.items() if field == PHASE]
+    if any(phase in _EVALUATION_PHASES for phase in phases):
+        return True
+    scopes = [classify(key).scope for key in numbers if fields[key] is None]
+    has_loss = any(fields[key] == LOSS for key in numbers)
+    return not has_loss and bool(scopes) and all(scope is Scope.EVAL for scope in scopes)
 
 
 def _counters(flat: Mapping[str, object], fields: Mapping[str, str | None]) -> Counters:
     found: dict[str, Number] = {}
+
+    def keep(field: str, value: object) -> None:
+        if isinstance(value, str) and (both := _OF_TOTAL.match(value)):
+            value = both[1]
+            if field in _TOTALS:
+                keep(_TOTALS[field], both[2])
+        number = as_number(value)
+        if number is not None and 0 <= number < math.inf and field not in found:
+            found[field] = int(number) if field != EPOCH and number == int(number) else number
+
     for key, field in fields.items():
-        if field in (EPOCH, EPOCHS, STEP, STEPS, EPOCH_STEP, EPOCH_STEPS) and field not in found:
-            _keep(found, field, flat[key])
+        if field in _COUNTERS and field not in found:
+            keep(field, flat[key])
     for key, field in fields.items():
         if field == DONE_OR_PLANNED:
-            _keep(found, STEPS if STEP in found else STEP, flat[key])
+            keep(STEPS if STEP in found else STEP, flat[key])
     return Counters(**found)
 
 
-def _keep(found: dict[str, Number], field: str, value: object) -> None:
-    if isinstance(value, str) and (both := _OF_TOTAL.match(value)):
-        value = both[1]
-        if field in _TOTALS:
-            _keep(found, _TOTALS[field], both[2])
-    number = as_number(value)
-    if number is not None and 0 <= number < math.inf and field not in found:
-        found[field] = int(number) if field != EPOCH and number == int(number) else number
-
-
-def _loss_key(flat: Mapping[str, object], fields: Mapping[str, str | None]) -> str | None:
+def _loss_key(fields: Mapping[str, str | None], numbers: Mapping[str, float]) -> str | None:
     """The key of the training loss by the table's precedence, else the best name, else none."""
-    known = [key for key, field in fields.items() if field == LOSS and as_float(flat[key]) is not None]
+    known = [key for key in numbers if fields[key] == LOSS]
     if known:
         order = {name: place for place, name in enumerate(_PRECEDENCE)}
         return min(known, key=lambda key: order.get(key.strip().lower(), len(order)))
-    named: list[tuple[int, str]] = []
-    for key, value in flat.items():
-        name = classify(key)
-        if name.role is Role.LOSS and name.scope is not Scope.EVAL and as_float(value) is not None:
-            named.append((name.rank, key))
-    if not named:
-        return None
-    best = min(rank for rank, _ in named)
-    keys = [key for rank, key in named if rank == best]
-    boxes = [key for key in keys if key.strip().lower() in ("train/box_loss", "train/loss_step")]
-    if best >= 5 and len(keys) > 1:
-        return boxes[0] if boxes else None
-    return keys[0]
+    names = {key: classify(key) for key in numbers}
+    ranks = {key: n.rank for key, n in names.items() if n.role is Role.LOSS and n.scope is not Scope.EVAL}
+    best = min(ranks.values(), default=0)
+    keys = [key for key, rank in ranks.items() if rank == best]
+    if best >= PART and len(keys) > 1:
+        keys = [key for key in keys if key.strip().lower() in ("train/box_loss", "train/loss_step")]
+    return keys[0] if keys else None
 
 
-def _metrics(
-    flat: Mapping[str, object], fields: Mapping[str, str | None], evaluation: bool
-) -> tuple[dict[str, float], dict[str, float]]:
-    train: dict[str, float] = {}
-    other: dict[str, float] = {}
-    for key, value in flat.items():
-        number = as_float(value)
-        if number is None or fields[key] in (
-            EPOCH,
-            EPOCHS,
-            STEP,
-            STEPS,
-            EPOCH_STEP,
-            EPOCH_STEPS,
-            PHASE,
-            IGNORED,
-            DONE_OR_PLANNED,
-        ):
-            continue
-        name: Name = classify(key)
-        side = other if evaluation or name.scope is Scope.EVAL else train
-        side[key.strip()] = number
-    return train, other
-
-
-def _first_of(flat: Mapping[str, object], fields: Mapping[str, str | None], field: str, role: Role) -> str | None:
-    for key in flat:
-        if fields[key] == field and as_float(flat[key]) is not None:
-            return key
-    for key, value in flat.items():
-        if fields[key] is None and classify(key).role is role and as_float(value) is not None:
-            return key
-    return None
+def _first_of(fields: Mapping[str, str | None], numbers: Mapping[str, float], field: str, role: Role) -> str | None:
+    """The key of a field by its name in the table, else by what its words mean."""
+    named = (key for key in numbers if fields[key] == field)
+    meant = (key for key in numbers if fields[key] is None and classify(key).role is role)
+    return next(named, None) or next(meant, None)

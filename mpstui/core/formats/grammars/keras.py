@@ -69,9 +69,14 @@ class Keras(LineGrammar):
         reading = assemble(self.name, "", read_pairs(row[3]), strict=False)
         if reading is None or not (reading.metrics or reading.eval_metrics):
             return ()
-        if not self._belongs(n, total):
+        last, before = self._last
+        # A row of the open epoch has the same total as the one before, and is not further back.
+        if before is not None and (total != before or (n or 0) < (last or 0)):
+            self._open = False
+        if not self._open:
             values = {**reading.metrics, **reading.eval_metrics}
             return (LineReading.evaluation(self.name, values),)
+        self._last = (n, total)
         counters = Counters(epoch=self._epoch, epochs=self._epochs, epoch_step=n, epoch_steps=total)
         return (
             replace(
@@ -83,15 +88,6 @@ class Keras(LineGrammar):
                 series=series_name(f"bar {reading.loss_name}", Counters()),
             ),
         )
-
-    def _belongs(self, n: Number | None, total: Number | None) -> bool:
-        """Whether the row is of the open epoch: the same total as before, and not further back."""
-        last, before = self._last
-        if not self._open or (before is not None and (total != before or (n or 0) < (last or 0))):
-            self._open = False
-            return False
-        self._last = (n, total)
-        return True
 
 
 GRAMMAR = Keras
