@@ -67,11 +67,11 @@ class Supervisor:
             watch_disk_space(supervision, supervision.attempt, self._disk)
             self._check_for_stall(supervision.attempt)
             ending.watch(supervision, supervision.attempt)
-        self._stacks.poll()
         self._answer()
         supervision.alerts.reap()
         if supervision.attempt is None and supervision.run.path.is_dir():
             starting.start_when_due(supervision)
+        self._stacks.poll()
 
     def has_work(self) -> bool:
         """Whether something lives, is due, or is written nowhere yet. Of a deleted run only the living counts."""
@@ -79,12 +79,13 @@ class Supervisor:
         if not supervision.run.path.is_dir():
             return supervision.trainer_lives()
         busy = supervision.attempt is not None or supervision.upcoming is not None or supervision.journal.pending
-        return busy or supervision.inbox.waiting()
+        return busy or self._stacks.busy or supervision.inbox.waiting()
 
     def _handle(self, request: Request) -> None:
         """The inbox hands out a request once: a mistake of ours must not lose those that came with it."""
         try:
-            if request.action == "dump_stacks" and self.state.trainer_lives():
+            earlier = 0 < request.attempt < self.state.journal.status.attempt
+            if request.action == "dump_stacks" and self.state.trainer_lives() and not earlier:
                 note_request(self.state, request)
                 self._stacks.ask(request)
             else:

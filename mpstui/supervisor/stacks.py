@@ -50,6 +50,11 @@ class StackDumps:
         self._waiting: list[Request] = []
         self._dump: _Dump | None = None
 
+    @property
+    def busy(self) -> bool:
+        """Whether a request is not answered yet."""
+        return self._dump is not None or bool(self._waiting)
+
     def ask(self, request: Request) -> None:
         """Take a request; it is answered when the stacks are in the output, or cannot come."""
         self._waiting.append(request)
@@ -58,7 +63,7 @@ class StackDumps:
         """Begin what waits, answer what is done."""
         if self._dump is not None:
             self._finish(self._dump)
-        if self._dump is None and self._waiting:
+        while self._dump is None and self._waiting:
             self._begin(self._waiting.pop(0))
 
     def _begin(self, request: Request) -> None:
@@ -70,7 +75,8 @@ class StackDumps:
         else:
             attempt.refresh()
             output = attempt.run.attempt(attempt.number).output
-            self._signal(request, attempt, output) or self._py_spy(request, attempt, output)
+            if not self._signal(request, attempt, output):
+                self._py_spy(request, attempt, output)
 
     def _signal(self, request: Request, attempt: Attempt, output: Path) -> bool:
         """Send each process the signal it said it listens for; any other would end it. False when there is none."""
@@ -81,22 +87,21 @@ class StackDumps:
             self._dump = _Dump(request, output, begin, asked, self._supervision.now + PATIENCE_SECONDS)
         return bool(asked)
 
-    def _py_spy(self, request: Request, attempt: Attempt, output: Path) -> bool:
+    def _py_spy(self, request: Request, attempt: Attempt, output: Path) -> None:
         program, leader = shutil.which("py-spy"), attempt.family.leader
         if program is None or leader is None:
             text = f"this program does not dump its stacks by itself, and py-spy is not on PATH: {_HOW}"
             self._reply(request, ok=False, text=text)
-            return False
+            return
         begin, command = size_of(output), [program, "dump", "--pid", str(leader.pid)]
         try:
             with output.open("ab") as log:
                 started = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.PIPE)
         except OSError as error:
             self._reply(request, ok=False, text=f"py-spy could not be started: {error}")
-            return False
+            return
         deadline = self._supervision.now + PY_SPY_SECONDS
         self._dump = _Dump(request, output, begin, (leader.pid,), deadline, (started,))
-        return True
 
     def _finish(self, dump: _Dump) -> None:
         late = self._supervision.now >= dump.deadline

@@ -117,6 +117,33 @@ def test_py_spy_tells_where_it_is_installed(
     run.wait_ack(run.ask("kill"))
 
 
+def test_every_request_is_answered_also_when_the_training_ends(
+    make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "py-spy").write_text("#!/bin/sh\ntouch asked\n/bin/sleep 2\n")
+    (tmp_path / "py-spy").chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    run = make_run(SLEEPER)
+    run.start()
+    run.wait_output("up")
+    asked = [run.ask("dump_stacks") for _ in range(3)]
+    run.wait_ack(run.ask("kill"))
+    answers = [run.wait_ack(request) for request in asked]
+    assert [ack.by for ack in answers] == ["supervisor"] * 3
+    assert answers[-1].text == "the training has ended"
+
+
+def test_an_earlier_attempt_has_no_stacks(make_run: MakeRun) -> None:
+    run = make_run(SLEEPER)
+    run.start()
+    run.wait_output("up")
+    assert run.wait_ack(run.ask("restart", source="scratch")).ok
+    run.wait_output("up", 2)
+    ack = run.wait_ack(run.ask("dump_stacks", attempt=1))
+    assert (ack.ok, ack.text) == (False, "attempt 1 has ended; the run is at attempt 2 now")
+    run.wait_ack(run.ask("kill", attempt=2))
+
+
 def test_a_paused_trainer_is_to_be_continued_first(make_run: MakeRun) -> None:
     run = make_run(LISTENS + "hang()")
     run.start()
