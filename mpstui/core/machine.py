@@ -1,4 +1,4 @@
-"""What this machine has: devices by a cheap look, and by asking the run's interpreter when that look says no."""
+"""What this machine has: devices by a quick check, and by asking the run's interpreter when that finds none."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Machine:
     """UUIDs of the NVIDIA cards in bus order; empty where they are not known. Asked only when a queue needs them."""
 
     def seems_to_have(self, device: str) -> bool:
-        """A look that costs microseconds; False still leaves the interpreter to be asked."""
+        """A check that costs microseconds; where it says False the interpreter may still find one."""
         if device == "mps":
             return self.system == "Darwin" and self.architecture == "arm64"
         return self.nvidia if device == "cuda" else True
@@ -85,7 +85,7 @@ class Machine:
         return self.seems_to_have(device) or self.interpreter.devices(python, env).get(device, False)
 
     def usable_devices(self) -> tuple[str, ...]:
-        """The devices the cheap look finds, best first, for the sentence that offers another one."""
+        """The devices the quick check finds, best first."""
         return tuple(device for device in ("cuda", "mps", "cpu") if self.seems_to_have(device))
 
 
@@ -259,6 +259,6 @@ def _known(word: str, uuids: Sequence[str]) -> str | None:
     if word.isdecimal():
         return str(int(word)) if not uuids or int(word) < len(uuids) else None
     if word.startswith("GPU-") and uuids:
-        meant = [uuid for uuid in uuids if uuid.lower().startswith(word.lower())]
-        return meant[0] if len(meant) == 1 else None
+        matching = [uuid for uuid in uuids if uuid.lower().startswith(word.lower())]
+        return matching[0] if len(matching) == 1 else None
     return word if word.startswith(("GPU-", "MIG-")) else None

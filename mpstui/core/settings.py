@@ -20,7 +20,7 @@ from .model.home import Home
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertSettings:
-    """Who is told of what. The hook and the webhook are run for the supervisor, bell and notification by the screen."""
+    """Which alerts go where. The supervisor runs the hook and the webhook, the screen rings and notifies."""
 
     on: tuple[str, ...] = ALERT_EVENTS
     when: str = "always"
@@ -162,8 +162,8 @@ def _problems(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
 
 def _unknown(key: str, where: str, known: tuple[str, ...]) -> str:
     likely = checks.nearest(key, known)
-    meant = f"did you mean `{likely}`?" if likely else f"known: {', '.join(known)}"
-    return f"`{key}` is not a key of {where}; {meant}"
+    hint = f"did you mean `{likely}`?" if likely else f"known: {', '.join(known)}"
+    return f"`{key}` is not a key of {where}; {hint}"
 
 
 TEST_SECONDS = 90.0

@@ -190,7 +190,7 @@ def stretches(points: Sequence[Mapping[str, Any]]) -> list[Stretch]:
 
 
 def samples_per_step(points: Sequence[Mapping[str, Any]]) -> float | None:
-    """Samples of an optimizer step as the trainer's own speeds tell it; None when it never told both."""
+    """Samples of an optimizer step from the speeds the trainer reported; None when it reported only one or none."""
     for point in reversed(points):
         samples, steps = point.get("samples_per_second"), point.get("steps_per_second")
         if samples and steps:

@@ -22,7 +22,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One thing that was looked at: a sentence, and what to do about it."""
+    """One check: its result in a sentence, and what to do about it."""
 
     id: str
     status: Status

@@ -1,4 +1,4 @@
-"""What a person chose for one launch: a profile and what differs from it, and the several launches of a sweep."""
+"""What was chosen for one launch: a profile and what differs from it; and the launches of a sweep."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..profiles.model import ArgumentValue, Profile, Scalar
 from ..profiles.sweep import MOST_RUNS, Sweep, SweepValue, arguments_of, as_text
 
 ACCELERATOR_QUEUE = "auto"
-"""The group that is called as what the run will use: mps, cuda or cpu. Each runs one at a time, a GPU of its own."""
+"""The queue named after what the run will use: mps, cuda or cpu. One run at a time in each, one per GPU in cuda."""
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _PROBABLY_A_TYPO = 0.75
 _COMMENTED = re.compile(r"^#[ \t]*([A-Za-z][\w-]*)[ \t]*=[ \t]*(?:[\"'\[\d.+-]|(?:true|false)\b)", re.MULTILINE)
@@ -76,7 +76,7 @@ def parse_sets(items: Iterable[str], option: str = "--set") -> dict[str, str]:
 def effective_arguments(profile: Profile, sets: Mapping[str, str]) -> tuple[dict[str, ArgumentValue], list[str]]:
     """The profile's arguments with ``sets`` applied, and a sentence for each one the profile did not name.
 
-    A key that is nearly one of the profile's is refused; ``+key`` says that it is meant as it is written.
+    A key that is nearly one of the profile's is refused; ``+key`` passes it on as written.
 
     Raises:
         UsageError: a key that looks mistyped, or a value of the wrong type.
@@ -121,7 +121,7 @@ def split_device(choice: LaunchChoice) -> LaunchChoice:
 
 
 def known_key(written: str, profile: Profile) -> str:
-    """The argument that is meant: the profile's spelling of it, else the one written.
+    """The argument in the profile's spelling, else as written.
 
     Raises:
         UsageError: it looks like a mistyped one of the profile's.
@@ -180,7 +180,7 @@ def combinations(choice: LaunchChoice) -> tuple[LaunchChoice, ...]:
     queue of their accelerator, unless the choice names another; what they are called says what differs.
 
     Raises:
-        UsageError: more runs than anybody means, or a mistyped argument.
+        UsageError: more runs than a sweep may have, or a mistyped argument.
     """
     axes = axes_of(choice)
     count = prod(len(values) for values in axes.values())

@@ -1,4 +1,4 @@
-"""Which device a program is told and how, and the queue and GPUs that follow from it."""
+"""How a program is made to use a device, and the queue and GPUs that follow from it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DeviceVariants:
 
 
 def compile_variants(profile: Profile, argv: Sequence[str], present: Sequence[str]) -> DeviceVariants:
-    """Every device this program can be told.
+    """Every device this program can be made to use.
 
     Args:
         argv: the command without any device arguments of the profile.
@@ -155,7 +155,7 @@ _WORKERS = re.compile(r"--(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus)(
 
 
 def accelerator(device: str, environ: Mapping[str, str], machine: Machine) -> str:
-    """mps, cuda or cpu: what a run on ``device`` will use as far as a cheap look can tell."""
+    """mps, cuda or cpu: what a run on ``device`` will use as far as a quick check can tell."""
     if device != "auto":
         return device
     seen = visible_gpus(environ, ())

@@ -85,14 +85,14 @@ class Remedied:
     def sentence(self) -> str:
         """What the remedy changed and what it could not, in plain sentences on one line."""
         changed = ", ".join(self.applied)
-        told = [f"Changed by the remedy: {changed}." if changed else "The remedy changes nothing here."]
+        sentences = [f"Changed by the remedy: {changed}." if changed else "The remedy changes nothing here."]
         if self.skipped:
-            told.append(f"It cannot do more: {', '.join(self.skipped)}.")
+            sentences.append(f"It cannot do more: {', '.join(self.skipped)}.")
         if self.unnamed:
             *most, last = [role.replace("_", " ") for role in self.unnamed]
             roles = f"{', '.join(most)} or {last}" if most else last
-            told.append(f"This profile does not say which argument sets {roles}; [roles] can.")
-        return " ".join(told)
+            sentences.append(f"This profile does not say which argument sets {roles}; [roles] can.")
+        return " ".join(sentences)
 
 
 def finding_to_apply(findings: Iterable[Finding]) -> Finding | None:

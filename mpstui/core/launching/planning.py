@@ -1,4 +1,4 @@
-"""The plan of a launch: the exact command and environment, doubts, what is missing; and doing what it says."""
+"""The plan of a launch, exact command and environment, with warnings; and the launch itself."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LaunchPlan:
     recipe: str
     secret_names: tuple[str, ...] = ()
     missing_devices: Mapping[str, str] = field(default_factory=dict)
-    """Device -> why the program cannot be told to use it."""
+    """Device -> why the program cannot be made to use it."""
     queue: QueueRule = field(default_factory=QueueRule)
     """What must be true before the run starts."""
     gpus: GpuRule | None = None

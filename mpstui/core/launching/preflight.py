@@ -78,7 +78,7 @@ def _text_of(script: Path) -> str | None:
 
 
 MOST_RUNS = 5
-"""Newest runs of one name that are looked at."""
+"""So many of the newest runs of a name are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def installed_version(python: str, package: str, environ: Mapping[str, str]) -> 
 
 
 def earlier_run(home: Home, name: str) -> EarlierRun:
-    """Look at the newest runs called ``name``, by their ids, until one has left something."""
+    """What the newest run called ``name`` left, of those that left anything."""
     ids: list[str] = []
     with contextlib.suppress(OSError):
         ids = sorted((one.name for one in home.runs.iterdir() if one.name.endswith(f"-{slug(name)}")), reverse=True)

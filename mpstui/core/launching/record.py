@@ -133,7 +133,7 @@ def plan_restart(
 
     Raises:
         UsageError: the device or checkpoint does not exist, or the edited launch cannot work.
-        OperationError: the program cannot be told, or the disk is nearly full.
+        OperationError: the program cannot be made to use the device, or the disk is nearly full.
     """
     from ..machine import require_device, require_disk_space
 

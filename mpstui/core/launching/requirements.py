@@ -1,4 +1,4 @@
-"""What must be there for a launch to work; looked at before anything is started, cheapest first."""
+"""What must exist for a launch to work, checked before anything is started, cheapest first."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def nearest(word: str, known: Collection[str], *, cutoff: float = 0.6) -> str | None:
-    """The known name that was probably meant: one that is spelled alike, or has the word as one of its parts."""
+    """The known name closest to a word: one that is spelled alike, or has the word as one of its parts."""
     folded = {name.casefold().replace("-", "_"): name for name in known}
     wanted = word.casefold().replace("-", "_")
     found = get_close_matches(wanted, folded, n=1, cutoff=cutoff) or [

@@ -1,4 +1,4 @@
-"""Launch profiles: TOML files that say how a program is started, told its device, resumed and watched.
+"""Launch profiles: TOML files that say how a program is started, put on a device, resumed and watched.
 
 Names are imported when they are used.
 """

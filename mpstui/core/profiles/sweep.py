@@ -117,8 +117,8 @@ def _shape(path: KeyPath, found: Any) -> Iterator[tuple[KeyPath, str]]:
 def _along(path: KeyPath, value: str, along: Any) -> Iterator[tuple[KeyPath, str]]:
     table = f"[sweep.{'.'.join(path)}]"
     if not isinstance(along, dict):
-        told = f"must be a table of the arguments that go with it, {{}} for none, not {checks.described(along)}"
-        yield (*path, value), f"`{value}` in {table} {told}"
+        rule = f"must be a table of the arguments that go with it, {{}} for none, not {checks.described(along)}"
+        yield (*path, value), f"`{value}` in {table} {rule}"
         return
     for key, item in along.items():
         if expected := checks.scalar(item):
@@ -147,8 +147,8 @@ def _fit(path: KeyPath, found: Any, args: Mapping[str, Any]) -> Iterator[tuple[K
 def _named(path: KeyPath, key: str, args: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     likely = None if key in args else checks.nearest(key, tuple(args), cutoff=_PROBABLY_A_TYPO)
     if likely:
-        meant = f"did you mean `{likely}`? (one that is meant as it is written can be added to [args])"
-        yield path, f"`{key}` in [sweep] is none of the profile's [args]; {meant}"
+        hint = f"did you mean `{likely}`? (if not, add it to [args])"
+        yield path, f"`{key}` in [sweep] is none of the profile's [args]; {hint}"
 
 
 def _typed(path: KeyPath, key: str, value: Value, args: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
