@@ -94,24 +94,24 @@ def cut(text: str, width: int) -> str:
 def spread(left: Iterable[Span], right: Iterable[Span], width: int) -> Row:
     """``left`` at the left edge and ``right`` at the right one; where they meet, the left is cut."""
     right_spans = tuple(right)
-    room = width - sum(width_of(span.text) for span in right_spans)
-    kept = clip(tuple(left), room - 1 if right_spans else room)
-    filler = room - sum(width_of(span.text) for span in kept)
+    columns = width - sum(width_of(span.text) for span in right_spans)
+    kept = clip(tuple(left), columns - 1 if right_spans else columns)
+    filler = columns - sum(width_of(span.text) for span in kept)
     return row(*kept, Span(" " * max(0, filler)), *right_spans)
 
 
 def clip(spans: tuple[Span, ...], width: int) -> tuple[Span, ...]:
     """The spans in at most ``width`` cells; what does not fit ends in an ellipsis."""
     kept: list[Span] = []
-    room = width
+    columns = width
     for span in spans:
         taken = width_of(span.text)
-        if taken > room:
-            if room > 0:
-                kept.append(Span(fit(span.text, room), span.role))
+        if taken > columns:
+            if columns > 0:
+                kept.append(Span(fit(span.text, columns), span.role))
             break
         kept.append(span)
-        room -= taken
+        columns -= taken
     return tuple(kept)
 
 

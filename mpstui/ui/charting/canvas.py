@@ -52,7 +52,7 @@ class Scale:
         return self.low + (self.high - self.low) * position
 
     def ticks(self, most: int) -> list[float]:
-        """Round values inside the axis: decades (with 2 and 5 where there is room) on a log one, 1-2-5 steps else."""
+        """Round values inside the axis: decades (with 2 and 5 where they fit) on a log one, 1-2-5 steps else."""
         if most < 1:
             return []
         return _log_ticks(self.low, self.high, most) if self.log else _linear_ticks(self.low, self.high, most)

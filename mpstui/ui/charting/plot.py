@@ -156,7 +156,7 @@ def moved_to_time(curve: SeriesView, start: float, unit: tuple[str, float]) -> S
 
 
 def frame(data: ChartData, view: ChartView, width: int, height: int) -> Frame | None:
-    """The axes for this size; None where there is nothing to draw or no room for it."""
+    """The axes for this size; None where there is nothing to draw or no place for it."""
     extent = data.extent()
     if extent is None or width < SMALLEST_WIDTH or height < SMALLEST_HEIGHT:
         return None

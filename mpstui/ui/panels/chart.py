@@ -1,4 +1,4 @@
-"""The chart of one metric, with the person's view of it: scale, axis, window, cursor."""
+"""The chart of one metric, with the user's view of it: scale, axis, window, cursor."""
 
 from __future__ import annotations
 

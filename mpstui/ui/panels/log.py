@@ -75,16 +75,16 @@ class LogPane(RunPanel):
             (self.reading.extend if self.reading.selection is not None else self.reading.scroll)(by, self.page)
             self.repaint()
 
-    def follow_search(self, told: bool | None, done: Callable[[bool], object]) -> None:
+    def follow_search(self, found: bool | None, done: Callable[[bool], object]) -> None:
         """Tell how a search went; one that goes on does so in slices, between which keys and frames find their place.
 
         Args:
-            told: what `LogReading.find` said.
-            done: is told whether anything was found, now or later; never where the search was left.
+            found: what `LogReading.find` returned.
+            done: is told whether anything was found, now or later; never where the search was stopped.
         """
         reading = self.reading
-        if told is not None or reading is None:
-            done(bool(told))
+        if found is not None or reading is None:
+            done(bool(found))
         else:
             hunt = reading.hunt
 

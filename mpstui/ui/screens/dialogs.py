@@ -184,7 +184,8 @@ def help_rows(width: int, columns: int = 1) -> list[Row]:
     if columns == 1:
         return [line for block in blocks for line in block] + closing
     left, right = (
-        [line for block in part for line in block] for part in (blocks[:_LEFT_BLOCKS], blocks[_LEFT_BLOCKS:])
+        [line for block in part for line in block]
+        for part in ([*blocks[:_LEFT_BLOCKS], blocks[-1]], blocks[_LEFT_BLOCKS:-1])
     )
     pairs = zip_longest(left, right, fillvalue=EMPTY)
     return [row(*a.spans, " " * (cells + 2 - a.width), *b.spans) for a, b in pairs] + closing

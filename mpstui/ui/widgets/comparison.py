@@ -48,7 +48,7 @@ class Comparison(LinePanel):
         self._top = 0
 
     def show(self, snapshots: Sequence[RunSnapshot]) -> None:
-        """New pictures of the same runs."""
+        """New snapshots of the same runs."""
         self.snapshots = snapshots
         self.repaint()
 
@@ -71,21 +71,21 @@ class Comparison(LinePanel):
         self.repaint()
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """The legend, the chart, and as much of the table as there is room for."""
+        """The legend, the chart, and as much of the table as fits."""
         head = legend_rows(self.snapshots, width)
         table = table_rows(self.snapshots, width)
-        room = max(min(len(table), height - len(head) - 1 - _LEAST_CHART), min(_LEAST_TABLE, height // 3), 0)
+        table_lines = max(min(len(table), height - len(head) - 1 - _LEAST_CHART), min(_LEAST_TABLE, height // 3), 0)
         axis = self.axis or best_axis(self.snapshots)
         data = overlay(self.snapshots, axis)
-        told = spread([], [Span(f"loss, averaged · by {axis} ", "dim")], width)
-        drawn = draw_overlay(data, self.view, width, height - len(head) - 1 - room)
+        title = spread([], [Span(f"loss, averaged · by {axis} ", "dim")], width)
+        drawn = draw_overlay(data, self.view, width, height - len(head) - 1 - table_lines)
         chart = drawn or [row((f" none of them has a loss by {axis}", "dim"))]
-        self._top = min(self._top, max(0, len(table) - room))
-        below = table[self._top : self._top + room]
-        more = len(table) - self._top - room
+        self._top = min(self._top, max(0, len(table) - table_lines))
+        below = table[self._top : self._top + table_lines]
+        more = len(table) - self._top - table_lines
         if more > 0 and below:
             below[-1] = row((f" … {more + 1} more (↓)", "dim"))
-        return [*head, told, *chart, *below]
+        return [*head, title, *chart, *below]
 
 
 def legend_rows(snapshots: Sequence[RunSnapshot], width: int) -> list[Row]:

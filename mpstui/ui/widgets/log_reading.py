@@ -1,4 +1,4 @@
-"""Where a person is in a log: following its end, or somewhere above; with a level filter and a search. No drawing."""
+"""Where the user is in a log: following its end, or somewhere above; with a level filter and a search. No drawing."""
 
 from __future__ import annotations
 

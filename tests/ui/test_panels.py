@@ -1,7 +1,9 @@
-"""The lists of one run: whose checkpoints they are, and events with what differs in view."""
+"""The panels of a run: what each depends on, whose checkpoints they list, and that none of them touches a file."""
 
 from __future__ import annotations
 
+import builtins
+import os
 from dataclasses import replace
 from itertools import permutations
 from math import nan
@@ -17,6 +19,9 @@ from mpstui.ui.panels.checkpoints import checkpoint_rows
 from mpstui.ui.panels.events import event_rows
 from mpstui.ui.panels.metrics import metric_rows
 from mpstui.ui.rows import Row
+from mpstui.ui.widgets.peek import peek
+from mpstui.ui.widgets.run_header import Progress, RunHeader
+from mpstui.ui.widgets.run_list import run_row
 from tests.snapshots import changed
 
 from . import fakes
@@ -72,6 +77,23 @@ def test_a_panel_depends_on_nothing_but_what_it_says_it_is_drawn_from(name: str)
         numbers = {field.removeprefix("numbers."): attrgetter(field)(one) for field in kept if "." in field}
         mixed = replace(other, seen=one.seen, numbers=replace(other.numbers, **numbers), **values)
         assert drawn(one) == drawn(changed(mixed, beat=one.numbers.beat))
+
+
+def test_drawing_touches_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    widgets = [*(panel.widget() for panel in panels().values()), RunHeader(), Progress()]
+
+    def touched(*args: Any, **kwargs: Any) -> Any:
+        raise AssertionError(f"drawn from a file: {args}")
+
+    for module, name in ((os, "stat"), (os, "open"), (os, "scandir"), (os, "listdir"), (builtins, "open")):
+        monkeypatch.setattr(module, name, touched)
+    for run in fakes.several():
+        facts = RunFacts(snapshot=run)
+        for widget in widgets:
+            widget.facts = facts
+            assert (widget.rows_of(facts, 80) if isinstance(widget, ListPanel) else widget.rows(80, 30)) is not None
+        run_row(run, 120)
+        peek(run, 120, 20)
 
 
 def test_a_list_says_how_many_of_its_lines_are_below_those_in_view() -> None:
