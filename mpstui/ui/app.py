@@ -55,7 +55,7 @@ class MpstuiApp(App[None]):
         super().__init__(ansi_color=theme in ANSI_THEMES)
         self.services = services
         self._runs = RunWorker(services, self.post_message)
-        self._system = SystemWorker(services, self.post_message)
+        self._system = SystemWorker(services, self.post_message, lambda: self.state.snapshots)
         self._requests = RequestWorker(services, self.post_message)
         watcher = HintWorker(services.home.runs, self._runs.hint, self.post_message)
         self._background = (self._runs, self._system, self._requests, watcher)
@@ -111,7 +111,6 @@ class MpstuiApp(App[None]):
     @on(messages.SnapshotsReady)
     def _draw_runs(self, message: messages.SnapshotsReady) -> None:
         self.state.snapshots, self.state.paused_queues = message.snapshots, message.paused_queues
-        self._system.follow(message.snapshots)
         self.redraw()
         self.call_after_refresh(self._runs.drawn)
 

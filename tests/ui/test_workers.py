@@ -218,7 +218,7 @@ def test_what_can_be_seen_makes_a_difference(changed: dict[str, Any]) -> None:
 
 def test_the_machine_is_sampled_only_while_somebody_looks() -> None:
     world, inbox = fakes.world((fakes.running(),)), Inbox()
-    worker = SystemWorker(world.services, inbox.post)
+    worker = SystemWorker(world.services, inbox.post, lambda: ())
     worker.start()
     try:
         time.sleep(0.2)
@@ -237,7 +237,7 @@ def test_a_hidden_panel_is_sampled_less_and_one_that_comes_into_view_at_once(mon
     monkeypatch.setattr(system_worker, "_SAMPLE_SECONDS", 0.05)
     monkeypatch.setattr(system_worker, "_HIDDEN_SECONDS", 60.0)
     world, inbox = fakes.world((fakes.running(),)), Inbox()
-    worker = SystemWorker(world.services, inbox.post)
+    worker = SystemWorker(world.services, inbox.post, lambda: ())
     worker.start()
     try:
         worker.sample_for(fakes.running(), in_view=False)
@@ -261,9 +261,8 @@ def test_the_newest_snapshot_of_the_run_is_noted() -> None:
             return self.known
 
     world.services.recording = Noting()
-    worker = SystemWorker(world.services, inbox.post)
+    worker = SystemWorker(world.services, inbox.post, lambda: (fakes.failed(), fakes.running(step=2)))
     worker.sample_for(fakes.running(step=1))
-    worker.follow((fakes.failed(), fakes.running(step=2)))
     worker.start()
     try:
         inbox.wait_for(SystemReady)
@@ -275,7 +274,7 @@ def test_the_newest_snapshot_of_the_run_is_noted() -> None:
 def test_mistakes_in_the_settings_are_said_and_cost_the_price_alone() -> None:
     world, inbox = fakes.world((fakes.running(),)), Inbox()
     world.services.mistake = "settings.toml:2: `price` must be a number"
-    worker = SystemWorker(world.services, inbox.post)
+    worker = SystemWorker(world.services, inbox.post, lambda: ())
     worker.sample_for(fakes.running())
     worker.start()
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.model.errors import UsageError
@@ -39,9 +39,10 @@ class SystemWorker(Worker):
 
     name = "system"
 
-    def __init__(self, services: Services, post: Post) -> None:
+    def __init__(self, services: Services, post: Post, newest: Callable[[], Sequence[RunSnapshot] | None]) -> None:
+        """``newest``: the newest snapshots, for what the trainer itself reports."""
         super().__init__(post)
-        self._services = services
+        self._services, self._newest = services, newest
         self._sampler: Sampler | None = None
         self._target: _Target | None = None
         self._sampled: tuple[_Target, float] | None = None
@@ -52,15 +53,6 @@ class SystemWorker(Worker):
         """Sample for this run from now on; None: nobody looks."""
         self._target = _Target(snapshot, in_view) if snapshot is not None else None
         self.wake()
-
-    def follow(self, snapshots: Sequence[RunSnapshot]) -> None:
-        """Newer snapshots; that of the sampled run is kept, for what the trainer itself reports."""
-        target = self._target
-        newer = next((one for one in snapshots if target and one.run == target.snapshot.run), None)
-        if target is not None and newer is not None:
-            self._target = target._replace(snapshot=newer)
-            if self._target.key != target.key:
-                self.wake()
 
     def stop(self) -> None:
         """End, and what the sampler started too."""
@@ -77,7 +69,9 @@ class SystemWorker(Worker):
             return None
         if self._seconds_left(target) <= 0:
             self._sampled = target, time.monotonic()
-            self._sample(target.snapshot)
+            run = target.snapshot.run
+            newest = next((one for one in self._newest() or () if one.run == run), target.snapshot)
+            self._sample(newest)
         return self._seconds_left(target)
 
     def _seconds_left(self, target: _Target) -> float:
