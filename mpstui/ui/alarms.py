@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..core.model.snapshot import Health, RunSnapshot, State
 from .rows import clean
 
 if TYPE_CHECKING:
-    from ..core.model.snapshot import RunSnapshot
     from ..core.settings import AlertSettings
 
 BELL, ESC = "\a", "\x1b"
-_OSC_9 = {"iterm.app": "osc9", "iterm2": "osc9", "wezterm": "osc9", "ghostty": "osc9", "kitty": "osc9"}
-_OSC_777 = {"foot": "osc777", "rxvt": "osc777", "vte": "osc777"}
-_WAYS = _OSC_9 | _OSC_777
+_WAYS = dict.fromkeys(("iterm.app", "iterm2", "wezterm", "ghostty", "kitty"), "osc9")
+_WAYS |= dict.fromkeys(("foot", "rxvt", "vte"), "osc777")
 
 
 class Alarm(NamedTuple):
@@ -32,8 +31,6 @@ def alarms(before: Iterable[RunSnapshot], after: Iterable[RunSnapshot]) -> list[
 
 
 def _change(old: RunSnapshot, new: RunSnapshot) -> Iterable[tuple[str, str]]:
-    from ..core.model.snapshot import Health, State
-
     if (
         old.state.active
         and new.state in (State.FAILED, State.KILLED, State.LOST)
