@@ -93,7 +93,7 @@ def _concerns(note: Note, place: str | None) -> bool:
 
 
 def answer_text(message: RequestAnswered) -> tuple[str, Severity]:
-    """The answer to a request in one sentence that names who gave it."""
+    """The answer to a request in one sentence; it names who refused, or who freed how much."""
     ack = message.ack
     if ack is None:
         return f"{message.action}: no answer yet; the request is kept until it can be carried out", "warning"
@@ -103,6 +103,8 @@ def answer_text(message: RequestAnswered) -> tuple[str, Severity]:
         if ack.freed is not None:
             freed = f": freed {shown.size(ack.freed)}" + freed
     text = clean(ack.text, _LONGEST)
+    if ack.ok and text and not freed:
+        return text[:1].upper() + text[1:], "information"
     told = f"{message.action} {'done' if ack.ok else 'refused'} by the {clean(ack.by, 20)}{freed}"
     return told + (f" · {text}" if text else ""), "information" if ack.ok else "warning"
 
