@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from .notices import Announcement
 from .points import LineReading, Point
-from .shape import Floats, Read, Shape, learn, stretch
+from .shape import Floats, Read, Shape, columns_of, learn
 from .tracker import Tracker
 
 BLOCK = 1 << 17
@@ -195,7 +195,7 @@ class BulkReader:
             return False  # a value that stays may be one that was only drawn again
         if not self._tracker.place_run(first, last, values, steps):
             return False
-        self._points.append(stretch(self._tracker.point(last), values, None if step is None else steps, told))
+        self._points.append(columns_of(self._tracker.point(last), values, None if step is None else steps, told))
         return True
 
 

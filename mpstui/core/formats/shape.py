@@ -210,7 +210,7 @@ class Floats:
         return found
 
 
-def stretch(
+def columns_of(
     last: MetricPoint, losses: Sequence[float], steps: Sequence[float] | None, told: Mapping[str, Sequence[float]]
 ) -> PointColumns:
     """Readings that simply go on, as columns.
@@ -227,27 +227,19 @@ def stretch(
         for prefix, metrics in named.items()
         for name, value in metrics.items()
     }
-    rate = last.learning_rate
+    rate, epoch, whole = last.learning_rate, last.counters.epoch, last.run_step
+    if whole is None:
+        run_steps: Sequence[float] | None = None
+    elif steps is None:
+        run_steps = [whole] * count
+    else:  # those of an epoch are moved behind the epochs before
+        offset = whole - steps[-1]
+        run_steps = [step + offset for step in steps] if offset else steps
     return PointColumns(
         newest=last,
-        steps=_run_steps(last, steps, count),
-        epochs=told.get("epoch") or [_known(last.counters.epoch)] * count,
+        steps=run_steps,
+        epochs=told.get("epoch") or [math.nan if epoch is None else float(epoch)] * count,
         losses=losses,
         rates=None if rate is None else told.get("learning_rate") or [rate] * count,
         values=values,
     )
-
-
-def _run_steps(last: MetricPoint, steps: Sequence[float] | None, count: int) -> Sequence[float] | None:
-    """Steps of the whole run; those of an epoch are moved behind the epochs before, where the plan tells how far."""
-    whole = last.run_step
-    if whole is None:
-        return None
-    if steps is None:
-        return [whole] * count
-    offset = whole - steps[-1]
-    return [step + offset for step in steps] if offset else steps
-
-
-def _known(value: float | None) -> float:
-    return math.nan if value is None else float(value)

@@ -98,7 +98,7 @@ class Tracker:
     @property
     def primary(self) -> LossSeries | None:
         """The series to chart: of the newest run, the one with most readings; on a tie the line beats the bar."""
-        rivals = [s for s in self._series.values() if s.count and s.run == self.run and self._believable(s)]
+        rivals = [s for s in self._series.values() if s.count and s.run == self.run and _believable(s)]
         return leader(rivals)
 
     def summary(self) -> ParsedLog:
@@ -144,11 +144,6 @@ class Tracker:
             plan = None
         return step, plan
 
-    def _believable(self, series: LossSeries) -> bool:
-        if series.counters != Counters() or series.start != Counters():
-            return True
-        return series.count >= (_UNCOUNTED_NEEDED if series.rank == 0 else _UNCOUNTED_AVERAGES_NEEDED)
-
     # -- runs ----------------------------------------------------------------------------------------------------
 
     def _begun(self, name: str) -> LossSeries | None:
@@ -175,9 +170,8 @@ class Tracker:
         held = self.current if announced else Counters()
         self.run += 1
         self.current, self._line = Counters(epoch=held.epoch, epochs=held.epochs), Counters()
-        self._rate = None
+        self._rate = self._ended_epoch = None
         self._zeroth_epoch = False
-        self._ended_epoch = None
         self._plan_rises = min(self._plan_rises, 1)
         self._epoch_steps.forget_place()
         self.phase = Phase.TRAIN
@@ -313,7 +307,18 @@ class Tracker:
     def point(self, reading: LineReading) -> MetricPoint:
         """A reading that was placed, with the counters that hold where it has none."""
         reading = self._as_meant(reading)
-        counters = self._filled(reading)
+        own, held, plan = reading.counters, self.current, self._plan
+        bar = None if own.shown_step is not None or reading.bar else self._bars.best()
+        if bar is not None:
+            held = held._replace(step=bar.step, steps=bar.steps, epoch_step=bar.epoch_step, epoch_steps=bar.epoch_steps)
+        counters = Counters(
+            epoch=first_known(own.epoch, held.epoch),
+            epochs=first_known(own.epochs, held.epochs, plan.epochs),
+            step=first_known(own.step, held.step),
+            steps=first_known(own.steps, held.steps, plan.steps),
+            epoch_step=first_known(own.epoch_step, held.epoch_step),
+            epoch_steps=first_known(own.epoch_steps, held.epoch_steps),
+        )
         # Without a zeroth the first is 1: most prints count so, and the beginning of a log need not have been read.
         self._zeroth_epoch = self._zeroth_epoch or (counters.epoch is not None and counters.epoch < 1)
         return MetricPoint(
@@ -332,22 +337,14 @@ class Tracker:
             epoch_length=self._epoch_steps.length,
         )
 
-    def _filled(self, reading: LineReading) -> Counters:
-        own, held = reading.counters, self.current
-        bar = None if own.shown_step is not None or reading.bar else self._bars.best()
-        if bar is not None:
-            held = held._replace(step=bar.step, steps=bar.steps, epoch_step=bar.epoch_step, epoch_steps=bar.epoch_steps)
-        return Counters(
-            epoch=first_known(own.epoch, held.epoch),
-            epochs=first_known(own.epochs, held.epochs, self._plan.epochs),
-            step=first_known(own.step, held.step),
-            steps=first_known(own.steps, held.steps, self._plan.steps),
-            epoch_step=first_known(own.epoch_step, held.epoch_step),
-            epoch_steps=first_known(own.epoch_steps, held.epoch_steps),
-        )
-
 
 def _stands_still(reading: LineReading, before: Counters) -> bool:
     """Whether a bar was only drawn again where it stood (an average that runs through an epoch stands still in it)."""
     now = reading.counters
     return now.epoch == before.epoch and (reading.running or now == before)
+
+
+def _believable(series: LossSeries) -> bool:
+    """What nothing counts may be any sentence, until it has come some times."""
+    counted = series.counters != Counters() or series.start != Counters()
+    return counted or series.count >= (_UNCOUNTED_NEEDED if series.rank == 0 else _UNCOUNTED_AVERAGES_NEEDED)

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from ..names import Role, classify
 from ..points import MetricPoint, Priority, as_float
-from ..records import ALIASES
+from ..records import ALIASES, IGNORED
 from . import GrowingLines
 
 _DELIMITERS = (",", "\t", ";")
@@ -37,8 +37,8 @@ class CsvTable(GrowingLines):
         delimiter, columns = _header(lines[0])
         if not columns:
             return False
-        rows = [line for line in lines[1:-1] if line.strip()]
-        return all(_fits(_cells(row, delimiter), len(columns)) for row in rows)
+        rows = [_cells(line, delimiter) for line in lines[1:-1] if line.strip()]
+        return all(len(row) == len(columns) and any(as_float(cell) is not None for cell in row) for row in rows)
 
     def start_over(self) -> None:
         super().start_over()
@@ -62,15 +62,11 @@ def _header(line: bytes) -> tuple[str, list[str]]:
     """The delimiter and column names of a header line; no names when it is none."""
     for delimiter in _DELIMITERS:
         columns = _cells(line.removeprefix(b"\xef\xbb\xbf"), delimiter)
-        if 2 <= len(columns) <= _MAX_COLUMNS and any(_means_something(name) for name in columns):
-            return delimiter, columns if all(
-                as_float(name) is None and "=" not in name and ": " not in name for name in columns
-            ) else []
+        known = (ALIASES.get(name.lower(), IGNORED) != IGNORED or classify(name).role is Role.LOSS for name in columns)
+        if 2 <= len(columns) <= _MAX_COLUMNS and any(known):
+            are_names = all(as_float(name) is None and "=" not in name and ": " not in name for name in columns)
+            return delimiter, columns if are_names else []
     return ",", []
-
-
-def _means_something(name: str) -> bool:
-    return ALIASES.get(name.lower(), "ignored") != "ignored" or classify(name).role is Role.LOSS
 
 
 def _cells(line: bytes, delimiter: str) -> list[str]:
@@ -80,10 +76,6 @@ def _cells(line: bytes, delimiter: str) -> list[str]:
     except csv.Error:
         return []
     return [cell.strip() for cell in row]
-
-
-def _fits(cells: list[str], expected: int) -> bool:
-    return len(cells) == expected and any(as_float(cell) is not None for cell in cells)
 
 
 FILE = CsvTable

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from ..names import Scope, scope_of, words_of
-from ..points import Counters, LineReading, Priority, as_float, parse_count
+from ..points import Counters, LineReading, Priority, as_float
 from . import Example, LineGrammar
 
 _HEAD = re.compile(r"(?:\[(\d{1,9})\]|(\d{1,9}):)\s{1,8}(?=[A-Za-z])")
@@ -19,6 +20,7 @@ _KNOWN = re.compile(
     r"(?i)(?:^|[\s_'-])(?:rmse|rmsle|mae|mape|l1|l2|logloss|mlogloss|binary_logloss|multi_logloss|error|merror|auc|aucpr|binary_error|"
     r"multi_error|quantile|poisson|gamma|tweedie|huber|fair|ndcg|map|learn|test|cross_entropy)(?:@\d+)?$"
 )
+_NO_METRICS = ("best", "total", "remaining")
 _RISING = re.compile(r"(?i)(?:auc|aucpr|ndcg|map)(?:@\d+)?$")
 
 
@@ -38,42 +40,27 @@ class Boosting(LineGrammar):
     def read(self, line: str) -> Sequence[LineReading] | None:
         """One reading per round."""
         head = _HEAD.match(line)
-        if head is None:
+        matches = list(_VALUE.finditer(line, head.end())) if head is not None else []
+        if head is None or not matches or matches[0].start() != head.end():
             return None
-        first = _VALUE.match(line, head.end())
-        if first is None or not _KNOWN.search(first[1].strip()):
+        values = [(match[1].strip(), as_float(match[2])) for match in matches]
+        if not all(_KNOWN.search(name) for name, _ in values if name not in _NO_METRICS) or values[0][0] in _NO_METRICS:
             return None
-        values = [(match[1].strip(), as_float(match[2])) for match in _VALUE.finditer(line, head.end())]
-        if not values or not all(
-            _KNOWN.search(name) for name, _ in values if name not in ("best", "total", "remaining")
-        ):
-            return None
-        if self._repeats(int(head[1] or head[2])):
-            return ()
-        train = {name: value for name, value in values if value is not None and _is_train(name)}
-        other = {name: value for name, value in values if value is not None and not _is_train(name) and name != "best"}
-        name = next((n for n in train if not _RISING.search(n)), "")
-        return (
-            LineReading(
-                self.name,
-                Counters(step=parse_count(head[1] or head[2])),
-                loss=train.get(name),
-                loss_name=name,
-                metrics=train,
-                eval_metrics=other,
-                series=f"{name}@s" if name else "",
-                certain=True,
-            ),
-        )
-
-    def _repeats(self, number: int) -> bool:
-        """Early stopping prints the best round once more; only a first round starts another fit."""
+        number = int(head[1] or head[2])
         before, self._round = self._round, max(number, self._round) if number > 1 else number
-        return 1 < number <= before
-
-
-def _is_train(name: str) -> bool:
-    return name == "learn" or scope_of(words_of(name.replace("'s", ""))) is Scope.TRAIN
+        if 1 < number <= before:
+            return ()  # early stopping prints the best round once more; only a first round starts another fit
+        train: dict[str, float] = {}
+        other: dict[str, float] = {}
+        for name, value in values:
+            is_train = name == "learn" or scope_of(words_of(name.replace("'s", ""))) is Scope.TRAIN
+            if value is not None and name != "best":
+                (train if is_train else other)[name] = value
+        name = next((n for n in train if not _RISING.search(n)), "")
+        reading = LineReading(self.name, Counters(step=number), metrics=train, eval_metrics=other, certain=True)
+        if name:
+            reading = replace(reading, loss=train[name], loss_name=name, series=f"{name}@s")
+        return (reading,)
 
 
 GRAMMAR = Boosting

@@ -20,6 +20,8 @@ _MEMBER = re.compile(
 _OPENING = re.compile(r"\{(?:\s{0,4}['\"][^'\"{}]{1,80}['\"]\s{0,4}:[^{}]{1,400},)?\s{0,4}\Z")
 _MAX_LINES = 60
 _TAG = re.compile(r"\[?(train_inner|train|valid\w{0,20}|test\w{0,20})\]")
+_COUNTED = {"epoch", "step", "global_step", "iteration", "iter"}
+_CONFIGURED = {"loss_fn", "loss_type", "optimizer", "batch_size", "num_epochs", "seed"}
 _PYTHON = {"None": None, "null": None, "True": None, "False": None, "true": None, "false": None}
 
 
@@ -88,7 +90,11 @@ class Dictionary(LineGrammar):
             record[match["key"]] = _PYTHON.get(value, value)
         if not _says_something(record):
             return None
-        reading = read_record(record, _program(record, text))
+        if text.startswith('{"'):
+            program = "fairseq" if "num_updates" in record or "train_num_updates" in record else "json lines"
+        else:
+            program = "hugging face trainer" if "epoch" in record else "dictionary"
+        reading = read_record(record, program)
         if reading is None or reading.counters != Counters() or not before:
             return reading
         counters, _ = read_counters(read_pairs(before), has_loss=reading.loss is not None, length=len(before))
@@ -98,22 +104,9 @@ class Dictionary(LineGrammar):
 def _says_something(record: dict[str, object]) -> bool:
     """Configuration dumps hold losses by name and rates too; a record of training has a value of what it measured."""
     keys = {key.lower() for key in record}
-    if "epoch" in keys or "step" in keys or "global_step" in keys or "iteration" in keys or "iter" in keys:
+    if keys & _COUNTED:
         return len(keys) >= 2
-    return any("loss" in key for key in keys) and not keys & {
-        "loss_fn",
-        "loss_type",
-        "optimizer",
-        "batch_size",
-        "num_epochs",
-        "seed",
-    }
-
-
-def _program(record: dict[str, object], text: str) -> str:
-    if text.startswith('{"'):
-        return "fairseq" if "num_updates" in record or "train_num_updates" in record else "json lines"
-    return "hugging face trainer" if "epoch" in record else "dictionary"
+    return any("loss" in key for key in keys) and not keys & _CONFIGURED
 
 
 GRAMMAR = Dictionary

@@ -21,6 +21,7 @@ _CLOCK = re.compile(r"\d{1,3}:\d{2}(?::\d{2})?\Z")
 _SHARED = ("LOSS TOK2VEC", "LOSS TRANSFORMER")
 _BORDERS = " |│┃"
 _MAX_COLUMNS = 40
+_COUNTERS = (Role.EPOCH, Role.STEP, Role.EPOCHS, Role.BATCH)
 
 
 class Table(LineGrammar):
@@ -71,16 +72,11 @@ class Table(LineGrammar):
 
     def read(self, line: str) -> Sequence[LineReading] | None:
         """A row's reading, or nothing for the header itself."""
-        if self._columns and line.lstrip(_BORDERS)[:1].isdigit():
-            return self._row(line)
-        columns = _header(line)
-        if columns:
-            self._fresh = True
-            self._columns, self._commas = columns, "," in line
-            return ()
-        return None
-
-    def _row(self, line: str) -> Sequence[LineReading] | None:
+        if not (self._columns and line.lstrip(_BORDERS)[:1].isdigit()):
+            columns = _header(line)
+            if columns:
+                self._columns, self._commas, self._fresh = columns, "," in line, True
+            return () if columns else None
         cells = (_comma_cells if self._commas else _cells)(line, len(self._columns))
         if cells is None:
             return None
@@ -96,25 +92,15 @@ def _header(line: str) -> list[str]:
     if len(line) > 600 or not ("oss" in line or "OSS" in line) or ":" in line or "=" in line or _NUMBER.search(line):
         return []
     for columns in (_by_commas(line),) if "," in line else (_split(line), line.split()):
-        if (
-            2 <= len(columns) <= _MAX_COLUMNS
-            and _counts(columns[0])
-            and any(classify(c).role is Role.LOSS for c in columns)
-        ):
+        roles = [classify(column).role for column in columns]
+        if 2 <= len(columns) <= _MAX_COLUMNS and roles[0] in _COUNTERS and Role.LOSS in roles:
             return columns if not any(as_float(column) is not None for column in columns) else []
         if columns[:2] == ["E", "#"]:
-            return ["epoch", "step", *_without_shared_loss(columns[2:])]
+            # spaCy: where one component learns, the loss passed on to the layers it shares is not another one.
+            own = [column for column in columns if column.startswith("LOSS ") and column not in _SHARED]
+            renamed = {name: name.removeprefix("LOSS ") for name in _SHARED if len(own) == 1}
+            return ["epoch", "step", *(renamed.get(column, column) for column in columns[2:])]
     return []
-
-
-def _without_shared_loss(columns: list[str]) -> list[str]:
-    """spaCy: where one component learns, the loss passed on to the layers it shares is not another one."""
-    own = [column for column in columns if column.startswith("LOSS ") and column not in _SHARED]
-    return [column.removeprefix("LOSS ") if column in _SHARED and len(own) == 1 else column for column in columns]
-
-
-def _counts(name: str) -> bool:
-    return classify(name).role in (Role.EPOCH, Role.STEP, Role.EPOCHS, Role.BATCH)
 
 
 def _split(line: str) -> list[str]:
@@ -141,12 +127,8 @@ def _cells(line: str, expected: int) -> list[str] | None:
     for cells in (_split(line), line.replace("|", " ").split()):
         cells = [cell for cell in cells if cell != "+"]
         numeric = sum(as_float(cell.rstrip("%s")) is not None or bool(_CLOCK.match(cell)) for cell in cells)
-        if (
-            expected - 2 <= len(cells) <= expected
-            and len(cells) >= 2
-            and numeric >= len(cells) - 1
-            and as_float(cells[0]) is not None
-        ):
+        enough = max(2, expected - 2) <= len(cells) <= expected and numeric >= len(cells) - 1
+        if enough and as_float(cells[0]) is not None:
             return [cell.rstrip("%s") for cell in cells]
     return None
 

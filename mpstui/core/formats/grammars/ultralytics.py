@@ -18,6 +18,7 @@ _HEADER = re.compile(r"Epoch\s{1,12}(?:GPU_mem|gpu_mem)\s{1,12}\S.*", re.IGNOREC
 _ROW = re.compile(
     r"(\d{1,6})/(\d{1,6})\s{1,24}([\d.]{1,8}[GMK]?)((?:\s{1,24}(?:-?[\d.]{1,16}(?:e[-+]\d{1,3})?|nan|inf)){1,16})"
 )
+_NO_LOSSES = ("instances", "size", "labels", "img_size", "targets")
 _OWN_BAR = re.compile(r":\s{1,4}(\d{1,3})%\s.{0,80}?(\d{1,9})/(\d{1,9})\s")
 
 
@@ -48,48 +49,27 @@ class Ultralytics:
         if _HEADER.match(line):
             self._columns = line.split()
             return ()
-        reading = self._row(line) if self._columns else None
-        if reading is None:
-            return None
         bar = _OWN_BAR.search(line)
-        if bar:
-            reading = self._at(reading, parse_count(bar[2]), parse_count(bar[3]))
-        return (reading,)
+        reading = self._row(line, *((parse_count(bar[2]), parse_count(bar[3])) if bar else ()))
+        return None if reading is None else (reading,)
 
     def read_bar(self, frame: BarFrame) -> LineReading | None:
         """A row with its bar; validation bars have a row of names instead."""
-        reading = self._row(frame.description) if self._columns else None
-        return None if reading is None else self._at(reading, frame.n, frame.total)
+        return self._row(frame.description, frame.n, frame.total)
 
-    def _at(self, reading: LineReading, n: Number | None, total: Number | None) -> LineReading:
-        return replace(reading, counters=reading.counters._replace(epoch_step=n, epoch_steps=total))
-
-    def _row(self, text: str) -> LineReading | None:
-        match = _ROW.match(text)
+    def _row(self, text: str, n: Number | None = None, total: Number | None = None) -> LineReading | None:
+        match = _ROW.match(text) if self._columns else None
         if match is None:
             return None
-        values = dict(zip(self._columns[2:], (as_float(v) for v in match[4].split()), strict=False))
-        losses = {
-            k: v
-            for k, v in values.items()
-            if v is not None and k.lower() not in ("instances", "size", "labels", "img_size", "targets")
-        }
+        values = dict(zip(self._columns[2:], map(as_float, match[4].split()), strict=False))
+        losses = {name: v for name, v in values.items() if v is not None and name.lower() not in _NO_LOSSES}
         if not losses:
             return None
         name = next((n for n in ("total", "loss", "box_loss", "box") if n in losses), next(iter(losses)))
         planned = int(match[2]) + (1 if "obj" in self._columns or "obj_loss" in self._columns else 0)
-        return LineReading(
-            grammar=self.name,
-            counters=Counters(epoch=int(match[1]), epochs=planned),
-            loss=losses[name],
-            loss_name=name,
-            metrics=losses,
-            series=f"{name}@row",
-            bar=True,
-            rank=3,
-            running=True,
-            certain=True,
-        )
+        counters = Counters(epoch=int(match[1]), epochs=planned, epoch_step=n, epoch_steps=total)
+        reading = LineReading.training(self.name, counters, name, losses[name], metrics=losses)
+        return replace(reading, series=f"{name}@row", bar=True, rank=3, running=True)
 
 
 GRAMMAR = Ultralytics
