@@ -78,19 +78,15 @@ class BulkReader:
             whole = len(lines) - position <= BLOCK + _REMAINDER
             end = len(lines) if whole else lines.rfind(b"\n", position, position + BLOCK) + 1
             end = end if end > position else lines.find(b"\n", position) + 1 or len(lines)
-            self._block(lines[position:end])
-            position = end
+            block, shape, position = lines[position:end], self._shape, end
+            columns = _matched(shape.pattern, block) if shape is not None and self._checked >= _CHECKED else None
+            if shape is None:
+                self._learn(block)
+            elif columns is not None:
+                self._place(shape, columns, block[block.rfind(b"\n", 0, -1) + 1 :].rstrip(b"\n"))
+            else:
+                self._mixed(shape, block)
         return self._points
-
-    def _block(self, block: bytes) -> None:
-        shape = self._shape
-        columns = _matched(shape.pattern, block) if shape is not None and self._checked >= _CHECKED else None
-        if shape is None:
-            self._learn(block)
-        elif columns is not None:
-            self._place(shape, columns, block[block.rfind(b"\n", 0, -1) + 1 :].rstrip(b"\n"))
-        else:
-            self._mixed(shape, block)
 
     def _learn(self, block: bytes) -> None:
         """The ordinary way, until a line is read whose shape many others share."""

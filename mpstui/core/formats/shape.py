@@ -135,8 +135,16 @@ def _expression(text: str, slots: Sequence[re.Match[str]], meanings: Sequence[se
     position = 0
     for slot, fields in zip(slots, meanings, strict=True):
         parts.append(_literal_expression(text[position : slot.start()]))
-        position = slot.end()
-        parts.append(_slot_expression(slot.group(), fields, text[position : position + 1]))
+        position, number = slot.end(), slot.group()
+        if fields is None:
+            parts.append(re.escape(number))
+            continue
+        has_commas = not number.isdigit() and "," in number
+        characters, longest = ("0-9", 20) if number.isdigit() else ("0-9,", 24) if has_commas else ("-+0-9.eE", 30)
+        # Possessive where the text behind the number cannot be part of one: nothing is tried twice then.
+        possessive = "" if re.match(f"[{characters}]", text[position : position + 1]) else "+"
+        body = f"[{characters}]{{1,{longest}}}{possessive}" + ("(?:[.][0-9]{1,12})?" if has_commas else "")
+        parts.append(f"({body})" if fields else body)
     parts.append(_literal_expression(text[position:]))
     return re.compile(("^" + "".join(parts) + "$").encode(), re.MULTILINE)
 
@@ -158,16 +166,6 @@ def _literal_expression(text: str) -> str:
     full = bare.endswith(_MAYBE_PADDED_BEHIND if padded else _PADDED_BEHIND)
     padding = " {0,16}+" if full else " {1,16}+" if padded else ""
     return "".join(parts) + re.escape(bare) + padding
-
-
-def _slot_expression(number: str, fields: set[str] | None, following: str) -> str:
-    """Possessive where the text behind the number cannot be part of one: nothing is tried twice then."""
-    if fields is None:
-        return re.escape(number)
-    characters, longest = ("0-9", 20) if number.isdigit() else ("-+0-9.eE", 30) if "," not in number else ("0-9,", 24)
-    possessive = "" if following and re.match(f"[{characters}]", following) else "+"
-    body = f"[{characters}]{{1,{longest}}}{possessive}" + ("(?:[.][0-9]{1,12})?" if "," in characters else "")
-    return f"({body})" if fields else body
 
 
 _MOST_REMEMBERED = 1 << 12

@@ -4,7 +4,6 @@ NVIDIA's DLLogger, mpstui's own metrics.jsonl."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -30,8 +29,13 @@ class JsonLines(GrowingLines):
         return first is not None and (len(lines) > 1 or b"\n" in start or path.suffix == ".jsonl")
 
     def read_line(self, line: bytes) -> list[MetricPoint]:
-        record = parse_object(line)
-        return [] if record is None else self.points_of(_lifted(record))
+        """The point of an object; DLLogger's ``step`` is ``[epoch, iteration]``, of an epoch's end ``[epoch]``."""
+        record = parse_object(line) or {}
+        step = record.get("step")
+        if isinstance(step, list):
+            record = {key: value for key, value in record.items() if key != "step"}
+            record |= dict(zip(("epoch", "step"), step, strict=False))
+        return self.points_of(record)
 
     def is_whole(self, line: bytes) -> bool:
         return parse_object(line) is not None
@@ -47,19 +51,6 @@ def parse_object(line: bytes) -> dict[str, object] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def _lifted(record: Mapping[str, object]) -> dict[str, object]:
-    """DLLogger's ``step`` is ``[epoch, iteration]``; a number or two become counters."""
-    step = record.get("step")
-    if not isinstance(step, list):
-        return dict(record)
-    lifted = {key: value for key, value in record.items() if key != "step"}
-    if len(step) >= 2:
-        lifted["epoch"], lifted["step"] = step[0], step[1]
-    elif len(step) == 1:
-        lifted["epoch"] = step[0]
-    return lifted
 
 
 FILE = JsonLines

@@ -69,7 +69,9 @@ class Sentences(LineGrammar):
 
     def read(self, line: str) -> Sequence[LineReading] | None:
         """The reading of the first pattern that fits."""
-        reading = self._loss(line) or self._rate_change(line)
+        reading = self._loss(line)
+        if reading is None and (change := _RATE_CHANGE.search(line[:400])):
+            reading = LineReading(self.name, learning_rate=as_float(change[2] or change[3] or change[4]))
         if reading is None and (summary := _RUN_SUMMARY.search(line, 0, 80)):
             reading = LineReading(self.name, Counters(step=parse_count(summary[1])))
         reading = reading or self._plan(line)
@@ -97,12 +99,6 @@ class Sentences(LineGrammar):
             metrics={match["name"]: value},
             series=series_name(match["name"], counters),
             certain=name.scope is Scope.TRAIN,
-        )
-
-    def _rate_change(self, line: str) -> LineReading | None:
-        match = _RATE_CHANGE.search(line[:400])
-        return (
-            None if match is None else LineReading(self.name, learning_rate=as_float(match[2] or match[3] or match[4]))
         )
 
     def _plan(self, line: str) -> LineReading | None:
