@@ -171,8 +171,8 @@ def _kinds(wanted: str) -> Candidates:
 def _looked_up(kind: str) -> Candidates:
     """What this home has now; nothing where it cannot be read."""
     from ..core.profiles.library import list_profiles
-    from ..core.runs.find import run_dirs
     from ..core.runs.queueing import list_groups
+    from ..wire.rundir import run_dirs
     from ..wire.storage import UnreadableRecord, read_json
 
     session = Session()

@@ -115,7 +115,7 @@ def list_rows(home: Home, newest: int | None) -> tuple[list[Row], int]:
     Args:
         newest: list so many in any case, older runs only while they are active. None: all.
     """
-    from ..core.runs.find import run_dirs
+    from ..wire.rundir import run_dirs
 
     runs = run_dirs(home.runs)
     shown = [run for place, run in enumerate(runs) if newest is None or place < newest or seems_active(run)]

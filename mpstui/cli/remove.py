@@ -85,7 +85,8 @@ def _chosen(session: Session, args: argparse.Namespace, remover: Remover, needed
     Raises:
         UsageError: a name means no run; OperationError: one that is named must stay. Nothing was removed then.
     """
-    from ..core.runs.find import find_run, run_dirs
+    from ..core.runs.find import find_run
+    from ..wire.rundir import run_dirs
 
     before = None if args.older_than is None else time.time() - age_seconds(args.older_than)
     named = {found.run: found for found in (find_run(session.home, name) for name in args.runs)}

@@ -141,8 +141,8 @@ def respawn_missing_supervisors(session: Session) -> bool:
 
     Every command that lists runs does this.
     """
-    from ..core.runs.find import run_dirs
     from ..core.runs.waiting import is_abandoned
+    from ..wire.rundir import run_dirs
 
     if not any(is_abandoned(run) for run in run_dirs(session.home.runs)):
         return False

@@ -119,6 +119,16 @@ class RunDir(_Run):
         return self.requests / f"{request_id}.ack.json"
 
 
+def run_dirs(runs: Path) -> list[RunDir]:
+    """Every run directory, newest first. A missing folder holds none."""
+    try:
+        with os.scandir(runs) as entries:
+            names = [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+    except OSError:
+        return []
+    return [RunDir(runs / name) for name in sorted(names, reverse=True) if name.isprintable()]
+
+
 def slug(name: str, *, longest: int = 32) -> str:
     """The part of a run id that a person recognises: lower-case ASCII letters, digits and dashes."""
     return _UNSAFE.sub("-", name.lower()).strip("-")[:longest].strip("-") or "run"

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...wire import liveness, rundir, storage
 from ...wire.records import Ack, Request
-from ...wire.rundir import RUN_VARIABLES, RunDir, event
+from ...wire.rundir import RUN_VARIABLES, RunDir, event, run_dirs
 from ..actions import BY_ID
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home
 from ..model.snapshot import RunSnapshot
-from ..runs.find import run_dirs
 from ..runs.waiting import is_abandoned
 from .record import RecordedRun, availability, plan_restart, read_run
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 from ...wire import storage
-from ...wire.rundir import RunDir, slug
+from ...wire.rundir import RunDir, run_dirs, slug
 from ...wire.storage import UnreadableRecord
 from ..model.errors import UsageError
 from ..model.home import Home
@@ -18,16 +15,6 @@ _SPECS_READ = 200
 
 class NoSuchRun(UsageError):
     """No run has this id, name or profile."""
-
-
-def run_dirs(runs: Path) -> list[RunDir]:
-    """Every run directory, newest first. A missing folder holds none."""
-    try:
-        with os.scandir(runs) as entries:
-            names = [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
-    except OSError:
-        return []
-    return [RunDir(runs / name) for name in sorted(names, reverse=True) if name.isprintable()]
 
 
 def find_run(home: Home, name: str) -> RunDir:

@@ -10,12 +10,12 @@ from pathlib import Path
 from ...wire import liveness
 from ...wire.liveness import ProcessTable
 from ...wire.records import QueueRule
-from ...wire.rundir import RunDir
+from ...wire.rundir import RunDir, run_dirs
 from ..follow.file import Budget
 from ..follow.watcher import PollSchedule
 from ..model.home import Home
 from ..model.snapshot import Availability, RunSnapshot, State
-from .find import find_run, run_dirs
+from .find import find_run
 from .queueing import Waiter, places
 from .reader import RunFollower, RunReader
 from .watched import WatchedReader

@@ -17,12 +17,12 @@ from typing import NamedTuple
 from ...wire import liveness, queues, storage
 from ...wire.queues import MOST_SLOTS, Queue, QueueBusy, QueueFiles
 from ...wire.records import LaunchRecord, QueueRule, Spec, Status
-from ...wire.rundir import RunDir
+from ...wire.rundir import RunDir, run_dirs
 from ...wire.storage import UnreadableRecord
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home
 from ..model.snapshot import QueuePlace
-from .find import run_dirs, run_name
+from .find import run_name
 from .waiting import is_waiting
 
 DIRECTIONS = ("up", "down", "first", "last")

@@ -352,7 +352,7 @@ class RunReader(RunFollower):
             device_asked=spec.launch.device if spec else None,
             attempt=witnesses.attempt,
             attempts=witnesses.attempt,
-            pid=status.trainer[0] if status and status.trainer and live and seen.trainer_lives else None,
+            pid=status.trainer[0] if status and status.trainer and live and witnesses.trainer_lives else None,
             started=self._first_start(launch),
             attempt_started=launch.time if launch else None,
             ended=seen.exit.ended if seen.exit and not live else None,

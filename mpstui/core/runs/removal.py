@@ -16,11 +16,10 @@ from pathlib import Path
 
 from ...wire import liveness, storage
 from ...wire.records import LaunchTemplate, Spec, Status
-from ...wire.rundir import RunDir
+from ...wire.rundir import RunDir, run_dirs
 from ...wire.storage import UnreadableRecord
 from ..model.errors import OperationError
 from ..model.home import Home
-from .find import run_dirs
 from .state import RunWitnesses, StateVerdict
 from .waiting import dependants, is_abandoned, restart_is_wished
 from .witness import LocalMachine, WitnessReader

@@ -76,6 +76,7 @@ class WitnessReader:
         self.seen = RunWitnesses()
         """What was seen last; the phase of the heartbeat is not in it."""
         self.verdict = StateVerdict(State.STARTING, "")
+        self.trainer_lives = False
         self._judged: RunWitnesses | None = None
         self._mark: tuple[object, object] | None = None
         self._name, self._status_name = str(run.path), str(run.status)
@@ -104,8 +105,8 @@ class WitnessReader:
         """
         seen = replace(self.seen, phase=phase)
         if seen != self._judged:
-            self._judged, self.verdict = seen, derive(seen)
-        self.settled = not (self.verdict.state.active or seen.supervisor_held or seen.trainer_lives)
+            self._judged, self.verdict, self.trainer_lives = seen, derive(seen), seen.trainer_lives
+            self.settled = not (self.verdict.state.active or seen.supervisor_held or self.trainer_lives)
         return self.verdict
 
     def trainer(self) -> Process | None:

@@ -8,7 +8,8 @@ import pytest
 
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home
-from mpstui.core.runs.find import find_run, run_dirs, run_name
+from mpstui.core.runs.find import find_run, run_name
+from mpstui.wire.rundir import run_dirs
 from tests.core.runs.build import NOW, RunBuilder, make_home
 
 

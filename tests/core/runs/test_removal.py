@@ -11,12 +11,11 @@ import pytest
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.home import Home
 from mpstui.core.runs import removal
-from mpstui.core.runs.find import run_dirs
 from mpstui.core.runs.removal import Remover, disk_bytes
 from mpstui.core.runs.witness import LocalMachine
 from mpstui.wire import liveness, rundir, storage
 from mpstui.wire.records import LaunchTemplate, QueueRule, Request, Variant
-from mpstui.wire.rundir import RunDir
+from mpstui.wire.rundir import RunDir, run_dirs
 from tests.core.runs.build import BOOT, NOW, FakeTable, RunBuilder, make_home
 
 
