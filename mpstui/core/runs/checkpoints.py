@@ -4,46 +4,35 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ...wire.checkpoints import is_best, owner_of
-from ..model.snapshot import Checkpoint
+from ...wire.heartbeat import CheckpointNote
+from ..model.snapshot import Checkpoint, RunEvent
 
 MOST_CHECKPOINTS = 300
-RESCAN_SECONDS = 5.0
 _STEP = re.compile(r"(?:step|steps|iter|iteration|checkpoint|ckpt|global_step)s?[=_.-]?(\d+)", re.IGNORECASE)
 _TEMPORARY = re.compile(r"^\.|\.(?:tmp|temp|part|partial|incomplete)(?:\.|$)", re.IGNORECASE)
 _ZIP_START, _ZIP_END, _ZIP_END_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22
 
 
 class CheckpointScanner:
-    """Looks for checkpoints, not more often than every few seconds unless told to."""
+    """Finds the checkpoints of one run; each is looked into once."""
 
     def __init__(self) -> None:
-        self._asked = -RESCAN_SECONDS
-        self._told: tuple[dict[str, int], bool] = ({}, False)
-        self._found: tuple[Checkpoint, ...] = ()
         self._contents: dict[tuple[str, int, int], tuple[bool, str | None]] = {}
 
-    def scan(
-        self, pattern: str | None, folders: tuple[Path, ...], steps: Mapping[str, int], now: float, *, live: bool = True
-    ) -> tuple[Checkpoint, ...]:
+    def scan(self, pattern: str | None, folders: tuple[Path, ...], steps: Mapping[str, int]) -> tuple[Checkpoint, ...]:
         """Checkpoints, newest first.
 
         Args:
             pattern: glob, absolute or relative to the first folder that has a match.
             steps: what heartbeats and events said: step by file name.
-            now: seconds on a monotonic clock.
-            live: False once the run has ended: what is found then stays on the screen.
         """
-        told = (dict(steps), live)
-        if now - self._asked >= RESCAN_SECONDS or told != self._told:
-            self._asked, self._told = now, told
-            paths = next((paths for folder in folders if (paths := _matches(folder, pattern))), [])
-            made = (self._checkpoint(path, steps) for path in paths)
-            self._found = tuple(sorted((one for one in made if one), key=lambda one: -one.time))
-        return self._found
+        paths = next((paths for folder in folders if (paths := _matches(folder, pattern))), [])
+        made = (self._checkpoint(path, steps) for path in paths)
+        return tuple(sorted((one for one in made if one), key=lambda one: -one.time))
 
     def _checkpoint(self, path: Path, steps: Mapping[str, int]) -> Checkpoint | None:
         try:
@@ -70,6 +59,16 @@ class CheckpointScanner:
                 self._contents.clear()
             self._contents[key] = (is_whole(path), owner_of(path)) if path.is_file() else (True, None)
         return self._contents[key]
+
+
+def steps_told(newest: CheckpointNote | None, events: Iterable[RunEvent]) -> dict[str, int]:
+    """What a heartbeat and the events say of checkpoints: step by file name."""
+    steps = {Path(newest.path).name: newest.step} if newest is not None and newest.step is not None else {}
+    for event in events:
+        path, step = event.details.get("path"), event.details.get("step")
+        if event.event == "checkpoint" and isinstance(path, str) and isinstance(step, int):
+            steps[Path(path).name] = step
+    return steps
 
 
 def step_of(name: str) -> int | None:

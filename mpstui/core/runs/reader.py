@@ -23,7 +23,7 @@ from ...wire.storage import UnreadableRecord
 from ..follow.file import Budget
 from ..model.snapshot import Checkpoint, Health, Numbers, RunSnapshot, SeriesView, State
 from ..series.series import SeriesStore
-from .checkpoints import CheckpointScanner
+from .checkpoints import CheckpointScanner, steps_told
 from .external import ExternalMetrics, LogNotes
 from .metrics import EventReader, PointReader
 from .numbers import PrintedCurves, ProgressPace, combine, with_printed
@@ -34,8 +34,8 @@ from .witness import LocalMachine, WitnessReader
 HEALTHY = frozenset({State.RUNNING, State.UNSUPERVISED, State.STOPPING, State.STOP_FAILED})
 STANDING = frozenset({Health.STALLED, Health.HUNG})
 """A run that stands still has neither a speed nor an end in sight, whatever it had before."""
-LIST_COLUMNS = 120
-LIST_SERIES = ("loss",)
+LIST_SERIES, LIST_COLUMNS = ("loss",), 120
+CHECKPOINTS_SECONDS = 5.0
 FULL_COLUMNS = 1024
 """More than any terminal has dots in a row."""
 
@@ -85,7 +85,7 @@ class RunFollower:
     @property
     def pending_bytes(self) -> int:
         """How much of the history that a full snapshot shows is still to be read."""
-        return sum(file.pending_bytes for file in self._files) if self._shows_history else 0
+        return sum(file.pending_bytes for file in self._files()) if self._shows_history else 0
 
     @property
     def _shows_history(self) -> bool:
@@ -105,9 +105,8 @@ class RunFollower:
     @property
     def complete(self) -> bool:
         """Whether the curves hold every point."""
-        return all(file.complete for file in self._files)
+        return all(file.complete for file in self._files())
 
-    @property
     def _files(self) -> list[PointReader | ExternalMetrics]:
         return [*self._earlier, *(file for file in (self.points, self.external) if file is not None)]
 
@@ -123,11 +122,10 @@ class RunFollower:
         Args:
             anyway: one slice, even where the budget is spent already.
         """
-        external = self.external
-        if external is None:
+        if (external := self.external) is None:
             return
         grown = [one.poll() for one in (external, *self._earlier)]  # this attempt's may be empty, one before it unread
-        if not any(grown) or (budget.spent and not anyway):
+        if (budget.spent and not anyway) or not any(grown):
             return
         external.preview()
         for one in self._earlier:
@@ -217,7 +215,10 @@ class RunReader(RunFollower):
         self.witnesses = WitnessReader(run, machine)
         self.points = self._metrics = PointReader(run.metrics)
         self._events = EventReader(run.events)
-        self._checkpoints = CheckpointScanner()
+        self._scanner = CheckpointScanner()
+        self._checkpoints: tuple[Checkpoint, ...] = ()
+        self._checkpoints_at: tuple[float, object] = (0.0, None)
+        """When they were last looked for, and what was told then."""
         self._notes = notes
         self._attempt = 0
         self._pattern: str | None = None
@@ -377,22 +378,22 @@ class RunReader(RunFollower):
         if self._started is None and launch is not None:
             self._started = launch.time
             with contextlib.suppress(OSError, UnreadableRecord):
-                first = storage.read(LaunchRecord, self.run.attempt(1).launch) if launch.attempt > 1 else None
-                self._started = first.time if first else launch.time
+                self._started = (storage.read(LaunchRecord, self.run.attempt(1).launch) or launch).time
         return self._started
 
     def _find_checkpoints(self, numbers: Numbers, *, live: bool) -> tuple[Checkpoint, ...]:
-        status, spec = self.witnesses.status.value, self.witnesses.spec.value
+        """Looked for now and then, and at once when the run tells of one or ends."""
+        events, now = self._events.events, self.machine.monotonic()
+        told = (numbers.checkpoint, events[-1] if events else None, live)
+        if now - self._checkpoints_at[0] < CHECKPOINTS_SECONDS and told == self._checkpoints_at[1]:
+            return self._checkpoints
+        self._checkpoints_at = now, told
+        status, spec = self.witnesses.seen.status, self.witnesses.seen.spec
         template = spec.launch if spec else None
         if status is not None and status.template:
-            with contextlib.suppress(UnreadableRecord, TypeError, AttributeError):
-                # The template of another program: what the spec says still holds.
+            with contextlib.suppress(UnreadableRecord, TypeError, AttributeError):  # another program's
                 template = storage.from_json(LaunchTemplate, status.template)
         folders = (self.run.path, Path(template.cwd)) if template else (self.run.path,)
-        steps = {Path(note.path).name: note.step for note in (numbers.checkpoint,) if note and note.step is not None}
-        for event in self._events.events:
-            path, step = event.details.get("path"), event.details.get("step")
-            if event.event == "checkpoint" and isinstance(path, str) and isinstance(step, int):
-                steps[Path(path).name] = step
-        pattern = template.checkpoints if template else None
-        return self._checkpoints.scan(pattern, folders, steps, self.machine.monotonic(), live=live)
+        steps = steps_told(numbers.checkpoint, events)
+        self._checkpoints = self._scanner.scan(template.checkpoints if template else None, folders, steps)
+        return self._checkpoints

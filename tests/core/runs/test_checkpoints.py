@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.runs.checkpoints import CheckpointScanner, is_whole, step_of
+from mpstui.core.runs.reader import CHECKPOINTS_SECONDS
+from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor
 
 
 @pytest.mark.parametrize(
@@ -47,38 +49,50 @@ def test_a_torn_archive_is_not_whole_and_another_format_is_trusted(tmp_path: Pat
     assert not is_whole(tmp_path / "none.pt")
 
 
-def test_the_first_folder_with_a_match_counts_and_it_is_not_scanned_all_the_time(tmp_path: Path) -> None:
+def test_the_first_folder_with_a_match_counts(tmp_path: Path) -> None:
     run, cwd = tmp_path / "run", tmp_path / "cwd"
     (cwd / "out").mkdir(parents=True)
     run.mkdir()
     (cwd / "out" / "step_5.pt").write_bytes(zipped())
     scanner = CheckpointScanner()
-    found = scanner.scan("out/*.pt", (run, cwd), {"step_5.pt": 50}, now=0.0)
+    found = scanner.scan("out/*.pt", (run, cwd), {"step_5.pt": 50})
     assert [(one.step, one.complete) for one in found] == [(50, True)]
     (cwd / "out" / "step_6.pt").write_bytes(zipped())
-    assert scanner.scan("out/*.pt", (run, cwd), {"step_5.pt": 50}, now=1.0) is found
-    assert len(scanner.scan("out/*.pt", (run, cwd), {"step_5.pt": 50}, now=6.0)) == 2
+    assert len(scanner.scan("out/*.pt", (run, cwd), {"step_5.pt": 50})) == 2
 
 
 def test_a_folder_is_a_checkpoint_too(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoint-500"
     folder.mkdir()
     (folder / "model.bin").write_bytes(b"x" * 100)
-    (one,) = CheckpointScanner().scan("checkpoint-*", (tmp_path,), {}, now=0.0)
+    (one,) = CheckpointScanner().scan("checkpoint-*", (tmp_path,), {})
     assert (one.size_bytes, one.step, one.complete) == (100, 500, True)
 
 
 @pytest.mark.parametrize("pattern", ["", "**", "[", "/nowhere/*.pt", "..", "~no-such-user/*.pt", "\0"])
 def test_no_pattern_raises(tmp_path: Path, pattern: str) -> None:
-    CheckpointScanner().scan(pattern, (tmp_path, tmp_path / "none"), {}, now=0.0)
+    CheckpointScanner().scan(pattern, (tmp_path, tmp_path / "none"), {})
 
 
-def test_the_end_of_a_run_and_a_new_checkpoint_are_looked_at_at_once(tmp_path: Path) -> None:
-    scanner = CheckpointScanner()
-    (tmp_path / "step-1.pt").write_bytes(b"x")
-    assert len(scanner.scan("*.pt", (tmp_path,), {}, now=0.0)) == 1
-    (tmp_path / "step-2.pt").write_bytes(b"x")
-    assert len(scanner.scan("*.pt", (tmp_path,), {}, now=0.1)) == 1
-    assert len(scanner.scan("*.pt", (tmp_path,), {"step-2.pt": 2}, now=0.2)) == 2
-    (tmp_path / "step-1.pt").unlink()
-    assert len(scanner.scan("*.pt", (tmp_path,), {"step-2.pt": 2}, now=0.3, live=False)) == 1
+def test_they_are_not_looked_for_all_the_time_but_at_once_when_told_of_and_at_the_end(tmp_path: Path) -> None:
+    home, clock = make_home(tmp_path), FakeClock()
+    run = RunBuilder(home).status("running").launch().hold().beat(step=1)
+    monitor, folder = make_monitor(home, clock), run.run.checkpoints
+    folder.mkdir()
+
+    def seen() -> int:
+        (shown,) = monitor.refresh(run.run.run)
+        return len(shown.checkpoints)
+
+    (folder / "step-1.pt").write_bytes(b"x")
+    assert seen() == 1
+    (folder / "step-2.pt").write_bytes(b"x")
+    assert seen() == 1
+    clock.advance(CHECKPOINTS_SECONDS)
+    assert seen() == 2
+    (folder / "step-3.pt").write_bytes(b"x")
+    run.event("checkpoint", "saved", path=str(folder / "step-3.pt"), step=3)
+    assert seen() == 3
+    (folder / "step-1.pt").unlink()
+    run.release().exit(code=0).status("ended")
+    assert seen() == 2
