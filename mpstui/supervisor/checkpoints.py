@@ -19,7 +19,7 @@ from ..wire.checkpoints import is_best, owner_of
 from ..wire.records import ExitRecord, LaunchRecord, LaunchTemplate, Spec
 from ..wire.rundir import RunDir
 from .machine import Clock
-from .witnesses import newest_beat, stat_of
+from .witnesses import newest_beat
 
 SETTLE_SECONDS = 2.0
 """A file written this recently is looked at twice."""
@@ -111,7 +111,7 @@ def activity(template: LaunchTemplate, run: RunDir) -> tuple[int, float, int]:
         return (0, 0.0, 0)
     pattern = str(Path(template.checkpoints).parent / "*")
     places = [*_expand(run.path, pattern), *_expand(Path(template.cwd), pattern)]
-    infos = [info for path in places if (info := stat_of(path))]
+    infos = [info for path in places if (info := storage.stat_of(path))]
     return (len(infos), max((info.st_mtime for info in infos), default=0.0), sum(info.st_size for info in infos))
 
 
@@ -255,7 +255,7 @@ def lives(run: RunDir, *, now: bool = False) -> list[Life]:
             ended = storage.read_or_none(ExitRecord, attempt.exit)
             end = ended.ended + LATE_SECONDS if ended else found[-1].begin if found else math.inf
             known = ended or (now and not found)
-            signs = filter(None, map(stat_of, (attempt.output, attempt.heartbeat())))
+            signs = filter(None, map(storage.stat_of, (attempt.output, attempt.heartbeat())))
             last_sign = max((info.st_mtime for info in signs), default=0.0)
             found.append(Life(launched.time, end if known else min(end, last_sign), end))
     return found

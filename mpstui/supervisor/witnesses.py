@@ -84,17 +84,9 @@ def read_exit(run: RunDir, attempt: int) -> ExitRecord | None:
     return storage.read_or_none(ExitRecord, run.attempt(attempt).exit)
 
 
-def stat_of(path: Path) -> os.stat_result | None:
-    """What the file system says of a file; None where there is none."""
-    try:
-        return path.stat()
-    except OSError:
-        return None
-
-
 def size_of(path: Path) -> int:
     """Bytes of a file; 0 where there is none."""
-    found = stat_of(path)
+    found = storage.stat_of(path)
     return found.st_size if found else 0
 
 

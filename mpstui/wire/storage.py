@@ -269,6 +269,14 @@ def is_settled(changed: float, now: float) -> bool:
     return now - changed > 2.0
 
 
+def stat_of(path: Path) -> os.stat_result | None:
+    """What the file system says of a file; None where there is none."""
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
 def stamp(path: str | Path) -> tuple[int, int, int] | None:
     """What tells a file that was replaced whole from the one before it; None where there is none.
 
