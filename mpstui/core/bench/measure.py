@@ -74,17 +74,13 @@ def bench_configs(
     configs.append(
         BenchConfig(f"{device} + bf16 + compile", DEVICE_GROUP, device, "bf16", "on", weight=_COMPILE_WEIGHT)
     )
-    return tuple(configs) + (_loaders(device) if loaders else ())
-
-
-def _loaders(device: str) -> tuple[BenchConfig, ...]:
-    plain = BenchConfig("made between steps", LOADERS, device, same_as=device)
-    held = replace(plain, name="ready in memory", held_batches=_HELD_BATCHES, same_as=None)
-    spawned = [
-        replace(plain, name=f"{count} spawned workers", workers=count, same_as=None, weight=weight)
-        for count, weight in _WORKERS.items()
-    ]
-    return (held, plain, *spawned)
+    if loaders:
+        plain = BenchConfig("made between steps", LOADERS, device, same_as=device)
+        configs += [replace(plain, name="ready in memory", held_batches=_HELD_BATCHES, same_as=None), plain]
+        for count, weight in _WORKERS.items():
+            name = f"{count} spawned workers"
+            configs.append(replace(plain, name=name, workers=count, same_as=None, weight=weight))
+    return tuple(configs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +223,9 @@ class _Bench:
         tally.seconds += self._monotonic() - began
         tally.runs += 1
         tally.memory_bytes = max(filter(None, (tally.memory_bytes, training.memory_bytes)), default=None)
-        self._keep_size(config, training)
+        size = next((note["samples_per_step"] for note in training.notes if "samples_per_step" in note), None)
+        if config.device == "cpu" and not self._sizes and size:  # so that all on the CPU compare
+            self._sizes = ["--batch-size", str(size), "--accumulate", "1"]
         error = error or _unmet(config, training)
         return Measurement(
             config=config,
@@ -258,12 +256,6 @@ class _Bench:
             words += self._sizes or ["--longest-step", str(plan.longest_step_seconds)]
         return [*words, "--epochs", _NEVER, "--eval-every", _NEVER, "--save-every", "0"]
 
-    def _keep_size(self, config: BenchConfig, training: Training) -> None:
-        """Every configuration on the CPU takes steps of the size the first one found, so that they compare."""
-        size = next((note["samples_per_step"] for note in training.notes if "samples_per_step" in note), None)
-        if config.device == "cpu" and not self._sizes and size:
-            self._sizes = ["--batch-size", str(size), "--accumulate", "1"]
-
     def _follow(self, config: BenchConfig, training: Training, limit: float) -> str | None:
         """Watch until enough was measured; the reason when nothing was.
 
@@ -283,7 +275,12 @@ class _Bench:
                 return None
             if elapsed >= limit:
                 return None if measured else _too_slow(config, training, limit)
-            doing = _doing(config, training, timed, self._plan.measure_seconds)
+            if not training.points:
+                doing = "starting" if config.compile == "off" or training.precision is None else "compiling"
+            elif is_warming_up(training.points):
+                doing = "warming up"
+            else:
+                doing = f"measuring, {timed:.0f} of {self._plan.measure_seconds:.0f} s"
             self._watch(BenchProgress(config=config, doing=doing, elapsed_seconds=elapsed, limit_seconds=limit))
             time.sleep(LOOK_SECONDS)
 
@@ -296,12 +293,6 @@ def _too_slow(config: BenchConfig, training: Training, limit: float) -> str:
     else:
         reached = "it had not taken a step"
     return f"{reached} when its {limit:.0f} s were over; {_MORE_TIME}"
-
-
-def _doing(config: BenchConfig, training: Training, timed: float, wanted: float) -> str:
-    if not training.points:
-        return "starting" if config.compile == "off" or training.precision is None else "compiling"
-    return "warming up" if is_warming_up(training.points) else f"measuring, {timed:.0f} of {wanted:.0f} s"
 
 
 def _unmet(config: BenchConfig, training: Training) -> str | None:

@@ -35,11 +35,6 @@ class Surroundings:
         """Whether others took so much of the machine that times say less."""
         return self.load_average > self.cores / 2
 
-    def sentence(self) -> str:
-        """For a heading."""
-        machine = f"{self.system} {self.architecture} · {self.cores} cores"
-        return f"{machine} · load {self.load_average:.1f} at the start"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchReport:
@@ -88,29 +83,27 @@ class BenchReport:
 
     def svg(self) -> str:
         """The measurements as bars of samples (else steps) a second."""
+        in_samples = all(one.samples_per_step for one in self.measurements.values() if one.step_seconds)
+
+        def bar(found: Measurement) -> Bar:
+            spread, speedup = found.step_seconds, self.speedup(found)
+            if spread is None:
+                return Bar(found.config.name, reason=found.error or "not measured")
+            per_step = found.samples_per_step if in_samples and found.samples_per_step else 1.0
+            return Bar(
+                found.config.name,
+                value=per_step / spread.median,
+                low=per_step / spread.high,
+                high=per_step / spread.low,
+                beside=f"{speedup:.2f}×" if speedup else "",
+            )
+
         title = f"mpstui bench {self.plan.task}" + ("" if self.complete else " (not complete)")
-        groups = [(_TITLES[name], [self._bar(one) for one in self.group(name)]) for name in (DEVICE_GROUP, LOADERS)]
-        facts = self.machine.sentence()
-        unit = "samples/s" if self._tells_samples else "steps/s"
-        return bar_chart(title, f"{facts} · {unit}, median, range of the stretches measured", groups)
-
-    @property
-    def _tells_samples(self) -> bool:
-        return all(one.samples_per_step for one in self.measurements.values() if one.step_seconds)
-
-    def _bar(self, found: Measurement) -> Bar:
-        name = found.config.name
-        if found.step_seconds is None:
-            return Bar(name, reason=found.error or "not measured")
-        per_step = (found.samples_per_step or 1.0) if self._tells_samples else 1.0
-        spread, speedup = found.step_seconds, self.speedup(found)
-        return Bar(
-            name,
-            value=per_step / spread.median,
-            low=per_step / spread.high,
-            high=per_step / spread.low,
-            beside=f"{speedup:.2f}×" if speedup else "",
-        )
+        groups = [(_TITLES[name], [bar(one) for one in self.group(name)]) for name in (DEVICE_GROUP, LOADERS)]
+        unit = "samples/s" if in_samples else "steps/s"
+        machine = f"{self.machine.system} {self.machine.architecture} · {self.machine.cores} cores"
+        load = f"load {self.machine.load_average:.1f} at the start"
+        return bar_chart(title, f"{machine} · {load} · {unit}, median, range of the stretches measured", groups)
 
     def _as_json(self, found: Measurement) -> dict[str, Any]:
         config = found.config

@@ -77,7 +77,12 @@ class Training:
         code = self._process.poll()
         self.points += [record for record in _records(self._metrics) if "loss" in record and "step" in record]
         self.notes += [record for record in _records(self._events) if record.get("event") == "note"]
-        self._read_beat()
+        with contextlib.suppress(UnreadableRecord, OSError):
+            beat = storage.read_json(self._run.attempt(1).heartbeat()) or {}
+            memory, device = beat.get("memory") or {}, beat.get("device") or {}
+            self.precision = device.get("precision") or self.precision
+            held = memory.get("driver") or memory.get("footprint") or memory.get("rss")
+            self.memory_bytes = max(filter(None, (held, self.memory_bytes)), default=None)
         return code
 
     def failure(self, code: int) -> str:
@@ -113,16 +118,6 @@ class Training:
             except psutil.Error:
                 continue
         self._process.wait(_END_SECONDS)
-
-    def _read_beat(self) -> None:
-        try:
-            beat = storage.read_json(self._run.attempt(1).heartbeat()) or {}
-        except (UnreadableRecord, OSError):
-            return
-        memory, device = beat.get("memory") or {}, beat.get("device") or {}
-        self.precision = device.get("precision") or self.precision
-        held = memory.get("driver") or memory.get("footprint") or memory.get("rss")
-        self.memory_bytes = max(filter(None, (held, self.memory_bytes)), default=None)
 
 
 def _records(tail: LineTail) -> list[dict[str, Any]]:
