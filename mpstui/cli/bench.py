@@ -28,7 +28,7 @@ from ..core.bench.report import BenchReport, Surroundings, report_folder, save
 from ..core.bench.training import Spread, require_task
 from ..core.launching.choice import parse_sets
 from ..core.launching.command import argument_words
-from ..core.launching.requirements import require_modules
+from ..core.launching.preflight import require_modules
 from ..core.machine import DEVICES, Machine, require_device, this_machine, trainer_module
 from ..core.model.errors import UsageError
 from ..core.present.format import UNKNOWN, size

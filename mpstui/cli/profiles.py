@@ -12,7 +12,7 @@ from ..core.launching.choice import LaunchChoice, combinations, parse_sets
 from ..core.launching.command import joined_scripts
 from ..core.launching.editing import edit_choice, save_profile
 from ..core.launching.planning import LaunchPlan, plan
-from ..core.launching.requirements import world_problems
+from ..core.launching.preflight import world_problems
 from ..core.machine import this_machine
 from ..core.model.checks import ProfileError
 from ..core.model.errors import UsageError

@@ -22,8 +22,7 @@ from .choice import LaunchChoice, choice_json, launch_arguments, split_device
 from .command import EnvLine, RunEnvironment, argument_words, run_environment, shell_script, wrapped
 from .devices import DeviceVariants, asked_device, compile_variants, gpu_rule, queue_rule
 from .editing import frozen_text
-from .preflight import preflight_warnings
-from .requirements import require_modules, require_program, require_text
+from .preflight import preflight_warnings, require_modules, require_program, require_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mpstui.core.launching import planning, requirements
+from mpstui.core.launching import planning, preflight
 from mpstui.core.launching.choice import LaunchChoice, choice_json, parse_sets
 from mpstui.core.launching.planning import LaunchPlan, plan
 from mpstui.core.machine import Machine
@@ -139,7 +139,7 @@ def test_an_installed_mpstui_says_how_a_profile_names_its_trainers(
 ) -> None:
     profile = profile_of_command(("{python}", "-P", "-m", "trainer", "cifar"), cwd=tmp_path)
     machine = linux(interpreter=FakeInterpreter(importable={"torch": True, "trainer": False}))
-    monkeypatch.setattr(requirements, "trainer_module", lambda: "mpstui_trainer")
+    monkeypatch.setattr(preflight, "trainer_module", lambda: "mpstui_trainer")
     with pytest.raises(OperationError, match="no module trainer") as caught:
         planned(profile, machine)
     assert "{trainer}" in caught.value.hint
