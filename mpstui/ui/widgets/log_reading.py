@@ -67,7 +67,7 @@ class LogReading:
         if not self.level:
             return self.document.tail(rows)
         newest = self.document.tail(1)
-        end = [line for line in newest if self._wanted(line)]
+        end = [line for line in newest if line.level in LEVELS[self.level][1]]
         return [*self._backward(newest[0].offset, rows - len(end)), *end] if newest else ()
 
     def follow(self) -> None:
@@ -220,35 +220,25 @@ class LogReading:
         above = self._backward(line.offset, rows // 3)
         self._top = above[0].offset if above else line.offset
 
-    def _wanted(self, line: LogLine) -> bool:
-        levels = LEVELS[self.level][1]
-        return not levels or line.level in levels
-
     def _forward(self, offset: int, rows: int) -> list[LogLine]:
-        if not self.level:
-            return list(self.document.window(offset, rows))
-        kept: list[LogLine] = []
-        for _ in range(_MOST_PAGES):
-            page = self.document.window(offset, _PAGE_LINES)
-            kept += [line for line in page if self._wanted(line)]
-            if len(kept) >= rows or len(page) < _PAGE_LINES:
-                break
-            offset = page[-1].offset + 1
-        return kept[:rows]
+        return self._wanted_lines(offset, rows, backwards=False)
 
     def _backward(self, offset: int, rows: int) -> list[LogLine]:
-        if rows <= 0:
-            return []
-        if not self.level:
-            return list(self.document.before(offset, rows))
+        return self._wanted_lines(offset, rows, backwards=True)
+
+    def _wanted_lines(self, offset: int, rows: int, *, backwards: bool) -> list[LogLine]:
+        read = self.document.before if backwards else self.document.window
+        if rows <= 0 or not self.level:
+            return list(read(offset, rows)) if rows > 0 else []
         kept: list[LogLine] = []
         for _ in range(_MOST_PAGES):
-            page = self.document.before(offset, _PAGE_LINES)
-            kept = [line for line in page if self._wanted(line)] + kept
+            page = read(offset, _PAGE_LINES)
+            wanted = [line for line in page if line.level in LEVELS[self.level][1]]
+            kept = wanted + kept if backwards else kept + wanted
             if len(kept) >= rows or len(page) < _PAGE_LINES:
                 break
-            offset = page[0].offset
-        return kept[-rows:]
+            offset = page[0].offset if backwards else page[-1].offset + 1
+        return kept[-rows:] if backwards else kept[:rows]
 
 
 @lru_cache(8)
