@@ -104,7 +104,7 @@ def answer_text(message: RequestAnswered) -> tuple[str, Severity]:
             freed = f": freed {shown.size(ack.freed)}" + freed
     text = clean(ack.text, _LONGEST)
     if ack.ok and text and not freed:
-        return text[:1].upper() + text[1:], "information"
+        return text, "information"
     told = f"{message.action} {'done' if ack.ok else 'refused'} by the {clean(ack.by, 20)}{freed}"
     return told + (f" · {text}" if text else ""), "information" if ack.ok else "warning"
 

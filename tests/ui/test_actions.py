@@ -158,7 +158,7 @@ def test_stacks_are_told_of_and_shown_in_the_log(opening: str | None) -> None:
             await driver.press("3")
             assert "following · 300 lines" not in driver.text
         await driver.press("T")
-        await driver.hears("The stacks of pid 4242 are in the output")
+        await driver.hears("the stacks of pid 4242 are in the output")
         if opening is not None:
             await driver.sees("following · 300 lines")
 
@@ -224,7 +224,7 @@ def test_answers_in_words() -> None:
     request = Request("r", "stop", 1, "me", 0.0, {})
     assert answer_text(RequestAnswered("a", "stop", request, None))[1] == "warning"
     paused = RequestAnswered("a", "pause", request, Ack("r", True, "supervisor", 0.0, "paused; it keeps its memory"))
-    assert answer_text(paused) == ("Paused; it keeps its memory", "information")
+    assert answer_text(paused) == ("paused; it keeps its memory", "information")
     refused = RequestAnswered("a", "stop", request, Ack("r", False, "supervisor", 0.0, "this run has ended"))
     assert answer_text(refused) == ("stop refused by the supervisor · this run has ended", "warning")
     assert meant(fakes.running(paused=True), BY_ID["pause"]).id == "continue"

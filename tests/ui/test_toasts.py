@@ -113,7 +113,7 @@ def test_an_answer_takes_the_place_of_the_question_and_names_a_run_out_of_view()
         request = world.actions.asked[0]
         assert request[1] == RUNNING
         world.actions.automatic = Ack("r1", True, "trainer", fakes.NOW, "nothing to free")
-        await driver.hears("CIFAR-10 · ResNet-18 · Adam: clear cache done by the trainer")
+        await driver.hears("CIFAR-10 · ResNet-18 · Adam: nothing to free")
         assert len(driver.toasts) == 1
 
     drive(world, play)
