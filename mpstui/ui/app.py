@@ -177,6 +177,7 @@ class MpstuiApp(App[None]):
         shown = self.acting_screen
         if shown is not None and shown.can_draw and self.state.snapshots is not None:
             shown.show_runs(self.state.snapshots)
+            shown.press_early_key()
 
     def focus_workers(self) -> None:
         """Have the workers read what the screen in view shows."""

@@ -288,6 +288,8 @@ class FakeMonitor(Monitor):
     pending_bytes: int = 0
     hinted: set[str] = field(default_factory=set)
     refreshes: int = 0
+    unread: bool = False
+    """What can be done with the runs is not known yet."""
 
     def hint(self, runs: Iterable[str]) -> None:
         self.hinted |= set(runs)
@@ -301,7 +303,7 @@ class FakeMonitor(Monitor):
         self.refreshes += 1
         if self.failure is not None:
             raise self.failure
-        wanted = {focus, *selected}
+        wanted = set() if self.unread else {focus, *selected}
         return tuple(
             replace(item, available=available(item)) if item.run in wanted else item for item in self.snapshots
         )

@@ -47,6 +47,22 @@ def test_an_action_key_writes_its_request(key: str, opening: str | None) -> None
     assert options.get("device") == ("cpu" if key == "c" else None)
 
 
+@pytest.mark.parametrize("opening", [None, fakes.running().run], ids=["list", "run"])
+def test_a_key_that_is_faster_than_the_reading_of_its_run_is_not_lost(opening: str | None) -> None:
+    world = fakes.world((fakes.running(),))
+    world.monitor.unread = True
+
+    async def play(driver: Driver) -> None:
+        await driver.press("s")
+        assert not world.actions.asked
+        assert driver.toasts == []
+        world.monitor.unread = False
+        await driver.until(lambda: world.actions.asked, "the request")
+
+    drive(world, play, opening=opening)
+    assert [action for action, _, _ in world.actions.asked] == ["stop"], "once"
+
+
 @pytest.mark.parametrize("key", [*ACTION_KEYS, "R"])
 def test_with_no_run_a_key_says_so(key: str) -> None:
     world = fakes.world(())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.screen import Screen
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ..context import Context
     from ..messages import RequestAnswered, SystemReady
 
-_UNREAD = Availability(False, "the run is still being read: press again in a moment")
+_UNREAD = Availability(False, "the run is still being read")
 
 
 class ActingScreen(Screen[None]):
@@ -36,6 +37,8 @@ class ActingScreen(Screen[None]):
         self.place = place
         """The run that this screen is about, for what is said in passing."""
         self._compositor = ExactCompositor()
+        self._pressed_early: tuple[str, Callable[[], None]] | None = None
+        """A run whose key was pressed before it was read, and what the key does."""
 
     @property
     def can_draw(self) -> bool:
@@ -100,21 +103,37 @@ class ActingScreen(Screen[None]):
         toggles = [action for action in ACTIONS if action.when_frozen]
         return {} if snapshot is None else {f"act('{one.id}')": meant(snapshot, one).name for one in toggles}
 
-    def able(self, action: Action) -> RunSnapshot | None:
-        """The run in view, where the action can work for it; else the reason is said."""
+    def able(self, action: Action, again: Callable[[], None]) -> RunSnapshot | None:
+        """The run in view, where the action can work for it; else the reason is said.
+
+        What can be done is found out by the worker that reads: a key that is faster than it is pressed ``again`` then.
+        """
         snapshot = self.acting_on
         if snapshot is None:
             self.context.say(self.no_run, "warning")
+            return None
+        if not snapshot.available:
+            self._pressed_early = snapshot.run, again
             return None
         found = allowed(snapshot, action)
         if not found.ok:
             self.context.say(f"{action.name}: {found.why}", "warning")
         return snapshot if found.ok else None
 
+    def press_early_key(self) -> None:
+        """Do what a key asked for before its run was read, unless another run is in view by now."""
+        if self._pressed_early is not None:
+            (run, again), snapshot = self._pressed_early, self.acting_on
+            if snapshot is None or snapshot.run != run:
+                self._pressed_early = None
+            elif snapshot.available:
+                self._pressed_early = None
+                again()
+
     def action_act(self, name: str) -> None:
         """Refuse with the reason, ask, or send the request of an action."""
         action = BY_ID[name] if self.acting_on is None else meant(self.acting_on, BY_ID[name])
-        snapshot = self.able(action)
+        snapshot = self.able(action, partial(self.action_act, name))
         if snapshot is not None:
             send = lambda: self.context.services.actions.send(snapshot, action.id)  # noqa: E731
             self.confirm(
@@ -133,13 +152,13 @@ class ActingScreen(Screen[None]):
 
     def action_edit(self) -> None:
         """Open the form of the run's launch."""
-        snapshot = self.able(BY_ID["edit_restart"])
+        snapshot = self.able(BY_ID["edit_restart"], self.action_edit)
         if snapshot is not None:
             self.context.launch(snapshot, None)
 
     def action_fix(self) -> None:
         """Open that form with the diagnosis's remedy filled in; one that can do harm is asked about first."""
-        snapshot = self.able(BY_ID["fix"])
+        snapshot = self.able(BY_ID["fix"], self.action_fix)
         if snapshot is None:
             return
         findings = self.context.state.findings(snapshot) if needs_attention(snapshot) else ()

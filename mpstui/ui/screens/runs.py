@@ -168,7 +168,7 @@ class RunsScreen(ActingScreen):
     def action_queue(self, direction: str) -> None:
         """Let the selected run start earlier or later."""
         action, services = BY_ID["queue_move"], self.context.services
-        snapshot = self.able(action)
+        snapshot = self.able(action, partial(self.action_queue, direction))
         if snapshot is not None:
 
             def move() -> Toast:
@@ -182,7 +182,7 @@ class RunsScreen(ActingScreen):
         action, services, place = BY_ID["queue_pause"], self.context.services, self._queue
         group, pause = next(iter(self.context.state.paused_queues), None), False
         if place is not None or group is None:
-            if self.able(action) is None or place is None:
+            if self.able(action, self.action_pause_queue) is None or place is None:
                 return
             group, pause = place.group, not place.paused
 
@@ -197,7 +197,7 @@ class RunsScreen(ActingScreen):
     def action_remove(self) -> None:
         """Find out what removing the selected run would delete, then ask."""
         action, services = BY_ID["remove"], self.context.services
-        snapshot = self.able(action)
+        snapshot = self.able(action, self.action_remove)
         if snapshot is not None:
             examined = lambda: RemovalExamined(snapshot, services.examine_removal(snapshot))  # noqa: E731
             self.context.requests.do(action.name, examined, self.post_message)
