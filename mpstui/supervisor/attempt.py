@@ -82,9 +82,9 @@ class ExitNote:
     def __init__(self, pid: int, kernel: Any) -> None:
         self._queue = kernel.kqueue()
         self._ended = False
-        wish = kernel.kevent(pid, filter=kernel.KQ_FILTER_PROC, flags=kernel.KQ_EV_ADD, fflags=kernel.KQ_NOTE_EXIT)
+        event = kernel.kevent(pid, filter=kernel.KQ_FILTER_PROC, flags=kernel.KQ_EV_ADD, fflags=kernel.KQ_NOTE_EXIT)
         try:
-            self._queue.control([wish], 0, 0)
+            self._queue.control([event], 0, 0)
         except ProcessLookupError:
             self._ended = True  # it was a zombie already
 

@@ -152,7 +152,7 @@ def handle(supervision: Supervision, request: Request) -> None:
 def stop_from_outside(supervision: Supervision) -> None:
     """SIGTERM to the supervisor is a stop request of whoever sent it (a service manager at shutdown, most often).
 
-    Of a run that waits it is no wish to cancel it, else a reboot would clear every queue: the supervisor leaves, and
+    Of a run that waits it does not mean to cancel it, else a reboot would clear every queue: the supervisor leaves, and
     the next one finds the run waiting.
     """
     if supervision.attempt is None and supervision.journal.status.phase in ("queued", "backing_off"):

@@ -3,8 +3,8 @@
 ::
 
     idle ──schedule──> upcoming ──begin──> attempt ──begin_stop──> stop sequence ──end_attempt──> idle or upcoming
-                         │                   ├──its trainer ends──> draining ──end_attempt──> idle or upcoming
-                         └──call_off──> idle  └──finds_remains (of an ended run, for a stop or kill)
+                          │                   └──its trainer ends──> draining ──end_attempt──> idle or upcoming
+                          └──call_off──> idle
 
 ==============  ==============================================  ======================================================
 state           phase on record                                 who moves on, and to what

@@ -241,7 +241,7 @@ TRAINER_ACTIONS = frozenset({"clear_cache", "save"})
 
 
 class Request(NamedTuple):
-    """``requests/ID.json``: one wish, idempotent, naming its attempt."""
+    """``requests/ID.json``: one request, idempotent, naming its attempt."""
 
     id: str
     action: str
