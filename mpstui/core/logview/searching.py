@@ -231,13 +231,12 @@ class Search:
     def _run(self, hint: Hint, wanted: Callable[[LogLine], bool], start: int, backwards: bool) -> LogLine | None:
         for piece in self._backwards(hint, start) if backwards else self._forwards(hint, start):
             line = self._make(piece)
-            if wanted(line) or (line.hidden_characters and self._hides(hint, piece)):
+            # The part of a long line that is not shown may match too.
+            if wanted(line) or (
+                line.hidden_characters and any(True for _ in hint.positions(self._finder.read(*piece)))
+            ):
                 return line
         return None
-
-    def _hides(self, hint: Hint, piece: LinePiece) -> bool:
-        """Whether the part of a long line that is not shown matches."""
-        return next(iter(hint.positions(self._finder.read(*piece))), None) is not None
 
     def _forwards(self, hint: Hint, start: int) -> Iterator[LinePiece]:
         """Pieces from ``start`` on that may hold a match."""
@@ -273,7 +272,9 @@ class Search:
     def _candidates(self, hint: Hint, begin: int, end: int) -> Iterator[LinePiece]:
         data = self._finder.read(begin, end)
         if not self._raw_tells or not hint.serves(data):
-            yield from _split(data, begin)
+            for line in re.findall(rb"[^\n]*\n|[^\n]+", data):
+                yield LinePiece(begin, begin + len(line))
+                begin += len(line)
             return
         starts = {data.rfind(b"\n", 0, at) + 1 for at in hint.positions(data)}
         for start in sorted(starts):
@@ -286,11 +287,3 @@ def compiled(pattern: str) -> re.Pattern[str]:
         return re.compile(pattern, re.IGNORECASE)
     except re.error:
         return re.compile(re.escape(pattern), re.IGNORECASE)
-
-
-def _split(data: bytes, begin: int) -> Iterator[LinePiece]:
-    position = 0
-    while position < len(data):
-        stop = data.find(b"\n", position) + 1 or len(data)
-        yield LinePiece(begin + position, begin + stop)
-        position = stop

@@ -32,7 +32,8 @@ def find_run(home: Home, name: str) -> RunDir:
         return beginnings[0]
     if beginnings:
         raise UsageError(f"{name!r} is the beginning of {len(beginnings)} runs", f"which one? {_listed(beginnings)}")
-    named = _newest_named(found, name) or _newest_of_one_name(found, name) or _newest_of_profile(found, name)
+    of_profile = (run for run in found[:_SPECS_READ] if name and _told_by_spec(run, "profile") == name)
+    named = _newest_named(found, name) or _newest_of_one_name(found, name) or next(of_profile, None)
     if named is None:
         raise _no_such_run(name, found)
     return named
@@ -73,10 +74,6 @@ def _newest_of_one_name(found: list[RunDir], name: str) -> RunDir | None:
     if len(names) > 1:
         raise UsageError(f"{name!r} is the beginning of {len(names)} names", f"which one? {_listed([*names.values()])}")
     return alike[0] if alike else None
-
-
-def _newest_of_profile(found: list[RunDir], name: str) -> RunDir | None:
-    return next((run for run in found[:_SPECS_READ] if name and _told_by_spec(run, "profile") == name), None)
 
 
 def _slug_of(run: RunDir) -> str:

@@ -21,13 +21,16 @@ def is_waiting(run: RunDir, status: Status) -> bool:
     """
     if status.phase != "queued":
         return False
-    return liveness.is_held(run.supervisor_lock) or not _has_ended(run) or restart_is_wished(run) or _is_owed(status)
+    if liveness.is_held(run.supervisor_lock) or restart_is_wished(run) or _is_awaited(status):
+        return True
+    numbers = run.attempt_numbers()
+    return not (numbers and run.attempt(numbers[-1]).exit.exists())
 
 
 def is_abandoned(run: RunDir) -> bool:
     """Whether a run waits and its supervisor is dead. Costs one small file for a run that does not wait.
 
-    A restart that its profile asks for is owed within the same boot only: nobody expects a training of last week to
+    A restart that its profile asks for is awaited within the same boot only: nobody expects a training of last week to
     start by itself because they look.
     """
     try:
@@ -35,27 +38,19 @@ def is_abandoned(run: RunDir) -> bool:
         if not any(word in data for word in _WAITING) or liveness.is_held(run.supervisor_lock):
             return False
         status = storage.from_json(Status, storage.load_object(data))
-        return (status.phase == "backing_off" and _is_owed(status)) or is_waiting(run, status)
+        return (status.phase == "backing_off" and _is_awaited(status)) or is_waiting(run, status)
     except (OSError, UnreadableRecord):
         return False
 
 
-def _is_owed(status: Status) -> bool:
+def _is_awaited(status: Status) -> bool:
     """Whether a supervisor of this boot was to restart it."""
     return status.next_start is not None and status.boot_id == boot_id()
-
-
-def _has_ended(run: RunDir) -> bool:
-    numbers = run.attempt_numbers()
-    return bool(numbers) and run.attempt(numbers[-1]).exit.exists()
 
 
 def restart_is_wished(run: RunDir) -> bool:
     """Whether somebody asked for another attempt and has no answer yet."""
     return any(request.action == "restart" for request in rundir.unanswered(run))
-
-
-_OVER = ("ended", "dependency_failed")
 
 
 def dependants(runs: Iterable[RunDir]) -> Mapping[str, str]:
@@ -73,32 +68,23 @@ def _needs(run: RunDir, paths: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """What one run needs; nothing where it has ended, or where its records cannot be read."""
     try:
         status = storage.read(Status, run.status)
-        if status is None or status.phase in _OVER or not _goes_on(run, status):
+        if status is None or status.phase in ("ended", "dependency_failed"):
+            return
+        if not (liveness.is_held(run.supervisor_lock) or liveness.is_held(run.run_lock) or is_abandoned(run)):
             return
         spec = storage.read(Spec, run.spec)
         if spec is None:
             return
         if is_waiting(run, status) or is_abandoned(run):
             yield from ((after["run"], f"{run.run} waits for it") for after in spec.queue.after if after.get("run"))
-        words = _command(run, status, spec)
+        launched = storage.read(LaunchRecord, run.attempt(status.attempt).launch)
     except (OSError, UnreadableRecord):
         return
-    others = ((path, name) for path, name in paths.items() if name != run.run)
-    yield from ((name, f"{run.run} was started with a file of it") for path, name in others if _names(words, path))
-
-
-def _goes_on(run: RunDir, status: Status) -> bool:
-    return liveness.is_held(run.supervisor_lock) or liveness.is_held(run.run_lock) or is_abandoned(run)
-
-
-def _command(run: RunDir, status: Status, spec: Spec) -> list[str]:
-    """The words of its newest command, else of all those it may be started with."""
-    launched = storage.read(LaunchRecord, run.attempt(status.attempt).launch)
+    # The words of its newest command, else of all those it may be started with.
+    words = [word for variant in spec.launch.variants.values() for word in variant.argv]
     if launched is not None:
-        return [*launched.argv, launched.checkpoint or ""]
-    return [word for variant in spec.launch.variants.values() for word in variant.argv]
-
-
-def _names(words: Iterable[str], folder: str) -> bool:
-    """Whether a word is the folder or a file in it; ``--resume=`` and the like may stand before."""
-    return any(f"{folder}/" in f"{word}/" for word in words)
+        words = [*launched.argv, launched.checkpoint or ""]
+    for path, name in paths.items():
+        # A word is the folder or a file in it; ``--resume=`` and the like may stand before.
+        if name != run.run and any(f"{path}/" in f"{word}/" for word in words):
+            yield name, f"{run.run} was started with a file of it"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from ...wire import storage
@@ -169,7 +169,14 @@ def _exception(path: Path) -> str | None:
     if found is None or found.line is None:
         return None
     before, after = raw[: found.line - 1], raw[found.line :]
-    return found.text if _ends_traceback(before) and not _goes_on(after) else None
+    # It is the last line of a traceback, and no error that a program merely prints ...
+    title = max((place for place, line in enumerate(before) if TRACEBACK in line), default=None)
+    in_box = bool(before) and before[-1].lstrip().startswith(_LOWER_EDGE)
+    if not in_box and (title is None or _trains(line for line in before[title + 1 :] if not _is_indented(line))):
+        return None
+    # ... and the program did not go on behind it.
+    spoken = [line for line in after if line.strip() and not _is_indented(line)]
+    return None if len(spoken) > LAST_WORDS_LINES or _trains(after) else found.text
 
 
 def _without_ignored(lines: Iterable[str]) -> list[str]:
@@ -181,19 +188,6 @@ def _without_ignored(lines: Iterable[str]) -> list[str]:
         kept.append("" if begins or ignoring else line)
         ignoring = begins or (ignoring and (TRACEBACK in line or _is_indented(line)))
     return kept
-
-
-def _ends_traceback(before: Sequence[str]) -> bool:
-    """Whether the line behind these is the last one of a traceback, and no error that a program merely prints."""
-    if before and before[-1].lstrip().startswith(_LOWER_EDGE):
-        return True
-    title = max((place for place, line in enumerate(before) if TRACEBACK in line), default=None)
-    return title is not None and not _trains(line for line in before[title + 1 :] if not _is_indented(line))
-
-
-def _goes_on(after: Sequence[str]) -> bool:
-    spoken = [line for line in after if line.strip() and not _is_indented(line)]
-    return len(spoken) > LAST_WORDS_LINES or _trains(after)
 
 
 def _trains(lines: Iterable[str]) -> bool:

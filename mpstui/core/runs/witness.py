@@ -37,7 +37,9 @@ class LocalMachine:
         asked, found = self._states.get(identity.pid, (-TABLE_SECONDS, None))
         if now - asked >= TABLE_SECONDS:
             found = self.table.find(identity.pid)
-            self._remember(identity.pid, now, found)
+            if len(self._states) > 1000:
+                self._states.clear()
+            self._states[identity.pid] = (now, found)
         return found if found is not None and found.alive and found.start == identity.start else None
 
     def alive(self, identities: Iterable[ProcessIdentity]) -> tuple[int, ...]:
@@ -50,11 +52,6 @@ class LocalMachine:
             found = [self.table.find(identity.pid) for identity in wanted]
         pairs = zip(wanted, found, strict=True)
         return tuple(one.pid for one, row in pairs if row is not None and row.start == one.start and row.alive)
-
-    def _remember(self, pid: int, now: float, found: Process | None) -> None:
-        if len(self._states) > 1000:
-            self._states.clear()
-        self._states[pid] = (now, found)
 
 
 class WitnessReader:

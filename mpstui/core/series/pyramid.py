@@ -90,7 +90,9 @@ class Pyramid:
         """Put points into the unfinished bucket; the place is that of the last of them."""
         self._open += len(values)
         self._place = step, epoch, time
-        self._sum = _together(self._sum, reduce_points(values))
+        held, more = self._sum, reduce_points(values)
+        low, high = _lower(held[0], more[0]), _higher(held[1], more[1])
+        self._sum = low, high, _plus(held[2], more[2]), held[3] + more[3], held[4] + more[4]
 
     def _fill_open(
         self, steps: Sequence[float], epochs: Sequence[float], times: Sequence[float], values: Sequence[float]
@@ -170,11 +172,6 @@ def reduce_points(values: Sequence[float]) -> Sums:
     if not finite:
         return NAN, NAN, 0.0, 0.0, float(len(values))
     return min(finite), max(finite), _finite_sum(finite), float(len(finite)), float(len(values) - len(finite))
-
-
-def _together(one: Sums, other: Sums) -> Sums:
-    low, high = _lower(one[0], other[0]), _higher(one[1], other[1])
-    return low, high, _plus(one[2], other[2]), one[3] + other[3], one[4] + other[4]
 
 
 def join_pairs(columns: Columns) -> Columns:

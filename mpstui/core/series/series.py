@@ -296,12 +296,9 @@ class SeriesStore:
         for attempt, start, stop in _stretches(attempts):
             place = Points(steps[start:stop], epochs[start:stop], times[start:stop], ())
             for name in names:
-                self._add_column(name, attempt, place, columns[name][start:stop])
-
-    def _add_column(self, name: str, attempt: int, place: Points, raw: Sequence[Any]) -> None:
-        values = numbers(raw)
-        if values is not None:
-            self._add_values(name, attempt, place, values)
+                values = numbers(columns[name][start:stop])
+                if values is not None:
+                    self._add_values(name, attempt, place, values)
 
     def _add_values(
         self, name: str, attempt: int, place: Points, values: Sequence[float], *, rising: bool = False
