@@ -19,8 +19,8 @@ from .names import (
     MEASURE_WORDS,
     PART,
     TRAIN_WORDS,
+    NameScope,
     Role,
-    Scope,
     words_of,
 )
 from .pairs import Pair
@@ -72,7 +72,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     if rate is not None and loss is None and _CALL.search(line[:2000]):
         rate = None  # ``AdamW(lr=0.001)``: the optimizer's default, not the rate in use
     speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
-    evaluation = bool(named) and all(pair.scope is Scope.EVAL for pair in named)
+    evaluation = bool(named) and all(pair.scope is NameScope.EVAL for pair in named)
     return LineReading(
         grammar=grammar,
         counters=counters,
@@ -86,7 +86,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         eval_metrics={p.key: p.measured for p in named if _is_named(p) and _of_evaluation(p)},
         series=series_name(loss.key, counters) if loss else "",
         plan=is_plan and loss is None,
-        certain=loss is not None and loss.scope is Scope.TRAIN,
+        certain=loss is not None and loss.scope is NameScope.TRAIN,
     )
 
 
@@ -97,7 +97,9 @@ def _is_named(pair: Pair) -> bool:
 
 def _of_evaluation(pair: Pair) -> bool:
     """Whether a value belongs to an evaluation; a rate behind "val loss" does not, unless its own name says so."""
-    return pair.scope is Scope.EVAL and (pair.name.scope is Scope.EVAL or pair.name.role in (Role.OTHER, Role.LOSS))
+    return pair.scope is NameScope.EVAL and (
+        pair.name.scope is NameScope.EVAL or pair.name.role in (Role.OTHER, Role.LOSS)
+    )
 
 
 def training_loss(pairs: Sequence[Pair]) -> Pair | None:
@@ -105,7 +107,7 @@ def training_loss(pairs: Sequence[Pair]) -> Pair | None:
     losses = [
         pair
         for pair in pairs
-        if pair.name.role is Role.LOSS and pair.scope is not Scope.EVAL and not (pair.total or pair.unit)
+        if pair.name.role is Role.LOSS and pair.scope is not NameScope.EVAL and not (pair.total or pair.unit)
         if pair.marked or (pair.name.rank < PART and _is_named(pair))
     ]
     best = min(losses, key=lambda pair: pair.name.rank, default=None)
@@ -124,7 +126,7 @@ def read_counters(pairs: Sequence[Pair], *, has_loss: bool, length: int) -> tupl
     for index, pair in enumerate(pairs):
         if pair.key and pair.name.role not in _COUNTING and not pair.bracketed:
             continue
-        if pair.scope is Scope.EVAL and pair.name.role is not Role.EPOCH and not has_loss:
+        if pair.scope is NameScope.EVAL and pair.name.role is not Role.EPOCH and not has_loss:
             continue  # batches of an evaluation
         following = pairs[index + 1] if index + 1 < len(pairs) else None
         opens_list = pair.key and pair.bracketed and following is not None and not following.key
@@ -149,7 +151,7 @@ def read_counters(pairs: Sequence[Pair], *, has_loss: bool, length: int) -> tupl
 
 def _is_tag(pair: Pair) -> bool:
     """Whether the name only says whose numbers follow: ``Train: [3/300][10/1251]``."""
-    return pair.bracketed and pair.name.scope is not Scope.NONE and pair.key.lower() in _SCOPE_WORDS
+    return pair.bracketed and pair.name.scope is not NameScope.NONE and pair.key.lower() in _SCOPE_WORDS
 
 
 def _keyed(counters: Counters, pair: Pair, has_loss: bool) -> Counters:
@@ -238,7 +240,7 @@ def _or(first: Number | None, second: Number | None) -> Number | None:
 
 
 def _first(pairs: Sequence[Pair], role: Role) -> Pair | None:
-    chosen = [p for p in pairs if p.name.role is role and p.name.scope is not Scope.EVAL]
+    chosen = [p for p in pairs if p.name.role is role and p.name.scope is not NameScope.EVAL]
     if role is Role.LEARNING_RATE:
         chosen = [p for p in chosen if not p.total and (p.value or 0) < 1e3]
     return chosen[0] if chosen else None
@@ -279,4 +281,4 @@ def _is_evaluated(pair: Pair) -> bool:
     """``val_loss``, ``test accuracy``, or a plain ``loss`` behind "Test:"; ``accuracy 97/100`` counts samples."""
     own = set(words_of(pair.key)) - EVAL_WORDS
     is_measure = not own.isdisjoint(_MEASURES) and own <= _NAME_WORDS
-    return pair.scope is Scope.EVAL and not pair.total and is_measure
+    return pair.scope is NameScope.EVAL and not pair.total and is_measure

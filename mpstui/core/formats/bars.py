@@ -101,7 +101,7 @@ _MAX_BARS = 64
 
 
 @dataclass(slots=True)
-class Bar:
+class TrackedBar:
     """One entry of the book."""
 
     counters: Counters
@@ -118,8 +118,8 @@ class BarBook:
     """
 
     def __init__(self) -> None:
-        self._bars: dict[tuple[Number | None, bool], Bar] = {}
-        self._latest: Bar | None = None
+        self._bars: dict[tuple[Number | None, bool], TrackedBar] = {}
+        self._latest: TrackedBar | None = None
         self.reopened = False
         """Whether the frame drawn last belongs to a new bar that looks like a finished one."""
 
@@ -148,14 +148,14 @@ class BarBook:
         if bar is None:
             if len(self._bars) >= _MAX_BARS:
                 return
-            bar = self._bars[key] = Bar(reading.counters, reading.rank)
+            bar = self._bars[key] = TrackedBar(reading.counters, reading.rank)
         self.reopened = self._opens_again(bar)
         bar.counters, bar.rank = reading.counters, max(bar.rank, reading.rank)
         if reading.loss is not None:
             bar.loss = reading.loss
         self._latest = bar
 
-    def _opens_again(self, bar: Bar) -> bool:
+    def _opens_again(self, bar: TrackedBar) -> bool:
         """Whether a bar that was full is drawn after another one: of those that name no epoch it is the next one."""
         step, steps = _position(bar.counters)
         return bar is not self._latest and self._latest is not None and bar.counters.epoch is None and step == steps
@@ -175,8 +175,8 @@ class BarBook:
         bar = self._best()
         return None if bar is None else bar.counters
 
-    def _best(self) -> Bar | None:
-        def standing(bar: Bar) -> tuple[bool, int, int, Number]:
+    def _best(self) -> TrackedBar | None:
+        def standing(bar: TrackedBar) -> tuple[bool, int, int, Number]:
             return bar.loss is not None, bar.votes, bar.rank, _position(bar.counters)[1] or 0
 
         counting = [bar for bar in self._bars.values() if bar.counters.shown_step is not None]

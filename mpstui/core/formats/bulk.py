@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from .notices import Announcement
 from .points import LineReading, Point
-from .shape import Floats, Read, Shape, columns_of, learn
+from .shape import Floats, LineShape, Read, columns_of, learn
 from .tracker import Tracker
 
 BLOCK = 1 << 17
@@ -60,7 +60,7 @@ class BulkReader:
         self._examine = examine
         self._apply = apply
         self._read = read
-        self._shape: Shape | None = None
+        self._shape: LineShape | None = None
         self._checked = 0
         self._failures = 0
         self._judged = self._fitted = 0
@@ -110,7 +110,7 @@ class BulkReader:
                 return
             self._every = min(2 * self._every, _EVERY_AT_MOST)
 
-    def _mixed(self, shape: Shape, block: bytes) -> None:
+    def _mixed(self, shape: LineShape, block: bytes) -> None:
         """Runs of lines that fit, and the others between them."""
         run: list[Sequence[bytes]] = []
         last = b""
@@ -140,7 +140,7 @@ class BulkReader:
                 self._shape = None  # few lines have it
             self._judged = self._fitted = 0
 
-    def _check(self, shape: Shape, line: bytes) -> bool:
+    def _check(self, shape: LineShape, line: bytes) -> bool:
         """Read a line both ways; a difference ends the trust in the shape."""
         self._checked += 1
         readings = self._read(line.decode())
@@ -155,7 +155,7 @@ class BulkReader:
             if line:
                 self._points += self._apply(self._examine(line))
 
-    def _place(self, shape: Shape, columns: Columns, last_line: bytes) -> None:
+    def _place(self, shape: LineShape, columns: Columns, last_line: bytes) -> None:
         """``last_line`` is the last of them: it sets what holds on (the rate, the speed)."""
         if not columns:
             return
@@ -171,7 +171,7 @@ class BulkReader:
                 self._points += [point for point in placed if point is not None]
             start = stop
 
-    def _at_once(self, shape: Shape, columns: Columns, newest: LineReading | None) -> bool:
+    def _at_once(self, shape: LineShape, columns: Columns, newest: LineReading | None) -> bool:
         """Place many lines at once; False when their counters do not simply go on."""
         loss, step, epoch = shape.column("loss"), _step_column(shape), shape.column("epoch")
         first = shape.row_reading([column[0] for column in columns])
@@ -212,12 +212,12 @@ def _matched(pattern: re.Pattern[bytes], block: bytes) -> Columns | None:
     return [parts[group::every] for group in range(1, every)]
 
 
-def _step_column(shape: Shape) -> int | None:
+def _step_column(shape: LineShape) -> int | None:
     column = shape.column("step")
     return shape.column("epoch_step") if column is None else column
 
 
-def _cuts(shape: Shape, columns: Columns) -> Iterator[int]:
+def _cuts(shape: LineShape, columns: Columns) -> Iterator[int]:
     """Where runs of one epoch end, if steps are counted beside it; the end of the lines otherwise."""
     epoch = shape.column("epoch")
     if epoch is not None and _step_column(shape) is not None and columns[epoch][0] != columns[epoch][-1]:

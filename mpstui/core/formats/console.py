@@ -146,7 +146,7 @@ _HELD_BACK = re.compile(rb"(?:\r+|\x1b(?:\[[0-9;]{0,9})?|\x08+)\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class ConsoleFrame:
     """Text drawn between two movements of the cursor, control sequences included."""
 
     text: str
@@ -167,20 +167,20 @@ class FrameSplitter:
         self._decoder: codecs.IncrementalDecoder | None = None
         self._sniffed = False
 
-    def feed(self, data: bytes) -> list[Frame]:
+    def feed(self, data: bytes) -> list[ConsoleFrame]:
         """The frames that ``data`` completes."""
         data = self._utf8(data)
         if not data:
             return []
         return list(self._split(data))
 
-    def close(self) -> list[Frame]:
+    def close(self) -> list[ConsoleFrame]:
         """The unfinished frame, if any; it does not end its line."""
         start, self._start, self._sniffed = self._start, b"", True
         frames = list(self._split(start)) if start else []
         rest, self._pending, self._scanned = self._pending, b"", 0
         if rest:
-            frames.append(Frame(decode_line(rest), ends_line=False, cut=self._cut))
+            frames.append(ConsoleFrame(decode_line(rest), ends_line=False, cut=self._cut))
         return frames
 
     def take_whole_lines(self, data: bytes) -> tuple[bytes, bytes] | None:
@@ -217,7 +217,7 @@ class FrameSplitter:
             data = self._decoder.decode(data).encode(errors="replace")
         return data.replace(b"\0", b"")
 
-    def _split(self, data: bytes) -> Iterator[Frame]:
+    def _split(self, data: bytes) -> Iterator[ConsoleFrame]:
         buffer = self._pending + data
         # What is held back may grow into another break: it is looked at again, with what follows it.
         held = _HELD_BACK.search(buffer, max(0, len(buffer) - 16))
@@ -228,11 +228,11 @@ class FrameSplitter:
             stop = match.start() if match else limit
             while stop - position > PENDING_LIMIT:
                 cut_at = _character_boundary(buffer, position + PENDING_LIMIT, position)
-                yield Frame(decode_line(buffer[position:cut_at]), ends_line=True, cut=True)
+                yield ConsoleFrame(decode_line(buffer[position:cut_at]), ends_line=True, cut=True)
                 position, self._cut = cut_at, True
             if match is None:
                 break
-            yield Frame(decode_line(buffer[position:stop]), match.group().endswith(b"\n"), self._cut)
+            yield ConsoleFrame(decode_line(buffer[position:stop]), match.group().endswith(b"\n"), self._cut)
             position, self._cut = match.end(), False
             search_from = position
         self._pending = buffer[position:]

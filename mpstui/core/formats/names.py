@@ -154,7 +154,7 @@ class Role(IntEnum):
     OTHER = auto()
 
 
-class Scope(IntEnum):
+class NameScope(IntEnum):
     """Whose value it is, as far as the name says."""
 
     NONE = auto()
@@ -171,7 +171,7 @@ class Name:
     """A classified name. ``rank`` orders rival training losses, the lowest is the one to chart."""
 
     role: Role
-    scope: Scope = Scope.NONE
+    scope: NameScope = NameScope.NONE
     rank: int = 0
 
 
@@ -184,18 +184,9 @@ _THROUGHPUT = re.compile(
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SPLIT = re.compile(r"[\s_/.\-:|()\[\]*#\"'`]+")
 _SCRIPTS = re.compile(r"(?<=[\u2e80-\u9fff])(?=[A-Za-z])|(?<=[A-Za-z])(?=[\u2e80-\u9fff])")
-_VOCABULARY = (
-    TRAIN_WORDS
-    | EVAL_WORDS
-    | EPOCH_WORDS
-    | STEP_WORDS
-    | BATCH_WORDS
-    | PLAN_WORDS
-    | LOSS_WORDS
-    | AVERAGE_WORDS
-    | FILLER_WORDS
-    | NEVER_A_LOSS
-    | RATE_WORDS
+_VOCABULARY = TRAIN_WORDS.union(
+    *(EVAL_WORDS, EPOCH_WORDS, STEP_WORDS, BATCH_WORDS, PLAN_WORDS),
+    *(LOSS_WORDS, AVERAGE_WORDS, FILLER_WORDS, NEVER_A_LOSS, RATE_WORDS),
 )
 # Chinese, Japanese and Korean put no space between words: the longest known words are cut out.
 _UNSPACED = re.compile("|".join(sorted((w for w in _VOCABULARY if w[0] >= "\u2e80"), key=len, reverse=True)))
@@ -238,14 +229,14 @@ def classify(text: str) -> Name:
     return _counter(own, text, scope) or _rate(words, scope) or _loss(own, scope) or Name(Role.OTHER, scope)
 
 
-def scope_of(words: list[str]) -> Scope:
+def scope_of(words: list[str]) -> NameScope:
     """Training, evaluation or neither; a name that says both is an evaluation's."""
     if any(word in EVAL_WORDS for word in words):
-        return Scope.EVAL
-    return Scope.TRAIN if any(word in TRAIN_WORDS for word in words) else Scope.NONE
+        return NameScope.EVAL
+    return NameScope.TRAIN if any(word in TRAIN_WORDS for word in words) else NameScope.NONE
 
 
-def _counter(words: list[str], text: str, scope: Scope) -> Name | None:
+def _counter(words: list[str], text: str, scope: NameScope) -> Name | None:
     """Epoch, step or batch, or the planned number of them (``num_epochs``, ``Total optimization steps``)."""
     if not words or len(words) > 4:
         return None
@@ -279,7 +270,7 @@ def _counter(words: list[str], text: str, scope: Scope) -> Name | None:
     return None
 
 
-def _rate(words: list[str], scope: Scope) -> Name | None:
+def _rate(words: list[str], scope: NameScope) -> Name | None:
     if words == ["lr0"]:
         return None  # the initial rate among a program's settings
     names = [_DIGITS.sub("", word) for word in words]
@@ -288,7 +279,7 @@ def _rate(words: list[str], scope: Scope) -> Name | None:
     return Name(Role.LEARNING_RATE, scope) if is_rate and NEVER_A_RATE.isdisjoint(names) else None
 
 
-def _loss(words: list[str], scope: Scope) -> Name | None:
+def _loss(words: list[str], scope: NameScope) -> Name | None:
     """A loss and how well it stands for the whole: 0 plain or total, 1 average, 2 a criterion, 5 some component."""
     if words[:1] == ["l"] and len(words) > 1 and all(word in PIXEL_WORDS for word in words[1:]):
         return Name(Role.LOSS, scope, 0 if words[1:] == ["total"] else PART)

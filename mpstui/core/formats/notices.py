@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from .names import EVAL_WORDS, TRAIN_WORDS, Role, Scope, classify, words_of
+from .names import EVAL_WORDS, TRAIN_WORDS, NameScope, Role, classify, words_of
 from .pairs import spell_ordinals
 from .points import NOWHERE, Counters, LineReading, Phase, parse_count
 
@@ -58,7 +58,7 @@ def strip_prefix(line: str) -> str:
         word = origin.group().strip(" :|-") if origin is not None else ""
         name = classify(word) if word.isalpha() else classify("")
         # What looks like a logger's name may be a word of the record: ``Epoch: [3/10]``, ``Test: [0/79]``.
-        if origin is not None and name.role is Role.OTHER and name.scope is Scope.NONE:
+        if origin is not None and name.role is Role.OTHER and name.scope is NameScope.NONE:
             line = line[origin.end() :]
     line = line.strip()
     share = _RANK_OF.match(line) if line.startswith("(") else None

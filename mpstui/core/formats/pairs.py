@@ -12,7 +12,7 @@ from bisect import bisect_left
 from functools import lru_cache
 from typing import NamedTuple
 
-from .names import EVAL_WORDS, TRAIN_WORDS, Name, Role, Scope, classify
+from .names import EVAL_WORDS, TRAIN_WORDS, Name, NameScope, Role, classify
 from .points import Number, parse_count, parse_number
 
 _NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3}){1,6}(?!,?\d)|\d{1,30}|(?=\.\d))(?:\.\d{1,30})?(?:[eE][-+]?\d{1,4})?"
@@ -87,7 +87,7 @@ class Pair(NamedTuple):
 
     key: str
     name: Name
-    scope: Scope
+    scope: NameScope
     text: str
     total: str
     unit: str
@@ -114,17 +114,13 @@ class Pair(NamedTuple):
         return len(self.unit) >= _SHORTEST_RATIO and _IS_RATE.match(self.unit) is not None
 
     @property
-    def is_throughput(self) -> bool:
-        """Whether the name or the unit says so many per second."""
-        return self.name.role is Role.THROUGHPUT or self.is_rate
-
-    @property
     def measured(self) -> float:
         """The value as a measurement: ``41k`` per second is 41,000; other units stay as printed."""
         value = parse_number(self.text)
         if value is None:
             return math.nan
-        counts = self.is_throughput and (self.is_rate or self.unit in _THOUSANDS)  # of megabytes M is a part
+        # A throughput of ``12.5MB`` counts megabytes: there the M is no multiplier.
+        counts = self.is_rate or (self.name.role is Role.THROUGHPUT and self.unit in _THOUSANDS)
         return float(value) * _THOUSANDS.get(self.unit[:1], 1.0) if counts else float(value)
 
     @property
@@ -161,7 +157,7 @@ def read_pairs(line: str) -> list[Pair]:
     return pairs
 
 
-def _pair(line: str, match: re.Match[str], previous: int, scopes: list[tuple[int, Scope]]) -> Pair:
+def _pair(line: str, match: re.Match[str], previous: int, scopes: list[tuple[int, NameScope]]) -> Pair:
     start, end = match.span()
     named = _named_by(line[max(previous, start - _REACH) : start])
     name, (text, total, unit) = named.name, match.group("number", "total", "unit")
@@ -169,7 +165,7 @@ def _pair(line: str, match: re.Match[str], previous: int, scopes: list[tuple[int
     if named.of_two and (other := _VALUE_BESIDE.match(line, end)) is not None:
         total = other.group()[1:]  # two losses side by side, ``G/D loss: 0.5/-0.2``: neither is the loss
     scope = name.scope
-    if scope is Scope.NONE and scopes and (before := bisect_left(scopes, (start, Scope.NONE))):
+    if scope is NameScope.NONE and scopes and (before := bisect_left(scopes, (start, NameScope.NONE))):
         scope = scopes[before - 1][1]  # that of the nearest word in front of the number
     unit = unit.strip() if unit else ""
     return Pair(named.key, name, scope, text, total or "", unit, named.marked, named.bracketed, start, end)
@@ -220,9 +216,9 @@ def spell_ordinals(line: str) -> str:
     return _UNSPACED_DIGIT.sub(" ", _ORDINAL.sub(spell_out, line))
 
 
-def _scopes(line: str) -> list[tuple[int, Scope]]:
+def _scopes(line: str) -> list[tuple[int, NameScope]]:
     """Where words such as "train" and "val" stand alone; joined ones (``val_loss``) speak for themselves only."""
-    found: list[tuple[int, Scope]] = []
+    found: list[tuple[int, NameScope]] = []
     words = map(str.lower, _WORD.findall(line))
     for match in () if line.isascii() and _SCOPE_WORDS.isdisjoint(words) else _WORD.finditer(line):
         if match.group().lower() not in _SCOPE_WORDS:
@@ -232,12 +228,12 @@ def _scopes(line: str) -> list[tuple[int, Scope]]:
             found.append((match.start(), _scope_word(match.group())))
     tag = _TAG.match(line) if "[" in line[:6] else None
     if tag is not None and any(word.lower() in EVAL_WORDS for word in _WORD.findall(tag.group())):
-        found.insert(0, (0, Scope.EVAL))  # joined to other words too: ``[Diff-Val(Test)] Epoch 1: loss = 0.5``
+        found.insert(0, (0, NameScope.EVAL))  # joined to other words too: ``[Diff-Val(Test)] Epoch 1: loss = 0.5``
     if not found or not line.isascii():
         found += [(m.start(), _scope_word(m.group())) for m in _CJK_SCOPE.finditer(line)]
         found.sort()
     return found
 
 
-def _scope_word(word: str) -> Scope:
-    return Scope.EVAL if word.lower() in EVAL_WORDS else Scope.TRAIN
+def _scope_word(word: str) -> NameScope:
+    return NameScope.EVAL if word.lower() in EVAL_WORDS else NameScope.TRAIN

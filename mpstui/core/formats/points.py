@@ -279,25 +279,17 @@ def parse_count(text: str, suffix: str = "") -> Number | None:
     return int(value) if value == int(value) and (suffix or isinstance(value, int)) else value
 
 
-def as_float(value: object) -> float | None:
-    """A float from what JSON, CSV or a Python literal holds (numbers, quoted numbers); None for anything else."""
-    if isinstance(value, bool) or value is None:
-        return None
-    if isinstance(value, (int, float)):
-        try:
-            return float(value)
-        except OverflowError:
-            return None
-    if isinstance(value, str):
-        number = parse_number(value)
-        return None if number is None else as_float(number)
-    return None
-
-
 def as_number(value: object) -> Number | None:
-    """Like `as_float`, but an int stays an int."""
+    """A number from what JSON, CSV or a Python literal holds (numbers, quoted numbers); None for anything else."""
     if isinstance(value, str):
         value = parse_number(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def as_float(value: object) -> float | None:
+    """Like `as_number`, but always a float."""
+    number = as_number(value)
+    try:
+        return None if number is None else float(number)
+    except OverflowError:
         return None
-    return value

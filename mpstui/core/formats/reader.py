@@ -65,7 +65,10 @@ class LogReader:
         """The points of an unfinished last line, if it cannot be the half of one."""
         points: list[MetricPoint] = []
         for frame in self._splitter.close():
-            if not frame.cut and (frame.ends_line or self._looks_whole(strip_controls(frame.text).rstrip())):
+            text = strip_controls(frame.text).rstrip()
+            # Whole lines end like a record, or with as many decimals as the last one.
+            whole = text.endswith(("]", "}", ")", "%")) or 0 < self._decimals <= _decimals(text)
+            if not frame.cut and (frame.ends_line or whole):
                 points += self._apply(self._examine(frame.text))
         return points
 
@@ -150,10 +153,6 @@ class LogReader:
         if _FIRST_RANK.match(text):
             self._rank0 = True
         return self._rank0 and _OTHER_RANK.match(text) is not None
-
-    def _looks_whole(self, text: str) -> bool:
-        """Whether an unterminated line is complete: it ends like a record, or with as many decimals as the last one."""
-        return text.endswith(("]", "}", ")", "%")) or 0 < self._decimals <= _decimals(text)
 
 
 def _bar_readers(grammars: Sequence[Grammar]) -> list[Grammar]:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 
-from .names import PART, Role, Scope, classify
+from .names import PART, NameScope, Role, classify
 from .points import Counters, LineReading, Number, Phase, as_float, as_number, series_name
 
 EPOCH, EPOCHS, STEP, STEPS = "epoch", "epochs", "step", "steps"
@@ -86,7 +86,7 @@ def read_record(record: Mapping[str, object], grammar: str) -> LineReading | Non
     eval_metrics: dict[str, float] = {}
     for key, number in numbers.items():
         if fields[key] not in _NO_METRIC:
-            of_evaluation = evaluation or classify(key).scope is Scope.EVAL
+            of_evaluation = evaluation or classify(key).scope is NameScope.EVAL
             (eval_metrics if of_evaluation else metrics)[key.strip()] = number
     if loss is None and not metrics and not eval_metrics and counters == Counters():
         return None
@@ -118,7 +118,7 @@ def _is_evaluation(flat: Mapping[str, object], fields: Mapping[str, str | None],
         return True
     scopes = [classify(key).scope for key in numbers if fields[key] is None]
     has_loss = any(fields[key] == LOSS for key in numbers)
-    return not has_loss and bool(scopes) and all(scope is Scope.EVAL for scope in scopes)
+    return not has_loss and bool(scopes) and all(scope is NameScope.EVAL for scope in scopes)
 
 
 def _counters(flat: Mapping[str, object], fields: Mapping[str, str | None]) -> Counters:
@@ -149,7 +149,7 @@ def _loss_key(fields: Mapping[str, str | None], numbers: Mapping[str, float]) ->
         order = {name: place for place, name in enumerate(_PRECEDENCE)}
         return min(known, key=lambda key: order.get(key.strip().lower(), len(order)))
     names = {key: classify(key) for key in numbers}
-    ranks = {key: n.rank for key, n in names.items() if n.role is Role.LOSS and n.scope is not Scope.EVAL}
+    ranks = {key: n.rank for key, n in names.items() if n.role is Role.LOSS and n.scope is not NameScope.EVAL}
     best = min(ranks.values(), default=0)
     keys = [key for key, rank in ranks.items() if rank == best]
     if best >= PART and len(keys) > 1:

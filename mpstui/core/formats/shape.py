@@ -31,7 +31,7 @@ _MAX_LENGTH = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class LineShape:
     """An expression for lines of one shape, learned from one of them, and what its groups mean."""
 
     template: LineReading
@@ -72,7 +72,7 @@ class Shape:
         )
 
 
-def learn(line: bytes, read: Read) -> Shape | None:
+def learn(line: bytes, read: Read) -> LineShape | None:
     """The shape of ``line``, or None when it cannot be trusted to mean the same with other numbers."""
     text = line.decode(errors="replace")
     if len(line) > _MAX_LENGTH or not _DRAWING.sub("", text).isascii():
@@ -87,7 +87,7 @@ def learn(line: bytes, read: Read) -> Shape | None:
     known = {field for fields in targets for field in fields}
     if "loss" not in known or any(getattr(template.counters, f) is not None and f not in known for f in _COUNTERS):
         return None
-    return Shape(template, _expression(text, slots, meanings), tuple(tuple(sorted(fields)) for fields in targets))
+    return LineShape(template, _expression(text, slots, meanings), tuple(tuple(sorted(fields)) for fields in targets))
 
 
 def _meaning(text: str, slot: re.Match[str], template: LineReading, read: Read) -> set[str] | None:
@@ -198,7 +198,7 @@ class Floats:
             value = self._known[text] = float(number)
         return value
 
-    def all_of(self, shape: Shape, columns: Sequence[Sequence[bytes]]) -> dict[str, list[float]]:
+    def all_of(self, shape: LineShape, columns: Sequence[Sequence[bytes]]) -> dict[str, list[float]]:
         """The columns by the field of the reading that each sets; raises like `of`."""
         found: dict[str, list[float]] = {}
         for fields, column in zip(shape.targets, columns, strict=True):

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpstui.core.formats.console import PENDING_LIMIT, Frame, FrameSplitter, colour_only, strip_controls, style_spans
+from mpstui.core.formats.console import (
+    PENDING_LIMIT,
+    ConsoleFrame,
+    FrameSplitter,
+    colour_only,
+    strip_controls,
+    style_spans,
+)
 
 PIECES = st.lists(
     st.sampled_from(
@@ -74,7 +81,7 @@ def test_colour_is_kept_apart_from_text() -> None:
 
 def test_a_line_without_end_stays_within_bounds() -> None:
     splitter = FrameSplitter()
-    frames: list[Frame] = []
+    frames: list[ConsoleFrame] = []
     pushed = 0
     for _ in range(40):
         frames += splitter.feed(b"x" * 10_000)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from ..names import Scope, scope_of, words_of
+from ..names import NameScope, scope_of, words_of
 from ..points import Counters, LineReading, Priority, as_float
 from . import Example, LineGrammar
 
@@ -53,7 +53,7 @@ class Boosting(LineGrammar):
         train: dict[str, float] = {}
         other: dict[str, float] = {}
         for name, value in values:
-            is_train = name == "learn" or scope_of(words_of(name.replace("'s", ""))) is Scope.TRAIN
+            is_train = name == "learn" or scope_of(words_of(name.replace("'s", ""))) is NameScope.TRAIN
             if value is not None and name != "best":
                 (train if is_train else other)[name] = value
         name = next((n for n in train if not _RISING.search(n)), "")

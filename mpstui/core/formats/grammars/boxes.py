@@ -36,7 +36,11 @@ class Boxes(LineGrammar):
     def read(self, line: str) -> Sequence[LineReading] | None:
         """Nothing for a cell, the whole box for the rule under it."""
         if _RULE.match(line):
-            return self._close()
+            box, self._cells, self._section = self._cells, {}, ""
+            if not box:
+                return None
+            reading = read_record(box, self.name if any("/" in name for name in box) else "openai baselines")
+            return () if reading is None else (reading,)
         cells = _CELLS.match(line)
         if cells is None or not line.startswith("|"):
             return None
@@ -46,14 +50,6 @@ class Boxes(LineGrammar):
         elif len(self._cells) < _MAX_CELLS:
             self._cells[self._section + name] = value.rstrip("%")
         return ()
-
-    def _close(self) -> Sequence[LineReading] | None:
-        cells, self._cells, self._section = self._cells, {}, ""
-        if not cells:
-            return None
-        sectioned = any("/" in name for name in cells)
-        reading = read_record(cells, self.name if sectioned else "openai baselines")
-        return () if reading is None else (reading,)
 
 
 GRAMMAR = Boxes

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
-from ..names import Role, Scope, classify
+from ..names import NameScope, Role, classify
 from ..points import Counters, LineReading, Priority, as_float, parse_count, series_name
 from . import Example, LineGrammar
 
@@ -85,7 +85,7 @@ class Sentences(LineGrammar):
         name, value = classify(match["name"]), as_float(match["value"])
         if name.role is not Role.LOSS or value is None:
             return None
-        if name.scope is Scope.EVAL:
+        if name.scope is NameScope.EVAL:
             return LineReading(self.name, eval_metrics={match["name"]: value})
         found = match.groupdict()
         n, total = parse_count(match["n"]), parse_count(found.get("total") or "")
@@ -98,7 +98,7 @@ class Sentences(LineGrammar):
             loss_name=match["name"],
             metrics={match["name"]: value},
             series=series_name(match["name"], counters),
-            certain=name.scope is Scope.TRAIN,
+            certain=name.scope is NameScope.TRAIN,
         )
 
     def _plan(self, line: str) -> LineReading | None:

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from ..assemble import assemble
 from ..bars import BarFrame
-from ..names import Scope
+from ..names import NameScope
 from ..pairs import read_pairs
 from ..points import Counters, LineReading, Priority, series_name
 from . import Example
@@ -54,7 +54,7 @@ class Tqdm:
             return None  # a bar over one thing counts nothing
         values = read_pairs(f"{frame.description} , {frame.postfix}")
         if frame.rank < 0:
-            values = [pair._replace(scope=Scope.EVAL) for pair in values]
+            values = [pair._replace(scope=NameScope.EVAL) for pair in values]
         shown = assemble(self.name, "", values, strict=False) or LineReading(self.name)
         counters = _counters(frame, shown.counters)
         series = series_name(f"bar {shown.loss_name}", Counters())
