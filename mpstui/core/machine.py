@@ -219,10 +219,10 @@ def read_driver(proc: Path, dev: Path) -> tuple[str, ...]:
 
 def read_nvml(nvml: Nvml) -> tuple[str, ...]:
     """What NVML lists, for systems without the driver's folder (WSL); no answer where a card is lost: numbers shift."""
-    from .telemetry.source import Request, SourceError
+    from .telemetry.source import SourceError, SourceRequest
 
     try:
-        cards = nvml.read(Request()).gpus
+        cards = nvml.read(SourceRequest()).gpus
     except SourceError:
         return ()
     finally:

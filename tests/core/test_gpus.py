@@ -9,7 +9,7 @@ import pytest
 
 from mpstui.core.machine import BUS_ORDER, VisibleGpus, read_driver, read_nvml, visible_gpus
 from mpstui.core.telemetry.model import GpuSample
-from mpstui.core.telemetry.source import Facts, Request, SourceError
+from mpstui.core.telemetry.source import Facts, SourceError, SourceRequest
 from mpstui.core.telemetry.sources.nvml import Nvml
 
 CARDS = ("GPU-aa11", "GPU-ab22", "GPU-cc33")
@@ -23,7 +23,7 @@ class ListedCards:
         self.cards = cards
         self.closed = False
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         if None in self.cards:
             raise SourceError("the NVIDIA driver does not answer")
         return Facts(gpus=tuple(card for card in self.cards if card))

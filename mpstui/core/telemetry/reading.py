@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, TypeVar
 
 from .model import GpuSample, HostFacts, Limits, ProcessFacts, TreeSample
-from .source import Facts, NotYet, Request, Source, SourceError
+from .source import Facts, NotYet, Source, SourceError, SourceRequest
 
 Record = TypeVar("Record", GpuSample, HostFacts, ProcessFacts, TreeSample)
 
@@ -29,7 +29,7 @@ class Reading:
     """What a source said at ``monotonic`` seconds when asked ``request``."""
 
     monotonic: float
-    request: Request
+    request: SourceRequest
     facts: Facts
 
 
@@ -62,7 +62,7 @@ class Reader:
         self._next_at = float("-inf")
         self._seconds: float | None = None
 
-    def start(self, request: Request) -> None:
+    def start(self, request: SourceRequest) -> None:
         """Begin a reading if one is due; never a second one beside one that still hangs."""
         if self._call is not None or not self._due(request):
             return
@@ -97,7 +97,7 @@ class Reader:
             gives=source.gives,
         )
 
-    def _due(self, request: Request) -> bool:
+    def _due(self, request: SourceRequest) -> bool:
         if self.source.per_process:
             if not request.trees:
                 return False
@@ -130,7 +130,7 @@ class Reader:
 class _Call:
     """One call of a source in a thread of its own, which may outlive its deadline but never blocks the exit."""
 
-    def __init__(self, source: Source, request: Request, started: float) -> None:
+    def __init__(self, source: Source, request: SourceRequest, started: float) -> None:
         self.request = request
         self.started = started
         self.facts = Facts()

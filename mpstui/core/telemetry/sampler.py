@@ -15,7 +15,7 @@ from ..model.plugins import TELEMETRY_SOURCES, plugin_modules
 from . import sources
 from .model import GpuSample, HostFacts, SystemSample, TreeSample
 from .reading import Clock, Reader, SourceReport, sensible
-from .source import Facts, Host, Request, Source
+from .source import Facts, Host, Source, SourceRequest
 from .trees import ProcessTable, TreeReading, descendants, tree_sample
 
 NamedFacts: TypeAlias = tuple[str, Facts]
@@ -80,8 +80,8 @@ class Sampler:
     def sample(self, trees: Trees | None = None) -> Snapshot:
         """What is known now about the machine and about each of ``trees``."""
         roots = self._living_roots(trees or {})
-        members = self._expand(Request(roots))
-        request = Request(members)
+        members = self._expand(SourceRequest(roots))
+        request = SourceRequest(members)
         for reader in self._readers:
             reader.start(request)
         for reader in self._readers:
@@ -119,7 +119,7 @@ class Sampler:
             living[key] = tuple(pid for pid in roots if pid not in present or first[pid] == present[pid])
         return living
 
-    def _expand(self, request: Request) -> dict[str, tuple[int, ...]]:
+    def _expand(self, request: SourceRequest) -> dict[str, tuple[int, ...]]:
         if self._processes is None:
             return dict(request.trees)
         self._processes.start(request)

@@ -29,7 +29,7 @@ class NotYet(SourceError):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SourceRequest:
     """What is wanted of one reading: the processes of each watched tree, keyed as the caller named the tree."""
 
     trees: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Source:
     verified = True
     per_process = False
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         """What it knows now; raises SourceError with a reason that a person can act on."""
         raise NotImplementedError
 

@@ -14,7 +14,7 @@ import psutil  # type: ignore[import-untyped]
 
 from .model import ProcessFacts, TreeSample
 from .reading import Reading, sensible
-from .source import Facts, Request, Source
+from .source import Facts, Source, SourceRequest
 
 
 def descendants(parents: Mapping[int, int], roots: tuple[int, ...]) -> tuple[int, ...]:
@@ -104,7 +104,7 @@ class ProcessTable(Source):
         self._read_parents = read_parents or ParentCache()
         self._read_process = read_process
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         parents = self._read_parents()
         wanted = descendants(parents, request.pids())
         found = {pid: facts for pid in wanted if (facts := self._read_process(pid)) is not None}

@@ -12,7 +12,7 @@ from mpstui.core.doctor.machine_check import judge_telemetry, read_sources
 from mpstui.core.doctor.report import Status
 from mpstui.core.telemetry.model import HostFacts
 from mpstui.core.telemetry.sampler import Sampler
-from mpstui.core.telemetry.source import Facts, NotYet, Request, Source, SourceError
+from mpstui.core.telemetry.source import Facts, NotYet, Source, SourceError, SourceRequest
 
 
 class Told(Source):
@@ -25,7 +25,7 @@ class Told(Source):
     def __init__(self, late: bool = False) -> None:
         self.late = late
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         if self.late:
             self.late = False
             raise NotYet("the first line is on its way")
@@ -38,7 +38,7 @@ class Silent(Source):
     name = "silent"
     verified = False
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         raise SourceError("the program is not installed")
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import psutil  # type: ignore[import-untyped]
 
 from mpstui.core.telemetry.sampler import Sampler
-from mpstui.core.telemetry.source import Facts, Request, Source
+from mpstui.core.telemetry.source import Facts, Source, SourceRequest
 
 
 @dataclass
@@ -34,7 +34,7 @@ class ScriptedSource(Source):
 
     def __init__(
         self,
-        script: Callable[[Request], Facts],
+        script: Callable[[SourceRequest], Facts],
         name: str = "scripted",
         gives: tuple[str, ...] = ("cpu_percent",),
         per_process: bool = False,
@@ -48,7 +48,7 @@ class ScriptedSource(Source):
         self.calls = 0
         self.closed = False
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         self.calls += 1
         return self._script(request)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.telemetry.source import Commands, Facts, NotYet, Request, SourceError
+from mpstui.core.telemetry.source import Commands, Facts, NotYet, SourceError, SourceRequest
 from mpstui.core.telemetry.sources.macmon import Macmon
 from tests.core.telemetry import recordings
 from tests.core.telemetry.stand_ins import FakeClock, children, wait_for
@@ -79,7 +79,7 @@ def first_facts(source: Macmon) -> Facts:
 
     def answered() -> bool:
         try:
-            found.append(source.read(Request()))
+            found.append(source.read(SourceRequest()))
         except NotYet:
             return False
         return True
@@ -96,7 +96,7 @@ def test_macmon_gives_the_newest_whole_line(tmp_path: Path) -> None:
     try:
         assert first_facts(source).gpus[0].power_watts == 3.5
         with pytest.raises(NotYet):
-            source.read(Request())
+            source.read(SourceRequest())
     finally:
         source.close()
     assert children() <= before
@@ -107,10 +107,10 @@ def test_what_waited_in_the_pipe_during_a_pause_is_not_shown_as_current(tmp_path
     source = Macmon(Commands(), stand_in(tmp_path, [f"{recordings.MACMON_NEW}\n"]), clock.monotonic)
     try:
         with pytest.raises(NotYet):
-            source.read(Request())
+            source.read(SourceRequest())
         clock.advance(3600)
         with pytest.raises(NotYet, match="asked again"):
-            source.read(Request())
+            source.read(SourceRequest())
     finally:
         source.close()
 
@@ -120,7 +120,7 @@ def test_macmon_that_ends_is_named_and_can_be_started_again(tmp_path: Path) -> N
 
     def has_ended() -> bool:
         try:
-            source.read(Request())
+            source.read(SourceRequest())
         except NotYet:
             return False
         except SourceError as error:
@@ -129,7 +129,7 @@ def test_macmon_that_ends_is_named_and_can_be_started_again(tmp_path: Path) -> N
 
     wait_for(has_ended)
     with pytest.raises(NotYet):
-        source.read(Request())
+        source.read(SourceRequest())
     source.close()
 
 

@@ -15,7 +15,7 @@ import pytest
 from mpstui.core.telemetry import sampler as sampler_module
 from mpstui.core.telemetry.model import GpuSample, HostFacts, ProcessFacts
 from mpstui.core.telemetry.sampler import Sampler, default_sampler, sources_of
-from mpstui.core.telemetry.source import Facts, Host, NotYet, Request, Source, SourceError
+from mpstui.core.telemetry.source import Facts, Host, NotYet, Source, SourceError, SourceRequest
 from tests.core.telemetry.stand_ins import FakeClock, ScriptedSource, children, silent, wait_for
 
 
@@ -39,7 +39,7 @@ def test_a_failing_source_is_unknown_with_its_reason_and_recovers() -> None:
     clock = FakeClock()
     healthy = threading.Event()
 
-    def read(request: Request) -> Facts:
+    def read(request: SourceRequest) -> Facts:
         if not healthy.is_set():
             raise SourceError("the sensor is asleep")
         return cpu(7.0)
@@ -58,7 +58,7 @@ def test_a_failing_source_is_unknown_with_its_reason_and_recovers() -> None:
 def test_failures_are_retried_ever_more_seldom() -> None:
     clock = FakeClock()
 
-    def read(request: Request) -> Facts:
+    def read(request: SourceRequest) -> Facts:
         raise KeyError("anything at all")
 
     source = ScriptedSource(read)
@@ -73,7 +73,7 @@ def test_failures_are_retried_ever_more_seldom() -> None:
 def test_what_is_not_yet_there_is_asked_for_at_the_normal_pace() -> None:
     clock = FakeClock()
 
-    def read(request: Request) -> Facts:
+    def read(request: SourceRequest) -> Facts:
         raise NotYet("first line on its way")
 
     source = ScriptedSource(read)
@@ -88,7 +88,7 @@ def test_a_hanging_source_costs_its_timeout_once_and_does_not_pile_up() -> None:
     clock = FakeClock()
     release = threading.Event()
 
-    def hang(request: Request) -> Facts:
+    def hang(request: SourceRequest) -> Facts:
         release.wait(60)
         return cpu(50.0)
 
@@ -172,7 +172,7 @@ def test_a_card_keeps_its_number_while_another_is_silent() -> None:
     clock = FakeClock()
     lost = threading.Event()
 
-    def nvml(request: Request) -> Facts:
+    def nvml(request: SourceRequest) -> Facts:
         if lost.is_set():
             raise SourceError("the driver does not answer")
         return Facts(gpus=(GpuSample(vendor="nvidia"),))
@@ -284,7 +284,7 @@ def test_a_new_tree_is_read_at_once_and_gets_no_share_from_its_past() -> None:
 
 
 def test_a_failing_per_process_source_is_not_asked_at_every_sample() -> None:
-    def read(request: Request) -> Facts:
+    def read(request: SourceRequest) -> Facts:
         raise SourceError("denied")
 
     clock = FakeClock()
@@ -316,7 +316,7 @@ def test_gpu_share_of_a_tree_and_a_counter_that_was_reset() -> None:
     clock = FakeClock()
     counters = iter([10.0, 11.0, 3.0])
 
-    def read(request: Request) -> Facts:
+    def read(request: SourceRequest) -> Facts:
         return Facts(processes={5: ProcessFacts(gpu_seconds=next(counters))})
 
     gpu = ScriptedSource(read, "clients", ("gpu_percent",), per_process=True)

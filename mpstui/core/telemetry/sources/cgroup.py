@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..model import HostFacts
-from ..source import Facts, Host, Request, Source, SourceError
+from ..source import Facts, Host, Source, SourceError, SourceRequest
 
 # Version 1 says "no limit" with the largest multiple of the page size below 2**63.
 _UNLIMITED_BYTES = 2**60
@@ -74,7 +74,7 @@ class ControlGroup(Source):
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         membership = parse_membership(_text(self._root / "proc/self/cgroup"))
         if not membership:
             raise SourceError("this process is in no control group")

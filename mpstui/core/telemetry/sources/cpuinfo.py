@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ..model import HostFacts
-from ..source import Facts, Host, Request, Source, SourceError
+from ..source import Facts, Host, Source, SourceError, SourceRequest
 
 _NAME = re.compile(r"^model name\s*:\s*(\S.*?)\s*\n", re.MULTILINE)
 
@@ -31,7 +31,7 @@ class CpuInfo(Source):
     def __init__(self, root: Path = Path("/")) -> None:
         self._path = root / "proc/cpuinfo"
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         try:
             chip = parse(self._path.read_text("utf-8", "replace"))
         except OSError as error:

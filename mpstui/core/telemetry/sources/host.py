@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import psutil  # type: ignore[import-untyped]
 
 from ..model import HostFacts
-from ..source import Facts, Host, Request, Source
+from ..source import Facts, Host, Source, SourceRequest
 
 CpuTimes = Mapping[str, float]
 # Guest time is counted inside user time already, and waiting for a disk is idling.
@@ -49,7 +49,7 @@ class HostCpu(Source):
         self._read_times = read_times
         self._before: CpuTimes | None = None
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         before, self._before = self._before, self._read_times()
         percent = None if before is None else busy_percent(before, self._before)
         reasons = {"cpu_percent": "a share of time needs two readings"} if percent is None else {}
@@ -62,7 +62,7 @@ class HostMemory(Source):
     name = "psutil memory"
     gives = ("memory_total_bytes", "memory_used_bytes", "memory_available_bytes", "swap_used_bytes")
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         memory = psutil.virtual_memory()
         swap, reasons = _read_swap()
         host = HostFacts(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..model import GpuSample, ProcessFacts
-from ..source import Facts, Host, ProgramSource, Request, Source, SourceError
+from ..source import Facts, Host, ProgramSource, Source, SourceError, SourceRequest
 
 _PROPERTY = re.compile(r'^[\s|]*"([^"]+)" = (.+)$')
 _ITEM = re.compile(r'"([^"]*)"|<"([^"]*)">|<([0-9a-f]*)>|[=()]|\bYes\b|\bNo\b')
@@ -88,7 +88,7 @@ class IoregAccelerator(ProgramSource):
     # One call takes some 21 ms of a core on a Mac: half a percent at this pace.
     period_seconds = 4.0
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         text = self.run(GPU_COMMAND, self.timeout_seconds)
         if not text.strip():
             raise SourceError("the IORegistry has no IOAccelerator: this machine has no GPU that macOS can see")
@@ -141,7 +141,7 @@ class IoregClients(ProgramSource):
     verified = False
     per_process = True
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         seconds = parse_gpu_seconds(self.run(CLIENTS_COMMAND, self.timeout_seconds))
         if not seconds:
             raise SourceError("the GPU driver lists no Metal clients")

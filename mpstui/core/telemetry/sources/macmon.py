@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..model import GpuSample, HostFacts
-from ..source import Commands, Facts, Host, NotYet, Request, Source, SourceError
+from ..source import Commands, Facts, Host, NotYet, Source, SourceError, SourceRequest
 
 _MAX_LINE_BYTES = 1 << 20
 
@@ -55,7 +55,7 @@ class Macmon(Source):
         self._partial = b""
         self._read_at = 0.0
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         if self._program is None:
             raise SourceError("not installed; `brew install macmon` adds watts and temperatures")
         child = self._child or self._start(self._program)

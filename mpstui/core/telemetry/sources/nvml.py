@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..model import GpuSample, ProcessFacts
-from ..source import Facts, Host, Request, Source, SourceError
+from ..source import Facts, Host, Source, SourceError, SourceRequest
 
 _MILLI = 1e-3
 # nvml.h, nvmlClocksEventReasons: bits that mean the card runs slower than it could, in the order of how much it hurts.
@@ -41,7 +41,7 @@ class Nvml(Source):
         self._load = load
         self._nvml: Any = None
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         nvml = self._ready()
         reasons: dict[str, str] = {}
         handles = self._handles(nvml, reasons)
@@ -132,7 +132,7 @@ class _Card:
 
 
 def _processes(
-    nvml: Any, handles: Sequence[Any], request: Request, reasons: dict[str, str]
+    nvml: Any, handles: Sequence[Any], request: SourceRequest, reasons: dict[str, str]
 ) -> Mapping[int, ProcessFacts]:
     """GPU memory by process id, summed over the cards; in a container the driver's ids may be another namespace's."""
     wanted = frozenset(request.pids())

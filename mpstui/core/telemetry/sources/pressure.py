@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from ..model import HostFacts, PressureLevel
-from ..source import Facts, Host, Request, Source, SourceError
+from ..source import Facts, Host, Source, SourceError, SourceRequest
 
 WARN_SOME_PERCENT = 10.0
 CRITICAL_FULL_PERCENT = 20.0
@@ -42,7 +42,7 @@ class MemoryPressure(Source):
     def __init__(self, root: Path = Path("/")) -> None:
         self._path = root / "proc/pressure/memory"
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         try:
             level, some = parse(self._path.read_text())
         except OSError as error:

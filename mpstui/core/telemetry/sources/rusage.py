@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 
 from ..model import ProcessFacts
-from ..source import Facts, Host, Request, Source, SourceError
+from ..source import Facts, Host, Source, SourceError, SourceRequest
 
 FLAVOR = 4
 _UUID_BYTES = 16
@@ -44,7 +44,7 @@ class Footprint(Source):
     def __init__(self, read_rusage: ReadRusage | None = None) -> None:
         self._read_rusage = read_rusage
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         if self._read_rusage is None:
             self._read_rusage = _load_libproc()
         found: dict[int, ProcessFacts] = {}

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from ..model import ProcessFacts
-from ..source import Facts, Host, Request, Source
+from ..source import Facts, Host, Source, SourceRequest
 
 # Roughly 0.1 s of page table walk at 4 KiB pages: longer would be felt by an allocation in the training.
 MAX_RESIDENT_BYTES = 64 * 2**30
@@ -51,7 +51,7 @@ class ProportionalMemory(Source):
         self._proc = root / "proc"
         self._page_bytes = page_bytes
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         found: dict[int, ProcessFacts] = {}
         reasons: dict[str, str] = {}
         for pid in request.pids():

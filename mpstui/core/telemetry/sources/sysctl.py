@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from ..model import HostFacts, PressureLevel
-from ..source import Facts, Host, ProgramSource, Request, Source
+from ..source import Facts, Host, ProgramSource, Source, SourceRequest
 
 _PROGRAM = "/usr/sbin/sysctl"
 # With -i an unknown key is left out and the exit code stays 0; without it one unknown key hides the others.
@@ -79,7 +79,7 @@ class SysctlMemory(ProgramSource):
     period_seconds = 3.0
     verified = False
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         host = parse_memory(self.run(MEMORY_COMMAND, self.timeout_seconds))
         reasons = {"wired_limit_bytes": "iogpu.wired_limit_mb is at the macOS default, which only Metal knows"}
         return Facts(host=host, reasons=reasons if host.wired_limit_bytes is None else {})
@@ -93,7 +93,7 @@ class SysctlIdentity(ProgramSource):
     period_seconds = 24 * 3600.0
     verified = False
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         return Facts(host=parse_identity(self.run(IDENTITY_COMMAND, self.timeout_seconds)))
 
 

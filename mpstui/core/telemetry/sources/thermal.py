@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from ..model import HostFacts, ThermalLevel
-from ..source import Facts, Host, ProgramSource, Request, Source, SourceError
+from ..source import Facts, Host, ProgramSource, Source, SourceError, SourceRequest
 
 _KEY = "com.apple.system.thermalpressurelevel"
 COMMAND = ("/usr/bin/notifyutil", "-g", _KEY)
@@ -36,7 +36,7 @@ class Thermal(ProgramSource):
     period_seconds = 10.0
     verified = False
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         text = self.run(COMMAND, self.timeout_seconds)
         level = parse(text)
         if level is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from ..model import HostFacts
-from ..source import Facts, Host, ProgramSource, Request, Source, SourceError
+from ..source import Facts, Host, ProgramSource, Source, SourceError, SourceRequest
 
 COMMAND = ("/usr/bin/vm_stat",)
 _PAGE_SIZE = re.compile(r"page size of (\d+) bytes")
@@ -41,7 +41,7 @@ class VmStat(ProgramSource):
     gives = ("memory_used_bytes",)
     period_seconds = 3.0
 
-    def read(self, request: Request) -> Facts:
+    def read(self, request: SourceRequest) -> Facts:
         used = parse(self.run(COMMAND, self.timeout_seconds))
         if used is None:
             raise SourceError("vm_stat printed no page size or lacks one of the counters that make up used memory")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpstui.core.telemetry.model import GpuSample, HostFacts
-from mpstui.core.telemetry.source import Facts, Request, SourceError
+from mpstui.core.telemetry.source import Facts, SourceError, SourceRequest
 from mpstui.core.telemetry.sources import ioreg, macmon, rusage, sysctl, thermal, vm_stat
 from mpstui.core.telemetry.sources.ioreg import nodes, parse_value
 from tests.core.telemetry import recordings
@@ -44,7 +44,7 @@ def test_accelerator_prefers_the_busiest_of_several_nodes() -> None:
 @pytest.mark.parametrize("key", ["Device Utilization %", "In use system memory"])
 def test_missing_counter_is_unknown_and_not_zero(key: str) -> None:
     text = recordings.IOREG_ACCELERATOR.replace(f'"{key}"=', '"Renamed"=')
-    facts = ioreg.IoregAccelerator(answers(text)).read(Request())
+    facts = ioreg.IoregAccelerator(answers(text)).read(SourceRequest())
     field = "busy_percent" if "Device" in key else "memory_used_bytes"
     assert getattr(facts.gpus[0], field) is None
     assert facts.reasons[f"gpu0.{field}"]
@@ -53,7 +53,7 @@ def test_missing_counter_is_unknown_and_not_zero(key: str) -> None:
 @pytest.mark.parametrize(("output", "words"), [("", "no GPU that macOS can see"), ("+-o X\n", "no performance")])
 def test_accelerator_says_why_there_is_nothing(output: str, words: str) -> None:
     with pytest.raises(SourceError, match=words):
-        ioreg.IoregAccelerator(answers(output)).read(Request())
+        ioreg.IoregAccelerator(answers(output)).read(SourceRequest())
 
 
 def test_clients_are_summed_by_process_and_orphans_credit_nobody() -> None:
@@ -62,7 +62,7 @@ def test_clients_are_summed_by_process_and_orphans_credit_nobody() -> None:
 
 def test_clients_source_gives_the_wanted_processes_only() -> None:
     source = ioreg.IoregClients(answers(recordings.IOREG_CLIENTS))
-    facts = source.read(Request({"run": (501, 502)}))
+    facts = source.read(SourceRequest({"run": (501, 502)}))
     assert {pid: process.gpu_seconds for pid, process in facts.processes.items()} == {501: pytest.approx(2.25)}
     assert not source.verified
 
@@ -103,7 +103,7 @@ def test_memory_is_what_activity_monitor_counts() -> None:
 def test_memory_is_unknown_without_any_of_its_parts(line: str) -> None:
     assert vm_stat.parse(recordings.VM_STAT.replace(line, "Unknown thing")) is None
     with pytest.raises(SourceError, match="lacks one of the counters"):
-        vm_stat.VmStat(answers(recordings.VM_STAT.replace(line, "Unknown thing"))).read(Request())
+        vm_stat.VmStat(answers(recordings.VM_STAT.replace(line, "Unknown thing"))).read(SourceRequest())
 
 
 def test_sysctl_memory() -> None:
@@ -122,7 +122,7 @@ def test_only_documented_pressure_levels_are_believed(level: str, pressure: str 
 
 def test_default_wired_limit_is_unknown_with_its_reason() -> None:
     text = recordings.SYSCTL_MEMORY.replace("wired_limit_mb: 20480", "wired_limit_mb: 0")
-    facts = sysctl.SysctlMemory(answers(text)).read(Request())
+    facts = sysctl.SysctlMemory(answers(text)).read(SourceRequest())
     assert facts.host.wired_limit_bytes is None
     assert "default" in facts.reasons["wired_limit_bytes"]
 
@@ -136,7 +136,7 @@ def test_a_key_that_this_macos_lacks_is_unknown(missing: int) -> None:
 
 
 def test_identity() -> None:
-    host = sysctl.SysctlIdentity(answers(recordings.SYSCTL_IDENTITY)).read(Request()).host
+    host = sysctl.SysctlIdentity(answers(recordings.SYSCTL_IDENTITY)).read(SourceRequest()).host
     assert (host.chip, host.machine_model, host.cpu_count) == ("Apple M3", "Mac15,12", 8)
     assert (host.cpu_performance_cores, host.cpu_efficiency_cores) == (4, 4)
     assert sysctl.parse_identity("").chip is None
@@ -149,7 +149,7 @@ def test_thermal_levels(number: str, level: str | None) -> None:
 
 def test_thermal_failure_text_is_no_level() -> None:
     with pytest.raises(SourceError, match="Failed with code 9"):
-        thermal.Thermal(answers("com.apple.system.thermalpressurelevel: Failed with code 9\n")).read(Request())
+        thermal.Thermal(answers("com.apple.system.thermalpressurelevel: Failed with code 9\n")).read(SourceRequest())
 
 
 def test_macmon_of_an_old_version_has_no_busy_share() -> None:
@@ -207,7 +207,7 @@ def test_footprint_leaves_out_the_dead_and_marks_the_denied() -> None:
             raise PermissionError
         return bytes(16) + struct.pack("=35Q", *[pid * 1000] * 35)
 
-    facts = rusage.Footprint(read).read(Request({"run": (1, 2, 3)}))
+    facts = rusage.Footprint(read).read(SourceRequest({"run": (1, 2, 3)}))
     assert {pid: process.footprint_bytes for pid, process in facts.processes.items()} == {1: 1000, 3: None}
     assert "denies 1" in facts.reasons["footprint_bytes"]
 

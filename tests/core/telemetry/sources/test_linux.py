@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpstui.core.telemetry.model import ProcessFacts
-from mpstui.core.telemetry.source import Request, SourceError
+from mpstui.core.telemetry.source import SourceError, SourceRequest
 from mpstui.core.telemetry.sources import cgroup, cpuinfo, host, pressure, smaps
 from mpstui.core.telemetry.trees import ParentCache, ProcessTable, descendants
 from tests.core.telemetry import recordings
@@ -57,9 +57,9 @@ def test_pressure_without_the_some_line_is_unknown(text: str) -> None:
 
 def test_pressure_source_says_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="CONFIG_PSI"):
-        pressure.MemoryPressure(tmp_path).read(Request())
+        pressure.MemoryPressure(tmp_path).read(SourceRequest())
     with pytest.raises(SourceError, match="no line that begins"):
-        pressure.MemoryPressure(write(tmp_path, proc__pressure__memory="")).read(Request())
+        pressure.MemoryPressure(write(tmp_path, proc__pressure__memory="")).read(SourceRequest())
 
 
 def test_cgroup_v2_takes_the_tightest_ancestor_and_leaves_out_the_cache(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_cgroup_v2_takes_the_tightest_ancestor_and_leaves_out_the_cache(tmp_path
         f"{top}jobs__train__memory_dot_max": "max\n",
         f"{top}jobs__train__cpu_dot_max": "150000 100000\n",
     }
-    facts = cgroup.ControlGroup(write(tmp_path, **files)).read(Request())
+    facts = cgroup.ControlGroup(write(tmp_path, **files)).read(SourceRequest())
     assert facts.host.cgroup_limit_bytes == 4_000_000
     assert facts.host.cgroup_used_bytes == 2_500_000
     assert facts.host.cgroup_cpu_limit == 1.5
@@ -86,13 +86,13 @@ def test_cgroup_v1_in_a_container_reads_the_top_of_the_mount(tmp_path: Path) -> 
         f"{top}usage_in_bytes": "6000000\n",
         f"{top}stat": "inactive_file 1\ntotal_inactive_file 1000000\n",
     }
-    facts = cgroup.ControlGroup(write(tmp_path, **files)).read(Request())
+    facts = cgroup.ControlGroup(write(tmp_path, **files)).read(SourceRequest())
     assert (facts.host.cgroup_limit_bytes, facts.host.cgroup_used_bytes) == (8_000_000, 5_000_000)
 
 
 def test_cgroup_without_limit_says_so(tmp_path: Path) -> None:
     limit = {"sys__fs__cgroup__memory__memory_dot_limit_in_bytes": "9223372036854771712\n"}
-    facts = cgroup.ControlGroup(write(tmp_path, proc__self__cgroup="4:memory:/\n", **limit)).read(Request())
+    facts = cgroup.ControlGroup(write(tmp_path, proc__self__cgroup="4:memory:/\n", **limit)).read(SourceRequest())
     assert facts.host.cgroup_limit_bytes is None
     assert "no memory limit" in facts.reasons["cgroup_limit_bytes"]
 
@@ -100,23 +100,23 @@ def test_cgroup_without_limit_says_so(tmp_path: Path) -> None:
 def test_cgroup_v1_cpu_limit(tmp_path: Path) -> None:
     top = "sys__fs__cgroup__cpu__cpu_dot_cfs_"
     files = {"proc__self__cgroup": "5:cpu:/\n", f"{top}quota_us": "250000\n", f"{top}period_us": "100000\n"}
-    assert cgroup.ControlGroup(write(tmp_path, **files)).read(Request()).host.cgroup_cpu_limit == 2.5
+    assert cgroup.ControlGroup(write(tmp_path, **files)).read(SourceRequest()).host.cgroup_cpu_limit == 2.5
 
 
 def test_the_processor_is_named_or_the_reason_is(tmp_path: Path) -> None:
     source = cpuinfo.CpuInfo(tmp_path)
     with pytest.raises(SourceError, match="cannot be read"):
-        source.read(Request())
+        source.read(SourceRequest())
     write(tmp_path, proc__cpuinfo="processor\t: 0\nmodel name\t: Example CPU 3000 @ 2GHz \nprocessor\t: 1\n")
-    assert source.read(Request()).host.chip == "Example CPU 3000 @ 2GHz"
+    assert source.read(SourceRequest()).host.chip == "Example CPU 3000 @ 2GHz"
     write(tmp_path, proc__cpuinfo="processor\t: 0\nBogoMIPS\t: 1\n")
     with pytest.raises(SourceError, match="names no processor"):
-        source.read(Request())
+        source.read(SourceRequest())
 
 
 def test_cgroup_path_that_leaves_the_mount_is_not_followed(tmp_path: Path) -> None:
     write(tmp_path, proc__self__cgroup="0::/../..\n", sys__memory_dot_max="1\n", sys__fs__cgroup__memory_dot_max="7\n")
-    assert cgroup.ControlGroup(tmp_path).read(Request()).host.cgroup_limit_bytes == 7
+    assert cgroup.ControlGroup(tmp_path).read(SourceRequest()).host.cgroup_limit_bytes == 7
 
 
 @pytest.mark.parametrize("text", ["", "max", "-1", "0", "12x", "1e9", "²"])
@@ -146,7 +146,7 @@ def test_proportional_memory_spares_the_huge_and_skips_the_dead(tmp_path: Path) 
     pages = smaps.MAX_RESIDENT_BYTES // 4096 + 1
     write(tmp_path, proc__1__statm=f"1 {pages} 0", proc__2__statm="1 30000 0", proc__3__statm="0 0 0")
     write(tmp_path, proc__2__smaps_rollup=recordings.SMAPS_ROLLUP)
-    facts = smaps.ProportionalMemory(tmp_path, 4096).read(Request({"run": (1, 2, 3, 4)}))
+    facts = smaps.ProportionalMemory(tmp_path, 4096).read(SourceRequest({"run": (1, 2, 3, 4)}))
     assert {pid: known.footprint_bytes for pid, known in facts.processes.items()} == {1: None, 2: 92_000 * 1024, 3: 0}
     assert "too large" in facts.reasons["footprint_bytes"]
 
@@ -154,8 +154,8 @@ def test_proportional_memory_spares_the_huge_and_skips_the_dead(tmp_path: Path) 
 @linux_only
 def test_memory_agrees_with_the_kernel(holder: subprocess.Popen[str]) -> None:
     pid = holder.pid
-    table = ProcessTable().read(Request({"run": (pid,)}))
-    proportional = smaps.ProportionalMemory(page_bytes=os.sysconf("SC_PAGE_SIZE")).read(Request({"run": (pid,)}))
+    table = ProcessTable().read(SourceRequest({"run": (pid,)}))
+    proportional = smaps.ProportionalMemory(page_bytes=os.sysconf("SC_PAGE_SIZE")).read(SourceRequest({"run": (pid,)}))
     rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
     kernel_rss = next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Rss:")) * 1024
     rss, footprint = table.processes[pid].rss_bytes, proportional.processes[pid].footprint_bytes
@@ -171,7 +171,7 @@ def test_a_zombie_is_counted_with_no_memory() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     try:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        facts = ProcessTable().read(Request({"run": (child.pid,)}))
+        facts = ProcessTable().read(SourceRequest({"run": (child.pid,)}))
         assert facts.processes[child.pid].rss_bytes == 0
     finally:
         child.wait()
@@ -186,7 +186,7 @@ def test_tree_expands_through_generations_and_survives_a_cycle() -> None:
 
 def test_table_leaves_out_processes_that_ended_meanwhile() -> None:
     table = ProcessTable(lambda: {5: 1, 6: 5}, lambda pid: ProcessFacts(parent=1) if pid == 5 else None)
-    assert set(table.read(Request({"run": (5,)})).processes) == {5}
+    assert set(table.read(SourceRequest({"run": (5,)})).processes) == {5}
 
 
 def test_parents_are_asked_of_new_and_orphaned_processes_alone() -> None:
@@ -228,14 +228,14 @@ def test_cpu_share_ignores_guest_time_and_falling_counters() -> None:
 
 def test_first_cpu_reading_is_unknown_with_its_reason() -> None:
     source = host.HostCpu(iter([{"user": 0.0, "idle": 0.0}, {"user": 1.0, "idle": 3.0}]).__next__)
-    first = source.read(Request())
+    first = source.read(SourceRequest())
     assert first.host.cpu_percent is None
     assert "two readings" in first.reasons["cpu_percent"]
-    assert source.read(Request()).host.cpu_percent == 25.0
+    assert source.read(SourceRequest()).host.cpu_percent == 25.0
 
 
 def test_memory_of_this_machine_adds_up() -> None:
-    facts = host.HostMemory().read(Request()).host
+    facts = host.HostMemory().read(SourceRequest()).host
     assert facts.memory_total_bytes is not None
     assert facts.memory_used_bytes is not None
     assert facts.memory_available_bytes is not None

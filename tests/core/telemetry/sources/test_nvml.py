@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mpstui.core.telemetry.source import Request, SourceError
+from mpstui.core.telemetry.source import SourceError, SourceRequest
 from mpstui.core.telemetry.sources.nvml import Nvml
 
 
@@ -49,7 +49,7 @@ def fail(*arguments: object) -> Any:
 
 
 def test_a_card_is_read_whole() -> None:
-    (gpu,) = Nvml(binding).read(Request()).gpus
+    (gpu,) = Nvml(binding).read(SourceRequest()).gpus
     assert (gpu.name, gpu.uuid, gpu.busy_percent) == ("NVIDIA T4", "GPU-1", 88)
     assert (gpu.memory_used_bytes, gpu.memory_total_bytes) == (9_000, 16_000)
     assert (gpu.power_watts, gpu.power_limit_watts, gpu.temperature_celsius) == (65.5, 70.0, 61)
@@ -71,8 +71,8 @@ def test_a_card_is_read_whole() -> None:
     ],
 )
 def test_one_unsupported_call_blanks_its_own_fields_alone(function: str, fields: tuple[str, ...]) -> None:
-    whole = Nvml(binding).read(Request()).gpus[0]
-    facts = Nvml(lambda: binding(**{function: fail})).read(Request())
+    whole = Nvml(binding).read(SourceRequest()).gpus[0]
+    facts = Nvml(lambda: binding(**{function: fail})).read(SourceRequest())
     for name in whole.__slots__:
         value = getattr(facts.gpus[0], name)
         assert value == (None if name in fields else getattr(whole, name)), name
@@ -82,18 +82,18 @@ def test_one_unsupported_call_blanks_its_own_fields_alone(function: str, fields:
 def test_a_function_that_the_binding_lacks_is_unknown() -> None:
     old = binding()
     del old.nvmlDeviceGetCurrentClocksThrottleReasons
-    assert Nvml(lambda: old).read(Request()).gpus[0].throttle_reasons is None
+    assert Nvml(lambda: old).read(SourceRequest()).gpus[0].throttle_reasons is None
 
 
 def test_memory_of_the_wanted_processes_is_summed_over_cards() -> None:
-    facts = Nvml(lambda: binding(nvmlDeviceGetCount=lambda: 2)).read(Request({"run": (7, 9)}))
+    facts = Nvml(lambda: binding(nvmlDeviceGetCount=lambda: 2)).read(SourceRequest({"run": (7, 9)}))
     assert {pid: process.gpu_memory_bytes for pid, process in facts.processes.items()} == {7: 8_000}
 
 
 @pytest.mark.parametrize("hidden", [None, 2**64 - 1])
 def test_memory_that_the_driver_hides_is_unknown(hidden: int | None) -> None:
     listed = lambda handle: [SimpleNamespace(pid=7, usedGpuMemory=hidden)]  # noqa: E731
-    facts = Nvml(lambda: binding(nvmlDeviceGetComputeRunningProcesses=listed)).read(Request({"run": (7,)}))
+    facts = Nvml(lambda: binding(nvmlDeviceGetComputeRunningProcesses=listed)).read(SourceRequest({"run": (7,)}))
     assert facts.processes[7].gpu_memory_bytes is None
     assert facts.reasons["gpu_memory_bytes"]
 
@@ -112,7 +112,7 @@ def missing() -> Any:
 )
 def test_nothing_to_read_has_its_reason(load: Callable[[], Any], words: str) -> None:
     with pytest.raises(SourceError, match=words):
-        Nvml(load).read(Request())
+        Nvml(load).read(SourceRequest())
 
 
 def test_the_driver_is_asked_anew_after_it_was_lost() -> None:
@@ -126,8 +126,8 @@ def test_the_driver_is_asked_anew_after_it_was_lost() -> None:
 
     source = Nvml(lambda: binding(nvmlInit=lambda: started.append(1), nvmlDeviceGetCount=count, nvmlShutdown=fail))
     with pytest.raises(SourceError):
-        source.read(Request())
-    assert len(source.read(Request()).gpus) == 1
+        source.read(SourceRequest())
+    assert len(source.read(SourceRequest()).gpus) == 1
     assert len(started) == 2
 
 
@@ -137,16 +137,16 @@ def test_a_card_that_fell_off_the_bus_does_not_hide_the_others() -> None:
             raise NVMLError("GPU is lost")
         return index
 
-    facts = Nvml(lambda: binding(nvmlDeviceGetCount=lambda: 3, nvmlDeviceGetHandleByIndex=handle)).read(Request())
+    facts = Nvml(lambda: binding(nvmlDeviceGetCount=lambda: 3, nvmlDeviceGetHandleByIndex=handle)).read(SourceRequest())
     assert [gpu.index for gpu in facts.gpus] == [0, 2]
     assert "GPU is lost" in facts.reasons["gpu1.busy_percent"]
     with pytest.raises(SourceError, match="lists no cards: Not Supported"):
-        Nvml(lambda: binding(nvmlDeviceGetHandleByIndex=fail)).read(Request())
-    assert Nvml(lambda: binding(nvmlDeviceGetCount=lambda: 0)).read(Request()).gpus == ()
+        Nvml(lambda: binding(nvmlDeviceGetHandleByIndex=fail)).read(SourceRequest())
+    assert Nvml(lambda: binding(nvmlDeviceGetCount=lambda: 0)).read(SourceRequest()).gpus == ()
 
 
 def test_a_card_that_shares_the_hosts_memory_tells_no_total() -> None:
-    facts = Nvml(lambda: binding(nvmlDeviceGetMemoryInfo=fail, nvmlDeviceGetPowerUsage=fail)).read(Request())
+    facts = Nvml(lambda: binding(nvmlDeviceGetMemoryInfo=fail, nvmlDeviceGetPowerUsage=fail)).read(SourceRequest())
     assert (facts.gpus[0].memory_total_bytes, facts.gpus[0].power_watts, facts.gpus[0].busy_percent) == (None, None, 88)
 
 
@@ -154,5 +154,5 @@ def test_a_name_that_is_no_text_costs_the_name_alone() -> None:
     def broken(handle: object) -> str:
         return b"\xff".decode("utf-8")
 
-    facts = Nvml(lambda: binding(nvmlDeviceGetName=broken)).read(Request())
+    facts = Nvml(lambda: binding(nvmlDeviceGetName=broken)).read(SourceRequest())
     assert (facts.gpus[0].name, facts.gpus[0].busy_percent) == (None, 88)

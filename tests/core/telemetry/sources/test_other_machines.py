@@ -9,7 +9,7 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from mpstui.core.telemetry.source import Request
+from mpstui.core.telemetry.source import SourceRequest
 from mpstui.core.telemetry.sources import ioreg, macmon, sysctl, vm_stat
 from mpstui.core.telemetry.sources.host import HostMemory
 from mpstui.core.telemetry.sources.ioreg import parse_value
@@ -100,7 +100,7 @@ def test_a_kernel_without_smaps_rollup_says_so(tmp_path: Path) -> None:
     process = tmp_path / "proc/41"
     process.mkdir(parents=True)
     (process / "statm").write_text("900 500 100 1 0 300 0\n")
-    facts = ProportionalMemory(tmp_path).read(Request({"run": (41, 42)}))
+    facts = ProportionalMemory(tmp_path).read(SourceRequest({"run": (41, 42)}))
     assert facts.processes[41].footprint_bytes is None
     assert "no smaps_rollup" in facts.reasons["footprint_bytes"]
     assert 42 not in facts.processes
@@ -111,7 +111,7 @@ def test_a_container_that_hides_its_swap_still_tells_its_memory(monkeypatch: pyt
         raise FileNotFoundError("/proc/vmstat")
 
     monkeypatch.setattr(psutil, "swap_memory", hidden)
-    facts = HostMemory().read(Request())
+    facts = HostMemory().read(SourceRequest())
     assert facts.host.memory_total_bytes is not None
     assert facts.host.swap_used_bytes is None
     assert "/proc/vmstat" in facts.reasons["swap_used_bytes"]
@@ -127,4 +127,4 @@ def test_psutil_writes_no_warning_onto_the_screen(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(psutil, "swap_memory", warns)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert HostMemory().read(Request()).host.swap_total_bytes == whole.total
+        assert HostMemory().read(SourceRequest()).host.swap_total_bytes == whole.total
