@@ -26,6 +26,13 @@ def test_restart_on_cpu_is_offered_only_where_it_can_work() -> None:
     assert ["restart on CPU" in shown for shown in keys] == [True, False]
 
 
+def test_a_remedy_is_offered_once_its_key_works() -> None:
+    failed = next(item for item in fakes.several() if item.state is State.FAILED)
+    cards = [card(Failure(failed, (fakes.FINDING,), fixable=able), 80, 8) for able in (True, False)]
+    keys = ["".join(span.text for span in rows[-1].spans) for rows in cards]
+    assert ["apply the remedy" in shown for shown in keys] == [True, False]
+
+
 @pytest.mark.parametrize("width", range(8, 90))
 def test_the_keys_are_whole_words_at_any_width(width: int) -> None:
     failed = next(item for item in fakes.several() if item.state is State.FAILED)

@@ -125,7 +125,8 @@ class RunScreen(ActingScreen):
             _give_lines(panel, 0)
             return
         state, on_cpu = self.context.state, allowed(snapshot, BY_ID["restart_cpu"]).ok
-        failure = Failure(snapshot, state.findings(snapshot), on_cpu, state.last_exception(snapshot))
+        fixable = allowed(snapshot, BY_ID["fix"]).ok
+        failure = Failure(snapshot, state.findings(snapshot), on_cpu, state.last_exception(snapshot), fixable)
         width, height = self.size
         _give_lines(panel, len(card(failure, width, run_layout(width, height).card)))
         panel.show(failure)

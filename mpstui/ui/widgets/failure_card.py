@@ -30,6 +30,8 @@ class Failure:
     """Whether this program can be restarted on the CPU: a key that cannot work is not offered here."""
     exception: EvidenceLine | None = None
     """The last one of the log, shown where no cause is known."""
+    fixable: bool = True
+    """Whether a remedy can be applied to this run; until that is known its key would be refused."""
 
 
 class FailureCard(LinePanel):
@@ -71,7 +73,7 @@ def card(failure: Failure, width: int, height: int, *, log_in_reach: bool = True
     lines = [
         row(*clip(tuple(ending), width - 1)),
         *body[: height - 2],
-        _keys(finding, width - 1, log_in_reach=log_in_reach, on_cpu=failure.on_cpu),
+        _keys(finding, width - 1, log_in_reach=log_in_reach, on_cpu=failure.on_cpu, fixable=failure.fixable),
     ]
     return [row(("▌", "bad"), *line.spans, base="raised") for line in lines]
 
@@ -126,12 +128,12 @@ class _Offer(NamedTuple):
     tone: str = "dim"
 
 
-def _keys(finding: Finding | None, width: int, *, log_in_reach: bool, on_cpu: bool) -> Row:
+def _keys(finding: Finding | None, width: int, *, log_in_reach: bool, on_cpu: bool, fixable: bool) -> Row:
     """The keys in whole words: shorter ones where it is tight, then fewer, the last one first."""
     offers = [_Offer("r", "restart", "restart"), _Offer("R", "edit", "edit")]
     if log_in_reach and finding is not None and evidence_line(finding) is not None:
         offers.insert(0, _Offer("l", "log there", "log there"))
-    if finding and finding.can_be_cured:
+    if fixable and finding and finding.can_be_cured:
         offers.insert(0, _Offer("f", "apply the remedy", "remedy", "strong"))
     if on_cpu:
         tone = "strong" if finding and finding.restart_on_cpu_helps else "dim"
