@@ -55,7 +55,15 @@ class Scale:
         """Round values inside the axis: decades (with 2 and 5 where they fit) on a log one, 1-2-5 steps else."""
         if most < 1:
             return []
-        return _log_ticks(self.low, self.high, most) if self.log else _linear_ticks(self.low, self.high, most)
+        if self.log:
+            return _log_ticks(self.low, self.high, most)
+        for parts in (max(1, most - 1), most, most + 1):
+            step = nice_step((self.high - self.low) / parts)
+            first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+            ticks = [0.0 if index == 0 else index * step for index in range(first, last + 1)]
+            if 2 <= len(ticks) <= most + 1:
+                return ticks
+        return [self.low, self.high]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +125,6 @@ def nice_step(rough: float) -> float:
         return 1.0
     power = 10.0 ** math.floor(math.log10(rough))
     return next((power * step for step in (1.0, 2.0, 5.0) if power * step >= rough * 0.999999), power * 10)
-
-
-def _linear_ticks(low: float, high: float, most: int) -> list[float]:
-    for parts in (max(1, most - 1), most, most + 1):
-        step = nice_step((high - low) / parts)
-        first = math.ceil(low / step - 1e-9)
-        last = math.floor(high / step + 1e-9)
-        ticks = [0.0 if index == 0 else index * step for index in range(first, last + 1)]
-        if 2 <= len(ticks) <= most + 1:
-            return ticks
-    return [low, high]
 
 
 def _log_ticks(low: float, high: float, most: int) -> list[float]:
