@@ -124,7 +124,19 @@ class Commands:
         with self._lock:
             if self._closed:
                 raise SourceError("telemetry is closed")
-            child = self._spawn(argv)
+            try:
+                # Without close_fds Python uses posix_spawn on macOS, which does not copy the monitor's page tables. Our
+                # descriptors are close-on-exec anyway (PEP 446).
+                child = subprocess.Popen(
+                    list(argv),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env=os.environ | _LOCALE,
+                    close_fds=False,
+                )
+            except OSError as error:
+                raise SourceError(f"{argv[0]} cannot be started: {error.strerror}") from error
             self._running.add(child)
         return child
 
@@ -143,21 +155,6 @@ class Commands:
         for child in running:
             with contextlib.suppress(subprocess.TimeoutExpired):  # one stuck in the kernel must not hold up our exit
                 child.wait(timeout=1)
-
-    def _spawn(self, argv: Sequence[str]) -> subprocess.Popen[bytes]:
-        try:
-            # Without close_fds Python uses posix_spawn on macOS, which does not copy the monitor's page tables. Our
-            # descriptors are close-on-exec anyway (PEP 446).
-            return subprocess.Popen(
-                list(argv),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=os.environ | _LOCALE,
-                close_fds=False,
-            )
-        except OSError as error:
-            raise SourceError(f"{argv[0]} cannot be started: {error.strerror}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,46 +101,36 @@ class Macmon(Source):
 
 
 def _facts(record: Mapping[str, Any]) -> Facts:
-    memory, temperature = _object(record, "memory"), _object(record, "temp")
     active = _number(record, "gpu_active_ratio")
     host = HostFacts(
-        memory_total_bytes=_bytes(memory, "ram_total"),
-        memory_used_bytes=_bytes(memory, "ram_usage"),
-        swap_total_bytes=_bytes(memory, "swap_total"),
-        swap_used_bytes=_bytes(memory, "swap_usage"),
-        cpu_temperature_celsius=_number(temperature, "cpu_temp_avg") or None,
+        memory_total_bytes=_bytes(record, "memory", "ram_total"),
+        memory_used_bytes=_bytes(record, "memory", "ram_usage"),
+        swap_total_bytes=_bytes(record, "memory", "swap_total"),
+        swap_used_bytes=_bytes(record, "memory", "swap_usage"),
+        cpu_temperature_celsius=_number(record, "temp", "cpu_temp_avg") or None,
         cpu_power_watts=_number(record, "cpu_power"),
         power_watts=_number(record, "sys_power") or None,
     )
     gpu = GpuSample(
         vendor="apple",
         busy_percent=None if active is None else active * 100,
-        temperature_celsius=_number(temperature, "gpu_temp_avg") or None,
+        temperature_celsius=_number(record, "temp", "gpu_temp_avg") or None,
         power_watts=_number(record, "gpu_power"),
-        clock_mhz=_number(record, "gpu_freq_mhz") or _first_number(record, "gpu_usage"),
+        clock_mhz=_number(record, "gpu_freq_mhz") or _number(record, "gpu_usage", 0),
     )
     scaled_only = {} if active is not None else {"gpu0.busy_percent": "this macmon gives the load scaled by clock only"}
     return Facts(host=host, gpus=(gpu,), reasons=scaled_only)
 
 
-def _object(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = record.get(name)
-    return value if isinstance(value, dict) else {}
+def _number(record: Any, *path: str | int) -> float | None:
+    for key in path:
+        try:
+            record = record[key]
+        except (LookupError, TypeError):
+            return None
+    return record if isinstance(record, (int, float)) and not isinstance(record, bool) else None
 
 
-def _number(record: Mapping[str, Any], name: str) -> float | None:
-    return _as_number(record.get(name))
-
-
-def _as_number(value: object) -> float | None:
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def _bytes(record: Mapping[str, Any], name: str) -> int | None:
-    value = _number(record, name)
+def _bytes(record: Any, *path: str) -> int | None:
+    value = _number(record, *path)
     return int(value) if value is not None and value == value // 1 else None
-
-
-def _first_number(record: Mapping[str, Any], name: str) -> float | None:
-    value = record.get(name)
-    return _as_number(value[0]) if isinstance(value, list) and value else None
