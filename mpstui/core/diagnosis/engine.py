@@ -33,7 +33,7 @@ LEFT = 0.7  # of the winner's confidence, for what it outranks
 _RANK = re.compile(r"^\[rank\d+\]: ?")  # torchrun's, in front of what every rank prints
 
 MOST_ATTEMPTS = 5
-"""How many earlier attempts are looked at: each costs a look into its log."""
+"""How many earlier attempts are diagnosed too: each costs reading its log."""
 STEP_TOLERANCE = 0.01
 """Heartbeats come at most once a second, so the last one is a few steps behind the end."""
 LEAST_TOLERANCE_STEPS = 3
@@ -205,8 +205,8 @@ def with_recurrence(findings: tuple[Finding, ...], directory: Path) -> tuple[Fin
             alike.append(f"attempt {number} (step {before:,})")
     if not alike:
         return findings
-    told = f"Not for the first time: {' and '.join(alike)} ended by the same cause; this one at step {step:,}."
-    return replace(findings[0], cause=f"{told} {findings[0].cause}"), *findings[1:]
+    sentence = f"Not for the first time: {' and '.join(alike)} ended by the same cause; this one at step {step:,}."
+    return replace(findings[0], cause=f"{sentence} {findings[0].cause}"), *findings[1:]
 
 
 def _last_step(evidence: Evidence) -> int | None:

@@ -231,11 +231,11 @@ def _space(launch: LaunchFacts) -> Iterator[PreflightWarning]:
     changed = batch is not None and bool(batch_before) and batch != batch_before
     expected = round(before * batch / batch_before) if changed and batch and batch_before else before
     if available < expected:
-        told = f"this training took {size(before)}" + (f" with batch size {batch_before}" if changed else " before")
+        needed = f"this training took {size(before)}" + (f" with batch size {batch_before}" if changed else " before")
         grown = f", so that it may take {size(expected)} with {batch}" if changed else ""
         yield PreflightWarning(
             "memory",
-            f"{size(available)} of memory are available and {told}{grown}.",
+            f"{size(available)} of memory are available and {needed}{grown}.",
             Remedy(
                 text="Close other programs, or halve the batch size and double gradient accumulation.",
                 args=SMALLER_BATCH,

@@ -1,1 +1,1 @@
-"""The machine and the trainers' processes, told truly: unknown is None with a reason, never 0."""
+"""Readings of the machine and of the trainers' processes: unknown is None with a reason, never 0."""

@@ -58,7 +58,7 @@ LIMIT_WORDS: dict[Limit, str] = {
 SWAP_ALARM_BYTES = 2**30
 SWAP_ALARM_SECONDS = 60.0
 TIGHT_FRACTION = 0.9
-# A limit that is days away at the present slope is no news.
+# A limit that is more than a day away at the present slope is not worth a warning.
 HORIZON_SECONDS = 24 * 3600.0
 # The trend is that of the last ten minutes: longer would average over an epoch's validation.
 TREND_SECONDS = 600.0

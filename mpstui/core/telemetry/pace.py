@@ -51,7 +51,7 @@ class Stretch:
 
 
 class RunPace:
-    """Whether a run trains slower than it did, from its curve and from what is seen while somebody looks."""
+    """Whether a run trains slower than it did, from its curve and from its speed while its screen is open."""
 
     def __init__(self) -> None:
         self._attempt: int | None = None
@@ -145,9 +145,9 @@ def slow_stretches(pieces: Sequence[tuple[float, float, float]]) -> tuple[Stretc
 
 
 def present_pace(live: Pace | None, past: Pace | None) -> Pace | None:
-    """Which of two to believe: the speed while somebody looked, or that told by the run's own curve.
+    """Which of two to believe: the speed seen while the run's screen was open, or that of its own curve.
 
-    The curve reaches back to the beginning and is coarse; who looks sees at once that the speed has recovered.
+    The curve reaches back to the beginning but is coarse; the live speed shows a recovery at once.
     """
     if past is None or not past.is_slow:
         return live
