@@ -7,7 +7,6 @@ import codecs
 import os
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from ..core.follow.file import FollowedFile
@@ -44,28 +43,9 @@ def run_logs(args: argparse.Namespace) -> int:
     if args.follow:
         _follow(one, number or 1, printer, args)
     else:
-        for data in OutputFile(one.dir.attempt(number).output, args.lines).new():
-            printer.write(data)
+        printer.copy(_opened(one, number, args.lines))
     printer.finish()
     return 0
-
-
-class OutputFile(FollowedFile):
-    """An output file that is followed, also when it is truncated or replaced meanwhile."""
-
-    def __init__(self, path: Path, last_lines: int | None = None) -> None:
-        super().__init__(path, start=0 if last_lines is None else _offset_of_last(path, last_lines))
-
-    def new(self) -> Iterator[bytes]:
-        """What was written since the last call; nothing while there is no file.
-
-        Raises:
-            OperationError: it cannot be read.
-        """
-        while data := self.take(_CHUNK):
-            yield data
-        if self.unreadable:
-            raise OperationError(f"{self.path} cannot be read")
 
 
 class Printer:
@@ -76,22 +56,28 @@ class Printer:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
 
-    def write(self, data: bytes) -> None:
-        """Print what can be printed now; an unfinished line waits, since an escape sequence may be cut in two."""
-        if not self._on_terminal:
-            sys.stdout.buffer.write(data)
-            return
-        whole, separator, self._rest = (self._rest + self._decoder.decode(data)).rpartition("\n")
-        sys.stdout.write(_shown(whole + separator))
+    def copy(self, file: FollowedFile) -> None:
+        """Print what was written to a file since the last call; nothing while there is none.
 
-    def flush(self) -> None:
+        An unfinished line waits, since an escape sequence may be cut in two.
+
+        Raises:
+            OperationError: it cannot be read.
+        """
+        while data := file.take(_CHUNK):
+            if self._on_terminal:
+                whole, separator, self._rest = (self._rest + self._decoder.decode(data)).rpartition("\n")
+                sys.stdout.write(_shown(whole + separator))
+            else:
+                sys.stdout.buffer.write(data)
         (sys.stdout if self._on_terminal else sys.stdout.buffer).flush()
+        if file.unreadable:
+            raise OperationError(f"{file.path} cannot be read")
 
     def finish(self) -> None:
         """Print the unfinished last line too."""
         sys.stdout.write(_shown(self._rest))
-        self._rest = ""
-        self.flush()
+        sys.stdout.flush()
 
 
 def _shown(text: str) -> str:
@@ -101,22 +87,26 @@ def _shown(text: str) -> str:
 
 def _follow(one: OneRun, number: int, printer: Printer, args: argparse.Namespace) -> None:
     """Until the run has ended; into the next attempt unless one was named."""
-    file = OutputFile(one.dir.attempt(number).output, args.lines)
+    file = _opened(one, number, args.lines)
     while True:
         snapshot = one.snapshot()  # before the last read: what was written before the end is then read for certain
         cuts = file.restarts
-        for data in file.new():
-            printer.write(data)
-        printer.flush()
+        printer.copy(file)
         if file.restarts > cuts:
             warn("the output file was truncated; continuing with what it holds now")
         if not args.attempt and snapshot.attempt > number:
             number += 1
-            file = OutputFile(one.dir.attempt(number).output)
+            file = _opened(one, number, None)
             continue
         if has_ended(snapshot) or (args.attempt and one.dir.attempt(number).exit.exists()):
             return
         time.sleep(POLL_SECONDS)
+
+
+def _opened(one: OneRun, number: int, lines: int | None) -> FollowedFile:
+    """The output of an attempt, from its last ``lines`` lines on."""
+    path = one.dir.attempt(number).output
+    return FollowedFile(path, start=0 if lines is None else _offset_of_last(path, lines))
 
 
 def _offset_of_last(path: Path, lines: int) -> int:
