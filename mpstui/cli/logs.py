@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import codecs
+import math
 import os
 import sys
 import time
@@ -15,9 +16,10 @@ from ..core.model.errors import OperationError, UsageError
 from ..core.model.snapshot import RunSnapshot, State
 from ..core.runs.waiting import restart_is_wished
 from ..wire import liveness
-from .session import POLL_SECONDS, RUN_HELP, OneRun, RegularRespawn, Session, say, wait_for, warn
+from .session import POLL_SECONDS, RUN_HELP, OneRun, Session, respawn_missing_supervisors, say, wait_for, warn
 
 _CHUNK = 1 << 16
+_RESPAWN_SECONDS = 5.0
 
 
 def configure_logs(parser: argparse.ArgumentParser) -> None:
@@ -144,16 +146,19 @@ def run_wait(args: argparse.Namespace) -> int:
     if args.timeout is not None and not args.timeout >= 0:
         raise UsageError(f"--timeout {args.timeout:g} is no time to wait", "seconds; 0 looks once")
     session = Session()
-    one, supervisors = session.run(args.run), RegularRespawn(session)
+    one, respawned = session.run(args.run), -math.inf
 
     def is_over() -> bool:
-        supervisors.respawn()  # the run may wait for another one that waits
+        nonlocal respawned
+        if time.monotonic() - respawned >= _RESPAWN_SECONDS:  # the run may wait for another one that waits
+            respawn_missing_supervisors(session)
+            respawned = time.monotonic()
         snapshot = one.snapshot()
         if not has_ended(snapshot):
             return False
         if liveness.is_held(one.dir.supervisor_lock) and restart_is_wished(one.dir):
             return False  # a living supervisor has not begun the restart yet
-        return snapshot.state is State.FINISHED or not supervisors.respawn(at_once=True)
+        return snapshot.state is State.FINISHED or not respawn_missing_supervisors(session)
 
     if not wait_for(is_over, args.timeout):
         raise OperationError(f"{one.dir.run} has not ended within {args.timeout:g} s: it is {one.snapshot().state}")

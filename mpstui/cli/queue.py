@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.model.errors import UsageError
+from ..core.model.snapshot import ordinal
+from ..core.runs.find import find_run
+from ..core.runs.queueing import Group, find_group, list_groups, move_run, set_paused, set_slots
+from ..wire.records import gpu_words
 from .session import Session, print_json, respawn_missing_supervisors, say
-
-if TYPE_CHECKING:
-    from ..core.runs.queueing import Group
 
 _FORMS = {
     "pause": (("GROUP",), "{group}"),
@@ -40,8 +41,6 @@ Shows what runs, what waits and for what, the next run first. `slots` sets how m
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..core.runs.queueing import find_group, list_groups, set_paused, set_slots
-
     session = Session()
     home = session.home
     respawn_missing_supervisors(session)
@@ -72,7 +71,10 @@ def run(args: argparse.Namespace) -> int:
             group = find_group(home, name)
             answer, text = {"group": name, "slots": group.slots}, f"{name}: {_at_once(group)}"
         case ["move", name, direction]:
-            answer, text = _move(session, name, direction)
+            run_dir = find_run(home, name)
+            found = move_run(home, run_dir, direction)
+            answer = {"run": run_dir.run, "group": found.group, "place": found.place, "count": found.count}
+            text = f"{run_dir.run}: {ordinal(found.place)} of {found.count} in {found.group}"
         case ["pause" | "resume" | "slots" | "move" as word, *_]:
             raise _wrong_words(session, word, args.words[1:])
         case [name]:
@@ -85,21 +87,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _move(session: Session, name: str, direction: str) -> tuple[dict[str, Any], str]:
-    from ..core.model.snapshot import ordinal
-    from ..core.runs.find import find_run
-    from ..core.runs.queueing import move_run
-
-    run_dir = find_run(session.home, name)
-    found = move_run(session.home, run_dir, direction)
-    answer = {"run": run_dir.run, "group": found.group, "place": found.place, "count": found.count}
-    return answer, f"{run_dir.run}: {ordinal(found.place)} of {found.count} in {found.group}"
-
-
 def _wrong_words(session: Session, word: str, given: list[str]) -> UsageError:
     """What is missing behind ``word``, or too much, and the command as it should be, with a group that there is."""
-    from ..core.runs.queueing import list_groups
-
     wanted, example = _FORMS[word]
     missing = wanted[len(given) :]
     what = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
@@ -146,8 +135,6 @@ def print_group(group: Group) -> None:
     else:
         state = f", paused (`mpstui queue resume {group.name}` lets it go on)" if group.paused else ""
         say(f"{group.name}: {_at_once(group)}{state}")
-    from ..wire.records import gpu_words
-
     for item in group.running:
         where = "  starts" if item.gpus is None else f"  {gpu_words(item.gpus)}" if item.gpus else ""
         say(f"  runs     {item.run}  {item.name}{where}")

@@ -8,14 +8,14 @@ import shlex
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.model.errors import OperationError, UsageError
 from ..core.present import format as shown
+from ..core.runs.find import find_run
+from ..core.runs.removal import Removable, Removed, Remover
+from ..wire.rundir import run_dirs
 from .session import RUN_HELP, Session, print_json, say, warn
-
-if TYPE_CHECKING:
-    from ..core.runs.removal import Removable, Removed, Remover
 
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _AGE = re.compile(r"(\d+)\s*([mhdw])")
@@ -39,8 +39,6 @@ A run that is active, waits, or is needed by one that does is refused. Examples:
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..core.runs.removal import Remover
-
     if not args.runs and args.older_than is None:
         raise UsageError("mpstui remove: RUN is required", "or `--older-than 30d` for all that ended before then")
     session = Session()
@@ -85,9 +83,6 @@ def _chosen(session: Session, args: argparse.Namespace, remover: Remover, needed
     Raises:
         UsageError: a name means no run; OperationError: one that is named must stay. Nothing was removed then.
     """
-    from ..core.runs.find import find_run
-    from ..wire.rundir import run_dirs
-
     before = None if args.older_than is None else time.time() - age_seconds(args.older_than)
     named = {found.run: found for found in (find_run(session.home, name) for name in args.runs)}
     chosen = []

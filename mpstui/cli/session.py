@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ..core.model.snapshot import RunSnapshot
 
 POLL_SECONDS = 0.1
-RESPAWN_SECONDS = 5.0
 RUN_HELP = "an id, a unique beginning of one, a name, or a profile (then its newest run)"
 
 
@@ -156,18 +155,3 @@ def respawn_missing_supervisors(session: Session) -> bool:
     for name in respawned:
         warn(f"{name} had lost its supervisor while it waited, and has a new one")
     return bool(respawned)
-
-
-class RegularRespawn:
-    """For a command that keeps polling: respawns every few seconds, and at once where that may change the answer."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._next = time.monotonic()
-
-    def respawn(self, *, at_once: bool = False) -> bool:
-        """True when a run got a supervisor."""
-        if not at_once and time.monotonic() < self._next:
-            return False
-        self._next = time.monotonic() + RESPAWN_SECONDS
-        return respawn_missing_supervisors(self._session)

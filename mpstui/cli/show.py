@@ -6,14 +6,14 @@ import argparse
 import textwrap
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from ..core.model.snapshot import RunSnapshot
 from ..core.present import format as shown
+from ..core.present.states import short_paths, why_not_its_own, without_echoes
 from ..core.runs.find import find_run
+from ..core.runs.monitor import Monitor
+from ..core.runs.report import EXPLAINED, as_json
 from .session import RUN_HELP, Session, print_json, respawn_missing_supervisors, say
-
-if TYPE_CHECKING:
-    from ..core.model.snapshot import RunSnapshot
 
 _EVENTS = 8
 _CHECKPOINTS = 3
@@ -29,9 +29,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..core.runs.monitor import Monitor
-    from ..core.runs.report import as_json
-
     session = Session()
     respawn_missing_supervisors(session)
     home = session.home
@@ -91,8 +88,6 @@ def _facts(snapshot: RunSnapshot) -> Iterator[tuple[str, str]]:
 
 def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> Block:
     """The most probable cause and what helps, or the last exception; `mpstui diagnose` has the rest."""
-    from ..core.runs.report import EXPLAINED
-
     asked_for = snapshot.exit is not None and snapshot.exit.requested_by is not None
     if snapshot.state not in EXPLAINED or (asked_for and not findings):
         return []
@@ -114,8 +109,6 @@ def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> Block:
 
 
 def _checkpoints(snapshot: RunSnapshot, now: float) -> Iterator[tuple[str, ...]]:
-    from ..core.present.states import why_not_its_own
-
     newest_first = sorted(snapshot.checkpoints, key=lambda one: one.time, reverse=True)
     for one in newest_first[:_CHECKPOINTS]:
         note = why_not_its_own(one, snapshot) or ("best" if one.best else "" if one.complete else "incomplete")
@@ -136,8 +129,6 @@ def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Block:
 
 
 def _events(snapshot: RunSnapshot, now: float) -> Block:
-    from ..core.present.states import short_paths, without_echoes
-
     newest = without_echoes(snapshot.events)[-_EVENTS:]
     moments = [shown.moment_of_day(one.time, now) for one in newest]
     width = max((len(moment) for moment in moments), default=0)
