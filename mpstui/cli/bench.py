@@ -31,7 +31,7 @@ from ..core.launching.command import argument_words
 from ..core.launching.preflight import require_modules
 from ..core.machine import DEVICES, Machine, require_device, this_machine, trainer_module
 from ..core.model.errors import UsageError
-from ..core.present.format import UNKNOWN, size
+from ..core.present import UNKNOWN, size
 from .main import INTERRUPTED
 from .session import Session, add_repeatable, one_line, print_json, warn
 

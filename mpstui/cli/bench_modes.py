@@ -16,7 +16,7 @@ from ..core.launching.command import argument_words
 from ..core.launching.planning import plan
 from ..core.machine import Machine
 from ..core.model.errors import UsageError
-from ..core.present.format import NOT_FINITE, size
+from ..core.present import NOT_FINITE, size
 from ..core.profiles.library import load_profile
 from ..core.telemetry.sampler import default_sampler
 from .bench import Output, busy_lines, paragraph

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from .. import __version__
 from ..core.actions import ACTIONS
 from ..core.model.errors import OperationError, UsageError
-from ..core.present.terminal import write_lookalikes
+from ..core.present import write_lookalikes
 
 if TYPE_CHECKING:
     from ..core.model.home import Home

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
+from ..core import present as shown
 from ..core.model.home import Home
-from ..core.present import format as shown
 from ..wire import liveness, storage
 from ..wire.rundir import RunDir
 from ..wire.storage import UnreadableRecord
@@ -158,7 +158,7 @@ class RowCache:
         if found and found["stamps"] == _stamps(run, found["row"]["json"]["attempt"]):
             return Row(**found["row"])
         from ..core.follow.file import Budget
-        from ..core.present.states import badge
+        from ..core.present import badge
         from ..core.runs.reader import RunReader
         from ..core.runs.report import as_json
 

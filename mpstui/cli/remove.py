@@ -10,8 +10,8 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from ..core import present as shown
 from ..core.model.errors import OperationError, UsageError
-from ..core.present import format as shown
 from ..core.runs.find import find_run
 from ..core.runs.removal import Removable, Removed, Remover
 from ..wire.rundir import run_dirs

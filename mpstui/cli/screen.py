@@ -131,7 +131,7 @@ def _made(
     home: Home, arguments: argparse.Namespace, opening: str | None, watching: Path | None, log: Path | None
 ) -> tuple[MpstuiApp, Terminal]:
     # Colours, keyboard protocol and animations are read by Textual when it is imported.
-    from ..core.present.terminal import colour_system, ground, textual_colour_system
+    from ..core.present import colour_system, ground, textual_colour_system
 
     colours = colour_system(os.environ, arguments.color)
     os.environ["TEXTUAL_COLOR_SYSTEM"] = textual_colour_system(colours)

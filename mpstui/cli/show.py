@@ -7,9 +7,9 @@ import textwrap
 import time
 from collections.abc import Iterable, Iterator, Sequence
 
+from ..core import present as shown
 from ..core.model.snapshot import RunSnapshot
-from ..core.present import format as shown
-from ..core.present.states import short_paths, why_not_its_own, without_echoes
+from ..core.present import short_paths, why_not_its_own, without_echoes
 from ..core.runs.find import find_run
 from ..core.runs.monitor import Monitor
 from ..core.runs.report import EXPLAINED, as_json

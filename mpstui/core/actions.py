@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from .model.snapshot import Availability, RunSnapshot, State
-from .present.format import whole
+from .present import whole
 
 _HAS_PROCESSES = frozenset({State.STARTING, State.RUNNING, State.STOPPING, State.UNSUPERVISED, State.STOP_FAILED})
 _WAITS = frozenset({State.QUEUED, State.BACKING_OFF})
@@ -157,7 +157,7 @@ def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Que
 
 def has_checkpoint(snapshot: RunSnapshot) -> bool:
     """Whether a new attempt has something to continue from."""
-    from .present.states import why_not_its_own  # with the first key that restarts
+    from .present import why_not_its_own  # with the first key that restarts
 
     own = (item for item in snapshot.checkpoints if not why_not_its_own(item, snapshot))
     return snapshot.numbers.checkpoint is not None or any(item.complete for item in own)

@@ -168,7 +168,7 @@ def require_disk_space(folder: Path, least_bytes: int) -> None:
     existing = next((parent for parent in (folder, *folder.parents) if parent.is_dir()), Path("/"))
     free = shutil.disk_usage(existing).free
     if free < least_bytes:
-        from .present.format import size
+        from .present import size
 
         raise OperationError(
             f"only {size(free)} are free on the disk of {folder}; the floor is {size(least_bytes)}",

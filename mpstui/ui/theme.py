@@ -74,7 +74,7 @@ def theme_for(environ: Mapping[str, str], colours: str, ground: str = "dark") ->
     """Which theme suits: ours need true colour, and give way to NO_COLOR (https://no-color.org).
 
     Args:
-        ground: dark or light, see :func:`mpstui.core.present.terminal.ground`.
+        ground: dark or light, see :func:`mpstui.core.present.ground`.
     """
     designed = colours == "truecolor" and not environ.get("NO_COLOR")
     if ground == "light":

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..core.present import format as shown
+from ..core import present as shown
 from .messages import RequestAnswered, SettingsMistaken, Severity
 from .rows import clean, wrap
 

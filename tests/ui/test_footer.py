@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from mpstui.core.present.states import legend
+from mpstui.core.present import legend
 from mpstui.ui.bindings import Key, Scope, footer_keys
 from mpstui.ui.rows import width_of
 from mpstui.ui.screens.dialogs import help_rows

@@ -9,7 +9,7 @@ import pytest
 from mpstui.core.diagnosis.model import Finding, Remedy
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.snapshot import RunSnapshot
-from mpstui.core.present.states import needs_attention
+from mpstui.core.present import needs_attention
 from mpstui.ui.bindings import KEYS
 from mpstui.ui.drafts import Preview
 from mpstui.ui.screens.acting import ActingScreen

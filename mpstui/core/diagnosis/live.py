@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import median
 
 from ..model.snapshot import RunSnapshot, SeriesView
-from ..present.format import size
+from ..present import size
 from ..telemetry.headroom import LIMIT_WORDS, Headroom
 from ..telemetry.pace import RunPace, Stretch, slow_words
 

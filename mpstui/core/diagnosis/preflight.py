@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ..present.format import size
+from ..present import size
 from .model import SMALLER_BATCH, ArgumentChange, Remedy, whole_number
 
 _HARMLESS_CALLS = frozenset(

@@ -23,7 +23,7 @@ from typing import Any
 
 from ...wire import liveness, storage
 from ..model.home import Home
-from ..present.format import size
+from ..present import size
 from ..telemetry.reading import SourceReport
 from ..telemetry.sampler import Sampler, default_sampler
 from .report import CheckResult, Status

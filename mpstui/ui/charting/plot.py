@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...core.model.snapshot import Piece, RunSnapshot, SeriesView
-from ...core.present.format import NOT_FINITE, number, whole
+from ...core.present import NOT_FINITE, number, whole
 from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread
 from .canvas import Canvas, Frame, Scale, draw_buckets, nice_step, tick_label, value_scale
 

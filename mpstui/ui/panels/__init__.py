@@ -15,8 +15,8 @@ from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot
-from ...core.present import format as shown
 from ..rows import Row, Span, row
 from ..widgets.lines import LinePanel
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ...core import present as shown
 from ...core.model.snapshot import Checkpoint, RunSnapshot
-from ...core.present import format as shown
-from ...core.present.states import why_not_its_own
+from ...core.present import why_not_its_own
 from ..rows import Row, Span, clean, clip, fit, row
 from . import ListPanel, Panel, RunFacts, moments, nothing_yet
 

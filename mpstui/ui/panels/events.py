@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...core.model.snapshot import RunEvent
-from ...core.present.states import short_paths, without_echoes
+from ...core.present import short_paths, without_echoes
 from ..rows import Row, Span, clean, clip, fit, row
 from . import ListPanel, Panel, RunFacts, moments, nothing_yet
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from textual.events import MouseDown, MouseMove, MouseScrollDown, MouseScrollUp
 
-from ...core.present import format as shown
+from ...core import present as shown
 from ..rows import Row, Span, clean, clip, row
 from ..widgets.log_reading import LEVELS, LogReading, matcher
 from . import Panel, RunPanel

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ...core.present import format as shown
+from ...core import present as shown
 from ..rows import BLOCKS, LEVELS, Row, Span, clip, cut, fit, row
 from ..widgets.memory_words import Amount, amounts, others, verdict
 from . import Panel, RunFacts, RunPanel

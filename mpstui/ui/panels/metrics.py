@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...core import present as shown
 from ...core.model.snapshot import SeriesView
-from ...core.present import format as shown
 from ..rows import Row, Span, clean, fit, row, sparkline
 from . import ListPanel, Panel, RunFacts, nothing_yet
 

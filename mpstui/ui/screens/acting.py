@@ -10,7 +10,7 @@ from textual.screen import Screen
 
 from ...core.actions import ACTIONS, BY_ID, Action, Question
 from ...core.model.snapshot import Availability
-from ...core.present.states import needs_attention
+from ...core.present import needs_attention
 from ..bindings import Key
 from ..toasts import ANY_RUN
 from ..widgets.lines import ExactCompositor

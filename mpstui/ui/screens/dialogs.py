@@ -11,9 +11,9 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from ...core import present as shown
 from ...core.actions import Question
-from ...core.present import format as shown
-from ...core.present.states import legend
+from ...core.present import legend
 from ..bindings import KEYS, Scope
 from ..panels import panels
 from ..rows import EMPTY, Row, clean, clip, cut, fit, row, wrap

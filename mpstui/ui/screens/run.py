@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.events import Resize
 
 from ...core.actions import BY_ID
-from ...core.present.states import needs_explaining
+from ...core.present import needs_explaining
 from ..bindings import Scope, bindings, footer_keys, log_footer_keys
 from ..messages import RequestAnswered, SystemReady
 from ..panels import RunFacts, RunPanel

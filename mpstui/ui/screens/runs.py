@@ -10,10 +10,10 @@ from textual import on
 from textual.app import ComposeResult
 from textual.events import Resize
 
+from ...core import present as shown
 from ...core.actions import BY_ID
 from ...core.model.snapshot import ordinal
-from ...core.present import format as shown
-from ...core.present.states import needs_attention, needs_explaining
+from ...core.present import needs_attention, needs_explaining
 from ..bindings import Key, Scope, bindings, footer_keys
 from ..messages import RemovalExamined, Toast
 from ..rows import clean

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot, SeriesView
-from ...core.present import format as shown
-from ...core.present.states import badge, epoch_text, step_text
+from ...core.present import badge, epoch_text, step_text
 from ...core.runs.comparison import differences
 from ..charting.canvas import Canvas, Frame
 from ..charting.plot import (

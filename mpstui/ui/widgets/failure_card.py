@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot
-from ...core.present import format as shown
-from ...core.present.states import badge
+from ...core.present import badge
 from ..rows import Row, Span, clean, clip, row, wrap
 from .lines import LinePanel
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...core import present as shown
 from ...core.model.snapshot import State
-from ...core.present import format as shown
 from ..panels import RunFacts
 from ..rows import Span, clean
 

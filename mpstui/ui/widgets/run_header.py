@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot
-from ...core.present import format as shown
-from ...core.present.states import badge, epoch_progress, epoch_text, step_text, total_progress
+from ...core.present import badge, epoch_progress, epoch_text, step_text, total_progress
 from ..panels import RunPanel
 from ..rows import Row, Span, bar, clean, clip, fit, row, spread
 

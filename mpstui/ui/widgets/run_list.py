@@ -9,17 +9,9 @@ from typing import NamedTuple
 from textual.events import Click, MouseScrollDown, MouseScrollUp
 from textual.message import Message
 
+from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot
-from ...core.present import format as shown
-from ...core.present.states import (
-    WIDEST_WORD,
-    attention,
-    badge,
-    epoch_text,
-    needs_attention,
-    step_text,
-    total_progress,
-)
+from ...core.present import WIDEST_WORD, attention, badge, epoch_text, needs_attention, step_text, total_progress
 from ..rows import EMPTY, Row, Span, bar, clean, fit, row, sparkline, spread, width_of
 from .lines import LinePanel
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.model.errors import UsageError
-from ...core.present.format import settled
+from ...core.present import settled
 from ...wire.storage import is_settled
 from ..alarms import alarms
 from ..messages import LogGrew, SettingsMistaken, SnapshotsReady, TerminalNotified

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import mpstui
-from mpstui.core.present import format as shown
+from mpstui.core import present as shown
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.model.snapshot import Checkpoint, ExitSummary, Health, RunEvent, RunSnapshot, State
-from mpstui.core.present.states import (
+from mpstui.core.present import (
     BADGES,
     GONE,
     LOG_EXCEPTION,

@@ -13,7 +13,7 @@ from rich.console import Console
 from mpstui.core.follow.file import Budget
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
-from mpstui.core.present.states import badge, needs_attention
+from mpstui.core.present import badge, needs_attention
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.signs import external_heartbeat
 from mpstui.core.runs.watched import WatchedReader

@@ -1,1 +1,0 @@
-"""How values look to a person: numbers, sizes, durations, states. Pure text, no screen."""
