@@ -13,9 +13,11 @@ from shutil import which
 from ..core.launching.choice import ACCELERATOR_QUEUE, LaunchChoice, combinations, parse_sets
 from ..core.launching.planning import launch, plan
 from ..core.machine import is_python, this_machine
+from ..core.model.checks import environment_name
 from ..core.model.errors import UsageError
 from ..core.profiles.library import load_profile, names_profile
 from ..core.profiles.model import profile_of_command
+from ..core.runs.find import find_run
 from ..wire.records import QueueRule
 from .session import Session, add_repeatable, print_json, warn
 
@@ -94,8 +96,6 @@ def parse_environment(items: Iterable[str]) -> dict[str, str]:
     Raises:
         UsageError: one has no ``=``, or a name that is none.
     """
-    from ..core.model.checks import environment_name
-
     found = {}
     for item in items:
         name, equals, value = item.partition("=")
@@ -111,8 +111,6 @@ def _condition(session: Session, item: str) -> dict[str, str]:
     Raises:
         UsageError: no such run, or another word after the colon.
     """
-    from ..core.runs.find import find_run
-
     name, colon, when = item.rpartition(":")
     if not colon:
         name, when = item, "ok"

@@ -12,15 +12,13 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from .. import __version__
 from ..core.actions import ACTIONS
 from ..core.model.errors import OperationError, UsageError
+from ..core.model.home import Home, resolve_home
 from ..core.present import write_lookalikes
-
-if TYPE_CHECKING:
-    from ..core.model.home import Home
 
 
 class Command(NamedTuple):
@@ -167,8 +165,6 @@ def _function(verb: str, place: str) -> Any:
 
 def _describe(parser: argparse.ArgumentParser) -> None:
     """Make its help the page about all of mpstui."""
-    from ..core.model.home import resolve_home
-
     home = resolve_home(os.environ)
     lines = ["Launch, watch and rescue PyTorch trainings.", "Without a command, open the screen on all runs or on RUN."]
     for group, commands in GROUPS.items():
@@ -184,7 +180,6 @@ def _require_run(word: str) -> None:
     Raises:
         UsageError: it is neither, or means several runs; the hint names what is nearest to it.
     """
-    from ..core.model.home import resolve_home
     from ..core.runs.find import NoSuchRun, find_run
 
     home = resolve_home(os.environ)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.model.errors import OperationError
 from ..core.model.home import Home, resolve_home
 from ..wire import storage
-from ..wire.storage import UnreadableRecord
+from ..wire.storage import UnreadableRecord, plain
 
 if TYPE_CHECKING:
     from ..core.model.snapshot import RunSnapshot
@@ -112,8 +112,6 @@ def wait_for(look: Callable[[], bool], seconds: float | None) -> bool:
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output; non-finite numbers are null."""
-    from ..wire.storage import plain
-
     every_character = (sys.stdout.encoding or "").lower().startswith("utf")
     print(json.dumps(plain(value), ensure_ascii=not every_character, allow_nan=False, indent=2))
 
