@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..core.model.errors import OperationError, UsageError
-from .main import COMMANDS, command_parser, screen_parser
+from .main import command_parser, commands, screen_parser
 from .session import Session, one_line
 
 FILES = ":files"
@@ -104,11 +104,11 @@ def candidates(words: Sequence[str]) -> Candidates:
 def _possible(typed: list[str], *, dashed: bool) -> Candidates:
     """All that can follow; ``dashed``: an option has been begun. Walks through the words as the parser would."""
     if not typed and not dashed:
-        yield from ((name, one.help) for name, one in COMMANDS.items())
+        yield from ((name, one.help) for name, one in commands().items())
         yield from _looked_up("runs")
         return
-    is_command = bool(typed) and typed[0] in COMMANDS
-    parser = command_parser(typed.pop(0)) if is_command else screen_parser()
+    command = commands().get(typed[0]) if typed else None
+    parser = command_parser(typed.pop(0), command) if command else screen_parser()
     positionals = [action for action in parser._actions if not action.option_strings]
     option: argparse.Action | None = None
     values: list[str] = []  # those of the option so far

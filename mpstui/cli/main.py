@@ -1,6 +1,6 @@
 """Entry point: find the command's module, hand it its arguments, turn errors into sentences and exit codes.
 
-A command is a line of ``GROUPS`` and a module of this package with ``configure(parser)`` and ``run(args) -> int``.
+A command is a line of ``_GROUPS`` and a module of this package with ``configure(parser)`` and ``run(args) -> int``.
 ``logs:wait`` stands for ``configure_wait`` and ``run_wait`` of a module with several. Only the module that was asked
 for is imported, so that `mpstui ps` never pays for the screen.
 """
@@ -15,7 +15,6 @@ from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
 from .. import __version__
-from ..core.actions import ACTIONS
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.home import Home, resolve_home
 from ..core.present import write_lookalikes
@@ -30,7 +29,7 @@ class Command(NamedTuple):
     """A line of `mpstui --help` and, as a sentence, the beginning of the command's own."""
 
 
-GROUPS: dict[str, dict[str, Command]] = {
+_GROUPS: dict[str, dict[str, Command]] = {
     "start": {
         "launch": Command("launch:launch", "start a saved profile in the background; print the run's id"),
         "run": Command("launch:run", "start any command in the background; print the run's id"),
@@ -45,11 +44,6 @@ GROUPS: dict[str, dict[str, Command]] = {
         "wait": Command("logs:wait", "wait until a run has ended"),
     },
     "act": {
-        **{
-            action.command: Command("acting", action.command_help or action.help)
-            for action in ACTIONS
-            if action.command
-        },
         "queue": Command("queue", "list queued runs; pause, resume and reorder queues, set their slots"),
         "remove": Command("remove", "delete runs that have ended"),
     },
@@ -65,7 +59,6 @@ GROUPS: dict[str, dict[str, Command]] = {
         "completion": Command("completion", "print a script that completes commands, runs and profiles in your shell"),
     },
 }
-COMMANDS: dict[str, Command] = {name: command for group in GROUPS.values() for name, command in group.items()}
 USAGE_EXIT = 2
 INTERRUPTED = 130
 _PAGE = """\
@@ -92,6 +85,19 @@ exit status:
   1    failed, or the run did; one line says why
   2    used wrongly; one line says what to do
   130  interrupted"""
+
+
+def groups() -> dict[str, dict[str, Command]]:
+    """All commands: those above, and the actions on a run."""
+    from ..core.actions import ACTIONS  # 30 ms that `mpstui --version` and the commands above need not wait for
+
+    actions = {one.command: Command("acting", one.command_help or one.help) for one in ACTIONS if one.command}
+    return {**_GROUPS, "act": {**actions, **_GROUPS["act"]}}
+
+
+def commands() -> dict[str, Command]:
+    """The same by name."""
+    return {name: command for group in groups().values() for name, command in group.items()}
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -130,9 +136,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _dispatch(arguments: list[str]) -> int:
     """A command, else the screen, on all runs or on the one that is named."""
     first = next(iter(arguments), "-")
-    if first in COMMANDS:
-        return int(_function("run", COMMANDS[first].place)(command_parser(first).parse_args(arguments[1:])))
     if not first.startswith("-"):
+        above = next((group[first] for group in _GROUPS.values() if first in group), None)
+        command = above or commands().get(first)
+        if command is not None:
+            return int(_function("run", command.place)(command_parser(first, command).parse_args(arguments[1:])))
         _require_run(first)
     parser = screen_parser()
     if {"-h", "--help"} & set(arguments):
@@ -140,12 +148,11 @@ def _dispatch(arguments: list[str]) -> int:
     return int(_function("run", "screen")(parser.parse_args(arguments)))
 
 
-def command_parser(command: str) -> CommandParser:
+def command_parser(name: str, command: Command) -> CommandParser:
     """The arguments of a command; ``args.command`` tells which one it is."""
-    text, place = COMMANDS[command].help, COMMANDS[command].place
-    parser = CommandParser(f"mpstui {command}", description=f"{text[0].upper()}{text[1:]}.")
-    parser.set_defaults(command=command)
-    _function("configure", place)(parser)
+    parser = CommandParser(f"mpstui {name}", description=f"{command.help[0].upper()}{command.help[1:]}.")
+    parser.set_defaults(command=name)
+    _function("configure", command.place)(parser)
     return parser
 
 
@@ -167,7 +174,7 @@ def _describe(parser: argparse.ArgumentParser) -> None:
     """Make its help the page about all of mpstui."""
     home = resolve_home(os.environ)
     lines = ["Launch, watch and rescue PyTorch trainings.", "Without a command, open the screen on all runs or on RUN."]
-    for group, commands in GROUPS.items():
+    for group, commands in groups().items():
         lines += ["", f"{group}:", *(f"  {name:<12} {one.help}" for name, one in commands.items())]
     lines += ["", "`mpstui COMMAND --help` has the options and examples of each."]
     parser.description = "\n".join(lines)
@@ -197,7 +204,7 @@ def _nearest(word: str, home: Home) -> str:
 
     from ..core.profiles.library import names_profile
 
-    found = get_close_matches(word, COMMANDS, n=1)
+    found = get_close_matches(word, commands(), n=1)
     if found:
         return f"did you mean `mpstui {found[0]}`?"
     is_there = Path(word).exists()

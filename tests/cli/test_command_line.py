@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.cli import ps
-from mpstui.cli.main import COMMANDS, main
+from mpstui.cli.main import commands, main
 from mpstui.core.model.home import Home
 from tests.cli.programs import as_json, mpstui, ok
 from tests.core.runs.build import NOW, RunBuilder, make_home
@@ -183,7 +183,7 @@ def test_a_wrong_use_is_one_sentence_that_says_what_and_where(
     assert all(part in told.err for part in parts), told.err
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", commands())
 def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main([command, "--help"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.cli.completion import FILES, candidates
-from mpstui.cli.main import COMMANDS
+from mpstui.cli.main import commands
 from mpstui.core.model.home import Home
 from mpstui.core.runs.queueing import set_slots
 from tests.cli.programs import ok
@@ -74,7 +74,7 @@ def test_words_that_can_follow(home: Home, line: str, words: list[str]) -> None:
 
 
 def test_every_command_is_offered_with_its_line_of_help(home: Home) -> None:
-    assert dict(candidates([""])) == {name: command.help for name, command in COMMANDS.items()}
+    assert dict(candidates([""])) == {name: command.help for name, command in commands().items()}
 
 
 def test_runs_and_groups_of_this_home_are_offered(home: Home) -> None:
