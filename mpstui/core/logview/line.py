@@ -45,8 +45,8 @@ class LogLine:
     """How much longer the line is than what is shown of it."""
 
 
-def make_line(raw: bytes, offset: int, end: int, *, number: int | None = None, missing: int = 0) -> LogLine:
-    """Make a line of its bytes.
+def make_line(raw: bytes, offset: int, end: int, *, missing: int = 0) -> LogLine:
+    """Make a line of its bytes; its number is told later.
 
     Args:
         missing: bytes of the line that are not in ``raw``.
@@ -57,7 +57,7 @@ def make_line(raw: bytes, offset: int, end: int, *, number: int | None = None, m
     if hidden:
         text = f"{text[:LONGEST_SHOWN]} … {hidden:,} more characters"
         spans = tuple(StyleSpan(s.start, min(s.end, LONGEST_SHOWN), s.codes) for s in spans if s.start < LONGEST_SHOWN)
-    return LogLine(number, offset, end, text, spans, level_of(text), hidden)
+    return LogLine(None, offset, end, text, spans, level_of(text), hidden)
 
 
 def visible(raw: bytes) -> str:
@@ -82,7 +82,7 @@ def last_frame(raw: bytes) -> bytes:
         borders.append(match.end())
     ends.append(len(raw))
     for start, end in list(zip(borders, ends, strict=True))[: -MOST_REDRAWS - 1 : -1]:
-        if not _is_blank(raw[start:end]):
+        if not _BLANK.fullmatch(raw, start, end):
             return raw[start:end]
     return raw[borders[-1] :]
 
@@ -101,8 +101,3 @@ def level_of(text: str) -> Level | None:
 def begins_error(text: str) -> bool:
     """Whether to stop at this line on the way from error to error: not at every frame of a traceback."""
     return _ERROR.search(text) is not None
-
-
-def _is_blank(frame: bytes) -> bool:
-    match = _BLANK.match(frame)
-    return match is not None and match.end() == len(frame)

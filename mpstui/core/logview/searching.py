@@ -53,9 +53,7 @@ class PieceFinder:
         if border <= self.begin:
             return self.begin
         found = self._last_newline(max(border - BLOCK_BYTES, self.begin), border)
-        if found is not None:
-            return found + 1
-        return max(border, self.begin)
+        return border if found is None else found + 1
 
     def end_after(self, start: int) -> int:
         """The end of the piece that begins at ``start``."""
@@ -99,16 +97,12 @@ class PieceFinder:
     def backwards(self, end: int) -> Iterator[LinePiece]:
         """Pieces that end at ``end``, before it, and so on."""
         while end > self.begin:
-            self._prefetch(end)
+            if not self._base < end <= self._base + len(self._data) or end - self._base < READ_BYTES // 8:
+                start = max(self.begin, end - READ_BYTES)  # many short lines are found in one read
+                self._base, self._data = start, os.pread(self._descriptor, end - start, start)
             start = self.start_before(end)
             yield LinePiece(start, end)
             end = start
-
-    def _prefetch(self, end: int) -> None:
-        """Many short lines are found in one read."""
-        if not self._base < end <= self._base + len(self._data) or end - self._base < READ_BYTES // 8:
-            start = max(self.begin, end - READ_BYTES)
-            self._base, self._data = start, os.pread(self._descriptor, end - start, start)
 
     def _last_newline(self, low: int, high: int) -> int | None:
         """Position of the last newline in [low, high)."""
@@ -138,7 +132,6 @@ class PieceFinder:
 SEARCH_BYTES = 1 << 18
 """Looked through at a time: a search that is taken in slices can be as short as this."""
 Maker = Callable[[LinePiece], LogLine]
-
 _ESCAPE = b"\x1b"
 _SIGNS_OF_ERROR = (
     *(b"rror", b"RROR", b"xception", b"Interrupt", b"Traceback", b"FATAL", b"CRITICAL", b"ssertion", b"fault"),
@@ -175,18 +168,16 @@ class LiteralHint:
 
 
 class PatternHint:
-    """A regular expression, matched over bytes."""
+    """A regular expression, matched over bytes; otherwise as :class:`LiteralHint`."""
 
     def __init__(self, pattern: str) -> None:
         self._anchored = re.search(r"[\^$]|\\[AZbB]", pattern) is not None
         self._raw = re.compile(pattern.encode(errors="replace"), re.IGNORECASE | re.MULTILINE)
 
     def serves(self, data: bytes) -> bool:
-        """See :class:`LiteralHint`."""
         return data.isascii() and _ESCAPE not in data and not (self._anchored and b"\r" in data)
 
     def positions(self, data: bytes) -> Iterator[int]:
-        """See :class:`LiteralHint`."""
         at = 0
         while (match := self._raw.search(data, at)) is not None:
             yield match.start()
@@ -196,14 +187,6 @@ class PatternHint:
 
 
 Hint = LiteralHint | PatternHint
-
-
-def hint_for(pattern: str) -> Hint:
-    """The fastest hint that misses no line."""
-    literal = re.escape(pattern).replace("\\ ", " ").replace("\\-", "-") == pattern
-    if literal and pattern.isascii():
-        return LiteralHint([pattern.encode()], ignore_case=True)
-    return PatternHint(pattern)
 
 
 class Search:
@@ -222,7 +205,11 @@ class Search:
         if not pattern:
             return None
         text = compiled(pattern)
-        return self._run(hint_for(text.pattern), lambda line: text.search(line.text) is not None, start, backwards)
+        literal = re.escape(text.pattern).replace("\\ ", " ").replace("\\-", "-") == text.pattern
+        # The fastest hint that misses no line.
+        plain = literal and text.pattern.isascii()
+        hint: Hint = LiteralHint([text.pattern.encode()], ignore_case=True) if plain else PatternHint(text.pattern)
+        return self._run(hint, lambda line: text.search(line.text) is not None, start, backwards)
 
     def error(self, start: int, *, backwards: bool) -> LogLine | None:
         """The next line that begins to tell of an error."""
@@ -242,7 +229,9 @@ class Search:
         """Pieces from ``start`` on that may hold a match."""
         begin = self._finder.next_start(start)
         while begin < self._finder.size:
-            end = self._block_end(begin)
+            end = self._finder.next_start(begin + SEARCH_BYTES)
+            if end <= begin:
+                end = self._finder.end_after(begin)
             yield from self._candidates(hint, begin, end)
             begin = end
             if self._budget.spent and begin < self._finder.size:
@@ -261,13 +250,6 @@ class Search:
             if self._budget.spent and end > self._finder.begin:
                 self.stopped_at = end
                 return
-
-    def _block_end(self, begin: int) -> int:
-        reach = begin + SEARCH_BYTES
-        if reach >= self._finder.size:
-            return self._finder.size
-        end = self._finder.next_start(reach)
-        return end if end > begin else self._finder.end_after(begin)
 
     def _candidates(self, hint: Hint, begin: int, end: int) -> Iterator[LinePiece]:
         data = self._finder.read(begin, end)

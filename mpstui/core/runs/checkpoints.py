@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ...wire.checkpoints import is_best, owner_of
@@ -22,6 +22,7 @@ class CheckpointScanner:
 
     def __init__(self) -> None:
         self._contents: dict[tuple[str, int, int], tuple[bool, str | None]] = {}
+        """By path, size and time: whether it is whole, and the run it says it is of."""
 
     def scan(self, pattern: str | None, folders: tuple[Path, ...], steps: Mapping[str, int]) -> tuple[Checkpoint, ...]:
         """Checkpoints, newest first.
@@ -31,34 +32,33 @@ class CheckpointScanner:
             steps: what heartbeats and events said: step by file name.
         """
         paths = next((paths for folder in folders if (paths := _matches(folder, pattern))), [])
-        made = (self._checkpoint(path, steps) for path in paths)
-        return tuple(sorted((one for one in made if one), key=lambda one: -one.time))
-
-    def _checkpoint(self, path: Path, steps: Mapping[str, int]) -> Checkpoint | None:
-        try:
-            found = path.stat()
-            size = found.st_size if path.is_file() else sum(_sizes(path))
-        except OSError:
-            return None
-        whole, owner = self._look_into(path, found)
-        return Checkpoint(
-            path=path,
-            size_bytes=size,
-            time=found.st_mtime,
-            step=steps.get(path.name, step_of(path.name)),
-            best=is_best(path.stem),
-            complete=whole,
-            owner=owner,
-        )
-
-    def _look_into(self, path: Path, found: os.stat_result) -> tuple[bool, str | None]:
-        """Whether it is whole, and the run it says it is of; read once for each state of the file."""
-        key = (str(path), found.st_size, found.st_mtime_ns)
-        if key not in self._contents:
-            if len(self._contents) > 4 * MOST_CHECKPOINTS:
-                self._contents.clear()
-            self._contents[key] = (is_whole(path), owner_of(path)) if path.is_file() else (True, None)
-        return self._contents[key]
+        made = []
+        for path in paths:
+            try:
+                found, is_file = path.stat(), path.is_file()
+                size = found.st_size
+                if not is_file:
+                    files = (entry for entry in os.scandir(path) if entry.is_file(follow_symlinks=False))
+                    size = sum(entry.stat().st_size for entry in files)
+            except OSError:
+                continue
+            key = (str(path), found.st_size, found.st_mtime_ns)
+            if key not in self._contents:
+                if len(self._contents) > 4 * MOST_CHECKPOINTS:
+                    self._contents.clear()
+                self._contents[key] = (is_whole(path), owner_of(path)) if is_file else (True, None)
+            whole, owner = self._contents[key]
+            one = Checkpoint(
+                path=path,
+                size_bytes=size,
+                time=found.st_mtime,
+                step=steps.get(path.name, step_of(path.name)),
+                best=is_best(path.stem),
+                complete=whole,
+                owner=owner,
+            )
+            made.append(one)
+        return tuple(sorted(made, key=lambda one: -one.time))
 
 
 def steps_told(newest: CheckpointNote | None, events: Iterable[RunEvent]) -> dict[str, int]:
@@ -102,9 +102,3 @@ def _matches(folder: Path, pattern: str | None) -> list[Path]:
     except (OSError, ValueError, IndexError, NotImplementedError, RuntimeError):
         return []  # a pattern that no file system understands matches nothing
     return found[:MOST_CHECKPOINTS]
-
-
-def _sizes(folder: Path) -> Iterator[int]:
-    for entry in os.scandir(folder):
-        if entry.is_file(follow_symlinks=False):
-            yield entry.stat().st_size

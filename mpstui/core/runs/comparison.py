@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..model.snapshot import RunSnapshot
-
-_FLAG_GIVEN = "yes"
 
 
 class Difference(NamedTuple):
@@ -26,15 +24,14 @@ def differences(snapshots: Sequence[RunSnapshot]) -> list[Difference]:
 
 
 def settings_of(snapshot: RunSnapshot) -> dict[str, str]:
-    """What a run was started with: profile, recipe, device, arguments, and the environment that was added."""
+    """What a run was started with: profile, recipe, device, arguments, and the environment that was added.
+
+    Not the variables of the run itself, which are different by nature.
+    """
     plain = {"profile": snapshot.profile, "recipe": snapshot.recipe, "device": snapshot.numbers.device.type}
     known = {name: value for name, value in plain.items() if value}
-    return known | _arguments(snapshot.argv) | _environment(snapshot.env)
-
-
-def _environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Not the variables of the run itself, which are different by nature."""
-    return {name: value for name, value in env.items() if not name.startswith("MPSTUI_")}
+    added = {name: value for name, value in snapshot.env.items() if not name.startswith("MPSTUI_")}
+    return known | _arguments(snapshot.argv) | added
 
 
 def _arguments(argv: Sequence[str]) -> dict[str, str]:
@@ -48,7 +45,7 @@ def _arguments(argv: Sequence[str]) -> dict[str, str]:
         if equals and name.replace("_", "").replace(".", "").replace("-", "").isalnum():
             found[name] = value
         elif word.startswith("--") and name:
-            found[name] = words.pop(0) if words and not words[0].startswith("--") else _FLAG_GIVEN
+            found[name] = words.pop(0) if words and not words[0].startswith("--") else "yes"
         else:
             found[f"word {place}"] = word
             place += 1

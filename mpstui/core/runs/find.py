@@ -35,7 +35,15 @@ def find_run(home: Home, name: str) -> RunDir:
     of_profile = (run for run in found[:_SPECS_READ] if name and _told_by_spec(run, "profile") == name)
     named = _newest_named(found, name) or _newest_of_one_name(found, name) or next(of_profile, None)
     if named is None:
-        raise _no_such_run(name, found)
+        sentence = f"there is no run {name!r}"
+        if not found:
+            raise NoSuchRun(sentence, "no run was ever launched; see `mpstui profiles`", field="run")
+        from difflib import get_close_matches  # for a mistyped name alone; every list of runs imports this module
+
+        words = dict.fromkeys(run_name(run) or run.run for run in found[:_SPECS_READ])
+        close = get_close_matches(name, [*words, *(run.run for run in found)], n=3)
+        hint = f"did you mean {' or '.join(close)}?" if close else "see `mpstui ps --all`"
+        raise NoSuchRun(sentence, hint, field="run", near=next(iter(close), None))
     return named
 
 
@@ -79,18 +87,6 @@ def _newest_of_one_name(found: list[RunDir], name: str) -> RunDir | None:
 def _slug_of(run: RunDir) -> str:
     """The part of an id behind its date and time."""
     return run.run.partition("-")[2].partition("-")[2]
-
-
-def _no_such_run(name: str, found: list[RunDir]) -> NoSuchRun:
-    sentence = f"there is no run {name!r}"
-    if not found:
-        return NoSuchRun(sentence, "no run was ever launched; see `mpstui profiles`", field="run")
-    from difflib import get_close_matches  # for a mistyped name alone; every list of runs imports this module
-
-    words = {run_name(run) or run.run: run for run in found[:_SPECS_READ]}
-    close = get_close_matches(name, [*words, *(run.run for run in found)], n=3)
-    hint = f"did you mean {' or '.join(close)}?" if close else "see `mpstui ps --all`"
-    return NoSuchRun(sentence, hint, field="run", near=next(iter(close), None))
 
 
 def _listed(runs: list[RunDir]) -> str:

@@ -7,7 +7,6 @@ get their way.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,8 +25,6 @@ from .find import run_name
 from .waiting import is_waiting
 
 DIRECTIONS = ("up", "down", "first", "last")
-_PATIENCE_SECONDS = 2.0
-_RETRY_SECONDS = 0.02
 
 
 class Waiter(NamedTuple):
@@ -194,23 +191,20 @@ def places(home: Home, waiting: Iterable[Waiter], names: Mapping[str, str]) -> d
     """
     waiting = list(waiting)
     decided = {group: _peek(QueueFiles(home.queue, group)) for group in {item.rule.group for item in waiting} if group}
-    return {item.run: _place(item, waiting, decided, names) for item in waiting}
-
-
-def _place(
-    item: Waiter, waiting: Sequence[Waiter], decided: Mapping[str, Queue], names: Mapping[str, str]
-) -> QueuePlace:
-    group = item.rule.group
-    pending = item.waiting_for == "runs" or (group is None and item.waiting_for is None)
-    others = [after.get("run", "?") for after in item.rule.after] if pending else []
-    after = tuple(names.get(run, run) for run in others)
-    if group is None:
-        return QueuePlace(after=after)
-    queue = decided[group]
-    here = {other.run for other in waiting if other.rule.group == group}
-    order = [run for run in queue.order if run in here]
-    number = order.index(item.run) + 1 if item.run in order else None
-    return QueuePlace(group, number, queue.paused, after)
+    found = {}
+    for item in waiting:
+        group = item.rule.group
+        pending = item.waiting_for == "runs" or (group is None and item.waiting_for is None)
+        others = [after.get("run", "?") for after in item.rule.after] if pending else []
+        after = tuple(names.get(run, run) for run in others)
+        if group is None:
+            found[item.run] = QueuePlace(after=after)
+            continue
+        here = {other.run for other in waiting if other.rule.group == group}
+        order = [run for run in decided[group].order if run in here]
+        number = order.index(item.run) + 1 if item.run in order else None
+        found[item.run] = QueuePlace(group, number, decided[group].paused, after)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,22 +225,17 @@ class _Entry:
         """As people are told of it."""
         gpus: tuple[str, ...] | None = ()
         if not self.waits and self.spec.gpus is not None:
-            launched = None
-            with contextlib.suppress(OSError, UnreadableRecord):
-                launched = storage.read(LaunchRecord, self.run.attempt(self.status.attempt).launch)
+            launched = storage.read_or_none(LaunchRecord, self.run.attempt(self.status.attempt).launch)
             gpus = tuple(launched.gpus) if launched else None
         return Member(self.run.run, self.spec.name, self.supervised, place, gpus)
 
 
 def _entry(run: RunDir) -> _Entry | None:
     """None: it has ended, or its records cannot be read."""
-    try:
-        status = storage.read(Status, run.status)
-        if status is None or status.phase in ("ended", "dependency_failed"):
-            return None
-        spec = storage.read(Spec, run.spec)
-    except (OSError, UnreadableRecord):
+    status = storage.read_or_none(Status, run.status)
+    if status is None or status.phase in ("ended", "dependency_failed"):
         return None
+    spec = storage.read_or_none(Spec, run.spec)
     supervised, waits = liveness.is_held(run.supervisor_lock), is_waiting(run, status)
     if spec is None or not (waits or supervised or liveness.is_held(run.run_lock)):
         return None
@@ -254,15 +243,12 @@ def _entry(run: RunDir) -> _Entry | None:
 
 
 def _waits(run: RunDir) -> bool:
-    try:
-        status = storage.read(Status, run.status)
-    except (OSError, UnreadableRecord):
-        return False
+    status = storage.read_or_none(Status, run.status)
     return status is not None and is_waiting(run, status)
 
 
 def _decided(home: Home) -> list[str]:
-    """Names of the groups that have a file."""
+    """The groups that have a file."""
     found = []
     for path in home.queue.glob("*.json") if home.queue.is_dir() else ():
         try:
@@ -308,14 +294,14 @@ def _peek(files: QueueFiles) -> Queue:
 
 def _edit(files: QueueFiles, change: Callable[[Queue], Queue]) -> Queue:
     """Change a group; whoever edits it at this moment is waited for."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + 2.0
     while True:
         try:
             return queues.edit(files, change)
         except QueueBusy as error:
             if time.monotonic() >= deadline:
                 raise OperationError(str(error), "try again in a moment") from error
-            time.sleep(_RETRY_SECONDS)
+            time.sleep(0.02)
         except (OSError, UnreadableRecord) as error:
             raise OperationError(
                 f"queue group {files.group} cannot be changed: {error}", f"see {files.state}"

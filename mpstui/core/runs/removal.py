@@ -20,7 +20,7 @@ from ...wire.rundir import RunDir, run_dirs
 from ...wire.storage import UnreadableRecord
 from ..model.errors import OperationError
 from ..model.home import Home
-from .state import RunWitnesses, StateVerdict
+from .state import RunWitnesses
 from .waiting import dependants, is_abandoned, restart_is_wished
 from .witness import LocalMachine, WitnessReader
 
@@ -106,7 +106,13 @@ class Remover:
         patterns = _patterns(run)
         if keep_checkpoints:
             self._make_place(run, patterns)
-        lock = _take(run)
+        try:
+            # As long as we have the supervisor's own lock nobody can start the run, and no second remover has it.
+            lock = liveness.acquire(run.supervisor_lock)
+        except OSError as error:
+            raise _gone_or(run, error) from error
+        if lock is None:
+            raise OperationError(f"{run.run} cannot be removed: somebody has just begun it anew, or removes it too")
         try:
             if storage.stamp(run.status) != before or restart_is_wished(run) or liveness.is_held(run.run_lock):
                 raise OperationError(f"{run.run} cannot be removed: somebody has just begun it anew")
@@ -136,7 +142,18 @@ class Remover:
         witnesses = WitnessReader(run, self._machine)
         witnesses.poll()
         seen, verdict = witnesses.seen, witnesses.judge(None)
-        why, hint = _why_not(run, seen, verdict) or (needed.get(run.run, ""), "")
+        why, hint = needed.get(run.run, ""), ""
+        ends_it = f"`mpstui stop {run.run}` or `mpstui kill {run.run}` ends it"
+        if is_abandoned(run) or restart_is_wished(run):
+            why, hint = "it waits to be started", ends_it
+        elif verdict.state.active:
+            why, hint = f"it has not ended ({str(verdict.state).replace('_', ' ')})", ends_it
+        elif seen.newer:
+            why = verdict.reason
+        elif seen.trainer_lives:
+            why, hint = "some of its processes still live", ends_it
+        elif seen.supervisor_held:
+            why, hint = "its supervisor is still at work", "try again in a moment"
         if why:
             raise OperationError(f"{run.run} cannot be removed: {why}", hint)
         return seen
@@ -180,31 +197,6 @@ def disk_bytes(paths: Iterable[Path]) -> int:
     return sum(blocks * _BLOCK_BYTES for count, links, blocks in names.values() if count >= links)
 
 
-def _why_not(run: RunDir, seen: RunWitnesses, verdict: StateVerdict) -> tuple[str, str] | None:
-    """Why a run must stay as it is, and what to do; None when nothing of it lives or is to come."""
-    ends_it = f"`mpstui stop {run.run}` or `mpstui kill {run.run}` ends it"
-    if is_abandoned(run) or restart_is_wished(run):
-        return "it waits to be started", ends_it
-    if verdict.state.active:
-        return f"it has not ended ({str(verdict.state).replace('_', ' ')})", ends_it
-    if seen.newer:
-        return verdict.reason, ""
-    if seen.trainer_lives:
-        return "some of its processes still live", ends_it
-    return ("its supervisor is still at work", "try again in a moment") if seen.supervisor_held else None
-
-
-def _take(run: RunDir) -> int:
-    """The supervisor's own lock: as long as we have it nobody can start the run, and no second remover has it."""
-    try:
-        lock = liveness.acquire(run.supervisor_lock)
-    except OSError as error:
-        raise _gone_or(run, error) from error
-    if lock is None:
-        raise OperationError(f"{run.run} cannot be removed: somebody has just begun it anew, or removes it too")
-    return lock
-
-
 def _gone_or(run: RunDir, error: OSError) -> OperationError:
     if isinstance(error, FileNotFoundError):
         return OperationError(f"{run.run} is gone already: somebody else has removed it")
@@ -213,10 +205,8 @@ def _gone_or(run: RunDir, error: OSError) -> OperationError:
 
 def _patterns(run: RunDir) -> list[str]:
     """The globs of the run's checkpoints, as first launched and as restarted, that mean files of its own directory."""
-    templates = []
-    with contextlib.suppress(OSError, UnreadableRecord):
-        spec = storage.read(Spec, run.spec)
-        templates += [spec.launch] if spec else []
+    spec = storage.read_or_none(Spec, run.spec)
+    templates = [spec.launch] if spec else []
     with contextlib.suppress(OSError, UnreadableRecord, TypeError, AttributeError):  # of another program
         status = storage.read(Status, run.status)
         templates += [storage.from_json(LaunchTemplate, status.template)] if status and status.template else []
@@ -246,10 +236,8 @@ def _move(found: Iterable[Path], folder: Path, target: Path) -> Path | None:
     for path in filter(_count_files, found):
         place = target / path.relative_to(folder)
         storage.make_private_folder(place.parent)
-        try:
+        with contextlib.suppress(FileNotFoundError):  # another remover, who cleans up, was faster
             path.rename(place)
-        except FileNotFoundError:
-            continue  # another remover, who cleans up, was faster
     return target if target.is_dir() else None
 
 

@@ -15,7 +15,7 @@ from mpstui.core.runs.removal import Remover, disk_bytes
 from mpstui.core.runs.witness import LocalMachine
 from mpstui.wire import liveness, rundir, storage
 from mpstui.wire.records import LaunchTemplate, QueueRule, Request, Variant
-from mpstui.wire.rundir import RunDir, run_dirs
+from mpstui.wire.rundir import run_dirs
 from tests.core.runs.build import BOOT, NOW, FakeTable, RunBuilder, make_home
 
 
@@ -160,13 +160,13 @@ def test_what_another_run_needs_stays_until_that_one_has_ended(home: Home, remov
 
 def test_one_that_begins_anew_meanwhile_stays(home: Home, remover: Remover, monkeypatch: pytest.MonkeyPatch) -> None:
     made = ended(home)
-    take = removal._take
+    acquire = liveness.acquire
 
-    def late(run: RunDir) -> int:
+    def late(path: Path) -> int | None:
         made.status("starting", 2)
-        return take(run)
+        return acquire(path)
 
-    monkeypatch.setattr(removal, "_take", late)
+    monkeypatch.setattr(liveness, "acquire", late)
     with pytest.raises(OperationError, match="begun it anew"):
         remover.remove(made.run)
     assert not liveness.is_held(made.run.supervisor_lock)
