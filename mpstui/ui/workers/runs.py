@@ -256,13 +256,14 @@ class PausedQueues:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._queues = services.home.queue
         self._seen: int | None = None
         self._known: tuple[str, ...] | None = None
 
     def read(self) -> tuple[str, ...]:
         """Their names."""
         try:
-            changed = self._services.home.queue.stat().st_mtime_ns
+            changed = self._queues.stat().st_mtime_ns
         except OSError:
             changed = 0
         if self._known is None or changed != self._seen:
