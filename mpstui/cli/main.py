@@ -8,6 +8,7 @@ for is imported, so that `mpstui ps` never pays for the screen.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -17,7 +18,6 @@ from typing import Any, NamedTuple, NoReturn
 from .. import __version__
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.home import Home, resolve_home
-from ..core.present import write_lookalikes
 
 
 class Command(NamedTuple):
@@ -116,7 +116,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 used wrongly."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
-        write_lookalikes(stream)
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().startswith("utf"):
+            stream.reconfigure(errors="replace")  # an undecodable file name; saves the 20 ms of the import below
+        else:
+            from ..core.present import write_lookalikes
+
+            write_lookalikes(stream)
     try:
         return _dispatch(arguments)
     except UsageError as error:
