@@ -90,54 +90,41 @@ def compare_devices(
         UsageError: the trainer knows no such task or argument.
         OperationError: one of the processes failed.
     """
-    with tempfile.TemporaryDirectory(prefix="mpstui-bench-", ignore_cleanup_errors=True) as folder:
-        pair = _Pair(question, python, environ, watch, Path(folder))
-        first = pair.trace(1)
-        parts = _parting_step(first, question.tolerance)
-        explained = first["operations"]["parted"] or parts in (None, 1)
-        return Comparison(question=question, first=first, again=None if explained else pair.trace(parts or 1))
 
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """The two processes of one trace."""
-
-    question: Question
-    python: str
-    environ: Mapping[str, str]
-    watch: Watch
-    folder: Path
-
-    def trace(self, step: int) -> dict[str, Any]:
-        """What differs at this step and after it."""
-        place = self.folder / f"at-{step}"
-        place.mkdir()
-        self._run(self.question.reference, place / "reference", step, ["--trace", str(place / "trace")])
-        result = place / "result.json"
-        words = ["--against", str(place / "trace"), "--result", str(result)]
-        self._run(self.question.device, place / "device", step, words)
-        found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
-        return found
-
-    def _run(self, device: str, folder: Path, step: int, words: Sequence[str]) -> None:
+    def run(device: str, folder: Path, step: int, words: Sequence[str]) -> None:
         folder.mkdir()
-        asked = self.question
-        sizes = [word for pair in _SMALL.items() if pair[0] not in asked.arguments for word in pair]
-        command = trainer_command(self.python, "compare", asked.task, *asked.arguments, *sizes, *words)
-        command += ["--device", device, "--steps", str(asked.steps), "--trace-step", str(step)]
+        sizes = [word for pair in _SMALL.items() if pair[0] not in question.arguments for word in pair]
+        command = trainer_command(python, "compare", question.task, *question.arguments, *sizes, *words)
+        command += ["--device", device, "--steps", str(question.steps), "--trace-step", str(step)]
         began = time.monotonic()
-        with Training([*command, "--tolerance", repr(asked.tolerance)], self.environ, folder) as training:
+        with Training([*command, "--tolerance", repr(question.tolerance)], environ, folder) as training:
             while (code := training.poll()) is None:
                 elapsed = time.monotonic() - began
-                if elapsed > asked.limit_seconds:
+                if elapsed > question.limit_seconds:
                     raise OperationError(
-                        f"{device} did not finish {asked.steps} steps in {asked.limit_seconds:.0f} s",
+                        f"{device} did not finish {question.steps} steps in {question.limit_seconds:.0f} s",
                         "ask for fewer --steps, or more time with --budget",
                     )
-                self.watch(f"{device}: {asked.steps} steps, step {step} by operation · {elapsed:.0f} s")
+                watch(f"{device}: {question.steps} steps, step {step} by operation · {elapsed:.0f} s")
                 time.sleep(LOOK_SECONDS)
             if failure := training.failure(code):
                 raise OperationError(f"{device}: {failure}")
+
+    def trace(step: int, place: Path) -> dict[str, Any]:
+        """What differs at this step and after it."""
+        place.mkdir()
+        run(question.reference, place / "reference", step, ["--trace", str(place / "trace")])
+        result = place / "result.json"
+        run(question.device, place / "device", step, ["--against", str(place / "trace"), "--result", str(result)])
+        found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
+        return found
+
+    with tempfile.TemporaryDirectory(prefix="mpstui-bench-", ignore_cleanup_errors=True) as folder:
+        first = trace(1, Path(folder, "first"))
+        parts = _parting_step(first, question.tolerance)
+        explained = first["operations"]["parted"] or parts in (None, 1)
+        again = None if explained else trace(parts or 1, Path(folder, "again"))
+        return Comparison(question=question, first=first, again=again)
 
 
 def explanation(found: Comparison) -> list[str]:

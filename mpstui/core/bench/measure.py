@@ -157,7 +157,7 @@ def run_bench(
         UsageError: the trainer knows no such task or argument.
     """
     yield from (Measurement(config=config, error=config.refusal) for config in plan.configs if config.refusal)
-    bench = _Bench(plan, python, environ, watch, monotonic)
+    bench = _Bench(plan, python, environ, watch, monotonic, monotonic() + plan.budget_seconds)
     found: dict[BenchConfig, Measurement] = {}
     once = [config for config in plan.configs if not (config.refusal or config.same_as)]
     turns = once * plan.repeats
@@ -181,52 +181,50 @@ class _Tally:
     memory_bytes: int | None = None
 
 
+@dataclass(slots=True)
 class _Bench:
     """Remembers what was measured, how much time is left, and how large a step on the CPU may be."""
 
-    def __init__(
-        self,
-        plan: BenchPlan,
-        python: str,
-        environ: Mapping[str, str],
-        watch: Watch,
-        monotonic: Callable[[], float],
-    ) -> None:
-        self._plan = plan
-        self._python = python
-        self._environ = environ
-        self._watch = watch
-        self._monotonic = monotonic
-        self._ends = monotonic() + plan.budget_seconds
-        self._tallies: dict[BenchConfig, _Tally] = {}
-        self._sizes: list[str] = []
-        self._start_seconds = 0.0
-        """From the start of the first process to its first step."""
+    plan: BenchPlan
+    python: str
+    environ: Mapping[str, str]
+    watch: Watch
+    monotonic: Callable[[], float]
+    ends: float
+    tallies: dict[BenchConfig, _Tally] = field(default_factory=dict)
+    sizes: list[str] = field(default_factory=list)
+    start_seconds: float = 0.0
+    """From the start of the first process to its first step."""
 
     def refused(self, config: BenchConfig) -> Measurement | None:
         """Why a configuration is not even tried: the budget leaves no time to start it."""
-        if self._ends - self._monotonic() >= self._start_seconds or config in self._tallies:
+        if self.ends - self.monotonic() >= self.start_seconds or config in self.tallies:
             return None
-        budget = self._plan.budget_seconds
+        budget = self.plan.budget_seconds
         return Measurement(config=config, error=f"the budget of {budget:.0f} s was spent before it; {_MORE_TIME}")
 
     def measure(self, config: BenchConfig, waiting: Sequence[BenchConfig]) -> Measurement:
         """Run a configuration once more and add that to what was measured of it before."""
-        limit, began = self._limit(config, waiting), self._monotonic()
+        limit, began = self._limit(config, waiting), self.monotonic()
         with (
             tempfile.TemporaryDirectory(prefix="mpstui-bench-", ignore_cleanup_errors=True) as folder,
-            Training(self._command(config), self._environ, Path(folder)) as training,
+            Training(self._command(config), self.environ, Path(folder)) as training,
         ):
             error = self._follow(config, training, limit)
-        tally = self._tallies.setdefault(config, _Tally())
+        tally = self.tallies.setdefault(config, _Tally())
         tally.stretches += stretches(training.points)
-        tally.seconds += self._monotonic() - began
+        tally.seconds += self.monotonic() - began
         tally.runs += 1
         tally.memory_bytes = max(filter(None, (tally.memory_bytes, training.memory_bytes)), default=None)
         size = next((note["samples_per_step"] for note in training.notes if "samples_per_step" in note), None)
-        if config.device == "cpu" and not self._sizes and size:  # so that all on the CPU compare
-            self._sizes = ["--batch-size", str(size), "--accumulate", "1"]
-        error = error or _unmet(config, training)
+        if config.device == "cpu" and not self.sizes and size:  # so that all on the CPU compare
+            self.sizes = ["--batch-size", str(size), "--accumulate", "1"]
+        if not error:  # it may have trained otherwise than it was asked to, and says so
+            said = {note["unmet"]: note["text"] for note in training.notes if "unmet" in note}
+            if training.precision not in (None, config.precision):
+                error = said.get("precision") or f"it trained in {training.precision}"
+            elif config.compile == "on":
+                error = said.get("compile")
         return Measurement(
             config=config,
             step_seconds=None if error else Spread.of([stretch.step_seconds for stretch in tally.stretches]),
@@ -241,19 +239,19 @@ class _Bench:
 
     def _limit(self, config: BenchConfig, waiting: Sequence[BenchConfig]) -> float:
         """Its share of what is left of the budget, and at least what it takes to start on a machine this busy."""
-        left = self._ends - self._monotonic()
+        left = self.ends - self.monotonic()
         share = left * config.weight / sum(other.weight for other in waiting)
-        if not self._start_seconds:
+        if not self.start_seconds:
             return max(share, left * _FIRST_SHARE, _SHORTEST_LIMIT_SECONDS)
         starts = _STARTS_ALLOWED + _STARTS_A_WORKER * config.workers
-        return max(share, starts * self._start_seconds + 2 * self._plan.measure_seconds, _SHORTEST_LIMIT_SECONDS)
+        return max(share, starts * self.start_seconds + 2 * self.plan.measure_seconds, _SHORTEST_LIMIT_SECONDS)
 
     def _command(self, config: BenchConfig) -> list[str]:
-        plan = self._plan
-        words = trainer_command(self._python, plan.task, *plan.arguments, *config.words())
+        plan = self.plan
+        words = trainer_command(self.python, plan.task, *plan.arguments, *config.words())
         own_sizes = plan.longest_step_seconds is None or set(_OWN_SIZES) & set(plan.arguments)
         if config.device == "cpu" and not own_sizes:
-            words += self._sizes or ["--longest-step", str(plan.longest_step_seconds)]
+            words += self.sizes or ["--longest-step", str(plan.longest_step_seconds)]
         return [*words, "--epochs", _NEVER, "--eval-every", _NEVER, "--save-every", "0"]
 
     def _follow(self, config: BenchConfig, training: Training, limit: float) -> str | None:
@@ -262,42 +260,28 @@ class _Bench:
         Raises:
             UsageError: the trainer was used wrongly.
         """
-        began = self._monotonic()
+        began = self.monotonic()
         while True:
             code = training.poll()
-            elapsed, measured = self._monotonic() - began, stretches(training.points)
+            elapsed, measured = self.monotonic() - began, stretches(training.points)
             timed = sum(stretch.seconds for stretch in measured)
-            if training.points and not self._start_seconds:
-                self._start_seconds = elapsed
+            if training.points and not self.start_seconds:
+                self.start_seconds = elapsed
             if code is not None:
                 return training.failure(code) or (None if measured else "it ended before enough steps were timed")
-            if timed >= self._plan.measure_seconds and len(measured) >= _FEWEST_STRETCHES:
+            if timed >= self.plan.measure_seconds and len(measured) >= _FEWEST_STRETCHES:
+                return None
+            if elapsed >= limit and measured:
                 return None
             if elapsed >= limit:
-                return None if measured else _too_slow(config, training, limit)
+                not_begun = "was still compiling" if config.compile == "on" else "had not taken a step"
+                reached = f"had reached step {training.points[-1]['step']}" if training.points else not_begun
+                return f"it {reached} when its {limit:.0f} s were over; {_MORE_TIME}"
             if not training.points:
                 doing = "starting" if config.compile == "off" or training.precision is None else "compiling"
             elif is_warming_up(training.points):
                 doing = "warming up"
             else:
-                doing = f"measuring, {timed:.0f} of {self._plan.measure_seconds:.0f} s"
-            self._watch(BenchProgress(config=config, doing=doing, elapsed_seconds=elapsed, limit_seconds=limit))
+                doing = f"measuring, {timed:.0f} of {self.plan.measure_seconds:.0f} s"
+            self.watch(BenchProgress(config=config, doing=doing, elapsed_seconds=elapsed, limit_seconds=limit))
             time.sleep(LOOK_SECONDS)
-
-
-def _too_slow(config: BenchConfig, training: Training, limit: float) -> str:
-    if training.points:
-        reached = f"it had reached step {training.points[-1]['step']}"
-    elif config.compile == "on":
-        reached = "it was still compiling"
-    else:
-        reached = "it had not taken a step"
-    return f"{reached} when its {limit:.0f} s were over; {_MORE_TIME}"
-
-
-def _unmet(config: BenchConfig, training: Training) -> str | None:
-    """Why the training is no measurement of this configuration: in the trainer's words, it did something else."""
-    said = {note["unmet"]: note["text"] for note in training.notes if "unmet" in note}
-    if training.precision not in (None, config.precision):
-        return said.get("precision") or f"it trained in {training.precision}"
-    return said.get("compile") if config.compile == "on" else None

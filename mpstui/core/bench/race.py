@@ -65,31 +65,20 @@ class Entrant:
         return {name: value for name, value in asdict(self).items() if name != "losses"}
 
 
-Watch = Callable[[str], None]
-
-
+@dataclass(slots=True)
 class Race:
     """Runs plans one after the other in the ordinary home, where they stay as runs like any other."""
 
-    def __init__(
-        self,
-        home: Home,
-        environ: Mapping[str, str],
-        terms: Terms,
-        *,
-        sampler: Sampler,
-        watch: Watch = lambda doing: None,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.interrupted = False
-        self._home = home
-        self._environ = environ
-        self._terms = terms
-        self._sampler = sampler
-        self._watch = watch
-        self._monotonic = monotonic
-        self._monitor = Monitor(home)
-        self._actions = Actions(home, environ)
+    home: Home
+    environ: Mapping[str, str]
+    terms: Terms
+    sampler: Sampler
+    watch: Callable[[str], None]
+    interrupted: bool = False
+    monitor: Monitor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.monitor = Monitor(self.home)
 
     def run(self, plan: LaunchPlan) -> Entrant:
         """Launch it, poll until enough was measured, stop it. An interrupt stops it too and sets ``interrupted``.
@@ -97,7 +86,7 @@ class Race:
         Raises:
             OperationError: it could not be launched, or does not end.
         """
-        run = launch(plan, self._home, self._environ, time.time())
+        run = launch(plan, self.home, self.environ, time.time())
         record = _Record()
         try:
             why = self._follow(run, plan.name, record)
@@ -110,41 +99,42 @@ class Race:
 
     def _follow(self, run: str, name: str, record: _Record) -> str:
         """Poll it until it has shown enough; a sentence when it did not."""
-        began = self._monotonic()
+        began = time.monotonic()
         sampled = float("-inf")
         while True:
-            snapshot, elapsed = self._monitor.snapshot(run), self._monotonic() - began
+            snapshot, elapsed = self.monitor.snapshot(run), time.monotonic() - began
             record.add(snapshot)
-            if self._monotonic() - sampled >= _SAMPLE_SECONDS and snapshot.pid is not None:
-                record.weigh(self._sampler, snapshot)
-                sampled = self._monotonic()
+            if time.monotonic() - sampled >= _SAMPLE_SECONDS and snapshot.pid is not None:
+                tree = self.sampler.sample({run: (snapshot.pid,)}).trees[run]
+                record.most(tree.footprint_bytes or tree.rss_bytes, tree.gpu_memory_bytes)
+                sampled = time.monotonic()
             if not snapshot.state.active:
                 return "" if record.timed_seconds else "it ended before any steps could be timed"
-            steps, seen = self._terms.steps, record.points
-            if record.timed_seconds >= self._terms.seconds if steps is None else seen and seen[-1]["step"] >= steps:
+            steps, seen = self.terms.steps, record.points
+            if record.timed_seconds >= self.terms.seconds if steps is None else seen and seen[-1]["step"] >= steps:
                 return ""
-            if elapsed >= self._terms.limit_seconds:
-                return f"stopped at its limit of {self._terms.limit_seconds:.0f} s"
+            if elapsed >= self.terms.limit_seconds:
+                return f"stopped at its limit of {self.terms.limit_seconds:.0f} s"
             at = "starting" if snapshot.numbers.step is None else f"step {snapshot.numbers.step}"
-            self._watch(f"{name}: {at} · {elapsed:.0f} s of at most {self._terms.limit_seconds:.0f} s")
+            self.watch(f"{name}: {at} · {elapsed:.0f} s of at most {self.terms.limit_seconds:.0f} s")
             time.sleep(_POLL_SECONDS)
 
     def _end(self, run: str) -> RunSnapshot:
         """Stop it as anybody would, and wait until it has ended."""
-        snapshot = self._monitor.snapshot(run)
+        snapshot = self.monitor.snapshot(run)
         if not snapshot.state.active:
             return snapshot
         try:
-            self._actions.send(snapshot, "stop")
+            Actions(self.home, self.environ).send(snapshot, "stop")
         except OperationError:
-            snapshot = self._monitor.snapshot(run)  # it has ended meanwhile, or says below that it has not
-        deadline = self._monotonic() + _ENDING_SECONDS
+            snapshot = self.monitor.snapshot(run)  # it has ended meanwhile, or says below that it has not
+        deadline = time.monotonic() + _ENDING_SECONDS
         while snapshot.state.active:
-            if self._monotonic() >= deadline:
+            if time.monotonic() >= deadline:
                 raise OperationError(f"{run} does not end", f"see `mpstui show {run}`")
-            self._watch(f"{snapshot.name}: stopping")
+            self.watch(f"{snapshot.name}: stopping")
             time.sleep(_POLL_SECONDS)
-            snapshot = self._monitor.snapshot(run)
+            snapshot = self.monitor.snapshot(run)
         return snapshot
 
 
@@ -163,7 +153,7 @@ class _Record:
 
     def add(self, snapshot: RunSnapshot) -> None:
         """Note the step, at the time of the heartbeat or line that reported it."""
-        self._most(snapshot.numbers.memory.footprint or snapshot.numbers.memory.rss, snapshot.numbers.memory.driver)
+        self.most(snapshot.numbers.memory.footprint or snapshot.numbers.memory.rss, snapshot.numbers.memory.driver)
         if snapshot.numbers.step is None or (self.points and self.points[-1]["step"] >= snapshot.numbers.step):
             return
         speeds = {
@@ -172,13 +162,8 @@ class _Record:
         }
         self.points.append({"time": snapshot.updated or snapshot.seen, "step": snapshot.numbers.step, **speeds})
 
-    def weigh(self, sampler: Sampler, snapshot: RunSnapshot) -> None:
-        """Note the memory of all its processes."""
-        if snapshot.pid is not None:
-            tree = sampler.sample({snapshot.run: (snapshot.pid,)}).trees[snapshot.run]
-            self._most(tree.footprint_bytes or tree.rss_bytes, tree.gpu_memory_bytes)
-
-    def _most(self, process: int | None, device: int | None) -> None:
+    def most(self, process: int | None, device: int | None) -> None:
+        """Note what its processes hold together and on the device, where it is more than before."""
         self.process_bytes = max(filter(None, (self.process_bytes, process)), default=None)
         self.device_bytes = max(filter(None, (self.device_bytes, device)), default=None)
 

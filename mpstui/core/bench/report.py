@@ -160,7 +160,7 @@ def save(folder: Path, document: Mapping[str, Any], svg: str) -> None:
 
 
 _WIDTH, _LEFT, _RIGHT, _ROW, _MARGIN = 760, 210, 150, 26, 20
-_PLOT_HEIGHT = 240
+_TOP, _PLOT_HEIGHT = 66, 240
 _STROKES = (3.5, 1.5)
 """The second curve lies on the first: where they are the same both can be seen."""
 _LONGEST_REASON = 78
@@ -200,7 +200,8 @@ def bar_chart(title: str, facts: str, groups: Sequence[tuple[str, Sequence[Bar]]
     """Bars on one common scale that begins at zero, in titled groups; an empty group is left out."""
     bars = [bar for _, rows in groups for bar in rows]
     most = max((bar.high or bar.value or 0.0 for bar in bars), default=0.0) or 1.0
-    parts, y = _heading(title, facts)
+    parts: list[str] = []
+    y = _TOP
     for name, rows in groups:
         if not rows:
             continue
@@ -210,68 +211,39 @@ def bar_chart(title: str, facts: str, groups: Sequence[tuple[str, Sequence[Bar]]
             parts += _row(bar, y, (_WIDTH - _LEFT - _RIGHT) / most)
             y += _ROW
         y += 8
-    return _document(parts, y + _MARGIN, title)
+    return _document(title, facts, parts, y + _MARGIN)
 
 
 def curve_chart(title: str, facts: str, curves: Sequence[Curve], x_name: str, y_name: str) -> str:
     """At most two curves over a common x axis, with a legend."""
-    parts, top = _heading(title, facts)
-    box = _Box.around(curves, top + 26)
-    parts += [*_axes(box, x_name, y_name)]
+    xs = [x for curve in curves for x in curve.x] or [0.0]
+    ys = [y for curve in curves for y in curve.y if y is not None and math.isfinite(y)] or [0.0]
+    first, low = min(xs), min(ys)
+    last, high = max(xs) if max(xs) > first else first + 1, max(ys) if max(ys) > low else low + 1
+    left, right, top, bottom = _MARGIN + 60, _WIDTH - _MARGIN, _TOP + 26, _TOP + 26 + _PLOT_HEIGHT
+    parts = [
+        f'<path class="rule" fill="none" d="M{left} {top} V{bottom} H{right}"/>',
+        _text(left - 6, top + 5, f"{high:.4g}", "dim small", "end"),
+        _text(left - 6, bottom, f"{low:.4g}", "dim small", "end"),
+        _text(left - 6, (top + bottom) / 2, y_name, "dim small", "end"),
+        _text(left, bottom + 16, f"{first:g}", "dim small"),
+        _text(right, bottom + 16, f"{last:g}", "dim small", "end"),
+        _text((left + right) / 2, bottom + 16, x_name, "dim small", "middle"),
+    ]
     for at, curve in enumerate(curves[:2]):
-        parts.append(f'<path class="c{at}" fill="none" stroke-width="{_STROKES[at]}" d="{box.path(curve)}"/>')
-        parts.append(_text(_MARGIN + 60 + at * 340, top + 12, f"━ {curve.name}"[:48], f"f{at}"))
-    return _document(parts, top + 26 + _PLOT_HEIGHT + 44, title)
-
-
-@dataclass(frozen=True, slots=True)
-class _Box:
-    """Where values lie on the paper."""
-
-    left: float
-    right: float
-    low: float
-    high: float
-    top: float
-
-    @classmethod
-    def around(cls, curves: Sequence[Curve], top: float) -> _Box:
-        xs = [x for curve in curves for x in curve.x]
-        ys = [y for curve in curves for y in curve.y if y is not None and math.isfinite(y)]
-        left, right = (min(xs), max(xs)) if xs else (0.0, 1.0)
-        low, high = (min(ys), max(ys)) if ys else (0.0, 1.0)
-        return cls(left, right if right > left else left + 1, low, high if high > low else low + 1, top)
-
-    def place(self, x: float, y: float) -> tuple[float, float]:
-        width = _WIDTH - _MARGIN - 60 - _MARGIN
-        across = (x - self.left) / (self.right - self.left)
-        up = (y - self.low) / (self.high - self.low)
-        return _MARGIN + 60 + across * width, self.top + (1 - up) * _PLOT_HEIGHT
-
-    def path(self, curve: Curve) -> str:
         words, draws = [], False
         for x, y in zip(curve.x, curve.y, strict=True):
             if y is None or not math.isfinite(y):
                 draws = False
                 continue
-            across, down = self.place(x, y)
+            across = left + (x - first) / (last - first) * (right - left)
+            down = bottom - (y - low) / (high - low) * _PLOT_HEIGHT
             words.append(f"{'L' if draws else 'M'}{across:.1f} {down:.1f}")
             draws = True
-        return " ".join(words)
-
-
-def _axes(box: _Box, x_name: str, y_name: str) -> list[str]:
-    left, bottom = box.place(box.left, box.low)
-    right, top = box.place(box.right, box.high)
-    return [
-        f'<path class="rule" fill="none" d="M{left} {top} V{bottom} H{right}"/>',
-        _text(left - 6, top + 5, f"{box.high:.4g}", "dim small", "end"),
-        _text(left - 6, bottom, f"{box.low:.4g}", "dim small", "end"),
-        _text(left - 6, (top + bottom) / 2, y_name, "dim small", "end"),
-        _text(left, bottom + 16, f"{box.left:g}", "dim small"),
-        _text(right, bottom + 16, f"{box.right:g}", "dim small", "end"),
-        _text((left + right) / 2, bottom + 16, x_name, "dim small", "middle"),
-    ]
+        path = " ".join(words)
+        parts.append(f'<path class="c{at}" fill="none" stroke-width="{_STROKES[at]}" d="{path}"/>')
+        parts.append(_text(left + at * 340, _TOP + 12, f"━ {curve.name}"[:48], f"f{at}"))
+    return _document(title, facts, parts, bottom + 44)
 
 
 def _row(bar: Bar, y: float, scale: float) -> list[str]:
@@ -290,17 +262,18 @@ def _row(bar: Bar, y: float, scale: float) -> list[str]:
     ]
 
 
-def _heading(title: str, facts: str) -> tuple[list[str], float]:
-    shown = facts if len(facts) <= _LONGEST_FACTS else f"{facts[: _LONGEST_FACTS - 1]}…"
-    return [_text(_MARGIN, 34, title, "text title"), _text(_MARGIN, 54, shown, "dim small")], 66.0
-
-
 def _text(x: float, y: float, text: str, style: str, anchor: str = "start") -> str:
     return f'<text class="{style}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _document(parts: Sequence[str], height: float, title: str) -> str:
+def _document(title: str, facts: str, parts: Sequence[str], height: float) -> str:
     size = f'width="{_WIDTH}" height="{height:.0f}" viewBox="0 0 {_WIDTH} {height:.0f}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img"><title>{escape(title)}</title>'
-    paper = f'<rect class="paper" width="{_WIDTH}" height="{height:.0f}" rx="8"/>'
-    return "\n".join([head, f"<style>{_STYLE}</style>", paper, *parts, "</svg>", ""])
+    shown = facts if len(facts) <= _LONGEST_FACTS else f"{facts[: _LONGEST_FACTS - 1]}…"
+    head = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img"><title>{escape(title)}</title>',
+        f"<style>{_STYLE}</style>",
+        f'<rect class="paper" width="{_WIDTH}" height="{height:.0f}" rx="8"/>',
+        _text(_MARGIN, 34, title, "text title"),
+        _text(_MARGIN, 54, shown, "dim small"),
+    ]
+    return "\n".join([*head, *parts, "</svg>", ""])

@@ -70,7 +70,19 @@ class Training:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.end()
+        """Kill it with everything it started, workers and compilers in sessions of their own too."""
+        if self._process.poll() is not None:
+            return
+        try:
+            family = psutil.Process(self._process.pid).children(recursive=True)
+        except psutil.Error:
+            family = []
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # gone meanwhile; macOS says so by EPERM
+            os.killpg(self._process.pid, signal.SIGKILL)
+        for member in family:
+            with contextlib.suppress(psutil.Error):
+                member.kill()
+        self._process.wait(_END_SECONDS)
 
     def poll(self) -> int | None:
         """Read what is new; the exit code once it has ended."""
@@ -102,23 +114,6 @@ class Training:
             raise UsageError(sentence, f"see `python -m {trainer_module()} TASK --help`")
         return sentence
 
-    def end(self) -> None:
-        """Kill it with everything it started, workers and compilers in sessions of their own too."""
-        if self._process.poll() is not None:
-            return
-        try:
-            family = psutil.Process(self._process.pid).children(recursive=True)
-        except psutil.Error:
-            family = []
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # gone meanwhile; macOS says so by EPERM
-            os.killpg(self._process.pid, signal.SIGKILL)
-        for member in family:
-            try:
-                member.kill()
-            except psutil.Error:
-                continue
-        self._process.wait(_END_SECONDS)
-
 
 def _records(tail: LineTail) -> list[dict[str, Any]]:
     """Complete lines that were added, as objects; damaged ones are left out."""
@@ -141,7 +136,6 @@ class Stretch:
 
     steps: float
     seconds: float
-    samples: float | None = None
 
     @property
     def step_seconds(self) -> float:
@@ -168,18 +162,17 @@ def stretches(points: Sequence[Mapping[str, Any]]) -> list[Stretch]:
     """What was timed after the warm-up, each stretch at least a quarter of a second long.
 
     Args:
-        points: records with ``time`` (Unix seconds) and ``step``, in order; ``steps_per_second`` and
-            ``samples_per_second`` of any of them tell how many samples a step has.
+        points: records with ``time`` (Unix seconds) and ``step``, in order.
     """
     warm = _warm(points)
     found: list[Stretch] = []
     if not warm:
         return found
-    start, size = warm[0], samples_per_step(points)
+    start = warm[0]
     for point in warm[1:]:
         steps, seconds = point["step"] - start["step"], point["time"] - start["time"]
         if steps > 0 and seconds >= _SHORTEST_STRETCH_SECONDS:
-            found.append(Stretch(steps, seconds, None if size is None else steps * size))
+            found.append(Stretch(steps, seconds))
             start = point
     return found
 
