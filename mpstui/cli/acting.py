@@ -51,7 +51,7 @@ def _act(args: argparse.Namespace, ask: Callable[[Actions, RunSnapshot], Request
     """Carry out one action on one run: 0 when the answer is yes."""
     session = Session()
     one = session.run(args.run)
-    actions = Actions(session.home, session.environ)
+    actions = Actions(session.environ)
 
     def answer(ack: Ack | None, text: str) -> dict[str, object]:
         numbers = {name: getattr(ack, name, None) for name in ("by", "before", "after", "freed")}
@@ -113,8 +113,9 @@ A run that is active is stopped first. It continues from its newest checkpoint. 
 def run_restart(args: argparse.Namespace) -> int:
     # Here, not at the top: `mpstui stop` needs nothing of what plans a launch.
     from ..core.launching.choice import effective_arguments, parse_sets
-    from ..core.launching.editing import edit_choice
+    from ..core.launching.editing import recorded_choice
     from ..core.machine import DEVICES
+    from ..wire.rundir import RunDir
     from .launch import parse_environment
 
     if args.device is not None and args.device not in DEVICES:
@@ -124,7 +125,7 @@ def run_restart(args: argparse.Namespace) -> int:
     def ask(actions: Actions, snapshot: RunSnapshot) -> Request:
         edited = _fixed(snapshot, accept_risk=args.accept_risk) if args.fix else None
         if sets or env:
-            edited = edited or edit_choice(snapshot, Session().home)  # earlier changes are kept
+            edited = edited or recorded_choice(RunDir(snapshot.dir))  # earlier changes are kept
             edited = replace(edited, sets={**edited.sets, **sets}, env={**edited.env, **env})
             for note in effective_arguments(edited.profile, sets)[1]:
                 warn(note)
@@ -141,13 +142,14 @@ def _fixed(snapshot: RunSnapshot, *, accept_risk: bool) -> LaunchChoice:
     """
     from ..core.diagnosis.engine import diagnose
     from ..core.diagnosis.evidence import evidence_from_run_dir
-    from ..core.launching.editing import edit_choice, finding_to_apply, remedied
+    from ..core.launching.editing import finding_to_apply, recorded_choice, remedied
+    from ..wire.rundir import RunDir
 
     session = Session()
     finding = finding_to_apply(diagnose(evidence_from_run_dir(snapshot.dir)))
     if finding is None:
         raise OperationError(f"no remedy is known for {snapshot.name} that could be applied", "see `mpstui diagnose`")
-    fixed = remedied(edit_choice(snapshot, session.home), finding.remedy, session.environ)
+    fixed = remedied(recorded_choice(RunDir(snapshot.dir)), finding.remedy, session.environ)
     if not fixed.applied:
         raise OperationError(f"{finding.title}: {fixed.sentence}", "name the arguments in [roles] of the profile")
     if fixed.risk and not accept_risk:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.launching.choice import LaunchChoice, combinations, parse_sets
 from ..core.launching.command import joined_scripts
-from ..core.launching.editing import edit_choice, save_profile
+from ..core.launching.editing import recorded_choice, save_profile
 from ..core.launching.planning import LaunchPlan, plan
 from ..core.launching.preflight import world_problems
 from ..core.machine import this_machine
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         case ["check", path]:
             return _check(session, path, as_json=args.json)
         case ["save", run_name, name]:
-            choice = edit_choice(session.run(run_name).snapshot(), session.home)
+            choice = recorded_choice(session.run(run_name).dir)
             path = str(save_profile(choice, name, session.home, overwrite=args.replace))
             print_json({"path": path}) if args.json else say(path)
             return 0

@@ -146,7 +146,7 @@ def respawn_missing_supervisors(session: Session) -> bool:
     from ..core.launching.actions import Actions, SupervisorRecovery
 
     try:
-        respawned = SupervisorRecovery(session.home, Actions(session.home, session.environ).supervise).respawn_missing()
+        respawned = SupervisorRecovery(session.home, Actions(session.environ).supervise).respawn_missing()
     except OperationError as error:
         warn(error.sentence)
         return False

@@ -88,9 +88,10 @@ class Launcher:
         Raises:
             OperationError: the run's record cannot be read.
         """
-        from ..core.launching.editing import edit_choice, remedied
+        from ..core.launching.editing import recorded_choice, remedied
+        from ..wire.rundir import RunDir
 
-        choice = edit_choice(snapshot, self.home)
+        choice = recorded_choice(RunDir(snapshot.dir))
         if remedy is None:
             return Draft(self, choice)
         fixed = remedied(choice, remedy, self.environ)

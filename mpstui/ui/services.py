@@ -56,7 +56,7 @@ class Services:
         """What sends requests."""
         from ..core.launching.actions import Actions
 
-        return Actions(self.home, self.environ, self.clock)
+        return Actions(self.environ, self.clock)
 
     @cached_property
     def recovery(self) -> SupervisorRecovery:

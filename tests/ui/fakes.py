@@ -526,7 +526,7 @@ class FakeServices(Services):
     def __init__(self, snapshots: tuple[RunSnapshot, ...], folder: Path, *, remote: bool) -> None:
         environ = {"SSH_CONNECTION": "10.0.0.1 22"} if remote else {}
         super().__init__(Home(folder, folder), environ, folder, lambda: NOW)
-        self.monitored, self.acting = FakeMonitor(snapshots), FakeActions()
+        self.monitored, self.acting = FakeMonitor(snapshots), FakeActions(environ)
         self.sampling, self.recording, self.launching = FakeSampler(), FakeRecorder(), FakeLauncher()
         self.log = Log(folder / "output.log")
         self.findings: Sequence[Finding] = (FINDING,)

@@ -38,7 +38,7 @@ def launcher(tmp_path: Path) -> Launcher:
     (tmp_path / "profiles" / "broken.toml").write_text("nonsense = 1\n")
     home = Home(state=tmp_path / "state", config=tmp_path / "config")
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-    return Launcher(home, environ, tmp_path, Actions(home, environ), time.time)
+    return Launcher(home, environ, tmp_path, Actions(environ), time.time)
 
 
 def values(draft: Draft, **changes: str) -> dict[str, str]:

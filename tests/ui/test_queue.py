@@ -129,11 +129,11 @@ def test_an_open_screen_respawns_missing_supervisors_every_few_seconds(
     storage.write_json(run.status, Status("a", "queued", 1, 2.0))
 
     class Noting(Actions):
-        def supervise(self, run: RunDir) -> None:
+        def supervise(self, run: RunDir, *_: Any, **__: Any) -> None:
             started.append(run.run)
 
     services = Services(home, {}, tmp_path, lambda: fakes.NOW)
-    services.__dict__["actions"] = Noting(home, {})
+    services.__dict__["actions"] = Noting({})
     monkeypatch.setattr(run_worker, "_RESPAWN_SECONDS", 0.3)
     worker = RunWorker(services, lambda message: None)
     worker.start()

@@ -125,7 +125,7 @@ class Race:
         if not snapshot.state.active:
             return snapshot
         try:
-            Actions(self.home, self.environ).send(snapshot, "stop")
+            Actions(self.environ).send(snapshot, "stop")
         except OperationError:
             snapshot = self.monitor.snapshot(run)  # it has ended meanwhile, or says below that it has not
         deadline = time.monotonic() + _ENDING_SECONDS

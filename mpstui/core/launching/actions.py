@@ -7,7 +7,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ...wire import liveness, rundir, storage
@@ -61,45 +63,29 @@ def start_supervisor(run: RunDir, environ: Mapping[str, str], *, program: Path =
         raise OperationError(f"the supervisor of {run.run} could not be started: {error.strerror}") from error
     finally:
         os.close(log)
-    code = _exit_code(child)
+    # ``Popen.wait`` with a time limit looks only every 50 ms, which would be half of a launch.
+    deadline = time.monotonic() + READY_SECONDS
+    while (code := child.poll()) is None and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    # None: a machine so slow that the run's own record must say how it goes on.
     if code not in (0, ALREADY_SUPERVISED, None):
         lines = run.supervisor_log.read_text(encoding="utf-8", errors="replace").splitlines()
         why = lines[-1] if lines else f"exit code {code}"
         raise OperationError(f"the supervisor of {run.run} gave up: {why}", f"see {run.supervisor_log}")
 
 
-def _exit_code(child: subprocess.Popen[bytes]) -> int | None:
-    """Its exit code; None on a machine so slow that the run's own record must say how it goes on.
-
-    ``Popen.wait`` with a time limit looks only every 50 ms, which would be half of a launch.
-    """
-    deadline = time.monotonic() + READY_SECONDS
-    while (code := child.poll()) is None and time.monotonic() < deadline:
-        time.sleep(POLL_SECONDS)
-    return code
-
-
+@dataclass(slots=True)
 class Actions:
     """Sends what :data:`mpstui.core.actions.ACTIONS` offers; the answer to a request is read with :meth:`answer`.
 
     Raises (all methods): OperationError when the action cannot work, with the reason of :func:`availability`.
     """
 
-    def __init__(
-        self,
-        home: Home,
-        environ: Mapping[str, str],
-        clock: Callable[[], float] = time.time,
-        *,
-        machine: Machine | None = None,
-        start: Callable[[RunDir, Mapping[str, str]], None] = start_supervisor,
-    ) -> None:
-        self._home = home
-        self._environ = environ
-        self._clock = clock
-        self._machine = machine
-        self._start = start
-        self._nudged: dict[Path, float] = {}
+    environ: Mapping[str, str]
+    clock: Callable[[], float] = time.time
+    machine: Machine | None = None
+    start: Callable[[RunDir, Mapping[str, str]], None] = start_supervisor
+    nudged: dict[Path, float] = field(default_factory=dict)
 
     def send(self, snapshot: RunSnapshot, action: str, **options: Any) -> Request:
         """Ask for an action of the table, by its id; ``options`` overrule the options of its entry.
@@ -131,33 +117,41 @@ class Actions:
             UsageError: the device or checkpoint does not exist, or the edited launch cannot work.
         """
         recorded = self._available(snapshot, "edit_restart" if choice else "restart")
-        wished = plan_restart(
-            recorded,
-            device,
-            source,
-            choice,
-            runs=snapshot.dir.parent,
-            environ=self._environ,
-            machine=self._this_machine,
+        options, secrets = plan_restart(
+            recorded, device, source, choice, runs=snapshot.dir.parent, environ=self.environ, machine=self._this_machine
         )
-        return self._submit(snapshot, "restart", wished.options, wished.secrets)
+        return self._submit(snapshot, "restart", options, secrets)
 
     def answer(self, run_dir: Path, request_id: str) -> Ack | None:
         """The answer to a request, None while there is none; starts a supervisor again if none is there to answer."""
         run = RunDir(run_dir)
         found = rundir.answer_to(run, request_id)
-        if found is None and self._clock() - self._nudged.get(run_dir, 0.0) >= NUDGE_SECONDS:
-            self._nudged[run_dir] = self._clock()
-            self._supervise(run, {})
+        if found is None and self.clock() - self.nudged.get(run_dir, 0.0) >= NUDGE_SECONDS:
+            self.nudged[run_dir] = self.clock()
+            self.supervise(run, noting=False)
         return found
 
-    def supervise(self, run: RunDir) -> None:
-        """Start a supervisor for a run that has none; secrets come from its profile and from our environment.
+    def supervise(self, run: RunDir, secrets: Mapping[str, str] = MappingProxyType({}), *, noting: bool = True) -> None:
+        """Start a supervisor where none lives; a second one that starts at the same time leaves by itself.
+
+        Args:
+            secrets: of an edited launch; others come from the run's profile and from our environment.
+            noting: tell in the run's events which secrets nobody has.
 
         Raises:
             OperationError: it could not be started.
         """
-        self._supervise(run, {}, noting=True)
+        if liveness.is_held(run.supervisor_lock):
+            return
+        recorded = read_run(run)
+        wanted = recorded.spec.secret_env if recorded else []
+        environ = {**_profile_secrets(recorded), **self.environ, **secrets}
+        missing = [name for name in wanted if name not in environ]
+        if noting and missing:
+            text = f"started again without {', '.join(missing)}: secrets are not kept, this shell has none"
+            attempt = next(reversed(run.attempt_numbers()), 0)
+            storage.append_line(run.events, event(self.clock(), attempt, "note", text))
+        self.start(run, environ)
 
     def _available(self, snapshot: RunSnapshot, action: str) -> RecordedRun:
         found = snapshot.available.get(action) or availability(snapshot, action)
@@ -172,46 +166,33 @@ class Actions:
         self, snapshot: RunSnapshot, action: str, options: dict[str, Any], secrets: Mapping[str, str]
     ) -> Request:
         run = RunDir(snapshot.dir)
-        now = self._clock()
+        now = self.clock()
         try:
             request = rundir.submit(run, rundir.new_request(action, snapshot.attempt, now, options=options))
         except OSError as error:
             raise OperationError(f"the request for run {run.run} could not be written: {error.strerror}") from error
-        self._nudged[snapshot.dir] = now
-        self._supervise(run, secrets, noting=action == "restart")
+        self.nudged[snapshot.dir] = now
+        self.supervise(run, secrets, noting=action == "restart")
         return request
-
-    def _supervise(self, run: RunDir, secrets: Mapping[str, str], *, noting: bool = False) -> None:
-        """Start a supervisor when none lives; a second one that starts at the same time leaves by itself."""
-        if liveness.is_held(run.supervisor_lock):
-            return
-        recorded = read_run(run)
-        wanted = recorded.spec.secret_env if recorded else []
-        environ = {**self._profile_secrets(recorded), **self._environ, **secrets}
-        missing = [name for name in wanted if name not in environ]
-        if noting and missing:
-            text = f"started again without {', '.join(missing)}: secrets are not kept, this shell has none"
-            attempt = next(reversed(run.attempt_numbers()), 0)
-            storage.append_line(run.events, event(self._clock(), attempt, "note", text))
-        self._start(run, environ)
-
-    def _profile_secrets(self, recorded: RecordedRun | None) -> dict[str, str]:
-        """Secrets that the profile's file still has, under the names the run was started with."""
-        if recorded is None or not recorded.spec.profile_path:
-            return {}
-        from ..profiles.library import read_profile  # only where a supervisor is missing
-
-        try:
-            profile = read_profile(Path(recorded.spec.profile_path), Path(recorded.spec.launch.cwd))
-        except UsageError:
-            return {}
-        return {name: profile.env[name] for name in recorded.spec.secret_env if name in profile.env}
 
     def _this_machine(self) -> Machine:
         from ..machine import this_machine
 
-        self._machine = self._machine or this_machine()
-        return self._machine
+        self.machine = self.machine or this_machine()
+        return self.machine
+
+
+def _profile_secrets(recorded: RecordedRun | None) -> dict[str, str]:
+    """Secrets that the profile's file still has, under the names the run was started with."""
+    if recorded is None or not recorded.spec.profile_path:
+        return {}
+    from ..profiles.library import read_profile  # only where a supervisor is missing
+
+    try:
+        profile = read_profile(Path(recorded.spec.profile_path), Path(recorded.spec.launch.cwd))
+    except UsageError:
+        return {}
+    return {name: profile.env[name] for name in recorded.spec.secret_env if name in profile.env}
 
 
 class SupervisorRecovery:

@@ -24,26 +24,19 @@ def argument_words(arguments: Mapping[str, ArgumentValue], style: str) -> list[s
     """
     words: list[str] = []
     for key, value in arguments.items():
-        if style != "hydra":
-            words += _option(key, value)
+        flag = key if key.startswith("-") else f"--{key}"
+        if style == "hydra":
+            items = [_hydra_text(item) for item in (value if isinstance(value, tuple) else (value,))]
+            words.append(f"{key}=[{','.join(items)}]" if isinstance(value, tuple) else f"{key}={items[0]}")
         elif isinstance(value, tuple):
-            words.append(f"{key}=[{','.join(_hydra_text(item) for item in value)}]")
+            words += [flag, *(_plain(item) for item in value)] if value else []
+        elif isinstance(value, bool):
+            words += [flag] if value else []
+        elif (text := _plain(value)).startswith("-") and not is_number(text):
+            words.append(f"{flag}={text}")  # argparse would take it for the next option
         else:
-            words.append(f"{key}={_hydra_text(value)}")
+            words += [flag, text]
     return words
-
-
-def _option(key: str, value: ArgumentValue) -> list[str]:
-    flag = key if key.startswith("-") else f"--{key}"
-    if value is True:
-        return [flag]
-    if value is False or value == ():
-        return []
-    if isinstance(value, tuple):
-        return [flag, *(_plain(item) for item in value)]
-    text = _plain(value)
-    # argparse takes a value that begins with a dash for the next option, unless it is glued on or a negative number.
-    return [f"{flag}={text}"] if text.startswith("-") and not is_number(text) else [flag, text]
 
 
 def _hydra_text(value: Scalar) -> str:
@@ -61,33 +54,22 @@ _LOG_FOLDER = "{run_dir}/attempts/{attempt}/torchrun"
 _TAKES_A_VALUE = ("-X", "-W")
 
 
-def wrapped(argv: Sequence[str], processes: int, python: str) -> list[str]:
+def wrapped(argv: list[str], processes: int, python: str) -> list[str]:
     """The same program under ``torch.distributed.run``, with ``processes`` workers on this host and no restarts.
 
     Restarts are the supervisor's, which knows checkpoints and causes. Options of the interpreter (``-u``) go to the
     launcher, since workers are started by it without them.
     """
-    interpreter, options, program = _split(argv, python)
+    interpreter, options, program = python, [], ["--no-python", *argv]
+    if argv[0] == python or is_python(argv[0]):
+        position = 1
+        while position < len(argv) and argv[position].startswith("-") and argv[position] not in ("-m", "-c", "-"):
+            position += 2 if argv[position] in _TAKES_A_VALUE else 1
+        if argv[position : position + 1] not in (["-c"], ["-"]):
+            interpreter, options, program = argv[0], argv[1:position], argv[position:]
     launcher = [interpreter, *options, "-m", "torch.distributed.run", "--standalone", "--max-restarts", "0"]
     launcher += ["--nproc-per-node", str(processes), "--log-dir", _LOG_FOLDER]
     return [*launcher, *program]
-
-
-def worker_variables(argv: Sequence[str]) -> dict[str, str]:
-    """Interpreter options that workers would lose, as variables: ``-P`` keeps the current folder off their path."""
-    return {"PYTHONSAFEPATH": "1"} if "-P" in argv[1:3] else {}
-
-
-def _split(argv: Sequence[str], python: str) -> tuple[str, list[str], list[str]]:
-    """Interpreter, its options, and the rest as ``torch.distributed.run`` takes it."""
-    if not (argv[0] == python or is_python(argv[0])):
-        return python, [], ["--no-python", *argv]
-    position = 1
-    while position < len(argv) and argv[position].startswith("-") and argv[position] not in ("-m", "-c", "-"):
-        position += 2 if argv[position] in _TAKES_A_VALUE else 1
-    if position < len(argv) and argv[position] in ("-c", "-"):
-        return python, [], ["--no-python", *argv]
-    return argv[0], list(argv[1:position]), list(argv[position:])
 
 
 _SHAPING = re.compile(
@@ -163,20 +145,15 @@ def run_environment(
     )
 
 
-def agent_boot_folder() -> Path:
-    """The folder that puts the agent into a program's Python when it is on PYTHONPATH."""
-    return Path(__file__).resolve().parents[2] / "agent" / "boot"
-
-
 def _layers(
     profile: Profile, recipe: str, extra: Mapping[str, str], environ: Mapping[str, str], machine: Machine
 ) -> Iterator[tuple[str, str, str, str | None]]:
     for variable in RECIPES[recipe].variables:
         value = variable.value.replace("{cores}", str(machine.cores))
         yield variable.name, value, variable.reason, variable.doubtful
-    if profile.launcher == "torchrun":
-        for name, value in worker_variables(profile.command).items():
-            yield name, value, "torchrun's workers keep the current folder off their import path, as -P asks", None
+    if profile.launcher == "torchrun" and "-P" in profile.command[1:3]:  # an option that workers would lose
+        reason = "torchrun's workers keep the current folder off their import path, as -P asks"
+        yield "PYTHONSAFEPATH", "1", reason, None
     for name, value in profile.env.items():
         if value != HIDDEN:
             yield name, value, "set by the profile", None
@@ -184,7 +161,8 @@ def _layers(
         yield name, value, "set for this launch", None
     if profile.agent:
         before = extra.get("PYTHONPATH", profile.env.get("PYTHONPATH", environ.get("PYTHONPATH", "")))
-        path = os.pathsep.join(part for part in (str(agent_boot_folder()), before) if part)
+        boot = Path(__file__).resolve().parents[2] / "agent" / "boot"
+        path = os.pathsep.join(part for part in (str(boot), before) if part)
         yield "PYTHONPATH", path, "puts the agent into the program: heartbeat, cache clearing, CPU override", None
         yield AGENT_VARIABLE, "1", "switches the agent on; without it the folder on PYTHONPATH does nothing", None
 
@@ -203,7 +181,12 @@ def shell_script(name: str, argv: Sequence[str], env: Sequence[EnvLine], cwd: Pa
     if any(_RUN_DIR in word for word in (*argv, *(line.value for line in env))):
         lines += ['run_dir="${MPSTUI_RUN_DIR:-$PWD/run}"; mkdir -p "$run_dir"']
     for line in env:
-        lines += _export(line)
+        lines.append(f"# {_one_line(line.reason)}")
+        if line.doubtful:
+            lines.append(f"# doubtful: {_one_line(line.doubtful)}")
+        if line.secret:
+            lines.append(f': "${{{line.name}:?is a secret: set it before you run this}}"')
+        lines.append(f"export {line.name}" if line.secret else f"export {line.name}={_word(line.value)}")
     return "\n".join([*lines, "", f"exec {' '.join(_word(word) for word in argv)}", ""])
 
 
@@ -213,15 +196,6 @@ def joined_scripts(scripts: Sequence[str]) -> str:
         return scripts[0]
     parts = [f"(\n{script.removeprefix(_SHEBANG)})\n" for script in scripts]
     return f"{_SHEBANG}# {len(scripts)} runs, one after the other\nset -eu\n\n" + "\n".join(parts)
-
-
-def _export(line: EnvLine) -> list[str]:
-    comments = [f"# {_one_line(line.reason)}"]
-    if line.doubtful:
-        comments.append(f"# doubtful: {_one_line(line.doubtful)}")
-    if line.secret:
-        return [*comments, f': "${{{line.name}:?is a secret: set it before you run this}}"', f"export {line.name}"]
-    return [*comments, f"export {line.name}={_word(line.value)}"]
 
 
 def _word(word: str) -> str:

@@ -135,19 +135,15 @@ def _replace(words: list[str], position: int, device: str) -> int:
         words[position] = f"{assignment['key']}={device}"
         return 0
     if _SWITCH.fullmatch(words[position]):
-        return _replace_switch(words, position, device)
+        # `--use_mps_device [true]` of transformers: its opposite is `--use_cpu`; CUDA needs no word.
+        has_value = position + 1 < len(words) and words[position + 1].lower() == "true"
+        if device != "mps":
+            words[position] = "--use_cpu" if device == "cpu" else ""
+        if has_value and device == "cuda":
+            words[position + 1] = ""
+        return int(has_value)
     words[position + 1] = device
     return 1
-
-
-def _replace_switch(words: list[str], position: int, device: str) -> int:
-    """``--use_mps_device [true]`` of transformers: its opposite is ``--use_cpu``; CUDA needs no word."""
-    has_value = position + 1 < len(words) and words[position + 1].lower() == "true"
-    if device != "mps":
-        words[position] = "--use_cpu" if device == "cpu" else ""
-        if has_value and device != "cpu":
-            words[position + 1] = ""
-    return int(has_value)
 
 
 _WORKERS = re.compile(r"--(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus)(?:=(?P<count>\w+))?")

@@ -10,29 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from ...wire import storage
-from ...wire.records import QueueRule, Spec
+from ...wire.records import QueueRule
 from ...wire.rundir import RunDir
 from ...wire.storage import HIDDEN, hides
 from ..diagnosis.model import Finding, Remedy, apply_remedy
 from ..model.checks import LineIndex
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home
-from ..model.snapshot import RunSnapshot
 from ..profiles.library import save_profile_text
 from ..profiles.model import RECIPES, ROLES, Profile, profile_of_command
 from ..profiles.parse import parse_profile
 from ..profiles.sweep import sweep_toml
 from .choice import LaunchChoice, choice_json, launch_arguments, open_axes
 from .record import read_run
-
-
-def edit_choice(snapshot: RunSnapshot, home: Home) -> LaunchChoice:
-    """The launch of a run as it was chosen, to be changed and restarted.
-
-    Raises:
-        OperationError: the run's record cannot be read.
-    """
-    return recorded_choice(RunDir(home.runs / snapshot.run))
 
 
 def recorded_choice(run: RunDir) -> LaunchChoice:
@@ -44,9 +34,18 @@ def recorded_choice(run: RunDir) -> LaunchChoice:
     found = read_run(run)
     if found is None:
         raise OperationError(f"the record of run {run.run} cannot be read", f"see {run.spec}")
-    choice = found.choice
+    spec, choice = found.spec, found.choice
+    cwd = Path(spec.launch.cwd)
+    if spec.profile_text:
+        try:
+            profile = thaw(spec.profile_text, path=Path(spec.profile_path) if spec.profile_path else None, cwd=cwd)
+        except UsageError as error:
+            raise OperationError(f"the profile frozen in run {run.run} cannot be read: {error.sentence}") from error
+    else:
+        variant = spec.launch.variants.get(spec.launch.device) or next(iter(spec.launch.variants.values()))
+        profile = profile_of_command(tuple(variant.argv), cwd=cwd, name=spec.name)
     return LaunchChoice(
-        profile=_recorded_profile(found.spec),
+        profile=profile,
         device=choice.get("device"),
         sets=dict(choice.get("sets") or {}),
         recipe=choice.get("recipe"),
@@ -56,18 +55,6 @@ def recorded_choice(run: RunDir) -> LaunchChoice:
         drop_env=tuple(choice.get("drop_env") or ()),
         queue=storage.from_json(QueueRule, choice["queue"]) if choice.get("queue") else QueueRule(),
     )
-
-
-def _recorded_profile(spec: Spec) -> Profile:
-    cwd = Path(spec.launch.cwd)
-    path = Path(spec.profile_path) if spec.profile_path else None
-    if spec.profile_text:
-        try:
-            return thaw(spec.profile_text, path=path, cwd=cwd)
-        except UsageError as error:
-            raise OperationError(f"the profile frozen in run {spec.run} cannot be read: {error.sentence}") from error
-    variant = spec.launch.variants.get(spec.launch.device) or next(iter(spec.launch.variants.values()))
-    return profile_of_command(tuple(variant.argv), cwd=cwd, name=spec.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,9 +63,7 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
     """Work out a launch without doing anything.
 
     Args:
-        choice: profile and differences.
         environ: the caller's environment.
-        machine: what the run would find.
         check: False skips what must exist here (device, program, modules): to show or print what would be done.
 
     Raises:
@@ -86,8 +84,12 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
     variants = compile_variants(profile, command, machine.usable_devices())
     device = _device(choice, command, variants)
     whole = {**environ, **environment.recorded}
-    if check:
-        _require(choice, command, device, {**whole, **environment.secrets}, machine)
+    if check:  # what must be there, cheapest first
+        every = {**whole, **environment.secrets}
+        require_text([*command, *choice.env.values(), choice.name or ""])
+        require_program(profile, command, every)
+        require_device(device, command[0], every, machine)
+        require_modules(command, every, machine)
     argv = variants.found[device].argv
     queue = queue_rule(choice, device, whole, machine)
     notes += _warnings(choice, arguments, variants, environment)
@@ -107,16 +109,6 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
         missing_devices=variants.missing,
         secrets=environment.secrets,
     )
-
-
-def _require(
-    choice: LaunchChoice, command: list[str], device: str, environ: Mapping[str, str], machine: Machine
-) -> None:
-    """What must be there, cheapest first."""
-    require_text([*command, *choice.env.values(), choice.name or ""])
-    require_program(choice.profile, command, environ)
-    require_device(device, command[0], environ, machine)
-    require_modules(command, environ, machine)
 
 
 def _device(choice: LaunchChoice, command: list[str], variants: DeviceVariants) -> str:

@@ -39,7 +39,12 @@ def world_problems(profile: Profile, program: str, environ: Mapping[str, str]) -
         found["command"] = missing
     script = script_of(profile)
     if not found and script and not (profile.cwd / script).is_file():
-        found["command"] = f"there is no file {script} in {profile.cwd}{_suggestion(script, profile)}"
+        likely = nearest(Path(script).name, [entry.name for entry in profile.cwd.glob("*.py")])
+        instead = f"; did you mean {likely}?" if likely else ""
+        if (profile.cwd.parent / script).is_file():
+            add = ': add cwd = ".." to the profile, which runs in its own folder otherwise' if profile.path else ""
+            instead = f"; it is in {profile.cwd.parent}{add}"
+        found["command"] = f"there is no file {script} in {profile.cwd}{instead}"
     lines = LineIndex(profile.text)
     return [
         Problem(key, f"`{key}`: {sentence}" if profile.path else sentence, lines.line_of((key,)))
@@ -119,16 +124,6 @@ def script_of(profile: Profile) -> str | None:
     return None
 
 
-def _suggestion(script: str, profile: Profile) -> str:
-    """Where the missing script may be instead."""
-    cwd = profile.cwd
-    if (cwd.parent / script).is_file():
-        add = ': add cwd = ".." to the profile, which runs in its own folder otherwise' if profile.path else ""
-        return f"; it is in {cwd.parent}{add}"
-    likely = nearest(Path(script).name, [entry.name for entry in cwd.glob("*.py")]) if cwd.is_dir() else None
-    return f"; did you mean {likely}?" if likely else ""
-
-
 _LARGEST_SCRIPT_BYTES = 1 << 20
 
 
@@ -149,12 +144,14 @@ def preflight_warnings(
     before = earlier_run(home, profile.name)
     lightning = (installed_version(python, name, environ) for name in ("lightning", "pytorch_lightning"))
     script = script_of(profile)
-    free = available = None
+    text = free = available = None
     if before.memory_bytes:
         import psutil  # type: ignore[import-untyped]
 
         available = int(psutil.virtual_memory().available)
-    source = profile.cwd / script if script else None
+    with contextlib.suppress(OSError):
+        if script and (profile.cwd / script).stat().st_size <= _LARGEST_SCRIPT_BYTES:
+            text = (profile.cwd / script).read_text(encoding="utf-8", errors="replace")
     with contextlib.suppress(OSError):
         free = shutil.disk_usage(home.runs).free
     found = preflight(
@@ -163,7 +160,7 @@ def preflight_warnings(
             arguments=arguments,
             roles=profile.roles,
             device=machine.usable_devices()[0] if device == "auto" else device,
-            script=_text_of(source) if source else None,
+            script=text,
             torch_version=version(installed_version(python, "torch", environ)),
             lightning_version=version(next(filter(None, lightning), None)),
             macos_version=version(platform.mac_ver()[0]) if machine.system == "Darwin" else None,
@@ -175,15 +172,6 @@ def preflight_warnings(
         )
     )
     return [f"{warning.sentence} {warning.remedy.text}".rstrip() for warning in found]
-
-
-def _text_of(script: Path) -> str | None:
-    try:
-        if script.stat().st_size > _LARGEST_SCRIPT_BYTES:
-            return None
-        return script.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
 
 
 MOST_RUNS = 5

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,42 +86,30 @@ def _read_run(path: Path, stamps: tuple[object, object]) -> RecordedRun | None:
         template = storage.from_json(LaunchTemplate, edited) if edited else spec.launch
     except (UnreadableRecord, OSError):
         return None
-    choice = _choice_of(run, edited) if edited else record.get("choice")
-    return RecordedRun(spec, choice or {}, template)
-
-
-def _choice_of(run: RunDir, template: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The choice that came with the restart whose template is in force; request ids sort by time."""
+    if not edited:
+        return RecordedRun(spec, record.get("choice") or {}, template)
+    # The choice came with the newest restart that asked for this template; request ids sort by time.
     for path in sorted(run.requests.glob("[!.]*.json"), reverse=True):
-        try:
+        with contextlib.suppress(UnreadableRecord, OSError):
             options = (storage.read_json(path) or {}).get("options") or {}
-        except (UnreadableRecord, OSError):
-            continue
-        if options.get("launch") == template:
-            return dict(options.get("choice") or {})
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class Restart:
-    """A restart request that can be sent."""
-
-    options: dict[str, Any]
-    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """For the supervisor's environment only; written nowhere."""
+            if options.get("launch") == edited:
+                return RecordedRun(spec, options.get("choice") or {}, template)
+    return RecordedRun(spec, {}, template)
 
 
 def plan_restart(
     recorded: RecordedRun,
     device: str | None,
     source: str,
-    choice: LaunchChoice | None = None,
+    choice: LaunchChoice | None,
     *,
     runs: Path,
     environ: Mapping[str, str],
     machine: Callable[[], Machine],
-) -> Restart:
+) -> tuple[dict[str, Any], Mapping[str, str]]:
     """Check a restart against the run's record and this machine.
+
+    Returns the options of its request, and secrets for the supervisor's environment only, to be written nowhere.
 
     Args:
         recorded: the run.
@@ -145,13 +134,13 @@ def plan_restart(
 
         planned = plan(replace(choice, device=device or choice.device), environ=environ, machine=machine())
         options |= {"launch": storage.to_json(planned.template), "choice": choice_json(choice)}
-        return Restart(options, planned.secrets)
+        return options, planned.secrets
     if why := (recorded.device_refusal(device) if device else "") or recorded.resume_refusal(source):
         raise OperationError(why)
     if device:
         variant = recorded.template.variants[device]
         require_device(device, variant.argv[0], {**environ, **variant.env}, machine())
-    return Restart(options)
+    return options, {}
 
 
 def _existing(source: str, cwd: Path) -> str:

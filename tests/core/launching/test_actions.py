@@ -12,7 +12,7 @@ import pytest
 
 from mpstui.core.launching.actions import Actions
 from mpstui.core.launching.choice import LaunchChoice
-from mpstui.core.launching.editing import edit_choice
+from mpstui.core.launching.editing import recorded_choice
 from mpstui.core.launching.planning import launch, plan, spec_json
 from mpstui.core.launching.record import availability
 from mpstui.core.model.errors import OperationError, UsageError
@@ -55,7 +55,7 @@ class Bench:
         self.actions = self.acting({"PATH": "/usr/bin:/bin"})
 
     def acting(self, environ: Mapping[str, str]) -> Actions:
-        return Actions(self.home, environ, lambda: self.now, machine=linux(), start=self.starts)
+        return Actions(environ, lambda: self.now, machine=linux(), start=self.starts)
 
     def snapshot(self, state: State = State.RUNNING, **known: Any) -> RunSnapshot:
         return RunSnapshot(
@@ -130,16 +130,16 @@ def test_a_restart_needs_the_room_a_launch_needs(bench: Bench) -> None:
 
 
 def test_an_edited_restart_carries_its_template_and_can_be_edited_again(bench: Bench) -> None:
-    before = edit_choice(bench.snapshot(), bench.home)
+    before = recorded_choice(bench.run)
     assert (dict(before.sets), before.profile.args) == ({"lr": "2"}, {"lr": 1})
     assert before.profile.env == {}
     edited = LaunchChoice(before.profile, sets={"lr": "3"}, recipe="classic")
     request = bench.actions.restart(bench.snapshot(), choice=edited)
     options = bench.written(request)["options"]
     assert options["launch"]["variants"]["auto"]["argv"][-2:] == ["--lr", "3"]
-    assert edit_choice(bench.snapshot(), bench.home).sets == {"lr": "2"}
+    assert recorded_choice(bench.run).sets == {"lr": "2"}
     storage.write_json(bench.run.status, {"run": bench.run.run, "template": options["launch"]})
-    after = edit_choice(bench.snapshot(), bench.home)
+    after = recorded_choice(bench.run)
     assert (after.sets, after.recipe) == ({"lr": "3"}, "classic")
 
 

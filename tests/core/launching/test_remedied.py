@@ -9,10 +9,9 @@ from pathlib import Path
 from mpstui.core.diagnosis.model import ArgumentChange, Finding, Kind, Remedy
 from mpstui.core.diagnosis.rules import all_rules
 from mpstui.core.launching.choice import LaunchChoice
-from mpstui.core.launching.editing import edit_choice, finding_to_apply, remedied, save_profile
+from mpstui.core.launching.editing import finding_to_apply, recorded_choice, remedied, save_profile
 from mpstui.core.launching.planning import plan, spec_json
 from mpstui.core.model.home import Home
-from mpstui.core.model.snapshot import RunSnapshot, State
 from mpstui.core.profiles.library import load_profile
 from mpstui.core.profiles.model import DIAGNOSIS_ROLES, ROLES, Profile
 from mpstui.wire import storage
@@ -95,7 +94,7 @@ def test_the_edit_is_remembered_by_the_record_and_by_a_saved_profile(profile_of:
     made = plan(fixed, environ={"PATH": "/usr/bin:/bin"}, machine=linux())
     run = create_run_dir(home.runs, "net", 1.0)
     storage.write_json(run.spec, spec_json(made, run, 1.0))
-    found = edit_choice(RunSnapshot(run=run.run, name="net", dir=run.path, state=State.FAILED, seen=1.0), home)
+    found = recorded_choice(run)
     assert (found.drop_args, found.drop_env) == (("pin",), (HIGH,))
     save_profile(found, "mended", home)
     saved = load_profile("mended", home, tmp_path)
