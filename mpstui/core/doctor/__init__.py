@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -47,7 +49,7 @@ def examine(home: Home, environ: Mapping[str, str], *, python: str, train: bool 
     )
     facts = {
         "os": system,
-        "python": machine.python_facts(),
+        "python": {"version": platform.python_version(), "path": sys.executable, "prefix": sys.prefix},
         "versions": machine.versions(),
         "torch": torch.torch,
         "devices": torch.devices,
@@ -57,7 +59,7 @@ def examine(home: Home, environ: Mapping[str, str], *, python: str, train: bool 
         "home": kept,
         "telemetry": [asdict(report) for report in sources],
         "linger": linger,
-        "sleep": sleep.facts(),
+        "sleep": asdict(sleep),
         "openmp": [asdict(one) for one in runtimes],
     }
     return Report(results, facts)

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,6 @@ PACKAGES = (
     *("mpstui", "textual", "rich", "psutil", "watchfiles", "platformdirs", "tomlkit"),
     *("torch", "numpy", "safetensors"),
 )
-_ANSWER_SECONDS = 5.0
-"""For a command of the system to answer."""
 
 
 def system_facts() -> dict[str, Any]:
@@ -59,11 +57,6 @@ def judge_system(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
         yield CheckResult("os", Status.PROBLEM, text, "install an arm64 Python and recreate the environment")
     else:
         yield CheckResult("os", Status.OK, f"{name} {facts['release']} on {facts['architecture']}")
-
-
-def python_facts() -> dict[str, Any]:
-    """The interpreter mpstui runs in."""
-    return {"version": platform.python_version(), "path": sys.executable, "prefix": sys.prefix}
 
 
 def versions() -> dict[str, str | None]:
@@ -204,28 +197,23 @@ _HARMLESS_ACTIONS = ("ignore", "lock", "")
 class SleepSettings:
     """What happens to an idle machine. None is unknown."""
 
-    system: str
     idle_minutes: int | None = None
     """macOS: until it sleeps by itself; 0 is never."""
     idle_action: str | None = None
     """systemd-logind: what it does with an idle machine."""
     low_power: bool | None = None
 
-    def facts(self) -> dict[str, Any]:
-        """The settings as plain data."""
-        return {name: value for name, value in asdict(self).items() if name != "system"}
-
 
 def sleep_settings(system: str, root: Path = Path("/")) -> SleepSettings:
     """Ask ``pmset`` on macOS, read logind's configuration elsewhere; no answer is unknown."""
-    return from_pmset(_answer("pmset", "-g")) if system == "Darwin" else SleepSettings(system, None, idle_action(root))
+    return from_pmset(_answer("pmset", "-g")) if system == "Darwin" else SleepSettings(idle_action=idle_action(root))
 
 
 def from_pmset(text: str) -> SleepSettings:
     """What ``pmset -g`` prints."""
     values = {match["name"]: int(match["value"]) for match in _PMSET_LINE.finditer(text)}
     low = values.get("lowpowermode")
-    return SleepSettings("Darwin", idle_minutes=values.get("sleep"), low_power=bool(low) if low is not None else None)
+    return SleepSettings(idle_minutes=values.get("sleep"), low_power=bool(low) if low is not None else None)
 
 
 def idle_action(root: Path) -> str | None:
@@ -265,7 +253,6 @@ def judge_sleep(settings: SleepSettings) -> Iterator[CheckResult]:
 UNVERIFIED = "unverified: written from its documentation, never tried on the real thing"
 PATIENCE_SECONDS = 5.0
 _PAUSE_SECONDS = 0.5
-_UNITS = ("_bytes", "_celsius", "_watts")
 
 
 def read_sources(
@@ -292,25 +279,18 @@ def judge_telemetry(reports: Sequence[SourceReport], system: str) -> Iterator[Ch
         if report.reason:
             yield CheckResult("telemetry", Status.NOTE, f"telemetry: {report.name}: n/a, {report.reason}{mark}")
         else:
-            quantities = ", ".join(_quantity(name) for name in report.gives)
+            named = (re.sub("(_bytes|_celsius|_watts)$", "", name) for name in report.gives)
+            quantities = ", ".join(name.replace("_percent", " %").replace("_", " ") for name in named)
             yield CheckResult("telemetry", Status.OK, f"telemetry: {report.name}: {quantities}{mark}")
     if system == "Darwin":
         text = f"telemetry: JetsamEvent reports, read after a kill ({UNVERIFIED})"
         yield CheckResult("telemetry", Status.NOTE, text)
 
 
-def _quantity(name: str) -> str:
-    for unit in _UNITS:
-        name = name.removesuffix(unit)
-    return name.replace("_percent", " %").replace("_", " ")
-
-
 def _answer(*command: str) -> str:
     """What a command prints; nothing when it cannot be run or takes too long."""
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=_ANSWER_SECONDS, check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=5.0, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout

@@ -56,7 +56,15 @@ def examine_torch(python: str, environ: Mapping[str, str], *, system: str, train
 
 def _judge(device: str, found: Mapping[str, Any], system: str) -> Iterator[CheckResult]:
     if not found["available"]:
-        yield from _unavailable(device, built=found["built"], system=system)
+        if device == "mps" and system == "Darwin":
+            text, advice = "this torch was built without MPS", "use the wheel for an arm64 Python"
+            if found["built"]:
+                text = "torch was built with MPS but finds no device"
+                advice = "needs macOS 14; virtual machines have no Metal device"
+            yield CheckResult("mps", Status.WARNING, text, advice)
+        elif device == "cuda" and found["built"]:
+            advice = "see `nvidia-smi`: the usual reason is a driver older than this CUDA"
+            yield CheckResult("cuda", Status.NOTE, "torch was built for CUDA but finds no device", advice)
         return
     if not found["works"]:
         why = found.get("error") or f"its result is off by {found['largest_error']:.3g}"
@@ -71,18 +79,6 @@ def _judge(device: str, found: Mapping[str, Any], system: str) -> Iterator[Check
         status = Status.OK if found["loss_falls"] else Status.PROBLEM
         text = f"training on {device}: loss {losses}" + ("" if found["loss_falls"] else ", which does not fall")
         yield CheckResult(f"train_{device}", status, text, "" if found["loss_falls"] else _DEVICE_ADVICE[device])
-
-
-def _unavailable(device: str, *, built: bool, system: str) -> Iterator[CheckResult]:
-    if device == "mps" and system == "Darwin":
-        text, advice = "this torch was built without MPS", "use the wheel for an arm64 Python"
-        if built:
-            text = "torch was built with MPS but finds no device"
-            advice = "needs macOS 14; virtual machines have no Metal device"
-        yield CheckResult("mps", Status.WARNING, text, advice)
-    elif device == "cuda" and built:
-        advice = "see `nvidia-smi`: the usual reason is a driver older than this CUDA"
-        yield CheckResult("cuda", Status.NOTE, "torch was built for CUDA but finds no device", advice)
 
 
 _DEVICE_ADVICE = {

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import sys
@@ -21,12 +22,15 @@ ITERATIONS = 2
 def facts(torch: Any) -> dict[str, Any]:
     """What this torch is, and which devices it was built for and finds."""
     cuda_available = bool(torch.cuda.is_available())
+    numpy = None
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        numpy = metadata.version("numpy")
     return {
         "version": str(torch.__version__),
         "file": str(torch.__file__),
         "prefix": sys.prefix,
         "python": ".".join(str(part) for part in sys.version_info[:3]),
-        "numpy": _installed("numpy"),
+        "numpy": numpy,
         "threads": int(torch.get_num_threads()),
         "devices": {
             "mps": {
@@ -44,13 +48,6 @@ def facts(torch: Any) -> dict[str, Any]:
     }
 
 
-def _installed(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
-
-
 def test(torch: Any, device: str, *, train: bool) -> dict[str, Any]:
     """A matrix product on ``device`` against the CPU's; with ``train`` also two steps of a tiny network."""
     torch.manual_seed(0)
@@ -60,10 +57,8 @@ def test(torch: Any, device: str, *, train: bool) -> dict[str, Any]:
     seconds = time.perf_counter() - started
     error = float((product - left @ right).abs().max())
     found: dict[str, Any] = {"works": error < TOLERANCE, "largest_error": error, "seconds": seconds}
-    return {**found, **_train(torch, device)} if train else found
-
-
-def _train(torch: Any, device: str) -> dict[str, Any]:
+    if not train:
+        return found
     model = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1)).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE)
     inputs = torch.randn(64, 8).to(device)
@@ -76,7 +71,7 @@ def _train(torch: Any, device: str) -> dict[str, Any]:
         optimizer.step()
         losses.append(float(loss.detach()))
     losses.append(float(torch.nn.functional.mse_loss(model(inputs), targets).detach()))
-    return {"losses": losses, "loss_falls": losses[-1] < losses[0]}
+    return {**found, "losses": losses, "loss_falls": losses[-1] < losses[0]}
 
 
 def main(words: list[str]) -> int:

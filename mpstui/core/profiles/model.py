@@ -219,7 +219,13 @@ def _options_of(command: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, Ar
     Where one of them could not be written again as it was typed (``--key=value``, ``-k``, a key twice, a placeholder),
     all stay in the command; a device does always, since launching finds it there and knows how to replace it.
     """
-    start = _after_script(command)
+    start = len(command)
+    for position, word in enumerate(command[1:], start=1):
+        if word == "-c":
+            break
+        if word.endswith(".py") or (word == "-m" and position + 1 < len(command)):
+            start = position + (2 if word == "-m" else 1)
+            break
     tail = command[start:]
     heads = [place for place, word in enumerate(tail) if word.startswith("-") and not _NUMBER.fullmatch(word)]
     keys = [tail[place] for place in heads]
@@ -234,18 +240,6 @@ def _options_of(command: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, Ar
         else:
             args[key[2:]] = True if not values else values[0] if len(values) == 1 else values
     return fixed, args
-
-
-def _after_script(command: tuple[str, ...]) -> int:
-    """Where the arguments of a Python script or module begin; the end, where there is none of them."""
-    for position, word in enumerate(command[1:], start=1):
-        if word == "-m" and position + 1 < len(command):
-            return position + 2
-        if word.endswith(".py"):
-            return position + 1
-        if word == "-c":
-            break
-    return len(command)
 
 
 _OPTION = re.compile(r"--[A-Za-z][\w-]*")

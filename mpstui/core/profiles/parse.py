@@ -43,9 +43,11 @@ def parse_profile(text: str, *, path: Path | None, default_cwd: Path) -> Profile
         line = int(position[1]) if position else text.count("\n") + 1
         what = _POSITION.sub("", str(error))
         raise ProfileError(path, [Problem("", f"this is not TOML: {what}", line)]) from error
-    problems = problems_in(data, LineIndex(text))
-    if problems:
-        raise ProfileError(path, problems)
+    lines = LineIndex(text)
+    found = [*_top_level(data), *_consistency(data)]
+    if found:
+        located = [Problem(".".join(keys), sentence, lines.line_of(keys)) for keys, sentence in found]
+        raise ProfileError(path, sorted(located, key=lambda problem: problem.line or 0))
     return _profile(data, text, path, default_cwd)
 
 
@@ -54,12 +56,16 @@ def _profile(data: Mapping[str, Any], text: str, path: Path | None, default_cwd:
     resume, roles = data.get("resume", {}), data.get("roles", {})
     folder = path.parent if path else default_cwd
     args = {".".join(keys): value for keys, value in flattened(data.get("args", {}))}
+    python = data.get("python")
+    if python is not None:  # links stay: a virtual environment's python is one
+        expanded = Path(python).expanduser()
+        python = str((path.parent if path else Path.cwd()) / expanded if "/" in python else expanded)
     return Profile(
         name=data.get("name", stem or "run"),
         slug=stem or slug(data.get("name", "run")),
         command=tuple(data["command"]),
         cwd=(folder / Path(data["cwd"]).expanduser()).resolve() if "cwd" in data else default_cwd,
-        python=_interpreter(data.get("python"), path),
+        python=python,
         device=data.get("device", "auto"),
         recipe=data.get("recipe", DEFAULT_RECIPE),
         launcher=data.get("launcher"),
@@ -83,16 +89,6 @@ def _profile(data: Mapping[str, Any], text: str, path: Path | None, default_cwd:
         path=path,
         text=text,
     )
-
-
-def _interpreter(named: str | None, path: Path | None) -> str | None:
-    """``~`` is expanded, a relative path starts at the profile. Links stay: a virtual environment's python is one."""
-    if named is None:
-        return None
-    expanded = Path(named).expanduser()
-    if expanded.is_absolute() or "/" not in named:
-        return str(expanded)
-    return str((path.parent if path else Path.cwd()) / expanded)
 
 
 DEVICE = checks.one_of("auto", "mps", "cuda", "cpu")
@@ -132,13 +128,6 @@ SECTIONS: Mapping[str, Mapping[str, Check]] = {
 }
 FREE_SECTIONS = ("env", "args", "sweep")
 """Tables whose keys are the person's own."""
-
-
-def problems_in(data: Mapping[str, Any], lines: LineIndex) -> list[Problem]:
-    """Every key that is unknown, of a wrong type or of an impossible value, in the file's order."""
-    found = list(_top_level(data)) + list(_consistency(data))
-    located = [Problem(".".join(path), sentence, lines.line_of(path)) for path, sentence in found]
-    return sorted(located, key=lambda problem: problem.line or 0)
 
 
 def _top_level(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:

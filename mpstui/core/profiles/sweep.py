@@ -75,7 +75,14 @@ def sweep_problems(table: Mapping[str, Any], args: Mapping[str, Any]) -> Iterato
         yield from ((("sweep", *where), sentence) for where, sentence in wrong)
         if not wrong:
             sound[path] = tuple(_values(found))
-    yield from _conflicts(sound)
+    owners = {".".join(path): "is swept itself" for path in sound}
+    for path, values in sound.items():
+        axis = ".".join(path)
+        for key in sorted({key for one in values for key in one.along}):
+            if key in owners:
+                first = next(one.text for one in values if key in one.along)
+                yield ("sweep", *path, first, key), f"`{key}` goes with a value of `{axis}`, but {owners[key]}"
+            owners[key] = f"with one of `{axis}` too"
     runs = prod(len(values) for values in sound.values())
     if runs > MOST_RUNS:
         yield ("sweep",), f"[sweep] asks for {runs:,} runs; {MOST_RUNS} is the most"
@@ -110,22 +117,16 @@ def _shape(path: KeyPath, found: Any) -> Iterator[tuple[KeyPath, str]]:
         if wrong:
             yield path, f"{where} must be a list of values; {checks.described(wrong[0])} is not {wrong[1]}"
     else:
+        table = f"[sweep.{'.'.join(path)}]"
         for value, along in found.items():
-            yield from _along(path, value, along)
-
-
-def _along(path: KeyPath, value: str, along: Any) -> Iterator[tuple[KeyPath, str]]:
-    table = f"[sweep.{'.'.join(path)}]"
-    if not isinstance(along, dict):
-        rule = f"must be a table of the arguments that go with it, {{}} for none, not {checks.described(along)}"
-        yield (*path, value), f"`{value}` in {table} {rule}"
-        return
-    for key, item in along.items():
-        if expected := checks.scalar(item):
-            yield (
-                (*path, value, key),
-                f"`{key}` of {value!r} in {table} must be {expected}, not {checks.described(item)}",
-            )
+            if not isinstance(along, dict):
+                rule = f"must be a table of the arguments that go with it, {{}} for none, not {checks.described(along)}"
+                yield (*path, value), f"`{value}` in {table} {rule}"
+                continue
+            for key, item in along.items():
+                if expected := checks.scalar(item):
+                    problem = f"must be {expected}, not {checks.described(item)}"
+                    yield (*path, value, key), f"`{key}` of {value!r} in {table} {problem}"
 
 
 def _fit(path: KeyPath, found: Any, args: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
@@ -161,17 +162,3 @@ def _typed(path: KeyPath, key: str, value: Value, args: Mapping[str, Any]) -> It
         return
     if not fits:
         yield path, f"`{key}` in [sweep] must be {what} as in [args], not {checks.described(value)}"
-
-
-def _conflicts(axes: Mapping[KeyPath, tuple[SweepValue, ...]]) -> Iterator[tuple[KeyPath, str]]:
-    """An argument that two parts of the table would set at once."""
-    owners = {".".join(path): "is swept itself" for path in axes}
-    for path, values in axes.items():
-        for key in sorted({key for one in values for key in one.along}):
-            if key in owners:
-                first = next(one.text for one in values if key in one.along)
-                yield (
-                    ("sweep", *path, first, key),
-                    f"`{key}` goes with a value of `{'.'.join(path)}`, but {owners[key]}",
-                )
-            owners[key] = f"with one of `{'.'.join(path)}` too"

@@ -28,20 +28,20 @@ Currently in use:
 )
 def test_pmset_is_read(sleep: str, low: str, minutes: int) -> None:
     found = from_pmset(PMSET.format(sleep=sleep, low=low))
-    assert found == SleepSettings("Darwin", idle_minutes=minutes, low_power=low == "1")
+    assert found == SleepSettings(idle_minutes=minutes, low_power=low == "1")
 
 
 def test_an_answer_that_is_not_understood_is_unknown() -> None:
-    assert from_pmset("pmset: unknown option") == SleepSettings("Darwin")
-    assert list(judge_sleep(SleepSettings("Darwin"))) == []
+    assert from_pmset("pmset: unknown option") == SleepSettings()
+    assert list(judge_sleep(SleepSettings())) == []
 
 
 def test_a_mac_that_sleeps_is_told_of_what_keeps_it_awake() -> None:
-    (result,) = judge_sleep(SleepSettings("Darwin", idle_minutes=10, low_power=False))
+    (result,) = judge_sleep(SleepSettings(idle_minutes=10, low_power=False))
     assert result.status is Status.NOTE
     assert "10 min" in result.text
     assert "caffeinate" in result.advice
-    awake, throttled = judge_sleep(SleepSettings("Darwin", idle_minutes=0, low_power=True))
+    awake, throttled = judge_sleep(SleepSettings(idle_minutes=0, low_power=True))
     assert (awake.status, throttled.status) == (Status.OK, Status.WARNING)
 
 
@@ -57,11 +57,11 @@ def test_a_drop_in_beats_the_file_and_a_comment_sets_nothing(tmp_path: Path) -> 
     assert idle_action(tmp_path) == "ignore"
     logind(tmp_path, "usr/lib/systemd/logind.conf.d/10-idle.conf", "[Login]\nIdleAction=suspend\n")
     assert idle_action(tmp_path) == "suspend"
-    (result,) = judge_sleep(SleepSettings("Linux", idle_action="suspend"))
+    (result,) = judge_sleep(SleepSettings(idle_action="suspend"))
     assert result.status is Status.WARNING
     assert "IdleAction=ignore" in result.advice
     logind(tmp_path, "etc/systemd/logind.conf.d/90-mine.conf", "[Login]\nIdleAction = ignore\n")
-    assert sleep_settings("Linux", tmp_path) == SleepSettings("Linux", idle_action="ignore")
+    assert sleep_settings("Linux", tmp_path) == SleepSettings(idle_action="ignore")
 
 
 def test_without_systemd_nothing_is_said(tmp_path: Path) -> None:
