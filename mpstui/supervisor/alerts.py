@@ -44,10 +44,9 @@ class Alerts:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
+            self._started.append(started)
         except (OSError, ValueError) as error:
             complain(f"nobody could be told of the {event}: {error}")
-            return
-        self._started.append(started)
 
     def reap(self) -> None:
         """Collect those that are done; one that outlives this supervisor is collected by init."""

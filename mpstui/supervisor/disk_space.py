@@ -208,10 +208,6 @@ def punch(descriptor: int, hole: Hole) -> None:
         raise OSError(number, os.strerror(number))
 
 
-def _find_fallocate() -> Any:
-    """glibc's name for 64-bit offsets, else musl's, whose offsets always have 64 bits."""
-    library = ctypes.CDLL(None, use_errno=True)
-    return getattr(library, "fallocate64", None) or getattr(library, "fallocate", None)
-
-
-_FALLOCATE = _find_fallocate() if sys.platform.startswith("linux") else None
+_LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform.startswith("linux") else None
+# glibc's name for 64-bit offsets, else musl's, whose offsets always have 64 bits.
+_FALLOCATE: Any = getattr(_LIBC, "fallocate64", None) or getattr(_LIBC, "fallocate", None)

@@ -16,11 +16,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from ..wire.liveness import ProcessTable, boot_id, system_process_table
+from ..wire.liveness import ProcessTable, boot_id, output_of, system_process_table
 from .family import Signaller, SystemSignaller
 
 REPORTS = Path("/Library/Logs/DiagnosticReports")
-LOG_PATIENCE_SECONDS = 5.0
 ON_MACOS = os.uname().sysname == "Darwin"
 
 
@@ -61,12 +60,10 @@ def stay_awake(pid: int) -> None:
     """Start caffeinate for a trainer; without it the training runs all the same."""
     if not ON_MACOS:
         return
-    try:
+    with contextlib.suppress(OSError):
         subprocess.Popen(
             caffeinate_command(pid), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-    except OSError:
-        return
 
 
 def memory_kill_report(pid: int, since: float, folder: Path = REPORTS) -> str | None:
@@ -86,12 +83,8 @@ def memory_kill_log(pid: int) -> str | None:
     if not ON_MACOS:
         return None
     predicate = 'eventMessage contains "memorystatus"'
-    command = ["/usr/bin/log", "show", "--last", "2m", "--style", "compact", "--predicate", predicate]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LOG_PATIENCE_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return parse_memorystatus(done.stdout.splitlines(), pid)
+    text = output_of("/usr/bin/log", "show", "--last", "2m", "--style", "compact", "--predicate", predicate)
+    return parse_memorystatus(text.splitlines(), pid)
 
 
 def parse_jetsam(text: str, pid: int) -> str | None:

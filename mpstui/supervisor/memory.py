@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from ..wire.liveness import output_of
 from .machine import Clock
 
 GIVEN_BACK = 0.9
@@ -104,7 +104,7 @@ class MemoryWatch:
 def read_memory() -> MachineMemory:
     """The machine's memory now; on macOS through ``vm_stat``, which only a real Mac can prove right."""
     if sys.platform == "darwin":
-        return parse_vm_stat(_output_of("vm_stat"))
+        return parse_vm_stat(output_of("vm_stat"))
     return parse_meminfo(_text_of(Path("/proc/meminfo")))
 
 
@@ -141,11 +141,4 @@ def _text_of(path: Path) -> str:
     try:
         return path.read_text()
     except OSError:
-        return ""
-
-
-def _output_of(*command: str) -> str:
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout
-    except (OSError, subprocess.TimeoutExpired):
         return ""

@@ -64,19 +64,16 @@ class StackDumps:
         if self._dump is not None:
             self._finish(self._dump)
         while self._dump is None and self._waiting:
-            self._begin(self._waiting.pop(0))
-
-    def _begin(self, request: Request) -> None:
-        attempt = self._supervision.attempt
-        if attempt is None or attempt.ending is not None:
-            self._reply(request, ok=False, text="the training has ended")
-        elif attempt.paused or attempt.is_stopped():
-            self._reply(request, ok=False, text="it is paused: continue it first")
-        else:
-            attempt.refresh()
-            output = attempt.run.attempt(attempt.number).output
-            if not self._signal(request, attempt, output):
-                self._py_spy(request, attempt, output)
+            request, attempt = self._waiting.pop(0), self._supervision.attempt
+            if attempt is None or attempt.ending is not None:
+                self._reply(request, ok=False, text="the training has ended")
+            elif attempt.paused or attempt.is_stopped():
+                self._reply(request, ok=False, text="it is paused: continue it first")
+            else:
+                attempt.refresh()
+                output = attempt.run.attempt(attempt.number).output
+                if not self._signal(request, attempt, output):
+                    self._py_spy(request, attempt, output)
 
     def _signal(self, request: Request, attempt: Attempt, output: Path) -> bool:
         """Send each process the signal it said it listens for; any other would end it. False when there is none."""
@@ -111,7 +108,10 @@ class StackDumps:
                 return
             ok = not text
         else:
-            came = _read_from(dump.output, dump.begin).count(_END_OF_DUMP)
+            came = 0
+            with contextlib.suppress(OSError), dump.output.open("rb") as file:
+                file.seek(dump.begin)
+                came = file.read(8 << 20).count(_END_OF_DUMP)
             if came < len(dump.asked) and not late and self._supervision.trainer_lives():
                 return
             ok = came > 0
@@ -119,8 +119,12 @@ class StackDumps:
             if 0 < came < len(dump.asked):
                 text = f" ({len(dump.asked) - came} did not answer)"
         self._dump = None
+        place = f"from byte {dump.begin:,}"
+        if dump.begin <= MOST_COUNTED_BYTES:
+            with contextlib.suppress(OSError), dump.output.open("rb") as file:
+                place = f"line {file.read(dump.begin).count(10) + 1:,} ({place})"
         count = f"{len(dump.asked)} processes" if len(dump.asked) > 1 else f"pid {dump.asked[0]}"
-        where = f"the stacks of {count} are in the output, {_place(dump.output, dump.begin)}"
+        where = f"the stacks of {count} are in the output, {place}"
         self._reply(dump.request, ok=ok, text=where + text if ok else text)
 
     def _reply(self, request: Request, *, ok: bool, text: str) -> None:
@@ -146,30 +150,7 @@ def _outcome(process: subprocess.Popen[bytes], late: bool) -> str | None:
         process.kill()
         process.wait()
         return f"py-spy did not come to an end within {PY_SPY_SECONDS:g} s"
+    if process.returncode == 0:
+        return ""
     said = process.stderr.read().decode("utf-8", "replace").strip() if process.stderr else ""
-    return (
-        ""
-        if process.returncode == 0
-        else f"py-spy could not: {said.splitlines()[-1] if said else 'it did not say why'}"
-    )
-
-
-def _place(output: Path, begin: int) -> str:
-    """Where in the output something begins that was written when it had ``begin`` bytes."""
-    place = f"from byte {begin:,}"
-    if begin > MOST_COUNTED_BYTES:
-        return place
-    try:
-        with output.open("rb") as file:
-            return f"line {file.read(begin).count(10) + 1:,} ({place})"
-    except OSError:
-        return place
-
-
-def _read_from(path: Path, begin: int) -> bytes:
-    try:
-        with path.open("rb") as file:
-            file.seek(begin)
-            return file.read(8 << 20)
-    except OSError:
-        return b""
+    return f"py-spy could not: {said.splitlines()[-1] if said else 'it did not say why'}"

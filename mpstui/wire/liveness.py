@@ -140,7 +140,7 @@ class ProcessTable(Protocol):
         ...
 
     def find(self, pid: int) -> Process | None:
-        """One process, or None."""
+        """One process, or None when it is gone or never was."""
         ...
 
 
@@ -151,12 +151,10 @@ class LinuxProcessTable:
         self._root = root
 
     def snapshot(self) -> dict[int, Process]:
-        """Every process that can be seen now, by pid."""
         found = (self.find(int(entry.name)) for entry in os.scandir(self._root) if entry.name.isdigit())
         return {process.pid: process for process in found if process}
 
     def find(self, pid: int) -> Process | None:
-        """One process, or None when it is gone or never was."""
         try:
             text = Path(f"{self._root}/{pid}/stat").read_bytes().decode("utf-8", "replace")
         except OSError:
@@ -168,21 +166,14 @@ class PsProcessTable:
     """Asks ``ps``, for systems without ``/proc``; the parser is tested, the call needs a real Mac."""
 
     def snapshot(self) -> dict[int, Process]:
-        """Every process that can be seen now, by pid."""
         return {process.pid: process for process in parse_ps(self._ps("-A"))}
 
     def find(self, pid: int) -> Process | None:
-        """One process, or None when it is gone or never was."""
         return next(iter(parse_ps(self._ps("-p", str(pid)))), None)
 
     def _ps(self, *selection: str) -> str:
-        command = ["ps", *selection, "-o", "pid=,ppid=,pgid=,sess=,stat=,lstart="]
-        environment = {**os.environ, "LC_ALL": "C"}
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=5, env=environment, check=False)
-        except (OSError, subprocess.TimeoutExpired):
-            return ""
-        return done.stdout
+        columns = "pid=,ppid=,pgid=,sess=,stat=,lstart="
+        return output_of("ps", *selection, "-o", columns, env={**os.environ, "LC_ALL": "C"})
 
 
 def system_process_table() -> ProcessTable:
@@ -252,10 +243,17 @@ def descendants(snapshot: Mapping[int, Process], roots: Iterable[int]) -> list[P
 
 def boot_id() -> str:
     """A text that changes with every boot; empty where the system tells none (then nothing is concluded from it)."""
+    if sys.platform == "darwin":
+        return output_of("sysctl", "-n", "kern.bootsessionuuid").strip()
     try:
-        if sys.platform == "darwin":
-            command = ["sysctl", "-n", "kern.bootsessionuuid"]
-            return subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout.strip()
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def output_of(*command: str, env: Mapping[str, str] | None = None) -> str:
+    """What a program of the system prints; empty where there is none, or it takes longer than five seconds."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=5, env=env, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""

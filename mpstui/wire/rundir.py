@@ -194,10 +194,7 @@ def unanswered(run: RunDir) -> Iterator[Request]:
             continue
         if name[: -len(".json")] in answered:
             continue
-        try:
-            found = storage.read(Request, run.requests / name)
-        except (UnreadableRecord, OSError):
-            continue
+        found = storage.read_or_none(Request, run.requests / name)
         if found is not None and found.id == name[: -len(".json")]:
             yield found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import select
@@ -53,17 +54,17 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     event, folder, attempt, text, settings, screen_lock = arguments
     run = RunDir(Path(folder))
-    log = _Log(run.alerts_log)
+    log = functools.partial(_append, run.alerts_log)
     try:
         wanted = read_settings(Path(settings))
     except (OSError, ValueError) as error:
-        log.line(f"{event}: nobody was told: {settings} cannot be read: {error}")
+        log(f"{event}: nobody was told: {settings} cannot be read: {error}")
         return 1
     if wanted is None:
         return 0
     unseen = wanted.when == "always" or (wanted.when == "no_screen" and not liveness.is_shared(Path(screen_lock)))
     if event == TEST or (event in wanted.on and unseen):
-        return 0 if deliver(wanted, compose(event, run, int(attempt), text), log.line) else 1
+        return 0 if deliver(wanted, compose(event, run, int(attempt), text), log) else 1
     return 0
 
 
@@ -216,24 +217,16 @@ def _finish_hook(hook: subprocess.Popen[bytes], deadline: float) -> Outcome:
     return Outcome(code == 0, f"{end}\n{kept.decode('utf-8', 'replace')}".rstrip())
 
 
-class _Log:
-    """``alerts.log``: private, bounded, and not worth an error."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def line(self, text: str) -> None:
-        """Append a line with its time."""
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+def _append(path: Path, text: str) -> None:
+    """Append a line with its time to ``alerts.log``: private, bounded, and not worth an error."""
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            try:
-                if os.fstat(descriptor).st_size < LARGEST_LOG_BYTES:
-                    os.write(descriptor, f"{stamp} {text}\n".encode("utf-8", "replace"))
-            finally:
-                os.close(descriptor)
-        except OSError:
-            return
+            if os.fstat(descriptor).st_size < LARGEST_LOG_BYTES:
+                os.write(descriptor, f"{stamp} {text}\n".encode("utf-8", "replace"))
+        finally:
+            os.close(descriptor)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
