@@ -25,7 +25,7 @@ from ..core.bench.measure import (
     run_bench,
 )
 from ..core.bench.report import BenchReport, Surroundings, report_folder, save
-from ..core.bench.training import Spread, require_task
+from ..core.bench.training import require_task
 from ..core.launching.choice import parse_sets
 from ..core.launching.command import argument_words
 from ..core.launching.preflight import require_modules
@@ -82,7 +82,16 @@ Examples:
 
 
 def run(args: argparse.Namespace) -> int:
-    _require_sense(args)
+    if args.profiles and (args.task or args.compare_devices):
+        raise UsageError("--profiles takes two profiles and no TASK", "such as `mpstui bench --profiles A B`")
+    if args.task is None and not args.profiles:
+        raise UsageError("bench needs a TASK", "such as `mpstui bench cifar`")
+    if args.steps and not (args.profiles or args.compare_devices):
+        raise UsageError("--steps goes with --compare-devices or --profiles", "otherwise --seconds of steps are timed")
+    for name in ("budget", "seconds", "repeat", "steps", "tolerance"):
+        value = getattr(args, name)
+        if value is not None and not 0 < value < float("inf"):
+            raise UsageError(f"--{name} {value:g} is not above 0")
     # A hangup or SIGTERM ends what was started and keeps what was measured, as Ctrl-C does.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
@@ -99,20 +108,6 @@ def run(args: argparse.Namespace) -> int:
 
         return compare(args, session, machine, device, refusals)
     return _measure(args, session, machine, device, refusals)
-
-
-def _require_sense(args: argparse.Namespace) -> None:
-    """Refuse no task, two modes, or a number that is not positive."""
-    if args.profiles and (args.task or args.compare_devices):
-        raise UsageError("--profiles takes two profiles and no TASK", "such as `mpstui bench --profiles A B`")
-    if args.task is None and not args.profiles:
-        raise UsageError("bench needs a TASK", "such as `mpstui bench cifar`")
-    if args.steps and not (args.profiles or args.compare_devices):
-        raise UsageError("--steps goes with --compare-devices or --profiles", "otherwise --seconds of steps are timed")
-    for name in ("budget", "seconds", "repeat", "steps", "tolerance"):
-        value = getattr(args, name)
-        if value is not None and not 0 < value < float("inf"):
-            raise UsageError(f"--{name} {value:g} is not above 0")
 
 
 def _device(asked: str, session: Session, machine: Machine) -> tuple[str, dict[str, str]]:
@@ -263,28 +258,21 @@ def report_lines(report: BenchReport, width: int) -> Iterator[str]:
                 if one.step_seconds is None:
                     yield f"{one.config.name:<{_NAME}} not measured"
                     yield from paragraph(one.error or "", width, indent=4)
-                else:
-                    yield row(one.config.name, _cells(report, one, one.step_seconds))
+                    continue
+                speedup, spread = report.speedup(one), one.step_seconds
+                median, low, high = (
+                    f"{seconds * 1000:,.0f}" if seconds >= 0.1 else f"{seconds * 1000:.3g}"
+                    for seconds in (spread.median, spread.low, spread.high)
+                )
+                samples = UNKNOWN if one.samples_per_second is None else f"{one.samples_per_second:,.1f}"
+                times = UNKNOWN if speedup is None else f"{speedup:.2f}"
+                yield row(one.config.name, (median, f"{low} to {high}", samples, times, size(one.memory_bytes)))
             yield ""
     for note in dict.fromkeys(note for measured in report.measurements.values() for note in measured.notes):
         yield from paragraph(f"note: {note}", width)
     yield from busy_lines(report.machine, width)
     if not report.complete:
         yield from paragraph("not complete: what is missing was not measured", width)
-
-
-def _cells(report: BenchReport, one: Measurement, spread: Spread) -> tuple[str, ...]:
-    def milliseconds(seconds: float) -> str:
-        return f"{seconds * 1000:,.0f}" if seconds >= 0.1 else f"{seconds * 1000:.3g}"
-
-    speedup = report.speedup(one)
-    return (
-        milliseconds(spread.median),
-        f"{milliseconds(spread.low)} to {milliseconds(spread.high)}",
-        UNKNOWN if one.samples_per_second is None else f"{one.samples_per_second:,.1f}",
-        UNKNOWN if speedup is None else f"{speedup:.2f}",
-        size(one.memory_bytes),
-    )
 
 
 def paragraph(text: str, width: int, indent: int = 0) -> Iterator[str]:

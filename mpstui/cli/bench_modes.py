@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..core.bench.deviation import STEPS, WRONG, Comparison, Question, compare_devices, explanation, share
-from ..core.bench.race import Entrant, Race, Terms, as_json, common_loss
+from ..core.bench.race import Entrant, Race, as_json, common_loss
 from ..core.bench.report import Curve, curve_chart
 from ..core.bench.training import Spread
 from ..core.launching.choice import LaunchChoice, parse_sets
@@ -28,8 +28,6 @@ _BUDGET_SECONDS = 600.0
 _RACE_SECONDS = 30.0
 _LABEL = 18
 _NARROWEST_COLUMN, _WIDEST_COLUMN = 14, 32
-
-Cell = Callable[[Entrant], str]
 
 
 def compare(
@@ -92,8 +90,8 @@ def comparison_lines(found: Comparison, width: int) -> Iterator[str]:
     for one in losses:
         if one["step"] in shown:
             mark = " <- parts" if one["step"] == parts else ""
-            values = f"{_loss(one['reference']):>12} {_loss(one['loss']):>12}"
-            yield f"{one['step']:>6} {values} {_apart(one['apart'])}{mark}"
+            values = (NOT_FINITE if one[name] is None else f"{one[name]:.6g}" for name in ("reference", "loss"))
+            yield f"{one['step']:>6} {' '.join(f'{value:>12}' for value in values)} {_apart(one['apart'])}{mark}"
     for title, name in (("gradients", "gradients"), (f"parameters after step {question.steps}", "parameters")):
         yield ""
         yield f"{title}, the farthest apart"
@@ -103,10 +101,6 @@ def comparison_lines(found: Comparison, width: int) -> Iterator[str]:
 
 def _apart(value: float | None) -> str:
     return f"{NOT_FINITE if value is None else share(value):>9}"
-
-
-def _loss(value: float | None) -> str:
-    return NOT_FINITE if value is None else f"{value:.6g}"
 
 
 def race(args: argparse.Namespace, session: Session, machine: Machine) -> int:
@@ -127,7 +121,9 @@ def race(args: argparse.Namespace, session: Session, machine: Machine) -> int:
     contest = Race(
         session.home,
         session.environ,
-        Terms(seconds=args.seconds or _RACE_SECONDS, steps=args.steps, limit_seconds=limit),
+        seconds=args.seconds or _RACE_SECONDS,
+        steps=args.steps,
+        limit_seconds=limit,
         sampler=sampler,
         watch=lambda doing: output.line.show(doing, doing.partition(":")[0]),
     )
@@ -143,10 +139,9 @@ def race(args: argparse.Namespace, session: Session, machine: Machine) -> int:
     around = asdict(output.surroundings)
     document = {**as_json(found), "started": output.started, "complete": not contest.interrupted, "machine": around}
     curves = [Curve(one.profile, [x for x, _ in one.losses], [y for _, y in one.losses]) for one in found]
-    facts = " · ".join(f"{one.profile}: {_step_time(one.step_seconds)} a step" for one in found)
+    facts = " · ".join(f"{one.profile}: {_milliseconds(one.step_seconds, 'median')} a step" for one in found)
     output.save(document, curve_chart("mpstui bench --profiles", facts, curves, "step", "loss"))
-    lines = [*race_lines(found, output.width), *busy_lines(output.surroundings, output.width), ""]
-    output.tell(document, lines)
+    output.tell(document, [*race_lines(found, output.width), *busy_lines(output.surroundings, output.width), ""])
     return output.exit_code(contest.interrupted, all(one.step_seconds for one in found))
 
 
@@ -175,23 +170,19 @@ def race_lines(found: Sequence[Entrant], width: int) -> Iterator[str]:
             yield from paragraph(text, width)
 
 
-def _step_time(spread: Spread | None) -> str:
-    return "n/a" if spread is None else f"{spread.median * 1000:.3g} ms"
-
-
-def _range(spread: Spread | None) -> str:
-    return "n/a" if spread is None else f"{spread.low * 1000:.3g} to {spread.high * 1000:.3g} ms"
+def _milliseconds(spread: Spread | None, *names: str) -> str:
+    return "n/a" if spread is None else " to ".join(f"{getattr(spread, name) * 1000:.3g}" for name in names) + " ms"
 
 
 def _known(value: Any, form: str = "") -> str:
     return "n/a" if value is None else format(value, form)
 
 
-_ROWS: dict[str, Cell] = {
+_ROWS: dict[str, Callable[[Entrant], str]] = {
     "profile": lambda one: one.profile,
     "device": lambda one: _known(one.device),
-    "step (median)": lambda one: _step_time(one.step_seconds),
-    "step (range)": lambda one: _range(one.step_seconds),
+    "step (median)": lambda one: _milliseconds(one.step_seconds, "median"),
+    "step (range)": lambda one: _milliseconds(one.step_seconds, "low", "high"),
     "samples/s": lambda one: _known(one.samples_per_second, ",.1f"),
     "steps done": lambda one: _known(one.step),
     "loss": lambda one: _known(one.loss, ".4g"),

@@ -106,11 +106,7 @@ def parse_environment(items: Iterable[str]) -> dict[str, str]:
 
 
 def _condition(session: Session, item: str) -> dict[str, str]:
-    """Read ``RUN[:ok|any|fail]``.
-
-    Raises:
-        UsageError: no such run, or another word after the colon.
-    """
+    """Read ``RUN[:ok|any|fail]``."""
     name, colon, when = item.rpartition(":")
     if not colon:
         name, when = item, "ok"

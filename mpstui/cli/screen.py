@@ -62,8 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Open the screen on all runs, or on one."""
     home = resolve_home(os.environ)
     opening = None
-    name = arguments.named or arguments.opening
-    if name:
+    if name := arguments.named or arguments.opening:
         from ..core.runs.find import find_run
 
         opening = find_run(home, name).run

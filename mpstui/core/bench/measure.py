@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from .training import Spread, Stretch, Training, is_warming_up, samples_per_step, stretches, trainer_command
+from .training import Spread, Stretch, Training, samples_per_step, stretches, trainer_command, warm
 
 DEVICE_GROUP, LOADERS = "devices", "loaders"
 LOOK_SECONDS = 0.1
@@ -279,7 +279,7 @@ class _Bench:
                 return f"it {reached} when its {limit:.0f} s were over; {_MORE_TIME}"
             if not training.points:
                 doing = "starting" if config.compile == "off" or training.precision is None else "compiling"
-            elif is_warming_up(training.points):
+            elif not warm(training.points):
                 doing = "warming up"
             else:
                 doing = f"measuring, {timed:.0f} of {self.plan.measure_seconds:.0f} s"

@@ -26,18 +26,6 @@ _FALLBACK = re.compile(rb"operator '([^']+)'[^\n]{0,200}fall back to run on the 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """How long each of the two may run."""
-
-    seconds: float = 30.0
-    """Of timed steps."""
-    steps: int | None = None
-    """End after so many steps instead, so that both reach the same one."""
-    limit_seconds: float = 300.0
-    """For all of it, start and loading included."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Entrant:
     """What one profile showed; unknown is None."""
 
@@ -71,7 +59,12 @@ class Race:
 
     home: Home
     environ: Mapping[str, str]
-    terms: Terms
+    seconds: float
+    """Of timed steps, for each run."""
+    steps: int | None
+    """End after so many steps instead, so that both reach the same one."""
+    limit_seconds: float
+    """For all of one run, start and loading included."""
     sampler: Sampler
     watch: Callable[[str], None]
     interrupted: bool = False
@@ -110,13 +103,13 @@ class Race:
                 sampled = time.monotonic()
             if not snapshot.state.active:
                 return "" if record.timed_seconds else "it ended before any steps could be timed"
-            steps, seen = self.terms.steps, record.points
-            if record.timed_seconds >= self.terms.seconds if steps is None else seen and seen[-1]["step"] >= steps:
+            reached = record.points[-1]["step"] if record.points else 0
+            if record.timed_seconds >= self.seconds if self.steps is None else reached >= self.steps:
                 return ""
-            if elapsed >= self.terms.limit_seconds:
-                return f"stopped at its limit of {self.terms.limit_seconds:.0f} s"
+            if elapsed >= self.limit_seconds:
+                return f"stopped at its limit of {self.limit_seconds:.0f} s"
             at = "starting" if snapshot.numbers.step is None else f"step {snapshot.numbers.step}"
-            self.watch(f"{name}: {at} · {elapsed:.0f} s of at most {self.terms.limit_seconds:.0f} s")
+            self.watch(f"{name}: {at} · {elapsed:.0f} s of at most {self.limit_seconds:.0f} s")
             time.sleep(_POLL_SECONDS)
 
     def _end(self, run: str) -> RunSnapshot:
@@ -156,11 +149,9 @@ class _Record:
         self.most(snapshot.numbers.memory.footprint or snapshot.numbers.memory.rss, snapshot.numbers.memory.driver)
         if snapshot.numbers.step is None or (self.points and self.points[-1]["step"] >= snapshot.numbers.step):
             return
-        speeds = {
-            "steps_per_second": snapshot.numbers.steps_per_second,
-            "samples_per_second": snapshot.numbers.samples_per_second,
-        }
-        self.points.append({"time": snapshot.updated or snapshot.seen, "step": snapshot.numbers.step, **speeds})
+        known = ("step", "steps_per_second", "samples_per_second")
+        values = {name: getattr(snapshot.numbers, name) for name in known}
+        self.points.append({"time": snapshot.updated or snapshot.seen, **values})
 
     def most(self, process: int | None, device: int | None) -> None:
         """Note what its processes hold together and on the device, where it is more than before."""

@@ -164,12 +164,12 @@ def stretches(points: Sequence[Mapping[str, Any]]) -> list[Stretch]:
     Args:
         points: records with ``time`` (Unix seconds) and ``step``, in order.
     """
-    warm = _warm(points)
+    timed = warm(points)
     found: list[Stretch] = []
-    if not warm:
+    if not timed:
         return found
-    start = warm[0]
-    for point in warm[1:]:
+    start = timed[0]
+    for point in timed[1:]:
         steps, seconds = point["step"] - start["step"], point["time"] - start["time"]
         if steps > 0 and seconds >= _SHORTEST_STRETCH_SECONDS:
             found.append(Stretch(steps, seconds))
@@ -186,12 +186,8 @@ def samples_per_step(points: Sequence[Mapping[str, Any]]) -> float | None:
     return None
 
 
-def is_warming_up(points: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether nothing can be timed yet."""
-    return not _warm(points)
-
-
-def _warm(points: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def warm(points: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Those after the warm-up; none while nothing can be timed yet."""
     for at, point in enumerate(points):
         if point["step"] >= WARM_UP_STEPS and point["time"] - points[0]["time"] >= WARM_UP_SECONDS:
             return points[at:]

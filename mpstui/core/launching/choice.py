@@ -208,21 +208,15 @@ def open_axes(choice: LaunchChoice) -> Sweep:
 def axes_of(choice: LaunchChoice) -> Sweep:
     """The arguments that are swept and their values; one value where this launch settles it."""
     profile = choice.profile
+    chosen = {known_key(written, profile): texts for written, texts in choice.sweep.items()}
+    settled = {key: (text,) for key, text in _settled(choice).items() if key in chosen or key in profile.sweep}
     axes = dict(profile.sweep)
-    for written, texts in choice.sweep.items():
-        key = known_key(written, profile)
-        axes[key] = tuple(_value(profile, key, text) for text in texts)
-    for key, text in _settled(choice).items():
-        if key in axes:
-            axes[key] = (_value(profile, key, text),)
+    for key, texts in {**chosen, **settled}.items():
+        # The profile's own value of that text brings what goes with it.
+        known = {one.text: one for one in profile.sweep.get(key, ())}
+        axes[key] = tuple(known.get(text) or SweepValue(text) for text in texts)
     return axes
 
 
 def _settled(choice: LaunchChoice) -> Mapping[str, str]:
     return {known_key(written, choice.profile): text for written, text in choice.sets.items()}
-
-
-def _value(profile: Profile, key: str, text: str) -> SweepValue:
-    """The profile's own value of that text, with what goes with it; else the bare text."""
-    known = {one.text: one for one in profile.sweep.get(key, ())}
-    return known.get(text) or SweepValue(text)

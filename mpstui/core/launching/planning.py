@@ -40,8 +40,6 @@ class LaunchPlan:
     warnings: tuple[str, ...]
     recipe: str
     secret_names: tuple[str, ...] = ()
-    missing_devices: Mapping[str, str] = field(default_factory=dict)
-    """Device -> why the program cannot be made to use it."""
     queue: QueueRule = field(default_factory=QueueRule)
     """What must be true before the run starts."""
     gpus: GpuRule | None = None
@@ -106,7 +104,6 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
         queue=queue,
         gpus=gpu_rule(choice, queue, device, argv, whole, machine),
         secret_names=environment.secret_names,
-        missing_devices=variants.missing,
         secrets=environment.secrets,
     )
 

@@ -209,10 +209,14 @@ def earlier_run(home: Home, name: str) -> EarlierRun:
     with contextlib.suppress(OSError):
         ids = sorted((one.name for one in home.runs.iterdir() if one.name.endswith(f"-{slug(name)}")), reverse=True)
     for run in (RunDir(home.runs / run) for run in ids[:MOST_RUNS]):
-        largest = None
+        largest = memory = None
         with contextlib.suppress(OSError):
             largest = max((one.stat().st_size for one in run.checkpoints.iterdir() if one.is_file()), default=None)
-        memory = _memory(run)
+        with contextlib.suppress(OSError, UnreadableRecord):
+            numbers = run.attempt_numbers()
+            record = storage.read_json(run.attempt(numbers[-1]).heartbeat()) if numbers else None
+            held = heartbeat.from_json(record).memory if record else None
+            memory = (held.footprint or held.rss) if held else None
         if largest is not None or memory is not None:
             return EarlierRun(largest, memory, _batch_size(run) if memory else None)
     return EarlierRun()
@@ -227,13 +231,3 @@ def _batch_size(run: RunDir) -> int | None:
     except (OperationError, UsageError):
         return None
     return whole_number(arguments.get(choice.profile.roles.get("batch_size", "")))
-
-
-def _memory(run: RunDir) -> int | None:
-    numbers = run.attempt_numbers()
-    try:
-        record = storage.read_json(run.attempt(numbers[-1]).heartbeat()) if numbers else None
-        memory = heartbeat.from_json(record).memory if record else None
-    except (OSError, UnreadableRecord):
-        return None
-    return (memory.footprint or memory.rss) if memory else None

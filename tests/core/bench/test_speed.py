@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mpstui.core.bench.training import Spread, is_warming_up, samples_per_step, stretches
+from mpstui.core.bench.training import Spread, samples_per_step, stretches, warm
 
 
 def points(*pairs: tuple[float, int]) -> list[dict[str, Any]]:
@@ -16,8 +16,8 @@ def points(*pairs: tuple[float, int]) -> list[dict[str, Any]]:
 def test_the_first_steps_and_the_first_second_are_no_measurement() -> None:
     slow_start = points((0.0, 1), (9.0, 2), (10.0, 3), (11.0, 5), (12.0, 7))
     assert [stretch.step_seconds for stretch in stretches(slow_start)] == [0.5, 0.5]
-    assert is_warming_up(points((0.0, 1), (0.9, 50)))
-    assert not is_warming_up(points((0.0, 1), (1.1, 50)))
+    assert not warm(points((0.0, 1), (0.9, 50)))
+    assert warm(points((0.0, 1), (1.1, 50)))
     assert stretches(points((0.0, 1), (0.9, 50))) == []
 
 
