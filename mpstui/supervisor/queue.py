@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..wire import liveness, queues, storage
 from ..wire.liveness import ProcessTable
-from ..wire.queues import Queue, QueueBusy, QueueFiles
+from ..wire.queues import MOST_SLOTS, Queue, QueueBusy, QueueFiles
 from ..wire.records import GpuRule, LaunchRecord, QueueRule, Spec, Status
 from ..wire.rundir import RunDir
 from ..wire.storage import UnreadableRecord
@@ -151,7 +151,8 @@ class QueueSlot:
         def claim(queue: Queue) -> Queue:
             # Where GPUs are given and nobody set the slots, the GPUs alone say how many run at once.
             by_gpus = self._wanted is not None and not queue.by_hand
-            open_slots = queues.free_slots(files, queues.MOST_SLOTS if by_gpus else queue.slots)
+            slots = range(MOST_SLOTS if by_gpus else queue.slots)
+            open_slots = (number for number in slots if not liveness.is_held(files.slot(number)))
             free = list(itertools.islice(open_slots, 1 if by_gpus else None))
             others = {name for name in queue.order if free and not by_gpus and self._contends(name)}
             near = by_gpus or may_claim(self._run.run, queue.order, others - {self._run.run}, len(free))

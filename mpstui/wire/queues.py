@@ -6,7 +6,7 @@ frees itself. Who has a GPU is the same: ``cuda.device-<name>``.
 """
 
 # No `from __future__ import annotations` here: reading follows the annotations of Queue.
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,8 +101,3 @@ def edit(files: QueueFiles, change: Callable[[Queue], Queue]) -> Queue:
         return after
     finally:
         liveness.release(lock)
-
-
-def free_slots(files: QueueFiles, slots: int) -> Iterator[int]:
-    """Numbers of the slots nobody holds now."""
-    return (number for number in range(max(slots, 0)) if not liveness.is_held(files.slot(number)))

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 PREVIEW_BYTES = 1 << 19
 """A longer log is understood from its end first; the rest follows in slices."""
 PREVIEW_POINTS = 200
-_MAY_BE_UNKNOWN = ("loss", "steps")
-"""What a later point says of these counts also where it says that it is not known."""
 RUNNING_BEHIND_BYTES = 1 << 18
 """A file that is being written is always a little ahead: up to this its curves pass for whole."""
 RUNS_PER_ATTEMPT = 1000
@@ -139,7 +137,8 @@ class ExternalMetrics:
             records = self._add(points, timed=before > 0 and self.complete)
             if not self._previewed or self.complete:
                 for record in records:
-                    known = {k: v for k, v in record.items() if v is not None or k in _MAY_BE_UNKNOWN}
+                    # Of loss and steps a later point counts also where it says that they are not known.
+                    known = {k: v for k, v in record.items() if v is not None or k in ("loss", "steps")}
                     self.newest.update(known)
                 fresh.extend(records)
             if budget.spent or self.file.offset == before:

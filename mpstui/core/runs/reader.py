@@ -376,9 +376,7 @@ class RunReader(RunFollower):
     def _first_start(self, launch: LaunchRecord | None) -> float | None:
         """When the first attempt was started; it never changes."""
         if self._started is None and launch is not None:
-            self._started = launch.time
-            with contextlib.suppress(OSError, UnreadableRecord):
-                self._started = (storage.read(LaunchRecord, self.run.attempt(1).launch) or launch).time
+            self._started = (storage.read_or_none(LaunchRecord, self.run.attempt(1).launch) or launch).time
         return self._started
 
     def _find_checkpoints(self, numbers: Numbers, *, live: bool) -> tuple[Checkpoint, ...]:
