@@ -78,11 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _chosen(session: Session, args: argparse.Namespace, remover: Remover, needed: Mapping[str, str]) -> list[Removable]:
-    """What is to be removed.
-
-    Raises:
-        UsageError: a name means no run; OperationError: one that is named must stay. Nothing was removed then.
-    """
+    """What is to be removed; refused as a whole when a name means no run, or one that must stay."""
     before = None if args.older_than is None else time.time() - age_seconds(args.older_than)
     named = {found.run: found for found in (find_run(session.home, name) for name in args.runs)}
     chosen = []

@@ -111,9 +111,7 @@ def show_screen(
     """Take the terminal until the person leaves; 128 plus the signal when one ended it.
 
     Args:
-        home: where the runs are.
         arguments: color, theme and no_mouse.
-        opening: the run to open.
         watching: a file or folder that mpstui did not start, shown beside the runs.
     """
     log = watching if watching is not None and watching.is_file() else None

@@ -255,11 +255,7 @@ class _Bench:
         return [*words, "--epochs", _NEVER, "--eval-every", _NEVER, "--save-every", "0"]
 
     def _follow(self, config: BenchConfig, training: Training, limit: float) -> str | None:
-        """Watch until enough was measured; the reason when nothing was.
-
-        Raises:
-            UsageError: the trainer was used wrongly.
-        """
+        """Watch until enough was measured; the reason when nothing was."""
         began = self.monotonic()
         while True:
             code = training.poll()

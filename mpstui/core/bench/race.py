@@ -162,7 +162,13 @@ class _Record:
 def _entrant(plan: LaunchPlan, snapshot: RunSnapshot, record: _Record, why: str) -> Entrant:
     timed = stretches(record.points)
     spread, size = Spread.of([stretch.step_seconds for stretch in timed]), samples_per_step(record.points)
-    fallbacks = _fallbacks(RunDir(snapshot.dir))
+    run = RunDir(snapshot.dir)
+    outputs = [run.attempt(number).output for number in run.attempt_numbers()]
+    there = [path for path in outputs if path.is_file()]
+    fallbacks: list[str] = []  # operators named as run on the CPU, once for each line
+    for path in there:
+        with path.open("rb") as file:
+            fallbacks += [match[1].decode(errors="replace") for match in _FALLBACK.finditer(file.read(_LOG_BYTES))]
     view = snapshot.train_loss
     losses = tuple((x, y) for x, y in zip(view.x, view.mean, strict=True) if y == y) if view else ()
     failed = snapshot.state in (State.FAILED, State.KILLED, State.LOST)
@@ -179,21 +185,10 @@ def _entrant(plan: LaunchPlan, snapshot: RunSnapshot, record: _Record, why: str)
         losses=losses,
         process_bytes=record.process_bytes,
         device_bytes=record.device_bytes,
-        mps_fallbacks=None if fallbacks is None else len(fallbacks),
-        mps_fallback_operators=tuple(dict.fromkeys(fallbacks or ())),
+        mps_fallbacks=len(fallbacks) if there else None,
+        mps_fallback_operators=tuple(dict.fromkeys(fallbacks)),
         note=". ".join(filter(None, (ended, why))) or None,
     )
-
-
-def _fallbacks(run: RunDir) -> list[str] | None:
-    """Operators named in the output as run on the CPU, once for each line; None when there is no output."""
-    found: list[str] = []
-    outputs = [run.attempt(number).output for number in run.attempt_numbers()]
-    there = [path for path in outputs if path.is_file()]
-    for path in there:
-        with path.open("rb") as file:
-            found += [match[1].decode(errors="replace") for match in _FALLBACK.finditer(file.read(_LOG_BYTES))]
-    return found if there else None
 
 
 def common_loss(entrants: Sequence[Entrant]) -> tuple[float, tuple[float, ...]] | None:

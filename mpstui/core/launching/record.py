@@ -112,7 +112,6 @@ def plan_restart(
     Returns the options of its request, and secrets for the supervisor's environment only, to be written nowhere.
 
     Args:
-        recorded: the run.
         device: None keeps the one it has.
         source: latest, best, scratch, or a checkpoint's path.
         choice: an edited launch, for this and later attempts; None starts the same one again.
