@@ -75,7 +75,7 @@ class Machine:
     """UUIDs of the NVIDIA cards in bus order; empty where they are not known. Asked only when a queue needs them."""
 
     def seems_to_have(self, device: str) -> bool:
-        """A check that costs microseconds; where it says False the interpreter may still find one."""
+        """Guess from platform and driver files, in microseconds; the run's interpreter may still find more."""
         if device == "mps":
             return self.system == "Darwin" and self.architecture == "arm64"
         return self.nvidia if device == "cuda" else True

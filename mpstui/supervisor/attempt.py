@@ -245,6 +245,6 @@ class Attempt:
         return group is not None and self._machine.signaller.send_group(group, self.family.members, number)
 
     def _reachable_group(self) -> int | None:
-        """The trainer's group, as long as the trainer is there or a zombie: later its number may be anybody's."""
+        """The trainer's group, while the trainer exists, also as a zombie; then None: the number may be another's."""
         leader = self.family.leader
         return leader.pid if leader is not None and self.ending is None else None

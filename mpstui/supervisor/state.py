@@ -137,7 +137,7 @@ class Supervision:
         self.drained_by = self.now + seconds
 
     def end_attempt(self, **status: Any) -> None:
-        """Nothing is done about this attempt any more."""
+        """Let go of the current attempt."""
         self.attempt = None
         if status:
             self.journal.update(**status)

@@ -96,7 +96,10 @@ def answer_text(message: RequestAnswered) -> tuple[str, Severity]:
     """The answer to a request in one sentence; it names who refused, or who freed how much."""
     ack = message.ack
     if ack is None:
-        return f"{message.action}: no answer yet; the request is kept until it can be carried out", "warning"
+        return (
+            f"{message.action}: no answer yet; the run's events will show what became of it",
+            "warning",
+        )
     freed = ""
     if ack.before is not None and ack.after is not None:
         freed = f" ({shown.size(ack.before)} → {shown.size(ack.after)})"

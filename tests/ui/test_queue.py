@@ -38,8 +38,8 @@ def test_a_queued_row_shows_its_place() -> None:
 @pytest.mark.parametrize(
     ("key", "change", "said"),
     [
-        ("less_than_sign", (fakes.bare().run, "up"), "1st of 3 in mps"),
-        ("greater_than_sign", (fakes.bare().run, "down"), "1st of 3 in mps"),
+        ("less_than_sign", (fakes.bare().run, "up"), "1st of 3 in queue mps"),
+        ("greater_than_sign", (fakes.bare().run, "down"), "1st of 3 in queue mps"),
         ("P", ("mps", True), "queue mps paused"),
     ],
 )

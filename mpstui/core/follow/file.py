@@ -120,7 +120,7 @@ class FollowedFile:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What one look found."""
+    """What one read found."""
 
     data: bytes = b""
     """Complete lines, newlines included."""

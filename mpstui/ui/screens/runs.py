@@ -173,7 +173,9 @@ class RunsScreen(ActingScreen):
 
             def move() -> Toast:
                 moved = services.move_in_queue(snapshot, direction)
-                return Toast(f"{ordinal(moved.place)} of {moved.count} in {clean(moved.group, 40)}", run=snapshot.run)
+                return Toast(
+                    f"now {ordinal(moved.place)} of {moved.count} in queue {clean(moved.group, 40)}", run=snapshot.run
+                )
 
             self.context.requests.do(action.name, move)
 

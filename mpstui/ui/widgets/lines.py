@@ -83,7 +83,8 @@ class LinePanel(Widget):
             self.refresh(*regions)
 
     def _title_row(self, width: int) -> Row:
-        left = [Span("─ ", "track"), *self._panel_names(width - 4)]
+        told = sum(width_of(span.text) for span in self.status())
+        left = [Span("─ ", "track"), *self._panel_names(width - 4 - (told + 2 if told else 0))]
         taken = sum(width_of(span.text) for span in left)
         status: list[Span] = []
         for span in self.status():
