@@ -124,7 +124,7 @@ def test_acting_on_a_run_plans_no_launch(noted: Path, home: Home) -> None:
     run = RunBuilder(home).status("running").launch().hold()
     loaded = printed(noted, "pause", "--no-wait", run.run.run)
     run.release()
-    assert loaded.share < 0.15
+    assert loaded.share < 0.17
 
 
 @pytest.mark.parametrize("words", [("--version",), ("ps", "--help")])
