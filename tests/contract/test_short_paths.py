@@ -268,8 +268,7 @@ def run(home: Home, tmp_path: Path) -> Iterator[Run]:
         )
     started.wait_output("up")
     yield started
-    if started.exit() is None or started.status.phase != "ended":
-        started.wait_ack(started.ask("kill"))
+    started.clean_up()
 
 
 def listed(files: set[str]) -> str:
