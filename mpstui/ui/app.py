@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from .services import Services
 
 
-_PAINT_SECONDS = 0.03
-
-
 class MpstuiApp(App[None]):
     """See ``screens/`` for what it shows and ``workers/`` for what it runs."""
 
@@ -84,13 +81,12 @@ class MpstuiApp(App[None]):
         return RunsScreen(self.context)
 
     def on_mount(self) -> None:
-        """Start reading."""
         if self._opening is not None:
             self.open_run(self._opening, self._first_log)
         if self._terminal is not None:
             self._terminal.end_on_signals(self.exit)
             TerminalWorker(self.post_message, self._terminal).start()
-        self.set_timer(_PAINT_SECONDS, self._start_workers)
+        self.set_timer(0.03, self._start_workers)
 
     def _start_workers(self) -> None:
         """After the first paint: importing what reads would take the interpreter from what writes to the terminal."""
@@ -102,7 +98,6 @@ class MpstuiApp(App[None]):
             self.post_message(messages.SettingsMistaken(error.sentence))
 
     def on_unmount(self) -> None:
-        """Stop reading; the runs do not notice."""
         for worker in self._background:
             worker.stop()
 
@@ -173,14 +168,12 @@ class MpstuiApp(App[None]):
         return next((item for item in reversed(self.screen_stack) if isinstance(item, ActingScreen)), None)
 
     def redraw(self) -> None:
-        """Hand the newest snapshots to the screen in view."""
         shown = self.acting_screen
         if shown is not None and shown.can_draw and self.state.snapshots is not None:
             shown.show_runs(self.state.snapshots)
             shown.press_early_key()
 
     def focus_workers(self) -> None:
-        """Have the workers read what the screen in view shows."""
         shown = self.acting_screen
         if shown is not None and shown.is_mounted:
             focus = shown.reading
@@ -194,7 +187,6 @@ class MpstuiApp(App[None]):
         self.push_screen(RunScreen(self.context, run, log))
 
     def close_run(self) -> None:
-        """Back to the list of runs."""
         while len(self.screen_stack) > 1:
             self.pop_screen()
 
@@ -208,7 +200,6 @@ class MpstuiApp(App[None]):
             self.context.say(f"{error.sentence} {error.hint}", "error")
 
     def action_help(self) -> None:
-        """Show every key."""
         from .screens.dialogs import Help
 
         self.push_screen(Help())

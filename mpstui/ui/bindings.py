@@ -63,11 +63,8 @@ def _panel_keys() -> list[Key]:
     """A number for every panel of a run, counted without importing them: the first paint does not wait for charts."""
     count = sum(path.stem != "__init__" for path in Path(__file__).with_name("panels").glob("*.py"))
     keys = [Key(str(number), f"panel({number})", "", "", "", Scope.RUN) for number in range(1, count + 1)]
-    shown = f"1…{count}"
-    return [
-        keys[0]._replace(shown=shown, label="panels", help="show one of the panels, by its number", footer=12),
-        *keys[1:],
-    ]
+    told = "show one of the panels, by its number"
+    return [keys[0]._replace(shown=f"1…{count}", label="panels", help=told, footer=12), *keys[1:]]
 
 
 KEYS: tuple[Key, ...] = (
@@ -104,14 +101,7 @@ KEYS: tuple[Key, ...] = (
     Key("shift+right", "chart('later')", "", "", "", Scope.CHART),
     Key("0", "chart('reset')", "0", "reset", "see the whole curve, without cursor", Scope.CHART),
     Key("b", "chart('blocks')", "b", "blocks", "draw with blocks, for fonts without braille", Scope.CHART),
-    Key(
-        "up,k",
-        "scroll(-1)",
-        "↑ ↓",
-        "scroll",
-        "scroll the current panel (also by page, home, end)",
-        Scope.LOG,
-    ),
+    Key("up,k", "scroll(-1)", "↑ ↓", "scroll", "scroll the current panel (also by page, home, end)", Scope.LOG),
     Key("down,j", "scroll(1)", "", "", "", Scope.LOG),
     Key("pageup", "scroll(-1, 'page')", "", "", "", Scope.LOG),
     Key("pagedown,space", "scroll(1, 'page')", "", "", "", Scope.LOG),
@@ -165,13 +155,6 @@ def footer_keys(*scopes: Scope) -> list[Key]:
 
 def log_footer_keys() -> list[Key]:
     """The keys of a log that has the whole screen."""
-    others = [key for key in KEYS if (key.scope, key.action) in _BESIDE_A_LOG]
+    kept = ("back", "zoom_panel", "help", "quit")
+    others = [key for key in keys_for(Scope.RUN, Scope.EVERYWHERE) if key.action in kept]
     return [*others, *(key for key in keys_for(Scope.LOG) if key.shown and key.action != "scroll(-1)")]
-
-
-_BESIDE_A_LOG = {
-    (Scope.RUN, "back"),
-    (Scope.RUN, "zoom_panel"),
-    (Scope.EVERYWHERE, "help"),
-    (Scope.EVERYWHERE, "quit"),
-}

@@ -77,7 +77,6 @@ class AppState:
         return self._exceptions.get((snapshot.run, snapshot.attempt))
 
     def note_diagnosis(self, message: DiagnosisReady) -> None:
-        """Keep what was found out."""
         self._findings[message.run, message.attempt] = message.findings
         self._exceptions[message.run, message.attempt] = message.exception
 

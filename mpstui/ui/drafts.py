@@ -116,7 +116,6 @@ class Draft:
 
     @property
     def title(self) -> str:
-        """The profile's title."""
         return self._choice.profile.name
 
     @property

@@ -20,21 +20,24 @@ if TYPE_CHECKING:
 Severity = Literal["information", "warning", "error"]
 
 
+class _State(Message):
+    """Says how things are now: of several that wait, only the newest matters."""
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, type(self))
+
+
 @dataclass
-class SnapshotsReady(Message):
-    """All runs, newest first, something about them being new. A whole state: a newer one may replace it."""
+class SnapshotsReady(_State):
+    """All runs, newest first, something about them being new."""
 
     snapshots: tuple[RunSnapshot, ...]
     paused_queues: tuple[str, ...] = ()
     """Queues that start nothing."""
 
-    def can_replace(self, message: Message) -> bool:
-        """Only the newest matters."""
-        return isinstance(message, SnapshotsReady)
-
 
 @dataclass
-class SystemReady(Message):
+class SystemReady(_State):
     """The machine, and the processes of the run in focus where it has any."""
 
     system: SystemSample | None
@@ -45,20 +48,12 @@ class SystemReady(Message):
     prices: EnergySettings | None = None
     """What electricity costs, where the settings say it."""
 
-    def can_replace(self, message: Message) -> bool:
-        """Only the newest sample matters."""
-        return isinstance(message, SystemReady)
-
 
 @dataclass
-class LogGrew(Message):
+class LogGrew(_State):
     """The output of the run in focus has changed on disk."""
 
     run: str
-
-    def can_replace(self, message: Message) -> bool:
-        """The panel reads whatever is there."""
-        return isinstance(message, LogGrew)
 
 
 @dataclass

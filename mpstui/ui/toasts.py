@@ -17,7 +17,6 @@ TOAST_SECONDS = {"information": 4.0, "warning": 6.0, "error": 9.0}
 ANY_RUN = "*"
 """In place of a run: a screen that shows all of them."""
 _LONGEST = 300
-_SETTINGS = "settings.toml"
 _WIDEST = 100
 _FRAME_CELLS = 3
 """The edge and the blanks beside the text."""
@@ -96,10 +95,7 @@ def answer_text(message: RequestAnswered) -> tuple[str, Severity]:
     """The answer to a request in one sentence; it names who refused, or who freed how much."""
     ack = message.ack
     if ack is None:
-        return (
-            f"{message.action}: no answer yet; the run's events will show what became of it",
-            "warning",
-        )
+        return f"{message.action}: no answer yet; the run's events will show what became of it", "warning"
     freed = ""
     if ack.before is not None and ack.after is not None:
         freed = f" ({shown.size(ack.before)} → {shown.size(ack.after)})"
@@ -114,6 +110,6 @@ def answer_text(message: RequestAnswered) -> tuple[str, Severity]:
 
 def mistake_text(message: SettingsMistaken) -> str:
     """The first mistake of the settings, with the file's name alone: a toast has no space for its folder."""
-    first, *more = (line[max(0, line.find(_SETTINGS)) :] for line in message.sentence.splitlines())
+    first, *more = (line[max(0, line.find("settings.toml")) :] for line in message.sentence.splitlines())
     told = clean(first, _LONGEST) + (f" (and {len(more)} more)" if more else "")
     return f"{told} · the screen ignores the whole file; `mpstui alerts` checks it"

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ..context import Context
     from ..messages import RequestAnswered, SystemReady
 
-_UNREAD = Availability(False, "the run is still being read")
-
 
 class ActingScreen(Screen[None]):
     """A screen that shows runs and acts on one of them."""
@@ -66,7 +64,6 @@ class ActingScreen(Screen[None]):
         raise NotImplementedError
 
     def on_screen_resume(self) -> None:
-        """In view again: catch up."""
         self.context.toasts.arrive(self.place)
         self.context.redraw()
         self.context.focus()
@@ -151,7 +148,6 @@ class ActingScreen(Screen[None]):
         self.app.push_screen(Confirm(asked), lambda answer: go() if answer == "yes" else None)
 
     def action_edit(self) -> None:
-        """Open the form of the run's launch."""
         snapshot = self.able(BY_ID["edit_restart"], self.action_edit)
         if snapshot is not None:
             self.context.launch(snapshot, None)
@@ -180,7 +176,7 @@ def meant(snapshot: RunSnapshot, action: Action) -> Action:
 
 def allowed(snapshot: RunSnapshot, action: Action) -> Availability:
     """Whether an action can work for a run, as far as it was found out when the run was read."""
-    return snapshot.available.get(action.id, _UNREAD)
+    return snapshot.available.get(action.id, Availability(False, "the run is still being read"))
 
 
 def why_no_fix(snapshot: RunSnapshot, findings: Sequence[Finding] | None) -> str:

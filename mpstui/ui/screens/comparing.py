@@ -30,13 +30,11 @@ class ComparisonScreen(ActingScreen):
         self._runs = tuple(runs)
 
     def compose(self) -> ComposeResult:
-        """The panel and the keys."""
         yield Comparison(blocks=self.context.blocks)
         yield KeyLine(footer_keys(Scope.COMPARISON, Scope.EVERYWHERE))
 
     @property
     def acting_on(self) -> RunSnapshot | None:
-        """No single run is meant here."""
         return None
 
     @property
@@ -54,17 +52,13 @@ class ComparisonScreen(ActingScreen):
         self.query_one(Comparison).show(found)
 
     def action_back(self) -> None:
-        """Back to the list."""
         self.app.pop_screen()
 
     def action_axis(self) -> None:
-        """Steps, epochs, time."""
         self.query_one(Comparison).next_axis()
 
     def action_scale(self) -> None:
-        """Log or linear."""
         self.query_one(Comparison).switch_scale()
 
     def action_scroll(self, by: int) -> None:
-        """Move the table of settings."""
         self.query_one(Comparison).scroll_rows(by)

@@ -46,12 +46,10 @@ class Sheet(LinePanel):
         return sheet
 
     def scroll_rows(self, by: int) -> None:
-        """Move the view."""
         self._top = max(0, min(self._top + by, len(self._lines) - self.size.height))
         self.repaint()
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """The lines in view."""
         shown = self._lines[self._top : self._top + height]
         more = len(self._lines) - self._top > height
         return [*shown[:-1], row(("↓ more", "key"))] if more else shown
@@ -75,7 +73,6 @@ class Confirm(ModalScreen[Answer]):
         self._asked = asked
 
     def compose(self) -> ComposeResult:
-        """The question, what will happen, and the keys."""
         asked, width = self._asked, min(_WIDTH, self.app.size.width - 4)
         body = [row(line) for text in asked.lines for line in wrap(clean(text), width - 4, 4)]
         keys = [row(("y", "key strong"), f" {asked.yes}")]
@@ -85,23 +82,18 @@ class Confirm(ModalScreen[Answer]):
         yield Sheet.fitting(lines, width, self.app.size.height)
 
     def action_answer(self, answer: Answer) -> None:
-        """Leave with the answer."""
         if answer != "keep" or self._asked.keep:
             self.dismiss(answer)
 
 
 def removal_question(found: Removable, now: float) -> Question:
     """What removing a run would delete."""
-    records = shown.size(found.size_bytes - found.checkpoint_bytes)
-    files = (
-        f"{found.checkpoints} checkpoint{'' if found.checkpoints == 1 else 's'}: {shown.size(found.checkpoint_bytes)}."
-    )
+    records, size = shown.size(found.size_bytes - found.checkpoint_bytes), shown.size(found.checkpoint_bytes)
+    files = f"{found.checkpoints} checkpoint{'' if found.checkpoints == 1 else 's'}"
     lines = (
         f"{found.run.run}, ended {shown.duration(max(0.0, now - found.ended))} ago.",
         f"Its log, metrics and records: {records}.",
-        f"{files}: {shown.size(found.checkpoint_bytes)}."
-        if found.checkpoints
-        else "It has no checkpoints in its folder.",
+        f"{files}: {size}." if found.checkpoints else "It has no checkpoints in its folder.",
         "Nothing outside its own folder is touched.",
     )
     keep = f"keep the checkpoints, delete {records}" if found.checkpoints else ""
@@ -120,7 +112,6 @@ class Prompt(ModalScreen[str | None]):
         self._value = value
 
     def compose(self) -> ComposeResult:
-        """A title and the line."""
         title = Sheet([row((self._title, "dim"))])
         title.styles.height = 1
         with Vertical(id="prompt"):
@@ -128,11 +119,9 @@ class Prompt(ModalScreen[str | None]):
             yield Input(self._value, compact=True)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Leave with the text."""
         self.dismiss(event.value)
 
     def action_leave(self) -> None:
-        """Leave without."""
         self.dismiss(None)
 
 
@@ -149,44 +138,35 @@ class Help(ModalScreen[None]):
     ]
 
     def compose(self) -> ComposeResult:
-        """The page, in two columns where there is room."""
         width, height = self.app.size
         columns = 2 if width >= _TWO_COLUMNS_FROM else 1
         taken = min(width, columns * _HELP_WIDTH)
         yield Sheet.fitting(help_rows(taken - 4, columns), taken, height)
 
     def action_scroll_rows(self, by: int) -> None:
-        """Move the page."""
         self.query_one(Sheet).scroll_rows(by)
 
     def action_leave(self) -> None:
-        """Back to where we were."""
         self.dismiss(None)
 
 
 def help_rows(width: int, columns: int = 1) -> list[Row]:
     """The page of keys, made from the table, in lines of at most ``width`` cells."""
     cells = (width - 2 * (columns - 1)) // columns
-    keys = [(scope.value, [key for key in KEYS if key.scope is scope and key.shown]) for scope in Scope]
-    blocks = [
-        *(
-            _block(title, [(one.shown, "key", one.label, "strong", one.help) for one in shown], cells)
-            for title, shown in keys
-        ),
-        _block(
-            "panels of a run",
-            [(str(at), "key", name, "strong", one.help) for at, (name, one) in enumerate(panels().items(), start=1)],
-            cells,
-        ),
-        _block("what a run is doing", [(one.glyph, one.tone, one.word, "", one.meaning) for one in legend()], cells),
-    ]
+    blocks = []
+    for scope in Scope:
+        keys = [key for key in KEYS if key.scope is scope and key.shown]
+        blocks.append(_block(scope.value, [(one.shown, "key", one.label, "strong", one.help) for one in keys], cells))
+    numbered = enumerate(panels().items(), start=1)
+    entries = [(str(number), "key", name, "strong", panel.help) for number, (name, panel) in numbered]
+    blocks.append(_block("panels of a run", entries, cells))
+    states = [(one.glyph, one.tone, one.word, "", one.meaning) for one in legend()]
+    blocks.append(_block("what a run is doing", states, cells))
     closing = [row((line, "dim")) for line in wrap(_HELP_CLOSING, width, 6)]
     if columns == 1:
         return [line for block in blocks for line in block] + closing
-    left, right = (
-        [line for block in part for line in block]
-        for part in ([*blocks[:_LEFT_BLOCKS], blocks[-1]], blocks[_LEFT_BLOCKS:-1])
-    )
+    left = [line for block in (*blocks[:_LEFT_BLOCKS], blocks[-1]) for line in block]
+    right = [line for block in blocks[_LEFT_BLOCKS:-1] for line in block]
     pairs = zip_longest(left, right, fillvalue=EMPTY)
     return [row(*a.spans, " " * (cells + 2 - a.width), *b.spans) for a, b in pairs] + closing
 
@@ -200,7 +180,6 @@ def _block(title: str, entries: Iterable[tuple[str, str, str, str, str]], width:
         indent = " " * (name.width if beside else _INDENT_BELOW)
         texts = wrap(text, width - len(indent), 12)
         below = [row(indent, (line, "dim")) for line in texts]
-        lines += (
-            [row(*name.spans, (texts[0], "dim")), *below[1:]] if beside else [row(*clip(name.spans, width)), *below]
-        )
+        first = row(*name.spans, (texts[0], "dim")) if beside else row(*clip(name.spans, width))
+        lines += [first, *(below[1:] if beside else below)]
     return [*lines, EMPTY]

@@ -27,10 +27,7 @@ if TYPE_CHECKING:
     from ..context import Context
     from ..drafts import Draft, Field, Launcher
 
-_SIDE_BY_SIDE = 100
-_ROOM_FOR_LABELS = 45
 _LABEL_CELLS = 18
-_PREVIEW_DELAY_SECONDS = 0.15
 
 
 class _LaunchingScreen(Screen[None]):
@@ -47,7 +44,6 @@ class _LaunchingScreen(Screen[None]):
         self.context.toasts.arrive(None)
 
     def action_back(self) -> None:
-        """Leave."""
         self.app.pop_screen()
 
 
@@ -59,7 +55,6 @@ class TitleLine(LinePanel):
         self._title, self._note = title, note
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """The title, and a note where there is room."""
         title = cut(clean(self._title, 100), width - 2)
         return [row(" ", (title, "title"), ("   " + cut(clean(self._note, 200), width - len(title) - 5), "dim"))]
 
@@ -75,17 +70,14 @@ class ProfilesScreen(_LaunchingScreen):
         self._launcher = launcher
 
     def compose(self) -> ComposeResult:
-        """Title, list, keys."""
         yield TitleLine("launch", "choose a profile")
         yield ProfileList(self._launcher.entries())
         yield KeyLine(footer_keys(Scope.PROFILES))
 
     def action_move(self, by: int) -> None:
-        """Select another profile."""
         self.query_one(ProfileList).move(by)
 
     def action_choose(self) -> None:
-        """Open the form of the selected one."""
         entry = self.query_one(ProfileList).selected
         if entry is None:
             return
@@ -106,7 +98,6 @@ class FieldNote(LinePanel):
     text = ""
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """The mistake, in as many lines as there are."""
         lines = wrap(clean(self.text), width - _LABEL_CELLS - 2, 2)
         return [
             row(" " * (_LABEL_CELLS + 1), ("✗ " if place == 0 else "  ", "bad"), (text, "bad"))
@@ -114,7 +105,6 @@ class FieldNote(LinePanel):
         ]
 
     def tell(self, text: str) -> None:
-        """Show a mistake, or none."""
         self.text = text
         self.display = bool(text)
         self.styles.height = max(1, len(wrap(clean(text), max(10, self.app.size.width // 2 - _LABEL_CELLS), 2)))
@@ -129,7 +119,6 @@ class FieldLabel(LinePanel):
         self._text = clean(text, 100)
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """The name, at the right, beside its value."""
         return [row((fit(self._text, width - 1, "right"), "dim"))]
 
 
@@ -146,7 +135,6 @@ class LaunchForm(_LaunchingScreen):
         self._timer: Any = None
 
     def compose(self) -> ComposeResult:
-        """Title, form and preview, keys."""
         verb = BY_ID["edit_restart"].name if self._restarting else "launch"
         yield TitleLine(f"{verb} · {self._draft.title}", self._draft.description.strip().partition("\n")[0])
         with Horizontal(id="form"):
@@ -168,13 +156,11 @@ class LaunchForm(_LaunchingScreen):
         yield note
 
     def on_mount(self) -> None:
-        """Show what would be started."""
         self._preview()
 
     def on_resize(self, event: Resize) -> None:
-        """Side by side where there is room."""
-        self.set_class(event.size.width >= _SIDE_BY_SIDE, "-wide")
-        self.set_class(event.size.width < _ROOM_FOR_LABELS, "-narrow")
+        self.set_class(event.size.width >= 100, "-wide")
+        self.set_class(event.size.width < 45, "-narrow")
 
     @property
     def values(self) -> dict[str, str]:
@@ -188,7 +174,7 @@ class LaunchForm(_LaunchingScreen):
     def _changed(self) -> None:
         if self._timer is not None:
             self._timer.stop()
-        self._timer = self.set_timer(_PREVIEW_DELAY_SECONDS, self._preview)
+        self._timer = self.set_timer(0.15, self._preview)
 
     def _preview(self) -> bool:
         """Show what the values would start; False when one of them is wrong."""
@@ -214,11 +200,9 @@ class LaunchForm(_LaunchingScreen):
         self.focus_next()
 
     def action_scroll_preview(self, by: int) -> None:
-        """Move the preview."""
         self.query_one(LaunchPreview).scroll_rows(by)
 
     def action_start(self) -> None:
-        """Start what is shown."""
         if not self._preview():
             self.context.say("not started: correct the field that is marked", "warning")
             return

@@ -17,7 +17,7 @@ from ..messages import RequestAnswered, SystemReady
 from ..panels import RunFacts, RunPanel
 from ..rows import clean
 from ..widgets.failure_card import Failure, FailureCard, card, evidence_line
-from ..widgets.lines import KeyLine, LinePanel
+from ..widgets.lines import KeyLine
 from ..widgets.run_header import Progress, RunHeader
 from ..workers.runs import Focus
 from .acting import ActingScreen, allowed
@@ -57,7 +57,6 @@ class RunScreen(ActingScreen):
             self._log.open(log)
 
     def compose(self) -> ComposeResult:
-        """From top to bottom."""
         yield RunHeader()
         yield Progress()
         yield FailureCard()
@@ -66,21 +65,14 @@ class RunScreen(ActingScreen):
 
     @property
     def acting_on(self) -> RunSnapshot | None:
-        """This run."""
         return self.snapshot
 
     @property
     def reading(self) -> Focus:
-        """This run, its output and its processes."""
         if self.snapshot is None:
             return Focus(self.place)
-        return Focus(
-            self.place,
-            self.snapshot.output,
-            self.snapshot.state.active,
-            sampled=self.snapshot,
-            machine_in_view=self.body.shows_machine,
-        )
+        log, live = self.snapshot.output, self.snapshot.state.active
+        return Focus(self.place, log, live, sampled=self.snapshot, machine_in_view=self.body.shows_machine)
 
     # -- drawing
 
@@ -102,17 +94,14 @@ class RunScreen(ActingScreen):
             self.context.focus()
         if before is None or needs_explaining(before) != needs_explaining(found) or before.attempt != found.attempt:
             self._arrange()
-        self._draw(found)
-
-    def _draw(self, snapshot: RunSnapshot) -> None:
         if self._live is None:
             from ...core.diagnosis.live import LiveWatch
 
             self._live = LiveWatch()
         telemetry = self._machine.telemetry if self._machine else None
-        warnings = self._live.poll(snapshot, telemetry.headroom if telemetry else None)
+        warnings = self._live.poll(found, telemetry.headroom if telemetry else None)
         self._warning = warnings[0].sentence if warnings else ""
-        self._draw_card(snapshot)
+        self._draw_card(found)
         self._show_facts()
         keys = self.query_one(KeyLine)
         keys.labels = self.key_labels()
@@ -122,17 +111,16 @@ class RunScreen(ActingScreen):
         """The card takes the lines that it fills, up to those the arrangement gives it."""
         panel = self.query_one(FailureCard)
         if not needs_explaining(snapshot):
-            _give_lines(panel, 0)
+            panel.take_lines(0)
             return
         state, on_cpu = self.context.state, allowed(snapshot, BY_ID["restart_cpu"]).ok
         fixable = allowed(snapshot, BY_ID["fix"]).ok
         failure = Failure(snapshot, state.findings(snapshot), on_cpu, state.last_exception(snapshot), fixable)
         width, height = self.size
-        _give_lines(panel, len(card(failure, width, run_layout(width, height).card)))
+        panel.take_lines(len(card(failure, width, run_layout(width, height).card)))
         panel.show(failure)
 
     def _show_facts(self) -> None:
-        """Hand every panel what is known now."""
         if self.snapshot is None or self._live is None:
             return
         sample = self._machine
@@ -151,13 +139,11 @@ class RunScreen(ActingScreen):
             panel.show(facts)
 
     def show_system(self, message: SystemReady) -> None:
-        """Draw the machine."""
         if message.run == self.place:
             self._machine = message
             self._show_facts()
 
     def show_log(self, run: str) -> None:
-        """Draw the new end of the log."""
         if run == self.place:
             self.body.log_pane.grew()
 
@@ -176,8 +162,8 @@ class RunScreen(ActingScreen):
         failed = self.snapshot is not None and needs_explaining(self.snapshot)
         wide = plan.shape is Shape.WIDE
         self.set_class(wide and not self.zoomed, "-wide")
-        _give_lines(self.query_one(RunHeader), plan.header)
-        _give_lines(self.query_one(Progress), 0 if failed and not wide else plan.progress)
+        self.query_one(RunHeader).take_lines(plan.header)
+        self.query_one(Progress).take_lines(0 if failed and not wide else plan.progress)
         if self.snapshot is not None:
             self._draw_card(self.snapshot)
         shown = self.body.shows_machine
@@ -194,12 +180,10 @@ class RunScreen(ActingScreen):
             self.context.close_run()
 
     def action_panel(self, number: int) -> None:
-        """Go to a panel."""
         self.panel = PANELS[number - 1]
         self._arrange()
 
     def action_next_panel(self, by: int) -> None:
-        """Go round the panels."""
         self.action_panel((PANELS.index(self.panel) + by) % len(PANELS) + 1)
 
     def action_zoom_panel(self) -> None:
@@ -246,12 +230,6 @@ class RunScreen(ActingScreen):
             self.context.say(f"line {number} of the log cannot be shown", "warning")
 
     def action_chart(self, what: str) -> None:
-        """One of the chart's keys."""
         why_not = self.body.chart.press(what)
         if why_not:
             self.context.say(why_not, "warning")
-
-
-def _give_lines(panel: LinePanel, lines: int) -> None:
-    panel.display = lines > 0
-    panel.styles.height = lines

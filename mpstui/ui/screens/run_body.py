@@ -49,7 +49,6 @@ def run_layout(width: int, height: int) -> RunLayout:
 
 
 def visible_panels(shape: Shape, current: str, zoomed: bool) -> frozenset[str]:
-    """Which panels have a place."""
     if zoomed or shape is Shape.TINY:
         return frozenset({current})
     return frozenset(PANELS) if shape is Shape.WIDE else frozenset({"chart", current})
@@ -69,20 +68,17 @@ class RunBody(Horizontal):
             self.chart.press("blocks")
 
     def compose(self) -> ComposeResult:
-        """Two columns, or one above the other."""
         yield Vertical(*(panel for name, panel in self._panels.items() if name in _LEFT), id="left")
         yield Vertical(*(panel for name, panel in self._panels.items() if name not in _LEFT), id="right")
 
     @property
     def chart(self) -> LossChart:
-        """The chart."""
         found = self._panels["chart"]
         assert isinstance(found, LossChart)
         return found
 
     @property
     def log_pane(self) -> LogPane:
-        """The log."""
         found = self._panels["log"]
         assert isinstance(found, LogPane)
         return found

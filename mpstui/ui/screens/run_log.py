@@ -39,14 +39,13 @@ class RunLog:
         self._shown = path
 
     def press(self, what: str) -> None:
-        """One of the log's keys."""
         doing: dict[str, Callable[[LogReading], str | None]] = {
             "search": self._search,
             "next": lambda reading: self._again(reading, backwards=False),
             "previous": lambda reading: self._again(reading, backwards=True),
             "error": lambda reading: self._error(reading, backwards=False),
             "previous_error": lambda reading: self._error(reading, backwards=True),
-            "level": self._next_level,
+            "level": lambda reading: reading.next_level(),
             "select": lambda reading: reading.select(self._pane.page),
             "copy": self._copy_lines,
         }
@@ -55,9 +54,6 @@ class RunLog:
         if why_not:
             self._context.say(why_not)
         self._pane.repaint()
-
-    def _next_level(self, reading: LogReading) -> None:
-        reading.next_level()
 
     def _search(self, reading: LogReading) -> None:
         ask = Prompt("search the log (a regular expression works)", reading.pattern)

@@ -38,22 +38,19 @@ class RunsScreen(ActingScreen):
     AUTO_FOCUS = None
 
     def compose(self) -> ComposeResult:
-        """Top line, table, peek, keys."""
         yield TopLine()
         yield RunTable()
         peek = Peek()
-        _fit(peek, *self.app.size)
+        peek.take_lines(peek_height(*self.app.size))
         yield peek
         yield KeyLine(footer_keys(*_SCOPES, Scope.EVERYWHERE), self.usable)
 
     @property
     def table(self) -> RunTable:
-        """The list."""
         return self.query_one(RunTable)
 
     @property
     def acting_on(self) -> RunSnapshot | None:
-        """The selected run."""
         table = self.table
         return table.snapshots[table.index] if table.index is not None else None
 
@@ -72,14 +69,12 @@ class RunsScreen(ActingScreen):
         return super().usable(key) and (key.action not in ("open", "mark") or self.acting_on is not None)
 
     def key_labels(self) -> dict[str, str]:
-        """Names in the footer that depend on the run."""
         paused = self._queue.paused if self._queue is not None else bool(self.context.state.paused_queues)
         return {**super().key_labels(), **({"pause_queue": "resume queue"} if paused else {})}
 
     # -- drawing
 
     def show_runs(self, snapshots: Sequence[RunSnapshot]) -> None:
-        """Draw new snapshots."""
         first = self.table.unread
         self.query_one(TopLine).show(snapshots, self.context.state.paused_queues)
         self.table.show(snapshots)
@@ -107,19 +102,16 @@ class RunsScreen(ActingScreen):
         keys.repaint()
 
     def on_resize(self, event: Resize) -> None:
-        """Give the peek its lines, or none."""
-        _fit(self.query_one(Peek), *event.size)
+        self.query_one(Peek).take_lines(peek_height(*event.size))
 
     # -- keys
 
     @on(RunTable.Opened)
     def action_open(self) -> None:
-        """Open the selected run."""
         if self.acting_on is not None:
             self.context.open_run(self.acting_on.run)
 
     def action_launch(self) -> None:
-        """Choose a profile to launch."""
         self.context.launch(None, None)
 
     def action_move(self, by: int, unit: Literal["line", "page", "edge"] = "line") -> None:
@@ -128,7 +120,6 @@ class RunsScreen(ActingScreen):
         self.table.move(by * steps[unit])
 
     def action_next_attention(self) -> None:
-        """Select the next run that needs attention."""
         table = self.table
         start = (table.index or 0) + 1
         around = [*table.snapshots[start:], *table.snapshots[:start]]
@@ -139,7 +130,6 @@ class RunsScreen(ActingScreen):
             table.select(found)
 
     def action_mark(self) -> None:
-        """Mark the selected run, to be compared."""
         self.table.mark()
 
     def action_compare(self) -> None:
@@ -221,9 +211,3 @@ class RunsScreen(ActingScreen):
                 self.context.requests.do(BY_ID["remove"].name, partial(remove, keep=answer == "keep"))
 
         self.app.push_screen(Confirm(removal_question(message.found, services.clock())), answered)
-
-
-def _fit(peek: Peek, width: int, height: int) -> None:
-    lines = peek_height(width, height)
-    peek.display = lines > 0
-    peek.styles.height = lines

@@ -57,6 +57,11 @@ class LinePanel(Widget):
         """A few words about the panel for its title."""
         return ()
 
+    def take_lines(self, lines: int) -> None:
+        """Be as high as this; without lines the panel is not displayed."""
+        self.display = lines > 0
+        self.styles.height = lines
+
     def rows(self, width: int, height: int) -> list[Row]:
         """What the panel shows at this size; missing rows are blank, surplus ones are not seen."""
         raise NotImplementedError

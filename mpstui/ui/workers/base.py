@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 Post = Callable[["Message"], object]
 
 RETRY_SECONDS = 1.0
-_JOIN_SECONDS = 1.0
-_TERMINAL_SECONDS = 0.5
 
 
 class Worker:
@@ -34,7 +32,6 @@ class Worker:
         self._trouble = ""
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -42,7 +39,7 @@ class Worker:
         self._stopped.set()
         self.wake()
         if self._thread.is_alive():
-            self._thread.join(_JOIN_SECONDS)
+            self._thread.join(1.0)
 
     def wake(self) -> None:
         """Begin the next round now. May be called from any thread."""
@@ -86,4 +83,4 @@ class TerminalWorker(Worker):
     def _work(self) -> float:
         if self._terminal.gone() or self._terminal.overdue():
             self._terminal.die()
-        return _TERMINAL_SECONDS
+        return 0.5

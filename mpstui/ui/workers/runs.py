@@ -261,7 +261,6 @@ class PausedQueues:
         self._known: tuple[str, ...] | None = None
 
     def read(self) -> tuple[str, ...]:
-        """Their names."""
         try:
             changed = self._queues.stat().st_mtime_ns
         except OSError:

@@ -55,7 +55,6 @@ class SystemWorker(Worker):
         self.wake()
 
     def stop(self) -> None:
-        """End, and what the sampler started too."""
         super().stop()
         if not self._thread.is_alive():
             self._close_recorder()
