@@ -128,10 +128,10 @@ def _made(
     home: Home, arguments: argparse.Namespace, opening: str | None, watching: Path | None, log: Path | None
 ) -> tuple[MpstuiApp, Terminal]:
     # Colours, keyboard protocol and animations are read by Textual when it is imported.
-    from ..core.present import colour_system, ground, textual_colour_system
+    from ..core.present import colour_system, ground
 
     colours = colour_system(os.environ, arguments.color)
-    os.environ["TEXTUAL_COLOR_SYSTEM"] = textual_colour_system(colours)
+    os.environ["TEXTUAL_COLOR_SYSTEM"] = "standard" if colours == "16" else colours
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
     from ..ui.app import MpstuiApp
     from ..ui.services import Services

@@ -116,6 +116,11 @@ def moment_of_day(moment: float | None, now: float) -> str:
     return time.strftime("%b %d %H:%M", time.localtime(moment))
 
 
+def loss_text(numbers: Numbers) -> str:
+    """The newest loss, one that is no number included."""
+    return number(numbers.loss) if numbers.loss_is_finite else NOT_FINITE
+
+
 def ratio(part: float | None, total: float | None) -> float | None:
     """``part / total`` between 0 and 1, None where it cannot be known."""
     if part is None or total is None or total <= 0 or not math.isfinite(part) or not math.isfinite(total):
@@ -268,9 +273,6 @@ def why_not_its_own(checkpoint: Checkpoint, snapshot: RunSnapshot) -> str:
     return ""
 
 
-_TEXTUAL_NAMES = {"16": "standard", "256": "256", "truecolor": "truecolor"}
-
-
 def colour_system(environ: Mapping[str, str], choice: str = "auto") -> str:
     """``16``, ``256`` or ``truecolor``: what was asked for, else what the terminal says of itself.
 
@@ -298,11 +300,6 @@ def ground(environ: Mapping[str, str], choice: str = "auto") -> str:
     if choice != "auto":
         return choice
     return "light" if environ.get("COLORFGBG", "").rpartition(";")[2].strip() in _LIGHT_GROUNDS else "dark"
-
-
-def textual_colour_system(colours: str) -> str:
-    """The name that Textual reads from TEXTUAL_COLOR_SYSTEM when it is imported."""
-    return _TEXTUAL_NAMES[colours]
 
 
 _HANDLER = "mpstui.plain"

@@ -40,7 +40,6 @@ class LogDocument:
         self._descriptor: int | None = None
         self._restarts = 0
         self._size = 0
-        self._begin = 0
         self._encoding: str | None = None
         """UTF-16, if it is; anything else is found out line by line."""
         self._counter = LineCounter(self._file)
@@ -60,11 +59,6 @@ class LogDocument:
     def size_bytes(self) -> int:
         """Of the file at the last look."""
         return self._size
-
-    @property
-    def dropped_bytes(self) -> int:
-        """Bytes at the front that were given back to the disk (a capped log)."""
-        return self._begin
 
     @property
     def line_count(self) -> int | None:
@@ -136,8 +130,8 @@ class LogDocument:
         if self._encoding == "utf-16-le" and self._size >= 2:
             # Lines are cut at the byte 0x0A: the zero behind it belongs to the newline before it.
             self._size -= int(os.pread(self._descriptor, 2, self._size - 2) == b"\n\0")
-        self._begin = after_hole(self._descriptor, 0, self._size)
-        self._finder = PieceFinder(self._descriptor, self._size, self._begin)
+        begin = after_hole(self._descriptor, 0, self._size)  # what is before it was given back to the disk
+        self._finder = PieceFinder(self._descriptor, self._size, begin)
         return True
 
     def _lines(self, pieces: Callable[[PieceFinder], Iterable[LinePiece]]) -> list[LogLine]:

@@ -45,12 +45,6 @@ class Scale:
             return None
         return math.log(max(value / self.low, _SMALLEST_POSITIVE)) / self.span  # a ratio can be rounded to 0
 
-    def value(self, position: float) -> float:
-        """The inverse of :meth:`position`."""
-        if self.log:
-            return self.low * math.exp(self.span * position)
-        return self.low + (self.high - self.low) * position
-
     def ticks(self, most: int) -> list[float]:
         """Round values inside the axis: decades (with 2 and 5 where they fit) on a log one, 1-2-5 steps else."""
         if most < 1:
@@ -82,7 +76,7 @@ class Frame:
 
     def x_at(self, column: int) -> float:
         """The x in the middle of a cell column."""
-        return self.x.value(column / max(1, self.columns - 1))
+        return self.x.low + self.x.span * (column / max(1, self.columns - 1))
 
 
 def value_scale(values: Iterable[float], log: bool | None) -> Scale:

@@ -60,7 +60,6 @@ class ChartData:
 
     @property
     def curves(self) -> tuple[SeriesView, ...]:
-        """The series that there are."""
         return tuple(view for view in (self.train, self.evaluation) if view is not None and len(view.x))
 
     @property
@@ -91,7 +90,6 @@ def _base_name(name: str) -> str:
 
 
 def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
-    """The curves of one metric."""
     shown: SeriesView | None = snapshot.series.get(name)
     others = (view for other, view in snapshot.series.items() if other != name and _base_name(other) == name)
     evaluation = next((view for view in others if shown is None or view.axis == shown.axis), None)

@@ -69,12 +69,10 @@ class RunPanel(LinePanel):
     def show(self, facts: RunFacts) -> None:
         """Draw what is known now; a panel that is out of view draws it when it comes into view."""
         before, self.facts = self.facts, facts
-        if self.display and (before is None or self._differs(before, facts)):
-            self.repaint()
-
-    def _differs(self, before: RunFacts, after: RunFacts) -> bool:
-        names = self.drawn_from
-        return names is None or any(attrgetter(name)(before) != attrgetter(name)(after) for name in names)
+        if self.display:
+            names = self.drawn_from if before is not None else None
+            if names is None or any(attrgetter(name)(before) != attrgetter(name)(facts) for name in names):
+                self.repaint()
 
     def scroll_rows(self, by: int) -> None:
         """Move the view down (or up)."""
@@ -88,8 +86,6 @@ RowsOf = Callable[[RunFacts, int], list[Row]]
 
 
 class ListPanel(RunPanel):
-    """A panel that is a list of rows and can be scrolled."""
-
     scrolls = True
 
     def __init__(self, rows_of: RowsOf, drawn_from: tuple[str, ...] | None = None, heading_rows: int = 0) -> None:
@@ -102,12 +98,10 @@ class ListPanel(RunPanel):
         self._lines: list[Row] = []
 
     def scroll_rows(self, by: int) -> None:
-        """Move the view down (or up)."""
         self._top += by
         self.repaint()
 
     def to_edge(self, direction: int) -> None:
-        """To the first or the last line."""
         self._top = 0 if direction < 0 else len(self._lines)
         self.repaint()
 
@@ -119,12 +113,10 @@ class ListPanel(RunPanel):
         super().repaint()
 
     def status(self) -> tuple[Span, ...]:
-        """How many lines there are below those in view."""
         hidden = len(self._lines) - self._top - self.rows_size[1]
         return (Span(f"… {hidden} more", "dim"),) if hidden > 0 else ()
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """The part of the list that fits; its headings stay."""
         fixed = self._lines[: self._heading_rows]
         return fixed + self._lines[self._heading_rows + self._top :]
 

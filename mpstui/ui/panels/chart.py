@@ -32,7 +32,6 @@ class LossChart(RunPanel):
         self._space: Frame | None = None
 
     def repaint(self) -> None:
-        """New facts of the same run keep the view."""
         self._take_facts()
         super().repaint()
 
@@ -128,14 +127,12 @@ class LossChart(RunPanel):
         return self._drawn
 
     def on_mouse_move(self, event: MouseMove) -> None:
-        """Hovering reads the curve."""
         space = self._frame()
         if space is not None and event.x >= GUTTER and not event.button:
             self.view = replace(self.view, cursor=space.x_at(min(space.columns - 1, event.x - GUTTER)))
             self.repaint()
 
     def on_leave(self, event: Leave) -> None:
-        """The read-out goes with the mouse."""
         self.view = replace(self.view, cursor=None)
         self.repaint()
 

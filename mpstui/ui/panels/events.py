@@ -21,7 +21,6 @@ _TONES = {
 
 
 def event_rows(facts: RunFacts, width: int) -> list[Row]:
-    """A line an event."""
     snapshot = facts.snapshot
     if not snapshot.events:
         return [nothing_yet("nothing has happened yet", unread=snapshot.brief)]

@@ -66,7 +66,6 @@ class LogPane(RunPanel):
 
     @property
     def page(self) -> int:
-        """Lines in view."""
         return max(1, self.size.height - (1 if self.titled else 0))
 
     def scroll_rows(self, by: int) -> None:
@@ -96,15 +95,8 @@ class LogPane(RunPanel):
         self.repaint()
 
     def stop_search(self) -> bool:
-        """Leave a selection, a search that is going on, or the marks of the last one; False when there is none."""
-        reading = self.reading
-        if reading is None:
-            return False
-        there = reading.selection is not None
-        if there:
-            reading.selection = None
-        else:
-            there = reading.stop_search()
+        """See :meth:`LogReading.stop_search`."""
+        there = self.reading is not None and self.reading.stop_search()
         self.repaint()
         return there
 
@@ -115,13 +107,11 @@ class LogPane(RunPanel):
         return shown
 
     def to_edge(self, direction: int) -> None:
-        """To the first line, or to the end to follow it."""
         if self.reading is not None:
             (self.reading.follow if direction > 0 else self.reading.to_start)()
             self.repaint()
 
     def status(self) -> tuple[Span, ...]:
-        """Whether it follows, how long it is, what is filtered and searched."""
         if self.reading is None:
             return ()
         reading, count = self.reading, self.reading.document.line_count
@@ -137,7 +127,6 @@ class LogPane(RunPanel):
         return tuple(Span(part if place == 0 else f" · {part}", "dim") for place, part in enumerate(parts))
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """The lines in view."""
         reading = self.reading
         lines = reading.lines(height) if reading is not None else ()
         self._offsets = [line.offset for line in lines]
@@ -166,11 +155,9 @@ class LogPane(RunPanel):
             self.repaint()
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """The wheel scrolls."""
         self.scroll_rows(_WHEEL_LINES)
 
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """The wheel scrolls."""
         self.scroll_rows(-_WHEEL_LINES)
 
 

@@ -35,8 +35,6 @@ _WINDOWS = (
 
 
 class MemoryPanel(RunPanel):
-    """The lines as a panel."""
-
     drawn_from = (
         *(f"snapshot.{name}" for name in ("state", "pid", "tree_memory_bytes", "numbers.memory", "numbers.device")),
         *("beats", "system", "tree", "telemetry", "cleared", "prices"),
@@ -44,7 +42,6 @@ class MemoryPanel(RunPanel):
     _axis: Axis | None = None
 
     def status(self) -> tuple[Span, ...]:
-        """How many processes there are, and how busy."""
         tree = self.facts.tree if self.facts else None
         if tree is None or tree.process_count is None:
             return ()
@@ -52,7 +49,6 @@ class MemoryPanel(RunPanel):
         return (Span(cut(f"{tree.process_count} proc{load}", 24), "dim"),)
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """See :func:`memory_rows`."""
         if self.facts is None:
             return []
         course = course_of(self.facts)
@@ -83,7 +79,6 @@ def memory_rows(facts: RunFacts, width: int, height: int, axis: Axis | None = No
 
 
 def course_of(facts: RunFacts) -> Sequence[MemoryPoint]:
-    """The past of the run's memory."""
     return facts.telemetry.memory if facts.telemetry else ()
 
 
@@ -99,11 +94,9 @@ class Axis:
         self._drawn: dict[tuple[object, ...], list[tuple[Span, ...]]] = {}
 
     def suits(self, course: Sequence[MemoryPoint], width: int) -> bool:
-        """Whether it can serve for other facts."""
         return course is self.course and width == self.width
 
     def tells(self, amount: Amount) -> bool:
-        """Whether there is a curve to draw."""
         return self.known and any(amount.at(point) is not None for point in self.course)
 
     def rows_of(self, amount: Amount, lines: int) -> list[Row]:

@@ -11,7 +11,6 @@ _NUMBER = 10
 
 
 def metric_rows(facts: RunFacts, width: int) -> list[Row]:
-    """A line a metric, below the titles."""
     snapshot = facts.snapshot
     numbers = snapshot.numbers
     known = {name: value for name, value in (("loss", numbers.loss), ("lr", numbers.lr)) if value is not None}
@@ -25,24 +24,21 @@ def metric_rows(facts: RunFacts, width: int) -> list[Row]:
     titles = [Span(fit(title, _NUMBER, "right") + " ", "heading") for title in ("last", "min", "max", "count")]
     lines = [row(" ", (fit("metric", name_width), "heading"), *titles[:values])]
     for name, value in named.items():
-        texts, (curve, tone) = _texts(value), _curve(value, trend)
+        texts, curve, tone = _told(value, trend)
         cells = [Span(fit(text, _NUMBER, "right") + " ", "dim" if place else "") for place, text in enumerate(texts)]
         lines.append(row(" ", fit(clean(name, 60), name_width), *cells[:values], (" " + curve, tone)))
     return lines
 
 
-def _texts(value: SeriesView | float | None) -> list[str]:
+def _told(value: SeriesView | float | None, width: int) -> tuple[list[str], str, str]:
+    """The numbers of a metric, its curve and the curve's role."""
     if not isinstance(value, SeriesView):
-        return [shown.number(value), "", "", ""]
+        return [shown.number(value), "", "", ""], "", ""
     # A series holds at least one point: where none of them is known, none is finite.
     known = (value.last, value.minimum, value.maximum)
-    return [*(shown.NOT_FINITE if one is None else shown.number(one) for one in known), shown.short_count(value.count)]
-
-
-def _curve(value: SeriesView | float | None, width: int) -> tuple[str, str]:
-    if not isinstance(value, SeriesView) or width < 6:
-        return "", ""
-    return sparkline(value.mean, min(40, width)), "val" if value.evaluation else "train"
+    texts = [shown.NOT_FINITE if one is None else shown.number(one) for one in known]
+    curve = sparkline(value.mean, min(40, width)) if width >= 6 else ""
+    return [*texts, shown.short_count(value.count)], curve, "val" if value.evaluation else "train"
 
 
 PANEL = Panel(

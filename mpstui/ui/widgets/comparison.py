@@ -37,8 +37,6 @@ Line = tuple[str, Sequence[str | None]]
 
 
 class Comparison(LinePanel):
-    """The whole screen below its title."""
-
     def __init__(self, *, blocks: bool = False) -> None:
         super().__init__()
         self.snapshots: Sequence[RunSnapshot] = ()
@@ -48,7 +46,6 @@ class Comparison(LinePanel):
         self._top = 0
 
     def show(self, snapshots: Sequence[RunSnapshot]) -> None:
-        """New snapshots of the same runs."""
         self.snapshots = snapshots
         self.repaint()
 
@@ -61,17 +58,14 @@ class Comparison(LinePanel):
         return self.axis
 
     def switch_scale(self) -> None:
-        """Log or linear."""
         self.view = replace(self.view, log=not self.view.log)
         self.repaint()
 
     def scroll_rows(self, by: int) -> None:
-        """Move the table."""
         self._top = max(0, self._top + by)
         self.repaint()
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """The legend, the chart, and as much of the table as fits."""
         head = legend_rows(self.snapshots, width)
         table = table_rows(self.snapshots, width)
         table_lines = max(min(len(table), height - len(head) - 1 - _LEAST_CHART), min(_LEAST_TABLE, height // 3), 0)
@@ -116,7 +110,14 @@ def table_rows(snapshots: Sequence[RunSnapshot], width: int) -> list[Row]:
 
 
 def _line(name: str, role: str, values: Sequence[str | None], cells: int, values_role: str = "") -> Row:
-    return row(" ", (fit(cut(name, _NAMES), _NAMES), role), *_cells(values, cells, values_role))
+    """One column a run; the end of a long value tells more than its beginning."""
+    spans = [Span(" "), Span(fit(cut(name, _NAMES), _NAMES), role)]
+    for value in values:
+        text = clean(value, 200) if value is not None else "–"
+        while width_of(text) > cells:
+            text = f"…{text[2:]}"
+        spans += [Span(fit(text, cells), values_role if value is not None else "faint"), Span("  ")]
+    return row(*spans)
 
 
 def _results(snapshots: Sequence[RunSnapshot]) -> list[Line]:
@@ -125,29 +126,12 @@ def _results(snapshots: Sequence[RunSnapshot]) -> list[Line]:
     lasted = [None if item.started is None else end - item.started for item, end in zip(snapshots, until, strict=True)]
     lowest = [min((x for x in view.smooth if x == x), default=None) if view is not None else None for view in curves]
     return [
-        (
-            "loss",
-            [
-                shown.number(item.numbers.loss) if item.numbers.loss_is_finite else shown.NOT_FINITE
-                for item in snapshots
-            ],
-        ),
+        ("loss", [shown.loss_text(item.numbers) for item in snapshots]),
         ("lowest averaged loss", [shown.number(value) for value in lowest]),
         ("epoch", [epoch_text(item.numbers) for item in snapshots]),
         ("step", [step_text(item.numbers) for item in snapshots]),
         ("took", [shown.duration(took) for took in lasted]),
     ]
-
-
-def _cells(values: Sequence[str | None], cells: int, role: str = "") -> list[Span]:
-    """One column a run; the end of a long value tells more than its beginning."""
-    spans = []
-    for value in values:
-        text = clean(value, 200) if value is not None else "–"
-        while width_of(text) > cells:
-            text = f"…{text[2:]}"
-        spans += [Span(fit(text, cells), role if value is not None else "faint"), Span("  ")]
-    return spans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +142,6 @@ class Overlay(ChartData):
 
     @property
     def curves(self) -> tuple[SeriesView, ...]:
-        """Those that there are."""
         return tuple(view for view in self.runs if view is not None)
 
 

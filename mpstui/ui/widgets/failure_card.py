@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot
@@ -35,17 +35,13 @@ class Failure:
 
 
 class FailureCard(LinePanel):
-    """The card as a panel."""
-
     failure: Failure | None = None
 
     def show(self, failure: Failure) -> None:
-        """Draw what is known now."""
         self.failure = failure
         self.repaint()
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """See :func:`card`."""
         return card(self.failure, width, height) if self.failure else []
 
 
@@ -119,29 +115,20 @@ def _block(label: str, text: str, width: int, most: int, tone: str) -> list[Row]
     ]
 
 
-class _Offer(NamedTuple):
-    """A key of the card."""
-
-    key: str
-    text: str
-    short: str
-    tone: str = "dim"
-
-
 def _keys(finding: Finding | None, width: int, *, log_in_reach: bool, on_cpu: bool, fixable: bool) -> Row:
     """The keys in whole words: shorter ones where it is tight, then fewer, the last one first."""
-    offers = [_Offer("r", "restart", "restart"), _Offer("R", "edit", "edit")]
+    offers = [("r", "restart", "restart", "dim"), ("R", "edit", "edit", "dim")]
     if log_in_reach and finding is not None and evidence_line(finding) is not None:
-        offers.insert(0, _Offer("l", "log there", "log there"))
+        offers.insert(0, ("l", "log there", "log there", "dim"))
     if fixable and finding and finding.can_be_cured:
-        offers.insert(0, _Offer("f", "apply the remedy", "remedy", "strong"))
+        offers.insert(0, ("f", "apply the remedy", "remedy", "strong"))
     if on_cpu:
         tone = "strong" if finding and finding.restart_on_cpu_helps else "dim"
-        offers.insert(0, _Offer("c", "restart on CPU", "on CPU", tone))
-    short = [offer._replace(text=offer.short) for offer in offers]
-    for choice in (offers, *(short[:count] for count in range(len(short), 0, -1))):
-        words = [(f" {offer.key}", f" {offer.text}", offer.tone) for offer in choice]
-        parts = [part for key, text, tone in words for part in ((key, "key"), (text, tone), " ")]
+        offers.insert(0, ("c", "restart on CPU", "on CPU", tone))
+    whole = [(key, text, tone) for key, text, _, tone in offers]
+    short = [(key, text, tone) for key, _, text, tone in offers]
+    for choice in (whole, *(short[:count] for count in range(len(short), 0, -1))):
+        parts = [part for key, text, tone in choice for part in ((f" {key}", "key"), (f" {text}", tone), " ")]
         found = row(*parts[:-1])
         if found.width <= width:
             return found

@@ -33,16 +33,13 @@ class ProfileList(LinePanel):
 
     @property
     def selected(self) -> ProfileEntry | None:
-        """The chosen profile."""
         return self.entries[self.index] if self.entries else None
 
     def move(self, by: int) -> None:
-        """Select another one."""
         self.index = max(0, min(len(self.entries) - 1, self.index + by))
         self.repaint()
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """The list, then the selected profile's own words or mistakes."""
         entry = self.selected
         if entry is None:
             return [EMPTY, row((" no profiles yet: save a .toml file in ./profiles, or see `mpstui profiles`", "dim"))]
@@ -95,20 +92,16 @@ class Choice(LinePanel, can_focus=True):
         self.post_message(self.Changed())
 
     def on_click(self) -> None:
-        """A click takes the next value."""
         self.focus()
         self.action_turn(1)
 
     def on_focus(self, event: Focus) -> None:
-        """Brighten the arrows."""
         self.repaint()
 
     def on_blur(self, event: Blur) -> None:
-        """Dim them."""
         self.repaint()
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """All values, the chosen one between arrows."""
         arrows = "key" if self.has_focus else "faint"
         parts: list[tuple[str, str]] = []
         for choice in self.choices:
@@ -142,12 +135,10 @@ class LaunchPreview(LinePanel):
         return max(1, len(self.preview.runs)) if self.preview else 1
 
     def scroll_rows(self, by: int) -> None:
-        """Move the view."""
         self._top += by
         self.repaint()
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """The part in view."""
         lines = [row(" ", *line.spans) for line in preview_rows(self.preview, self.error, width - 2)]
         self._top = max(0, min(self._top, len(lines) - height))
         more = len(lines) - self._top > height

@@ -124,7 +124,6 @@ class LinePanel(Widget):
         super().notify_style_update()
 
     def render_line(self, y: int) -> Strip:
-        """One painted row as styled cells."""
         shown = self._painted[y] if y < len(self._painted) else EMPTY
         ground = self._style(shown.base)
         segments = [Segment(text, ground + self._style(role) if role else ground) for text, role in shown.spans]
@@ -186,12 +185,10 @@ class KeyLine(LinePanel):
         self.labels: dict[str, str] = {}
 
     def offer(self, keys: Sequence[Key]) -> None:
-        """Show other keys from now on."""
         self._keys = keys
         self.repaint()
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """One line."""
         return [footer(self._keys, width, self._usable, self.labels)]
 
 
@@ -232,7 +229,6 @@ class ExactCompositor(Compositor):
     """
 
     def render_partial_update(self) -> ChopsUpdate | None:
-        """What changed since the last update."""
         update = super().render_partial_update()
         return None if update is None else ExactUpdate(update.chops, update.spans, update.chop_ends)
 
@@ -241,7 +237,6 @@ class ExactUpdate(ChopsUpdate):
     """A partial update that is cropped at both ends."""
 
     def render_segments(self, console: Console) -> str:
-        """The bytes of the update."""
         sequences: list[str] = []
         for y, left, right in self.spans:
             for end, (x, strip) in zip(self.chop_ends[y], self.chops[y].items(), strict=False):

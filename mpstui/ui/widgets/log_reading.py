@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import re
+
     from ...core.logview.document import LogDocument
     from ...core.logview.line import LogLine
 
@@ -56,7 +57,6 @@ class LogReading:
         return self._top is None
 
     def lines(self, rows: int) -> Sequence[LogLine]:
-        """What is in view."""
         if rows <= 0:
             return ()
         if self._top is not None:
@@ -71,11 +71,9 @@ class LogReading:
         return [*self._backward(newest[0].offset, rows - len(end)), *end] if newest else ()
 
     def follow(self) -> None:
-        """Back to the end."""
         self._top = None
 
     def to_start(self) -> None:
-        """To the first line."""
         first = self._forward(0, 1)
         self._top = first[0].offset if first else None
 
@@ -155,7 +153,10 @@ class LogReading:
         return min(1.0, self.hunt.ways[0][0] / max(1, self.document.size_bytes))
 
     def stop_search(self) -> bool:
-        """Leave a search, or forget the last one's pattern; False when there is neither."""
+        """Leave a selection, a search that is going on, or the marks of the last one; False when there is none."""
+        if self.selection is not None:
+            self.selection = None
+            return True
         there = self.hunt is not None or bool(self.pattern)
         self.hunt, self.pattern, self.found = None, "", None
         return there
@@ -195,7 +196,6 @@ class LogReading:
             self._top = above[0].offset if above else last
 
     def selects(self, offset: int) -> bool:
-        """Whether a line is selected."""
         return self.selection is not None and min(self.selection) <= offset <= max(self.selection)
 
     def chosen(self, rows: int) -> Sequence[LogLine]:
@@ -244,7 +244,6 @@ class LogReading:
 @lru_cache(8)
 def matcher(pattern: str) -> re.Pattern[str]:
     """The pattern to highlight, upper and lower case alike; what is no regular expression is taken literally."""
-    try:
-        return re.compile(pattern, re.IGNORECASE)
-    except re.error:
-        return re.compile(re.escape(pattern), re.IGNORECASE)
+    from ...core.logview.searching import compiled
+
+    return compiled(pattern)

@@ -55,7 +55,6 @@ class Amount:
     """Whether its strip is worth more than one line."""
 
     def at(self, point: MemoryPoint) -> float | None:
-        """What it was."""
         value = getattr(point, self.past) if self.past else None
         return _LEVELS[value] if isinstance(value, str) else value
 
@@ -85,7 +84,6 @@ def tone(share: float | None, calm: str = "") -> str:
 
 
 def verdict(facts: RunFacts) -> tuple[Span, ...]:
-    """How far from the limit, in one line."""
     found = facts.telemetry.headroom if facts.telemetry else None
     if found is None:
         return Span("headroom n/a", "faint"), Span(f"  {_why_no_headroom(facts)}", "faint")
@@ -142,7 +140,6 @@ def amounts(facts: RunFacts) -> Iterator[Amount]:
 def _measured(
     label: str, importance: int, value: int | None, limit: int | None, suffix: str = "", **more: Any
 ) -> Amount:
-    """An amount that is measured against a limit."""
     share = shown.ratio(value, limit)
     percent = "" if share is None else f"{100 * share:.0f} %".rjust(5)
     return Amount(

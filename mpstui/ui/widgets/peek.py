@@ -26,7 +26,6 @@ class Peek(LinePanel):
     failure: Failure | None = None
 
     def show(self, snapshot: RunSnapshot | None) -> None:
-        """Another run, or newer numbers of it."""
         if snapshot is None or self.snapshot is None or snapshot.run != self.snapshot.run:
             self.failure = None
         self.snapshot = snapshot
@@ -40,7 +39,6 @@ class Peek(LinePanel):
         self.repaint()
 
     def status(self) -> tuple[Span, ...]:
-        """The device in full."""
         if self.snapshot is None:
             return ()
         from .run_header import device_text
@@ -48,7 +46,6 @@ class Peek(LinePanel):
         return (Span(device_text(self.snapshot), "dim"),)
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """See :func:`peek`."""
         return peek(self.snapshot, width, height, self.failure) if self.snapshot is not None else []
 
 

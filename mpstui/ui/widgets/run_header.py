@@ -16,7 +16,6 @@ class RunHeader(RunPanel):
     """Two lines: name and state, then the facts or what is going wrong."""
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """See :func:`header`."""
         if self.facts is None:
             return []
         return header(self.facts.snapshot, width, self.facts.snapshot.seen, self.facts.warning)
@@ -26,7 +25,6 @@ class Progress(RunPanel):
     """Two bars with the same columns: the epoch, and everything."""
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """See :func:`progress`."""
         return progress(self.facts.snapshot, width) if self.facts else []
 
 

@@ -27,18 +27,14 @@ _OF_QUEUED = ("state", "name", "dev")
 
 
 class TopLine(LinePanel):
-    """The line as a panel."""
-
     snapshots: Sequence[RunSnapshot] | None = None
     paused_groups: Sequence[str] = ()
 
     def show(self, snapshots: Sequence[RunSnapshot], paused_groups: Sequence[str] = ()) -> None:
-        """New snapshots."""
         self.snapshots, self.paused_groups = snapshots, paused_groups
         self.repaint()
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """One line; before the first snapshots it says so."""
         if self.snapshots is None:
             return [spread(_BRAND, [Span("reading runs… ", "dim")], width)]
         return [top_line(self.snapshots, width, self.paused_groups)]
@@ -68,8 +64,6 @@ def top_line(snapshots: Sequence[RunSnapshot], width: int, paused_groups: Sequen
 
 
 class RunTable(LinePanel):
-    """Rows of runs with one selected."""
-
     class Opened(Message):
         """A run was clicked while it was selected."""
 
@@ -93,12 +87,10 @@ class RunTable(LinePanel):
 
     @property
     def index(self) -> int | None:
-        """The place of the selected run now."""
         return next((place for place, item in enumerate(self.snapshots) if item.run == self.selected), None)
 
     @property
     def page(self) -> int:
-        """Runs in view."""
         return max(1, self.size.height - 1)
 
     def show(self, snapshots: Sequence[RunSnapshot]) -> None:
@@ -116,7 +108,6 @@ class RunTable(LinePanel):
         self.repaint()
 
     def select(self, run: str | None) -> None:
-        """Select a run by its id."""
         if run != self.selected:
             self.selected = run
             self.post_message(self.Selected(run))
@@ -139,7 +130,6 @@ class RunTable(LinePanel):
         self.select(self.snapshots[place].run if self.snapshots else None)
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """The titles, then the runs around the selected one."""
         if not self.snapshots:
             return [] if self.unread else empty_state(width, height)
         lines, index = height - 1, self.index or 0
@@ -164,11 +154,9 @@ class RunTable(LinePanel):
             self._select_at(place)
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """The wheel moves the selection."""
         self.move(1)
 
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """The wheel moves the selection."""
         self.move(-1)
 
 
@@ -257,16 +245,12 @@ def _number(text: Callable[[RunSnapshot], str], *, ends: bool = False, align: st
     return cell
 
 
-def _loss_text(snapshot: RunSnapshot) -> str:
-    return shown.number(snapshot.numbers.loss) if snapshot.numbers.loss_is_finite else shown.NOT_FINITE
-
-
 COLUMNS: tuple[Column, ...] = (
     Column("state", WIDEST_WORD + 2, _state),
     Column("name", 12, _name, grows=3, widest=60),
     Column("dev", 4, _number(lambda run: clean(run.numbers.device.type or shown.UNKNOWN, 20), align="left"), needs=44),
     Column("epoch", 1 + _COUNTED + 5, _epoch, needs=50, grows=2, widest=40),
-    Column("loss", 9, _number(_loss_text), needs=32, align="right"),
+    Column("loss", 9, _number(lambda run: shown.loss_text(run.numbers)), needs=32, align="right"),
     Column("trend", 6, _trend, needs=90, grows=2, widest=40),
     Column("step/s", 6, _number(lambda run: shown.rate(run.numbers.steps_per_second), ends=True), 78, "right"),
     Column("eta", 7, _number(lambda run: shown.duration(run.numbers.eta_seconds), ends=True), 66, "right"),
@@ -285,12 +269,10 @@ def _layout(width: int) -> list[tuple[Column, int]]:
 
 
 def _gap(width: int) -> str:
-    """Blanks between columns."""
     return "  " if width >= _TWO_BLANKS_FROM else " "
 
 
 def heading(width: int) -> Row:
-    """The titles of the columns."""
     titles = ((fit(column.title, cells, column.align), "heading") for column, cells in _layout(width))
     return row(" ", *(part for title in titles for part in (title, _gap(width))))
 
