@@ -35,12 +35,9 @@ from ..core.present import UNKNOWN, size
 from .main import INTERRUPTED
 from .session import Session, add_repeatable, one_line, print_json, warn
 
-_LONGEST_CPU_STEP_SECONDS = 0.5
 _NAME = 21
 _HEADS = ("step ms", "range", "samples/s", "×", "memory")
 _WIDTHS = (8, 15, 10, 6, 9)
-_DROPPED_FIRST = ("memory", "range")
-"""Columns that a narrow terminal does without."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -136,7 +133,7 @@ def _measure(
         budget_seconds=args.budget or (120.0 if alone else 600.0),
         measure_seconds=args.seconds or (4.0 if alone else 8.0),
         repeats=args.repeat or (1 if alone else 3),
-        longest_step_seconds=None if args.full_size else _LONGEST_CPU_STEP_SECONDS,
+        longest_step_seconds=None if args.full_size else 0.5,
         arguments=tuple(argument_words(parse_sets(args.set), "options")),
     )
     output = Output(args, session, args.task, machine)
@@ -233,7 +230,6 @@ class LiveLine:
         self._shown = cut if self._live else beginning
 
     def clear(self) -> None:
-        """Leave nothing of it behind."""
         if self._live and self._shown:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
@@ -243,7 +239,7 @@ class LiveLine:
 def report_lines(report: BenchReport, width: int) -> Iterator[str]:
     """Both groups as tables; a row that was not measured has the reason beneath it."""
     shown = list(range(len(_HEADS)))
-    for name in _DROPPED_FIRST:
+    for name in ("memory", "range"):  # a narrow terminal does without them
         if _NAME + sum(_WIDTHS[at] for at in shown) > width:
             shown.remove(_HEADS.index(name))
 
@@ -282,7 +278,6 @@ def paragraph(text: str, width: int, indent: int = 0) -> Iterator[str]:
 
 
 def busy_lines(found: Surroundings, width: int) -> Iterator[str]:
-    """A note when other programs were busy."""
     if found.busy:
         busy = f"load {found.load_average:.1f} on {found.cores} cores"
         longer = "times are longer and vary more than when idle"

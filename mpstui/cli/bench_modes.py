@@ -25,9 +25,7 @@ from .session import Session, warn
 _MOST_LOSSES = 6
 _MOST_NAMED = 5
 _BUDGET_SECONDS = 600.0
-_RACE_SECONDS = 30.0
 _LABEL = 18
-_NARROWEST_COLUMN, _WIDEST_COLUMN = 14, 32
 
 
 def compare(
@@ -121,7 +119,7 @@ def race(args: argparse.Namespace, session: Session, machine: Machine) -> int:
     contest = Race(
         session.home,
         session.environ,
-        seconds=args.seconds or _RACE_SECONDS,
+        seconds=args.seconds or 30.0,
         steps=args.steps,
         limit_seconds=limit,
         sampler=sampler,
@@ -147,8 +145,7 @@ def race(args: argparse.Namespace, session: Session, machine: Machine) -> int:
 
 def race_lines(found: Sequence[Entrant], width: int) -> Iterator[str]:
     """One column a profile, then what they come to together."""
-    each = (width - _LABEL) // max(1, len(found))
-    column = max(_NARROWEST_COLUMN, min(_WIDEST_COLUMN, each))
+    column = max(14, min(32, (width - _LABEL) // max(1, len(found))))
     for label, cell in _ROWS.items():
         texts = (cell(one) for one in found)
         cells = (text if len(text) < column else f"{text[: column - 2]}…" for text in texts)

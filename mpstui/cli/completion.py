@@ -20,7 +20,6 @@ FILES = ":files"
 """Stands among the candidates for the names of files, which each shell completes best itself."""
 Candidates = Iterator[tuple[str, str]]
 """Each word with what it means."""
-NEWEST_RUNS = 50
 _LOOKED_UP = {"RUN": "runs", "PROFILE": "profiles", "A": "profiles", "B": "profiles", "GROUP": "groups"}
 
 BASH = """\
@@ -183,7 +182,7 @@ def _looked_up(kind: str) -> Candidates:
             yield from ((group.name, "") for group in list_groups(session.home) if group.name)
         else:
             names = []
-            for run in run_dirs(session.home.runs)[:NEWEST_RUNS]:
+            for run in run_dirs(session.home.runs)[:50]:
                 names.append("")
                 with contextlib.suppress(UnreadableRecord, OSError):
                     names[-1] = one_line(str((read_json(run.spec) or {}).get("name", "")))

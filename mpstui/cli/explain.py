@@ -130,7 +130,6 @@ def as_json(found: ParsedLog) -> dict[str, object]:
 
 
 def as_table(found: ParsedLog) -> str:
-    """The summary for a person."""
     from ..core.formats.points import ParsedLog
 
     if found == ParsedLog():

@@ -19,7 +19,6 @@ from ..wire import liveness
 from .session import POLL_SECONDS, RUN_HELP, OneRun, Session, respawn_missing_supervisors, say, wait_for, warn
 
 _CHUNK = 1 << 16
-_RESPAWN_SECONDS = 5.0
 
 
 def configure_logs(parser: argparse.ArgumentParser) -> None:
@@ -150,7 +149,7 @@ def run_wait(args: argparse.Namespace) -> int:
 
     def is_over() -> bool:
         nonlocal respawned
-        if time.monotonic() - respawned >= _RESPAWN_SECONDS:  # the run may wait for another one that waits
+        if time.monotonic() - respawned >= 5.0:  # the run may wait for another one that waits
             respawn_missing_supervisors(session)
             respawned = time.monotonic()
         snapshot = one.snapshot()

@@ -32,8 +32,6 @@ _NAME_CELLS = 28
 _RIGHT = ("STEP", "LOSS", "STARTED")
 _GIVES_WAY = ("NAME", "DEVICE", "STEP", "STARTED", "EPOCH", "LOSS")
 """Columns that a narrow terminal does without, the first one first; a file or a pipe gets them all."""
-_READ_SECONDS = 1.0
-"""What reading one run may take: enough for the end of any log, and a row needs no more."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -165,7 +163,7 @@ class RowCache:
         numbers = run.attempt_numbers()
         stamps = _stamps(run, numbers[-1] if numbers else 0)  # before it is read
         reader = RunReader(run, self._machine, self._notes)
-        snapshot = reader.refresh(full=False, budget=Budget(_READ_SECONDS))
+        snapshot = reader.refresh(full=False, budget=Budget(1.0))  # seconds: enough for the end of any log
         row = Row(as_json(snapshot, full=False), badge(snapshot).word, snapshot.numbers.loss_is_finite)
         watches_others = bool(reader.witnesses.spec.value and reader.witnesses.spec.value.watch)
         if reader.witnesses.settled and reader.caught_up and not watches_others:

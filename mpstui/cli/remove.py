@@ -18,7 +18,6 @@ from ..wire.rundir import run_dirs
 from .session import RUN_HELP, Session, print_json, say, warn
 
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
-_AGE = re.compile(r"(\d+)\s*([mhdw])")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -97,7 +96,7 @@ def age_seconds(text: str) -> float:
     Raises:
         UsageError: it is no age.
     """
-    match = _AGE.fullmatch(text.strip().lower())
+    match = re.fullmatch(r"(\d+)\s*([mhdw])", text.strip().lower())
     if match is None:
         raise UsageError(f"--older-than {text!r} is no age", "such as 45m, 12h, 30d or 2w")
     return float(int(match[1]) * _UNITS[match[2]])

@@ -59,7 +59,6 @@ def _add_screen_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Open the screen on all runs, or on one."""
     home = resolve_home(os.environ)
     opening = None
     if name := arguments.named or arguments.opening:
@@ -71,7 +70,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def run_watch(arguments: argparse.Namespace) -> int:
-    """Open the screen on a path."""
     path = Path(arguments.path).expanduser()
     if not path.exists():
         raise UsageError(f"there is no {path}", "name a log, a heartbeat, a metric file or a folder")
@@ -81,7 +79,6 @@ def run_watch(arguments: argparse.Namespace) -> int:
 
 
 def run_demo(arguments: argparse.Namespace) -> int:
-    """Launch the quick start, then open the screen on the new run."""
     require_terminal()
     from ..core.launching.choice import LaunchChoice
     from ..core.launching.planning import launch, plan

@@ -86,11 +86,9 @@ class Session:
 
     @property
     def cwd(self) -> Path:
-        """Where the command was typed."""
         return Path.cwd()
 
     def run(self, name: str) -> OneRun:
-        """See :class:`OneRun`."""
         return OneRun(self.home, name)
 
 

@@ -15,12 +15,9 @@ from ..core.runs.monitor import Monitor
 from ..core.runs.report import EXPLAINED, as_json
 from .session import RUN_HELP, Session, print_json, respawn_missing_supervisors, say
 
-_EVENTS = 8
 _CHECKPOINTS = 3
 _LABEL = 10
 _WIDTH = 100
-
-Block = list[str]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +83,7 @@ def _facts(snapshot: RunSnapshot) -> Iterator[tuple[str, str]]:
     yield "folder", str(snapshot.dir)
 
 
-def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> Block:
+def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> list[str]:
     """The most probable cause and what helps, or the last exception; `mpstui diagnose` has the rest."""
     asked_for = snapshot.exit is not None and snapshot.exit.requested_by is not None
     if snapshot.state not in EXPLAINED or (asked_for and not findings):
@@ -118,7 +115,7 @@ def _checkpoints(snapshot: RunSnapshot, now: float) -> Iterator[tuple[str, ...]]
         yield f"and {len(newest_first) - _CHECKPOINTS} older", "", "", "", ""
 
 
-def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Block:
+def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
     """Columns under their titles, numbers at the right; nothing without rows."""
     lines = [heads, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -128,8 +125,8 @@ def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Block:
     ]
 
 
-def _events(snapshot: RunSnapshot, now: float) -> Block:
-    newest = without_echoes(snapshot.events)[-_EVENTS:]
+def _events(snapshot: RunSnapshot, now: float) -> list[str]:
+    newest = without_echoes(snapshot.events)[-8:]
     moments = [shown.moment_of_day(one.time, now) for one in newest]
     width = max((len(moment) for moment in moments), default=0)
     texts = [short_paths(one.text or one.event, snapshot.dir) for one in newest]

@@ -24,7 +24,6 @@ from .witnesses import newest_beat
 SETTLE_SECONDS = 2.0
 """A file written this recently is looked at twice."""
 _TEMPORARY = re.compile(r"^\.|~$|[._-](?:tmp|temp|part|partial|incomplete|writing)(?:[._-]|$)|^tmp", re.IGNORECASE)
-_ZIP_END = b"PK\x05\x06"
 _ZIP_END_SEARCH_BYTES = 22 + 65535
 """The end record has 22 bytes and may be followed by a comment of at most 65535 (PKWARE appnote 4.3.16)."""
 EARLY_SECONDS = 2.0
@@ -45,7 +44,6 @@ class Found(NamedTuple):
 
     @property
     def best(self) -> bool:
-        """Named as the best one."""
         return is_best(self.path.stem)
 
 
@@ -132,7 +130,7 @@ def _is_whole(path: Path) -> bool:
             if head.startswith(b"PK\x03\x04"):
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(0, size - _ZIP_END_SEARCH_BYTES))
-                return _ZIP_END in file.read()
+                return b"PK\x05\x06" in file.read()
             if path.suffix == ".safetensors":
                 return _safetensors_is_whole(head, file.read, path.stat().st_size)
     except OSError:

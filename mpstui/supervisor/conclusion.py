@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..wire.records import CauseRule, ExitRecord, Request, RestartRule, Spec
@@ -19,7 +19,6 @@ from .witnesses import newest_beat, read_tail
 
 LONGEST_LINE = 4096
 """Characters of a line that are searched: a pattern must not spend minutes on a progress bar of a megabyte."""
-HOUR_SECONDS = 3600.0
 
 
 def conclude(
@@ -109,7 +108,11 @@ def find_cause(rules: Sequence[CauseRule], ending: Ending, output: str) -> tuple
     """
     lines = [line[-LONGEST_LINE:] for line in re.split(r"[\r\n]+", output) if line]
     for rule in rules:
-        line = _last_match(rule.patterns, lines)
+        patterns = []
+        for pattern in rule.patterns:
+            with contextlib.suppress(re.error):  # a rule that cannot be read names no cause, and costs no record
+                patterns.append(re.compile(pattern))
+        line = next((line for line in reversed(lines) if any(pattern.search(line) for pattern in patterns)), None)
         if line is not None:
             return rule.id, line.strip()
     for rule in rules:
@@ -119,16 +122,6 @@ def find_cause(rules: Sequence[CauseRule], ending: Ending, output: str) -> tuple
         if ending.code and ending.code in rule.codes:
             return rule.id, f"exit code {ending.code}"
     return None
-
-
-def _last_match(patterns: Iterable[str], lines: Sequence[str]) -> str | None:
-    compiled = []
-    for pattern in patterns:
-        with contextlib.suppress(re.error):  # a rule that cannot be read names no cause; it must not cost the record
-            compiled.append(re.compile(pattern))
-    if not compiled:
-        return None
-    return next((line for line in reversed(lines) if any(pattern.search(line) for pattern in compiled)), None)
 
 
 class Crash(NamedTuple):
@@ -190,4 +183,4 @@ def _refusal(rule: RestartRule, crash: Crash, history: Sequence[Mapping[str, Any
 
 
 def _recent(history: Sequence[Mapping[str, Any]], now: float) -> list[Mapping[str, Any]]:
-    return [entry for entry in history if now - float(entry.get("time") or 0.0) < HOUR_SECONDS]
+    return [entry for entry in history if now - float(entry.get("time") or 0.0) < 3600.0]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import sys
 from collections.abc import Callable
@@ -17,7 +18,6 @@ from ..wire.records import TRAINER_ACTIONS, Ack, ExitRecord, Request, Status
 from ..wire.rundir import RunDir
 from .machine import Clock
 
-RESERVE_BYTES = 8192
 FIRST_RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 30.0
 LIST_ANYWAY_SECONDS = 2.0
@@ -40,7 +40,7 @@ class Journal:
         self.status = status
         self._clock = clock
         self._pending: list[Pending] = []
-        self._serial = 0
+        self._serial = itertools.count(1)
         self._retry_at = 0.0
         self._pause = FIRST_RETRY_SECONDS
 
@@ -50,16 +50,14 @@ class Journal:
         return bool(self._pending)
 
     def update(self, **changes: Any) -> None:
-        """Change the status and save it."""
         self.status = self.status._replace(**changes, updated=self._clock.wall())
         snapshot = self.status
         self._save("status", lambda: storage.write_json(self.run.status, snapshot))
 
     def event(self, name: str, text: str, *, attempt: int | None = None, **details: Any) -> None:
-        """Append one line to ``events.jsonl``."""
         number = self.status.attempt if attempt is None else attempt
         line = rundir.event(self._clock.wall(), number, name, text, **details)
-        self._save(self._unique("event"), lambda: storage.append_line(self.run.events, line))
+        self._save(f"event {next(self._serial)}", lambda: storage.append_line(self.run.events, line))
 
     def exit(self, record: ExitRecord) -> None:
         """Write an attempt's end, once, as durably as the machine can; an older record of it stands."""
@@ -73,7 +71,7 @@ class Journal:
             noted: the event's text, where another event says already what the answer says.
         """
         ack = Ack(request.id, ok, "supervisor", self._clock.wall(), text)
-        self._save(self._unique("ack"), lambda: rundir.answer(self.run, ack))
+        self._save(f"ack {next(self._serial)}", lambda: rundir.answer(self.run, ack))
         self.event("ack", noted or text, attempt=request.attempt, request=request.id, action=request.action, ok=ok)
 
     def retry(self) -> None:
@@ -93,7 +91,7 @@ class Journal:
         """Hold back a few kilobytes so that an exit record fits on a full disk."""
         with contextlib.suppress(OSError):
             if not self.run.reserve.exists():
-                storage.write_bytes(self.run.reserve, b"\0" * RESERVE_BYTES, sync=False)
+                storage.write_bytes(self.run.reserve, b"\0" * 8192, sync=False)
 
     def _write_exit(self, path: Any, record: ExitRecord) -> None:
         storage.make_private_folder(path.parent)
@@ -104,10 +102,6 @@ class Journal:
                 raise
             self.run.reserve.unlink(missing_ok=True)
             storage.create_json(path, record, durable=True)
-
-    def _unique(self, kind: str) -> str:
-        self._serial += 1
-        return f"{kind} {self._serial}"
 
     def _save(self, key: str, write: Callable[[], object]) -> None:
         self._pending = [item for item in self._pending if item.key != key]

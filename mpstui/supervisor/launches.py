@@ -134,7 +134,6 @@ def newest_checkpoint(
 
 
 def saved_since(run: RunDir, spec: Spec, status: Status, moment: float | None) -> bool:
-    """Whether a checkpoint was written after ``moment``."""
     found = checkpoints.split_by_owner(run, template_of(spec, status)).own
     return moment is not None and any(item.time >= moment for item in found)
 

@@ -40,7 +40,6 @@ def joined(queue: Queue, run: str, devices: Sequence[str] = ()) -> Queue:
 
 
 def left(queue: Queue, run: str) -> Queue:
-    """The queue without ``run``."""
     return queue._replace(order=[name for name in queue.order if name != run])
 
 
@@ -75,7 +74,6 @@ class QueueSlot:
 
     @property
     def needed(self) -> bool:
-        """Whether this run waits for anything at all."""
         return bool(self._rule.group or self._rule.after)
 
     @property

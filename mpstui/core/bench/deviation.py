@@ -78,11 +78,8 @@ class Comparison:
         }
 
 
-Watch = Callable[[str], None]
-
-
 def compare_devices(
-    question: Question, *, python: str, environ: Mapping[str, str], watch: Watch = lambda doing: None
+    question: Question, *, python: str, environ: Mapping[str, str], watch: Callable[[str], None] = lambda doing: None
 ) -> Comparison:
     """Run both devices one after the other, twice when the losses part though the first step agrees.
 

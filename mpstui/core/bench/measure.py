@@ -15,16 +15,11 @@ LOOK_SECONDS = 0.1
 _SHORTEST_LIMIT_SECONDS = 12.0
 _FIRST_SHARE = 0.4
 """Of the budget, for the first configuration: it tells how fast this machine is, and the others are held against it."""
-_STARTS_ALLOWED, _STARTS_A_WORKER = 2.0, 0.75
-"""The first step may take so many times as long as the first configuration's did; each worker starts Python again."""
 _FEWEST_STRETCHES = 2
 _MORE_TIME = "--budget gives every configuration more"
 _NEVER = "1000000"
-_OWN_SIZES = ("--batch-size", "--accumulate")
-_HELD_BATCHES = 4
 _WORKERS = {2: 1.25, 4: 1.5}
 """Spawned processes, and the weight of a configuration that waits for so many of them to load torch."""
-_COMPILE_WEIGHT, _BF16_WEIGHT = 4.0, 1.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +43,6 @@ class BenchConfig:
     """The configuration that has run this very command already."""
 
     def words(self) -> list[str]:
-        """What it asks of the trainer."""
         words = ["--device", self.device, "--precision", self.precision, "--compile", self.compile]
         words += ["--workers", str(self.workers)] if self.workers else []
         return words + (["--reuse-batches", str(self.held_batches)] if self.held_batches else [])
@@ -70,13 +64,11 @@ def bench_configs(
     ]
     if device != "cpu":
         configs.append(BenchConfig(device, DEVICE_GROUP, device))
-    configs.append(BenchConfig(f"{device} + bf16", DEVICE_GROUP, device, "bf16", weight=_BF16_WEIGHT))
-    configs.append(
-        BenchConfig(f"{device} + bf16 + compile", DEVICE_GROUP, device, "bf16", "on", weight=_COMPILE_WEIGHT)
-    )
+    configs.append(BenchConfig(f"{device} + bf16", DEVICE_GROUP, device, "bf16", weight=1.25))
+    configs.append(BenchConfig(f"{device} + bf16 + compile", DEVICE_GROUP, device, "bf16", "on", weight=4.0))
     if loaders:
         plain = BenchConfig("made between steps", LOADERS, device, same_as=device)
-        configs += [replace(plain, name="ready in memory", held_batches=_HELD_BATCHES, same_as=None), plain]
+        configs += [replace(plain, name="ready in memory", held_batches=4, same_as=None), plain]
         for count, weight in _WORKERS.items():
             name = f"{count} spawned workers"
             configs.append(replace(plain, name=name, workers=count, same_as=None, weight=weight))
@@ -118,7 +110,6 @@ class Measurement:
 
     @property
     def steps_per_second(self) -> float | None:
-        """Of the median step."""
         return 1 / self.step_seconds.median if self.step_seconds else None
 
     @property
@@ -243,13 +234,14 @@ class _Bench:
         share = left * config.weight / sum(other.weight for other in waiting)
         if not self.start_seconds:
             return max(share, left * _FIRST_SHARE, _SHORTEST_LIMIT_SECONDS)
-        starts = _STARTS_ALLOWED + _STARTS_A_WORKER * config.workers
+        # The first step may take twice as long as the first configuration's did; each worker starts Python again.
+        starts = 2.0 + 0.75 * config.workers
         return max(share, starts * self.start_seconds + 2 * self.plan.measure_seconds, _SHORTEST_LIMIT_SECONDS)
 
     def _command(self, config: BenchConfig) -> list[str]:
         plan = self.plan
         words = trainer_command(self.python, plan.task, *plan.arguments, *config.words())
-        own_sizes = plan.longest_step_seconds is None or set(_OWN_SIZES) & set(plan.arguments)
+        own_sizes = plan.longest_step_seconds is None or {"--batch-size", "--accumulate"} & set(plan.arguments)
         if config.device == "cpu" and not own_sizes:
             words += self.sizes or ["--longest-step", str(plan.longest_step_seconds)]
         return [*words, "--epochs", _NEVER, "--eval-every", _NEVER, "--save-every", "0"]

@@ -19,8 +19,6 @@ from ..telemetry.sampler import Sampler
 from .training import Spread, samples_per_step, stretches
 
 _POLL_SECONDS = 0.2
-_SAMPLE_SECONDS = 1.0
-_ENDING_SECONDS = 60.0
 _LOG_BYTES = 64 << 20
 _FALLBACK = re.compile(rb"operator '([^']+)'[^\n]{0,200}fall back to run on the CPU")
 
@@ -97,7 +95,7 @@ class Race:
         while True:
             snapshot, elapsed = self.monitor.snapshot(run), time.monotonic() - began
             record.add(snapshot)
-            if time.monotonic() - sampled >= _SAMPLE_SECONDS and snapshot.pid is not None:
+            if time.monotonic() - sampled >= 1.0 and snapshot.pid is not None:
                 tree = self.sampler.sample({run: (snapshot.pid,)}).trees[run]
                 record.most(tree.footprint_bytes or tree.rss_bytes, tree.gpu_memory_bytes)
                 sampled = time.monotonic()
@@ -121,7 +119,7 @@ class Race:
             Actions(self.environ).send(snapshot, "stop")
         except OperationError:
             snapshot = self.monitor.snapshot(run)  # it has ended meanwhile, or says below that it has not
-        deadline = time.monotonic() + _ENDING_SECONDS
+        deadline = time.monotonic() + 60.0
         while snapshot.state.active:
             if time.monotonic() >= deadline:
                 raise OperationError(f"{run} does not end", f"see `mpstui show {run}`")

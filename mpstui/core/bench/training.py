@@ -24,10 +24,7 @@ from ..follow.file import LineTail
 from ..machine import trainer_module
 from ..model.errors import UsageError
 
-_END_SECONDS = 10.0
 _LONGEST_FAILURE = 300
-_USED_WRONGLY = 2
-"""The exit code of a program that was called with wrong arguments."""
 
 
 def trainer_command(python: str, *words: str) -> list[str]:
@@ -82,7 +79,7 @@ class Training:
         for member in family:
             with contextlib.suppress(psutil.Error):
                 member.kill()
-        self._process.wait(_END_SECONDS)
+        self._process.wait(timeout=10.0)
 
     def poll(self) -> int | None:
         """Read what is new; the exit code once it has ended."""
@@ -110,7 +107,7 @@ class Training:
         if not said:
             return f"ended by signal {-code}" if code < 0 else f"exit code {code}"
         sentence = said[-1].removeprefix("trainer: ")[:_LONGEST_FAILURE]
-        if code == _USED_WRONGLY:
+        if code == 2:  # called with wrong arguments
             raise UsageError(sentence, f"see `python -m {trainer_module()} TASK --help`")
         return sentence
 
@@ -139,7 +136,6 @@ class Stretch:
 
     @property
     def step_seconds(self) -> float:
-        """Seconds a step took on the average."""
         return self.seconds / self.steps
 
 
@@ -154,7 +150,6 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread | None:
-        """Median and range; None without a value."""
         return cls(statistics.median(values), min(values), max(values), len(values)) if values else None
 
 
@@ -195,7 +190,6 @@ def warm(points: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
 
 
 _ASK = "from {trainer}.tasks import task_names; print(*task_names())"
-_ASK_SECONDS = 30.0
 
 
 def require_task(task: str, python: str, environ: Mapping[str, str]) -> None:
@@ -211,7 +205,7 @@ def require_task(task: str, python: str, environ: Mapping[str, str]) -> None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=_ASK_SECONDS,
+            timeout=30.0,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
 
 from ..model.home import Home
 from . import machine_check as machine
@@ -35,7 +34,6 @@ def examine(home: Home, environ: Mapping[str, str], *, python: str, train: bool 
     results = (
         *machine.judge_system(system),
         *torch.results,
-        *_accelerators(torch.devices),
         *torch_check.judge_versions(torch.torch, system),
         *torch_check.judge_openmp(runtimes),
         *machine.judge_memory(memory),
@@ -63,9 +61,3 @@ def examine(home: Home, environ: Mapping[str, str], *, python: str, train: bool 
         "openmp": [asdict(one) for one in runtimes],
     }
     return Report(results, facts)
-
-
-def _accelerators(devices: Mapping[str, Any] | None) -> Iterator[CheckResult]:
-    """A training that is slower than expected often runs on the CPU unnoticed."""
-    if devices and not any(devices.get(name, {}).get("available") for name in ("mps", "cuda")):
-        yield CheckResult("accelerator", Status.NOTE, "no accelerator found: trainings run on the CPU")

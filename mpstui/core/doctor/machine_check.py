@@ -188,9 +188,6 @@ def judge_linger(linger: bool | None) -> Iterator[CheckResult]:
 
 # A setting a line, as pmset(1) prints it: ` sleep  1 (sleep prevented by powerd)`.
 _PMSET_LINE = re.compile(r"^ (?P<name>[A-Za-z]+) +(?P<value>\d+)(?: .*)?$", re.MULTILINE)
-# In the order in which systemd reads them: what comes later wins (logind.conf(5)).
-_LOGIND_FOLDERS = ("usr/lib/systemd", "run/systemd", "etc/systemd")
-_HARMLESS_ACTIONS = ("ignore", "lock", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +207,6 @@ def sleep_settings(system: str, root: Path = Path("/")) -> SleepSettings:
 
 
 def from_pmset(text: str) -> SleepSettings:
-    """What ``pmset -g`` prints."""
     values = {match["name"]: int(match["value"]) for match in _PMSET_LINE.finditer(text)}
     low = values.get("lowpowermode")
     return SleepSettings(idle_minutes=values.get("sleep"), low_power=bool(low) if low is not None else None)
@@ -221,7 +217,8 @@ def idle_action(root: Path) -> str | None:
     if not (root / "run/systemd/system").is_dir():
         return None
     found = "ignore"
-    for folder in (root / place for place in _LOGIND_FOLDERS):
+    # In the order in which systemd reads them: what comes later wins (logind.conf(5)).
+    for folder in (root / "usr/lib/systemd", root / "run/systemd", root / "etc/systemd"):
         for path in (folder / "logind.conf", *sorted((folder / "logind.conf.d").glob("*.conf"))):
             with contextlib.suppress(OSError):
                 text = path.read_text(encoding="utf-8", errors="replace")
@@ -242,7 +239,7 @@ def judge_sleep(settings: SleepSettings) -> Iterator[CheckResult]:
         text, advice = "low power mode is on: it throttles the GPU", "System Settings, Battery, Low Power Mode: never"
         yield CheckResult("low_power", Status.WARNING, text, advice)
     action = settings.idle_action
-    if action in _HARMLESS_ACTIONS:
+    if action in ("ignore", "lock", ""):
         yield CheckResult("sleep", Status.OK, f"logind leaves an idle machine alone (IdleAction={action or 'ignore'})")
     elif action is not None:
         text = f"logind will {action} this machine when nobody uses it, even while it trains"
@@ -252,7 +249,6 @@ def judge_sleep(settings: SleepSettings) -> Iterator[CheckResult]:
 
 UNVERIFIED = "unverified: written from its documentation, never tried on the real thing"
 PATIENCE_SECONDS = 5.0
-_PAUSE_SECONDS = 0.5
 
 
 def read_sources(
@@ -267,7 +263,7 @@ def read_sources(
             reports = sampler.reports()
             if not any(report.waits for report in reports) or time.monotonic() > until:
                 return reports
-            time.sleep(_PAUSE_SECONDS)
+            time.sleep(0.5)
     finally:
         sampler.close()
 

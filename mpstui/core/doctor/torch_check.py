@@ -16,7 +16,6 @@ from .report import CheckResult, Status
 
 PROBE = Path(__file__).with_name("torch_probe.py")
 TIMEOUT_SECONDS = 120.0
-_LAST_WORDS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +50,9 @@ def examine_torch(python: str, environ: Mapping[str, str], *, system: str, train
             devices[device] = {**found, **(result or {"works": False, "error": failure})}
     results = [CheckResult("torch", Status.OK, f"torch {facts['version']} in {python}")]
     results += [result for device in devices for result in _judge(device, devices[device], system)]
+    # A training that is slower than expected often runs on the CPU unnoticed.
+    if devices and not any(devices.get(name, {}).get("available") for name in ("mps", "cuda")):
+        results.append(CheckResult("accelerator", Status.NOTE, "no accelerator found: trainings run on the CPU"))
     return TorchExamination(facts, devices, tuple(results))
 
 
@@ -112,9 +114,7 @@ def _probe(python: str, environ: Mapping[str, str], *words: str) -> tuple[dict[s
         answer = None
     if isinstance(answer, dict):
         return answer, ""
-    last = next(
-        (line.strip()[:_LAST_WORDS] for line in reversed(done.stderr.splitlines()) if line.strip()), "no message"
-    )
+    last = next((line.strip()[:300] for line in reversed(done.stderr.splitlines()) if line.strip()), "no message")
     if done.returncode < 0:
         return None, f"ended by {signal_name(-done.returncode)}: {last}"
     return None, last if done.returncode else "its answer was not understood"
@@ -129,7 +129,6 @@ _ON_MPS: tuple[tuple[Version, Version, str], ...] = (
 )
 # torch.compile reads byte code: Python, and the first torch that knows it (pytorch#123300, pytorch#156856).
 _COMPILES: tuple[tuple[Version, Version], ...] = (((3, 14), (2, 10)), ((3, 13), (2, 6)), ((3, 12), (2, 4)))
-_NUMPY_2_NEEDS: Version = (2, 3)
 RECOMMENDED_TORCH = "2.8"
 
 
@@ -167,7 +166,7 @@ def _lacking(
         text = f"torch {_dotted(torch)} cannot compile on Python {_dotted(python[:2])}: torch.compile raises there"
         advice = f"upgrade to torch {_dotted(needed)}, take an older Python, or launch with TORCH_COMPILE_DISABLE=1"
         yield CheckResult("versions_compile", Status.NOTE, text, advice)
-    if numpy and numpy >= (2,) and torch < _NUMPY_2_NEEDS:
+    if numpy and numpy >= (2,) and torch < (2, 3):
         text = f"torch {_dotted(torch)} was built for NumPy 1 and NumPy {_dotted(numpy)} is installed"
         yield CheckResult("versions_numpy", Status.WARNING, text, "install 'numpy<2', or torch 2.3 or newer")
 
@@ -181,8 +180,6 @@ _RUNTIME = re.compile(r"lib(?P<family>i?omp|gomp)\d*(?:-[0-9a-f]+)?\.(?:\d+\.)*(
 # Where wheels keep their libraries: torch/lib, sklearn/.dylibs, scikit_learn.libs, faiss/.dylibs, functorch/.dylibs.
 _FOLDERS_OF_WHEELS = ("*/lib", "*/.dylibs", "*/.libs", "*.libs", "*")
 _BESIDE_THE_SYSTEM = ("opt/homebrew/opt/libomp/lib", "usr/local/opt/libomp/lib")
-_KMP = ("omp", "iomp")
-"""LLVM's and Intel's runtimes are one code base: the second one loaded ends the process with OMP Error #15."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +216,8 @@ def openmp_runtimes(packages: Path, prefix: Path, root: Path = Path("/")) -> tup
 
 def judge_openmp(runtimes: Sequence[Runtime]) -> Iterator[CheckResult]:
     """Which of them collide. GNU's runtime does not look for others, so several copies of it are fine."""
-    kmp = [one for one in runtimes if one.family in _KMP]
+    # LLVM's and Intel's are one code base: the second one loaded ends the process with OMP Error #15.
+    kmp = [one for one in runtimes if one.family in ("omp", "iomp")]
     names = ", ".join(f"{one.owner} ({Path(one.path).name})" for one in kmp)
     if len(kmp) > 1:
         text = f"{len(kmp)} copies of the OpenMP runtime are installed: {names}"

@@ -15,8 +15,6 @@ from typing import Any
 
 SIZE = 128
 TOLERANCE = 1e-2
-LEARNING_RATE = 0.1
-ITERATIONS = 2
 
 
 def facts(torch: Any) -> dict[str, Any]:
@@ -60,11 +58,11 @@ def test(torch: Any, device: str, *, train: bool) -> dict[str, Any]:
     if not train:
         return found
     model = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1)).to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     inputs = torch.randn(64, 8).to(device)
     targets = inputs.sum(dim=1, keepdim=True)
     losses = []
-    for _ in range(ITERATIONS):
+    for _ in range(2):
         optimizer.zero_grad()
         loss = torch.nn.functional.mse_loss(model(inputs), targets)
         loss.backward()
@@ -75,7 +73,6 @@ def test(torch: Any, device: str, *, train: bool) -> dict[str, Any]:
 
 
 def main(words: list[str]) -> int:
-    """Answer one question on standard output."""
     try:
         torch = importlib.import_module("torch")
     except ModuleNotFoundError as error:

@@ -196,11 +196,7 @@ def _profile_secrets(recorded: RecordedRun | None) -> dict[str, str]:
 
 
 class SupervisorRecovery:
-    """Finds waiting runs whose supervisor has died and starts another; an unchanged run costs one ``stat`` a time.
-
-    Args:
-        supervise: starts a supervisor, see :meth:`mpstui.core.launching.actions.Actions.supervise`.
-    """
+    """Finds waiting runs whose supervisor has died and starts another; an unchanged run costs one ``stat`` a time."""
 
     def __init__(self, home: Home, supervise: Callable[[RunDir], None]) -> None:
         self._home = home

@@ -20,7 +20,6 @@ from ..profiles.sweep import MOST_RUNS, Sweep, SweepValue, arguments_of, as_text
 ACCELERATOR_QUEUE = "auto"
 """The queue named after what the run will use: mps, cuda or cpu. One run at a time in each, one per GPU in cuda."""
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
-_PROBABLY_A_TYPO = 0.75
 _COMMENTED = re.compile(r"^#[ \t]*([A-Za-z][\w-]*)[ \t]*=[ \t]*(?:[\"'\[\d.+-]|(?:true|false)\b)", re.MULTILINE)
 
 
@@ -136,7 +135,7 @@ def known_key(written: str, profile: Profile) -> str:
         return written
     if written.startswith("+") and profile.arg_style == "options":
         return written.lstrip("+")
-    likely = None if written.startswith("+") else nearest(written, offered, cutoff=_PROBABLY_A_TYPO)
+    likely = None if written.startswith("+") else nearest(written, offered, cutoff=0.75)
     if likely:
         raise UsageError(
             f"profile {profile.slug} has no argument {written!r}; did you mean {likely!r}?",

@@ -50,10 +50,6 @@ def _plain(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-_LOG_FOLDER = "{run_dir}/attempts/{attempt}/torchrun"
-_TAKES_A_VALUE = ("-X", "-W")
-
-
 def wrapped(argv: list[str], processes: int, python: str) -> list[str]:
     """The same program under ``torch.distributed.run``, with ``processes`` workers on this host and no restarts.
 
@@ -64,11 +60,11 @@ def wrapped(argv: list[str], processes: int, python: str) -> list[str]:
     if argv[0] == python or is_python(argv[0]):
         position = 1
         while position < len(argv) and argv[position].startswith("-") and argv[position] not in ("-m", "-c", "-"):
-            position += 2 if argv[position] in _TAKES_A_VALUE else 1
+            position += 2 if argv[position] in ("-X", "-W") else 1
         if argv[position : position + 1] not in (["-c"], ["-"]):
             interpreter, options, program = argv[0], argv[1:position], argv[position:]
     launcher = [interpreter, *options, "-m", "torch.distributed.run", "--standalone", "--max-restarts", "0"]
-    launcher += ["--nproc-per-node", str(processes), "--log-dir", _LOG_FOLDER]
+    launcher += ["--nproc-per-node", str(processes), "--log-dir", "{run_dir}/attempts/{attempt}/torchrun"]
     return [*launcher, *program]
 
 

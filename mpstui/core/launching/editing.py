@@ -166,9 +166,6 @@ def _typed(value: Any) -> Any:
     return value
 
 
-_LONG_ENOUGH_TO_BE_UNIQUE = 6
-
-
 def frozen_text(profile: Profile) -> str:
     """The profile as TOML for a run's record, complete but for dots in place of secrets."""
     hidden = {name: value for name, value in profile.env.items() if hides(name, value)}
@@ -181,7 +178,7 @@ def frozen_text(profile: Profile) -> str:
                 lines[number - 1] = f"{name} = {_toml(HIDDEN)}"
         text = "\n".join(lines) + "\n"
         for value in hidden.values():
-            if len(value) >= _LONG_ENOUGH_TO_BE_UNIQUE:
+            if len(value) >= 6:  # long enough to be unique
                 text = text.replace(value, HIDDEN)
     try:
         env = tomllib.loads(text).get("env", {}) if text else {}

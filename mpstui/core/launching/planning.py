@@ -49,7 +49,6 @@ class LaunchPlan:
 
     @property
     def name(self) -> str:
-        """What the run will be called."""
         return self.choice.name or self.choice.profile.name
 
     def shell(self) -> str:

@@ -124,9 +124,6 @@ def script_of(profile: Profile) -> str | None:
     return None
 
 
-_LARGEST_SCRIPT_BYTES = 1 << 20
-
-
 def preflight_warnings(
     profile: Profile,
     arguments: Mapping[str, ArgumentValue],
@@ -150,7 +147,7 @@ def preflight_warnings(
 
         available = int(psutil.virtual_memory().available)
     with contextlib.suppress(OSError):
-        if script and (profile.cwd / script).stat().st_size <= _LARGEST_SCRIPT_BYTES:
+        if script and (profile.cwd / script).stat().st_size <= 1 << 20:
             text = (profile.cwd / script).read_text(encoding="utf-8", errors="replace")
     with contextlib.suppress(OSError):
         free = shutil.disk_usage(home.runs).free
@@ -172,10 +169,6 @@ def preflight_warnings(
         )
     )
     return [f"{warning.sentence} {warning.remedy.text}".rstrip() for warning in found]
-
-
-MOST_RUNS = 5
-"""So many of the newest runs of a name are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +201,7 @@ def earlier_run(home: Home, name: str) -> EarlierRun:
     ids: list[str] = []
     with contextlib.suppress(OSError):
         ids = sorted((one.name for one in home.runs.iterdir() if one.name.endswith(f"-{slug(name)}")), reverse=True)
-    for run in (RunDir(home.runs / run) for run in ids[:MOST_RUNS]):
+    for run in (RunDir(home.runs / run) for run in ids[:5]):
         largest = memory = None
         with contextlib.suppress(OSError):
             largest = max((one.stat().st_size for one in run.checkpoints.iterdir() if one.is_file()), default=None)

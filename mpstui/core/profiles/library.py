@@ -138,9 +138,6 @@ def _files(home: Home, cwd: Path) -> Iterator[tuple[Path, str]]:
         yield from ((file, origin) for file in files if not file.name.startswith("."))
 
 
-_FILE_NAME = re.compile(r"[\w][\w. -]{0,63}")
-
-
 def save_profile_text(text: str, name: str, home: Home, changes: Mapping[str, Any], *, replace: bool = False) -> Path:
     """Write a profile into the user's folder and return its path.
 
@@ -154,7 +151,7 @@ def save_profile_text(text: str, name: str, home: Home, changes: Mapping[str, An
         OperationError: it cannot be written.
     """
     stem = name.removesuffix(SUFFIX)
-    if not _FILE_NAME.fullmatch(stem) or stem in ("check", "save"):
+    if not re.fullmatch(r"[\w][\w. -]{0,63}", stem) or stem in ("check", "save"):
         hint = "letters, digits, dots, dashes and blanks, 64 at most"
         raise UsageError(f"{name!r} cannot be a profile's name", hint, field="name")
     path = home.user_profiles / f"{stem}{SUFFIX}"

@@ -152,6 +152,7 @@ _USUAL_NAMES = {
     "workers": ("workers", "num_workers", "dataloader_num_workers"),
 }
 """What programs call an argument that plays a role, where no profile says so."""
+_NUMBER = re.compile(r"-\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|-\.\d+")
 DIAGNOSIS_ROLES = {"accumulate": "gradient_accumulation"}
 """Roles that the remedies of diagnosis call otherwise."""
 
@@ -229,7 +230,7 @@ def _options_of(command: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, Ar
     tail = command[start:]
     heads = [place for place, word in enumerate(tail) if word.startswith("-") and not _NUMBER.fullmatch(word)]
     keys = [tail[place] for place in heads]
-    simple = all(_OPTION.fullmatch(key) for key in keys) and len({*keys}) == len(keys)
+    simple = all(re.fullmatch(r"--[A-Za-z][\w-]*", key) for key in keys) and len({*keys}) == len(keys)
     if heads[:1] != [0] or not simple or any("{" in word for word in tail):
         return command, {}
     fixed, args = command[:start], dict[str, ArgumentValue]()
@@ -240,10 +241,6 @@ def _options_of(command: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, Ar
         else:
             args[key[2:]] = True if not values else values[0] if len(values) == 1 else values
     return fixed, args
-
-
-_OPTION = re.compile(r"--[A-Za-z][\w-]*")
-_NUMBER = re.compile(r"-\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|-\.\d+")
 
 
 def _name_of(command: tuple[str, ...]) -> str:

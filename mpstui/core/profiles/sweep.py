@@ -20,7 +20,6 @@ from ..model.checks import KeyPath
 
 Value = str | int | float | bool
 MOST_RUNS = 200
-_PROBABLY_A_TYPO = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,7 @@ def _fit(path: KeyPath, found: Any, args: Mapping[str, Any]) -> Iterator[tuple[K
 
 
 def _named(path: KeyPath, key: str, args: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    likely = None if key in args else checks.nearest(key, tuple(args), cutoff=_PROBABLY_A_TYPO)
+    likely = None if key in args else checks.nearest(key, tuple(args), cutoff=0.75)
     if likely:
         hint = f"did you mean `{likely}`? (if not, add it to [args])"
         yield path, f"`{key}` in [sweep] is none of the profile's [args]; {hint}"
