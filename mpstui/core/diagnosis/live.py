@@ -155,5 +155,4 @@ def exploding_gradient(norm: Points) -> LiveWarning | None:
     before = [value for _, value in norm[-GRADIENT_POINTS - 1 : -1] if math.isfinite(value)]
     if len(before) < GRADIENT_POINTS // 2 or newest <= GRADIENT_FACTOR * median(before):
         return None
-    usual = median(before)
-    return LiveWarning("exploding_gradient", f"The gradient norm is {newest:.3g}, usually {usual:.3g}.")
+    return LiveWarning("exploding_gradient", f"The gradient norm is {newest:.3g}, usually {median(before):.3g}.")

@@ -56,8 +56,7 @@ class SearchText:
         self.lines = lines
         self.text = "\n".join(line.text for line in lines)
         self.lowered = self.text.lower()
-        lengths = (len(line.text) + 1 for line in lines)
-        self._starts = [0, *accumulate(lengths)]
+        self._starts = [0, *accumulate(len(line.text) + 1 for line in lines)]
 
     def line_index(self, offset: int) -> int:
         """Return the index in ``lines`` of the line that holds ``offset``."""

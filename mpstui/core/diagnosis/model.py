@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Any, Literal
 
 
@@ -146,6 +147,10 @@ class Rule:
     in_warnings: bool = False
 
 
+DeviceRule = partial(Rule, restart_on_cpu_helps=True)
+"""A rule of a crash that the same training does not meet on the CPU."""
+
+
 @dataclass(frozen=True, slots=True)
 class EvidenceLine:
     """What a finding rests on: a log line, or with ``line`` ``None`` a fact from outside the log."""
@@ -174,7 +179,10 @@ class Finding:
 
 
 def findings_as_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    """Return the findings as plain data, in the order given."""
+    """Return the findings as plain data, in the order given.
+
+    A remedy's text ends with its risk, and a variable with ``null`` is to be unset.
+    """
     return [
         {
             "id": finding.id,
@@ -182,21 +190,17 @@ def findings_as_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
             "confidence": finding.confidence,
             "evidence": [{"line": line.line, "text": line.text} for line in finding.evidence],
             "cause": finding.cause,
-            "remedy": _remedy_as_json(finding.remedy),
+            "remedy": {
+                "text": " ".join(filter(None, (remedy.text, remedy.risk))),
+                "env": dict(remedy.env),
+                "args": [{"role": arg.role, "operation": arg.operation, "value": arg.value} for arg in remedy.args],
+                "device": remedy.device,
+            },
             "restart_on_cpu_helps": finding.restart_on_cpu_helps,
         }
         for finding in findings
+        for remedy in (finding.remedy,)
     ]
-
-
-def _remedy_as_json(remedy: Remedy) -> dict[str, Any]:
-    """Return a remedy as plain data; its text ends with the risk, and a variable with ``null`` is to be unset."""
-    return {
-        "text": f"{remedy.text} {remedy.risk}" if remedy.risk else remedy.text,
-        "env": dict(remedy.env),
-        "args": [{"role": change.role, "operation": change.operation, "value": change.value} for change in remedy.args],
-        "device": remedy.device,
-    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

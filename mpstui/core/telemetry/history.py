@@ -21,8 +21,6 @@ from .headroom import MemoryPoint, Point, is_growing, memory_point, slope
 from .model import PressureLevel, SystemSample, TreeSample
 from .pace import Stretch
 
-DEFAULT_MAX_BYTES = 4 * 2**20
-
 
 @dataclass(frozen=True, slots=True)
 class HistoryPoint:
@@ -35,7 +33,7 @@ class HistoryPoint:
 class HistoryFile:
     """Points of one run in one file. Telemetry is expendable: a full disk loses points and breaks nothing."""
 
-    def __init__(self, path: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+    def __init__(self, path: Path, max_bytes: int = 4 * 2**20) -> None:
         self._path = path
         self._max_bytes = max_bytes
 
@@ -108,7 +106,6 @@ TREE_FIELDS = ("rss_bytes", "footprint_bytes", "gpu_memory_bytes", "gpu_percent"
 MEMORY_FIELDS = ("device_used", "allocated", "driver", "limit", "footprint", "system_used", "system_limit", "swap_used")
 PRESSURE_LEVELS: tuple[PressureLevel, ...] = ("normal", "warn", "critical")
 _HOT = frozenset({"heavy", "trapping", "sleeping"})
-_DECIMALS = 2
 
 
 def run_point(system: SystemSample, tree: TreeSample | None, snapshot: RunSnapshot) -> HistoryPoint:
@@ -190,7 +187,7 @@ def _whole(value: float | None) -> int | None:
 
 def _known(record: object, prefix: str, names: Sequence[str]) -> dict[str, float]:
     values = ((name, getattr(record, name)) for name in names)
-    return {f"{prefix}{name}": round(value, _DECIMALS) for name, value in values if value is not None}
+    return {f"{prefix}{name}": round(value, 2) for name, value in values if value is not None}
 
 
 RECENT_SECONDS = 600.0

@@ -35,10 +35,9 @@ def descendants(parents: Mapping[int, int], roots: tuple[int, ...]) -> tuple[int
 
 def _read_parent(pid: int) -> int | None:
     try:
-        parent: int = psutil.Process(pid).ppid()
+        return int(psutil.Process(pid).ppid())
     except psutil.Error:
         return None
-    return parent
 
 
 class ParentCache:

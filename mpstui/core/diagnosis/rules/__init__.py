@@ -32,10 +32,7 @@ def all_rules() -> tuple[Rule, ...]:
 
 def rule(rule_id: str) -> Rule:
     """Return the rule named ``rule_id``; raises ``KeyError`` when there is none."""
-    for candidate in all_rules():
-        if candidate.id == rule_id:
-            return candidate
-    raise KeyError(rule_id)
+    return {candidate.id: candidate for candidate in all_rules()}[rule_id]
 
 
 def _is_sound(rule: object) -> bool:

@@ -1,7 +1,5 @@
 """Writing and loading checkpoints."""
 
-from __future__ import annotations
-
 from ..model import Remedy, Rule
 
 RULES = (
@@ -27,7 +25,6 @@ RULES = (
             r"Re-running \W?torch\.load\W? with \W?weights_only",
             r"Unsupported (?:global|class) \S{1,120} ",
         ),
-        confidence=0.9,
         clues={"never_stepped": 0.02},
         outranks=("dl_pickle",),
     ),
@@ -64,7 +61,6 @@ RULES = (
             r"Invalid magic number",
         ),
         weak_patterns=(r"Ran out of input",),
-        confidence=0.9,
         outranks=("weights_only",),
     ),
     Rule(

@@ -1,8 +1,6 @@
 """Scripts written for CUDA, and CUDA's own lack of memory."""
 
-from __future__ import annotations
-
-from ..model import SMALLER_BATCH, Remedy, Rule
+from ..model import SMALLER_BATCH, DeviceRule, Remedy, Rule
 
 RULES = (
     Rule(
@@ -41,10 +39,9 @@ RULES = (
             r"libcuda(?:rt)?\b.{0,60}(?:cannot open|No such file|not found)",
         ),
         weak_patterns=(r"torch\._C\._cuda_init\(\)", r"module \W?torch\._C\W? has no attribute \W?_cuda\w+"),
-        confidence=0.9,
         clues={"device:cuda": -0.1},
     ),
-    Rule(
+    DeviceRule(
         id="cuda_oom",
         title="CUDA ran out of memory",
         cause="The model, its gradients, the optimizer state and the activations of this batch do not fit the GPU.",
@@ -53,7 +50,6 @@ RULES = (
             "gradient checkpointing or bf16.",
             args=SMALLER_BATCH,
         ),
-        restart_on_cpu_helps=True,
         sources=("carolchenyx/MGFN.#35",),
         patterns=(
             r"(?:CUDA|HIP|XPU) out of memory",

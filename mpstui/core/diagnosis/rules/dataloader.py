@@ -1,8 +1,6 @@
 """DataLoader workers, processes and file descriptors."""
 
-from __future__ import annotations
-
-from ..model import NO_WORKERS, Remedy, Rule
+from ..model import NO_WORKERS, DeviceRule, Remedy, Rule
 
 RULES = (
     Rule(
@@ -50,7 +48,6 @@ RULES = (
         ),
         # The child's half of the story: its parent failed, of whatever, while it was writing to it.
         weak_patterns=(r"reduction\.pickle\.load\(from_parent\)",),
-        confidence=0.9,
         clues={"never_stepped": 0.02},
         outranks=("dl_worker_signal", "ckpt_corrupt"),
     ),
@@ -72,7 +69,7 @@ RULES = (
         confidence=0.87,
         outranks=("killed_os", "segfault", "bus_error"),
     ),
-    Rule(
+    DeviceRule(
         id="dl_share_mps",
         title="An MPS tensor was sent to another process",
         cause="The dataset, its collate_fn or the model hands MPS tensors to worker processes; MPS memory cannot be "
@@ -81,7 +78,6 @@ RULES = (
             text="Keep the dataset's tensors on CPU and move batches in the training loop, or load without workers.",
             args=NO_WORKERS,
         ),
-        restart_on_cpu_helps=True,
         sources=("pytorch/pytorch#87688",),
         patterns=(
             r"_share_(?:filename|fd)\w*: only available on CPU",

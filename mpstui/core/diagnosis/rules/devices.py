@@ -1,13 +1,11 @@
 """Tensors on the wrong device or of the wrong type, and pinned memory."""
 
-from __future__ import annotations
-
-from ..model import ArgumentChange, Kind, Remedy, Rule
+from ..model import ArgumentChange, DeviceRule, Kind, Remedy, Rule
 
 _NO_PINNING = (ArgumentChange("pin_memory", "remove"),)
 
 RULES = (
-    Rule(
+    DeviceRule(
         id="device_mismatch",
         title="Tensors are on different devices",
         cause="Part of the model or of the batch stayed on another device (the script forgot a `.to(device)`).",
@@ -15,7 +13,6 @@ RULES = (
             text="Move the model and every tensor of the batch to the same device; on CPU everything is in one place.",
             device="cpu",
         ),
-        restart_on_cpu_helps=True,
         sources=("YaoYinYing/RFdiffusion#5", "pytorch/ignite#2977"),
         patterns=(
             r"Placeholder storage has not been allocated on MPS",
@@ -70,7 +67,7 @@ RULES = (
         ),
         confidence=0.88,
     ),
-    Rule(
+    DeviceRule(
         id="generator_device",
         title="A random generator lives on another device than its tensors",
         cause="A generator of one device was used to make or shuffle tensors of another, usually because of "
@@ -79,7 +76,6 @@ RULES = (
             text="Drop torch.set_default_device, or pass generator=torch.Generator(device=...); or run on CPU.",
             device="cpu",
         ),
-        restart_on_cpu_helps=True,
         sources=("pytorch/pytorch#110820",),
         patterns=(
             r"Expected an? \W?\w+(?::\d+)?\W? (?:generator )?device(?: type)?(?: for generator)? but found",
@@ -122,7 +118,6 @@ RULES = (
         ),
         confidence=0.6,
         kind=Kind.SYMPTOM,
-        codes=(),
         outranks=("mps_op_limit",),
     ),
 )

@@ -1,8 +1,6 @@
 """How a process ended when nothing it printed says why: signals, and the litter they leave behind."""
 
-from __future__ import annotations
-
-from ..model import DEFAULT_WATERMARKS, SMALLER_BATCH, Kind, Remedy, Rule
+from ..model import DEFAULT_WATERMARKS, SMALLER_BATCH, DeviceRule, Kind, Remedy, Rule
 
 _BY_SIGNAL = r"(?:terminated|killed|died|exited|ended|crashed|stopped|received)"
 _EXIT_CODE = r"exit(?:ed)?[\s_-]?(?:with |code|status|value)?[\s_]?(?:code|status)?\W{0,4}"
@@ -109,13 +107,12 @@ RULES = (
         signals=(11, 6, 5, 4),
         codes=(),
     ),
-    Rule(
+    DeviceRule(
         id="bus_error",
         title="Bus error",
         cause="SIGBUS: native code touched memory that was not there. On MPS the same training usually works on "
         "CPU; on Linux it can also be a full /dev/shm.",
         remedy=Remedy(text="Run on CPU; upgrade torch and macOS.", device="cpu"),
-        restart_on_cpu_helps=True,
         sources=("apple/ml-stable-diffusion#8",),
         patterns=(
             r"\bbus error\b",
@@ -147,6 +144,5 @@ RULES = (
         ),
         confidence=0.4,
         kind=Kind.SYMPTOM,
-        codes=(),
     ),
 )

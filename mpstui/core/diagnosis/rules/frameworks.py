@@ -1,13 +1,6 @@
 """What frameworks and command lines refuse: Lightning, Hydra, argparse."""
 
-from __future__ import annotations
-
-from ..model import ArgumentChange, Remedy, Rule
-
-_ONE_PROCESS = (
-    ArgumentChange("devices", "set", 1),
-    ArgumentChange("strategy", "set", "auto"),
-)
+from ..model import ArgumentChange, DeviceRule, Remedy, Rule
 
 RULES = (
     Rule(
@@ -28,7 +21,7 @@ RULES = (
         ),
         confidence=0.95,
     ),
-    Rule(
+    DeviceRule(
         id="lightning_ddp_mps",
         title="DDP is not available on MPS",
         cause="Lightning was asked for several devices or a DDP strategy on the MPS accelerator, which has one "
@@ -36,9 +29,8 @@ RULES = (
         remedy=Remedy(
             text="Use devices=1 and strategy=auto; for several processes use accelerator=cpu (or DISABLE_MPS=1, "
             "Lightning 2.3 or newer).",
-            args=_ONE_PROCESS,
+            args=(ArgumentChange("devices", "set", 1), ArgumentChange("strategy", "set", "auto")),
         ),
-        restart_on_cpu_helps=True,
         sources=("lightning/pytorch/trainer/connectors/accelerator_connector.py",),
         patterns=(
             r"DDP family are not supported on the MPS",
@@ -49,7 +41,7 @@ RULES = (
         confidence=0.95,
         outranks=("mps_op_limit", "dist_mps"),
     ),
-    Rule(
+    DeviceRule(
         id="dist_mps",
         title="torch.distributed cannot use MPS",
         cause="No collective backend takes MPS tensors: gloo needs CPU tensors, NCCL needs CUDA.",
@@ -58,7 +50,6 @@ RULES = (
             args=(ArgumentChange("processes", "set", 1), ArgumentChange("backend", "set", "gloo")),
             device="cpu",
         ),
-        restart_on_cpu_helps=True,
         sources=("ultralytics/ultralytics#15701",),
         patterns=(
             r"which communication backend to use for this accelerator",
@@ -73,7 +64,6 @@ RULES = (
             r"Invalid backend: \W?mps",
             r"DistributedDataParallel device_ids and output_device arguments only work with",
         ),
-        confidence=0.9,
         outranks=("mps_op_missing", "device_mismatch", "mps_op_limit", "cuda_hardcoded"),
     ),
     Rule(

@@ -1,17 +1,14 @@
 """The installation: macOS, torch, NumPy and processor architecture that do not fit together, modules that lack."""
 
-from __future__ import annotations
-
-from ..model import Remedy, Rule
+from ..model import DeviceRule, Remedy, Rule
 
 RULES = (
-    Rule(
+    DeviceRule(
         id="macos_too_old",
         title="MPS does not accept this macOS",
         cause="This torch needs a newer macOS for MPS than is running here (12.3 up to torch 2.5, 13 up to 2.8, 14 "
         "up to 2.14, 15 from 2.15), or Metal shows no GPU at all (a virtual machine, a sandbox).",
         remedy=Remedy(text="Upgrade macOS, install an older torch, or run on CPU.", device="cpu"),
-        restart_on_cpu_helps=True,
         sources=("pytorch/pytorch#164943", "pytorch/pytorch#177819", "pytorch/pytorch#139425"),
         patterns=(
             r"MPS backend is (?:only )?(?:supported|available) on Mac ?OS",
@@ -25,12 +22,11 @@ RULES = (
         signals=(6,),
         outranks=("mps_op_limit", "mps_not_built"),
     ),
-    Rule(
+    DeviceRule(
         id="mps_not_built",
         title="This torch was built without MPS",
         cause="The installed torch knows no MPS: a Linux or Intel build, or an x86_64 Python on Apple silicon.",
         remedy=Remedy(text="Install torch into an arm64 Python on macOS; meanwhile run on CPU.", device="cpu"),
-        restart_on_cpu_helps=True,
         sources=("jankais3r/LLaMA_MPS#6",),
         patterns=(
             r"not linked with support for mps",
@@ -92,7 +88,6 @@ RULES = (
             r"Numpy is not available",
             r"Failed to initialize NumPy",
         ),
-        confidence=0.9,
         in_warnings=True,
     ),
     Rule(

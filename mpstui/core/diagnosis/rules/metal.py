@@ -3,14 +3,18 @@
 These lines carry no traceback, and an assertion aborts the process: no Python code can catch it.
 """
 
-from __future__ import annotations
+from functools import partial
 
-from ..model import EAGER, FULL_PRECISION, NO_WORKERS, SMALLER_BATCH, Remedy, Rule
+from ..model import EAGER, FULL_PRECISION, NO_WORKERS, SMALLER_BATCH, DeviceRule, Remedy
 
 _RESUME = "Do not trust what was computed after it: before torch 2.15 Python goes on with garbage or NaN. "
 
+# Apple's code aborts; on the CPU none of it runs.
+_metal = partial(DeviceRule, signals=(6,), clues={"device:cpu": -0.2})
+_gpu_fault = partial(_metal, confidence=0.93, outranks=("metal_cmdbuf", "nan_loss", "segfault"), survivable=True)
+
 RULES = (
-    Rule(
+    _metal(
         id="metal_cmdbuf",
         title="A GPU command buffer failed",
         cause="The GPU gave up on a piece of work (internal error, time-out, page fault, or it fell with another "
@@ -19,7 +23,6 @@ RULES = (
             text=_RESUME + "Stop, resume from the last good checkpoint with a smaller batch, or on CPU.",
             args=SMALLER_BATCH,
         ),
-        restart_on_cpu_helps=True,
         sources=("pytorch/pytorch#125442", "pytorch/pytorch#125954", "pierotofy/OpenSplat#198"),
         patterns=(
             r"command buffer exited with error status",
@@ -37,11 +40,10 @@ RULES = (
         ),
         weak_patterns=(r"operations encoded on it may not have completed",),
         clues={"device:cpu": -0.2, "nonfinite_loss": 0.04},
-        signals=(6,),
         outranks=("nan_loss", "segfault"),
         survivable=True,
     ),
-    Rule(
+    _gpu_fault(
         id="metal_cmdbuf_oom",
         title="The GPU had too little memory for a command buffer",
         cause="The memory that one submission needs at once did not fit what Metal can make resident.",
@@ -49,7 +51,6 @@ RULES = (
             text=_RESUME + "Use a smaller batch or sequence, close other programs that use the GPU, or run on CPU.",
             args=SMALLER_BATCH,
         ),
-        restart_on_cpu_helps=True,
         sources=("instructlab/instructlab#380",),
         patterns=(
             r"Insufficient Memory \(0000000\d",
@@ -57,13 +58,9 @@ RULES = (
             r"MTLCommandBufferErrorOutOfMemory",
             r"command buffer .{0,80}Insufficient Memory",
         ),
-        confidence=0.93,
         clues={"device:cpu": -0.2, "memory_near_limit": 0.03},
-        signals=(6,),
-        outranks=("metal_cmdbuf", "nan_loss", "segfault"),
-        survivable=True,
     ),
-    Rule(
+    _gpu_fault(
         id="metal_watchdog",
         title="macOS stopped the GPU work to keep the screen alive",
         cause="A GPU kernel ran so long that the display could not be drawn; macOS ends such work.",
@@ -73,7 +70,6 @@ RULES = (
             "run on CPU.",
             args=SMALLER_BATCH,
         ),
-        restart_on_cpu_helps=True,
         sources=("mrbizarro/Phosphene#61", "ml-explore/mlx#3267"),
         patterns=(
             r"Impacting Interactivity",
@@ -81,19 +77,13 @@ RULES = (
             r"Metal watchdog",
             r"GPU watchdog",
         ),
-        confidence=0.93,
-        clues={"device:cpu": -0.2},
-        signals=(6,),
-        outranks=("metal_cmdbuf", "nan_loss", "segfault"),
-        survivable=True,
     ),
-    Rule(
+    _gpu_fault(
         id="metal_hang",
         title="The GPU hung",
         cause="A kernel did not come back in time and the GPU was reset; often memory shortage or a far too long "
         "kernel in disguise.",
         remedy=Remedy(text=_RESUME + "Use a smaller batch or sequence, or run on CPU.", args=SMALLER_BATCH),
-        restart_on_cpu_helps=True,
         sources=("tinygrad/tinygrad#7172", "Blaizzy/mlx-vlm#1064"),
         patterns=(
             r"Caused GPU Hang",
@@ -101,13 +91,8 @@ RULES = (
             r"kIO(?:GPU|Accel)CommandBufferCallbackErrorHang",
             r"GPU (?:has )?(?:hung|hang) (?:detected|error|and)",
         ),
-        confidence=0.93,
-        clues={"device:cpu": -0.2},
-        signals=(6,),
-        outranks=("metal_cmdbuf", "nan_loss", "segfault"),
-        survivable=True,
     ),
-    Rule(
+    _metal(
         id="metal_encoder_thread",
         title="Two threads used MPS at the same time",
         cause="Metal work was encoded from two threads at once (a logging or evaluation thread that touches "
@@ -115,7 +100,6 @@ RULES = (
         remedy=Remedy(
             text="Use MPS from one thread only, `.item()` and `.cpu()` included; or run on CPU.", device="cpu"
         ),
-        restart_on_cpu_helps=True,
         sources=("huggingface/kernels#307", "pytorch/pytorch#197805"),
         patterns=(
             r"A command encoder is already encoding to this command buffer",
@@ -127,12 +111,10 @@ RULES = (
             r"Command encoder released without endEncoding",
         ),
         confidence=0.95,
-        clues={"device:cpu": -0.2},
-        signals=(6,),
         codes=(),
         outranks=("mps_assert_ndarray", "metal_cmdbuf", "segfault"),
     ),
-    Rule(
+    DeviceRule(
         id="metal_xpc",
         title="The Metal compiler was lost",
         cause="The connection to Apple's shader compiler service broke; usually because Metal was used in a "
@@ -142,7 +124,6 @@ RULES = (
             "--dataloader_multiprocessing_context spawn), or use no workers.",
             args=NO_WORKERS,
         ),
-        restart_on_cpu_helps=True,
         sources=("huggingface/transformers#38819",),
         patterns=(
             r"XPC_ERROR_CONNECTION_(?:INVALID|INTERRUPTED)",
@@ -155,7 +136,7 @@ RULES = (
         signals=(6, 11),
         outranks=("mps_assert_ndarray", "metal_shader_compile", "metal_cmdbuf", "segfault", "compile_mps"),
     ),
-    Rule(
+    _metal(
         id="metal_shader_compile",
         title="A Metal shader does not compile",
         cause="A generated or hand-written Metal kernel is not valid for this Metal version.",
@@ -163,7 +144,6 @@ RULES = (
             text="Run without torch.compile, upgrade torch and macOS, or run on CPU.",
             env=EAGER,
         ),
-        restart_on_cpu_helps=True,
         sources=("pytorch/pytorch#144648",),
         patterns=(
             r"Failed to create metal library",
@@ -175,10 +155,8 @@ RULES = (
         ),
         weak_patterns=(r"unknown type name \W\w+", r"\.metallib\b.{0,80}(?:not found|error|fail)"),
         confidence=0.88,
-        clues={"device:cpu": -0.2},
-        signals=(6,),
     ),
-    Rule(
+    _metal(
         id="mps_assert_ndarray",
         title="Metal Performance Shaders aborted the process",
         cause="A check inside Apple's MPS library failed (most often a tensor with more than 2^31 elements or a "
@@ -187,7 +165,6 @@ RULES = (
             text="Make the tensors smaller (batch, sequence, image), upgrade macOS and torch, or run on CPU.",
             args=SMALLER_BATCH,
         ),
-        restart_on_cpu_helps=True,
         sources=("FlagOpen/FlagEmbedding#536", "pytorch/pytorch#77886"),
         patterns=(
             r"failed assertion .{0,40}(?:MPS|NDArray)",
@@ -206,12 +183,11 @@ RULES = (
         ),
         weak_patterns=(r"failed assertion \W", r"/AppleInternal/Library/BuildRoots/"),
         confidence=0.92,
-        clues={"device:cpu": -0.2},
         signals=(6, 5),
         codes=(),
         outranks=("segfault", "mps_op_limit"),
     ),
-    Rule(
+    _metal(
         id="mpsgraph_llvm",
         title="MPSGraph could not compile the computation",
         cause="Apple's graph compiler rejected an operation, usually because fp16 and fp32 operands were mixed, and "
@@ -219,7 +195,6 @@ RULES = (
         remedy=Remedy(
             text="Train in fp32 (no half(), no autocast), upgrade torch and macOS, or run on CPU.", args=FULL_PRECISION
         ),
-        restart_on_cpu_helps=True,
         sources=("pytorch/pytorch#104642", "guoyww/AnimateDiff#173"),
         patterns=(
             r"LLVM ERROR:",
@@ -233,7 +208,6 @@ RULES = (
         ),
         confidence=0.94,
         clues={"device:cpu": -0.2, "precision:fp16": 0.02},
-        signals=(6,),
         codes=(),
         outranks=("mps_assert_ndarray", "segfault", "dtype_mismatch"),
     ),

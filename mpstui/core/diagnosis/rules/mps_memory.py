@@ -1,11 +1,9 @@
 """Memory on MPS: the allocator's cap, its two watermarks, the size of one buffer."""
 
-from __future__ import annotations
-
-from ..model import DEFAULT_WATERMARKS, SMALLER_BATCH, Remedy, Rule
+from ..model import DEFAULT_WATERMARKS, SMALLER_BATCH, DeviceRule, Remedy
 
 RULES = (
-    Rule(
+    DeviceRule(
         id="mps_oom",
         title="MPS ran out of memory",
         cause="The process reached the MPS allocator's cap (1.7 times Metal's recommended working set by default); "
@@ -16,7 +14,6 @@ RULES = (
             "into swapping and a kill by macOS.",
             args=SMALLER_BATCH,
         ),
-        restart_on_cpu_helps=True,
         sources=("pytorch/pytorch#130112", "gensyn-ai/rl-swarm#355", "gensyn-ai/rl-swarm#59"),
         patterns=(
             r"MPS backend out of memory",
@@ -28,7 +25,7 @@ RULES = (
         clues={"memory_near_limit": 0.03, "memory_growing": 0.02, "device:cpu": -0.2},
         outranks=("weights_only", "killed_os", "dl_worker_signal", "mps_op_limit"),
     ),
-    Rule(
+    DeviceRule(
         id="mps_buffer_too_big",
         title="One tensor is too big for a Metal buffer",
         cause="A single tensor is larger than the longest buffer this GPU allows (MTLDevice.maxBufferLength); the "
@@ -38,7 +35,6 @@ RULES = (
             "on CPU.",
             args=SMALLER_BATCH,
         ),
-        restart_on_cpu_helps=True,
         sources=("jwohlwend/boltz#14",),
         patterns=(
             r"Invalid buffer size: [\d.]+",
@@ -50,7 +46,7 @@ RULES = (
         signals=(6,),
         outranks=("mps_assert_ndarray",),
     ),
-    Rule(
+    DeviceRule(
         id="mps_watermark_invalid",
         title="The MPS watermark ratios contradict each other",
         cause="The soft limit (PYTORCH_MPS_LOW_WATERMARK_RATIO, 1.4 by default) must not lie above the cap "
@@ -59,13 +55,12 @@ RULES = (
             text="Unset both variables, or always set both with LOW not above HIGH.",
             env=DEFAULT_WATERMARKS,
         ),
-        restart_on_cpu_helps=True,
         sources=("pytorch/pytorch#91268", "kohya-ss/sd-scripts#603"),
         patterns=(r"invalid (?:low|high) watermark ratio",),
         confidence=0.97,
         outranks=("mps_oom",),
     ),
-    Rule(
+    DeviceRule(
         id="mps_internal_assert",
         title="An internal check of torch's MPS backend failed",
         cause="A bug in torch's MPS backend (the allocator's garbage collection in 1.13.1 is the best known) "
@@ -74,7 +69,6 @@ RULES = (
             text="Upgrade torch; until then run on CPU.",
             device="cpu",
         ),
-        restart_on_cpu_helps=True,
         sources=("pytorch/pytorch#92208",),
         patterns=(
             r"INTERNAL ASSERT FAILED at \S{0,200}(?:/mps/|MPS)\S{0,80}",

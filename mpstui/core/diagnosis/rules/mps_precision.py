@@ -1,11 +1,9 @@
 """Number formats and mixed precision on MPS."""
 
-from __future__ import annotations
-
-from ..model import FULL_PRECISION, ArgumentChange, Kind, Remedy, Rule
+from ..model import FULL_PRECISION, ArgumentChange, DeviceRule, Kind, Remedy, Rule
 
 RULES = (
-    Rule(
+    DeviceRule(
         id="mps_float64",
         title="float64 on MPS",
         cause="Metal has no 64-bit floats: a NumPy array (float64 by default), a loss, or torch.set_default_dtype "
@@ -15,7 +13,6 @@ RULES = (
             "PYTORCH_ENABLE_MPS_FALLBACK does not help.",
             device="cpu",
         ),
-        restart_on_cpu_helps=True,
         sources=("thu-ml/tianshou#1237",),
         patterns=(
             r"Cannot convert an? MPS Tensor to (?:float64|complex128|double)",
@@ -28,7 +25,7 @@ RULES = (
         confidence=0.95,
         outranks=("mps_op_limit", "dtype_mismatch"),
     ),
-    Rule(
+    DeviceRule(
         id="mps_bf16",
         title="bfloat16 is not available on MPS here",
         cause="bfloat16 tensors on MPS need macOS 14 or newer and torch 2.3 or newer.",
@@ -36,7 +33,6 @@ RULES = (
             text="Train in fp32 (or fp16), or upgrade to macOS 14 and torch 2.6; bfloat16 also works on CPU.",
             args=FULL_PRECISION,
         ),
-        restart_on_cpu_helps=True,
         sources=("pytorch/pytorch#78168",),
         patterns=(
             r"Trying to convert BFloat16 to the MPS backend",
@@ -51,12 +47,11 @@ RULES = (
         clues={"precision:bf16": 0.03},
         outranks=("mps_op_limit", "dtype_mismatch", "metal_shader_compile"),
     ),
-    Rule(
+    DeviceRule(
         id="mps_autocast",
         title="This torch has no autocast for MPS",
         cause="torch.autocast('mps') exists since torch 2.5 (bfloat16 since 2.6).",
         remedy=Remedy(text="Upgrade torch, or switch mixed precision off.", args=FULL_PRECISION),
-        restart_on_cpu_helps=True,
         sources=("bytedance/USO#34",),
         patterns=(
             r"unsupported autocast device_type \W?mps",
@@ -81,7 +76,6 @@ RULES = (
         ),
         confidence=0.65,
         kind=Kind.SYMPTOM,
-        codes=(),
         outranks=("mps_op_limit",),
     ),
     Rule(
@@ -104,7 +98,7 @@ RULES = (
         ),
         outranks=("cuda_hardcoded",),
     ),
-    Rule(
+    DeviceRule(
         id="amp_bf16_unsupported",
         title="This library finds no bfloat16 support on the device",
         cause="accelerate or transformers asked the device whether it can do bfloat16, and it said no.",
@@ -113,7 +107,6 @@ RULES = (
             env={"ACCELERATE_MIXED_PRECISION": "no"},
             args=(ArgumentChange("precision", "set", "fp32"), ArgumentChange("bf16", "remove")),
         ),
-        restart_on_cpu_helps=True,
         sources=("kijai/ComfyUI-FluxTrainer#181",),
         patterns=(
             r"bf16 mixed precision requires",

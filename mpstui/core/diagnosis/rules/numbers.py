@@ -1,14 +1,12 @@
 """Losses that are no numbers, and indices outside their tensor."""
 
-from __future__ import annotations
-
-from ..model import FULL_PRECISION, Remedy, Rule
+from ..model import FULL_PRECISION, DeviceRule, Remedy, Rule
 
 _NONFINITE = r"\b(?:nan|-?inf(?:inite|inity)?|non-?finite|not finite)\b"
 _LOSS_IS = r"\bloss (?:value )?(?:is|was|are|became|becomes|has become|turned|went|goes to|->|=>) (?:now |to |a )?"
 
 RULES = (
-    Rule(
+    DeviceRule(
         id="nan_loss",
         title="The loss is NaN or infinite",
         cause="NaN or infinity entered the training: too high a learning rate, fp16 overflow, bad data, or on MPS "
@@ -18,7 +16,6 @@ RULES = (
             "drop non_blocking=True copies, lower the learning rate.",
             args=FULL_PRECISION,
         ),
-        restart_on_cpu_helps=True,
         sources=("princeton-nlp/TransformerPrograms#6", "pytorch/pytorch#139550", "pytorch/pytorch#84936"),
         patterns=(
             _LOSS_IS + _NONFINITE,
@@ -72,7 +69,6 @@ RULES = (
             r"index \w+ is out of bounds for dimension",
         ),
         weak_patterns=(r"IndexError: (?!list|tuple|string|pop|deque|range|bytes).{0,40}out of (?:range|bounds)",),
-        confidence=0.9,
     ),
     Rule(
         id="mps_index_assert",
@@ -88,7 +84,6 @@ RULES = (
             r"AcceleratorError",
             r"index -?\d+ is out of bounds,? range",
         ),
-        confidence=0.9,
         outranks=("silent_oob",),
     ),
 )

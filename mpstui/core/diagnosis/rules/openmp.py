@@ -1,7 +1,5 @@
 """Two OpenMP runtimes in one process."""
 
-from __future__ import annotations
-
 from ..model import Remedy, Rule
 
 RULES = (

@@ -1,11 +1,9 @@
 """Operators that a device lacks, and torch.compile."""
 
-from __future__ import annotations
-
-from ..model import EAGER, Kind, Remedy, Rule
+from ..model import EAGER, DeviceRule, Kind, Remedy, Rule
 
 RULES = (
-    Rule(
+    DeviceRule(
         id="mps_op_missing",
         title="An operator has no MPS version",
         cause="The named operator has no MPS kernel in this version of torch.",
@@ -14,7 +12,6 @@ RULES = (
             "a copy there and back). It must be set before Python starts. A newer torch may have the kernel.",
             env={"PYTORCH_ENABLE_MPS_FALLBACK": "1"},
         ),
-        restart_on_cpu_helps=True,
         sources=("pytorch/pytorch#77764", "pytorch/pytorch#141287", "pytorch/pytorch#77754"),
         patterns=(
             r"operator \W?[\w:.]+\W? is not current(?:ly)? implemented for the MPS",
@@ -28,7 +25,7 @@ RULES = (
         clues={"fallback_on": -0.1},
         outranks=("mps_op_limit",),
     ),
-    Rule(
+    DeviceRule(
         id="mps_op_limit",
         title="The MPS version of an operator does not cover this case",
         cause="The operator exists on MPS but refuses this shape, data type or option (a limit of Metal, of this "
@@ -36,7 +33,6 @@ RULES = (
         remedy=Remedy(
             text="Upgrade macOS and torch, change the shape it complains about, or run on CPU.", device="cpu"
         ),
-        restart_on_cpu_helps=True,
         sources=("pytorch/pytorch#144445", "pytorch/pytorch#97109"),
         patterns=(
             r"channels > 65536 not supported",
@@ -59,10 +55,9 @@ RULES = (
             r"MPS: .{0,80}(?:not supported|unsupported|must be|expected)",
         ),
         confidence=0.78,
-        codes=(1,),
         outranks=("dtype_mismatch",),
     ),
-    Rule(
+    DeviceRule(
         id="mps_view_backward",
         title="An MPS backward pass failed on a non-contiguous tensor",
         cause="Tensors that are not contiguous (channels_last, permuted) break some MPS backward passes, above all "
@@ -70,7 +65,6 @@ RULES = (
         remedy=Remedy(
             text="Upgrade torch to 2.6 or newer, add `.contiguous()` before the view, or run on CPU.", device="cpu"
         ),
-        restart_on_cpu_helps=True,
         sources=("thuml/Time-Series-Library#625", "ultralytics/ultralytics#18184"),
         patterns=(
             r"view size is not compatible with input tensor",
@@ -97,15 +91,13 @@ RULES = (
         ),
         confidence=0.6,
         kind=Kind.SYMPTOM,
-        codes=(),
     ),
-    Rule(
+    DeviceRule(
         id="compile_mps",
         title="torch.compile failed",
         cause="The compiler backend could not compile the model; on MPS it exists since torch 2.7 and is still "
         "called a prototype in 2.15.",
         remedy=Remedy(text="Start again with TORCH_COMPILE_DISABLE=1: eager mode, same device.", env=EAGER),
-        restart_on_cpu_helps=True,
         sources=("pytorch/pytorch#158199", "pytorch/pytorch#125254", "pytorch/pytorch#150121"),
         patterns=(
             r"InductorError",

@@ -1,7 +1,5 @@
 """Mistakes in the training script itself: no device and no setting changes them."""
 
-from __future__ import annotations
-
 from ..model import Remedy, Rule
 
 RULES = (

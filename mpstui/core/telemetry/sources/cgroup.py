@@ -30,8 +30,6 @@ class Layout:
 _V2 = Layout("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file")
 _V1 = Layout("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 
-_V1_CPU_MOUNT = "sys/fs/cgroup/cpu"
-
 
 def parse_membership(text: str) -> dict[str, str]:
     """Path of the group by controller from ``/proc/PID/cgroup``; version 2 is under the empty name."""
@@ -91,7 +89,7 @@ class ControlGroup(Source):
     def _cpu_quotas(self, membership: dict[str, str]) -> Iterator[float | None]:
         for group in self._groups(_V2.mount, membership.get("", "/")):
             yield parse_cpu_max(_text(group / "cpu.max"))
-        for group in self._groups(_V1_CPU_MOUNT, membership.get("cpu", "/")):
+        for group in self._groups("sys/fs/cgroup/cpu", membership.get("cpu", "/")):
             yield parse_cpu_max(f"{_text(group / 'cpu.cfs_quota_us')} {_text(group / 'cpu.cfs_period_us')}")
 
     def _limited_groups(self, membership: dict[str, str]) -> Iterator[tuple[int, int | None]]:

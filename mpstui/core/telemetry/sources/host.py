@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import psutil  # type: ignore[import-untyped]
 
@@ -27,11 +28,6 @@ def busy_percent(before: CpuTimes, after: CpuTimes) -> float | None:
     return 100 * (total - idle) / total if total > 0 else None
 
 
-def _read_cpu_times() -> CpuTimes:
-    times: dict[str, float] = psutil.cpu_times()._asdict()
-    return times
-
-
 def sources(host: Host) -> list[Source]:
     return [HostCpu()] if host.is_mac else [HostCpu(), HostMemory()]
 
@@ -45,7 +41,7 @@ class HostCpu(Source):
     name = "psutil cpu"
     gives = ("cpu_percent", "cpu_count")
 
-    def __init__(self, read_times: Callable[[], CpuTimes] = _read_cpu_times) -> None:
+    def __init__(self, read_times: Callable[[], CpuTimes] = lambda: psutil.cpu_times()._asdict()) -> None:
         self._read_times = read_times
         self._before: CpuTimes | None = None
 
@@ -64,23 +60,16 @@ class HostMemory(Source):
 
     def read(self, request: SourceRequest) -> Facts:
         memory = psutil.virtual_memory()
-        swap, reasons = _read_swap()
         host = HostFacts(
             memory_total_bytes=memory.total,
             memory_used_bytes=memory.total - memory.available,
             memory_available_bytes=memory.available,
-            swap_total_bytes=swap[0],
-            swap_used_bytes=swap[1],
         )
-        return Facts(host=host, reasons=reasons)
-
-
-def _read_swap() -> tuple[tuple[int | None, int | None], dict[str, str]]:
-    """Total and used. Where /proc/vmstat is missing (some containers) psutil warns, on the screen."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            swap = psutil.swap_memory()
-    except (OSError, ValueError, RuntimeError) as error:
-        return (None, None), {"swap_used_bytes": f"the system does not tell its swap: {error}"}
-    return (swap.total, swap.used), {}
+        try:
+            with warnings.catch_warnings():
+                # Where /proc/vmstat is missing (some containers) psutil warns, on the screen.
+                warnings.simplefilter("ignore", RuntimeWarning)
+                swap = psutil.swap_memory()
+        except (OSError, ValueError, RuntimeError) as error:
+            return Facts(host=host, reasons={"swap_used_bytes": f"the system does not tell its swap: {error}"})
+        return Facts(host=replace(host, swap_total_bytes=swap.total, swap_used_bytes=swap.used))

@@ -111,7 +111,6 @@ def _text(value: object) -> str | None:
 CLIENTS_COMMAND = ("/usr/sbin/ioreg", "-r", "-d", "1", "-w", "0", "-c", "AGXDeviceUserClient")
 _CLIENT_KEYS = frozenset({"AppUsage", "IOUserClientCreator"})
 _CREATOR = re.compile(r"pid (\d+),")
-_NANOSECONDS = 1e-9
 
 
 def parse_gpu_seconds(text: str) -> dict[int, float]:
@@ -120,15 +119,13 @@ def parse_gpu_seconds(text: str) -> dict[int, float]:
     for node in nodes(text, _CLIENT_KEYS):
         creator = _CREATOR.match(str(node.get("IOUserClientCreator", "")))
         queues = node.get("AppUsage")
-        counters = (
-            [queue.get("accumulatedGPUTime") for queue in queues if isinstance(queue, dict)]
-            if isinstance(queues, list)
-            else []
-        )
+        if creator is None or not isinstance(queues, list):
+            continue
+        counters = [queue.get("accumulatedGPUTime") for queue in queues if isinstance(queue, dict)]
         known = [counter for counter in counters if isinstance(counter, int) and counter >= 0]
-        if creator and known:
+        if known:
             pid = int(creator[1])
-            seconds[pid] = seconds.get(pid, 0.0) + sum(known) * _NANOSECONDS
+            seconds[pid] = seconds.get(pid, 0.0) + sum(known) * 1e-9
     return seconds
 
 

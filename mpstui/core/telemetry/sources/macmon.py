@@ -19,8 +19,6 @@ from typing import Any
 from ..model import GpuSample, HostFacts
 from ..source import Commands, Facts, Host, NotYet, Source, SourceError, SourceRequest
 
-_MAX_LINE_BYTES = 1 << 20
-
 
 def parse_line(line: str) -> Facts | None:
     """One line of the pipe, or None if it is cut short or no JSON object."""
@@ -95,7 +93,7 @@ class Macmon(Source):
         assert child.stdout is not None
         with contextlib.suppress(BlockingIOError):
             while chunk := os.read(child.stdout.fileno(), 1 << 16):
-                self._partial = (self._partial + chunk)[-_MAX_LINE_BYTES:]
+                self._partial = (self._partial + chunk)[-(1 << 20) :]
         *lines, self._partial = self._partial.split(b"\n")
         return lines[-1].decode("utf-8", "replace") if lines else None
 

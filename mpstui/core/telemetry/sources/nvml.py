@@ -14,7 +14,6 @@ from typing import Any
 from ..model import GpuSample, ProcessFacts
 from ..source import Facts, Host, Source, SourceError, SourceRequest
 
-_MILLI = 1e-3
 # nvml.h, nvmlClocksEventReasons: bits that mean the card runs slower than it could, in the order of how much it hurts.
 _THROTTLE_BITS = (
     (0x40, "hardware thermal slowdown"),
@@ -153,7 +152,7 @@ def _processes(
 
 
 def _watts(milliwatts: int | None) -> float | None:
-    return None if milliwatts is None else milliwatts * _MILLI
+    return None if milliwatts is None else milliwatts * 1e-3
 
 
 def _text(value: object) -> str | None:

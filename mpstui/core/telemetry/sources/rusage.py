@@ -14,11 +14,8 @@ from ..model import ProcessFacts
 from ..source import Facts, Host, Source, SourceError, SourceRequest
 
 FLAVOR = 4
-_UUID_BYTES = 16
-_V4 = struct.Struct(f"={_UUID_BYTES}x35Q")
+_V4 = struct.Struct("=16x35Q")
 _FOOTPRINT = 7
-# The kernel writes the whole structure of the flavor; room to spare costs nothing and a short buffer would be overrun.
-_BUFFER_BYTES = 1024
 
 ReadRusage = Callable[[int], bytes]
 """The raw structure of a process; raises ProcessLookupError or PermissionError."""
@@ -73,7 +70,8 @@ def _load_libproc() -> ReadRusage:
     call.restype = ctypes.c_int
 
     def read_rusage(pid: int) -> bytes:
-        buffer = ctypes.create_string_buffer(_BUFFER_BYTES)
+        # The kernel writes all of the flavor's structure: room to spare costs nothing, a short buffer would be overrun.
+        buffer = ctypes.create_string_buffer(1024)
         if call(pid, FLAVOR, buffer) != 0:
             code = ctypes.get_errno()
             raise OSError(code, errno.errorcode.get(code, "unknown error"))

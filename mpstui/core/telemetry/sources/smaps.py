@@ -16,7 +16,6 @@ from ..source import Facts, Host, Source, SourceRequest
 
 # Roughly 0.1 s of page table walk at 4 KiB pages: longer would be felt by an allocation in the training.
 MAX_RESIDENT_BYTES = 64 * 2**30
-_PAGE_BYTES_FALLBACK = 4096
 _STATM = re.compile(r"\d+ (\d+) ")
 _LINE = re.compile(r"^(Rss|Pss|SwapPss):\s+(\d+) kB$", re.MULTILINE)
 
@@ -24,9 +23,7 @@ _LINE = re.compile(r"^(Rss|Pss|SwapPss):\s+(\d+) kB$", re.MULTILINE)
 def parse(text: str) -> int | None:
     """Proportional bytes in memory and in swap, or None where the kernel reports no ``Pss``."""
     kilobytes = {name: int(value) for name, value in _LINE.findall(text)}
-    if "Pss" not in kilobytes:
-        return None
-    return (kilobytes["Pss"] + kilobytes.get("SwapPss", 0)) * 1024
+    return (kilobytes["Pss"] + kilobytes.get("SwapPss", 0)) * 1024 if "Pss" in kilobytes else None
 
 
 def parse_resident(text: str, page_bytes: int) -> int | None:
@@ -47,7 +44,7 @@ class ProportionalMemory(Source):
     period_seconds = 10.0
     per_process = True
 
-    def __init__(self, root: Path = Path("/"), page_bytes: int = _PAGE_BYTES_FALLBACK) -> None:
+    def __init__(self, root: Path = Path("/"), page_bytes: int = 4096) -> None:
         self._proc = root / "proc"
         self._page_bytes = page_bytes
 
