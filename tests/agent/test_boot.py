@@ -81,8 +81,8 @@ def test_steps_loss_and_end_are_seen_and_nothing_of_ours_can_be_imported(tmp_pat
         "losses = [step() for _ in range(25)]\n"
         "assert [name for name in sys.modules if name.split('.')[0] in {'mpstui', 'trainer'}] == []\n"
         "import importlib.util\n"
-        # An editable install may leave a folder of that name with nothing but profiles in it.
-        "assert importlib.util.find_spec('mpstui.wire') is None\n"
+        # An older editable install leaves a folder of that name with nothing but profiles in it.
+        "assert not importlib.util.find_spec('mpstui') or not importlib.util.find_spec('mpstui.wire')\n"
         "assert importlib.util.find_spec('_mpstui_private.core') is None\n"
         "print(losses[-1])\n"
     )
