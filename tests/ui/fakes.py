@@ -160,7 +160,6 @@ def running(run: str = "20261121-104512-cifar", **changes: Any) -> RunSnapshot:
         series={"loss": train, "val_loss": validation, "val_accuracy": accuracy},
         argv=("python", "-m", "trainer", "cifar"),
         output=Path("/runs") / run / "attempts/2/output.log",
-        tree_memory_bytes=int(4.3 * GIB),
         readers="heartbeat",
     )
     return changed(made, **changes)

@@ -108,7 +108,7 @@ def test_nothing_known_is_said_with_reasons() -> None:
     assert "headroom n/a  the machine is being read" in empty
     assert " 0 B" not in empty
     blind = facts(
-        fakes.running(memory=MemoryReading(), device=DeviceReading("cpu"), tree_memory_bytes=None),
+        fakes.running(memory=MemoryReading(), device=DeviceReading("cpu")),
         system=SystemSample(
             time=0.0, reasons={"memory_used_bytes": "vm_stat: no page size", "gpus": "NVML: no driver"}
         ),
@@ -145,7 +145,7 @@ def test_a_control_group_is_the_limit_of_an_ended_run_too() -> None:
 def test_of_an_ended_run_the_past_is_shown_and_what_is_of_now_says_so() -> None:
     course = [MemoryPoint(time=fakes.NOW + i, system_used=3 * GIB, footprint=GIB, swap_used=0) for i in range(3)]
     course.append(replace(course[-1], time=fakes.NOW + 3, footprint=None, pressure="warn"))
-    gone = changed(fakes.finished(), tree_memory_bytes=None, memory=MemoryReading())
+    gone = changed(fakes.finished(), memory=MemoryReading())
     told = text(memory_rows(facts(gone, tree=None, telemetry=RunTelemetry(memory=tuple(course))), 80, 20))
     rows = {line[1:11].strip(): line for line in told.splitlines()}
     assert ("3.0 GiB" in rows["system"], "1.0 GiB" in rows["footprint"], "warn" in rows["pressure"]) == (True,) * 3

@@ -198,29 +198,24 @@ class RecordFile(Generic[T]):
         try:
             found = os.stat(self._name)  # noqa: PTH116 - half the price of Path.stat
         except OSError as error:
-            return self._set_missing(None if isinstance(error, (FileNotFoundError, NotADirectoryError)) else error)
+            changed = self._mark is not None
+            self._mark, self.modified_ns, self.value, self.newer, self.raw = None, None, None, False, {}
+            missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
+            self.error = None if missing else f"{self.path.name}: {error.strerror}"
+            return changed
         if _mark(found) == self._mark:
             return False
         self._mark, self.modified_ns = _mark(found), found.st_mtime_ns
         self.value, self.error, self.newer, self.raw = None, None, False, {}
-        self._load(found.st_size)
-        return True
-
-    def _load(self, size: int) -> None:
         try:
-            self.raw = load_object(_content(self._name, size))
+            self.raw = load_object(_content(self._name, found.st_size))
             self.value = self._parse(self.raw)
         except NewerSchema as error:
             self.newer, self.error = True, f"{self.path.name}: {error}"
         except (UnreadableRecord, OSError, TypeError, ValueError, AttributeError, KeyError) as error:
             # Whatever the parser of a record stumbles over, the file is the one to blame: it is not ours.
             self.error, self._mark = f"{self.path.name}: {error}", None  # perhaps it is just being written: look again
-
-    def _set_missing(self, error: OSError | None) -> bool:
-        changed = self._mark is not None
-        self._mark, self.modified_ns, self.value, self.newer, self.raw = None, None, None, False, {}
-        self.error = f"{self.path.name}: {error.strerror}" if error else None
-        return changed
+        return True
 
 
 class Budget:

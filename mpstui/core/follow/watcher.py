@@ -117,7 +117,8 @@ class PollSchedule:
         """
         now = self._monotonic()
         if key not in self._next:
-            self._next[key] = now + every_seconds * (0.5 + 0.5 * _fraction(key))
+            fraction = crc32(key.encode(errors="surrogatepass")) % 1000 / 1000
+            self._next[key] = now + every_seconds * (0.5 + 0.5 * fraction)
             return True
         if now < self._next[key]:
             return False
@@ -133,7 +134,3 @@ class PollSchedule:
     def forget(self, key: str) -> None:
         """It is gone."""
         self._next.pop(key, None)
-
-
-def _fraction(key: str) -> float:
-    return (crc32(key.encode(errors="surrogatepass")) % 1000) / 1000

@@ -31,19 +31,12 @@ def nearest(word: str, known: Collection[str], *, cutoff: float = 0.6) -> str | 
 
 def described(value: Any) -> str:
     """A value in an error: its type in TOML's words, and itself when it is short."""
-    kinds = {
-        bool: "true/false",
-        int: "the number",
-        float: "the number",
-        str: "the text",
-        list: "a list",
-        dict: "a table",
-    }
-    kind = kinds.get(type(value), "a date or time")
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):
-        return f"{kind} {value}"
+        return f"the number {value}"
+    kinds: dict[type, str] = {str: "the text", list: "a list", dict: "a table"}
+    kind = kinds.get(type(value), "a date or time")
     return f"{kind} {json.dumps(value, ensure_ascii=False)}" if isinstance(value, str) and len(value) < 60 else kind
 
 
@@ -201,8 +194,15 @@ class LineIndex:
         quotes = ""
         for number, line in enumerate(text.splitlines(), start=1):
             if not quotes:
-                table = self._note(line, number, table)
-            quotes = _open_quotes(line, quotes)
+                if header := _TABLE.match(line):
+                    table = _split_keys(header["keys"])
+                    self._lines.setdefault(table, number)
+                elif assignment := _ASSIGNMENT.match(line):
+                    self._lines.setdefault(table + _split_keys(assignment["keys"]), number)
+            for mark in ('"""', "'''"):  # the triple quotes that are still open after this line
+                if quotes in ("", mark) and line.count(mark) % 2:
+                    quotes = "" if quotes else mark
+                    break
 
     def line_of(self, path: KeyPath) -> int | None:
         """The line of a key; of its table for a key inside an inline table; None when it is nowhere."""
@@ -212,25 +212,6 @@ class LineIndex:
             path = path[:-1]
         return None
 
-    def _note(self, line: str, number: int, table: KeyPath) -> KeyPath:
-        header = _TABLE.match(line)
-        if header:
-            table = _split_keys(header["keys"])
-            self._lines.setdefault(table, number)
-            return table
-        assignment = _ASSIGNMENT.match(line)
-        if assignment:
-            self._lines.setdefault(table + _split_keys(assignment["keys"]), number)
-        return table
-
 
 def _split_keys(text: str) -> KeyPath:
     return tuple(next(part for part in match if part) for match in _KEY_PART.findall(text) if any(match))
-
-
-def _open_quotes(line: str, quotes: str) -> str:
-    """Which triple quotes are still open after this line."""
-    for mark in ('"""', "'''"):
-        if quotes in ("", mark) and line.count(mark) % 2:
-            return "" if quotes else mark
-    return quotes

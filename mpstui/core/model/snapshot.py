@@ -283,8 +283,6 @@ class RunSnapshot:
     """Where it stands in line; None unless it is queued."""
     output: Path | None = None
     """The newest attempt's output file, when it exists."""
-    tree_memory_bytes: int | None = None
-    """Resident memory of the trainer and its descendants."""
     survivors: tuple[int, ...] = ()
     readers: str | None = None
     """Where the numbers come from: heartbeat, output.log, or a metric file."""

@@ -125,8 +125,8 @@ class EventReader:
         self._path = path
         self._tail: LineTail | None = None
 
-    def read(self) -> bool:
-        """Take in what was added; True when something was."""
+    def read(self) -> None:
+        """Take in what was added."""
         self._tail = self._tail or LineTail(self._path)
         growth = self._tail.read()
         while growth.data or growth.restarted:
@@ -143,9 +143,8 @@ class EventReader:
                     )
                 )
             if not growth.more:
-                return True
+                return
             growth = self._tail.read()
-        return False
 
 
 def parse_lines(data: bytes) -> list[Mapping[str, Any]]:

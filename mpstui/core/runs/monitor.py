@@ -57,7 +57,6 @@ class Monitor:
             availability: what can be done with a run, for the ``available`` of the runs in focus.
         """
         self.home = home
-        self._folder = home.runs
         self._machine = LocalMachine(
             table=table or liveness.system_process_table(),
             boot_id=liveness.boot_id() if boot_id is None else boot_id,
@@ -82,7 +81,7 @@ class Monitor:
             selected: further runs of which it is to be told what can be done with them.
         """
         budget = Budget(REFRESH_SECONDS)
-        found = {run.run: run for run in run_dirs(self._folder)}
+        found = {run.run: run for run in run_dirs(self.home.runs)}
         for name in self._runs.keys() - found.keys():
             del self._runs[name]
             self._schedule.forget(name)

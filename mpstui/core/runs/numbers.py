@@ -170,8 +170,15 @@ class ProgressPace:
             attempt: points of other attempts are passed over; None takes all.
         """
         for record in records[-NEWEST_RECORDS:]:
-            if attempt is None or record.get("attempt", attempt) in (attempt, 0):
-                self._feed_one(record)
+            moment, step, epoch = record.get("time"), record.get("step"), record.get("epoch")
+            other = attempt is not None and record.get("attempt", attempt) not in (attempt, 0)
+            if other or not isinstance(moment, (int, float)):
+                continue
+            if isinstance(step, (int, float)):
+                self._advance(float(moment), float(step), 0.0)
+            elif isinstance(epoch, (int, float)) and (self._by_epoch or self.steps.step is None):
+                self._by_epoch = True
+                self.steps.add(float(moment), float(epoch))
         for beat in self._beaten:
             self._advance(*beat)
         self._beaten.clear()
@@ -187,9 +194,10 @@ class ProgressPace:
         """The numbers with rates and the time that is left; a run that stands still has neither."""
         if not moving:
             return replace(numbers, samples_per_second=None, steps_per_second=None)
+        pace = None if self._by_epoch else self.steps.steps_per_second
         return replace(
             numbers,
-            steps_per_second=numbers.steps_per_second or self.steps_per_second,
+            steps_per_second=numbers.steps_per_second or pace,
             eta_seconds=self.remaining_seconds(numbers),
             epoch_eta_seconds=self.epoch_remaining_seconds(numbers),
         )
@@ -213,25 +221,10 @@ class ProgressPace:
             return None
         return self.steps.remaining_seconds(numbers.step + numbers.epoch_steps - numbers.epoch_step)
 
-    @property
-    def steps_per_second(self) -> float | None:
-        """Of the training phases; None until known, and where only epochs are told."""
-        return None if self._by_epoch else self.steps.steps_per_second
-
     def _only_printed(self, numbers: Numbers) -> bool:
         """Whether what is planned was printed alone, in epochs."""
         beat = numbers.beat
         return self._epochs.step is not None and numbers.steps is None and (beat is None or beat.epoch is None)
-
-    def _feed_one(self, record: Mapping[str, Any]) -> None:
-        moment, step, epoch = record.get("time"), record.get("step"), record.get("epoch")
-        if not isinstance(moment, (int, float)):
-            return
-        if isinstance(step, (int, float)):
-            self._advance(float(moment), float(step), 0.0)
-        elif isinstance(epoch, (int, float)) and (self._by_epoch or self.steps.step is None):
-            self._by_epoch = True
-            self.steps.add(float(moment), float(epoch))
 
     def _advance(self, moment: float, step: float, slept_seconds: float) -> None:
         if self._by_epoch:
@@ -268,19 +261,11 @@ class StepRate:
     def __init__(self) -> None:
         self._intervals: deque[_Interval] = deque(maxlen=WINDOW)
         self._time: float | None = None
-        self._step: float | None = None
-        self._advanced: float | None = None
         self._idle = 0.0
-
-    @property
-    def step(self) -> float | None:
-        """The newest step."""
-        return self._step
-
-    @property
-    def advanced_at(self) -> float | None:
+        self.step: float | None = None
+        """The newest one."""
+        self.advanced_at: float | None = None
         """Time at which the step last changed."""
-        return self._advanced
 
     def add(self, time: float, step: float, *, idle_seconds: float = 0.0) -> None:
         """One sample.
@@ -290,13 +275,13 @@ class StepRate:
             step: steps done, fractions allowed (epochs serve as well).
             idle_seconds: of the time since the last sample, how much is known to have been a pause or a sleep.
         """
-        before_time, before_step = self._time, self._step
+        before_time, before_step = self._time, self.step
         if before_time is not None and time < before_time:
             return
         if before_step is not None and step == before_step:
             self._idle += idle_seconds
             return
-        self._time, self._step, self._advanced = time, step, time
+        self._time, self.step, self.advanced_at = time, step, time
         idle, self._idle = self._idle + idle_seconds, 0.0
         if before_time is None or before_step is None or step < before_step:
             return
@@ -307,7 +292,7 @@ class StepRate:
     def cut(self) -> None:
         """A new attempt begins: time until its first sample is no work, and its device may be another."""
         self._intervals.clear()
-        self._time = self._step = self._advanced = None
+        self._time = self.step = self.advanced_at = None
         self._idle = 0.0
 
     @property
@@ -320,41 +305,29 @@ class StepRate:
     @property
     def steps_per_second(self) -> float | None:
         """The pace of the training phases now; None until known."""
-        usual = self._pace(list(self._intervals)[-WINDOW // 4 :])
-        return 1.0 / usual if usual else None
+        usual = self.seconds_per_step
+        if usual is None:
+            return None
+        work = [item for item in list(self._intervals)[-WINDOW // 4 :] if not self._is_gap(item, usual)]
+        steps = sum(item.steps for item in work)
+        pace = sum(item.seconds for item in work) / steps if steps else usual
+        return 1.0 / pace if pace else None
 
     def remaining_seconds(self, target: float | None) -> float | None:
         """Seconds until ``target`` steps; None until known, 0 when reached."""
-        if target is None or self._step is None:
+        if target is None or self.step is None:
             return None
-        left = target - self._step
+        left, usual = target - self.step, self.seconds_per_step
         if left <= 0:
             return 0.0
-        pace = self._pace_with_evaluations()
-        return left * pace if pace is not None else None
-
-    def _gap_limit(self) -> float | None:
-        usual = self.seconds_per_step
-        return None if usual is None else GAP_TIMES * usual
-
-    def _is_gap(self, item: _Interval, limit: float) -> bool:
-        return item.seconds_per_step > limit and item.seconds > LEAST_GAP_SECONDS
-
-    def _pace(self, intervals: list[_Interval]) -> float | None:
-        limit = self._gap_limit()
-        if limit is None:
+        if usual is None:
             return None
-        work = [item for item in intervals if not self._is_gap(item, limit)]
-        steps = sum(item.steps for item in work)
-        return sum(item.seconds for item in work) / steps if steps else self.seconds_per_step
-
-    def _pace_with_evaluations(self) -> float | None:
-        """Seconds per step, evaluations spread over the steps between them."""
-        limit = self._gap_limit()
-        if limit is None:
-            return None
-        gaps = [item.seconds for item in self._intervals if self._is_gap(item, limit)]
+        # Evaluations are spread over the steps between them.
+        gaps = [item.seconds for item in self._intervals if self._is_gap(item, usual)]
         longest = max(OFF_SECONDS, 20 * median(gaps)) if len(gaps) > 1 else OFF_SECONDS
-        work = [i for i in self._intervals if not self._is_gap(i, limit) or i.seconds <= longest]
+        work = [i for i in self._intervals if not self._is_gap(i, usual) or i.seconds <= longest]
         steps = sum(item.steps for item in work)
-        return sum(item.seconds for item in work) / steps if steps else None
+        return left * (sum(item.seconds for item in work) / steps) if steps else None
+
+    def _is_gap(self, item: _Interval, usual: float) -> bool:
+        return item.seconds_per_step > GAP_TIMES * usual and item.seconds > LEAST_GAP_SECONDS

@@ -229,11 +229,9 @@ class RunReader(RunFollower):
 
     @property
     def settled(self) -> bool:
-        """See :class:`RunFollower`."""
         return self.witnesses.settled and self.snapshot is not None
 
     def refresh(self, *, full: bool, budget: Budget) -> RunSnapshot:
-        """See :meth:`RunFollower.refresh`."""
         if self.snapshot is not None and self._full >= full and self.witnesses.unchanged():
             nothing_more = self.complete and not self._outdated if full else self.caught_up
             if nothing_more or (budget.spent and not full):
@@ -329,6 +327,8 @@ class RunReader(RunFollower):
     def _made(self, full: bool) -> RunSnapshot:
         witnesses, (state, reason) = self.witnesses, self.witnesses.verdict
         seen, launch, status, spec = witnesses.seen, witnesses.launch.value, witnesses.seen.status, witnesses.seen.spec
+        if self._started is None and launch is not None:  # the start of the first attempt never changes
+            self._started = (storage.read_or_none(LaunchRecord, self.run.attempt(1).launch) or launch).time
         live, paused, trainer = state.active, bool(status and status.paused), witnesses.trainer()
         condition = None
         if state in HEALTHY:
@@ -354,7 +354,7 @@ class RunReader(RunFollower):
             attempt=witnesses.attempt,
             attempts=witnesses.attempt,
             pid=status.trainer[0] if status and status.trainer and live and witnesses.trainer_lives else None,
-            started=self._first_start(launch),
+            started=self._started,
             attempt_started=launch.time if launch else None,
             ended=seen.exit.ended if seen.exit and not live else None,
             updated=self._updated(),
@@ -372,12 +372,6 @@ class RunReader(RunFollower):
             loading=full and not self.complete,
             brief=not full,
         )
-
-    def _first_start(self, launch: LaunchRecord | None) -> float | None:
-        """When the first attempt was started; it never changes."""
-        if self._started is None and launch is not None:
-            self._started = (storage.read_or_none(LaunchRecord, self.run.attempt(1).launch) or launch).time
-        return self._started
 
     def _find_checkpoints(self, numbers: Numbers, *, live: bool) -> tuple[Checkpoint, ...]:
         """Looked for now and then, and at once when the run tells of one or ends."""

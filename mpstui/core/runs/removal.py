@@ -24,8 +24,6 @@ from .state import RunWitnesses
 from .waiting import dependants, is_abandoned, restart_is_wished
 from .witness import LocalMachine, WitnessReader
 
-_BLOCK_BYTES = 512
-"""The unit of ``st_blocks``, whatever the file system's own is (stat(2))."""
 _LEAVING, _LEAVING_KEEPING = ".removing-", ".removing-keeping-"
 """No run is called so: names with a leading dot are not listed."""
 
@@ -194,7 +192,8 @@ def disk_bytes(paths: Iterable[Path]) -> int:
             count, links, size = names.get((info.st_dev, info.st_ino), (0, info.st_nlink, info.st_blocks))
             # The links of a folder are those that its own folders have to it: it goes with the one name it has.
             names[info.st_dev, info.st_ino] = count + 1, 1 if stat.S_ISDIR(info.st_mode) else links, size
-    return sum(blocks * _BLOCK_BYTES for count, links, blocks in names.values() if count >= links)
+    # 512 is the unit of ``st_blocks``, whatever the file system's own is (stat(2)).
+    return sum(blocks * 512 for count, links, blocks in names.values() if count >= links)
 
 
 def _gone_or(run: RunDir, error: OSError) -> OperationError:

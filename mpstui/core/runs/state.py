@@ -76,11 +76,6 @@ class RunWitnesses:
         """Whether a lock or a recorded process says that something of the run still runs."""
         return self.run_held or (bool(self.alive) and self.same_boot is not False)
 
-    @property
-    def next_start(self) -> float | None:
-        """When a backing-off supervisor tries again, Unix seconds."""
-        return self.status.next_start if self.status else None
-
 
 def derive(seen: RunWitnesses) -> StateVerdict:
     """The state of a run and the witness for it."""
@@ -89,7 +84,10 @@ def derive(seen: RunWitnesses) -> StateVerdict:
             State.UNREADABLE, f"written by a newer mpstui ({seen.newer[0]}): {_life(seen)}; look, do not touch"
         )
     if seen.spec is None:
-        return _without_spec(seen)
+        damaged = next((name for name in seen.unreadable if name.startswith("spec.json")), None)
+        if damaged is None and seen.age_seconds < NEWCOMER_SECONDS:
+            return StateVerdict(State.STARTING, "its spec.json is being written")
+        return StateVerdict(State.UNREADABLE, f"{damaged or 'spec.json is missing'}; {_life(seen)}")
     if seen.supervisor_held:
         return _supervised(seen)
     if seen.exit is not None:
@@ -111,13 +109,14 @@ def ended(record: ExitRecord, phase: str | None) -> StateVerdict:
         return StateVerdict(State.FAILED, f"could not be started: {record.spawn_error}")
     if record.cause == "dependency_failed":
         return _never_started(record.evidence.get("dependency"))
+    asker = record.requested_by or "somebody"
     if record.action is not None and never_began(record):
         state = State.KILLED if record.action == "kill" else State.STOPPED
-        return StateVerdict(state, f"never started: {_asker(record)} asked for a {record.action} before it began")
+        return StateVerdict(state, f"never started: {asker} asked for a {record.action} before it began")
     if record.action == "kill":
-        return StateVerdict(State.KILLED, f"{_how(record)}: killed as {_asker(record)} asked")
+        return StateVerdict(State.KILLED, f"{_how(record)}: killed as {asker} asked")
     if record.action in ("stop", "restart"):
-        return StateVerdict(State.STOPPED, f"{_how(record)} after {_asker(record)} asked for a {record.action}")
+        return StateVerdict(State.STOPPED, f"{_how(record)} after {asker} asked for a {record.action}")
     cause = f" ({record.cause})" if record.cause else ""
     if record.signal is not None and record.signal in SENT_SIGNALS:
         return StateVerdict(State.KILLED, f"ended by {signal_name(record.signal)}, which mpstui did not send{cause}")
@@ -171,13 +170,6 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _without_spec(seen: RunWitnesses) -> StateVerdict:
-    damaged = next((name for name in seen.unreadable if name.startswith("spec.json")), None)
-    if damaged is None and seen.age_seconds < NEWCOMER_SECONDS:
-        return StateVerdict(State.STARTING, "its spec.json is being written")
-    return StateVerdict(State.UNREADABLE, f"{damaged or 'spec.json is missing'}; {_life(seen)}")
-
-
 def _supervised(seen: RunWitnesses) -> StateVerdict:
     """What the living supervisor's own status says."""
     status, record = seen.status, seen.exit
@@ -209,21 +201,15 @@ def _supervised(seen: RunWitnesses) -> StateVerdict:
             return StateVerdict(State.RUNNING, "its processes have just ended, the exit record is being written")
     if status.action == "restart":
         return StateVerdict(State.STARTING, "the next attempt is being prepared")
-    if _is_being_judged(seen, record, status):
+    # The moment between an exit record and the supervisor's word on what comes next must not pass for the end; it is
+    # bounded, since on a full disk that word may not get written for long.
+    may_restart = seen.spec is not None and record.action is None and record.cause in seen.spec.restart.on
+    just_now = seen.ended_seconds_ago is not None and 0.0 <= seen.ended_seconds_ago < JUDGING_SECONDS
+    if status.phase == "running" and may_restart and just_now:
         return StateVerdict(
             State.BACKING_OFF, f"it has just crashed ({record.cause}), which its profile restarts after"
         )
     return _outlived(seen, ended(record, seen.phase))
-
-
-def _is_being_judged(seen: RunWitnesses, record: ExitRecord, status: Status) -> bool:
-    """The moment between an exit record and the supervisor's word on what comes next: it must not pass for the end.
-
-    Bounded, since on a full disk that word may not get written for long.
-    """
-    may_restart = seen.spec is not None and record.action is None and record.cause in seen.spec.restart.on
-    just_now = seen.ended_seconds_ago is not None and 0.0 <= seen.ended_seconds_ago < JUDGING_SECONDS
-    return status.phase == "running" and may_restart and just_now
 
 
 def _stop_failed(seen: RunWitnesses, status: Status) -> StateVerdict:
@@ -274,10 +260,6 @@ def _how(record: ExitRecord) -> str:
     if record.signal is not None:
         return f"ended by {signal_name(record.signal)}"
     return "ended with an unknown code" if record.code is None else f"exit code {record.code}"
-
-
-def _asker(record: ExitRecord) -> str:
-    return record.requested_by or "somebody"
 
 
 def _life(seen: RunWitnesses) -> str:

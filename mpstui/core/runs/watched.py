@@ -32,12 +32,13 @@ class WatchedReader(RunFollower):
         super().__init__(machine)
         self.path = path
         self._log: Path | None = None
-        self._log_end = LogEnd()
+        self._log_seen: tuple[Path, tuple[int, int, int] | None] | None = None
+        """Which log, as it was when its end was looked at."""
+        self._log_end: str | None = None
         self._find_at: float | None = None
         self._was_there = False
 
     def refresh(self, *, full: bool, budget: Budget) -> RunSnapshot:
-        """See :meth:`RunFollower.refresh`."""
         self._find_files()
         self._read_external(budget, anyway=full)
         self.pace.feed((), None)
@@ -92,7 +93,10 @@ class WatchedReader(RunFollower):
         written = _modified(self._log) if self._log is not None else None
         if self._log is None or written is None or updated is None or updated > written + LAST_WORDS_SECONDS:
             return None
-        return self._log_end.exception(self._log)
+        now = self._log, storage.stamp(self._log)
+        if now != self._log_seen:
+            self._log_seen, self._log_end = now, _exception(self._log)
+        return self._log_end
 
     def _reason(self, updated: float | None, there: bool) -> str:
         if not there:
@@ -136,22 +140,8 @@ _MARKS = (b"Traceback", _LOWER_EDGE.encode())
 """What a tail without holds no traceback: colours part the words of the title."""
 
 
-class LogEnd:
-    """The exception at the end of a log, looked for again when the log has changed."""
-
-    def __init__(self) -> None:
-        self._of: tuple[Path, tuple[int, int, int] | None] | None = None
-        self._found: str | None = None
-
-    def exception(self, path: Path) -> str | None:
-        """``RuntimeError: ...`` as it was printed; None where training goes on behind it, and where there is none."""
-        now = path, storage.stamp(path)
-        if now != self._of:
-            self._of, self._found = now, _exception(path)
-        return self._found
-
-
 def _exception(path: Path) -> str | None:
+    """``RuntimeError: ...`` as it was printed; None where training goes on behind it, and where there is none."""
     if not path.is_file():
         return None  # opening a pipe would wait for its writer
     try:

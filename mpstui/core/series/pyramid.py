@@ -106,15 +106,11 @@ class Pyramid:
             if len(self._columns[0]) >= self._capacity:
                 self._double()  # the bucket is half a bucket of the new width: it stays open
                 return take + self._fill_open(steps[take:], epochs[take:], times[take:], values[take:])
-            self._finish()
+            for column, value in zip(self._columns, (*self._place, *self._sum), strict=True):
+                column.append(value)
+            self._widen(1)
+            self._open, self._sum = 0, _EMPTY
         return take
-
-    def _finish(self) -> None:
-        """The unfinished bucket is full."""
-        for column, value in zip(self._columns, (*self._place, *self._sum), strict=True):
-            column.append(value)
-        self._widen(self._columns[3][-1:], self._columns[4][-1:])
-        self._open, self._sum = 0, _EMPTY
 
     def _append_buckets(
         self,
@@ -131,17 +127,16 @@ class Pyramid:
             column.extend(source[ends])
         if width == 1:
             self._append_single(values[start:stop])
-            self._widen(self._columns[3][-number:], self._columns[4][-number:])
-            return
-        reduced = [reduce_points(values[at : at + width]) for at in range(start, stop, width)]
-        for column, made in zip(self._columns[3:], zip(*reduced, strict=True), strict=True):
-            column.extend(made)
-        self._widen(self._columns[3][-number:], self._columns[4][-number:])
+        else:
+            reduced = [reduce_points(values[at : at + width]) for at in range(start, stop, width)]
+            for column, made in zip(self._columns[3:], zip(*reduced, strict=True), strict=True):
+                column.extend(made)
+        self._widen(number)
 
-    def _widen(self, low: Sequence[float], high: Sequence[float]) -> None:
+    def _widen(self, number: int) -> None:
         """Take new buckets into the extremes. A comparison with NaN is false: what is no number changes nothing."""
         least, most = self._extremes
-        self._extremes = min(least, *low), max(most, *high)
+        self._extremes = min(least, *self._columns.low[-number:]), max(most, *self._columns.high[-number:])
 
     def _append_single(self, values: Sequence[float]) -> None:
         low, high, total, good, bad = self._columns[3:]
@@ -171,7 +166,10 @@ def reduce_points(values: Sequence[float]) -> Sums:
     finite = [value for value in values if math.isfinite(value)]
     if not finite:
         return NAN, NAN, 0.0, 0.0, float(len(values))
-    return min(finite), max(finite), _finite_sum(finite), float(len(finite)), float(len(values) - len(finite))
+    # Near the largest float the mean is off: an infinite sum would say that there was no point.
+    total = sum(finite)
+    total = total if math.isfinite(total) else max(finite)
+    return min(finite), max(finite), total, float(len(finite)), float(len(values) - len(finite))
 
 
 def join_pairs(columns: Columns) -> Columns:
@@ -212,12 +210,6 @@ def _higher(one: float, other: float) -> float:
 
 def _plus(one: float, other: float) -> float:
     return one + other if math.isfinite(one + other) else max(one, other)
-
-
-def _finite_sum(values: Sequence[float]) -> float:
-    """A sum that stays finite: near the largest float the mean is off, and infinity would say there was no point."""
-    total = sum(values)
-    return total if math.isfinite(total) else max(values)
 
 
 def split(columns: Columns, bound: float) -> tuple[Columns, Columns]:

@@ -14,16 +14,13 @@ from operator import le
 from typing import Any, NamedTuple
 
 from ..model.snapshot import Piece, SeriesView
-from .pyramid import CAPACITY, Columns, Pyramid, joined, means, no_columns, split, thinned
+from .pyramid import CAPACITY, NAN, Columns, Pyramid, joined, means, no_columns, split, thinned
 
 MOST_SEGMENTS = 12
 AXES = {"step": 0, "epoch": 1, "time": 2}
 SMOOTHING = 0.8
 _NOTHING = no_columns()
 _EVALUATION = ("val", "eval", "test", "valid", "dev")
-
-
-NAN = math.nan
 MOST_SERIES = 400
 """Names beyond this are not kept: a program that makes up a name a step must not fill the memory."""
 MOST_CACHED = 8
@@ -49,24 +46,19 @@ class Segment:
         self.last_step = -math.inf
         self._capacity = capacity
         self._older = _NOTHING
-        self._pyramid = Pyramid(capacity)
+        self.pyramid = Pyramid(capacity)
 
     def extend(self, points: Points) -> None:
         """Go on with points whose steps do not fall."""
         if self.first is None:
             self.first = (points.steps[0], points.epochs[0], points.times[0])
         self.last_step = points.steps[-1]
-        self._pyramid.extend(*points)
+        self.pyramid.extend(*points)
 
     def columns(self) -> Columns:
         """All of it, as buckets."""
-        own = self._pyramid.columns()
+        own = self.pyramid.columns()
         return own if not self._older.step else joined([self._older, own])
-
-    @property
-    def extremes(self) -> tuple[float, float]:
-        """The lowest and the highest finite value; infinities the wrong way round where there is none."""
-        return self._pyramid.extremes
 
     def absorb(self, older: Segment) -> None:
         """Take over an older segment's surviving part, as coarse as bounded memory asks for."""
@@ -92,13 +84,13 @@ class Series:
     @property
     def minimum(self) -> float | None:
         """The lowest finite value of all; None: there was none."""
-        low = min(self._forgotten[0], *(segment.extremes[0] for segment in self._segments), math.inf)
+        low = min(self._forgotten[0], *(segment.pyramid.extremes[0] for segment in self._segments), math.inf)
         return low if low < math.inf else None
 
     @property
     def maximum(self) -> float | None:
         """The highest finite value of all; None: there was none."""
-        high = max(self._forgotten[1], *(segment.extremes[1] for segment in self._segments), -math.inf)
+        high = max(self._forgotten[1], *(segment.pyramid.extremes[1] for segment in self._segments), -math.inf)
         return high if high > -math.inf else None
 
     def extend(self, attempt: int, points: Points, *, rising: bool = False) -> None:
@@ -107,8 +99,10 @@ class Series:
         Args:
             rising: the caller knows that no step is lower than the one before it.
         """
-        start = 0
-        for cut in [*(() if rising else _falls(points.steps)), len(points.steps)]:
+        start, steps = 0, points.steps
+        never_falls = rising or all(map(le, steps, islice(steps, 1, None)))
+        falls = [] if never_falls else [i for i in range(1, len(steps)) if steps[i] < steps[i - 1]]
+        for cut in [*falls, len(steps)]:
             if cut > start:
                 self._extend_segment(attempt, Points(*(column[start:cut] for column in points)))
             start = cut
@@ -170,7 +164,7 @@ class Series:
             self._segments.append(current)
             if len(self._segments) > MOST_SEGMENTS:
                 oldest = self._segments.pop(0)
-                low, high = oldest.extremes
+                low, high = oldest.pyramid.extremes
                 self._forgotten = min(self._forgotten[0], low), max(self._forgotten[1], high)
                 self._segments[0].absorb(oldest)
         current.extend(points)
@@ -206,13 +200,6 @@ def debiased_average(values: Sequence[float], smoothing: float) -> array[float]:
         weight = weight * smoothing + rest
         out.append(average / weight)
     return out
-
-
-def _falls(steps: Sequence[float]) -> list[int]:
-    """Positions at which the step is lower than the one before."""
-    if all(map(le, steps, islice(steps, 1, None))):
-        return []
-    return [i for i in range(1, len(steps)) if steps[i] < steps[i - 1]]
 
 
 def _piece(columns: Columns, axis: str, most: int) -> Piece:
@@ -266,22 +253,13 @@ class SeriesStore:
                 self._add_values(name, attempt, place, values, rising=True)
         self.count += count
 
-    def view(self, name: str, **options: Any) -> SeriesView | None:
-        """One curve for the screen; see :meth:`Series.view`."""
-        found = self._series.get(name)
-        if found is None:
-            return None
-        if "axis" not in options and name in self._axes:
-            options["axis"] = self._axes[name]
-        return found.view(**options)
-
     def views(self, names: Iterable[str] | None = None, **options: Any) -> dict[str, SeriesView]:
-        """Several curves (all by default); the very same objects while no record was added."""
+        """Several curves (all by default), see :meth:`Series.view`; the very same objects while no record was added."""
         key = (None if names is None else tuple(names), *sorted(options.items()))
         made_at, views = self._views.get(key, (-1, {}))
         if made_at != self.count:
             wanted = self._series if names is None else [name for name in names if name in self._series]
-            views = {name: view for name in wanted if (view := self.view(name, **options)) is not None}
+            views = {n: self._series[n].view(**{"axis": self._axes.get(n, "step"), **options}) for n in wanted}
             if len(self._views) >= MOST_CACHED:
                 self._views.clear()
             self._views[key] = (self.count, views)

@@ -36,7 +36,7 @@ _WINDOWS = (
 
 class MemoryPanel(RunPanel):
     drawn_from = (
-        *(f"snapshot.{name}" for name in ("state", "pid", "tree_memory_bytes", "numbers.memory", "numbers.device")),
+        *(f"snapshot.{name}" for name in ("state", "pid", "numbers.memory", "numbers.device")),
         *("beats", "system", "tree", "telemetry", "cleared", "prices"),
     )
     _axis: Axis | None = None

@@ -180,7 +180,7 @@ def _footprint(facts: RunFacts, course: Sequence[MemoryPoint]) -> Amount:
     used = _first(tree.footprint_bytes if tree else None, memory.footprint)
     if used is None and not snapshot.state.active:
         used = _first(*(point.footprint for point in reversed(course)))
-    resident = _first(tree.rss_bytes if tree else None, snapshot.tree_memory_bytes, memory.rss)
+    resident = _first(tree.rss_bytes if tree else None, memory.rss)
     label, used = ("resident", resident) if used is None and resident is not None else ("footprint", used)
     counts = snapshot.numbers.device.type == "mps" and now is not None and now.limit is not None
     limit = (now.limit if counts else now.system_limit) if now else None

@@ -86,7 +86,7 @@ def summed_up(values: Iterable[float]) -> SeriesView | None:
     """A long series as the screen has it: buckets of many steps."""
     store = SeriesStore()
     store.add([{"step": step, "loss": value} for step, value in enumerate(values, 1)])
-    return store.view("loss", most=1024)
+    return store.views(["loss"], most=1024).get("loss")
 
 
 def test_a_loss_at_the_logarithm_of_the_classes_is_constant() -> None:

@@ -21,7 +21,7 @@ def test_train_and_validation_records_share_the_axis() -> None:
             {"time": 3.0, "attempt": 1, "epoch": 1, "val_loss": 1.5},
         ]
     )
-    val = store.view("val_loss")
+    val = store.views().get("val_loss")
     assert val is not None
     assert (list(val.x), val.evaluation) == ([20.0], True)
     assert set(store.views()) == {"loss", "val_loss"}
@@ -30,7 +30,7 @@ def test_train_and_validation_records_share_the_axis() -> None:
 def test_null_is_a_gap_and_text_is_no_metric() -> None:
     store = SeriesStore()
     store.add([{"step": 1, "loss": None, "note": "x", "nonfinite": ["loss"], "ok": True}, {"step": 2, "loss": 1.0}])
-    loss = store.view("loss")
+    loss = store.views().get("loss")
     assert loss is not None
     assert (loss.count, loss.last, list(loss.gaps)) == (2, 1.0, [1.0])
     assert "note" not in store.views()
@@ -39,11 +39,11 @@ def test_null_is_a_gap_and_text_is_no_metric() -> None:
 def test_without_any_step_the_epoch_is_the_axis_and_else_the_number_of_the_point() -> None:
     store = SeriesStore()
     store.add([{"epoch": 1, "loss": 2.0}, {"epoch": 2, "loss": 1.0}])
-    loss = store.view("loss")
+    loss = store.views().get("loss")
     assert loss is not None
     assert (loss.axis, list(loss.x)) == ("epoch", [1.0, 2.0])
     store.add([{"speed": 5.0}, {"speed": 6.0}])
-    speed = store.view("speed")
+    speed = store.views().get("speed")
     assert speed is not None
     assert list(speed.x) == [0.0, 1.0]
 
@@ -58,7 +58,7 @@ def test_only_wanted_names_are_kept() -> None:
     store = SeriesStore(only=frozenset({"loss"}))
     store.add([{"step": 1, "loss": 1.0, "accuracy": 0.5}, {"step": 2, "accuracy": 0.5}, {"loss": 3.0}])
     assert list(store.views()) == ["loss"]
-    loss = store.view("loss")
+    loss = store.views().get("loss")
     assert loss is not None
     assert list(loss.x) == [1.0, 2.0]
 
@@ -91,7 +91,7 @@ def test_curves_do_not_depend_on_the_slices_they_were_read_in(cuts: list[int]) -
     for cut in [*cuts, 60]:
         parts.add(made[position : position + cut])
         position += cut
-    one, other = whole.view("loss"), parts.view("loss")
+    one, other = whole.views().get("loss"), parts.views().get("loss")
     assert one is not None
     assert other is not None
     assert (one.count, list(one.x), list(one.low)) == (other.count, list(other.x), list(other.low))
