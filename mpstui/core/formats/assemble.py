@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from .loss_series import first_known
 from .names import (
     AVERAGE_WORDS,
     EPOCH_PLURALS,
@@ -24,7 +25,7 @@ from .names import (
     words_of,
 )
 from .pairs import Pair
-from .points import Counters, LineReading, Number, Phase, series_name
+from .points import Counters, LineReading, Phase, series_name
 
 _NOTE = re.compile(
     r"(?i)\b(?:(?-i:[A-Z]\w{2,20}Warning)|deprecat\w{2,4}|checkpoint|ckpt|sav(?:ed|ing|e)|resum\w{0,4}|restor\w{0,4}|load(?:ed|ing)|best|improv\w{0,5}|early.?stop\w{0,4}|patience|lowest|"
@@ -59,7 +60,9 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     loss = training_loss(pairs)
     if loss is not None and "(" in line and _CONFIGURED.search(line, 0, loss.start):
         loss = None
-    stray_words = _stray_words(line, pairs) if strict else 0
+    stray_words = 0  # words of the line that name none of its numbers
+    if strict:
+        stray_words = len(_WORD.findall(line[:2000])) - sum(len(_WORD.findall(pair.key)) for pair in pairs)
     if strict and ((len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs)) or _is_note(line, loss)):
         return None
     counters, is_plan = read_counters(pairs, has_loss=loss is not None, length=len(line))
@@ -164,19 +167,19 @@ def _keyed(counters: Counters, pair: Pair, has_loss: bool) -> Counters:
     if planned is None and pair.key.lower().endswith("progress"):
         return counters  # a share of the whole
     if role is Role.EPOCH and (counters.epoch is None or len(pair.key) > 2):
-        return counters._replace(epoch=count, epochs=_or(planned, counters.epochs))
+        return counters._replace(epoch=count, epochs=first_known(planned, counters.epochs))
     if role is Role.STEP and counters.step is None and not (pair.unit.endswith("s") or pair.is_rate):
         if pair.key.lower().endswith(_PLURALS) and not has_loss and planned is None and counters.epoch is None:
             return counters._replace(steps=count)
-        return counters._replace(step=count, steps=_or(planned, counters.steps))
+        return counters._replace(step=count, steps=first_known(planned, counters.steps))
     if role is Role.BATCH and counters.epoch_step is None and "size" not in pair.key.lower():
         return counters._replace(epoch_step=count, epoch_steps=planned)
     if role is Role.EPOCHS and not pair.unit:
         if planned is not None and counters.epoch is None:
             return counters._replace(epoch=count, epochs=planned)
-        return counters._replace(epochs=_or(counters.epochs, count))
+        return counters._replace(epochs=first_known(counters.epochs, count))
     if role is Role.STEPS and not pair.unit:
-        return counters._replace(steps=_or(counters.steps, count))
+        return counters._replace(steps=first_known(counters.steps, count))
     return counters
 
 
@@ -222,21 +225,12 @@ def _opens_pair(pairs: Sequence[Pair]) -> bool:
     return near and bool(first.total) == bool(second.total) and second.unit == ""
 
 
-def _stray_words(line: str, pairs: Sequence[Pair]) -> int:
-    """Words of the line that name none of its numbers."""
-    return len(_WORD.findall(line[:2000])) - sum(len(_WORD.findall(pair.key)) for pair in pairs)
-
-
 def _is_note(line: str, loss: Pair | None) -> bool:
     """A remark about a checkpoint or a best value in front of the loss: it repeats a reading, it is none."""
     if not any(map(line.lower().__contains__, _NOTE_HINTS)):
         return False
     match = _NOTE.search(line, 0, 200)
     return match is not None and (loss is None or match.start() < loss.start)
-
-
-def _or(first: Number | None, second: Number | None) -> Number | None:
-    return second if first is None else first
 
 
 def _first(pairs: Sequence[Pair], role: Role) -> Pair | None:
@@ -252,8 +246,6 @@ _NAME_WORDS = LOSS_WORDS | MEASURE_WORDS | AVERAGE_WORDS
 _MEASURES = LOSS_WORDS | MEASURE_WORDS
 _LABELS = EVAL_WORDS | LABEL_WORDS
 _COMPARES = ("->", "→", "<", ">", "?")
-_BESIDE = frozenset((Role.LEARNING_RATE, Role.THROUGHPUT))
-_TIMES = ("time", "elapsed")
 
 
 def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
@@ -269,7 +261,7 @@ def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
         return False
     rest, position = list[str](), 0
     for pair in pairs:
-        beside = pair.name.role in _BESIDE or pair.key.lower() in _TIMES
+        beside = pair.name.role in (Role.LEARNING_RATE, Role.THROUGHPUT) or pair.key.lower() in ("time", "elapsed")
         if not (_is_evaluated(pair) or beside if pair.key else pair.bracketed):  # ``60% (6000/10000)``
             return False
         rest.append(line[position : pair.start].rstrip().removesuffix(pair.key))

@@ -140,7 +140,6 @@ class BarBook:
         return new_epoch or goes_back or reading.loss != bar.loss or stands_still or self._opens_again(bar)
 
     def draw(self, reading: LineReading) -> None:
-        """Note a frame."""
         if reading.rank < 1:
             return
         key = _key(reading)

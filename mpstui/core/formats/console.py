@@ -170,9 +170,7 @@ class FrameSplitter:
     def feed(self, data: bytes) -> list[ConsoleFrame]:
         """The frames that ``data`` completes."""
         data = self._utf8(data)
-        if not data:
-            return []
-        return list(self._split(data))
+        return list(self._split(data)) if data else []
 
     def close(self) -> list[ConsoleFrame]:
         """The unfinished frame, if any; it does not end its line."""

@@ -50,7 +50,6 @@ class LossSeries:
 
     @property
     def summary(self) -> LossSummary:
-        """First, last and count of the run."""
         return LossSummary(self.first, self.last, self.count)
 
 

@@ -40,6 +40,10 @@ class Counters(NamedTuple):
         """The plan that belongs to ``shown_step``."""
         return self.steps if self.step is not None or self.epoch_step is None else self.epoch_steps
 
+    def or_else(self, held: Counters) -> Counters:
+        """These counters; those that are unknown as ``held`` has them."""
+        return Counters(*(theirs if own is None else own for own, theirs in zip(self, held, strict=True)))
+
     def run_step(self, first_epoch: int = 0, epoch_length: Number | None = None) -> float | None:
         """Steps since the start of the run, also where each epoch counts anew; None when that cannot be told.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from .bars import find_bars
 from .bulk import NOTHING, BulkReader, Examined
 from .console import PENDING_LIMIT, FrameSplitter, decode_line, strip_controls
-from .grammars import Grammar, LineGrammar, all_grammars
+from .grammars import LineGrammar, all_grammars
 from .notices import SourceLines, announced, is_failure, is_warning, strip_prefix, with_end
 from .points import LineReading, MetricPoint, ParsedLog, Point
 from .tracker import Tracker
@@ -16,7 +16,6 @@ from .tracker import Tracker
 _WORTH_A_LOOK = re.compile(r"[0-9]|oss|----|nan|inf|NaN|Inf|_mem|/ ")
 _OTHER_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?([1-9]\d{0,4})\]:?|rank ([1-9]\d{0,4}):)")
 _FIRST_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?0\]:?|rank 0:)")
-_FOREIGN = ("wandb:",)
 _REQUEST = re.compile(r"\b(?:GET|POST|PUT|HEAD|DELETE|PATCH) \S{1,200} HTTP/\d")
 _EVERY_LINE = ("",)
 _TRAILING_NUMBER = re.compile(r"(\d)(\.\d+)?\Z")
@@ -31,7 +30,7 @@ class LogReader:
     not depend on how the bytes were cut. Not thread-safe.
     """
 
-    def __init__(self, grammars: Callable[[], list[Grammar]] = all_grammars) -> None:
+    def __init__(self, grammars: Callable[[], list[LineGrammar]] = all_grammars) -> None:
         """``grammars`` makes a fresh set; a profile's pattern goes first: ``[Declared(pattern), *all_grammars()]``."""
         self._splitter = FrameSplitter()
         self._grammars = grammars()
@@ -118,7 +117,7 @@ class LogReader:
             return Examined(readings, announced(line) if line else None, line)
         return Examined([*readings, *found], None, line)
 
-    def _bars(self, text: str, readings: list[LineReading], grammars: Sequence[Grammar]) -> str:
+    def _bars(self, text: str, readings: list[LineReading], grammars: Sequence[LineGrammar]) -> str:
         """Read the bars of a frame and return the text behind them."""
         position = 0
         for frame in find_bars(text):
@@ -130,7 +129,6 @@ class LogReader:
         return text[position:]
 
     def _apply(self, examined: Examined) -> Sequence[MetricPoint]:
-        """Place what a line says."""
         if examined.phase is not None:
             self._tracker.banner(examined.phase)
         points = []
@@ -146,7 +144,7 @@ class LogReader:
     def _is_foreign(self, text: str) -> bool:
         """Footers of other tools, exceptions, and what ranks other than the first repeat."""
         start = text.lstrip()
-        if start.startswith(_FOREIGN) or is_failure(text) or ("HTTP/" in start and _REQUEST.search(start)):
+        if start.startswith("wandb:") or is_failure(text) or ("HTTP/" in start and _REQUEST.search(start)):
             return True
         if "ank" not in text[:40] and "default" not in text[:40]:
             return False
@@ -155,11 +153,11 @@ class LogReader:
         return self._rank0 and _OTHER_RANK.match(text) is not None
 
 
-def _bar_readers(grammars: Sequence[Grammar]) -> list[Grammar]:
+def _bar_readers(grammars: Sequence[LineGrammar]) -> list[LineGrammar]:
     return [grammar for grammar in grammars if type(grammar).read_bar is not LineGrammar.read_bar]
 
 
-def _read_line(grammars: Sequence[Grammar], line: str) -> Sequence[LineReading] | None:
+def _read_line(grammars: Sequence[LineGrammar], line: str) -> Sequence[LineReading] | None:
     """The answer of the first grammar that claims the line, with what the line says of the end of an epoch."""
     for grammar in grammars:
         # A plain loop: this runs for every grammar on every line, where a generator costs ten times the search.

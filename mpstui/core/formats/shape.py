@@ -92,7 +92,7 @@ def learn(line: bytes, read: Read) -> LineShape | None:
 
 def _meaning(text: str, slot: re.Match[str], template: LineReading, read: Read) -> set[str] | None:
     """The fields that a number sets; an empty set when it sets none, None when it must stay as it is."""
-    fields = set[str]()
+    fields, before = set[str](), _values(template)
     number = slot.group()
     digits = [at for at, character in enumerate(re.split("[eE]", number)[0]) if character.isdigit()]
     for at in {digits[0], digits[-1]}:
@@ -100,7 +100,7 @@ def _meaning(text: str, slot: re.Match[str], template: LineReading, read: Read) 
         changed = _single(read(text[: slot.start()] + other + text[slot.end() :]))
         if changed is None or _kind(changed) != _kind(template):
             return None
-        moved = _differences(changed, template)
+        moved = {name: value for name, value in _values(changed).items() if value != before[name]}
         if any(value != parse_number(other) for value in moved.values()):
             return None
         fields |= moved.keys()
@@ -116,17 +116,12 @@ def _kind(reading: LineReading) -> tuple[object, ...]:
     return (reading.grammar, reading.series, reading.phase, reading.loss_name, *names)
 
 
-def _differences(a: LineReading, b: LineReading) -> dict[str, Number | None]:
-    found: dict[str, Number | None] = {}
-    for name in (*_COUNTERS, *_PLANNED):
-        if getattr(a.counters, name) != getattr(b.counters, name):
-            found[name] = getattr(a.counters, name)
-    for name in ("loss", "learning_rate", "throughput"):
-        if getattr(a, name) != getattr(b, name):
-            found[name] = getattr(a, name)
-    for prefix, one, two in (("metrics.", a.metrics, b.metrics), ("eval_metrics.", a.eval_metrics, b.eval_metrics)):
-        found.update({prefix + name: value for name, value in one.items() if value != two[name]})
-    return found
+def _values(reading: LineReading) -> dict[str, Number | None]:
+    """What a reading holds, by field."""
+    single = {name: getattr(reading, name) for name in ("loss", "learning_rate", "throughput")}
+    metrics = {f"metrics.{name}": value for name, value in reading.metrics.items()}
+    other = {f"eval_metrics.{name}": value for name, value in reading.eval_metrics.items()}
+    return {**reading.counters._asdict(), **single, **metrics, **other}
 
 
 def _expression(text: str, slots: Sequence[re.Match[str]], meanings: Sequence[set[str] | None]) -> re.Pattern[bytes]:

@@ -131,9 +131,8 @@ class Tracker:
         """The main series' own counter, else the training bar's, else the last one seen."""
         bar = self._bars.best()
         if own.shown_step is not None and not (main is not None and main.bar):
-            beyond = own.step is not None and or_zero(self._line.step) > own.step
-            shown = self._line if beyond else own
-        elif bar is not None and (bar.shown_step is not None):
+            shown = self._line if own.step is not None and or_zero(self._line.step) > own.step else own
+        elif bar is not None and bar.shown_step is not None:
             shown = bar
         else:
             shown = self.current
@@ -261,15 +260,9 @@ class Tracker:
         new_epoch = now.epoch is not None and now.epoch != self.current.epoch
         if new_epoch:
             self._epochs_announced += 1
-        held = Counters() if new_epoch and now.step is None else self.current
-        self.current = Counters(
-            epoch=first_known(now.epoch, self.current.epoch),
-            epochs=first_known(now.epochs, self.current.epochs),
-            step=first_known(now.step, self.current.step if not new_epoch else held.step),
-            steps=first_known(now.steps, self.current.steps),
-            epoch_step=first_known(now.epoch_step, held.epoch_step),
-            epoch_steps=first_known(now.epoch_steps, held.epoch_steps),
-        )
+            if now.step is None:
+                self.current = self.current._replace(step=None, epoch_step=None, epoch_steps=None)
+        self.current = now.or_else(self.current)
 
     # -- the loss ------------------------------------------------------------------------------------------------
 
@@ -283,13 +276,15 @@ class Tracker:
             series = LossSeries(reading.series, reading.grammar, reading.bar, rank)
             self._series[reading.series] = series
         loss = float(reading.loss) if reading.loss is not None else 0.0
-        counters = self._placed(reading)
+        counters, now, before = self._placed(reading), reading.counters, series.counters
+        # Drawn again where it stood; an average that runs through an epoch stands still in it.
+        stands_still = now.epoch == before.epoch and (reading.running or now == before)
         if series.run != self.run or series.count == 0:
             series.begin(self.run, counters)
-        elif reading.bar and _stands_still(reading, series.counters) and not self._bars.reopened:
+        elif reading.bar and stands_still and not self._bars.reopened:
             series.replace_last(loss)
             return True
-        elif counters.shown_step is not None and (counters, str(loss)) == (series.counters, str(series.last)):
+        elif counters.shown_step is not None and (counters, str(loss)) == (before, str(series.last)):
             return False  # compared as text, for which NaN is NaN
         series.epoch = first_known(counters.epoch, self.current.epoch)
         series.extend((loss,))
@@ -307,18 +302,11 @@ class Tracker:
     def point(self, reading: LineReading) -> MetricPoint:
         """A reading that was placed, with the counters that hold where it has none."""
         reading = self._as_meant(reading)
-        own, held, plan = reading.counters, self.current, self._plan
+        own, held = reading.counters, self.current
         bar = None if own.shown_step is not None or reading.bar else self._bars.best()
         if bar is not None:
             held = held._replace(step=bar.step, steps=bar.steps, epoch_step=bar.epoch_step, epoch_steps=bar.epoch_steps)
-        counters = Counters(
-            epoch=first_known(own.epoch, held.epoch),
-            epochs=first_known(own.epochs, held.epochs, plan.epochs),
-            step=first_known(own.step, held.step),
-            steps=first_known(own.steps, held.steps, plan.steps),
-            epoch_step=first_known(own.epoch_step, held.epoch_step),
-            epoch_steps=first_known(own.epoch_steps, held.epoch_steps),
-        )
+        counters = own.or_else(held).or_else(self._plan)
         # Without a zeroth the first is 1: most prints count so, and the beginning of a log need not have been read.
         self._zeroth_epoch = self._zeroth_epoch or (counters.epoch is not None and counters.epoch < 1)
         return MetricPoint(
@@ -336,12 +324,6 @@ class Tracker:
             epoch_done=counters.epoch is not None and counters.epoch == self._ended_epoch,
             epoch_length=self._epoch_steps.length,
         )
-
-
-def _stands_still(reading: LineReading, before: Counters) -> bool:
-    """Whether a bar was only drawn again where it stood (an average that runs through an epoch stands still in it)."""
-    now = reading.counters
-    return now.epoch == before.epoch and (reading.running or now == before)
 
 
 def _believable(series: LossSeries) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.formats.grammars import Declared, Grammar, all_grammars
+from mpstui.core.formats.grammars import Declared, LineGrammar, all_grammars
 from mpstui.core.formats.reader import LogReader
 from mpstui.core.model.errors import UsageError
 
 
 def test_named_groups_become_a_point() -> None:
-    def grammars() -> list[Grammar]:
+    def grammars() -> list[LineGrammar]:
         return [
             Declared(r"tick (?P<step>\d+) of (?P<steps>\d+) E=(?P<loss>[\d.]+) chk=(?P<val_loss>[\d.]+)"),
             *all_grammars(),

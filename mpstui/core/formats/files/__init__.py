@@ -82,7 +82,6 @@ class Records:
         self._tracker = Tracker()
 
     def summary(self) -> ParsedLog:
-        """What the file says so far."""
         found = self._tracker.summary()
         return found if found == ParsedLog() else replace(found, format=self.name)
 
@@ -104,7 +103,6 @@ class GrowingLines(Records):
 
     @property
     def position(self) -> int:
-        """Bytes read."""
         return self._file.offset
 
     def poll(self, limit: int | None = None) -> list[MetricPoint]:

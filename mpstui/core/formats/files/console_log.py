@@ -31,7 +31,6 @@ class ConsoleLog:
 
     @property
     def position(self) -> int:
-        """Bytes read."""
         return self._file.offset
 
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
@@ -58,7 +57,6 @@ class ConsoleLog:
         return self.poll() + self._reader.close()
 
     def summary(self) -> ParsedLog:
-        """What the log says so far."""
         return self._reader.summary()
 
 

@@ -7,23 +7,21 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import ClassVar
 
 from ..names import Role, classify
 from ..points import MetricPoint, Priority, as_float
 from ..records import ALIASES, IGNORED
 from . import GrowingLines
 
-_DELIMITERS = (",", "\t", ";")
 _MAX_COLUMNS = 1000
 
 
 class CsvTable(GrowingLines):
     """Rows under one header; empty cells mean "not logged in this row"."""
 
-    name: ClassVar[str] = "csv"
-    priority: ClassVar[Priority] = Priority.SHARED
-    suffixes: ClassVar[tuple[str, ...]] = (".csv", ".tsv")
+    name = "csv"
+    priority = Priority.SHARED
+    suffixes = (".csv", ".tsv")
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -60,7 +58,7 @@ class CsvTable(GrowingLines):
 
 def _header(line: bytes) -> tuple[str, list[str]]:
     """The delimiter and column names of a header line; no names when it is none."""
-    for delimiter in _DELIMITERS:
+    for delimiter in (",", "\t", ";"):
         columns = _cells(line.removeprefix(b"\xef\xbb\xbf"), delimiter)
         known = (ALIASES.get(name.lower(), IGNORED) != IGNORED or classify(name).role is Role.LOSS for name in columns)
         if 2 <= len(columns) <= _MAX_COLUMNS and any(known):

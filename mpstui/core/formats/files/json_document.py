@@ -6,7 +6,6 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 from ....wire import storage
 from ..loss_series import first_known
@@ -20,7 +19,7 @@ _MAX_BYTES = 256 << 20
 class JsonDocument(Records):
     """A heartbeat is one point per rewrite; a file with a ``log_history`` is one point per entry."""
 
-    name: ClassVar[str] = "json"
+    name = "json"
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -54,7 +53,11 @@ class JsonDocument(Records):
         self._stamp = stamp
         history = document.get("log_history")
         if isinstance(history, list):
-            return self._history(document, history)
+            if len(history) < self._entries:  # another run's, read from its start
+                self._entries, self._tracker = 0, Tracker()
+            news, self._entries = history[self._entries :], len(history)
+            self._state = {key: value for key, value in document.items() if key != "log_history"}
+            return [point for entry in news if isinstance(entry, dict) for point in self.points_of(entry)]
         self._state = {}
         # mpstui's heartbeat carries NaN and infinity as null and names them: the fact is the news.
         names = document.get("nonfinite")
@@ -78,18 +81,6 @@ class JsonDocument(Records):
             epochs=first_known(_planned(self._state.get("num_train_epochs")), found.epochs),
             steps=first_known(_planned(self._state.get("max_steps")), found.steps),
         )
-
-    def _history(self, document: dict[str, object], history: list[object]) -> list[MetricPoint]:
-        """Entries beyond those known; a shorter history is another run's and is read from its start."""
-        if len(history) < self._entries:
-            self._entries, self._tracker = 0, Tracker()
-        points: list[MetricPoint] = []
-        for entry in history[self._entries :]:
-            if isinstance(entry, dict):
-                points += self.points_of(entry)
-        self._entries = len(history)
-        self._state = {key: value for key, value in document.items() if key != "log_history"}
-        return points
 
 
 def _planned(value: object) -> int | float | None:

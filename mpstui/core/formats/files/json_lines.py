@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import ClassVar
 
 from ..points import MetricPoint
 from . import GrowingLines
@@ -16,8 +15,8 @@ _LOOKED_AT = 20
 class JsonLines(GrowingLines):
     """One flat object per line."""
 
-    name: ClassVar[str] = "json lines"
-    suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".log.json")
+    name = "json lines"
+    suffixes = (".jsonl", ".log.json")
 
     @classmethod
     def recognises(cls, path: Path, start: bytes) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
 
 from ..names import EVAL_WORDS
 from ..points import MetricPoint
@@ -28,7 +27,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 class TensorBoard(Records):
     """Scalars of one event file; values of one step form one record."""
 
-    name: ClassVar[str] = "tensorboard"
+    name = "tensorboard"
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

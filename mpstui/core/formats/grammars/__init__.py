@@ -1,6 +1,6 @@
 """The grammars that a log line is tried against: one module each, found by themselves.
 
-A grammar module defines a class with the attributes of `Grammar` and ends with ``GRAMMAR = TheClass``. Nothing else
+A grammar module defines a class with the attributes of `LineGrammar` and ends with ``GRAMMAR = TheClass``. Nothing else
 names it: a format is added as one module, here or in another package (`LOG_GRAMMARS`), and its test is the examples
 that it carries. Each reader owns one instance of every grammar, so a grammar may keep state between lines (a table's
 header, the epoch of a banner) but no text.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 from ...model.errors import UsageError
 from ...model.plugins import LOG_GRAMMARS, discovered
@@ -37,13 +37,13 @@ class Example(NamedTuple):
     """The format of the loss, where that is not the grammar's name."""
 
 
-class Grammar(Protocol):
-    """One format of one program."""
+class LineGrammar:
+    """One format of one program; most have no progress bars."""
 
     name: ClassVar[str]
     """What ``mpstui parse`` prints as the format."""
-    priority: ClassVar[Priority]
-    needles: ClassVar[tuple[str, ...]]
+    priority: ClassVar[Priority] = Priority.EXACT
+    needles: ClassVar[tuple[str, ...]] = ()
     """A line that holds none of these strings is not shown to the grammar; empty means every line."""
     examples: ClassVar[tuple[Example, ...]]
 
@@ -52,36 +52,21 @@ class Grammar(Protocol):
 
         An empty sequence claims the line and says nothing: no other grammar is asked.
         """
-
-    def read_bar(self, frame: BarFrame) -> LineReading | None:
-        """The reading of a progress bar's frame; None when the bar is not this grammar's."""
-
-
-class LineGrammar:
-    """A grammar without progress bars."""
-
-    name: ClassVar[str]
-    priority: ClassVar[Priority] = Priority.EXACT
-    needles: ClassVar[tuple[str, ...]] = ()
-    examples: ClassVar[tuple[Example, ...]]
-
-    def read(self, line: str) -> Sequence[LineReading] | None:
-        """See `Grammar.read`."""
         raise NotImplementedError
 
     def read_bar(self, frame: BarFrame) -> LineReading | None:
-        """No bar belongs to a grammar of lines."""
+        """The reading of a progress bar's frame; None when the bar is not this grammar's."""
         return None
 
 
 @cache
-def grammar_classes() -> tuple[type[Grammar], ...]:
+def grammar_classes() -> tuple[type[LineGrammar], ...]:
     """Every grammar, in the order in which they are asked."""
-    found: list[type[Grammar]] = discovered(__name__, LOG_GRAMMARS, "GRAMMAR")
+    found: list[type[LineGrammar]] = discovered(__name__, LOG_GRAMMARS, "GRAMMAR")
     return tuple(sorted(found, key=lambda grammar: (grammar.priority, grammar.name)))
 
 
-def all_grammars() -> list[Grammar]:
+def all_grammars() -> list[LineGrammar]:
     """A fresh instance of every grammar, in the order in which they are asked."""
     return [grammar() for grammar in grammar_classes()]
 
@@ -99,9 +84,9 @@ class Declared(LineGrammar):
     and a metric whose name says evaluation (``val_loss``) is kept apart.
     """
 
-    name: ClassVar[str] = "declared"
-    priority: ClassVar[Priority] = Priority.DECLARED
-    examples: ClassVar[tuple[Example, ...]] = ()
+    name = "declared"
+    priority = Priority.DECLARED
+    examples = ()
 
     def __init__(self, pattern: str) -> None:
         """Raises UsageError when the pattern is no regular expression, names no group, or could take for ever."""
@@ -118,7 +103,6 @@ class Declared(LineGrammar):
             raise UsageError(f"{shown} names no group", "name them, for example (?P<step>\\d+) and (?P<loss>[\\d.]+)")
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """The reading of a line that matches."""
         match = self._pattern.search(line[:_MAX_DECLARED_LINE])
         if match is None:
             return None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import ClassVar
 
 from ..points import Counters, LineReading, as_float, as_number
 from . import Example, LineGrammar
@@ -24,14 +23,13 @@ _EVALUATION = re.compile(r"(\d{1,12})((?: [a-z]\w{0,20}(?:_loss|_ppl|_acc) -?\d+
 class BareSplit(LineGrammar):
     """What follows ``train`` or ``trl`` is the loss."""
 
-    name: ClassVar[str] = "step split value"
-    examples: ClassVar[tuple[Example, ...]] = (
+    name = "step split value"
+    examples = (
         Example("10 train 2.5\n10 val 2.6\n11 train 2.4\n", 2.4, losses=2, step=11),
         Example("s:10 trl:4.2 lr:0.0006 norm:1.2\ns:10 tel:4.1\n", 4.2, step=10, learning_rate=0.0006),
     )
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """One reading per line."""
         match = _LINE.match(line) or _LLM_C.match(line)
         value = as_float(match[3]) if match is not None else None
         if match is not None and value is not None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
 
 from ..names import NameScope, scope_of, words_of
 from ..points import Counters, LineReading, Priority, as_float
@@ -27,10 +26,10 @@ _RISING = re.compile(r"(?i)(?:auc|aucpr|ndcg|map)(?:@\d+)?$")
 class Boosting(LineGrammar):
     """Rounds of gradient boosting; the first training metric that falls is what is minimised."""
 
-    name: ClassVar[str] = "boosting"
-    priority: ClassVar[Priority] = Priority.SHARED
-    needles: ClassVar[tuple[str, ...]] = ("]\t", "] ", ":\t", ": ")
-    examples: ClassVar[tuple[Example, ...]] = (
+    name = "boosting"
+    priority = Priority.SHARED
+    needles = ("]\t", "] ", ":\t", ": ")
+    examples = (
         Example("[0]\ttrain-rmse:0.6\teval-rmse:0.61\n[1]\ttrain-rmse:0.5\teval-rmse:0.52\n", 0.5, losses=2, step=1),
     )
 
@@ -38,7 +37,6 @@ class Boosting(LineGrammar):
         self._round = -1
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """One reading per round."""
         head = _HEAD.match(line)
         matches = list(_VALUE.finditer(line, head.end())) if head is not None else []
         if head is None or not matches or matches[0].start() != head.end():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import ClassVar
 
 from ..points import LineReading
 from ..records import read_record
@@ -18,9 +17,9 @@ _MAX_CELLS = 200
 class Boxes(LineGrammar):
     """One reading per box, made when the box closes."""
 
-    name: ClassVar[str] = "stable-baselines3"
-    needles: ClassVar[tuple[str, ...]] = ("|", "--------")
-    examples: ClassVar[tuple[Example, ...]] = (
+    name = "stable-baselines3"
+    needles = ("|", "--------")
+    examples = (
         Example(
             "-----------------------\n| time/           |     |\n|    total_timesteps | 2048 |\n"
             "| train/ | |\n|    loss | -0.0199 |\n-----------------------\n",

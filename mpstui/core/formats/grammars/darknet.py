@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import ClassVar
 
 from ..points import Counters, LineReading, as_float, parse_count
 from . import Example, LineGrammar
@@ -16,9 +15,9 @@ _LINE = re.compile(rf"(\d{{1,9}}): ({_VALUE}), ({_VALUE}) avg(?: loss)?, ([\d.]{
 class Darknet(LineGrammar):
     """The loss of the batch in front of its average."""
 
-    name: ClassVar[str] = "darknet"
-    needles: ClassVar[tuple[str, ...]] = (" rate, ",)
-    examples: ClassVar[tuple[Example, ...]] = (
+    name = "darknet"
+    needles = (" rate, ",)
+    examples = (
         Example(
             " 12: 8.250000, 9.190909 avg loss, 0.001000 rate, 3.512345 seconds, 768 images\n",
             8.25,
@@ -28,7 +27,6 @@ class Darknet(LineGrammar):
     )
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """One reading per batch."""
         match = _LINE.match(line)
         loss = as_float(match[2]) if match else None
         if match is None or loss is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
 
 from ..assemble import read_counters
 from ..pairs import read_pairs
@@ -28,10 +27,10 @@ _PYTHON = {"None": None, "null": None, "True": None, "False": None, "true": None
 class Dictionary(LineGrammar):
     """Flat dictionaries, anywhere on the line, several allowed."""
 
-    name: ClassVar[str] = "dictionary"
-    priority: ClassVar[Priority] = Priority.SHARED
-    needles: ClassVar[tuple[str, ...]] = ("{", "}", "': ", '": ')
-    examples: ClassVar[tuple[Example, ...]] = (
+    name = "dictionary"
+    priority = Priority.SHARED
+    needles = ("{", "}", "': ", '": ')
+    examples = (
         Example(
             "{'loss': 3.5, 'learning_rate': 7e-06, 'epoch': 0.5} {'loss': 3.25, 'learning_rate': 7e-06, 'epoch': 1.0}\n"
             "{'eval_loss': 3.0, 'epoch': 1.0}\n{'train_runtime': 9.0, 'train_loss': 3.2, 'epoch': 1.0}\n",
@@ -73,10 +72,7 @@ class Dictionary(LineGrammar):
     def _read(self, line: str) -> Sequence[LineReading] | None:
         readings: list[LineReading] = []
         start = line.find("{")
-        while start >= 0:
-            end = line.find("}", start)
-            if end < 0:
-                break
+        while start >= 0 and (end := line.find("}", start)) >= 0:
             reading = self._one(line[start : end + 1], line[:start] if not readings else "")
             if reading is not None:
                 readings.append(reading)
@@ -90,10 +86,9 @@ class Dictionary(LineGrammar):
             record[match["key"]] = _PYTHON.get(value, value)
         if not _says_something(record):
             return None
+        program = "hugging face trainer" if "epoch" in record else "dictionary"
         if text.startswith('{"'):
             program = "fairseq" if "num_updates" in record or "train_num_updates" in record else "json lines"
-        else:
-            program = "hugging face trainer" if "epoch" in record else "dictionary"
         reading = read_record(record, program)
         if reading is None or reading.counters != Counters() or not before:
             return reading

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
 
 from ..assemble import assemble
 from ..pairs import read_pairs
@@ -19,9 +18,9 @@ _RESULTS = re.compile(r"(\d{1,6})(?:/(\d{1,6}))?epoch (?:results|started)")
 class Espnet(LineGrammar):
     """Batches by range, results by epoch."""
 
-    name: ClassVar[str] = "espnet"
-    needles: ClassVar[tuple[str, ...]] = ("epoch:", "epoch results", "epoch started")
-    examples: ClassVar[tuple[Example, ...]] = (
+    name = "espnet"
+    needles = ("epoch:", "epoch results", "epoch started")
+    examples = (
         Example(
             "[h] 2024-01-02 10:00:00,000 (trainer:753) INFO: "
             "1epoch:train:1-90batch: loss_ctc=90.1, loss=80.8, optim0_lr0=6.2e-07\n",
@@ -39,9 +38,8 @@ class Espnet(LineGrammar):
             results = _RESULTS.search(line, 0, 200)
             if results is None:
                 return None
-            return (
-                LineReading(self.name, Counters(epoch=parse_count(results[1]), epochs=parse_count(results[2] or ""))),
-            )
+            counters = Counters(epoch=parse_count(results[1]), epochs=parse_count(results[2] or ""))
+            return (LineReading(self.name, counters),)
         reading = assemble(self.name, line, read_pairs(line[head.end() :]), strict=False)
         if reading is None:
             return ()

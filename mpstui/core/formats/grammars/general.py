@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from ..assemble import assemble
 from ..pairs import read_pairs
@@ -14,15 +13,14 @@ from . import Example, LineGrammar
 class General(LineGrammar):
     """Key-value lines of any program."""
 
-    name: ClassVar[str] = "key-value"
-    priority: ClassVar[Priority] = Priority.GENERAL
-    examples: ClassVar[tuple[Example, ...]] = (
+    name = "key-value"
+    priority = Priority.GENERAL
+    examples = (
         Example("epoch 3/20 step 120/390 loss 0.53 lr 0.001\n", 0.53, 1, 3, 20, 120, 390, 0.001),
         Example("Époque 3/9 — perte : 0.5 — val_loss : 0.7\n", 0.5, epoch=3, epochs=9),
     )
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """One reading, if the line is a record."""
         pairs = read_pairs(line)
         reading = assemble(self.name, line, pairs) if pairs else None
         return None if reading is None else (reading,)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
 
 from ..assemble import assemble
 from ..pairs import read_pairs
@@ -23,9 +22,9 @@ _ROW = re.compile(r"(\d{1,9})/(\d{1,9}|Unknown)(?: \[[=>.\-]{1,80}\]| [━─╸
 class Keras(LineGrammar):
     """Rows of ``fit``, by epoch."""
 
-    name: ClassVar[str] = "keras"
-    needles: ClassVar[tuple[str, ...]] = ("/",)
-    examples: ClassVar[tuple[Example, ...]] = (
+    name = "keras"
+    needles = ("/",)
+    examples = (
         Example(
             "Epoch 1/3\n10/10 - 1s - loss: 0.9 - accuracy: 0.5 - val_loss: 0.8\n4/4 - 0s - loss: 0.7 - accuracy: 0.6\n",
             0.9,
@@ -54,7 +53,6 @@ class Keras(LineGrammar):
         self._last: tuple[Number | None, Number | None] = (None, None)
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """The epoch's banner or a row of it."""
         banner = _BANNER.match(line)
         if banner:
             self._epoch, self._epochs = parse_count(banner[1]), parse_count(banner[2])
@@ -74,20 +72,11 @@ class Keras(LineGrammar):
         if before is not None and (total != before or (n or 0) < (last or 0)):
             self._open = False
         if not self._open:
-            values = {**reading.metrics, **reading.eval_metrics}
-            return (LineReading.evaluation(self.name, values),)
+            return (LineReading.evaluation(self.name, {**reading.metrics, **reading.eval_metrics}),)
         self._last = (n, total)
         counters = Counters(epoch=self._epoch, epochs=self._epochs, epoch_step=n, epoch_steps=total)
-        return (
-            replace(
-                reading,
-                counters=counters,
-                bar=True,
-                rank=3,
-                certain=True,
-                series=series_name(f"bar {reading.loss_name}", Counters()),
-            ),
-        )
+        series = series_name(f"bar {reading.loss_name}", Counters())
+        return (replace(reading, counters=counters, bar=True, rank=3, certain=True, series=series),)
 
 
 GRAMMAR = Keras

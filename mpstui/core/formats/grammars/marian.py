@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
 
 from ..points import Counters, LineReading, as_float, parse_count
 from . import Example, LineGrammar
@@ -20,9 +19,9 @@ _LINE = re.compile(
 class Marian(LineGrammar):
     """Updates with their cost; its lines of validation count no update."""
 
-    name: ClassVar[str] = "marian"
-    needles: ClassVar[tuple[str, ...]] = ("Ep. ",)
-    examples: ClassVar[tuple[Example, ...]] = (
+    name = "marian"
+    needles = ("Ep. ",)
+    examples = (
         Example(
             "[2024-01-02 10:00:00] Ep. 2 : Up. 500 : Sen. 1,234 : Cost 9.25 * 5,324 @ 24 after 12,345 : "
             "Time 12.1s : 123.4 words/s : L.r. 3.0e-04\n"
@@ -35,7 +34,6 @@ class Marian(LineGrammar):
     )
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """One reading."""
         match = _LINE.match(line)
         if match is None:
             return None

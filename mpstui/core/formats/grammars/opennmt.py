@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import ClassVar
 
 from ..points import Counters, LineReading, as_float, parse_count
 from . import Example, LineGrammar
@@ -16,9 +15,9 @@ _VALUE = re.compile(r"\b([a-z]{2,12}): {1,6}(-?[\d.]{1,24}(?:e[-+]\d{1,3})?|nan|
 class Opennmt(LineGrammar):
     """The cross entropy per token is what is minimised."""
 
-    name: ClassVar[str] = "opennmt"
-    needles: ClassVar[tuple[str, ...]] = ("xent:",)
-    examples: ClassVar[tuple[Example, ...]] = (
+    name = "opennmt"
+    needles = ("xent:",)
+    examples = (
         Example(
             "[2024-01-02 10:00:00,123 INFO] "
             "Step 50/1000; acc: 3.4; ppl: 98.2; xent: 4.59; lr: 0.00001; 123/134 tok/s; 10 sec\n",
@@ -30,7 +29,6 @@ class Opennmt(LineGrammar):
     )
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """One reading."""
         head = _HEAD.match(line)
         if head is None:
             return None

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import ClassVar
+from dataclasses import replace
 
 from ..names import NameScope, Role, classify
-from ..points import Counters, LineReading, Priority, as_float, parse_count, series_name
+from ..points import Counters, LineReading, Priority, as_float, parse_count
 from . import Example, LineGrammar
 
 _VALUE = r"(?P<value>-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?|nan|inf)"
@@ -48,10 +48,10 @@ _NEEDLES = "oss |oss: |OSS |ost |earning rate|lr |LR |poch|poca|poque|step|iter|
 class Sentences(LineGrammar):
     """A loss named by its place, a new learning rate, the end of a run, how much training is planned."""
 
-    name: ClassVar[str] = "sentence"
-    priority: ClassVar[Priority] = Priority.SENTENCE
-    needles: ClassVar[tuple[str, ...]] = tuple(_NEEDLES.split("|"))
-    examples: ClassVar[tuple[Example, ...]] = (
+    name = "sentence"
+    priority = Priority.SENTENCE
+    needles = tuple(_NEEDLES.split("|"))
+    examples = (
         Example("Minibatch loss at step 100: 2.5\nValidation loss at step 100: 2.9\n", 2.5, step=100),
         Example("Cost after iteration 300: 0.65\n", 0.65, step=300),
         Example("Train loss 300 2.5000 Grad Norm 1.2\n", 2.5, step=300),
@@ -68,7 +68,6 @@ class Sentences(LineGrammar):
     )
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """The reading of the first pattern that fits."""
         reading = self._loss(line)
         if reading is None and (change := _RATE_CHANGE.search(line[:400])):
             reading = LineReading(self.name, learning_rate=as_float(change[2] or change[3] or change[4]))
@@ -91,26 +90,16 @@ class Sentences(LineGrammar):
         n, total = parse_count(match["n"]), parse_count(found.get("total") or "")
         is_epoch = found.get("what", "").lower() == "epoch"
         counters = Counters(epoch=n, epochs=total) if is_epoch else Counters(step=n, steps=total)
-        return LineReading(
-            self.name,
-            counters,
-            loss=value,
-            loss_name=match["name"],
-            metrics={match["name"]: value},
-            series=series_name(match["name"], counters),
-            certain=name.scope is NameScope.TRAIN,
-        )
+        reading = LineReading.training(self.name, counters, match["name"], value)
+        return replace(reading, certain=name.scope is NameScope.TRAIN)
 
     def _plan(self, line: str) -> LineReading | None:
         if len(line) > _LONGEST_PLAN or _NOT_A_PLAN.search(line):
             return None
         counters = Counters()
         for match in (*_PLANNED.finditer(line), *_PLANNED_UNTIL.finditer(line)):
-            number = parse_count(match["n"])
-            if match["what"].lower()[:2] in ("ep", "ép", "轮", "エポ", "에폭"):
-                counters = counters._replace(epochs=number)
-            else:
-                counters = counters._replace(steps=number)
+            planned = "epochs" if match["what"].lower()[:2] in ("ep", "ép", "轮", "エポ", "에폭") else "steps"
+            counters = counters._replace(**{planned: parse_count(match["n"])})
         return None if counters == Counters() else LineReading(self.name, counters, plan=True)
 
 

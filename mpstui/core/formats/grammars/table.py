@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
 
 from ..names import Role, classify
 from ..points import LineReading, Priority, as_float
@@ -27,9 +26,9 @@ _COUNTERS = (Role.EPOCH, Role.STEP, Role.EPOCHS, Role.BATCH)
 class Table(LineGrammar):
     """Rows of numbers under a header that names an epoch or step and a loss."""
 
-    name: ClassVar[str] = "table"
-    priority: ClassVar[Priority] = Priority.SHARED
-    examples: ClassVar[tuple[Example, ...]] = (
+    name = "table"
+    priority = Priority.SHARED
+    examples = (
         Example(
             "epoch     train_loss  valid_loss  accuracy  time\n0         0.94        0.52        0.80      00:12\n"
             "1         0.84        0.50        0.82      00:12\n",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
 
 from ..assemble import assemble
 from ..pairs import read_pairs
@@ -18,9 +17,9 @@ _HEAD = re.compile(r"Train: (\d{1,6}) \[\s{0,9}(\d{1,9})/(\d{1,9}) \(")
 class Timm(LineGrammar):
     """Training lines of timm's train.py; its test lines say so themselves."""
 
-    name: ClassVar[str] = "timm"
-    needles: ClassVar[tuple[str, ...]] = ("Train: ",)
-    examples: ClassVar[tuple[Example, ...]] = (
+    name = "timm"
+    needles = ("Train: ",)
+    examples = (
         Example(
             "Train: 3 [  32/33 (100%)]  Loss: 1.336 (4.00)  Time: 0.9s, 8.57/s (0.2s, 36.6/s)  LR: 5.000e-04\n"
             "Test: [   0/29]  Time: 0.5 (0.5)  Loss:  0.69 (0.69)\n",

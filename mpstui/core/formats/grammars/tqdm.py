@@ -8,14 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
 
 from ..assemble import assemble
 from ..bars import BarFrame
 from ..names import NameScope
 from ..pairs import read_pairs
 from ..points import Counters, LineReading, Priority, series_name
-from . import Example
+from . import Example, LineGrammar
 
 _EPOCH_LOOP = re.compile(
     r"(?i)^(?:training |train |overall |total )?(?:epochs?|エポック|轮次?|epochs? progress)(?: loop)?:?$"
@@ -24,13 +23,13 @@ _MAX_EPOCHS = 2000
 _TORCHTUNE = re.compile(r"(\d{1,6})\|(\d{1,9})\|[Ll]oss: ?(?:\d[\d.]{0,20}(?:e[-+]?\d{1,3})?|nan|inf)\Z")
 
 
-class Tqdm:
+class Tqdm(LineGrammar):
     """Progress bars whose description and postfix are free text."""
 
-    name: ClassVar[str] = "tqdm"
-    priority: ClassVar[Priority] = Priority.SHARED
-    needles: ClassVar[tuple[str, ...]] = ("%|",)
-    examples: ClassVar[tuple[Example, ...]] = (
+    name = "tqdm"
+    priority = Priority.SHARED
+    needles = ("%|",)
+    examples = (
         Example(
             "Epoch 2/3:  50%|█████     | 5/10 [00:01<00:01,  4.0it/s, loss=0.5, lr=1e-4]\n"
             "Validation: 100%|██████████| 2/2 [00:01<00:00, 4.0it/s, loss=9.5]\n",
@@ -59,7 +58,7 @@ class Tqdm:
         counters = _counters(frame, shown.counters)
         series = series_name(f"bar {shown.loss_name}", Counters())
         if frame.rank <= 1:
-            series = f"{series}{frame.total}"  # one that says not what it does, told by its length from an evaluation's
+            series += str(frame.total)  # one that says not what it does, told by its length from an evaluation's
         return replace(
             shown,
             counters=counters if frame.rank > 0 else Counters(),

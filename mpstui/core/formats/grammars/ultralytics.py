@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
 
 from ..bars import BarFrame
-from ..points import Counters, LineReading, Number, Priority, as_float, parse_count
-from . import Example
+from ..points import Counters, LineReading, Number, as_float, parse_count
+from . import Example, LineGrammar
 
 _HEADER = re.compile(r"Epoch\s{1,12}(?:GPU_mem|gpu_mem)\s{1,12}\S.*", re.IGNORECASE)
 _ROW = re.compile(
@@ -22,13 +21,12 @@ _NO_LOSSES = ("instances", "size", "labels", "img_size", "targets")
 _OWN_BAR = re.compile(r":\s{1,4}(\d{1,3})%\s.{0,80}?(\d{1,9})/(\d{1,9})\s")
 
 
-class Ultralytics:
+class Ultralytics(LineGrammar):
     """Rows of losses under their header; the first loss (box, or the total where there is one) is the one to chart."""
 
-    name: ClassVar[str] = "ultralytics"
-    priority: ClassVar[Priority] = Priority.EXACT
-    needles: ClassVar[tuple[str, ...]] = ("GPU_mem", "gpu_mem", "/")
-    examples: ClassVar[tuple[Example, ...]] = (
+    name = "ultralytics"
+    needles = ("GPU_mem", "gpu_mem", "/")
+    examples = (
         Example(
             "      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size\n"
             "      1/9      1.76G      2.034      3.517      1.422          5        512: "
