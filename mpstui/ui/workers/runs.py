@@ -281,7 +281,7 @@ class HintWorker(Worker):
         self._root, self._hint = root, hint
 
     def _work(self) -> float:
-        from ...core.follow.watcher import RunsWatcher
+        from ...core.runs.monitor import RunsWatcher
 
         RunsWatcher(self._root, self._hint).run(self._stopped)
         return RETRY_SECONDS

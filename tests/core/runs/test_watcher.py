@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import watchfiles
 
-from mpstui.core.follow import watcher as watcher_module
-from mpstui.core.follow.watcher import RunsWatcher, changed_runs
+from mpstui.core.runs import monitor as watcher_module
+from mpstui.core.runs.monitor import RunsWatcher, changed_runs
 from mpstui.wire import storage
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpstui.core.follow.file import Budget
-from mpstui.core.follow.watcher import PollSchedule
+from mpstui.core.runs.monitor import PollSchedule
 
 
 class Clock:
