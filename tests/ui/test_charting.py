@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mpstui.core.model.snapshot import SeriesView
-from mpstui.core.telemetry.pace import Stretch
+from mpstui.core.telemetry.model import Stretch
 from mpstui.ui.charting.canvas import Bucket, Canvas, Frame, Scale, draw_buckets, nice_step, tick_label, value_scale
 from mpstui.ui.charting.plot import (
     GUTTER,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...wire import heartbeat, storage
+from ..diagnosis.live import RunPace, slow_words
 from ..model.snapshot import RunSnapshot, State
-from ..telemetry.pace import RunPace, slow_words
 
 EXPLAINED = frozenset({State.FAILED, State.KILLED, State.LOST})
 """Ends that ask for an explanation."""

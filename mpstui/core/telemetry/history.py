@@ -18,8 +18,7 @@ from pathlib import Path
 from ...wire import storage
 from ..model.snapshot import RunSnapshot
 from .headroom import MemoryPoint, Point, is_growing, memory_point, slope
-from .model import PressureLevel, SystemSample, TreeSample
-from .pace import Stretch
+from .model import PressureLevel, Stretch, SystemSample, TreeSample
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,3 +172,11 @@ class TreeSample:
     def why_unknown(self, name: str) -> str:
         """Why field ``name`` is None, in words for a person."""
         return self.reasons.get(name, NO_SOURCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Steps ``first`` to ``last``, in which a training went slower than it had gone before (or was throttled)."""
+
+    first: float
+    last: float

@@ -25,8 +25,7 @@ from .history import (
     run_point,
     throttled_stretches,
 )
-from .model import SystemSample, TreeSample
-from .pace import Stretch
+from .model import Stretch, SystemSample, TreeSample
 
 RECORD_SECONDS = 5.0
 MAX_FILE_BYTES = 1 << 19

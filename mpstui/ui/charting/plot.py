@@ -18,7 +18,7 @@ from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread
 from .canvas import Canvas, Frame, Scale, draw_buckets, nice_step, tick_label, value_scale
 
 if TYPE_CHECKING:
-    from ...core.telemetry.pace import Stretch
+    from ...core.telemetry.model import Stretch
 
 GUTTER = 7
 """Cells of the value axis, its line included."""

@@ -22,8 +22,7 @@ from ..widgets.lines import LinePanel
 
 if TYPE_CHECKING:
     from ...core.settings import EnergySettings
-    from ...core.telemetry.model import SystemSample, TreeSample
-    from ...core.telemetry.pace import Stretch
+    from ...core.telemetry.model import Stretch, SystemSample, TreeSample
     from ...core.telemetry.run_telemetry import RunTelemetry
     from ...wire.records import Ack
 

@@ -1,7 +1,7 @@
 """The thermal pressure level that macOS publishes, from ``notifyutil``.
 
 The scale is that of OSThermalNotification.h. The level can stay nominal while the GPU's clock has already fallen, so
-it confirms a slowdown and never excludes one; `pace.py` is the better alarm.
+it confirms a slowdown and never excludes one; `diagnosis/live.py` has the better alarm.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.core.diagnosis.live import Pace, RunPace, judge_pace, present_pace, slow_stretches, slow_words
+from mpstui.core.diagnosis.live import speeds as speeds_of
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
-from mpstui.core.telemetry.pace import Pace, RunPace, judge_pace, present_pace, slow_stretches, slow_words
-from mpstui.core.telemetry.pace import speeds as speeds_of
 from tests.snapshots import changed
 
 
