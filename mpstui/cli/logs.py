@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from ..core.follow.file import FollowedFile
+from ..core.follow import FollowedFile
 from ..core.formats.console import colour_only
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.snapshot import RunSnapshot, State

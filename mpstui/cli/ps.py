@@ -23,7 +23,7 @@ from .session import Session, one_line, print_json, respawn_missing_supervisors,
 
 if TYPE_CHECKING:
     from ..core.runs.external import LogNotes
-    from ..core.runs.witness import LocalMachine
+    from ..core.runs.files import LocalMachine
 
 NEWEST = 50
 CACHE_SCHEMA = 1
@@ -155,7 +155,7 @@ class RowCache:
         found = self._rows.get(run.run)
         if found and found["stamps"] == _stamps(run, found["row"]["json"]["attempt"]):
             return Row(**found["row"])
-        from ..core.follow.file import Budget
+        from ..core.follow import Budget
         from ..core.present import badge
         from ..core.runs.reader import RunReader
         from ..core.runs.report import as_json
@@ -193,7 +193,7 @@ class RowCache:
 
     @cached_property
     def _machine(self) -> LocalMachine:
-        from ..core.runs.witness import LocalMachine
+        from ..core.runs.files import LocalMachine
         from ..wire.liveness import boot_id, system_process_table
 
         return LocalMachine(table=system_process_table(), boot_id=boot_id())

@@ -33,8 +33,8 @@ class OneRun:
     """
 
     def __init__(self, home: Home, name: str) -> None:
+        from ..core.runs.files import LocalMachine, WitnessReader
         from ..core.runs.find import find_run
-        from ..core.runs.witness import LocalMachine, WitnessReader
         from ..wire.liveness import boot_id, system_process_table
 
         self.dir = find_run(home, name)

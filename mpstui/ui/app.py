@@ -18,10 +18,9 @@ from .screens.runs import RunsScreen
 from .terminal import Terminal
 from .theme import ANSI_THEME, ANSI_THEMES, THEMES
 from .toasts import Toasts, answer_text, mistake_text
-from .workers.base import TerminalWorker
 from .workers.requests import RequestWorker
 from .workers.runs import HintWorker, RunWorker
-from .workers.system import SystemWorker
+from .workers.system import SystemWorker, TerminalWorker
 
 if TYPE_CHECKING:
     from ..core.diagnosis.model import Remedy

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from mpstui.core.follow.file import Budget
+from mpstui.core.follow import Budget
 from mpstui.core.logview.document import LogDocument
 from mpstui.core.runs.external import ExternalMetrics
 from mpstui.core.runs.monitor import Monitor

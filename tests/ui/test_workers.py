@@ -27,10 +27,9 @@ from mpstui.ui.messages import (
 from mpstui.ui.terminal import Terminal
 from mpstui.ui.workers import runs as run_worker
 from mpstui.ui.workers import system as system_worker
-from mpstui.ui.workers.base import TerminalWorker
 from mpstui.ui.workers.requests import RequestWorker
 from mpstui.ui.workers.runs import Focus, LogWatch, RunWorker, differ
-from mpstui.ui.workers.system import SystemWorker
+from mpstui.ui.workers.system import SystemWorker, TerminalWorker
 from mpstui.wire.records import Ack, Request
 from tests.snapshots import changed as altered
 from tests.waiting import wait_until

@@ -20,7 +20,7 @@ import psutil  # type: ignore[import-untyped]
 from ...wire import storage
 from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
-from ..follow.file import LineTail
+from ..follow import LineTail
 from ..machine import trainer_module
 from ..model.errors import UsageError
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from ..follow.file import Budget, FollowedFile, after_hole
+from ..follow import Budget, FollowedFile, after_hole
 from ..formats.console import SNIFF_BYTES, sniff_utf16, utf8_of
 from .line import LONGEST_FRAME_BYTES, LogLine, make_line
 from .searching import LinePiece, PieceFinder, Search

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from ..follow.file import Budget
+from ..follow import Budget
 from .line import LogLine, begins_error
 
 BLOCK_BYTES = 1 << 20

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ... import __version__
 from ...wire import storage
 from ...wire.storage import UnreadableRecord
-from ..follow.file import SLICE_BYTES, Budget, FollowedFile, hundredths
+from ..follow import SLICE_BYTES, Budget, FollowedFile, hundredths
 from ..model.errors import OperationError, UsageError
 from ..model.snapshot import SeriesView
 from ..series.series import SeriesStore

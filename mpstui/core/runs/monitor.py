@@ -14,14 +14,14 @@ from ...wire import liveness
 from ...wire.liveness import ProcessTable
 from ...wire.records import QueueRule
 from ...wire.rundir import RunDir, run_dirs
-from ..follow.file import Budget
+from ..follow import Budget
 from ..model.home import Home
 from ..model.snapshot import Availability, RunSnapshot, State
+from .files import LocalMachine
 from .find import find_run
 from .queueing import Waiter, places
 from .reader import RunFollower, RunReader
 from .watched import WatchedReader
-from .witness import LocalMachine
 
 REFRESH_SECONDS = 0.05
 """What one refresh may spend on reading backlogs; looking at what changed comes on top."""

@@ -20,16 +20,15 @@ from ...wire import storage
 from ...wire.records import LaunchRecord, LaunchTemplate
 from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
-from ..follow.file import Budget
+from ..follow import Budget
 from ..model.snapshot import Checkpoint, Health, Numbers, RunSnapshot, SeriesView, State
 from ..series.series import SeriesStore
 from .checkpoints import CheckpointScanner, steps_told
 from .external import ExternalMetrics, LogNotes
-from .metrics import EventReader, PointReader
+from .files import EventReader, LocalMachine, PointReader, WitnessReader
 from .numbers import PrintedCurves, ProgressPace, combine, with_printed
 from .signs import Condition, Heartbeats, Signs, assess
 from .state import exit_summary
-from .witness import LocalMachine, WitnessReader
 
 HEALTHY = frozenset({State.RUNNING, State.UNSUPERVISED, State.STOPPING, State.STOP_FAILED})
 STANDING = frozenset({Health.STALLED, Health.HUNG})

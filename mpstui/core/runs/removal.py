@@ -20,9 +20,9 @@ from ...wire.rundir import RunDir, run_dirs
 from ...wire.storage import UnreadableRecord
 from ..model.errors import OperationError
 from ..model.home import Home
+from .files import LocalMachine, WitnessReader
 from .state import RunWitnesses
 from .waiting import dependants, is_abandoned, restart_is_wished
-from .witness import LocalMachine, WitnessReader
 
 _LEAVING, _LEAVING_KEEPING = ".removing-", ".removing-keeping-"
 """No run is called so: names with a leading dot are not listed."""

@@ -18,10 +18,10 @@ from ...wire import heartbeat
 from ...wire.heartbeat import Heartbeat
 from ...wire.rundir import AttemptDir, RunDir
 from ...wire.storage import UnreadableRecord
-from ..follow.file import RecordFile
+from ..follow import RecordFile
 from ..model.snapshot import Health
+from .files import LocalMachine
 from .numbers import ProgressPace
-from .witness import LocalMachine
 
 SLEPT_SECONDS = 60.0
 """Less drift than this between the clocks is a clock being set, not a sleep."""

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...wire import storage
-from ..follow.file import Budget
+from ..follow import Budget
 from ..formats.console import strip_controls
 from ..model.snapshot import RunSnapshot, State
 from .external import ExternalMetrics
+from .files import LocalMachine
 from .reader import STANDING, RunFollower
 from .signs import duration
-from .witness import LocalMachine
 
 HEARTBEAT_NAMES = ("heartbeat.json", "*heartbeat*.json", "trainer_state.json", "status.json")
 METRIC_NAMES = ("metrics.jsonl", "*.jsonl", "*.csv")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...core.model.errors import ReportedError
 from ..messages import DiagnosisReady, RequestAnswered, Toast
 from ..rows import clean
-from .base import Post, Worker
+from .runs import Post, Worker
 
 if TYPE_CHECKING:
     from textual.message import Message

@@ -1,4 +1,4 @@
-"""Reading the runs and the log in view."""
+"""What every worker is, and the one that reads the runs and the log in view."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from ...core.model.errors import UsageError
 from ...core.present import settled
 from ...wire.storage import is_settled
 from ..alarms import alarms
-from ..messages import LogGrew, SettingsMistaken, SnapshotsReady, TerminalNotified
-from .base import RETRY_SECONDS, Post, Worker
+from ..messages import LogGrew, SettingsMistaken, SnapshotsReady, TerminalNotified, Toast
+from ..rows import clean
 
 if TYPE_CHECKING:
+    from textual.message import Message
+
     from ...core.model.snapshot import RunSnapshot
     from ...core.runs.monitor import Monitor
     from ..services import Services
 
+Post = Callable[["Message"], object]
+
+RETRY_SECONDS = 1.0
 _POLL_SECONDS, _QUIET_POLL_SECONDS, _HINTED_SECONDS = 0.2, 0.5, 0.1
 """Between two readings; longer where nothing changes, shorter after a hint."""
 _QUIET_SECONDS = 2.0
@@ -44,6 +49,54 @@ _FLOOD_SECONDS = 1.0
 """After its last big step a flood is held to be over."""
 _LIVELY_SECONDS = 2.0
 """A log that has not grown for so long is not about to."""
+
+
+class Worker:
+    """A daemon thread that works until it is told to stop, and says so when its work fails."""
+
+    name = "worker"
+
+    def __init__(self, post: Post) -> None:
+        self._post = post
+        self._stopped = threading.Event()
+        self._woken = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"mpstui-{self.name}", daemon=True)
+        self._trouble = ""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End soon; waits a moment, not for a read that hangs."""
+        self._stopped.set()
+        self.wake()
+        if self._thread.is_alive():
+            self._thread.join(1.0)
+
+    def wake(self) -> None:
+        """Begin the next round now. May be called from any thread."""
+        self._woken.set()
+
+    def _run(self) -> None:
+        pause: float | None = 0.0
+        while True:
+            self._woken.wait(pause)
+            self._woken.clear()
+            if self._stopped.is_set():
+                return
+            try:
+                pause = self._work()
+                self._trouble = ""
+            except Exception as error:  # noqa: BLE001 - a worker must survive whatever it reads, and must not be silent
+                pause = RETRY_SECONDS
+                trouble = clean(f"{type(error).__name__}: {error}", 300)
+                if trouble != self._trouble:
+                    self._trouble = trouble
+                    self._post(Toast(f"reading {self.name} failed, trying again: {trouble}", "error"))
+
+    def _work(self) -> float | None:
+        """One round; the seconds until the next, None: when it is woken."""
+        raise NotImplementedError
 
 
 class Focus(NamedTuple):

@@ -1,4 +1,4 @@
-"""Sampling the machine while somebody looks."""
+"""The workers of the machine: its readings while somebody looks, and the terminal itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.model.errors import UsageError
 from ..messages import SettingsMistaken, SystemReady
-from .base import Post, Worker
+from .runs import Post, Worker
 
 if TYPE_CHECKING:
     from ...core.model.snapshot import RunSnapshot
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ...core.telemetry.run_telemetry import TelemetryRecorder
     from ...core.telemetry.sampler import Sampler
     from ..services import Services
+    from ..terminal import Terminal
 
 _SAMPLE_SECONDS, _SAMPLE_SECONDS_REMOTE, _HIDDEN_SECONDS = 1.0, 2.0, 5.0
 _NO_PROCESS_TIMES = 5
@@ -103,3 +104,22 @@ class SystemWorker(Worker):
         if self._recorder is not None:
             self._recorder[1].close()
             self._recorder = None
+
+
+class TerminalWorker(Worker):
+    """Ends the program when its terminal is gone, or when it was told to end and cannot.
+
+    Textual's reader spins on a terminal that hung up, and its writer blocks for ever on one that stopped reading; with
+    SIGHUP ignored (nohup) nothing else would end either.
+    """
+
+    name = "terminal"
+
+    def __init__(self, post: Post, terminal: Terminal) -> None:
+        super().__init__(post)
+        self._terminal = terminal
+
+    def _work(self) -> float:
+        if self._terminal.gone() or self._terminal.overdue():
+            self._terminal.die()
+        return 0.5

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.follow.file import SLICE_BYTES
+from mpstui.core.follow import SLICE_BYTES
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
 from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mpstui.cli.ps import list_rows
-from mpstui.core.follow.file import Budget
+from mpstui.core.follow import Budget
 from mpstui.core.formats.reader import LogReader
 from mpstui.core.model.home import Home
 from mpstui.core.runs import external

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpstui.core.follow.file import Budget
-from mpstui.core.runs.metrics import PointReader, parse_lines, sample_records
+from mpstui.core.follow import Budget
+from mpstui.core.runs.files import PointReader, parse_lines, sample_records
 from mpstui.core.runs.numbers import reported_metrics
 from tests.waiting import wait_until
 

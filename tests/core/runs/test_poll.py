@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpstui.core.follow.file import Budget
+from mpstui.core.follow import Budget
 from mpstui.core.runs.monitor import PollSchedule
 
 

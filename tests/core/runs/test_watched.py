@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from mpstui.core.follow.file import Budget
+from mpstui.core.follow import Budget
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.present import badge, needs_attention
+from mpstui.core.runs.files import LocalMachine
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.signs import external_heartbeat
 from mpstui.core.runs.watched import WatchedReader
-from mpstui.core.runs.witness import LocalMachine
 from tests.core.runs.build import NOW, FakeClock, FakeTable, RunBuilder, make_home, make_monitor
 
 

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-from ...follow.file import FollowedFile
+from ...follow import FollowedFile
 from ...model.errors import OperationError, UsageError
 from ...model.plugins import METRIC_FILES, discovered
 from ..points import MetricPoint, ParsedLog, Priority

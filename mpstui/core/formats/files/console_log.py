@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from ...follow.file import FollowedFile
+from ...follow import FollowedFile
 from ..points import MetricPoint, ParsedLog, Priority
 from ..reader import LogReader
 from . import CHUNK

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.follow.file import Budget
+from mpstui.core.follow import Budget
 from mpstui.core.formats.files import detect, read_log
 from mpstui.core.formats.files.tensorboard import masked_crc32c
 from mpstui.core.formats.records import read_record

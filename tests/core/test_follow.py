@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mpstui.core.follow.file import LONGEST_LINE_BYTES, LineTail, last_lines
+from mpstui.core.follow import LONGEST_LINE_BYTES, LineTail, last_lines
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from ...wire.storage import NewerSchema, UnreadableRecord, load_object
+from ..wire.storage import NewerSchema, UnreadableRecord, load_object
 
 T = TypeVar("T")
 SLICE_BYTES = 1 << 18

@@ -1,1 +1,0 @@
-"""Following files that other programs write: by offset, within a budget, whatever happens to the file."""
