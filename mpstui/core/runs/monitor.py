@@ -67,6 +67,7 @@ class Monitor:
             availability: what can be done with a run, for the ``available`` of the runs in focus.
         """
         self.home = home
+        self._folder = home.runs
         self._machine = LocalMachine(
             table=table or liveness.system_process_table(),
             boot_id=liveness.boot_id() if boot_id is None else boot_id,
@@ -91,7 +92,7 @@ class Monitor:
             selected: further runs of which it is to be told what can be done with them.
         """
         budget = Budget(REFRESH_SECONDS)
-        found = {run.run: run for run in run_dirs(self.home.runs)}
+        found = {run.run: run for run in run_dirs(self._folder)}
         for name in self._runs.keys() - found.keys():
             del self._runs[name]
             self._schedule.forget(name)
