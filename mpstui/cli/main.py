@@ -109,7 +109,8 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         # Where a command of the person's own follows, its options were most likely taken for ours.
         usage = f"write `{self.usage}`; " if self.usage and " -- " in self.usage else ""
-        raise UsageError(f"{self.prog}: {message}", f"{usage}see `{self.prog} --help`")
+        of = self.prog.removeprefix("mpstui").lstrip()
+        raise UsageError(f"{of}: {message}" if of else message, f"{usage}see `{self.prog} --help`")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -226,6 +227,6 @@ def _complain(sentence: str, hint: str) -> None:
     from ..core.formats.console import strip_controls
 
     sentence, hint = strip_controls(sentence), strip_controls(hint)
-    print(f"mpstui: {sentence}" if not sentence.startswith("mpstui") else sentence, file=sys.stderr)
+    print(f"mpstui: {sentence}", file=sys.stderr)
     if hint:
         print(f"hint: {hint}", file=sys.stderr)

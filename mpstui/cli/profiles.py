@@ -42,7 +42,7 @@ Alone, lists all profiles. PROFILE shows one, `check` names every mistake in a f
 def run(args: argparse.Namespace) -> int:
     session = Session()
     if args.shell and (len(args.words) != 1 or args.words[0] in ("check", "save")):
-        raise UsageError("mpstui profiles --shell needs one profile", "such as `mpstui profiles quickstart --shell`")
+        raise UsageError("profiles --shell needs one profile", "such as `mpstui profiles quickstart --shell`")
     match args.words:
         case []:
             return _list(list_profiles(session.home, session.cwd), as_json=args.json)
@@ -54,12 +54,12 @@ def run(args: argparse.Namespace) -> int:
             print_json({"path": path}) if args.json else say(path)
             return 0
         case ["check", *_]:
-            raise UsageError("mpstui profiles check needs one file", "such as `mpstui profiles check mine.toml`")
+            raise UsageError("profiles check needs one file", "such as `mpstui profiles check mine.toml`")
         case ["save", *_]:
-            raise UsageError("mpstui profiles save needs a run and a name", "such as `mpstui profiles save RUN mine`")
+            raise UsageError("profiles save needs a run and a name", "such as `mpstui profiles save RUN mine`")
         case [name]:
             return _show(session, name, args)
-    raise UsageError("mpstui profiles: one name at a time", "see `mpstui profiles --help`")
+    raise UsageError("profiles: one name at a time", "see `mpstui profiles --help`")
 
 
 def _list(entries: Sequence[ProfileEntry], *, as_json: bool) -> int:

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         case ["slots", name, number]:
             if number != "auto" and not number.isdecimal():
                 hint = "such as `mpstui queue slots mps 2`, or auto"
-                raise UsageError(f"mpstui queue slots: {number!r} is not a number of runs", hint)
+                raise UsageError(f"queue slots: {number!r} is not a number of runs", hint)
             set_slots(home, name, None if number == "auto" else int(number))
             group = find_group(home, name)
             answer, text = {"group": name, "slots": group.slots}, f"{name}: {_at_once(group)}"
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
             print_json(group_json(group)) if args.json else print_group(group)
             return 0
         case _:
-            raise UsageError(f"mpstui queue does not know {args.words[0]!r}", "see `mpstui queue --help`")
+            raise UsageError(f"queue does not know {args.words[0]!r}", "see `mpstui queue --help`")
     print_json(answer) if args.json else say(text)
     return 0
 
@@ -96,7 +96,7 @@ def _wrong_words(session: Session, word: str, given: list[str]) -> UsageError:
         what = f"{' '.join(given[len(wanted) :])!r} is too much; it takes {' and '.join(wanted)} alone"
     group = next((found.name for found in list_groups(session.home) if found.name), "mps")
     such = f"mpstui queue {word} {example.format(group=group)}"
-    return UsageError(f"mpstui queue {word}: {what}", f"such as `{such}`; `mpstui queue` shows what there is")
+    return UsageError(f"queue {word}: {what}", f"such as `{such}`; `mpstui queue` shows what there is")
 
 
 def group_json(group: Group) -> dict[str, Any]:

@@ -39,7 +39,7 @@ A run that is active, waits, or is needed by one that does is refused. Examples:
 
 def run(args: argparse.Namespace) -> int:
     if not args.runs and args.older_than is None:
-        raise UsageError("mpstui remove: RUN is required", "or `--older-than 30d` for all that ended before then")
+        raise UsageError("remove: RUN is required", "or `--older-than 30d` for all that ended before then")
     session = Session()
     remover = Remover(session.home)
     needed = remover.needed()

@@ -14,7 +14,7 @@ from ..wire.records import ALERT_EVENTS, ALERT_WHEN, is_safe_address
 from ..wire.rundir import RunDir
 from .model import checks
 from .model.checks import Check, LineIndex
-from .model.errors import OperationError, UsageError
+from .model.errors import OperationError, SettingsError
 from .model.home import Home
 
 
@@ -67,14 +67,14 @@ def load_settings(home: Home) -> Settings:
     """The settings of a home; the defaults where there is no file.
 
     Raises:
-        UsageError: the file cannot be read or has mistakes; all are named.
+        SettingsError: the file cannot be read or has mistakes; all are named.
     """
     try:
         text = home.settings.read_text(encoding="utf-8")
     except FileNotFoundError:
         return Settings()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{home.settings}: cannot be read: {error}") from error
+        raise SettingsError(home.settings, [(None, f"cannot be read: {error}")]) from error
     return parse_settings(text, home.settings)
 
 
@@ -87,7 +87,7 @@ def parse_settings(text: str, path: Path) -> Settings:
     """Read and check one file.
 
     Raises:
-        UsageError: with every mistake on a line of its own.
+        SettingsError: with every mistake.
     """
     import tomllib  # most people have no such file
 
@@ -95,12 +95,12 @@ def parse_settings(text: str, path: Path) -> Settings:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         position = _POSITION.search(str(error))
-        where = f"{path}:{position[1]}" if position else str(path)
-        raise UsageError(f"{where}: this is not TOML: {_POSITION.sub('', str(error))}") from error
+        wrong = f"this is not TOML: {_POSITION.sub('', str(error))}"
+        raise SettingsError(path, [(int(position[1]) if position else None, wrong)]) from error
     index = LineIndex(text)
-    problems = [f"{path}:{index.line_of(key) or 1}: {sentence}" for key, sentence in _problems(data)]
+    problems = [(index.line_of(key) or 1, sentence) for key, sentence in _problems(data)]
     if problems:
-        raise UsageError("\n".join(problems), "docs/alerts.md, docs/telemetry.md and docs/screen.md list the keys")
+        raise SettingsError(path, problems, "docs/alerts.md, docs/telemetry.md and docs/screen.md list the keys")
     return Settings(
         AlertSettings(**_values(data, "alerts")),
         EnergySettings(**_values(data, "energy")),

@@ -9,7 +9,7 @@ from textual import on
 from textual.app import App
 from textual.screen import Screen
 
-from ..core.model.errors import ReportedError, UsageError
+from ..core.model.errors import ReportedError, SettingsError
 from . import messages
 from .bindings import Scope, bindings
 from .context import AppState, Context
@@ -93,8 +93,8 @@ class MpstuiApp(App[None]):
             worker.start()
         try:
             self.services.settings()
-        except UsageError as error:
-            self.post_message(messages.SettingsMistaken(error.sentence))
+        except SettingsError as error:
+            self.post_message(messages.SettingsMistaken(error.mistakes))
 
     def on_unmount(self) -> None:
         for worker in self._background:

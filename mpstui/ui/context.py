@@ -58,7 +58,7 @@ class AppState:
         self._explain = explain
         self._findings: dict[tuple[str, int], Sequence[Finding] | None] = {}
         self._exceptions: dict[tuple[str, int], EvidenceLine | None] = {}
-        self._mistakes: set[str] = set()
+        self._mistakes: set[tuple[str, ...]] = set()
 
     def findings(self, snapshot: RunSnapshot) -> Sequence[Finding] | None:
         """Why its newest attempt ended; None while that is being found out, which the first call begins."""
@@ -87,8 +87,8 @@ class AppState:
 
     def is_new(self, mistake: SettingsMistaken) -> bool:
         """Whether it is told for the first time: whatever needs the settings stumbles over the same one."""
-        new = mistake.sentence not in self._mistakes
-        self._mistakes.add(mistake.sentence)
+        new = mistake.mistakes not in self._mistakes
+        self._mistakes.add(mistake.mistakes)
         return new
 
     def prefix(self, run: str | None, in_view: RunSnapshot | None) -> str:

@@ -84,9 +84,9 @@ class RemovalExamined(Message):
 
 @dataclass
 class SettingsMistaken(Message):
-    """The settings cannot be used; the sentence names every mistake, each on a line."""
+    """The settings cannot be used, for these mistakes."""
 
-    sentence: str
+    mistakes: tuple[str, ...]
 
 
 @dataclass

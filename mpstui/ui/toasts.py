@@ -109,7 +109,7 @@ def answer_text(message: RequestAnswered) -> tuple[str, Severity]:
 
 
 def mistake_text(message: SettingsMistaken) -> str:
-    """The first mistake of the settings, with the file's name alone: a toast has no space for its folder."""
-    first, *more = (line[max(0, line.find("settings.toml")) :] for line in message.sentence.splitlines())
+    """The first mistake of the settings, and how many there are."""
+    first, *more = message.mistakes
     told = clean(first, _LONGEST) + (f" (and {len(more)} more)" if more else "")
     return f"{told} · the screen ignores the whole file; `mpstui alerts` checks it"

@@ -18,7 +18,7 @@ from mpstui.core.launching.actions import Actions
 from mpstui.core.launching.command import EnvLine
 from mpstui.core.logview.document import SEARCH_SECONDS, LogDocument
 from mpstui.core.logview.line import LogLine
-from mpstui.core.model.errors import UsageError
+from mpstui.core.model.errors import SettingsError, UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import (
     Availability,
@@ -530,7 +530,7 @@ class FakeServices(Services):
         self.log = Log(folder / "output.log")
         self.findings: Sequence[Finding] = (FINDING,)
         self.exception: EvidenceLine | None = None
-        self.mistake = ""
+        self.mistakes: tuple[tuple[int, str], ...] = ()
         self.alarms: list[Alarm] = []
         self.queue_changes: list[tuple[str, object]] = []
         self.paused: tuple[str, ...] = ()
@@ -561,8 +561,8 @@ class FakeServices(Services):
         return self.launching
 
     def settings(self) -> Settings:
-        if self.mistake:
-            raise UsageError(self.mistake)
+        if self.mistakes:
+            raise SettingsError(Path("/home/me/settings.toml"), self.mistakes)
         return Settings(energy=EnergySettings(price=0.32, currency="EUR"))
 
     def notification(self, found: Sequence[Alarm]) -> str:

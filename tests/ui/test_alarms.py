@@ -79,13 +79,13 @@ def test_what_nobody_wants_to_hear_is_not_sent() -> None:
     assert words_for(CRASH, AlertSettings(notify="off"), {}) == "\a"
 
 
-MISTAKES = "/home/me/settings.toml:2: `wen` is not a key of [alerts]\n/home/me/settings.toml:4: `thme` is not one"
+MISTAKES = ((2, "`wen` is not a key of [alerts]"), (4, "`thme` is not one"))
 
 
 @pytest.mark.parametrize("size", [(60, 15), (120, 40)])
 def test_a_mistake_in_the_settings_is_said_once_when_the_screen_opens(size: tuple[int, int]) -> None:
     world = fakes.world((RUNNING,))
-    world.services.mistake = MISTAKES
+    world.services.mistakes = MISTAKES
 
     async def play(driver: Driver) -> None:
         await driver.hears("settings.toml:2: `wen` is not a key of [alerts] (and 1 more)")

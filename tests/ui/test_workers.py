@@ -272,7 +272,7 @@ def test_the_newest_snapshot_of_the_run_is_noted() -> None:
 
 def test_mistakes_in_the_settings_are_said_and_cost_the_price_alone() -> None:
     world, inbox = fakes.world((fakes.running(),)), Inbox()
-    world.services.mistake = "settings.toml:2: `price` must be a number"
+    world.services.mistakes = ((2, "`price` must be a number"),)
     worker = SystemWorker(world.services, inbox.post, lambda: ())
     worker.sample_for(fakes.running())
     worker.start()
@@ -280,7 +280,7 @@ def test_mistakes_in_the_settings_are_said_and_cost_the_price_alone() -> None:
         ready, said = inbox.wait_for(SystemReady), inbox.wait_for(SettingsMistaken)
         assert isinstance(ready, SystemReady)
         assert isinstance(said, SettingsMistaken)
-        assert (ready.prices, said.sentence) == (None, "settings.toml:2: `price` must be a number")
+        assert (ready.prices, said.mistakes) == (None, ("settings.toml:2: `price` must be a number",))
     finally:
         worker.stop()
 

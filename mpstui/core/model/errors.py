@@ -1,6 +1,9 @@
-"""The two errors that are shown as a sentence instead of a traceback."""
+"""The errors that are shown as a sentence instead of a traceback."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
 
 
 class ReportedError(Exception):
@@ -29,3 +32,12 @@ class UsageError(ReportedError):
 
 class OperationError(ReportedError):
     """Something asked for rightly could not be done; the command line exits with 1."""
+
+
+class SettingsError(UsageError):
+    """The settings cannot be used; ``mistakes`` says why, each with the file's name and line, without its folder."""
+
+    def __init__(self, path: Path, problems: Sequence[tuple[int | None, str]], hint: str = "") -> None:
+        told = [(f":{line}: " if line else ": ") + sentence for line, sentence in problems]
+        super().__init__("\n".join(f"{path}{one}" for one in told), hint)
+        self.mistakes = tuple(path.name + one for one in told)

@@ -155,8 +155,8 @@ class WitnessReader:
             age_seconds=0.0 if supervisor_held and self.spec.value else age_seconds,
             ended_seconds_ago=self.machine.clock() - ended.ended if ended else None,
             begun=bool(ended or self.launch.value or (status and status.trainer) or self.launch.error),
-            unreadable=tuple(file.error for file in files if file.error and not file.newer),
-            newer=tuple(file.error for file in files if file.error and file.newer),
+            unreadable=tuple((file.path.name, file.error) for file in files if file.error and not file.newer),
+            newer=tuple((file.path.name, file.error) for file in files if file.error and file.newer),
         )
 
     def _find_attempt(self) -> None:

@@ -66,9 +66,9 @@ class RunWitnesses:
     """Since the end that the exit record tells of."""
     phase: str | None = None
     """Phase of the attempt's newest heartbeat; None: it never wrote one of ours."""
-    unreadable: tuple[str, ...] = ()
-    """Records that hold something else: ``"status.json: not JSON ..."``."""
-    newer: tuple[str, ...] = ()
+    unreadable: tuple[tuple[str, str], ...] = ()
+    """Records that hold something else: name, and ``status.json: not JSON ...``."""
+    newer: tuple[tuple[str, str], ...] = ()
     """Records of a newer schema, which may be looked at but not acted upon."""
 
     @property
@@ -81,10 +81,10 @@ def derive(seen: RunWitnesses) -> StateVerdict:
     """The state of a run and the witness for it."""
     if seen.newer:
         return StateVerdict(
-            State.UNREADABLE, f"written by a newer mpstui ({seen.newer[0]}): {_life(seen)}; look, do not touch"
+            State.UNREADABLE, f"written by a newer mpstui ({seen.newer[0][1]}): {_life(seen)}; look, do not touch"
         )
     if seen.spec is None:
-        damaged = next((name for name in seen.unreadable if name.startswith("spec.json")), None)
+        damaged = dict(seen.unreadable).get("spec.json")
         if damaged is None and seen.age_seconds < NEWCOMER_SECONDS:
             return StateVerdict(State.STARTING, "its spec.json is being written")
         return StateVerdict(State.UNREADABLE, f"{damaged or 'spec.json is missing'}; {_life(seen)}")
@@ -94,8 +94,8 @@ def derive(seen: RunWitnesses) -> StateVerdict:
         return _outlived(seen, ended(seen.exit, seen.phase))
     if seen.trainer_lives:
         return StateVerdict(State.UNSUPERVISED, "its supervisor has died, the training goes on" + _doubts(seen))
-    if any(name.startswith("exit.json") for name in seen.unreadable):
-        return StateVerdict(State.UNREADABLE, f"it has ended, but {seen.unreadable[0]}")
+    if "exit.json" in dict(seen.unreadable):
+        return StateVerdict(State.UNREADABLE, f"it has ended, but {seen.unreadable[0][1]}")
     return _vanished(seen)
 
 
@@ -176,7 +176,7 @@ def _supervised(seen: RunWitnesses) -> StateVerdict:
     if status is None:
         if seen.unreadable and record is None:
             state = State.RUNNING if seen.trainer_lives else State.STARTING
-            return StateVerdict(state, f"its supervisor lives, but {seen.unreadable[0]}")
+            return StateVerdict(state, f"its supervisor lives, but {seen.unreadable[0][1]}")
         return ended(record, seen.phase) if record else StateVerdict(State.STARTING, "its supervisor is coming up")
     match status.phase:
         case "queued":
@@ -269,7 +269,7 @@ def _life(seen: RunWitnesses) -> str:
 
 
 def _doubts(seen: RunWitnesses) -> str:
-    return f" ({seen.unreadable[0]})" if seen.unreadable else ""
+    return f" ({seen.unreadable[0][1]})" if seen.unreadable else ""
 
 
 def _processes(pids: Sequence[int]) -> str:

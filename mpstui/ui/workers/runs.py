@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.model.errors import UsageError
+from ...core.model.errors import SettingsError
 from ...core.present import settled
 from ...wire.storage import is_settled
 from ..alarms import alarms
@@ -211,8 +211,8 @@ class RunWorker(Worker):
         if found:
             try:
                 self._post(TerminalNotified(self._services.notification(found)))
-            except UsageError as error:
-                self._post(SettingsMistaken(error.sentence))
+            except SettingsError as error:
+                self._post(SettingsMistaken(error.mistakes))
 
     def _catch_up(self, monitor: Monitor, focus: Focus, now: float) -> bool:
         """Read a slice of what is pending of the run in focus; True when there is more to be read at once."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.model.errors import UsageError
+from ...core.model.errors import SettingsError
 from ..messages import SettingsMistaken, SystemReady
 from .runs import Post, Worker
 
@@ -96,8 +96,8 @@ class SystemWorker(Worker):
             self._recorder = snapshot.run, self._services.recorder(snapshot)
             try:
                 self._prices = self._services.settings().energy
-            except UsageError as error:
-                self._post(SettingsMistaken(error.sentence))
+            except SettingsError as error:
+                self._post(SettingsMistaken(error.mistakes))
         return self._recorder[1]
 
     def _close_recorder(self) -> None:

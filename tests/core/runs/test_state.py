@@ -139,11 +139,26 @@ CASES: list[tuple[str, RunWitnesses, State, str]] = [
     ("outlived by a lock", seen(exit=exited(code=0), run_held=True), State.FINISHED, "holds run.lock"),
     ("no spec", seen(spec=None), State.UNREADABLE, "missing"),
     ("no spec yet", seen(spec=None, age_seconds=0.5), State.STARTING, "being written"),
-    ("damaged spec", seen(spec=None, unreadable=("spec.json: not JSON",)), State.UNREADABLE, "not JSON"),
-    ("damaged spec, alive", seen(spec=None, unreadable=("spec.json: x",), **BOTH), State.UNREADABLE, "supervised"),
-    ("damaged status, alive", seen(unreadable=("status.json: x",), **BOTH), State.RUNNING, "status.json"),
-    ("damaged end", seen(unreadable=("exit.json: x",)), State.UNREADABLE, "exit.json"),
-    ("newer", seen(newer=("spec.json: schema 2 is newer than 1",), run_held=True), State.UNREADABLE, "it still runs"),
+    ("damaged spec", seen(spec=None, unreadable=(("spec.json", "spec.json: not JSON"),)), State.UNREADABLE, "not JSON"),
+    (
+        "damaged spec, alive",
+        seen(spec=None, unreadable=(("spec.json", "spec.json: x"),), **BOTH),
+        State.UNREADABLE,
+        "supervised",
+    ),
+    (
+        "damaged status, alive",
+        seen(unreadable=(("status.json", "status.json: x"),), **BOTH),
+        State.RUNNING,
+        "status.json",
+    ),
+    ("damaged end", seen(unreadable=(("exit.json", "exit.json: x"),)), State.UNREADABLE, "exit.json"),
+    (
+        "newer",
+        seen(newer=(("spec.json", "spec.json: schema 2 is newer than 1"),), run_held=True),
+        State.UNREADABLE,
+        "it still runs",
+    ),
 ]
 
 
@@ -177,7 +192,7 @@ witnesses_of_any_kind = st.builds(
     attempt=st.integers(0, 3),
     begun=st.booleans(),
     phase=st.sampled_from([None, "train", "done"]),
-    unreadable=st.sampled_from([(), ("status.json: x",), ("exit.json: x",)]),
+    unreadable=st.sampled_from([(), (("status.json", "status.json: x"),), (("exit.json", "exit.json: x"),)]),
 )
 
 
