@@ -86,7 +86,7 @@ class Layout:
         load_state(optimizer, state)
 
     def whole(self, held: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Whole tensors out of one for each of :meth:`weights`; of use on the leading rank alone."""
+        """Gather the parts of every tensor of :meth:`weights`; only the leading rank gets the whole."""
         return list(held)
 
     def parts(self, whole: Sequence[torch.Tensor]) -> list[torch.Tensor]:

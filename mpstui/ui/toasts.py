@@ -35,7 +35,7 @@ class Note(NamedTuple):
 
 
 class Toasts:
-    """Says things and takes them back. Errors stay until they have been read: nothing else may keep them."""
+    """Shows messages and takes them back. An error stays until it has been read: it may be kept nowhere else."""
 
     def __init__(self, app: App[Any], clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app

@@ -156,7 +156,7 @@ def test_a_failed_dependency_is_named(tmp_path: Path) -> None:
 def test_wrong_use_exits_with_2() -> None:
     for words, part in (
         (["nobody"], "no queue group 'nobody'"),
-        (["pause"], "mpstui queue pause: GROUP is missing\nhint: such as `mpstui queue pause mps`;"),
+        (["pause"], "queue pause: GROUP is missing\nhint: such as `mpstui queue pause mps`;"),
         (
             ["resume", "mps", "now"],
             "resume: 'now' is too much; it takes GROUP alone\nhint: such as `mpstui queue resume",

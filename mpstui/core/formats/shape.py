@@ -125,7 +125,7 @@ def _values(reading: LineReading) -> dict[str, Number | None]:
 
 
 def _expression(text: str, slots: Sequence[re.Match[str]], meanings: Sequence[set[str] | None]) -> re.Pattern[bytes]:
-    """Literal text with a group for every number that means something; the others may be any, or must stay (None)."""
+    """The line as a pattern: each number that means something is a group; another may vary, or must stay (None)."""
     parts: list[str] = []
     position = 0
     for slot, fields in zip(slots, meanings, strict=True):

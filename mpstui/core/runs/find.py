@@ -62,7 +62,7 @@ def _told_by_spec(run: RunDir, key: str) -> str | None:
 
 
 def _newest_named(found: list[RunDir], name: str) -> RunDir | None:
-    """Newest first, so the first one is meant; the id's slug spares reading most specs."""
+    """The newest run of that name; the slug in each id saves reading most specs."""
     wanted = name.casefold()
     for run in found:
         if slug(name) in run.run and (run_name(run) or "").casefold() == wanted:

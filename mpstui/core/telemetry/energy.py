@@ -67,7 +67,7 @@ class EnergyMeter:
 def run_energy(points: Sequence[HistoryPoint], started: float | None) -> RunEnergy | None:
     """The energy of a run from its history, in order of time; None if none was measured.
 
-    The machine's where that was ever known, else the cards'.
+    It is the whole machine's energy where that was ever measured, else that of its graphics cards.
     """
     if not points:
         return None
