@@ -36,7 +36,8 @@ def install(torch: Any, environ: Mapping[str, str]) -> StepWatch | None:
         force_cpu(torch)
     if not environ.get("MPSTUI_RUN_DIR"):
         return None
-    if "--multiprocessing-fork" not in sys.orig_argv:  # a data-loader worker, most often; a rank listens as it begins
+    argv = getattr(sys, "orig_argv", sys.argv)  # from Python 3.10 on
+    if "--multiprocessing-fork" not in argv:  # a data-loader worker, most often; a rank listens as it begins
         listen_for_stacks(*place_of(environ))
     watch = StepWatch(torch, environ)
     watch.attach()

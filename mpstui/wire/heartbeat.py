@@ -8,7 +8,7 @@ null and are named in ``nonfinite``.
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 from . import storage
 from .storage import UnreadableRecord
@@ -20,9 +20,9 @@ PHASES = ("setup", "train", "eval", "save", "done")
 class DeviceReading(NamedTuple):
     """The device a trainer really runs on."""
 
-    type: str | None = None
-    name: str | None = None
-    precision: str | None = None
+    type: Optional[str] = None
+    name: Optional[str] = None
+    precision: Optional[str] = None
 
 
 class MemoryReading(NamedTuple):
@@ -32,19 +32,19 @@ class MemoryReading(NamedTuple):
     difference is what clearing the cache can return. ``limit`` is the device's recommended maximum.
     """
 
-    allocated: int | None = None
-    driver: int | None = None
-    limit: int | None = None
-    rss: int | None = None
-    footprint: int | None = None
+    allocated: Optional[int] = None
+    driver: Optional[int] = None
+    limit: Optional[int] = None
+    rss: Optional[int] = None
+    footprint: Optional[int] = None
 
 
 class CheckpointNote(NamedTuple):
     """The newest checkpoint a trainer wrote."""
 
     path: str
-    step: int | None = None
-    time: float | None = None
+    step: Optional[int] = None
+    time: Optional[float] = None
 
 
 class Heartbeat(NamedTuple):
@@ -53,32 +53,32 @@ class Heartbeat(NamedTuple):
     time: float
     seq: int
     schema: int = SCHEMA
-    run: str | None = None
-    attempt: int | None = None
-    pid: int | None = None
-    rank: int | None = None
-    world_size: int | None = None
-    monotonic: float | None = None
-    boot_id: str | None = None
-    expect_next_in: float | None = None
+    run: Optional[str] = None
+    attempt: Optional[int] = None
+    pid: Optional[int] = None
+    rank: Optional[int] = None
+    world_size: Optional[int] = None
+    monotonic: Optional[float] = None
+    boot_id: Optional[str] = None
+    expect_next_in: Optional[float] = None
     """Seconds until the next beat at the latest: the writer's own promise."""
-    phase: str | None = None
+    phase: Optional[str] = None
     device: DeviceReading = DeviceReading()
-    epoch: float | None = None
-    epochs: float | None = None
-    step: int | None = None
-    steps: int | None = None
-    epoch_step: int | None = None
-    epoch_steps: int | None = None
-    loss: float | None = None
-    lr: float | None = None
-    metrics: Mapping[str, float | None] = {}
-    samples_per_second: float | None = None
-    steps_per_second: float | None = None
+    epoch: Optional[float] = None
+    epochs: Optional[float] = None
+    step: Optional[int] = None
+    steps: Optional[int] = None
+    epoch_step: Optional[int] = None
+    epoch_steps: Optional[int] = None
+    loss: Optional[float] = None
+    lr: Optional[float] = None
+    metrics: Mapping[str, Optional[float]] = {}
+    samples_per_second: Optional[float] = None
+    steps_per_second: Optional[float] = None
     memory: MemoryReading = MemoryReading()
-    checkpoint: CheckpointNote | None = None
+    checkpoint: Optional[CheckpointNote] = None
     nonfinite: tuple[str, ...] = ()
-    data: str | None = None
+    data: Optional[str] = None
     """What is trained on, in a few words; generated data says "synthetic"."""
 
 
@@ -106,7 +106,7 @@ def from_json(record: Mapping[str, Any]) -> Heartbeat:
     return Heartbeat(**{name: fit(record.get(name)) for name, fit in _HEARTBEAT})
 
 
-def read(path: Path) -> Heartbeat | None:
+def read(path: Path) -> Optional[Heartbeat]:
     """The heartbeat in a file; None when there is none or it cannot be read."""
     try:
         record = storage.read_json(path)
@@ -115,7 +115,7 @@ def read(path: Path) -> Heartbeat | None:
         return None
 
 
-def number(value: Any) -> float | None:
+def number(value: Any) -> Optional[float]:
     """A finite number, or None for anything else (a bool is no number)."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
@@ -125,13 +125,13 @@ def number(value: Any) -> float | None:
         return None
 
 
-def integer(value: Any) -> int | None:
+def integer(value: Any) -> Optional[int]:
     """A whole number, or None for anything else."""
     found = number(value)
     return int(found) if found is not None and found == int(found) else None
 
 
-def text(value: Any) -> str | None:
+def text(value: Any) -> Optional[str]:
     """A string, or None for anything else."""
     return value if isinstance(value, str) else None
 
@@ -153,15 +153,15 @@ def _readers(kind: Any) -> list[tuple[str, Callable[[Any], Any]]]:
 
 _READ: dict[Any, Callable[[Any], Any]] = {
     int: integer,
-    int | None: integer,
+    Optional[int]: integer,
     float: number,
-    float | None: number,
+    Optional[float]: number,
     str: text,
-    str | None: text,
-    Mapping[str, float | None]: lambda value: {str(name): number(item) for name, item in _mapping(value).items()},
+    Optional[str]: text,
+    Mapping[str, Optional[float]]: lambda value: {str(name): number(item) for name, item in _mapping(value).items()},
     tuple[str, ...]: lambda value: tuple(filter(text, value)) if isinstance(value, list) else (),
 }
 _READ |= {DeviceReading: _part(DeviceReading), MemoryReading: _part(MemoryReading)}
 _note = _part(CheckpointNote)
-_READ[CheckpointNote | None] = lambda value: _note(value) if _mapping(value).get("path") else None
+_READ[Optional[CheckpointNote]] = lambda value: _note(value) if _mapping(value).get("path") else None
 _HEARTBEAT = _readers(Heartbeat)

@@ -7,7 +7,7 @@ record, nor what it holds, is ever changed in place.
 
 # No `from __future__ import annotations` here: reading needs the annotations as types, not as texts.
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 from .liveness import ProcessIdentity
 from .storage import SCHEMA
@@ -30,9 +30,9 @@ class LaunchTemplate(NamedTuple):
     variants: Mapping[str, Variant]
     """By device; a device that this program cannot be told is absent."""
     cwd: str
-    resume_args: Sequence[str] | None = None
+    resume_args: Optional[Sequence[str]] = None
     """Appended with ``{checkpoint}`` filled in; None: this program cannot be resumed."""
-    checkpoints: str | None = None
+    checkpoints: Optional[str] = None
     """Glob of checkpoint files, relative to the run directory, else to ``cwd``."""
 
 
@@ -50,7 +50,7 @@ class RestartRule(NamedTuple):
     """When a failed attempt is started again without being asked; off unless ``on`` names causes."""
 
     on: Sequence[str] = []
-    device: str | None = None
+    device: Optional[str] = None
     """The device of the new attempt; None keeps the one it had."""
     delays_seconds: Sequence[float] = [10.0, 60.0, 300.0]
     most_per_hour: int = 3
@@ -72,7 +72,7 @@ AFTER_CHECKPOINT = "{after.checkpoint}"
 class QueueRule(NamedTuple):
     """What must be true before the first attempt starts."""
 
-    group: str | None = None
+    group: Optional[str] = None
     after: Sequence[Mapping[str, str]] = []
     """``{"run": id, "when": "ok" | "any" | "fail"}``, all of them."""
 
@@ -134,25 +134,25 @@ class Spec(NamedTuple):
     created: float
     launch: LaunchTemplate
     schema: int = SCHEMA
-    profile: str | None = None
-    profile_path: str | None = None
-    profile_text: str | None = None
-    by: str | None = None
-    recipe: str | None = None
+    profile: Optional[str] = None
+    profile_path: Optional[str] = None
+    profile_text: Optional[str] = None
+    by: Optional[str] = None
+    recipe: Optional[str] = None
     secret_env: Sequence[str] = []
     """Names of secret variables the run was started with; their values are nowhere on disk."""
     stop: StopRule = StopRule()
     restart: RestartRule = RestartRule()
     causes: Sequence[CauseRule] = []
     queue: QueueRule = QueueRule()
-    gpus: GpuRule | None = None
+    gpus: Optional[GpuRule] = None
     watch: Mapping[str, str] = {}
     """Other files of the program: ``heartbeat``, ``metrics``, ``log``, ``pattern``."""
-    pid_file: str | None = None
+    pid_file: Optional[str] = None
     max_log_bytes: int = 2 << 30
     min_free_bytes: int = 0
     """No attempt starts by itself, from a queue or after a crash, while less of the disk is free."""
-    alerts: AlertRule | None = None
+    alerts: Optional[AlertRule] = None
 
 
 class Status(NamedTuple):
@@ -165,35 +165,35 @@ class Status(NamedTuple):
     updated: float
     schema: int = SCHEMA
     boot_id: str = ""
-    supervisor: ProcessIdentity | None = None
+    supervisor: Optional[ProcessIdentity] = None
     """``[pid, start]``."""
-    trainer: ProcessIdentity | None = None
+    trainer: Optional[ProcessIdentity] = None
     """``[pid, start]``; the trainer leads its own process group and session."""
     tree: Sequence[ProcessIdentity] = []
     """``[pid, start]`` of the trainer's descendants as last seen."""
     paused: bool = False
-    held_for: str | None = None
+    held_for: Optional[str] = None
     """What the supervisor paused it for by itself: ``disk``; None: a person did, or it is not paused."""
-    request: str | None = None
+    request: Optional[str] = None
     """Id of the request being carried out."""
-    action: str | None = None
-    asker: str | None = None
+    action: Optional[str] = None
+    asker: Optional[str] = None
     """Who made that request."""
-    asked_at: float | None = None
+    asked_at: Optional[float] = None
     """When the trainer was asked to end, Unix seconds."""
     adopted: bool = False
     """This supervisor did not start the trainer: its exit code cannot be known."""
-    next_start: float | None = None
+    next_start: Optional[float] = None
     """Unix seconds at which the next attempt starts by itself; only while backing off."""
-    waiting_for: str | None = None
+    waiting_for: Optional[str] = None
     """What a queued run waits for: ``runs``, ``group`` (it is paused), ``slot`` or ``disk``."""
-    started: float | None = None
+    started: Optional[float] = None
     """When the attempt's program was started, Unix seconds."""
     restarts: Sequence[Mapping[str, Any]] = []
     """Automatic restarts so far: ``time``, ``attempt`` (the one that crashed), ``cause``, ``step``."""
     survivors: Sequence[int] = []
-    message: str | None = None
-    template: Mapping[str, Any] | None = None
+    message: Optional[str] = None
+    template: Optional[Mapping[str, Any]] = None
     """A launch template that replaced the spec's at a restart; None: the spec's holds."""
 
 
@@ -207,12 +207,12 @@ class LaunchRecord(NamedTuple):
     device: str
     env: Mapping[str, str] = {}
     secret_env: Sequence[str] = []
-    checkpoint: str | None = None
+    checkpoint: Optional[str] = None
     gpus: Sequence[str] = []
     """The CUDA devices it was given for itself; empty: none were chosen for it."""
-    reason: str | None = None
+    reason: Optional[str] = None
     """Why this attempt exists: launched, restarted by whom, after which cause."""
-    by: str | None = None
+    by: Optional[str] = None
 
 
 class ExitRecord(NamedTuple):
@@ -220,16 +220,16 @@ class ExitRecord(NamedTuple):
 
     attempt: int
     ended: float
-    code: int | None = None
-    signal: int | None = None
-    cause: str | None = None
-    requested_by: str | None = None
-    action: str | None = None
+    code: Optional[int] = None
+    signal: Optional[int] = None
+    cause: Optional[str] = None
+    requested_by: Optional[str] = None
+    action: Optional[str] = None
     """The request that ended it: stop, kill or restart; None when nobody asked."""
-    started: float | None = None
+    started: Optional[float] = None
     rusage: Mapping[str, float] = {}
     survivors: Sequence[int] = []
-    spawn_error: str | None = None
+    spawn_error: Optional[str] = None
     """The program could not be started at all: why, with the file's name."""
     unknown: bool = False
     """The end was seen, the exit code was not: the trainer was not this supervisor's child."""
@@ -260,6 +260,6 @@ class Ack(NamedTuple):
     """supervisor, trainer or agent."""
     time: float
     text: str
-    before: int | None = None
-    after: int | None = None
-    freed: int | None = None
+    before: Optional[int] = None
+    after: Optional[int] = None
+    freed: Optional[int] = None

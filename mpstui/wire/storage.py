@@ -18,7 +18,6 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin
 
 from .liveness import ProcessIdentity
@@ -236,8 +235,8 @@ def _fit_of(hint: Any) -> Callable[[Any], Any]:
         return _identity
     if hasattr(hint, "_fields"):
         return lambda value: from_json(hint, _only(value, dict))
-    if isinstance(hint, UnionType):  # always with None
-        one = _fit_of(next(kind for kind in get_args(hint) if kind is not NoneType))
+    if type(None) in get_args(hint):  # a union of two
+        one = _fit_of(get_args(hint)[0])
         return lambda value: None if value is None else one(value)
     if get_origin(hint) is Sequence:
         item = _fit_of(get_args(hint)[0])

@@ -1,4 +1,4 @@
-"""The agent inside Pythons older than our own: every one found on this machine from 3.10 on runs it."""
+"""The agent inside Pythons older than our own: every one found on this machine from 3.9 on runs it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mpstui.wire.rundir import RunDir
 from tests.waiting import wait_until
 
 PACKAGE = Path(mpstui.__file__).parent
-OLDEST = (3, 10)
+OLDEST = (3, 9)
 FAKE_TORCH = """
 class Tensor: pass
 class _Mps:
@@ -56,7 +56,7 @@ while True:
 
 
 def older_pythons() -> Iterator[str]:
-    """Interpreters from 3.10 up to ours, without ours: on PATH and of pyenv."""
+    """Interpreters from 3.9 up to ours, without ours: on PATH and of pyenv."""
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     for minor in range(OLDEST[1], sys.version_info[1]):
         name = f"python{OLDEST[0]}.{minor}"
@@ -68,7 +68,7 @@ def older_pythons() -> Iterator[str]:
 @pytest.fixture(params=list(older_pythons()) or [""])
 def python(request: pytest.FixtureRequest) -> str:
     if not request.param:
-        pytest.skip("no Python older than ours, from 3.10 on, was found on PATH or under pyenv")
+        pytest.skip("no Python older than ours, from 3.9 on, was found on PATH or under pyenv")
     return str(request.param)
 
 

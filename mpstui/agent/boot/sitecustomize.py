@@ -2,7 +2,7 @@
 
 ``MPSTUI_AGENT=1`` switches it on; without it, and whenever anything goes wrong, the program runs as if this file were
 not there. Nothing happens before the program itself imports torch. The agent's modules are loaded from their own folder
-under a private name, so that nothing else of mpstui can be imported by accident. Python 3.10+, standard library only.
+under a private name, so that nothing else of mpstui can be imported by accident. Python 3.9+, standard library only.
 """
 
 # ruff: noqa: PTH100, PTH118, PTH120
