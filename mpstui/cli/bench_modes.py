@@ -10,7 +10,6 @@ from typing import Any
 from ..core.bench.deviation import STEPS, WRONG, Comparison, Question, compare_devices, explanation, share
 from ..core.bench.race import Entrant, Race, as_json, common_loss
 from ..core.bench.report import Curve, curve_chart
-from ..core.bench.training import Spread
 from ..core.launching.choice import LaunchChoice, parse_sets
 from ..core.launching.command import argument_words
 from ..core.launching.planning import plan
@@ -167,8 +166,8 @@ def race_lines(found: Sequence[Entrant], width: int) -> Iterator[str]:
             yield from paragraph(text, width)
 
 
-def _milliseconds(spread: Spread | None, *names: str) -> str:
-    return "n/a" if spread is None else " to ".join(f"{getattr(spread, name) * 1000:.3g}" for name in names) + " ms"
+def _milliseconds(*seconds: float) -> str:
+    return " to ".join(f"{one * 1000:.3g}" for one in seconds) + " ms"
 
 
 def _known(value: Any, form: str = "") -> str:
@@ -178,8 +177,10 @@ def _known(value: Any, form: str = "") -> str:
 _ROWS: dict[str, Callable[[Entrant], str]] = {
     "profile": lambda one: one.profile,
     "device": lambda one: _known(one.device),
-    "step (median)": lambda one: _milliseconds(one.step_seconds, "median"),
-    "step (range)": lambda one: _milliseconds(one.step_seconds, "low", "high"),
+    "step (median)": lambda one: _milliseconds(one.step_seconds.median) if one.step_seconds else "n/a",
+    "step (range)": lambda one: (
+        _milliseconds(one.step_seconds.low, one.step_seconds.high) if one.step_seconds else "n/a"
+    ),
     "samples/s": lambda one: _known(one.samples_per_second, ",.1f"),
     "steps done": lambda one: _known(one.step),
     "loss": lambda one: _known(one.loss, ".4g"),

@@ -144,12 +144,12 @@ class _Record:
 
     def add(self, snapshot: RunSnapshot) -> None:
         """Note the step, at the time of the heartbeat or line that reported it."""
-        self.most(snapshot.numbers.memory.footprint or snapshot.numbers.memory.rss, snapshot.numbers.memory.driver)
-        if snapshot.numbers.step is None or (self.points and self.points[-1]["step"] >= snapshot.numbers.step):
+        numbers = snapshot.numbers
+        self.most(numbers.memory.footprint or numbers.memory.rss, numbers.memory.driver)
+        if numbers.step is None or (self.points and self.points[-1]["step"] >= numbers.step):
             return
-        known = ("step", "steps_per_second", "samples_per_second")
-        values = {name: getattr(snapshot.numbers, name) for name in known}
-        self.points.append({"time": snapshot.updated or snapshot.seen, **values})
+        speeds = {"steps_per_second": numbers.steps_per_second, "samples_per_second": numbers.samples_per_second}
+        self.points.append({"time": snapshot.updated or snapshot.seen, "step": numbers.step, **speeds})
 
     def most(self, process: int | None, device: int | None) -> None:
         """Note what its processes hold together and on the device, where it is more than before."""
