@@ -10,6 +10,7 @@ from typing import Any
 from ..core.bench.deviation import STEPS, WRONG, Comparison, Question, compare_devices, explanation, share
 from ..core.bench.race import Entrant, Race, as_json, common_loss
 from ..core.bench.report import Curve, curve_chart
+from ..core.bench.training import Spread
 from ..core.launching.choice import LaunchChoice, parse_sets
 from ..core.launching.command import argument_words
 from ..core.launching.planning import plan
@@ -136,7 +137,7 @@ def race(args: argparse.Namespace, session: Session, machine: Machine) -> int:
     around = asdict(output.surroundings)
     document = {**as_json(found), "started": output.started, "complete": not contest.interrupted, "machine": around}
     curves = [Curve(one.profile, [x for x, _ in one.losses], [y for _, y in one.losses]) for one in found]
-    facts = " · ".join(f"{one.profile}: {_milliseconds(one.step_seconds, 'median')} a step" for one in found)
+    facts = " · ".join(f"{one.profile}: {_median(one.step_seconds)} a step" for one in found)
     output.save(document, curve_chart("mpstui bench --profiles", facts, curves, "step", "loss"))
     output.tell(document, [*race_lines(found, output.width), *busy_lines(output.surroundings, output.width), ""])
     return output.exit_code(contest.interrupted, all(one.step_seconds for one in found))
@@ -166,8 +167,12 @@ def race_lines(found: Sequence[Entrant], width: int) -> Iterator[str]:
             yield from paragraph(text, width)
 
 
-def _milliseconds(*seconds: float) -> str:
-    return " to ".join(f"{one * 1000:.3g}" for one in seconds) + " ms"
+def _median(seconds: Spread | None) -> str:
+    return "n/a" if seconds is None else f"{seconds.median * 1000:.3g} ms"
+
+
+def _range(seconds: Spread | None) -> str:
+    return "n/a" if seconds is None else f"{seconds.low * 1000:.3g} to {seconds.high * 1000:.3g} ms"
 
 
 def _known(value: Any, form: str = "") -> str:
@@ -177,10 +182,8 @@ def _known(value: Any, form: str = "") -> str:
 _ROWS: dict[str, Callable[[Entrant], str]] = {
     "profile": lambda one: one.profile,
     "device": lambda one: _known(one.device),
-    "step (median)": lambda one: _milliseconds(one.step_seconds.median) if one.step_seconds else "n/a",
-    "step (range)": lambda one: (
-        _milliseconds(one.step_seconds.low, one.step_seconds.high) if one.step_seconds else "n/a"
-    ),
+    "step (median)": lambda one: _median(one.step_seconds),
+    "step (range)": lambda one: _range(one.step_seconds),
     "samples/s": lambda one: _known(one.samples_per_second, ",.1f"),
     "steps done": lambda one: _known(one.step),
     "loss": lambda one: _known(one.loss, ".4g"),
