@@ -152,6 +152,21 @@ def test_the_device_can_be_taken_away(tmp_path: Path) -> None:
     assert gone.stdout == "False False False 1 1\n", gone.stderr
 
 
+def test_a_python_that_is_too_old_notices_nothing(tmp_path: Path) -> None:
+    ast.parse((BOOT / "sitecustomize.py").read_text(), feature_version=(3, 4))
+    script = "import sys\nsys.version_info = (2, 7)\nimport sitecustomize\nprint(sys.path[:1], sys.meta_path[3:])\n"
+    environ = _environment(tmp_path, PYTHONPATH=f"{BOOT}{os.pathsep}{tmp_path}")
+
+    def started() -> tuple[str, str]:
+        command = [sys.executable, "-S", "-P", "-c", script]
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+        return done.stdout, done.stderr
+
+    assert started() == (f"{[str(BOOT)]} []\n", "")
+    (tmp_path / "sitecustomize.py").write_text("print('the other one')")
+    assert started() == (f"the other one\n{[str(BOOT)]} []\n", "")
+
+
 def test_a_shadowed_sitecustomize_still_runs(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("print('the other one')")
     environ = _environment(None) | {"PYTHONPATH": f"{BOOT}{os.pathsep}{tmp_path}"}

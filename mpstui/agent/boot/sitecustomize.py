@@ -1,117 +1,24 @@
-"""Found by Python's start when this folder is on PYTHONPATH: arms the agent in a program that knows nothing of it.
+"""Found by the start of every Python when this folder is on PYTHONPATH: loads the agent's boot where it can run.
 
-``MPSTUI_AGENT=1`` switches it on; without it, and whenever anything goes wrong, the program runs as if this file were
-not there. Nothing happens before the program itself imports torch. The agent's modules are loaded from their own folder
-under a private name, so that nothing else of mpstui can be imported by accident. Python 3.9+, standard library only.
+Any Python may come by, from 2.7 on: this file is written so that each can read it. One that is too old for the agent
+notices nothing, and a ``sitecustomize`` of its own runs as ever.
 """
 
-# ruff: noqa: PTH100, PTH118, PTH120
-# Importing pathlib would cost the start of every Python process 5 ms.
-from __future__ import annotations
-
+# ruff: noqa: PTH100, PTH120, UP036
 import os
 import sys
 
-TYPE_CHECKING = False  # typing is not imported for the same reason
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from importlib.machinery import ModuleSpec
-    from typing import Any
-
-_PRIVATE = "_mpstui_private"
-_HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-class _TorchImport:
-    """A finder that lets torch load as always and then hands it to the agent.
-
-    It stays until torch was really loaded: many libraries only ask first whether there is one.
-    """
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Ask the other finders for torch, and add one call behind its execution."""
-        if name != "torch":
-            return None
-        others = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
-        found = (finder.find_spec(name, path, target) for finder in others)
-        spec = next((spec for spec in found if spec is not None), None)
-        if spec is not None and spec.loader is not None:
-            self._act_behind(spec.loader)
-        return spec
-
-    def _act_behind(self, loader: Any) -> None:
-        execute = loader.exec_module
-
-        def exec_module(module: Any) -> None:
-            execute(module)
-            _attempt(lambda: sys.meta_path.remove(self))
-            _attempt(lambda: _load_agent().install(module, os.environ))
-
-        loader.exec_module = exec_module
-
-
-def _load_agent() -> Any:
-    """The module ``agent.hooks``, as a part of a package that holds ``wire`` and ``agent`` and nothing else."""
-    import importlib
-    import types
-
-    root = os.path.dirname(os.path.dirname(_HERE))
-    package = types.ModuleType(_PRIVATE)
-    package.__path__ = []
-    sys.modules[_PRIVATE] = package
-    for name in ("wire", "agent"):
-        _load(f"{_PRIVATE}.{name}", os.path.join(root, name, "__init__.py"), package=True)
-    return importlib.import_module(f"{_PRIVATE}.agent.hooks")
-
-
-def _load(name: str, path: str, *, package: bool = False) -> None:
-    from importlib.util import module_from_spec, spec_from_file_location
-
-    folder = [os.path.dirname(path)] if package else None
-    spec = spec_from_file_location(name, path, submodule_search_locations=folder)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"cannot load {path}")
-    module = module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-
-
-def _load_shadowed() -> None:
-    """Run the sitecustomize that this one hides: Homebrew's and Debian's Python have one of their own.
-
-    Only folders behind ours are searched, so that two that do this for each other do not go in circles.
-    """
-    from importlib.machinery import PathFinder
-
-    folders = [os.path.abspath(entry or ".") for entry in sys.path]
-    behind = sys.path[folders.index(_HERE) + 1 :] if _HERE in folders else []
-    spec = PathFinder.find_spec("sitecustomize", behind)
-    if spec is not None and spec.origin:
-        _load("_sitecustomize_behind_mpstui", spec.origin)
-
-
-def _attempt(action: Callable[[], Any]) -> None:
+if sys.version_info >= (3, 9):
+    __import__("_mpstui_boot")
+else:
+    _kept = sys.modules.pop("sitecustomize", None)  # Python 2 empties a module that nobody holds
+    _folders = [os.path.abspath(_entry or ".") for _entry in sys.path]
+    _here = os.path.dirname(os.path.abspath(__file__))
+    _ahead = sys.path[: _folders.index(_here) + 1] if _here in _folders else []
+    sys.path[: len(_ahead)] = []
     try:
-        action()
-    except Exception as error:  # noqa: BLE001 - the program we are guests of must not notice
-        _say(f"mpstui: the agent is off, the program goes on ({type(error).__name__}: {error})")
-
-
-def _say(text: str) -> None:
-    from contextlib import suppress
-
-    with suppress(OSError, ValueError):  # nobody listens
-        print(text, file=sys.stderr)
-
-
-def _arm() -> None:
-    if os.environ.get("MPSTUI_AGENT_DEVICE") == "cpu":
-        # Read by Lightning (2.3+), accelerate and the CUDA driver; torch itself is told once it is there.
-        os.environ.update(DISABLE_MPS="1", ACCELERATE_USE_CPU="1", CUDA_VISIBLE_DEVICES="")
-    if "torch" not in sys.modules:
-        sys.meta_path.insert(0, _TorchImport())
-
-
-if os.environ.get("MPSTUI_AGENT") == "1":
-    _attempt(_arm)
-_attempt(_load_shadowed)
+        __import__("sitecustomize")
+    except ImportError:
+        sys.modules["sitecustomize"] = _kept
+    finally:
+        sys.path[:0] = _ahead
