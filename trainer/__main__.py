@@ -21,20 +21,23 @@ _USAGE = """usage: python -P -m {program} TASK [options]
        python -P -m {program} export CHECKPOINT FILE [options]
        python -P -m {program} results DIR... [options]
        python -P -m {program} fetch SET --to DIR
+       python -P -m {program} prepare rplan --from DIR --to DIR
        python -P -m {program} compare TASK --trace FILE [--against FILE] [options]
 
 tasks: {tasks}
 
 `TASK --help` lists its options; `evaluate` validates a checkpoint, `export` writes its weights as safetensors,
-`results` tabulates finished and running trainings, `fetch` downloads public data, `compare` is what
+`results` tabulates finished and running trainings, `fetch` downloads public data, `prepare` makes data of
+what only you may have, `compare` is what
 `mpstui bench TASK --compare-devices` runs."""
+_REPORTS = ("results", "evaluate", "export", "fetch", "prepare")
 _ON_CHECKPOINTS = {"evaluate": ("CHECKPOINT",), "export": ("CHECKPOINT", "FILE")}
 _HELP_ON_CHECKPOINTS = {
-    "evaluate": """usage: python -P -m trainer evaluate CHECKPOINT [options]
+    "evaluate": """usage: python -P -m {program} evaluate CHECKPOINT [options]
 
 Validates a checkpoint (a file, or the newest of a folder) and prints one line of JSON. Options are those of its task
-(`python -P -m trainer TASK --help`): what the model is like need not be said again, where real data lies must be.""",
-    "export": """usage: python -P -m trainer export CHECKPOINT FILE
+(`python -P -m {program} TASK --help`): what the model is like need not be said again, where real data lies must be.""",
+    "export": """usage: python -P -m {program} export CHECKPOINT FILE
 
 Writes the weights that validation saw (the averaged ones, where there are any) as safetensors. No data is needed.""",
 }
@@ -53,7 +56,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     _bound_idle_spinning(os.environ)
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _dispatch(arguments, control)
+        code = _dispatch(arguments, control)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        if arguments[:1] not in ([name] for name in _REPORTS):
+            raise  # a training that can no longer be heard has not ended well
+        # The reader (head, less) has gone. Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except UsageError as error:
         print(f"trainer: {error}", file=sys.stderr)
         return 2
@@ -90,6 +101,11 @@ def _dispatch(arguments: list[str], control: Control) -> int:
         return _results(rest)
     if name == "fetch":
         return _fetch(rest)
+    if name == "prepare":
+        from .prepare import main as prepare
+
+        print(prepare(rest, _parser("prepare", "make data of what only you may have, in the layout the tasks read")))
+        return 0
     if name in _ON_CHECKPOINTS:
         return _on_checkpoint(name, rest)
     compares = name == "compare" and bool(rest)
@@ -122,7 +138,7 @@ def _on_checkpoint(name: str, arguments: list[str]) -> int:
     from .export import export
 
     if arguments[:1] in (["-h"], ["--help"]):
-        print(_HELP_ON_CHECKPOINTS[name])
+        print(_HELP_ON_CHECKPOINTS[name].format(program=__package__))
         return 0
     wanted = _ON_CHECKPOINTS[name]
     if len(arguments) < len(wanted) or any(argument.startswith("-") for argument in arguments[: len(wanted)]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +52,8 @@ def assemble(wish: Request) -> Job:
     """Build every part of a training, seeded, on its device; weights of a checkpoint are not loaded yet."""
     asked, device, task = wish.options, wish.device, wish.task
     micro_batch, step_size = _sizes(asked, task.DEFAULTS.sizes(device.type), wish.group.ranks, wish.loaded)
-    order = SampleOrder(task.train_size, step_size, wish.seed, task.DEFAULTS.drop_last)
+    drop_last = task.DEFAULTS.drop_last if asked.drop_last is None else asked.drop_last
+    order = SampleOrder(task.train_size, step_size, wish.seed, drop_last)
     steps = order.steps_per_epoch
     reports = Reports(wish.reporter, epochs=asked.epochs, steps_per_epoch=steps, leads=wish.group.ranks.leads)
     _prepare_torch(wish)
@@ -91,6 +93,9 @@ def first_known(*values: int | None) -> int:
 
 def _prepare_torch(wish: Request) -> None:
     torch.set_float32_matmul_precision(wish.options.matmul_precision)
+    if wish.options.deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS is first used
+    torch.use_deterministic_algorithms(wish.options.deterministic)
     if wish.options.memory_fraction:
         wish.device.limit_to(wish.options.memory_fraction)
     wish.reporter.memory = wish.device.memory

@@ -146,7 +146,7 @@ class CudaDevice(Device):
 
     def place(self, model: nn.Module) -> nn.Module:
         """The model on this GPU; cuDNN times its convolutions once a shape and keeps the fastest (5 % of a ResNet)."""
-        torch.backends.cudnn.benchmark = True
+        torch.backends.cudnn.benchmark = not torch.are_deterministic_algorithms_enabled()
         return super().place(model)
 
     def bf16_refusal(self) -> str | None:

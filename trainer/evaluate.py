@@ -45,6 +45,7 @@ def restore(path: Path, arguments: Sequence[str], make_parser: MakeParser, name:
     loaded = find_checkpoint(path)
     kind, signature = str(loaded.state["task"]), dict(loaded.state["signature"])
     args = _parsed(kind, arguments, signature, make_parser(f"{name} {kind}", f"{name} a checkpoint of {kind}"))
+    args.out = args.out or loaded.path.parent  # what it writes lies beside the checkpoint
     args.seed = int(loaded.state["order"]["seed"]) if args.seed is None else args.seed
     rng.seed_everything(args.seed)
     task = tasks.find(kind)(args)
@@ -96,7 +97,7 @@ def _parsed(
     task.add_arguments(parser)
     options.add_arguments(parser, task.DEFAULTS)
     known = {action.dest for action in parser._actions}
-    parser.set_defaults(**{name: value for name, value in signature.items() if name in known})
+    parser.set_defaults(**task.JUDGED, **{name: value for name, value in signature.items() if name in known})
     return parser.parse_args(list(arguments))
 
 

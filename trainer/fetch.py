@@ -244,7 +244,16 @@ def _unpack(partial: Path, to: Path, folder: str) -> None:
 class Meter:
     """How far a download is: one line that is rewritten on a terminal, a line each tenth elsewhere."""
 
-    def __init__(self, have: int, total: int | None, out: IO[str], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        have: int,
+        total: int | None,
+        out: IO[str],
+        clock: Callable[[], float] = time.monotonic,
+        unit: tuple[str, float] = ("MB", 1e6),
+    ) -> None:
+        """``unit``: what it counts, and how many make one that is told."""
+        self._unit = unit
         self._first, self._total, self._out, self._clock = have, total, out, clock
         self._began = clock()
         self._rewrites = out.isatty()
@@ -258,9 +267,10 @@ class Meter:
         self._shown = step
         seconds = self._clock() - self._began
         rate = (have - self._first) / seconds if seconds > 0 else 0.0
-        words = f"{have / 1e6:,.0f} MB"
+        name, size = self._unit
+        words = f"{have / size:,.0f} {name}"
         if self._total:
-            words = f"{have / self._total:4.0%} of {self._total / 1e6:,.0f} MB"
+            words = f"{have / self._total:4.0%} of {self._total / size:,.0f} {name}"
             words += f", {(self._total - have) / rate:,.0f} s left" if rate > 0 and have < self._total else ""
         self._out.write(f"\r\x1b[K{words}" if self._rewrites else f"{words}\n")
         self._out.flush()

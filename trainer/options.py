@@ -24,6 +24,8 @@ class Options:
     """Samples of one micro-batch on one process."""
     accumulate: int | None
     """Micro-batches of one optimizer step."""
+    drop_last: bool | None
+    """Leave out a smaller last step of an epoch; None: what the task does."""
     seed: int | None
     optimizer: str
     lr: float | None
@@ -37,6 +39,8 @@ class Options:
     device: str
     precision: str
     compile: str
+    deterministic: bool
+    """Only algorithms that give the same result every time."""
     shard: bool
     """Divide weights, gradients and optimizer state over the processes."""
     matmul_precision: str
@@ -88,6 +92,11 @@ def _add_training(group: argparse._ArgumentGroup, defaults: Defaults) -> None:
     group.add_argument(
         "--accumulate", type=positive, metavar="K", help=f"micro-batches an optimizer step ({_usual(defaults, 1)})"
     )
+    group.add_argument(
+        "--drop-last",
+        action=argparse.BooleanOptionalAction,
+        help=f"leave out a smaller last step of an epoch (default: {'yes' if defaults.drop_last else 'no'})",
+    )
     group.add_argument("--seed", type=whole, metavar="N", help=f"default {DEFAULT_SEED}")
     group.add_argument("--workers", type=whole, default=0, metavar="N", help="data loading processes (default 0)")
     group.add_argument(
@@ -118,6 +127,11 @@ def _add_device(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--device", choices=device.NAMES, default="auto")
     group.add_argument("--precision", choices=PRECISIONS, default="auto")
     group.add_argument("--compile", choices=("auto", "on", "off"), default="auto")
+    group.add_argument(
+        "--deterministic",
+        action="store_true",
+        help="only algorithms that give the same result every time; an operation that has none ends the training",
+    )
     group.add_argument(
         "--shard", action="store_true", help="divide weights and optimizer state over torchrun's processes (FSDP2)"
     )

@@ -14,7 +14,7 @@ from . import assemble, checkpoint, device, options, tasks
 from .checkpoint import CheckpointFolder, Loaded
 from .control import Control
 from .distributed import Group, Ranks
-from .errors import UsageError
+from .errors import TrainingError, UsageError
 from .job import Job
 from .loop import Loop
 from .measuring import CachedBatches, fit_batch_size
@@ -37,7 +37,15 @@ def run(name: str, args: argparse.Namespace, environ: Mapping[str, str], control
         _introduce(job)
         if loaded:
             resume(job, loaded)
-        Loop(job).run()
+        try:
+            Loop(job).run()
+        except RuntimeError as error:
+            operation = str(error).partition(" does not have a deterministic implementation")
+            if not job.options.deterministic or not operation[1]:
+                raise
+            raise TrainingError(
+                f"--deterministic: {operation[0]} has no such algorithm on {job.device.type}"
+            ) from error
 
 
 @contextmanager

@@ -73,6 +73,8 @@ class Machine:
     interpreter: Interpreter
     gpus: Callable[[], Sequence[str]] = tuple
     """UUIDs of the NVIDIA cards in bus order; empty where they are not known. Asked only when a queue needs them."""
+    physical_cores: Callable[[], int | None] = lambda: None
+    """Cores that do not share their parts with another one, of those this process may use; of Apple's the fast ones."""
 
     def seems_to_have(self, device: str) -> bool:
         """Guess from platform and driver files, in microseconds; the run's interpreter may still find more."""
@@ -114,6 +116,7 @@ def this_machine() -> Machine:
         python=sys.executable,
         interpreter=SubprocessInterpreter(),
         gpus=gpus_of_this_machine,
+        physical_cores=physical_cores_of_this_machine,
     )
 
 
@@ -174,6 +177,18 @@ def require_disk_space(folder: Path, least_bytes: int) -> None:
             f"only {size(free)} are free on the disk of {folder}; the floor is {size(least_bytes)}",
             "free some space, or lower `min_free_disk` in the profile",
         )
+
+
+def physical_cores_of_this_machine(cpus: Path = Path("/sys/devices/system/cpu")) -> int | None:
+    """See :class:`Machine`; None where the system does not tell."""
+    try:
+        if sys.platform == "darwin":
+            told = subprocess.check_output(["/usr/sbin/sysctl", "-n", "hw.perflevel0.physicalcpu"], text=True)
+            return int(told)
+        threads = (cpus / f"cpu{number}/topology/thread_siblings_list" for number in os.sched_getaffinity(0))
+        return len({path.read_text() for path in threads})
+    except (OSError, ValueError, subprocess.CalledProcessError):
+        return None
 
 
 BUS_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}

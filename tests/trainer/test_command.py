@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
-from tests.trainer.building import TINY
+from tests.trainer.building import ROOT, TINY
 from trainer.__main__ import main
 from trainer.inspection import Inspection
 
@@ -47,6 +51,32 @@ def test_wrong_use_is_one_sentence_and_code_2(
 def test_an_unknown_task_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cifra"]) == 2
     assert capsys.readouterr().err == "trainer: there is no task 'cifra'; did you mean cifar?\n"
+
+
+def test_a_report_whose_reader_has_left_ends_quietly(tmp_path: Path) -> None:
+    """``results FOLDER | head``: many lines into a pipe that nobody reads any more."""
+    for number in range(40):
+        run = tmp_path / f"run-{number:03d}"
+        run.mkdir()
+        (run / "metrics.jsonl").write_text('{"time": 1.0, "step": 1, "loss": 0.5}\n')
+    read, write = os.pipe()
+    os.close(read)
+    words = [sys.executable, "-P", "-m", "trainer", "results", str(tmp_path)]
+    done = subprocess.run(words, cwd=ROOT, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_options_that_decide_order_and_algorithms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["cifar", *TINY, "--limit", "24", "--batch-size", "16", "--epochs", "1", "--out"]
+    assert main([*words, str(tmp_path / "a")]) == 0
+    assert "1 epochs of 2 steps" in capsys.readouterr().out
+    try:
+        assert main([*words, str(tmp_path / "b"), "--drop-last", "--deterministic"]) == 0
+        assert torch.are_deterministic_algorithms_enabled()
+    finally:
+        torch.use_deterministic_algorithms(mode=False)
+    assert "1 epochs of 1 steps" in capsys.readouterr().out
 
 
 def test_help_names_the_tasks(capsys: pytest.CaptureFixture[str]) -> None:

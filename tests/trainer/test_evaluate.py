@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 
 from tests.trainer.cases.cifar import images
 from tests.trainer.cases.twotower import pairs
+from tests.trainer.floor_plans import write_folder
 from tests.trainer.running import command, train
 
 CIFAR = ("--model", "tiny", "--width", "4", "--limit", "64", "--epochs", "1", "--batch-size", "32", "--ema", "0.5")
@@ -104,6 +105,34 @@ def test_a_model_of_real_data_is_not_judged_by_synthetic_data(
     assert command("evaluate", best, "--device", "cpu") == 2
     assert "say where that data is" in capsys.readouterr().err
     assert command("evaluate", best, "--device", "cpu", *data) == 0
+
+
+def test_judging_draws_only_what_is_asked_for_beside_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = ("--width", "16", "--layers", "1", "--heads", "2", "--limit", "8", "--batch-size", "8", "--epochs", "1")
+    train("gsdiff", "--stage", "2", *small, "--sample-every", "0", run_dir=tmp_path / "run")
+    best, here = tmp_path / "run" / "checkpoints" / "best.pt", tmp_path / "elsewhere"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    capsys.readouterr()
+    judge = ("evaluate", str(best), "--limit", "8", "--device", "cpu", "--samples", "2", "--sample-steps", "2")
+    assert command(*judge) == 0
+    assert "val_closed" not in json.loads(capsys.readouterr().out)
+    assert command(*judge, "--sample-every", "1") == 0
+    assert "val_closed" in json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert list(here.iterdir()) == []
+    assert list((best.parent / "samples").glob("*.svg"))
+
+
+def test_the_test_split_is_judged_when_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = ("--data", str(write_folder(tmp_path / "data")))
+    small = ("--width", "16", "--layers", "1", "--heads", "2", "--batch-size", "4", "--epochs", "1", "--stage", "2")
+    train("gsdiff", *data, *small, "--sample-every", "0", run_dir=tmp_path / "run")
+    capsys.readouterr()
+    best = str(tmp_path / "run" / "checkpoints" / "best.pt")
+    assert command("evaluate", best, *data, "--device", "cpu", "--validate-on", "test") == 0
+    assert json.loads(capsys.readouterr().out)["data"].endswith("validated on test/: 12 training, 2 validation plans")
 
 
 def test_exporting_needs_no_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import torch
 
 from tests.trainer.running import command, made, metrics, parsed, train
 from trainer import tasks
-from trainer.data import markets
+from trainer.data import candles, markets
 from trainer.data.candles import Candles
 from trainer.data.indicators import WARM_UP
 from trainer.errors import UsageError
@@ -157,3 +157,43 @@ def test_too_short_a_history_and_a_fold_too_far_are_refused(tmp_path: Path) -> N
     (tmp_path / "B.csv").write_text("Date,Open,High,Low,Close,Volume\n")
     with pytest.raises(UsageError, match="not one row"):
         made("indicator", "--no-cache", "--data", str(tmp_path / "B.csv"))
+
+
+def _minutes(path: Path, days: int = 6) -> Path:
+    """Rows of every minute of a trading day, for two symbols, as a database writes them out."""
+    calendar = np.arange("2024-01-01", "2024-03-01", dtype="datetime64[D]")
+    calendar = calendar[np.is_busday(calendar)][:days]
+    minutes = (calendar[:, None] + (np.arange(390) + 570).astype("timedelta64[m]")).ravel()
+    lines = ["symbol,timestamp,open,high,low,close,volume"]
+    random = np.random.default_rng(0)
+    for symbol in ("AAA", "BBB"):
+        prices = 100 * np.exp(np.cumsum(random.normal(0, 0.001, len(minutes))))
+        for time, price in zip(minutes, prices, strict=True):
+            lines.append(f"{symbol},{str(time).replace('T', ' ')}:00+00:00,{price},{price + 1},{price - 1},{price},10")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_minute_rows_some_symbols_and_the_newest_days(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = ("--no-cache", "--data", str(_minutes(tmp_path / "minutes.csv")))
+    whole = made("indicator", *data)
+    assert "2 symbols" in whole.data
+    assert "1 symbols" in made("indicator", *data, "--symbols", "BBB").data
+    fewer = made("indicator", *data, "--days", "3")  # of the calendar: a weekend counts
+    assert fewer.train_size < whole.train_size
+    with pytest.raises(UsageError, match="--symbols CCC: there is no such symbol; the data has AAA, BBB"):
+        made("indicator", *data, "--symbols", "AAA,CCC")
+    assert command("indicator", *data, "--check-data") == 0
+    assert "gaps" not in capsys.readouterr().out  # a night is none
+
+
+def test_rows_are_put_together_to_longer_bars(tmp_path: Path) -> None:
+    one = candles.read(_minutes(tmp_path / "minutes.csv"))
+    five = candles.narrowed(one, symbols=("AAA",), bar=300).symbols[0]
+    fine = one.symbols[0]
+    assert len(five) == len(fine) / 5
+    assert (five.open[1], five.close[1]) == (fine.open[5], fine.close[9])
+    assert (five.high[1], five.low[1]) == (fine.high[5:10].max(), fine.low[5:10].min())
+    assert (five.volume[1], str(five.time[1])) == (50, "2024-01-01T09:35:00")
+    with pytest.raises(SystemExit):
+        parsed("indicator", "--bars", "5 bananas")

@@ -26,6 +26,8 @@ _ALIASES = {
     "symbol": ("symbol", "ticker", "sym", "code", "instrument", "asset"),
 }
 """Header names in lower case, letters and digits only; where several are there the first one counts."""
+_NAMED = 12
+"""Symbols that a sentence names at most."""
 _PRICES = ("open", "high", "low", "close")
 
 
@@ -43,6 +45,10 @@ class Candles:
 
     def __len__(self) -> int:
         return len(self.close)
+
+    def __getitem__(self, rows: npt.NDArray[np.bool_]) -> Candles:
+        prices = (column[rows] for column in (self.open, self.high, self.low, self.close, self.volume))
+        return Candles(self.symbol, self.time[rows], *prices)
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,42 @@ def read(path: Path) -> Reading:
             tables.setdefault(symbol, []).append(table)
     found = [_candles(symbol, parts, problems) for symbol, parts in sorted(tables.items())]
     return Reading(tuple(candles for candles in found if len(candles)), tuple(problems))
+
+
+def narrowed(
+    reading: Reading, *, symbols: Sequence[str] = (), days: int | None = None, bar: int | None = None
+) -> Reading:
+    """What is asked for of a reading: some symbols, the newest days, rows put together to longer bars (seconds).
+
+    Raises:
+        UsageError: there is no such symbol.
+    """
+    found = {one.symbol: one for one in reading.symbols}
+    missing = [name for name in symbols if name not in found]
+    if missing:
+        known = ", ".join(list(found)[:_NAMED]) + (", ..." if len(found) > _NAMED else "")
+        raise UsageError(f"--symbols {missing[0]}: there is no such symbol; the data has {known}")
+    kept = [found[name] for name in dict.fromkeys(symbols or found)]
+    if days is not None and kept:
+        first = max(one.time[-1] for one in kept).astype("datetime64[D]") - np.timedelta64(days - 1, "D")
+        kept = [one[one.time >= first] for one in kept]
+    return Reading(tuple(_barred(one, bar) if bar else one for one in kept if len(one)), reading.problems)
+
+
+def _barred(candles: Candles, seconds: int) -> Candles:
+    """The same history in bars of so many seconds, each named by its first moment; hours without a row have none."""
+    bars = candles.time.astype("datetime64[s]").astype(np.int64) // seconds
+    first = np.flatnonzero(np.diff(bars, prepend=bars[0] - 1))
+    last = np.append(first[1:], len(bars)) - 1
+    return Candles(
+        candles.symbol,
+        (bars[first] * seconds).astype("datetime64[s]"),
+        candles.open[first],
+        np.maximum.reduceat(candles.high, first),
+        np.minimum.reduceat(candles.low, first),
+        candles.close[last],
+        np.add.reduceat(candles.volume, first),
+    )
 
 
 @dataclass(frozen=True)

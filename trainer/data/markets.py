@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -185,6 +184,11 @@ def _together(time: npt.NDArray[np.datetime64], returns: Floats) -> Floats:
 
 
 def gaps(candles: Candles) -> int:
-    """Steps between two rows that are over ten times the usual one: trading halts, or missing files."""
-    steps = [int((after - before) / np.timedelta64(1, "s")) for before, after in pairwise(candles.time)]
-    return int((np.array(steps) > 10 * np.median(steps)).sum()) if steps else 0
+    """Steps between two rows that are over ten times the usual one: trading halts, or missing files.
+
+    Of rows within days, a night is held against other nights.
+    """
+    steps = np.diff(candles.time).astype("timedelta64[s]").astype(np.int64)
+    overnight = np.diff(candles.time.astype("datetime64[D]")).astype(np.int64) > 0
+    parts = [part for part in (steps[overnight], steps[~overnight]) if len(part)]
+    return sum(int((part > 10 * np.median(part)).sum()) for part in parts)

@@ -94,20 +94,20 @@ class PlanFiles:
             raise UsageError(f"{path}: {error}; remove or repair the file, --check-data lists every bad one") from error
 
 
-def open_folder(data: Path) -> tuple[PlanFiles, PlanFiles]:
-    """The training and validation plans of a folder; nothing but the names is read.
+def open_folder(data: Path, judged: str = "val") -> tuple[PlanFiles, PlanFiles]:
+    """The training plans of a folder and those of the split to validate on; nothing but the names is read.
 
     Raises:
         UsageError: there are none; names what is missing and the remedy.
     """
     found = {split: PlanFiles(data / split) for split in SPLITS}
-    for split in ("train", "val"):
+    for split in ("train", judged):
         if not len(found[split]):
             raise UsageError(
                 f"--data {data}: no .npy files in {split}/ (expected the folders train/, val/ and test/ with one file a"
                 f" plan, as GSDiff stores them); name such a folder, or leave --data out to train on synthetic plans"
             )
-    return found["train"], found["val"]
+    return found["train"], found[judged]
 
 
 def bad_files(data: Path) -> tuple[dict[str, int], tuple[str, ...]]:

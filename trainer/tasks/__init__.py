@@ -84,6 +84,8 @@ class Task(ABC):
 
     HELP: ClassVar[str]
     """One line for ``python -m trainer --help``."""
+    JUDGED: ClassVar[Mapping[str, Any]] = {}
+    """Options that have another default where a checkpoint is judged by itself (``evaluate``)."""
     DEFAULTS: Defaults
     """Of the class; an instance may have others where the command line decides them."""
 

@@ -33,6 +33,7 @@ class Gsdiff(Task):
     """Stage 1 denoises the corners of a plan, stage 2 predicts the walls between them."""
 
     HELP: ClassVar[str] = "two-stage structural graph diffusion of floor plans, from GSDiff files or synthetic plans"
+    JUDGED: ClassVar[Mapping[str, Any]] = {"sample_every": 0}
     DEFAULTS: Defaults = Defaults(epochs=100, batch_size=64, on_device={"cuda": (256, 1)}, lr=3e-4, clip=1.0)
 
     @staticmethod
@@ -40,6 +41,9 @@ class Gsdiff(Task):
         """Data, stage, model and drawings."""
         parser.add_argument(
             "--data", type=Path, metavar="DIR", help="folder with train/ and val/; without it: synthetic"
+        )
+        parser.add_argument(
+            "--validate-on", choices=("val", "test"), default="val", help="which plans of the folder (default val)"
         )
         parser.add_argument(
             "--stage",
@@ -128,8 +132,8 @@ def _opened(args: argparse.Namespace) -> tuple[Plans, Plans, str]:
     train: Plans
     validation: Plans
     if args.data:
-        train, validation = files.open_folder(args.data)
-        name = str(args.data)
+        train, validation = files.open_folder(args.data, args.validate_on)
+        name = str(args.data) + (", validated on test/" if args.validate_on == "test" else "")
     else:
         seed, count = args.seed or 0, min(args.limit or _SYNTHETIC[0], _SYNTHETIC[0])
         train = synthetic_plans.generated(seed, 1, count)

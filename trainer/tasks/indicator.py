@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,6 +27,7 @@ from ..order import mixed
 from . import Batch, Defaults, Loss, Task
 
 _EVALUATION_BATCH = 512
+_BAR = re.compile(r"([1-9]\d{0,3})(min|h|d)")
 _NAMED = 9
 """Symbols without a sample that are named at most."""
 
@@ -43,6 +45,13 @@ class Indicator(Task):
             "--data", type=Path, metavar="FILE|DIR", help="OHLCV CSV, or a folder of them; else synthetic"
         )
         parser.add_argument("--skip-bad-rows", action="store_true", help="leave out bad rows, and say how many")
+        parser.add_argument(
+            "--symbols", type=_names, default=(), metavar="A,B,...", help="train on these only (default: all)"
+        )
+        parser.add_argument("--days", type=positive, metavar="N", help="train on the newest N days only")
+        parser.add_argument(
+            "--bars", type=_seconds, metavar="LENGTH", help="put rows together first, such as 5min, 1h or 1d"
+        )
         parser.add_argument("--horizon", type=positive, default=5, metavar="ROWS", help="how far ahead (default 5)")
         parser.add_argument(
             "--window", type=positive, default=16, metavar="ROWS", help="of each indicator (default 16)"
@@ -193,8 +202,21 @@ def _hits(direction: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor,
     return ((direction.sign() == targets.sign()) & counted).float(), counted.float()
 
 
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _seconds(text: str) -> int:
+    """The length of a bar."""
+    found = _BAR.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text} is no length of a bar (such as 5min, 1h or 1d)")
+    return int(found[1]) * {"min": 60, "h": 3600, "d": 86400}[found[2]]
+
+
 def _read(args: argparse.Namespace) -> candles.Reading:
-    return candles.read(args.data) if args.data else candles.Reading(markets.synthetic(args.seed or 0))
+    found = candles.read(args.data) if args.data else candles.Reading(markets.synthetic(args.seed or 0))
+    return candles.narrowed(found, symbols=args.symbols, days=args.days, bar=args.bars)
 
 
 def _prepared(args: argparse.Namespace) -> tuple[markets.Market, markets.Split, str]:

@@ -145,7 +145,9 @@ def _layers(
     profile: Profile, recipe: str, extra: Mapping[str, str], environ: Mapping[str, str], machine: Machine
 ) -> Iterator[tuple[str, str, str, str | None]]:
     for variable in RECIPES[recipe].variables:
-        value = variable.value.replace("{cores}", str(machine.cores))
+        value = variable.value
+        if "{cores}" in value:
+            value = value.replace("{cores}", str(machine.physical_cores() or machine.cores))
         yield variable.name, value, variable.reason, variable.doubtful
     if profile.launcher == "torchrun" and "-P" in profile.command[1:3]:  # an option that workers would lose
         reason = "torchrun's workers keep the current folder off their import path, as -P asks"

@@ -40,17 +40,20 @@ class DeviceVariants:
     """Device -> the sentence that says why it is not there."""
 
 
-def compile_variants(profile: Profile, argv: Sequence[str], present: Sequence[str]) -> DeviceVariants:
+def compile_variants(
+    profile: Profile, argv: Sequence[str], present: Sequence[str], on_cpu: Sequence[str]
+) -> DeviceVariants:
     """Every device this program can be made to use.
 
     Args:
         argv: the command without any device arguments of the profile.
         present: the devices of this machine, best first: what ``auto`` takes where a program knows no such word.
+        on_cpu: the same command without what pays on an accelerator alone.
     """
     found: dict[str, DeviceVariant] = {}
     missing: dict[str, str] = {}
     for device in NAMED_DEVICES:
-        if variant := _variant(profile, argv, device):
+        if variant := _variant(profile, on_cpu if device == "cpu" else argv, device):
             found[device] = variant
         elif profile.path is None:
             missing[device] = f"this command cannot be told to use {device}: none of its arguments names a device"
@@ -59,9 +62,10 @@ def compile_variants(profile: Profile, argv: Sequence[str], present: Sequence[st
                 f"this program cannot be told to use {device}: its profile has no [device_args] {device}, "
                 "no argument of its command names a device, and it is not started with agent = true"
             )
-    plain = DeviceVariant(tuple(argv))
+    words = on_cpu if present[0] == "cpu" else argv
+    plain = DeviceVariant(tuple(words))
     if "auto" in profile.device_args:
-        found["auto"] = DeviceVariant((*argv, *profile.device_args["auto"]))
+        found["auto"] = DeviceVariant((*words, *profile.device_args["auto"]))
     elif named_device(argv) is None and profile.device == "auto":
         found["auto"] = plain
     else:

@@ -20,9 +20,11 @@ from ..profiles.model import ARGUMENT_DOUBTS, RECIPES, ArgumentValue
 from .actions import start_supervisor
 from .choice import LaunchChoice, choice_json, launch_arguments, split_device
 from .command import EnvLine, RunEnvironment, argument_words, run_environment, shell_script, wrapped
-from .devices import DeviceVariants, asked_device, compile_variants, gpu_rule, queue_rule
+from .devices import DeviceVariants, accelerator, asked_device, compile_variants, gpu_rule, queue_rule
 from .editing import frozen_text
 from .preflight import preflight_warnings, require_modules, require_program, require_text
+
+_ONLY_ON_GPUS = "the recipe sets neither bf16 nor compile on the CPU: both are slower there"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +74,16 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
     environ = {name: value for name, value in environ.items() if name not in choice.drop_env}
     _known("recipe", choice.recipe, tuple(RECIPES))
     recipe = choice.recipe or profile.recipe
-    arguments, notes = launch_arguments(choice)
-    notes += _add_recipe_arguments(arguments, choice, recipe)
+    plain, notes = launch_arguments(choice)
+    faster, doubts = _with_recipe_arguments(plain, choice, recipe)
     environment = run_environment(
         profile, recipe, choice.env, environ=environ, machine=machine, without=choice.drop_env
     )
-    command = _command(choice, arguments, machine)
-    variants = compile_variants(profile, command, machine.usable_devices())
+    command, on_cpu = (_command(choice, words, machine) for words in (faster, plain))
+    variants = compile_variants(profile, command, machine.usable_devices(), on_cpu)
     device = _device(choice, command, variants)
+    arguments = plain if accelerator(device, environ, machine) == "cpu" else faster
+    notes += doubts if arguments is faster else [_ONLY_ON_GPUS] * bool(doubts)
     whole = {**environ, **environment.recorded}
     if check:  # what must be there, cheapest first
         every = {**whole, **environment.secrets}
@@ -87,21 +91,20 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
         require_program(profile, command, every)
         require_device(device, command[0], every, machine)
         require_modules(command, every, machine)
-    argv = variants.found[device].argv
     queue = queue_rule(choice, device, whole, machine)
     notes += _warnings(choice, arguments, variants, environment)
     notes += preflight_warnings(profile, arguments, device, whole, machine)
-    own = variants.found[device].env.items()
+    hiding = [EnvLine(*item, "has the agent hide the other devices") for item in variants.found[device].env.items()]
     return LaunchPlan(
         choice=choice,
         device=device,
         template=_template(choice, device, variants, environment),
-        argv=tuple(argv),
-        env=(*environment.lines, *(EnvLine(*item, "has the agent hide the other devices") for item in own)),
+        argv=variants.found[device].argv,
+        env=(*environment.lines, *hiding),
         warnings=tuple(notes),
         recipe=recipe,
         queue=queue,
-        gpus=gpu_rule(choice, queue, device, argv, whole, machine),
+        gpus=gpu_rule(choice, queue, device, variants.found[device].argv, whole, machine),
         secret_names=environment.secret_names,
         secrets=environment.secrets,
     )
@@ -125,16 +128,18 @@ def _known(what: str, value: str | None, known: tuple[str, ...]) -> None:
         raise UsageError(f"there is no {what} {value!r}", hint, field=what, near=likely)
 
 
-def _add_recipe_arguments(arguments: dict[str, ArgumentValue], choice: LaunchChoice, recipe: str) -> list[str]:
-    """Set a recipe's arguments where the profile names the argument of that role and this launch does not set it."""
-    notes = []
+def _with_recipe_arguments(
+    plain: Mapping[str, ArgumentValue], choice: LaunchChoice, recipe: str
+) -> tuple[dict[str, ArgumentValue], list[str]]:
+    """A recipe's arguments set where the profile names the argument of that role and this launch does not set it."""
+    arguments, notes = dict(plain), []
     for role, value in RECIPES[recipe].arguments.items():
         key = choice.profile.roles.get(role)
         if key and key not in choice.sets and key not in choice.drop_args:
             # Programs switch a thing on by a bare flag or by a word; the profile's own value tells which.
             arguments[key] = "on" if value is True and isinstance(arguments.get(key), str) else value
             notes.append(f"recipe {recipe} sets {key}: {ARGUMENT_DOUBTS[role]}")
-    return notes
+    return arguments, notes
 
 
 def _command(choice: LaunchChoice, arguments: Mapping[str, ArgumentValue], machine: Machine) -> list[str]:

@@ -15,7 +15,7 @@ from .sweep import Sweep
 
 @dataclass(frozen=True, slots=True)
 class RecipeVariable:
-    """One variable of a recipe. ``{cores}`` in a value stands for the machine's core count."""
+    """One variable of a recipe. ``{cores}`` in a value stands for the machine's physical cores."""
 
     name: str
     value: str
@@ -32,7 +32,7 @@ class Recipe:
     description: str
     variables: tuple[RecipeVariable, ...]
     arguments: Mapping[str, str | bool] = field(default_factory=dict)
-    """Role -> value; applied where the profile names the argument of that role."""
+    """Role -> value; applied where the profile names the argument of that role, on every device but the CPU."""
 
 
 _UNBUFFERED = RecipeVariable(
@@ -108,7 +108,7 @@ CLASSIC = Recipe(
 
 FAST = Recipe(
     "fast",
-    "bf16, torch.compile and all cores, for programs whose profile says how they are told ([roles])",
+    "all physical cores; on GPUs also bf16 and torch.compile, where the profile says how they are told ([roles])",
     (
         _UNBUFFERED,
         _FAULTHANDLER,
@@ -116,7 +116,7 @@ FAST = Recipe(
         RecipeVariable(
             "OMP_NUM_THREADS",
             "{cores}",
-            "one thread a core for the CPU's part",
+            "one thread a physical core (on Apple silicon a fast one) for the CPU's part: torch's own choice",
             "data loader workers compete for the same cores: measure with and without",
         ),
     ),

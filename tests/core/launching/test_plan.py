@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from mpstui.core.launching import planning, preflight
 from mpstui.core.launching.choice import LaunchChoice, choice_json, parse_sets
 from mpstui.core.launching.planning import LaunchPlan, plan
-from mpstui.core.machine import Machine
+from mpstui.core.machine import Machine, physical_cores_of_this_machine
 from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.profiles.model import Profile, profile_of_command
 from mpstui.wire import storage
@@ -288,8 +289,38 @@ def test_the_last_word_on_a_variable(profile_of: Build) -> None:
 
 def test_fast_sets_arguments_by_their_role(profile_of: Build) -> None:
     profile = profile_of(SCRIPT + '[roles]\nprecision = "dtype"\n[args]\ndtype = "fp32"\n')
-    assert planned(profile, recipe="fast").argv[-2:] == ("--dtype", "bf16")
-    assert planned(profile, recipe="fast", sets={"dtype": "fp16"}).argv[-2:] == ("--dtype", "fp16")
+    gpu = linux(nvidia=True)
+    assert planned(profile, gpu, recipe="fast").argv[-2:] == ("--dtype", "bf16")
+    assert planned(profile, gpu, recipe="fast", sets={"dtype": "fp16"}).argv[-2:] == ("--dtype", "fp16")
+
+
+def test_fast_sets_on_the_cpu_only_what_is_faster_there(profile_of: Build) -> None:
+    """Also where a run of a GPU goes on there: its command for the CPU is another one from the start."""
+    roles = '[roles]\nprecision = "dtype"\ncompile = "compile"\n[args]\ndtype = "auto"\n[device_args]\n'
+    profile = profile_of(SCRIPT + roles + 'cpu = ["--device", "cpu"]\ncuda = ["--device", "cuda"]\n')
+    made = planned(profile, linux(nvidia=True), recipe="fast", device="cuda")
+    assert made.argv[2:] == ("--dtype", "bf16", "--compile", "--device", "cuda")
+    assert made.template.variants["cpu"].argv[2:] == ["--dtype", "auto", "--device", "cpu"]
+    for asked in ("cpu", None):
+        alone = planned(profile, linux(), recipe="fast", device=asked)
+        assert alone.argv[2:4] == ("--dtype", "auto")
+        assert "--compile" not in alone.argv
+        assert any("neither bf16 nor compile on the CPU" in warning for warning in alone.warnings)
+
+
+def test_fast_takes_one_thread_for_each_physical_core(profile_of: Build, tmp_path: Path) -> None:
+    machine = replace(linux(), physical_cores=lambda: 4)
+    threads = {line.name: line.value for line in planned(profile_of(SCRIPT), machine, recipe="fast").env}
+    assert threads["OMP_NUM_THREADS"] == "4"
+    unknown = {line.name: line.value for line in planned(profile_of(SCRIPT), recipe="fast").env}
+    assert unknown["OMP_NUM_THREADS"] == "8"
+    allowed = sorted(os.sched_getaffinity(0))
+    for place, number in enumerate(allowed):  # the second half of them are second threads of the first
+        path = tmp_path / f"cpu{number}" / "topology" / "thread_siblings_list"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"{place % (len(allowed) // 2 or 1)}\n")
+    assert physical_cores_of_this_machine(tmp_path) == (len(allowed) // 2 or 1)
+    assert physical_cores_of_this_machine(tmp_path / "none") is None
 
 
 def test_a_checkpoint_of_no_run_is_warned_of(profile_of: Build) -> None:

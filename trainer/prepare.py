@@ -1,0 +1,88 @@
+"""``python -m trainer prepare rplan --from DIR --to DIR``: data that nobody may pass on, in the layout a task reads."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+from .data import rplan
+from .data.plans import SPLITS, BadPlan
+from .errors import TrainingError, UsageError
+from .fetch import Meter
+from .options import whole
+
+_LARGEST_SHARE = 10
+"""Of the plans at most one in so many is kept for validation, and as many for testing."""
+_NAMED = 5
+_WORTH_PROCESSES = 200
+"""Pictures; each takes a tenth of a second."""
+
+
+def main(arguments: Sequence[str], parser: argparse.ArgumentParser) -> str:
+    """Turn RPLAN's pictures into plans; returns the sentence that says how to train on them.
+
+    Raises:
+        UsageError: there are no pictures, or plans are there already.
+        TrainingError: none of the pictures is a plan, or one could not be written.
+    """
+    parser.add_argument("set", choices=("rplan",), help="rplan: floor plans for gsdiff, out of RPLAN's PNG files")
+    parser.add_argument("--from", dest="source", type=Path, required=True, metavar="DIR", help="folder of PNG files")
+    parser.add_argument("--to", type=Path, required=True, metavar="DIR", help="where train/, val/ and test/ are made")
+    parser.add_argument("--held-out", type=whole, default=3000, metavar="N", help="in val/ and in test/ (default 3000)")
+    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="which ones (default 0)")
+    asked = parser.parse_args(arguments)
+    pictures = sorted(asked.source.glob("[!.]*.png"), key=lambda path: (len(path.stem), path.stem))
+    if not pictures:
+        raise UsageError(f"--from {asked.source}: there are no .png files in it; name RPLAN's floorplan_dataset")
+    there = [split for split in SPLITS if next((asked.to / split).glob("*.npy"), None)]
+    if there:
+        raise UsageError(f"--to {asked.to}: {there[0]}/ has plans already; name a new folder")
+    random.Random(asked.seed).shuffle(pictures)
+    held_out = min(asked.held_out, len(pictures) // _LARGEST_SHARE)
+    why: Counter[str] = Counter()
+    made: Counter[str] = Counter()
+    meter = Meter(0, len(pictures), sys.stderr, unit=("plans", 1))
+    try:
+        for split in SPLITS:
+            (asked.to / split).mkdir(parents=True, exist_ok=True)
+        # A picture that is no plan moves no other one from one split to another.
+        splits = ["val"] * held_out + ["test"] * held_out + ["train"] * (len(pictures) - 2 * held_out)
+        targets = [asked.to / split / f"{one.stem}.npy" for split, one in zip(splits, pictures, strict=True)]
+        for number, (split, reason) in enumerate(zip(splits, _converted(pictures, targets), strict=True), start=1):
+            made.update([] if reason else [split])
+            why.update([reason] if reason else [])
+            meter.show(number)
+    except OSError as error:
+        raise TrainingError(f"--to {asked.to}: a plan could not be written ({error.strerror})") from error
+    meter.end()
+    counts = ", ".join(f"{made[split]:,} in {split}/" for split in SPLITS)
+    left_out = "".join(f"\n{count:,} left out: {reason}" for reason, count in why.most_common(_NAMED))
+    if not made:
+        raise TrainingError(f"none of the {len(pictures):,} pictures is a plan{left_out}")
+    return f"{asked.to}: {counts}: train with `gsdiff --data {asked.to}`{left_out}"
+
+
+def _converted(pictures: Sequence[Path], targets: Sequence[Path]) -> Iterator[str]:
+    """Convert one after the other, many at a time where there are many; for each why it is no plan, or nothing."""
+    if len(pictures) < _WORTH_PROCESSES:
+        yield from map(_convert, pictures, targets)
+        return
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        yield from pool.map(_convert, pictures, targets, chunksize=16)
+
+
+def _convert(picture: Path, target: Path) -> str:
+    try:
+        plan = rplan.plan_of(rplan.read_labels(picture))
+    except BadPlan as error:
+        return str(error)
+    np.save(target, np.array(plan, dtype=object), allow_pickle=True)
+    return ""
