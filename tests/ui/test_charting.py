@@ -274,6 +274,13 @@ def test_validation_over_another_axis_has_a_chart_of_its_own() -> None:
     assert chart_data(apart, "val_loss").axis == "epoch"
 
 
+@pytest.mark.parametrize("name", ["Val Loss", "validation loss", "eval/loss", "Test Average loss"])
+def test_validation_is_drawn_over_training_however_it_is_spelt(name: str) -> None:
+    run = fakes.running(series={"loss": curve("loss"), name: curve(name, evaluation=True), "acc": curve("acc")})
+    assert metric_names(run) == ["loss", "acc"]
+    assert chart_data(run, "loss").evaluation is run.series[name]
+
+
 NAN = math.nan
 WITHOUT_A_MEAN = st.sampled_from([(NAN, NAN, NAN), (1.0, 2.0, NAN)])
 MEASURED = st.tuples(st.floats(0, 0.5), st.floats(0, 0.5), st.floats(1, 4)).map(

@@ -48,6 +48,7 @@ _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _VALUES = frozenset((Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT))
 _COUNTING = frozenset((Role.EPOCH, Role.EPOCHS, Role.STEP, Role.STEPS, Role.BATCH))
 _PLURALS = ("steps", "iters", "iterations", "updates", "batches", "timesteps", "次数", "步数")
+_IS_FILE = re.compile(r"(?i)\.(?:py|cpp|cc|cu|cuh|h|hpp|mm|metal|json|ya?ml|toml|txt|log|pth?|ckpt|safetensors|so)\Z")
 _CONFIGURED = re.compile(r"(?:Namespace|Config|Args|Arguments|Params|Options|Output)\(")
 
 
@@ -86,7 +87,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         throughput=speed.measured if speed else None,
         throughput_unit=(speed.unit if speed.is_rate else speed.key) if speed else "",
         metrics={p.key: p.measured for p in named if _is_named(p) and not _of_evaluation(p)},
-        eval_metrics={p.key: p.measured for p in named if _is_named(p) and _of_evaluation(p)},
+        eval_metrics={f"{p.said} {p.key}".strip(): p.measured for p in named if _is_named(p) and _of_evaluation(p)},
         series=series_name(loss.key, counters) if loss else "",
         plan=is_plan and loss is None,
         certain=loss is not None and loss.scope is NameScope.TRAIN,
@@ -94,7 +95,13 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
 
 
 def _is_named(pair: Pair) -> bool:
-    """Whether what stands in front of a value is its name, not a sentence that goes on: "finished in 12 s"."""
+    """Whether what stands in front of a value is its name, not a sentence that goes on: "finished in 12 s".
+
+    A count out of a count (``Correct: 970/1000``) is nobody's value, two losses beside each other are.
+    """
+    counts = pair.total and pair.name.role is Role.OTHER
+    if counts or _IS_FILE.search(pair.key):
+        return False
     return pair.marked or not pair.key.lower().endswith(_GOES_ON)
 
 
@@ -195,7 +202,8 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
         second = index == 1 and (pair.bracketed or not pairs[0].key)
         if has_epoch and counters.epoch_step is None and (behind_epoch or second):
             return in_epoch
-        batches = pair.bracketed and planned is not None and has_loss and counters.shown_step is None
+        last = index == len(pairs) - 1 and not pair.key
+        batches = (pair.bracketed or last) and planned is not None and has_loss and counters.shown_step is None
         return in_epoch if batches else counters
     alone = planned is not None and length <= pair.end + 2 and pair.start <= 2
     if alone or (pair.bracketed and _opens_pair(pairs)):
@@ -249,13 +257,14 @@ _COMPARES = ("->", "→", "<", ">", "?")
 
 
 def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
-    """Whether a line is a record of an evaluation by its names alone.
+    """Whether a line is a record of an evaluation, or a summary of several measures, by its names alone.
 
     Nothing joins such names to their values, so every word has to be known: each name is that of a measure of an
     evaluation, and what remains of the line is at most a label ("Validation:", "Test set"). One word more, and the line
     may be a sentence: "the val loss 1.5 is better than 1.6".
     """
-    if len(line) > _LONGEST or not any(_is_evaluated(pair) for pair in pairs):
+    measures = [pair for pair in pairs if _is_evaluated(pair)] if len(line) <= _LONGEST else []
+    if len(measures) < 2 and not any(pair.scope is NameScope.EVAL for pair in measures):
         return False
     if any(map(line[pairs[0].start :].__contains__, _COMPARES)):
         return False
@@ -271,6 +280,6 @@ def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
 
 def _is_evaluated(pair: Pair) -> bool:
     """``val_loss``, ``test accuracy``, or a plain ``loss`` behind "Test:"; ``accuracy 97/100`` counts samples."""
-    own = set(words_of(pair.key)) - EVAL_WORDS
-    is_measure = not own.isdisjoint(_MEASURES) and own <= _NAME_WORDS
-    return pair.scope is NameScope.EVAL and not pair.total and is_measure
+    own = {word for word in words_of(pair.key) if not word.isdigit()} - EVAL_WORDS
+    evaluated = pair.scope is NameScope.EVAL or LOSS_WORDS.isdisjoint(own)
+    return evaluated and not pair.total and not own.isdisjoint(_MEASURES) and own <= _NAME_WORDS

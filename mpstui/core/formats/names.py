@@ -107,10 +107,22 @@ NEVER_A_LOSS = _words(
 MEASURE_WORDS = _words(
     """
     acc accuracy acc1 acc5 top1 top5 ppl perplexity bpb bpc f1 precision recall auc auroc iou miou
-    dice psnr ssim mae mse rmse bleu wer cer 准确率 精度 正解率 정확도 точность
+    dice psnr ssim mae mse rmse bleu wer cer map map50 ap ap50 prec fid 准确率 精度 正解率 정확도 точность
     """
 )
 """Name a measure of a model that is taken for nothing else where no sign joins it to a number."""
+_NO_MEASURE = NEVER_A_LOSS - _words("perplexity norm grad old diff std var gap")
+_MEASURES = (
+    MEASURE_WORDS
+    | LOSS_WORDS
+    | _words(
+        """
+    accuracies acc top error err reward rewards return score scores kl elbo entropy mcc kappa rouge meteor ndcg hit mrr
+    r2 mape specificity sensitivity corr correlation lpips chrf ter eer map75 map95 mean_reward gnorm grad_norm
+    """
+    )
+)
+"""Name a measure where a sign joins it to a number."""
 LABEL_WORDS = _words("set results result metrics")
 """Stand beside the word that says whose values a line holds: "Test set", "Validation results"."""
 RATE_WORDS = _words("lr 学习率 学習率 학습률 lrate lernrate leersnelheid inlärningshastighet")
@@ -182,7 +194,8 @@ _THROUGHPUT = re.compile(
     r"(?:/s(?:ec)?|/second|[_ ]per[_ ]sec(?:ond)?|ps)(?:[_/ ].*)?|tps|wps|fps|throughput.*|ips|it/sec)$"
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_SPLIT = re.compile(r"[\s_/.\-:|()\[\]*#\"'`]+")
+_SPLIT = re.compile(r"[\s_/.\-:|()\[\]*#\"'`@%]+")
+_FACTOR = re.compile(r" [*×] [\d.e+-]{1,16}\Z")
 _SCRIPTS = re.compile(r"(?<=[\u2e80-\u9fff])(?=[A-Za-z])|(?<=[A-Za-z])(?=[\u2e80-\u9fff])")
 _VOCABULARY = TRAIN_WORDS.union(
     *(EVAL_WORDS, EPOCH_WORDS, STEP_WORDS, BATCH_WORDS, PLAN_WORDS),
@@ -214,9 +227,16 @@ def words_of(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=4096)
+def is_measure(text: str) -> bool:
+    """Whether a name is that of a measure of a model (``test_acc``), not of a setting (``acc_threshold``)."""
+    words = words_of(text)
+    return _NO_MEASURE.isdisjoint(words) and not _MEASURES.isdisjoint(words)
+
+
+@lru_cache(maxsize=4096)
 def classify(text: str) -> Name:
     """The meaning of a name as printed."""
-    text = text.strip()
+    text = _FACTOR.sub("", text.strip())
     if not text or len(text) > _MAX_NAME:
         return Name(Role.OTHER)
     words = words_of(text)

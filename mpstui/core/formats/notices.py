@@ -67,7 +67,7 @@ def strip_prefix(line: str) -> str:
 
 _FAILURE_WORDS = """
     rror xception arning WARN rrupt memory OOM oom- ERR CRIT FATAL fatal panic abort Abort terminating illed RESOURCE_
-    PYTORCH_ TORCH_ CUDA_ OMP_ MKL_ KMP_ NCCL_ XLA_ TF_ HF_ sh: .py: .cpp: .cc: .cu: .h: .mm: argument
+    PYTORCH_ TORCH_ CUDA_ OMP_ MKL_ KMP_ NCCL_ XLA_ TF_ HF_ sh: .py: .cpp: .cc: .cu: .h: .mm: argument ssertion
 """
 _SPACED_FAILURES = ("sage: ", "exitcode  :", "rank      :", "time      :", "host      :")
 _FAILURE_HINTS = (*_FAILURE_WORDS.split(), *_SPACED_FAILURES)
@@ -83,6 +83,7 @@ _EXCEPTION = re.compile(
     rf"(?:^|[\s:(|])(?:[\w.]{{0,80}}\b{_PYTHONS_OWN}:(?=\s|$)"
     rf"|[A-Za-z_][\w.]{{0,100}}(?:Error|Exception|Warning|Interrupt):(?=\s){_NO_VALUE})"
     rf"|^\W{{0,8}}(?:Error|ERROR|Exception):(?=\s){_NO_VALUE}"
+    r"|\b[Aa]ssertion [`'\"].{1,200}failed\b"
 )
 _GLOG = re.compile(
     r"^\s{0,4}(?:\[rank\d{1,4}\]:\s?)?\[?[EF](?:\d{3,4})?\s[^\]\n]{0,120}\w\.(?:py|cpp|cc|cu|h|mm):\d{1,6}\]"

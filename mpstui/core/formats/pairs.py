@@ -12,7 +12,7 @@ from bisect import bisect_left
 from functools import lru_cache
 from typing import NamedTuple
 
-from .names import EVAL_WORDS, TRAIN_WORDS, Name, NameScope, Role, classify
+from .names import EVAL_WORDS, TRAIN_WORDS, Name, NameScope, Role, classify, is_measure
 from .points import Number, parse_count, parse_number
 
 _NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3}){1,6}(?!,?\d)|\d{1,30}|(?=\.\d))(?:\.\d{1,30})?(?:[eE][-+]?\d{1,4})?"
@@ -39,7 +39,7 @@ def _token(first: str, number: str) -> re.Pattern[str]:
         rf"(?:(?P<times>[kKMB](?=\s?/\s?\d))?\s{{0,8}}(?:/|／|\b(?:of|out of|de|di|sur|von|из)\b)\s{{0,8}}"
         rf"(?P<total>\d{{1,3}}(?:,\d{{3}}){{1,6}}(?!,?\d)|\d{{1,30}}(?:\.0{{1,2}}|(?:\.\d{{1,3}})?[kKMB])?(?![\w.])))?"
         rf"(?P<unit>\s?%|\s?(?:{_RATE_UNIT}|(?:ms|us|µs|s|sec)/[a-z]{{2,8}})(?![\w/]|\s{{0,2}}[:=：＝])|"
-        rf"{_UNIT}(?![\w])|\s(?:secs?|seconds|ms|minutes|hours?|hrs)(?![\w.]|\s?[:=\d]))?"
+        rf"{_UNIT}(?![\w])|\s(?:secs?|seconds|ms|minutes|hours?|hrs)(?![\w.]|\s?[:=\d])|\ss(?=\s{{1,4}}[\d|]|[,;)]))?"
         r")(?![\w@]|\.\d|:\d|/\d{1,12}(?!\d|\.\d))"
     )
 
@@ -48,12 +48,13 @@ _TOKEN = _token(r"-+−.\dnNiI", rf"{_NUMBER}|{_SPECIAL}")
 _DIGITS_TOKEN = _token(r"-+−.\d", _NUMBER)
 _SPELT = re.compile(r"[nN][aA][nN]|[iI][nN][fF]")
 _IN_NAME = r"[\w./@*%#&'^+\x2d]"
-_OPENS = r"[\[('\"`{$*#№]{0,2}"
+_OPENS = r"[\[('\"`{$*×#№]{0,2}"
 _REVERSED_KEY = re.compile(
     rf"\s{{0,8}}(?:{_OPENS}?(?:\(rosnet|\(yarr[aA](?:eciveD)?|\(\d\dtaolf\.pn)|{_OPENS})\s{{0,24}}"
     r"(?P<mark>(?<=\s):?(?:si|saw)(?=\s{1,24}['\"`*)])|=:|>=|>-|→|:|=|：|＝|~|≈|\s-\s)?\s{0,24}"
-    r"['\"`*]{0,2}(?:\)[^()=:]{0,24}\(\s?)?"
-    rf"(?P<name>(?:{_IN_NAME}{{0,40}}[^\W\d_][ _]){{0,5}}{_IN_NAME}{{0,60}}[^\W\d]\*?)"
+    r"['\"`*]{0,2}(?:[)\]](?:[^()\[\]=:]{0,24}[(\[]\s|[^()\[\]=:]{0,12} [^()\[\]=:]{0,12}[(\[]))?"
+    r"(?P<name>(?:\)(?:[^()\s=:]{1,12}|\)[^()\s=:]{1,8}\([^()\s=:]{0,8})\((?=\w))?(?:[\d.e+-]{1,16} (?:[*×] )?)?"
+    rf"(?:{_IN_NAME}{{0,40}}[^\W\d_][ _]){{0,5}}{_IN_NAME}{{0,60}}[^\W\d]\*?)"
 )
 """A name, a sign, an opening bracket, backwards: what stands right in front of a number is at the end of any text, and
 a search for it from the front would try every word of a sentence."""
@@ -65,6 +66,17 @@ _ORDINAL = re.compile(
 _TAG = re.compile(r"\W{0,4}\[[^\]\d]{2,40}\]")
 _CJK = "\u2e80-\u9fff\uac00-\ud7af\uff66-\uff9f"
 _VALUE_BEHIND = re.compile(r"\s{1,8}[-+]?\.?\d")
+_VALUE_OF_NAME = re.compile(r"[)\]]?\s{0,4}[:=：＝]\s{0,8}[-+]?\.?\d")
+_LABELLED = re.compile(
+    r"(?i)(?!best|last|max|min|per|every|warm|start|end|stop|save|eval|log|num|total|patience|decay)"
+    r"[a-z][\w-]{1,20} (epoch|step|iter) \d"
+)
+_SHARES = re.compile(r"(?i)\bacc|correct")
+_CELLS = re.compile(
+    r"\A\s{0,80}[│┃]\s{1,80}([^\W\d][^│┃\s]{0,80}(?: [^│┃\s]{1,40}){0,4})\s{1,80}[│┃]"
+    r"\s{1,80}([-+]?[\d.]{1,30}(?:e[-+]?\d{1,3})?)\s{1,80}[│┃]\s{0,80}\Z"
+)
+"""A row of two cells, as the tables of Rich have them."""
 _VALUE_BESIDE = re.compile(r"/\s?[-+]?[\d.]")
 _UNSPACED_DIGIT = re.compile(rf"(?<=[{_CJK}])(?=\d)|(?<=\d)(?=[{_CJK}])")
 _BEHIND_A_MARK = r"(?:(?<=\D[=:] )|(?<=\D[=:]))"
@@ -75,6 +87,9 @@ _DECIMAL_POINT = re.compile(r"\d\.\d")
 _SHORTEST_RATIO = len("s/it")
 _SPEEDS = ("speed", "rate", "velocity", "ips")
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
+_MEASURED = (Role.OTHER, Role.LOSS)
+_HEADS = re.compile(r"(?i)(?: (?:set|data|results?|metrics?|loop|phase))?\s{0,3}[^\w\s]")
+"""Behind a word that says whose values all the rest of the line holds: ``Test: ..``, ``[Val]``, ``Test set: ..``."""
 _GLUED = re.compile(r"(?i)(?<![\w./\\-])(epochs?|ep|steps?|iter|iteration|it|batch)[_-]?(?=\d)")
 _GLUE = re.compile(r"[hsprntHSPRNT][_-]?\d")
 """How a name that is glued to its number may end: cheaper to look for."""
@@ -88,6 +103,8 @@ class Pair(NamedTuple):
     key: str
     name: Name
     scope: NameScope
+    said: str
+    """The word of the line that told the scope, where the name itself does not."""
     text: str
     total: str
     unit: str
@@ -137,6 +154,8 @@ def read_pairs(line: str) -> list[Pair]:
     if "," in line and not _DECIMAL_POINT.search(line):
         # Decimal commas are points, if one of them cannot part thousands: ``0,512`` or ``1,25``, ``1.5``.
         line = _COMMA.sub(r"\1.\2", line) if _DECIMAL_COMMA.search(line) else line
+    if "│" in line or "┃" in line:
+        line = _CELLS.sub(r"\1: \2", line)
     if _GLUE.search(line):
         line = _GLUED.sub(r"\1 ", line)
     scopes = _scopes(line)
@@ -145,6 +164,8 @@ def read_pairs(line: str) -> list[Pair]:
     for match in (_TOKEN if _SPELT.search(line) else _DIGITS_TOKEN).finditer(line):
         if match["number"]:
             pair = _pair(line, match, end, scopes)
+            if _is_in_name(line, pair):
+                continue
             if len(pair.unit) >= _SHORTEST_RATIO and _names_what_follows(line, pair):
                 pair = pair._replace(unit="", end=match.end("number"))
                 pairs.append(pair)
@@ -154,21 +175,53 @@ def read_pairs(line: str) -> list[Pair]:
                 continue  # the word "nan" or "inf" within a name: "number of nan iterations"
             pairs.append(pair)
         end = match.end()
-    return pairs
+    return _without_counts_of(pairs) if "/" in line else pairs
 
 
-def _pair(line: str, match: re.Match[str], previous: int, scopes: list[tuple[int, NameScope]]) -> Pair:
+def _is_in_name(line: str, pair: Pair) -> bool:
+    """Whether a number is part of the name of the next one: ``loss * 1000: 3.5``, ``top 5: 91.2``, ``class 3: 0.5``."""
+    named = pair.key and not (pair.marked or pair.total or pair.unit) and pair.name.role in _MEASURED
+    return bool(named) and _VALUE_OF_NAME.match(line, pair.end) is not None
+
+
+def _without_counts_of(pairs: list[Pair]) -> list[Pair]:
+    """A share is no count: ``Accuracy: 970/1000 (97%)`` is 97 %, and so is ``97% (970/1000)``."""
+    kept: list[Pair] = []
+    for pair in pairs:
+        before = kept[-1] if kept else None
+        beside = before is not None and pair.bracketed and not pair.key and pair.start - before.end <= 2
+        if before is None or not beside or not before.key or before.bracketed or before.name.role not in _MEASURED:
+            kept.append(pair)
+        elif before.total and pair.unit == "%":
+            kept[-1] = before._replace(text=pair.text, total="", unit="%", end=pair.end)
+        elif pair.total and before.unit == "%":
+            kept[-1] = before._replace(end=pair.end)
+        else:
+            kept.append(pair)
+    for index, pair in enumerate(kept):
+        if pair.marked and pair.total and pair.name.role is Role.OTHER and _SHARES.search(pair.key):
+            done, whole = pair.counted, pair.planned
+            if done is not None and whole and done <= whole:  # ``Accuracy: 970/1000``
+                kept[index] = pair._replace(text=f"{100 * done / whole:g}", total="", unit="%")
+    return kept
+
+
+def _pair(line: str, match: re.Match[str], previous: int, scopes: list[_Scope]) -> Pair:
     start, end = match.span()
     named = _named_by(line[max(previous, start - _REACH) : start])
+    if not previous and named.name.role is Role.OTHER and (labelled := _LABELLED.match(line)) is not None:
+        named = named._replace(key=labelled[1], name=classify(labelled[1]))  # ``adam epoch 5 ...``: whose epoch it is
     name, (text, total, unit) = named.name, match.group("number", "total", "unit")
     unit = unit or match["times"]
     if named.of_two and (other := _VALUE_BESIDE.match(line, end)) is not None:
         total = other.group()[1:]  # two losses side by side, ``G/D loss: 0.5/-0.2``: neither is the loss
-    scope = name.scope
-    if scope is NameScope.NONE and scopes and (before := bisect_left(scopes, (start, NameScope.NONE))):
-        scope = scopes[before - 1][1]  # that of the nearest word in front of the number
+    scope, said = name.scope, ""
+    if scope is NameScope.NONE and scopes and (before := bisect_left(scopes, (start,))):
+        _, nearest, word, heads = scopes[before - 1]  # the nearest word in front of the number
+        if heads or nearest is NameScope.TRAIN or name.role is not Role.OTHER or is_measure(named.key):
+            scope, said = nearest, word
     unit = unit.strip() if unit else ""
-    return Pair(named.key, name, scope, text, total or "", unit, named.marked, named.bracketed, start, end)
+    return Pair(named.key, name, scope, said, text, total or "", unit, named.marked, named.bracketed, start, end)
 
 
 def _names_what_follows(line: str, pair: Pair) -> bool:
@@ -177,6 +230,16 @@ def _names_what_follows(line: str, pair: Pair) -> bool:
         return False
     named = bool(pair.key) and pair.name.role is not Role.THROUGHPUT and not pair.key.lower().endswith(_SPEEDS)
     return named and _VALUE_BEHIND.match(line, pair.end) is not None
+
+
+class _Scope(NamedTuple):
+    """A word that says whose values follow it."""
+
+    start: int
+    scope: NameScope
+    word: str
+    heads: bool
+    """Whether it stands over the rest of the line; one within a name (``Val loss``) over measures alone."""
 
 
 class _Named(NamedTuple):
@@ -216,21 +279,23 @@ def spell_ordinals(line: str) -> str:
     return _UNSPACED_DIGIT.sub(" ", _ORDINAL.sub(spell_out, line))
 
 
-def _scopes(line: str) -> list[tuple[int, NameScope]]:
+def _scopes(line: str) -> list[_Scope]:
     """Where words such as "train" and "val" stand alone; joined ones (``val_loss``) speak for themselves only."""
-    found: list[tuple[int, NameScope]] = []
-    words = map(str.lower, _WORD.findall(line))
-    for match in () if line.isascii() and _SCOPE_WORDS.isdisjoint(words) else _WORD.finditer(line):
+    found: list[_Scope] = []
+    said = map(str.lower, _WORD.findall(line))
+    for match in () if line.isascii() and _SCOPE_WORDS.isdisjoint(said) else _WORD.finditer(line):
         if match.group().lower() not in _SCOPE_WORDS:
             continue
         before, after = line[match.start() - 1 : match.start()], line[match.end() : match.end() + 1]
         if before not in ("_", "/", ".", "-", "=") and after not in ("_", "/", ".", "-", "="):
-            found.append((match.start(), _scope_word(match.group())))
+            heads = _HEADS.match(line, match.end()) is not None
+            found.append(_Scope(match.start(), _scope_word(match.group()), match.group(), heads))
     tag = _TAG.match(line) if "[" in line[:6] else None
-    if tag is not None and any(word.lower() in EVAL_WORDS for word in _WORD.findall(tag.group())):
-        found.insert(0, (0, NameScope.EVAL))  # joined to other words too: ``[Diff-Val(Test)] Epoch 1: loss = 0.5``
+    words = [] if tag is None else [word for word in _WORD.findall(tag.group()) if word.lower() in EVAL_WORDS]
+    if words:  # joined to other words too: ``[Diff-Val(Test)] Epoch 1: loss = 0.5``
+        found.insert(0, _Scope(0, NameScope.EVAL, words[0], heads=True))
     if not found or not line.isascii():
-        found += [(m.start(), _scope_word(m.group())) for m in _CJK_SCOPE.finditer(line)]
+        found += [_Scope(m.start(), _scope_word(m.group()), m.group(), True) for m in _CJK_SCOPE.finditer(line)]
         found.sort()
     return found
 

@@ -7,6 +7,7 @@ measured before is not lost but *superseded*: kept apart, and marked.
 from __future__ import annotations
 
 import math
+import re
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, islice
@@ -20,7 +21,10 @@ MOST_SEGMENTS = 12
 AXES = {"step": 0, "epoch": 1, "time": 2}
 SMOOTHING = 0.8
 _NOTHING = no_columns()
-_EVALUATION = ("val", "eval", "test", "valid", "dev")
+_EVALUATION = frozenset(("val", "eval", "test", "valid", "validation", "dev"))
+_UNSAID = frozenset(("train", "training", "avg", "average", "mean", "set"))
+_SPELLINGS = {"accuracy": "acc"}
+_BETWEEN_WORDS = re.compile(r"[\s_/.-]+")
 MOST_SERIES = 400
 """Names beyond this are not kept: a program that makes up a name a step must not fill the memory."""
 MOST_CACHED = 8
@@ -184,8 +188,13 @@ class Series:
 
 def is_evaluation(name: str) -> bool:
     """Whether a metric's name says that it was measured on validation data."""
-    parts = name.lower().replace("/", "_").replace(".", "_").replace("-", "_").split("_")
-    return any(part in _EVALUATION for part in parts)
+    return not _EVALUATION.isdisjoint(_BETWEEN_WORDS.split(name.lower()))
+
+
+def measured(name: str) -> str:
+    """What a metric measures, whatever the data: alike for ``Val Loss``, ``eval/loss`` and ``loss``."""
+    words = (_SPELLINGS.get(word, word) for word in _BETWEEN_WORDS.split(name.lower()))
+    return " ".join(word for word in words if word not in _EVALUATION | _UNSAID) or name
 
 
 def debiased_average(values: Sequence[float], smoothing: float) -> array[float]:

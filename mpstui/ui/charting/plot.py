@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ...core.model.snapshot import Piece, RunSnapshot, SeriesView
 from ...core.present import NOT_FINITE, number, whole
+from ...core.series.series import measured
 from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread
 from .canvas import Canvas, Frame, Scale, draw_buckets, nice_step, tick_label, value_scale
 
@@ -25,7 +26,6 @@ GUTTER = 7
 SLOW_MARK = "▔"
 SMALLEST_WIDTH, SMALLEST_HEIGHT = GUTTER + 8, 4
 _CELLS_PER_X_TICK, _LINES_PER_Y_TICK = 14, 2.5
-_VALIDATION_PREFIXES = ("val_", "valid_", "validation_", "eval_", "test_", "val/", "valid/", "eval/", "test/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,23 +75,15 @@ class ChartData:
 
 def metric_names(snapshot: RunSnapshot) -> list[str]:
     """What can be drawn: the loss first; a validation series is drawn over its training series, not by itself."""
-    names = []
-    for name, view in snapshot.series.items():
-        training = snapshot.series.get(_base_name(view.name))
-        if training is None or training.name == view.name or training.axis != view.axis:
-            names.append(name)
+    series = snapshot.series
+    drawn = {(measured(name), view.axis) for name, view in series.items() if not view.evaluation}
+    names = [name for name, view in series.items() if not view.evaluation or (measured(name), view.axis) not in drawn]
     return sorted(names, key=lambda name: (name != "loss", name))
-
-
-def _base_name(name: str) -> str:
-    """``val_loss`` and ``eval/loss`` measure the same as ``loss``."""
-    prefix = next((prefix for prefix in _VALIDATION_PREFIXES if name.startswith(prefix)), "")
-    return name[len(prefix) :] or name
 
 
 def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
     shown: SeriesView | None = snapshot.series.get(name)
-    others = (view for other, view in snapshot.series.items() if other != name and _base_name(other) == name)
+    others = (view for other, view in snapshot.series.items() if view.evaluation and measured(other) == measured(name))
     evaluation = next((view for view in others if shown is None or view.axis == shown.axis), None)
     if shown is not None and shown.evaluation:
         shown, evaluation = None, shown
