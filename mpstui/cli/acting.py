@@ -142,14 +142,17 @@ def _fixed(snapshot: RunSnapshot, *, accept_risk: bool) -> LaunchChoice:
     """
     from ..core.diagnosis.engine import diagnose
     from ..core.diagnosis.evidence import evidence_from_run_dir
-    from ..core.launching.editing import finding_to_apply, recorded_choice, remedied
+    from ..core.launching.editing import environment_of, finding_to_apply, recorded_choice, remedied
+    from ..core.machine import this_machine
     from ..wire.rundir import RunDir
 
     session = Session()
     finding = finding_to_apply(diagnose(evidence_from_run_dir(snapshot.dir)))
     if finding is None:
         raise OperationError(f"no remedy is known for {snapshot.name} that could be applied", "see `mpstui diagnose`")
-    fixed = remedied(recorded_choice(RunDir(snapshot.dir)), finding.remedy, session.environ)
+    run = RunDir(snapshot.dir)
+    environ = environment_of(run, session.environ, this_machine())
+    fixed = remedied(recorded_choice(run), finding.remedy, environ)
     if not fixed.applied:
         raise OperationError(f"{finding.title}: {fixed.sentence}", "name the arguments in [roles] of the profile")
     if fixed.risk and not accept_risk:

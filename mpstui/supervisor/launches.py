@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..wire import liveness, storage
 from ..wire.liveness import ProcessIdentity
-from ..wire.records import AFTER_CHECKPOINT, GPU_VARIABLE, LaunchRecord, LaunchTemplate, Request, Spec, Status
+from ..wire.records import AFTER_CHECKPOINT, GPU_VARIABLE, LaunchRecord, LaunchTemplate, Request, Spec, Status, Totals
 from ..wire.rundir import RUN_VARIABLES, RunDir
 from ..wire.storage import UnreadableRecord, without_secrets
 from . import checkpoints
@@ -55,6 +55,7 @@ class Command(NamedTuple):
     """What is taken from it."""
     gpus: tuple[str, ...] = ()
     """The CUDA devices that are this run's own."""
+    totals: Totals = Totals()
 
 
 def template_of(spec: Spec, status: Status, plan: Plan | None = None) -> LaunchTemplate:
@@ -220,6 +221,7 @@ def _write_launch(run: RunDir, spec: Spec, plan: Plan, command: Command, journal
         gpus=list(command.gpus),
         reason=plan.reason,
         by=plan.by,
+        totals=command.totals,
     )
     try:
         storage.make_private_folder(run.attempt(plan.number).path)
@@ -270,7 +272,7 @@ def compose(
     env |= {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
     env |= dict(zip(RUN_VARIABLES, (run.run, str(run.path), str(attempt)), strict=True))
     words = tuple(_fill(word, values) for word in argv)
-    return Command(words, template.cwd, wanted, env, checkpoint, tuple(variant.unset))
+    return Command(words, template.cwd, wanted, env, checkpoint, tuple(variant.unset), totals=template.totals)
 
 
 def start(command: Command, output: Path, kept: tuple[int, ...], announce: Callable[[], None]) -> int:

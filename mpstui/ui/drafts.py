@@ -88,14 +88,15 @@ class Launcher:
         Raises:
             OperationError: the run's record cannot be read.
         """
-        from ..core.launching.editing import recorded_choice, remedied
+        from ..core.launching.editing import environment_of, recorded_choice, remedied
         from ..wire.rundir import RunDir
 
-        choice = recorded_choice(RunDir(snapshot.dir))
+        run = RunDir(snapshot.dir)
+        choice, environ = recorded_choice(run), environment_of(run, self.environ, self.machine)
         if remedy is None:
-            return Draft(self, choice)
-        fixed = remedied(choice, remedy, self.environ)
-        return Draft(self, fixed.choice, fixed.sentence)
+            return Draft(self, choice, environ=environ)
+        fixed = remedied(choice, remedy, environ)
+        return Draft(self, fixed.choice, fixed.sentence, environ)
 
 
 class Draft:
@@ -105,8 +106,12 @@ class Draft:
     always one.
     """
 
-    def __init__(self, launcher: Launcher, choice: LaunchChoice, note: str = "") -> None:
+    def __init__(
+        self, launcher: Launcher, choice: LaunchChoice, note: str = "", environ: Mapping[str, str] | None = None
+    ) -> None:
+        """``environ``: of the run that this is a new attempt of; None: the launcher's own."""
         self._launcher = launcher
+        self._environ = launcher.environ if environ is None else environ
         self._note = note
         self._choice = choice
         self._sweep = {key: ", ".join(one.text for one in values) for key, values in open_axes(choice).items()}
@@ -203,7 +208,7 @@ class Draft:
 
         launcher = self._launcher
         try:
-            return plan(choice, environ=launcher.environ, machine=launcher.machine, check=check)
+            return plan(choice, environ=self._environ, machine=launcher.machine, check=check)
         except UsageError as error:
             raise _at_field(error, values) from error
 

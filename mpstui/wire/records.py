@@ -22,6 +22,13 @@ class Variant(NamedTuple):
     """Variables of the supervisor's own environment that the program must not see."""
 
 
+class Totals(NamedTuple):
+    """How much a launch asks for, by its own arguments; the weakest witness of it. None is unknown."""
+
+    epochs: Optional[int] = None
+    steps: Optional[int] = None
+
+
 class LaunchTemplate(NamedTuple):
     """All a supervisor must know to start an attempt, on the device asked for or on another one."""
 
@@ -34,6 +41,7 @@ class LaunchTemplate(NamedTuple):
     """Appended with ``{checkpoint}`` filled in; None: this program cannot be resumed."""
     checkpoints: Optional[str] = None
     """Glob of checkpoint files, relative to the run directory, else to ``cwd``."""
+    totals: Totals = Totals()
 
 
 class StopRule(NamedTuple):
@@ -213,6 +221,7 @@ class LaunchRecord(NamedTuple):
     reason: Optional[str] = None
     """Why this attempt exists: launched, restarted by whom, after which cause."""
     by: Optional[str] = None
+    totals: Totals = Totals()
 
 
 class ExitRecord(NamedTuple):

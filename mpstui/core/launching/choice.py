@@ -16,6 +16,7 @@ from ..model.checks import nearest
 from ..model.errors import UsageError
 from ..profiles.model import ArgumentValue, Profile, Scalar
 from ..profiles.sweep import MOST_RUNS, Sweep, SweepValue, arguments_of, as_text
+from ..profiles.written import written_options
 
 ACCELERATOR_QUEUE = "auto"
 """The queue named after what the run will use: mps, cuda or cpu. One run at a time in each, one per GPU in cuda."""
@@ -81,10 +82,10 @@ def effective_arguments(profile: Profile, sets: Mapping[str, str]) -> tuple[dict
         UsageError: a key that looks mistyped, or a value of the wrong type.
     """
     arguments = dict(profile.args)
-    swept = arguments_of(profile.sweep)
+    swept, written = arguments_of(profile.sweep), _written(profile)
     notes = []
-    for written, text in sets.items():
-        key = known_key(written, profile)
+    for typed, text in sets.items():
+        key = known_key(typed, profile)
         if key in profile.args:
             example = profile.args[key]
             if isinstance(example, tuple):
@@ -93,10 +94,12 @@ def effective_arguments(profile: Profile, sets: Mapping[str, str]) -> tuple[dict
             else:
                 arguments[key] = _scalar(key, text, example)
         else:
-            # `true` is a bare flag and `false` leaves it out, as in a profile.
-            arguments[key] = {"true": True, "false": False}.get(text.lower(), text)
-            if key not in swept and key not in commented_arguments(profile):
-                notes.append(f"the profile has no argument `{key}`: it is passed on to the program as it is")
+            # `true` is a bare flag and `false` leaves it out, as in a profile; where a flag has a value it is one.
+            word = text if profile.arg_style == "equals" or key in written else text.lower()
+            arguments[key] = {"true": True, "false": False}.get(word, text)
+            if key not in swept and key not in commented_arguments(profile) and key not in written:
+                whose = "the profile" if profile.path else "the command"
+                notes.append(f"{whose} has no argument `{key}`: it is passed on to the program as it is")
     return arguments, notes
 
 
@@ -119,13 +122,17 @@ def split_device(choice: LaunchChoice) -> LaunchChoice:
     return replace(choice, device=wanted, sets=rest)
 
 
+def _written(profile: Profile) -> tuple[str, ...]:
+    return tuple(option.key for option in written_options(profile.command))
+
+
 def known_key(written: str, profile: Profile) -> str:
     """The argument in the profile's spelling, else as written.
 
     Raises:
         UsageError: it looks like a mistyped one of the profile's.
     """
-    offered = (*profile.args, *commented_arguments(profile))
+    offered = (*profile.args, *commented_arguments(profile), *_written(profile))
     named = {*offered, *arguments_of(profile.sweep)}
     alike = {key.replace("-", "_"): key for key in named}
     folded = written.replace("-", "_")
@@ -137,8 +144,9 @@ def known_key(written: str, profile: Profile) -> str:
         return written.lstrip("+")
     likely = None if written.startswith("+") else nearest(written, offered, cutoff=0.75)
     if likely:
+        whose = f"profile {profile.slug}" if profile.path else "this command"
         raise UsageError(
-            f"profile {profile.slug} has no argument {written!r}; did you mean {likely!r}?",
+            f"{whose} has no argument {written!r}; did you mean {likely!r}?",
             f"write `--set +{written}=...` to pass it on as it is",
             field=f"args.{written}",
             near=likely,

@@ -20,7 +20,7 @@ _HYDRA_NEEDS_QUOTES = set(",[]{}()'\"=:; \t\\")
 def argument_words(arguments: Mapping[str, ArgumentValue], style: str) -> list[str]:
     """``options``: --key value (true: the bare flag; false: left out; a list: its values after the flag).
 
-    ``hydra``: key=value, +key=value, lists in brackets.
+    ``equals``: --key=value, a list with commas. ``hydra``: key=value, +key=value, lists in brackets.
     """
     words: list[str] = []
     for key, value in arguments.items():
@@ -28,6 +28,8 @@ def argument_words(arguments: Mapping[str, ArgumentValue], style: str) -> list[s
         if style == "hydra":
             items = [_hydra_text(item) for item in (value if isinstance(value, tuple) else (value,))]
             words.append(f"{key}=[{','.join(items)}]" if isinstance(value, tuple) else f"{key}={items[0]}")
+        elif style == "equals" and not isinstance(value, bool):
+            words.append(f"{flag}={','.join(map(_plain, value if isinstance(value, tuple) else (value,)))}")
         elif isinstance(value, tuple):
             words += [flag, *(_plain(item) for item in value)] if value else []
         elif isinstance(value, bool):
@@ -75,6 +77,7 @@ _SHAPING = re.compile(
 )
 """Variables that change what a training does: kept, so that a restart from another shell is the same run."""
 AGENT_VARIABLE = "MPSTUI_AGENT"
+_BOOT = Path(__file__).resolve().parents[2] / "agent" / "boot"
 _NOT_A_SECRET_OF_THE_RUN = re.compile(r"SSH_\w+|XDG_\w+|DBUS_\w+|GPG_\w+|WINDOWID|\w*_AUTH_SOCK|XAUTHORITY")
 
 
@@ -141,6 +144,32 @@ def run_environment(
     )
 
 
+def environment_again(
+    then: Mapping[str, str],
+    profile: Profile,
+    recipe: str,
+    extra: Mapping[str, str],
+    *,
+    environ: Mapping[str, str],
+    machine: Machine,
+) -> dict[str, str]:
+    """The caller's environment with the variables that shaped an earlier launch as they were then.
+
+    Args:
+        then: the environment on that launch's record.
+        profile, recipe, extra: of that launch; what they set is theirs to set again, or not.
+    """
+    if "PATH" not in then:  # another program's record
+        return dict(environ)
+    layers = {name for name, *_ in _layers(profile, recipe, extra, {}, machine)} - {"PYTHONPATH"}
+    own = {name: value for name, value in then.items() if _SHAPING.fullmatch(name) and name not in layers}
+    if path := own.pop("PYTHONPATH", ""):
+        rest = [part for part in path.split(os.pathsep) if part != str(_BOOT)]
+        own |= {"PYTHONPATH": os.pathsep.join(rest)} if rest and "PYTHONPATH" not in {**profile.env, **extra} else {}
+    others = {name: value for name, value in environ.items() if not _SHAPING.fullmatch(name) or hides(name, value)}
+    return {**others, **own}
+
+
 def _layers(
     profile: Profile, recipe: str, extra: Mapping[str, str], environ: Mapping[str, str], machine: Machine
 ) -> Iterator[tuple[str, str, str, str | None]]:
@@ -159,8 +188,7 @@ def _layers(
         yield name, value, "set for this launch", None
     if profile.agent:
         before = extra.get("PYTHONPATH", profile.env.get("PYTHONPATH", environ.get("PYTHONPATH", "")))
-        boot = Path(__file__).resolve().parents[2] / "agent" / "boot"
-        path = os.pathsep.join(part for part in (str(boot), before) if part)
+        path = os.pathsep.join(part for part in (str(_BOOT), before) if part)
         yield "PYTHONPATH", path, "puts the agent into the program: heartbeat, cache clearing, CPU override", None
         yield AGENT_VARIABLE, "1", "switches the agent on; without it the folder on PYTHONPATH does nothing", None
 

@@ -40,14 +40,12 @@ class DeviceVariants:
     """Device -> the sentence that says why it is not there."""
 
 
-def compile_variants(
-    profile: Profile, argv: Sequence[str], present: Sequence[str], on_cpu: Sequence[str]
-) -> DeviceVariants:
+def compile_variants(profile: Profile, argv: Sequence[str], best: str, on_cpu: Sequence[str]) -> DeviceVariants:
     """Every device this program can be made to use.
 
     Args:
         argv: the command without any device arguments of the profile.
-        present: the devices of this machine, best first: what ``auto`` takes where a program knows no such word.
+        best: this machine's best device: what ``auto`` takes where a program knows no such word.
         on_cpu: the same command without what pays on an accelerator alone.
     """
     found: dict[str, DeviceVariant] = {}
@@ -62,14 +60,15 @@ def compile_variants(
                 f"this program cannot be told to use {device}: its profile has no [device_args] {device}, "
                 "no argument of its command names a device, and it is not started with agent = true"
             )
-    words = on_cpu if present[0] == "cpu" else argv
+    words = on_cpu if best == "cpu" else argv
     plain = DeviceVariant(tuple(words))
     if "auto" in profile.device_args:
         found["auto"] = DeviceVariant((*words, *profile.device_args["auto"]))
     elif named_device(argv) is None and profile.device == "auto":
-        found["auto"] = plain
+        # The words of the device that the program would find; of one that the profile does not know, none.
+        found["auto"] = found[best] if best in profile.device_args else plain
     else:
-        found["auto"] = next((found[device] for device in present if device in found), plain)
+        found["auto"] = found.get(best) or found.get("cpu") or plain
     return DeviceVariants(found, missing)
 
 

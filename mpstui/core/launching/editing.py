@@ -14,14 +14,17 @@ from ...wire.records import QueueRule
 from ...wire.rundir import RunDir
 from ...wire.storage import HIDDEN, hides
 from ..diagnosis.model import Finding, Remedy, apply_remedy
+from ..machine import Machine
 from ..model.checks import LineIndex
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home
 from ..profiles.library import save_profile_text
-from ..profiles.model import RECIPES, ROLES, Profile, profile_of_command
+from ..profiles.model import RECIPES, ROLES, ArgumentValue, Profile, profile_of_command
 from ..profiles.parse import parse_profile
 from ..profiles.sweep import sweep_toml
+from ..profiles.written import written_options
 from .choice import LaunchChoice, choice_json, launch_arguments, open_axes
+from .command import environment_again
 from .record import read_run
 
 
@@ -55,6 +58,20 @@ def recorded_choice(run: RunDir) -> LaunchChoice:
         drop_env=tuple(choice.get("drop_env") or ()),
         queue=storage.from_json(QueueRule, choice["queue"]) if choice.get("queue") else QueueRule(),
     )
+
+
+def environment_of(run: RunDir, environ: Mapping[str, str], machine: Machine) -> dict[str, str]:
+    """What an edited launch of this run is planned with: the shell it was started from, whichever asks now.
+
+    Raises:
+        OperationError: the run's record cannot be read.
+    """
+    choice, found = recorded_choice(run), read_run(run)
+    template = found.template if found else None
+    variant = template and (template.variants.get(template.device) or next(iter(template.variants.values()), None))
+    recipe = choice.recipe or choice.profile.recipe
+    then = variant.env if variant else {}
+    return environment_again(then, choice.profile, recipe, choice.env, environ=environ, machine=machine)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +112,9 @@ def remedied(choice: LaunchChoice, remedy: Remedy, environ: Mapping[str, str]) -
     Raises:
         UsageError: the choice itself cannot be read (an argument of the wrong type).
     """
-    before, _ = launch_arguments(choice)
+    arguments, _ = launch_arguments(choice)
+    written = {one.key: one.value for one in written_options(choice.profile.command) if one.value is not None}
+    before: dict[str, ArgumentValue] = {**written, **arguments}
     # All that the program would see, so that removing a variable is noticed wherever it comes from.
     recipe = {one.name: one.value for one in RECIPES[choice.recipe or choice.profile.recipe].variables}
     layers = {**environ, **recipe, **choice.profile.env, **choice.env}

@@ -17,6 +17,7 @@ from ..model.checks import nearest
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home
 from ..profiles.model import ARGUMENT_DOUBTS, RECIPES, ArgumentValue
+from ..profiles.written import replace_option, totals_of
 from .actions import start_supervisor
 from .choice import LaunchChoice, choice_json, launch_arguments, split_device
 from .command import EnvLine, RunEnvironment, argument_words, run_environment, shell_script, wrapped
@@ -80,11 +81,11 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
         profile, recipe, choice.env, environ=environ, machine=machine, without=choice.drop_env
     )
     command, on_cpu = (_command(choice, words, machine) for words in (faster, plain))
-    variants = compile_variants(profile, command, machine.usable_devices(), on_cpu)
-    device = _device(choice, command, variants)
-    arguments = plain if accelerator(device, environ, machine) == "cpu" else faster
-    notes += doubts if arguments is faster else [_ONLY_ON_GPUS] * bool(doubts)
     whole = {**environ, **environment.recorded}
+    variants = compile_variants(profile, command, accelerator("auto", whole, machine), on_cpu)
+    device = _device(choice, command, variants)
+    arguments = plain if accelerator(device, whole, machine) == "cpu" else faster
+    notes += doubts if arguments is faster else [_ONLY_ON_GPUS] * bool(doubts)
     if check:  # what must be there, cheapest first
         every = {**whole, **environment.secrets}
         require_text([*command, *choice.env.values(), choice.name or ""])
@@ -146,7 +147,15 @@ def _command(choice: LaunchChoice, arguments: Mapping[str, ArgumentValue], machi
     """The command without its device: placeholders filled in, arguments appended, launcher put before it."""
     profile = choice.profile
     python = profile.python or machine.python
-    words = [*profile.command, *argument_words(arguments, profile.arg_style)]
+    words, appended = list(profile.command), dict(arguments)
+    for key in choice.drop_args:
+        replace_option(words, key, False)
+    for key, value in arguments.items():  # one that the command has already is changed there
+        if key not in profile.args and not isinstance(value, tuple):
+            text = value if isinstance(value, bool) else str(value)
+            if replace_option(words, key, text):
+                del appended[key]
+    words += argument_words(appended, profile.arg_style)
     words = [word.replace("{python}", python).replace("{trainer}", trainer_module()) for word in words]
     if "/" in words[0] and not words[0].startswith("/"):
         words[0] = str(profile.cwd / words[0])
@@ -170,6 +179,7 @@ def _template(
         cwd=str(profile.cwd),
         resume_args=list(profile.resume_args) if profile.resume_args is not None else None,
         checkpoints=profile.checkpoints,
+        totals=totals_of(variants.found[device].argv, profile.roles),
     )
 
 

@@ -129,8 +129,10 @@ def plan_restart(
     options: dict[str, Any] = {"device": device, "from": _existing(source, Path(recorded.template.cwd))}
     if choice is not None:
         from .choice import choice_json
+        from .editing import environment_of
         from .planning import plan
 
+        environ = environment_of(RunDir(runs / recorded.spec.run), environ, machine())
         planned = plan(replace(choice, device=device or choice.device), environ=environ, machine=machine())
         options |= {"launch": storage.to_json(planned.template), "choice": choice_json(choice)}
         return options, planned.secrets

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from ...wire.records import RestartRule, StopRule
 from ...wire.rundir import slug
 from .sweep import Sweep
+from .written import USUAL_NAMES, folded, is_option, program_ends, written_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +142,9 @@ DEFAULT_MIN_FREE_BYTES = 1 << 30
 ROLES = (
     *("batch_size", "accumulate", "workers", "precision", "fp16", "bf16", "compile"),
     *("persistent_workers", "prefetch_factor", "pin_memory", "devices", "processes", "strategy", "backend"),
+    *("epochs", "steps"),
 )
 """What an argument can mean to mpstui, so that a remedy or a recipe can change it by name."""
-_USUAL_NAMES = {
-    "batch_size": ("batch_size", "train_batch_size", "per_device_train_batch_size", "bs"),
-    "accumulate": (
-        *("accumulate", "gradient_accumulation_steps", "grad_accum_steps", "accumulation_steps", "grad_accum"),
-        "accumulate_grad_batches",
-    ),
-    "workers": ("workers", "num_workers", "dataloader_num_workers"),
-}
-"""What programs call an argument that plays a role, where no profile says so."""
-_NUMBER = re.compile(r"-\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|-\.\d+")
 DIAGNOSIS_ROLES = {"accumulate": "gradient_accumulation"}
 """Roles that the remedies of diagnosis call otherwise."""
 
@@ -182,7 +174,7 @@ class Profile:
     sweep: Sweep = field(default_factory=dict)
     """Arguments that take several values when the profile is launched: one run for each combination."""
     arg_style: str = "options"
-    """``options``: --key value; ``hydra``: key=value."""
+    """``options``: --key value; ``equals``: --key=value; ``hydra``: key=value."""
     resume_args: tuple[str, ...] | None = None
     checkpoints: str | None = None
     device_args: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -202,45 +194,60 @@ class Profile:
     """The file's text, secret values included: never written anywhere as it is."""
 
 
-def profile_of_command(command: tuple[str, ...], *, cwd: Path, name: str | None = None, agent: bool = False) -> Profile:
+def profile_of_command(
+    command: tuple[str, ...],
+    *,
+    cwd: Path,
+    name: str | None = None,
+    agent: bool = True,
+    resume_args: tuple[str, ...] | None = None,
+    checkpoints: str | None = None,
+) -> Profile:
     """A profile for a bare command; it is named after its script or module.
 
-    What follows the script as ``--key value`` becomes arguments: fields of a form, and what a remedy can change.
+    The options that end it become arguments: fields of a form, and what a remedy can change. Others stay in place.
     """
     title = name or _name_of(command)
-    fixed, args = _options_of(command)
-    found = {key.replace("-", "_"): key for key in args}
-    roles = {role: found[name] for role, names in _USUAL_NAMES.items() for name in names if name in found}
-    return Profile(name=title, slug=slug(title), command=fixed, cwd=cwd, agent=agent, args=args, roles=roles)
+    fixed, args, style = _options_of(command)
+    found = {folded(key): key for key in (*args, *(one.key for one in written_options(fixed)))}
+    roles = {role: found[name] for role, names in USUAL_NAMES.items() for name in reversed(names) if name in found}
+    return Profile(
+        name=title,
+        slug=slug(title),
+        command=fixed,
+        cwd=cwd,
+        agent=agent,
+        args=args,
+        arg_style=style,
+        roles=roles,
+        resume_args=resume_args,
+        checkpoints=checkpoints,
+    )
 
 
-def _options_of(command: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, ArgumentValue]]:
-    """The command without the options that end it, and those.
+def _options_of(command: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, ArgumentValue], str]:
+    """The command without the options that end it, those, and their style.
 
-    Where one of them could not be written again as it was typed (``--key=value``, ``-k``, a key twice, a placeholder),
-    all stay in the command; a device does always, since launching finds it there and knows how to replace it.
+    Where one of them could not be written again as it was typed (two styles, ``-k``, a key twice, a placeholder), all
+    stay in the command; a device does always, since launching finds it there and knows how to replace it.
     """
-    start = len(command)
-    for position, word in enumerate(command[1:], start=1):
-        if word == "-c":
-            break
-        if word.endswith(".py") or (word == "-m" and position + 1 < len(command)):
-            start = position + (2 if word == "-m" else 1)
-            break
-    tail = command[start:]
-    heads = [place for place, word in enumerate(tail) if word.startswith("-") and not _NUMBER.fullmatch(word)]
-    keys = [tail[place] for place in heads]
-    simple = all(re.fullmatch(r"--[A-Za-z][\w-]*", key) for key in keys) and len({*keys}) == len(keys)
-    if heads[:1] != [0] or not simple or any("{" in word for word in tail):
-        return command, {}
-    fixed, args = command[:start], dict[str, ArgumentValue]()
-    for head, end in zip(heads, [*heads[1:], len(tail)], strict=True):
-        key, values = tail[head], tail[head + 1 : end]
+    start = program_ends(command)
+    tail = command[start:] if start > 1 and "-c" not in command[:start] else ()
+    heads = [start + place for place, word in enumerate(tail) if is_option(word)]
+    words = [command[place].partition("=") for place in heads]
+    keys, joined = [key for key, _, _ in words], any(equals for _, equals, _ in words)
+    simple = all(re.fullmatch(r"--[A-Za-z][\w.-]*", key) for key in keys) and len({*keys}) == len(keys)
+    alone = not heads or len(heads) == len(command) - heads[0]  # no value is a word of its own
+    if not heads or not simple or (joined and not alone) or any("{" in word for word in tail):
+        return command, {}, "options"
+    fixed, args = command[: heads[0]], dict[str, ArgumentValue]()
+    for head, end, (key, equals, value) in zip(heads, [*heads[1:], len(command)], words, strict=True):
+        values = (value,) if equals else command[head + 1 : end]
         if key == "--device":
-            fixed += (key, *values)
+            fixed += command[head:end]
         else:
             args[key[2:]] = True if not values else values[0] if len(values) == 1 else values
-    return fixed, args
+    return fixed, args, "equals" if joined else "options"
 
 
 def _name_of(command: tuple[str, ...]) -> str:

@@ -103,7 +103,7 @@ TOP: Mapping[str, Check] = {
     "launcher": checks.one_of("torchrun"),
     "processes": checks.whole_number(1, 1024),
     "agent": checks.flag,
-    "arg_style": checks.one_of("options", "hydra"),
+    "arg_style": checks.one_of("options", "equals", "hydra"),
     "pid_file": checks.text,
     "max_log": checks.size,
     "min_free_disk": checks.size,

@@ -129,6 +129,22 @@ def test_a_restart_needs_the_room_a_launch_needs(bench: Bench) -> None:
         bench.actions.restart(bench.snapshot(State.FAILED))
 
 
+def test_an_edited_restart_keeps_the_environment_of_the_run(home: Home, profile_of: Build) -> None:
+    profile = profile_of("agent = true\n" + TEXT)
+    shell = {"VIRTUAL_ENV": "/venv", "OMP_NUM_THREADS": "3", "PYTHONPATH": "/mine", "HF_HOME": "/hub"}
+    bench = Bench(home, LaunchChoice(profile, env={"LANG": "C", "MKL_NUM_THREADS": "2"}), shell)
+    before = storage.read_json(bench.run.spec)
+    assert before is not None
+    other = {"PATH": "/elsewhere:/bin", "CONDA_PREFIX": "/conda", "OMP_NUM_THREADS": "9", "HF_TOKEN": "hf_ofthisshell"}
+    edited = replace(recorded_choice(bench.run), sets={"lr": "3"}, env={"MKL_NUM_THREADS": "4"})
+    request = bench.acting(other).restart(bench.snapshot(), choice=edited)
+    env = bench.written(request)["options"]["launch"]["variants"]["auto"]["env"]
+    expected = {**before["launch"]["variants"]["auto"]["env"], "MKL_NUM_THREADS": "4"}
+    del expected["LANG"]
+    assert env == expected
+    assert "hf_ofthisshell" not in bench.run.request(request.id).read_text()
+
+
 def test_an_edited_restart_carries_its_template_and_can_be_edited_again(bench: Bench) -> None:
     before = recorded_choice(bench.run)
     assert (dict(before.sets), before.profile.args) == ({"lr": "2"}, {"lr": 1})
@@ -136,7 +152,7 @@ def test_an_edited_restart_carries_its_template_and_can_be_edited_again(bench: B
     edited = LaunchChoice(before.profile, sets={"lr": "3"}, recipe="classic")
     request = bench.actions.restart(bench.snapshot(), choice=edited)
     options = bench.written(request)["options"]
-    assert options["launch"]["variants"]["auto"]["argv"][-2:] == ["--lr", "3"]
+    assert options["launch"]["variants"]["auto"]["argv"][-4:] == ["--lr", "3", "--device", "cpu"]
     assert recorded_choice(bench.run).sets == {"lr": "2"}
     storage.write_json(bench.run.status, {"run": bench.run.run, "template": options["launch"]})
     after = recorded_choice(bench.run)
@@ -211,7 +227,7 @@ def test_a_program_without_contracts_says_so(home: Home, profile_of: Build) -> N
 
 
 def test_a_run_of_a_bare_command_is_not_told_of_its_profile(home: Home, tmp_path: Path) -> None:
-    bare = Bench(home, LaunchChoice(profile_of_command(("sh", "-c", "true"), cwd=tmp_path)), {})
+    bare = Bench(home, LaunchChoice(profile_of_command(("sh", "-c", "true"), cwd=tmp_path, agent=False)), {})
     assert "this command cannot be told to use cpu" in availability(bare.snapshot(), "restart_cpu").why
     assert "a command does not say how to continue" in availability(bare.snapshot(), "restart").why
     asked = [availability(bare.snapshot(), action).why for action in ("restart", "restart_cpu", "clear_cache")]

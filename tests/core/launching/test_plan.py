@@ -68,6 +68,25 @@ def test_hydra_arguments(profile_of: Build) -> None:
     assert planned(profile).argv[2:] == ("epochs=3", "amp=false", "+seed=1", "l=[1,2]", "n='a,b'", "t.u='x y'")
 
 
+def test_a_set_changes_what_the_command_has_where_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "train.py").touch()
+    words = (PY, "train.py", "--lr", "1", "data", "-b", "8", "--max_iters=1200", "--compile=True")
+    profile = profile_of_command(words, cwd=tmp_path)
+    assert profile.args == {}
+    made = planned(profile, sets=parse_sets(["max-iters=100", "b=4", "compile=False", "seed=1"]))
+    assert " ".join(made.argv[1:]) == "train.py --lr 1 data -b 4 --max_iters=100 --compile=False --seed 1"
+    assert [warning for warning in made.warnings if "no argument" in warning] == [
+        "the command has no argument `seed`: it is passed on to the program as it is"
+    ]
+    with pytest.raises(UsageError, match="this command has no argument 'max_iter'; did you mean 'max_iters'"):
+        planned(profile, sets=parse_sets(["max_iter=100"]))
+
+
+def test_totals_travel_with_the_launch(profile_of: Build) -> None:
+    profile = profile_of(SCRIPT + '[args]\nniter = 5\n[roles]\nepochs = "niter"\n')
+    assert planned(profile, sets={"niter": "7"}).template.totals == (7, None)
+
+
 def test_sets_override_and_add(profile_of: Build) -> None:
     profile = profile_of(SCRIPT + "[args]\nbatch_size = 3\namp = false\nlr = 1\n")
     made = planned(profile, sets=parse_sets(["batch-size=8", "amp=yes", "lr=1e-3", "seed=7", "name=a=b"]))
@@ -181,7 +200,7 @@ def test_an_argument_that_names_a_device_is_rewritten(tmp_path: Path, words: lis
 )
 def test_an_argument_that_names_no_device_is_left_alone(tmp_path: Path, words: list[str]) -> None:
     (tmp_path / "t.py").touch()
-    profile = profile_of_command(("{python}", "t.py", *words), cwd=tmp_path)
+    profile = profile_of_command(("{python}", "t.py", *words), cwd=tmp_path, agent=False)
     assert list(planned(profile).argv[2:]) == words
     with pytest.raises(UsageError, match="cannot be told to use cpu"):
         planned(profile, device="cpu")
@@ -215,6 +234,12 @@ def test_device_arguments_of_the_profile(profile_of: Build) -> None:
     assert set(made.template.variants) == {"auto", "cpu"}
     with pytest.raises(UsageError, match="cannot be told to use mps"):
         planned(profile, mac(), device="mps")
+
+
+@pytest.mark.parametrize(("machine", "passed"), [(linux(), "cpu"), (linux(nvidia=True), "cuda"), (mac(), None)])
+def test_auto_passes_what_the_machine_has(profile_of: Build, machine: Machine, passed: str | None) -> None:
+    profile = profile_of(SCRIPT + '[device_args]\ncpu = ["--device=cpu"]\ncuda = ["--device=cuda"]\n')
+    assert planned(profile, machine).argv[2:] == ((f"--device={passed}",) if passed else ())
 
 
 def test_the_agent_can_put_any_program_on_the_cpu(profile_of: Build) -> None:

@@ -11,7 +11,11 @@ from mpstui.core.profiles.model import ArgumentValue, profile_of_command
 
 TYPED = [
     ("python train.py --batch-size 256 --lr 3e-4 --amp", {"batch-size": "256", "lr": "3e-4", "amp": True}),
-    ("python train.py data --epochs 3", {}),
+    ("python train.py data --epochs 3", {"epochs": "3"}),
+    ("python train.py config/small.py --device=cpu --max_iters=600", {"max_iters": "600"}),
+    ("python train.py --lr=3e-4 --amp --tag=a=b --note=", {"lr": "3e-4", "amp": True, "tag": "a=b", "note": ""}),
+    ("python train.py --model.width 8", {"model.width": "8"}),
+    ("yolo train epochs=3", {}),
     ("torchrun --nproc-per-node 2 train.py --betas 0.9 0.99", {"betas": ("0.9", "0.99")}),
     ("python -m pkg.train --offset -1.5", {"offset": "-1.5"}),
     ("python train.py --lr=3e-4 --epochs 3", {}),
@@ -30,6 +34,13 @@ def test_options_become_arguments_and_the_command_stays_the_same(typed: str, arg
     profile = profile_of_command(words, cwd=Path("/"))
     assert profile.args == args
     assert (*profile.command, *argument_words(profile.args, profile.arg_style)) == words
+
+
+def test_equals_signs_are_a_style_of_arguments() -> None:
+    profile = profile_of_command(("python", "train.py", "--max_iters=600"), cwd=Path("/"))
+    assert profile.arg_style == "equals"
+    words = argument_words({"lr": 0.1, "betas": (1, 2), "amp": True, "off": False, "compile": "False"}, "equals")
+    assert words == ["--lr=0.1", "--betas=1,2", "--amp", "--compile=False"]
 
 
 def test_a_device_stays_in_the_command() -> None:

@@ -1,0 +1,115 @@
+"""Options as they stand in a command: found, read, and changed where and how they were written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ...wire.records import Totals
+
+_ASSIGNMENT = re.compile(r"(?P<head>(?:--?|\+{1,2})?(?P<key>[A-Za-z][\w.-]*)=)(?P<value>.*)", re.DOTALL)
+_FLAG = re.compile(r"--?(?P<key>[A-Za-z][\w.-]*)")
+_NUMBER = re.compile(r"-\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|-\.\d+")
+USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
+    "batch_size": ("batch_size", "train_batch_size", "per_device_train_batch_size", "bs"),
+    "accumulate": (
+        *("accumulate", "gradient_accumulation_steps", "grad_accum_steps", "accumulation_steps", "grad_accum"),
+        "accumulate_grad_batches",
+    ),
+    "workers": ("workers", "num_workers", "dataloader_num_workers"),
+    "epochs": ("epochs", "num_epochs", "max_epochs", "n_epochs", "num_train_epochs", "train_epochs", "total_epochs"),
+    "steps": (
+        *("steps", "max_steps", "total_steps", "train_steps", "max_train_steps", "num_train_steps", "training_steps"),
+        *("num_training_steps", "max_iters", "max_iter", "n_iters", "num_iters", "num_iterations", "iterations"),
+    ),
+}
+"""What programs call an argument that plays a role, where no profile says so."""
+
+
+class WrittenOption(NamedTuple):
+    """One option of a command."""
+
+    key: str
+    """Without dashes, as it is spelt."""
+    value: str | None
+    """None: a bare flag."""
+    place: int
+    """Which word it is."""
+    head: str
+    """What stands before the value in the same word (``--key=``); empty where the value is the next word."""
+
+
+def program_ends(command: Sequence[str]) -> int:
+    """Where the program's own words begin: behind the script or module, else behind the first word."""
+    for place, word in enumerate(command[1:], start=1):
+        if word == "-c":
+            return min(place + 2, len(command))
+        if word.endswith(".py"):
+            return place + 1
+        if word == "-m" and place + 1 < len(command):
+            return place + 2
+    return 1
+
+
+def is_option(word: str) -> bool:
+    """Whether a word begins with a dash and is no negative number."""
+    return word.startswith("-") and not _NUMBER.fullmatch(word)
+
+
+def written_options(command: Sequence[str]) -> Iterator[WrittenOption]:
+    """The options among the program's own words: ``--key value``, ``--key=value``, ``key=value``, ``-k value``."""
+    for place in range(program_ends(command), len(command)):
+        word, following = command[place], command[place + 1 : place + 2]
+        if assigned := _ASSIGNMENT.fullmatch(word):
+            yield WrittenOption(assigned["key"], assigned["value"], place, assigned["head"])
+        elif flag := _FLAG.fullmatch(word):
+            value = following[0] if following and not is_option(following[0]) else None
+            yield WrittenOption(flag["key"], value, place, "")
+
+
+def replace_option(words: list[str], key: str, text: str | bool) -> bool:
+    """Give an option of the command another value, in the style it was written in; False where it has none of the name.
+
+    Args:
+        text: True leaves a bare flag, False takes the option out.
+    """
+    found = [one for one in written_options(words) if folded(one.key) == folded(key)]
+    for option in found[-1:]:  # of one that is given twice, programs take the last
+        end = option.place + (2 if option.value is not None and not option.head else 1)
+        if text is False:
+            words[option.place : end] = []
+        elif text is True:
+            words[option.place : end] = [words[option.place].partition("=")[0]]
+        elif option.head:
+            words[option.place] = option.head + text
+        else:
+            words[option.place + 1 : end] = [text]
+    return bool(found)
+
+
+def totals_of(command: Sequence[str], roles: Mapping[str, str]) -> Totals:
+    """The epochs and steps that a command asks for; ``roles`` name the arguments where a profile does."""
+    found = {folded(one.key): one.value for one in written_options(command)}
+    last = {key.rpartition(".")[2]: value for key, value in found.items()}
+
+    def count(role: str) -> int | None:
+        named = roles.get(role)
+        texts = [found.get(folded(named))] if named else [last.get(name) for name in USUAL_NAMES[role]]
+        return next((number for text in texts if text is not None and (number := _whole(text))), None)
+
+    return Totals(count("epochs"), count("steps"))
+
+
+def folded(key: str) -> str:
+    """A key in the one spelling that programs take for all of them."""
+    return key.lstrip("-+").replace("-", "_")
+
+
+def _whole(text: str) -> int | None:
+    """A whole number above zero; programs write -1 for "no limit"."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return int(number) if 0 < number < 1e15 and number.is_integer() else None
