@@ -93,6 +93,7 @@ def curve(
         maximum=max(finite, default=None),
         attempt_marks=marks,
         evaluation=evaluation,
+        values=mean,
     )
 
 

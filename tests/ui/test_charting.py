@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mpstui.core.model.snapshot import SeriesView
+from mpstui.core.series.series import SeriesStore
 from mpstui.core.telemetry.model import Stretch
 from mpstui.ui.charting.canvas import Bucket, Canvas, Frame, Scale, draw_buckets, nice_step, tick_label, value_scale
 from mpstui.ui.charting.plot import (
@@ -34,7 +36,8 @@ from .fakes import curve
 def series(values: list[float], marks: tuple[float, ...] = ()) -> SeriesView:
     x = [float(place) for place in range(len(values))]
     last = values[-1] if values and math.isfinite(values[-1]) else None
-    return SeriesView("loss", "step", x, values, values, values, values, len(values), last=last, attempt_marks=marks)
+    view = SeriesView("loss", "step", x, values, values, values, values, len(values), last=last, attempt_marks=marks)
+    return replace(view, values=values)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +157,24 @@ def test_attempts_are_marked_and_the_cursor_reads_values() -> None:
     assert "train 6.000" in read[0]
     assert "step 3" in read[0]
     assert any("│" in text[7:] for text in read[1:-1])
+
+
+@pytest.mark.parametrize("cursor", [0.0, 1999.6, 5000.2, 47_953.4, 49_999.0])
+def test_the_cursor_reads_what_was_measured_at_the_step_it_names(cursor: float) -> None:
+    """A curve of more points than it has buckets, noisier than its means."""
+    store = SeriesStore()
+    measured = [10.0 + (7919 * step) % 997 / 100 for step in range(50_000)]
+    store.add([{"step": step, "loss": value} for step, value in enumerate(measured)])
+    store.add([{"step": step, "val_loss": measured[step] + 1} for step in (20_000, 40_000)])
+    curves = store.views(most=1024)
+    data = ChartData(name="loss", train=curves["loss"], evaluation=curves["val_loss"])
+    (read,) = lines(data, ChartView(cursor=cursor), width=120)[:1]
+    named = re.search(r"train (\S+) .*val (\S+) at (\S+) .*step (\S+)", read)
+    assert named is not None, read
+    value, val, val_step, step = (text.replace(",", "") for text in named.groups())
+    assert abs(int(step) - cursor) <= 64
+    assert value == f"{measured[int(step)]:.2f}"
+    assert val == f"{measured[int(val_step)] + 1:.2f}"
 
 
 def test_the_axis_counts_epochs_when_asked() -> None:

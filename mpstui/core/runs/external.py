@@ -16,7 +16,7 @@ from ...wire.storage import UnreadableRecord
 from ..follow import SLICE_BYTES, Budget, FollowedFile, hundredths
 from ..model.errors import OperationError, UsageError
 from ..model.snapshot import SeriesView
-from ..series.series import SeriesStore
+from ..series.series import NOT_METRICS, SeriesStore
 
 if TYPE_CHECKING:
     from ..formats.files import MetricFile
@@ -181,7 +181,7 @@ class ExternalMetrics:
                 waiting = []
                 columns = {"loss": point.losses} if leads else {}
                 columns |= {} if point.rates is None else {"lr": point.rates}
-                columns |= {name: one for name, one in point.values.items() if name != "loss" and name not in columns}
+                columns |= {name: one for name, one in point.values.items() if _is_metric(name) and name not in columns}
                 self._store.add_columns(
                     record["attempt"],
                     columns,
@@ -203,9 +203,13 @@ def _record(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
     if point.learning_rate is not None:
         record["lr"] = point.learning_rate
     values = {**point.metrics, **point.eval_metrics}
-    # "loss" is the curve of the series that leads: the same word in another series is another quantity.
-    record.update({name: value for name, value in values.items() if name not in record and name != "loss"})
+    record.update({name: value for name, value in values.items() if name not in record and _is_metric(name)})
     return record
+
+
+def _is_metric(name: str) -> bool:
+    """No field of every record, like which a value may be named; "loss" is the curve of the series that leads."""
+    return name != "loss" and name not in NOT_METRICS
 
 
 def _known(point: MetricPoint, *, leads: bool) -> dict[str, Any]:

@@ -61,6 +61,10 @@ class LocalMachine:
             self._states[identity.pid] = (now, found)
         return found if found is not None and found.alive and found.start == identity.start else None
 
+    def forget(self, identity: ProcessIdentity) -> None:
+        """What was seen of it holds no longer."""
+        self._states.pop(identity.pid, None)
+
     def alive(self, identities: Iterable[ProcessIdentity]) -> tuple[int, ...]:
         """Pids of those that live now (asked afresh: a verdict hangs on it)."""
         wanted = list(dict.fromkeys(identities))
@@ -126,9 +130,12 @@ class WitnessReader:
         return self.verdict
 
     def trainer(self) -> Process | None:
-        """The trainer's row in the process table, while it lives."""
+        """The trainer's row in the process table, while it lives; a row from while it is paused would outlast that."""
         status = self.status.value
         identity = status.trainer if status and self.same_boot is not False else None
+        if identity and status and status.paused:
+            self.machine.forget(identity)
+            return None
         return self.machine.process(identity) if identity else None
 
     def _gather(self, age_seconds: float) -> RunWitnesses:

@@ -261,6 +261,8 @@ class StepRate:
     def __init__(self) -> None:
         self._intervals: deque[_Interval] = deque(maxlen=WINDOW)
         self._time: float | None = None
+        self._timed = False
+        """The newest interval ends at the newest time."""
         self._idle = 0.0
         self.step: float | None = None
         """The newest one."""
@@ -268,7 +270,7 @@ class StepRate:
         """Time at which the step last changed."""
 
     def add(self, time: float, step: float, *, idle_seconds: float = 0.0) -> None:
-        """One sample.
+        """One sample; of several with one time (lines that were read in one look) the steps count together.
 
         Args:
             time: seconds on any one clock.
@@ -283,15 +285,20 @@ class StepRate:
             return
         self._time, self.step, self.advanced_at = time, step, time
         idle, self._idle = self._idle + idle_seconds, 0.0
+        self._timed = self._timed and time == before_time
         if before_time is None or before_step is None or step < before_step:
             return
-        seconds = time - before_time - idle
-        if seconds > 0:
+        if self._timed:
+            last = self._intervals[-1]
+            self._intervals[-1] = last._replace(steps=last.steps + step - before_step)
+        elif (seconds := time - before_time - idle) > 0:
+            self._timed = True
             self._intervals.append(_Interval(seconds, step - before_step))
 
     def cut(self) -> None:
         """A new attempt begins: time until its first sample is no work, and its device may be another."""
         self._intervals.clear()
+        self._timed = False
         self._time = self.step = self.advanced_at = None
         self._idle = 0.0
 

@@ -22,11 +22,13 @@ _EMPTY: Sums = (NAN, NAN, 0.0, 0.0, 0.0)
 
 
 class Columns(NamedTuple):
-    """Buckets as parallel columns. ``step``, ``epoch`` and ``time`` are those of a bucket's last point."""
+    """Buckets as parallel columns. ``step``, ``epoch``, ``time`` and ``last`` are those of a bucket's last point."""
 
     step: array[float]
     epoch: array[float]
     time: array[float]
+    last: array[float]
+    """Its value, as it was measured."""
     low: array[float]
     high: array[float]
     total: array[float]
@@ -44,8 +46,8 @@ class Pyramid:
         self._columns = no_columns()
         self._open = 0
         """Points in the unfinished bucket."""
-        self._place = (NAN, NAN, NAN)
-        """Step, epoch and time of the last of them."""
+        self._place = (NAN, NAN, NAN, NAN)
+        """Step, epoch, time and value of the last of them."""
         self._sum = _EMPTY
         """What they come to."""
         self.width = 1
@@ -89,7 +91,7 @@ class Pyramid:
     def _wait(self, step: float, epoch: float, time: float, values: Sequence[float]) -> None:
         """Put points into the unfinished bucket; the place is that of the last of them."""
         self._open += len(values)
-        self._place = step, epoch, time
+        self._place = step, epoch, time, values[-1]
         held, more = self._sum, reduce_points(values)
         low, high = _lower(held[0], more[0]), _higher(held[1], more[1])
         self._sum = low, high, _plus(held[2], more[2]), held[3] + more[3], held[4] + more[4]
@@ -123,13 +125,13 @@ class Pyramid:
     ) -> None:
         width, stop = self.width, start + number * self.width
         ends = slice(start + width - 1, stop, width)
-        for column, source in zip(self._columns[:3], (steps, epochs, times), strict=True):
+        for column, source in zip(self._columns[:4], (steps, epochs, times, values), strict=True):
             column.extend(source[ends])
         if width == 1:
             self._append_single(values[start:stop])
         else:
             reduced = [reduce_points(values[at : at + width]) for at in range(start, stop, width)]
-            for column, made in zip(self._columns[3:], zip(*reduced, strict=True), strict=True):
+            for column, made in zip(self._columns[4:], zip(*reduced, strict=True), strict=True):
                 column.extend(made)
         self._widen(number)
 
@@ -139,7 +141,7 @@ class Pyramid:
         self._extremes = min(least, *self._columns.low[-number:]), max(most, *self._columns.high[-number:])
 
     def _append_single(self, values: Sequence[float]) -> None:
-        low, high, total, good, bad = self._columns[3:]
+        low, high, total, good, bad = self._columns[4:]
         finite = [1.0 if math.isfinite(value) else 0.0 for value in values]
         shown = [value if ok else NAN for value, ok in zip(values, finite, strict=True)]
         low.extend(shown)
@@ -174,7 +176,7 @@ def reduce_points(values: Sequence[float]) -> Sums:
 
 def join_pairs(columns: Columns) -> Columns:
     """Every two neighbouring buckets made one; an odd last one stays."""
-    step, epoch, time, low, high, total, good, bad = columns
+    step, epoch, time, last, low, high, total, good, bad = columns
     # NaN and overflow are rare, and looked for once: built-in functions join ten times as fast as our own.
     empty = math.isnan(sum(low))
     summed = _pairwise(add, total)
@@ -182,6 +184,7 @@ def join_pairs(columns: Columns) -> Columns:
         _second(step),
         _second(epoch),
         _second(time),
+        _second(last),
         _pairwise(_lower if empty else min, low),
         _pairwise(_higher if empty else max, high),
         summed if math.isfinite(sum(summed)) else _pairwise(_plus, total),

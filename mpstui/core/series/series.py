@@ -159,6 +159,7 @@ class Series:
             complete=complete,
             read_share=read_share,
             times=columns.time,
+            values=columns.last,
         )
 
     def _extend_segment(self, attempt: int, points: Points) -> None:

@@ -47,6 +47,14 @@ def is_growing(points: Sequence[Point]) -> bool:
     return (score - 1) / deviation > _SIGNIFICANT_Z
 
 
+def is_jump(points: Sequence[Point]) -> bool:
+    """Whether most of a gain came within an eighth of the points: what did not go on before does not foretell."""
+    values = [value for _, value in thinned(points)]
+    step = max(1, len(values) // 8)
+    steepest = max((later - earlier for earlier, later in zip(values, values[step:], strict=False)), default=0.0)
+    return steepest > (values[-1] - values[0]) / 2
+
+
 Limit = Literal["device", "footprint", "system"]
 Amounts: TypeAlias = tuple[int | None, int | None]
 
@@ -62,6 +70,9 @@ TIGHT_FRACTION = 0.9
 HORIZON_SECONDS = 24 * 3600.0
 # The trend is that of the last ten minutes: longer would average over an epoch's validation.
 TREND_SECONDS = 600.0
+# A start allocates for a while, and nobody knows what happened in a gap.
+LEAST_TREND_SECONDS = 120.0
+GAP_SECONDS = 60.0
 # Of the limit, within the trend: memory of a whole machine wanders by less without going anywhere.
 LEAST_GAIN = 0.005
 
@@ -156,17 +167,18 @@ def headroom(points: Sequence[MemoryPoint], unified: bool = True) -> Headroom | 
     if not known:
         return None
     fraction, nearest, used, limit = max(known)
-    recent = [point for point in points if point.time >= now.time - TREND_SECONDS]
+    recent = _watched([point for point in points if point.time >= now.time - TREND_SECONDS])
     growths: dict[Limit, float] = {}
     times: list[tuple[float, Limit]] = []
     for _, name, used_of_it, its_limit in known:
         series = _known((point.time, _LIMITS[name](point)[0]) for point in recent)
-        growth = slope(series) if is_growing(series) else None
+        growth = slope(series) if is_growing(series) and not is_jump(series) else None
         if growth is None or growth <= 0:
             continue
         growths[name] = growth
         seconds = max(0, its_limit - used_of_it) / growth
-        if growth >= LEAST_GAIN * its_limit / TREND_SECONDS and seconds <= HORIZON_SECONDS:
+        foretells = series[-1][0] - series[0][0] >= LEAST_TREND_SECONDS and seconds <= HORIZON_SECONDS
+        if foretells and growth >= LEAST_GAIN * its_limit / TREND_SECONDS:
             times.append((seconds, name))
     seconds_to_limit, soonest = min(times, default=(None, None))
     return Headroom(
@@ -179,6 +191,14 @@ def headroom(points: Sequence[MemoryPoint], unified: bool = True) -> Headroom | 
         soonest=soonest,
         warnings=tuple(_warnings(recent, nearest, fraction)),
     )
+
+
+def _watched(points: Sequence[MemoryPoint]) -> Sequence[MemoryPoint]:
+    """The newest of them, since the last gap."""
+    gaps = (
+        place for place in range(len(points) - 1, 0, -1) if points[place].time - points[place - 1].time > GAP_SECONDS
+    )
+    return points[next(gaps, 0) :]
 
 
 def _first(*values: int | None) -> int | None:

@@ -126,9 +126,9 @@ def time_unit(longest_seconds: float) -> tuple[str, float]:
 
 def moved_to_time(curve: SeriesView, start: float, unit: tuple[str, float]) -> SeriesView:
     """Without the points that have no time (they were there before anybody looked) and those measured again later."""
-    rows = zip(curve.times, curve.low, curve.high, curve.mean, curve.smooth, strict=False)
+    rows = zip(curve.times, curve.low, curve.high, curve.mean, curve.smooth, curve.values, strict=False)
     kept = [(time, *rest) for time, *rest in rows if math.isfinite(time)]
-    times, low, high, mean, smooth = ([list(column) for column in zip(*kept, strict=True)]) if kept else ([],) * 5
+    times, low, high, mean, smooth, values = [list(column) for column in zip(*kept, strict=True)] if kept else ([],) * 6
     marks = [curve.times[bisect_left(curve.x, mark)] for mark in curve.attempt_marks if mark <= curve.x[-1]]
     return replace(
         curve,
@@ -142,6 +142,7 @@ def moved_to_time(curve: SeriesView, start: float, unit: tuple[str, float]) -> S
         gaps=(),
         superseded=(),
         times=times,
+        values=values,
     )
 
 
@@ -259,19 +260,27 @@ def _epoch_unit(data: ChartData, view: ChartView) -> float:
 
 
 def legend(data: ChartData, view: ChartView, space: Frame, width: int) -> Row:
-    """Which line is which and what it is worth: at the cursor, else now."""
-    parts = [Span(f" {clean(data.name, 30)} ", "strong")]
-    if data.train is not None and len(data.train.x):
-        raw, smooth = _values_at(data.train, view.cursor)
-        parts += [Span(" ━ ", "train"), Span("train "), Span(raw), Span(f" ~{smooth}", "dim")]
-    if data.evaluation is not None and len(data.evaluation.x):
-        parts += [Span("  ━ ", "val"), Span("val "), Span(_values_at(data.evaluation, view.cursor)[0])]
+    """Which line is which and what it is worth: at the point next to the cursor, else now."""
+    parts, at = [Span(f" {clean(data.name, 30)} ", "strong")], space.x.high if view.right is not None else None
+    for curve, role, word in ((data.train, "train", " ━ "), (data.evaluation, "val", "  ━ ")):
+        if curve is None or not len(curve.x):
+            continue
+        parts += [Span(word, role), Span(f"{role} ")]
+        if view.cursor is None:
+            smooth = curve.smooth[-1] if len(curve.smooth) else math.nan
+            parts += [Span(number(curve.last) if curve.last is not None else NOT_FINITE)]
+            parts += [Span(f" ~{number(smooth)}", "dim")] if role == "train" else []
+            continue
+        index = _nearest(curve.x, view.cursor)
+        parts += [Span(number(curve.values[index]))]
+        if curve is data.curves[0]:
+            at = curve.x[index]
+        elif curve.x[index] != at:
+            parts += [Span(f" at {_place(curve.x[index], data, view)}", "dim")]
     if data.slow and data.axis == "step":
         parts += [Span(f"  {SLOW_MARK} ", "warn"), Span("slow", "dim")]
-    unit = _epoch_unit(data, view)
-    axis = "epoch" if unit != 1.0 else clean(data.axis, 12)
-    at = view.cursor if view.cursor is not None else space.x.high if view.right is not None else None
-    where = f"{axis} {whole(round(at / unit, 2))}" if at is not None else axis
+    axis = "epoch" if _epoch_unit(data, view) != 1.0 else clean(data.axis, 12)
+    where = f"{axis} {_place(at, data, view)}" if at is not None else axis
     zoom = "zoom · " if view.left is not None or view.right is not None else ""
     if not all(curve.complete for curve in data.curves):
         read = min(curve.read_share for curve in data.curves)
@@ -280,11 +289,11 @@ def legend(data: ChartData, view: ChartView, space: Frame, width: int) -> Row:
     return spread(clip(tuple(parts), width), (Span(f"{zoom}{scale} · {where} ", "dim"),), width)
 
 
-def _values_at(curve: SeriesView, cursor: float | None) -> tuple[str, str]:
-    """The value and its average at the cursor, or the newest; a gap reads ``NaN/inf``."""
-    if cursor is None:
-        smooth = curve.smooth[-1] if len(curve.smooth) else math.nan
-        return number(curve.last) if curve.last is not None else NOT_FINITE, number(smooth)
-    index = min(range(len(curve.x)), key=lambda i: abs(curve.x[i] - cursor))
-    smooth = curve.smooth[index] if index < len(curve.smooth) else math.nan
-    return number(curve.mean[index]), number(smooth)
+def _nearest(positions: Sequence[float], to: float) -> int:
+    return min(range(len(positions)), key=lambda place: abs(positions[place] - to))
+
+
+def _place(x: float, data: ChartData, view: ChartView) -> str:
+    """A step is whole; of epochs and times a share counts."""
+    unit = _epoch_unit(data, view)
+    return whole(round(x) if unit == 1.0 and data.axis == "step" else round(x / unit, 2))

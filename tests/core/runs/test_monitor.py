@@ -199,6 +199,22 @@ def test_the_life_of_a_run_from_lock_to_lock(home: Home) -> None:
     assert shown.pid is None
 
 
+def test_a_run_that_is_continued_was_stopped_by_nobody_else(home: Home) -> None:
+    clock, table = FakeClock(), FakeTable()
+    run, monitor = running(home), make_monitor(home, clock, table)
+    table.add(77, 5, "T")
+    assert only(monitor.refresh()).health_note == "stopped by a signal that mpstui did not send"
+    run.status("running", trainer=[77, 5], paused=True)
+    clock.advance(0.2)
+    assert only(monitor.refresh()).health is Health.PAUSED
+    table.add(77, 5, "S")
+    run.status("running", trainer=[77, 5])
+    clock.advance(0.2)
+    shown = only(monitor.refresh())
+    assert (shown.health, shown.health_note) == (Health.WARMING, "nothing printed yet")
+    run.release()
+
+
 def test_a_recycled_pid_is_somebody_else(home: Home) -> None:
     table = FakeTable()
     table.add(77, 999)

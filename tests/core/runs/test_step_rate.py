@@ -92,6 +92,27 @@ def test_when_the_step_last_moved() -> None:
     assert progress.advanced_at == 1.0
 
 
+@pytest.mark.parametrize("per_second", [2, 7, 14, 20, 30, 50, 80, 120, 150, 200, 500])
+@pytest.mark.parametrize("look", [0.05, 0.2, 0.25, 0.5, 1.0])
+def test_lines_that_are_read_in_one_look_share_its_time(per_second: int, look: float) -> None:
+    progress, step, now = StepRate(), 0, 0.0
+    for _ in range(round(30 / look)):
+        now += look
+        while step + 1 <= now * per_second + 1e-9:
+            step += 1
+            progress.add(now, step)
+    assert progress.steps_per_second == pytest.approx(per_second, rel=0.03)
+    assert progress.remaining_seconds(step + 10 * per_second) == pytest.approx(10.0, rel=0.03)
+
+
+def test_a_step_back_within_a_look_counts_for_no_look_before_it() -> None:
+    progress = StepRate()
+    for now, steps in ((1.0, (90, 95)), (2.0, (98, 99, 100)), (3.0, (1, 2, 3, 4, 5)), (4.0, (10,)), (5.0, (15,))):
+        for step in steps:
+            progress.add(now, step)
+    assert progress.steps_per_second == pytest.approx(5.0)
+
+
 @given(st.lists(st.tuples(st.floats(-10, 1e6), st.floats(0, 1e6)), max_size=50), st.floats(0, 1e7))
 def test_whatever_arrives_an_eta_is_unknown_or_not_negative(samples: list[tuple[float, float]], target: float) -> None:
     progress = StepRate()

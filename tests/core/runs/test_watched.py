@@ -261,6 +261,38 @@ def test_a_watched_file_that_is_deleted_is_gone_until_it_is_there_again(monitor:
     assert (back.gone, badge(back).word, back.numbers.step, back.numbers.loss) == (False, "training", 1, 2.5)
 
 
+def test_a_value_that_is_named_like_a_field_of_every_record_is_none_of_them(
+    monitor: Monitor, tmp_path: Path, clock: FakeClock
+) -> None:
+    log = tmp_path / "train.log"
+    lines = [f"step {i} loss {1 / i:.4f} time {i / 10} attempt 7 rank 3\n" for i in range(1, 120)]
+    log.write_text("".join(lines[:100]))
+    look(monitor, log)
+    clock.advance(5)
+    with log.open("a") as file:
+        file.writelines(lines[100:])
+    curve = look(monitor, log).series["loss"]
+    assert (curve.count, curve.times[-1], list(curve.attempt_marks)) == (119, clock.wall, [])
+    assert set(look(monitor, log).series) == {"loss"}
+
+
+@pytest.mark.parametrize("per_second", [20, 100])
+def test_the_rate_of_a_program_that_prints_several_lines_a_look(
+    monitor: Monitor, tmp_path: Path, clock: FakeClock, per_second: int
+) -> None:
+    log, step = tmp_path / "train.log", 0
+    for _ in range(40):
+        with log.open("a") as file:
+            for _ in range(per_second // 5):
+                step += 1
+                file.write(f"step {step}/100000 loss {1 / step:.4f}\n")
+        os.utime(log, (clock.wall, clock.wall))
+        shown = look(monitor, log)
+        clock.advance(0.2)
+    assert shown.numbers.steps_per_second == pytest.approx(per_second)
+    assert shown.numbers.eta_seconds == pytest.approx((100_000 - step) / per_second)
+
+
 def refuse(path: object, *_: object, **__: object) -> int:
     raise PermissionError(13, "Permission denied", path)
 

@@ -39,6 +39,8 @@ def test_nothing_is_lost_in_the_buckets(values: list[float], capacity: int) -> N
         assert math.isclose(sum(columns.total), sum(finite), rel_tol=1e-9, abs_tol=1e-3)
     assert list(columns.step) == sorted(columns.step)
     assert columns.step[-1] == len(values) - 1
+    measured = [values[int(step)] for step in columns.step]
+    assert all(one == last or (one != one and last != last) for one, last in zip(measured, columns.last, strict=True))
 
 
 @given(values_with_gaps, st.lists(st.integers(0, 400), max_size=6))
@@ -82,6 +84,6 @@ def test_huge_values_do_not_become_gaps() -> None:
 @given(st.integers(0, 9))
 def test_joining_halves_and_keeps_an_odd_last_one(count: int) -> None:
     column = array("d", range(count))
-    joined = join_pairs(Columns(*([column] * 8)))
+    joined = join_pairs(Columns(*([column] * 9)))
     assert len(joined.step) == (count + 1) // 2
     assert sum(joined.total) == sum(column)

@@ -84,6 +84,26 @@ def test_a_drift_of_the_machine_is_no_countdown() -> None:
     assert (found.soonest, found.seconds_to_limit) == (None, None)
 
 
+@pytest.mark.parametrize("gap", [0.0, 300.0])
+@pytest.mark.parametrize(("before", "after"), [(20, 20), (12, 11), (9, 15), (15, 9), (28, 29), (40, 2)])
+def test_what_jumped_in_a_gap_or_at_once_is_no_countdown(gap: float, before: int, after: int) -> None:
+    """A neighbour came while nobody looked."""
+    low = [replace(point, system_used=GIB + int(point.time)) for point in series(before)]
+    end = low[-1].time + gap
+    high = [replace(low[0], time=end + 10 * (i + 1), system_used=4 * GIB + i * 1000) for i in range(after)]
+    found = headroom([*low, *high])
+    assert found is not None
+    assert found.seconds_to_limit is None
+    assert found.warnings == ()
+
+
+def test_a_start_that_allocates_for_a_minute_is_no_countdown() -> None:
+    for count, foretold in ((7, False), (12, False), (20, True)):
+        found = headroom(series(driver_growth=GIB / 600, count=count))
+        assert found is not None
+        assert (found.seconds_to_limit is not None) is foretold, count
+
+
 def test_a_limit_that_is_days_away_is_no_news() -> None:
     found = headroom(series(driver_growth=100.0))
     assert found is not None
