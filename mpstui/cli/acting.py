@@ -112,11 +112,10 @@ A run that is active is stopped first. It continues from its newest checkpoint. 
 
 def run_restart(args: argparse.Namespace) -> int:
     # Here, not at the top: `mpstui stop` needs nothing of what plans a launch.
-    from ..core.launching.choice import effective_arguments, parse_sets
+    from ..core.launching.choice import effective_arguments, parse_environment, parse_sets
     from ..core.launching.editing import recorded_choice
     from ..core.machine import DEVICES
     from ..wire.rundir import RunDir
-    from .launch import parse_environment
 
     if args.device is not None and args.device not in DEVICES:
         raise UsageError(f"there is no device {args.device!r}", f"one of {', '.join(DEVICES)}", field="device")

@@ -5,19 +5,23 @@ from __future__ import annotations
 import argparse
 import shlex
 import time
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from shutil import which
 
-from ..core.launching.choice import ACCELERATOR_QUEUE, LaunchChoice, combinations, parse_sets
+from ..core.launching.choice import (
+    ACCELERATOR_QUEUE,
+    LaunchChoice,
+    combinations,
+    parse_condition,
+    parse_environment,
+    parse_sets,
+)
 from ..core.launching.planning import launch, plan
 from ..core.machine import is_python, this_machine
-from ..core.model.checks import environment_name
 from ..core.model.errors import UsageError
 from ..core.profiles.library import load_profile, names_profile
 from ..core.profiles.model import profile_of_command
-from ..core.runs.find import find_run
 from ..wire.records import QueueRule
 from .session import Session, add_repeatable, print_json, warn
 
@@ -76,7 +80,7 @@ def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) ->
         recipe=args.recipe,
         name=args.name,
         env=parse_environment(args.env),
-        queue=QueueRule(args.queue, [_condition(session, item) for item in args.after]),
+        queue=QueueRule(args.queue, [parse_condition(session.home, item) for item in args.after]),
     )
     machine = this_machine()
     plans = [plan(one, environ=session.environ, machine=machine) for one in combinations(choice)]
@@ -88,31 +92,6 @@ def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) ->
     else:
         print("\n".join(runs))
     return 0
-
-
-def parse_environment(items: Iterable[str]) -> dict[str, str]:
-    """Read ``NAME=VALUE`` texts.
-
-    Raises:
-        UsageError: one has no ``=``, or a name that is none.
-    """
-    found = {}
-    for item in items:
-        name, equals, value = item.partition("=")
-        if not equals or environment_name(name) or "\0" in value:
-            raise UsageError(f"--env {item!r} is not NAME=VALUE", "write it as `--env OMP_NUM_THREADS=4`")
-        found[name] = value
-    return found
-
-
-def _condition(session: Session, item: str) -> dict[str, str]:
-    """Read ``RUN[:ok|any|fail]``."""
-    name, colon, when = item.rpartition(":")
-    if not colon:
-        name, when = item, "ok"
-    if when not in ("ok", "any", "fail"):
-        raise UsageError(f"--after {item!r}: {when!r} is not ok, any or fail", "such as `--after RUN:any`")
-    return {"run": find_run(session.home, name).run, "when": when}
 
 
 def configure_run(parser: argparse.ArgumentParser) -> None:

@@ -6,21 +6,29 @@ is imported by the first of these.
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from ..core.launching.choice import LaunchChoice, combinations, open_axes
+from ..core.launching.choice import (
+    LaunchChoice,
+    combinations,
+    commented_arguments,
+    open_axes,
+    parse_condition,
+    parse_environment,
+    parse_sets,
+)
 from ..core.machine import DEVICES, Machine, this_machine
 from ..core.model.errors import UsageError
 from ..core.profiles.library import ProfileEntry, list_profiles, load_profile
 from ..core.profiles.model import RECIPES, ArgumentValue
+from ..wire.records import QueueRule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..core.diagnosis.model import Remedy
     from ..core.launching.actions import Actions
     from ..core.launching.command import EnvLine
@@ -29,10 +37,32 @@ if TYPE_CHECKING:
     from ..core.model.snapshot import RunSnapshot
     from ..wire.records import Request
 
+Words = TypeVar("Words")
+
 ARGUMENT = "arg:"
 """Before the key of a field that is one of the program's own arguments."""
 SWEEP = "sweep:"
 """Before the key of a field that holds several values of one, one run for each."""
+MORE, VARIABLES, MORE_SWEPT, AFTER, QUEUE = "more", "env", "swept", "queue.after", "queue"
+"""Fields for what the profile has no field for, and for when to start."""
+_PATH_WORDS = frozenset(
+    [
+        "data",
+        "dataset",
+        "dir",
+        "directory",
+        "path",
+        "file",
+        "folder",
+        "root",
+        "cache",
+        "checkpoint",
+        "fasta",
+        "bed",
+        "npz",
+        "csv",
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +73,8 @@ class Field:
     label: str
     value: str
     choices: tuple[str, ...] = ()
+    hint: str = ""
+    """Shown in an empty field: what may stand there. An argument left empty is not passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +87,8 @@ class Preview:
     cwd: str = ""
     runs: tuple[str, ...] = ()
     """Names of all runs where there are several; ``command`` is that of the first."""
+    waits_for: tuple[str, ...] = ()
+    """What must be true before it starts: a slot in a queue, the end of other runs."""
 
 
 class Launcher:
@@ -109,15 +143,17 @@ class Draft:
     def __init__(
         self, launcher: Launcher, choice: LaunchChoice, note: str = "", environ: Mapping[str, str] | None = None
     ) -> None:
-        """``environ``: of the run that this is a new attempt of; None: the launcher's own."""
+        """``environ``: of the run that this is a new attempt of; None: a new run, or several, in the launcher's own."""
         self._launcher = launcher
         self._environ = launcher.environ if environ is None else environ
         self._note = note
         self._choice = choice
+        self._starts = environ is None
         self._sweep = {key: ", ".join(one.text for one in values) for key, values in open_axes(choice).items()}
         given = {**_texts(choice.profile.args), **choice.sets}
         left_out = {*choice.drop_args, *self._sweep}
         self._arguments = {key: text for key, text in given.items() if key not in left_out}
+        self._offered = [key for key in commented_arguments(choice.profile) if key not in self._arguments]
 
     @property
     def title(self) -> str:
@@ -130,12 +166,18 @@ class Draft:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """Name, device and recipe, what is swept, then the program's own arguments."""
+        """Name, device and recipe, what is swept, the program's own arguments, then what the profile does not name."""
         choice, profile = self._choice, self._choice.profile
         switches = {key for key, value in profile.args.items() if isinstance(value, bool)}
         arguments = (
             Field(ARGUMENT + key, key, text, ("true", "false") if key in switches else ())
             for key, text in self._arguments.items()
+        )
+        variables = shlex.join(f"{name}={value}" for name, value in choice.env.items())
+        when = (
+            Field(MORE_SWEPT, "sweep", "", hint="lr=0.1,0.01 seed=1,2,3"),
+            Field(AFTER, "start after", "", hint="RUN, RUN:any or RUN:fail"),
+            Field(QUEUE, "queue", choice.queue.group or "", hint="auto, or a name"),
         )
         return (
             Field("name", "name", choice.name or profile.name),
@@ -143,6 +185,10 @@ class Draft:
             Field("recipe", "recipe", choice.recipe or profile.recipe, tuple(RECIPES)),
             *(Field(SWEEP + key, f"sweep {key}", text) for key, text in self._sweep.items()),
             *arguments,
+            *(Field(ARGUMENT + key, key, "", hint="not passed") for key in self._offered),
+            Field(MORE, "more arguments", "", hint="KEY=VALUE ..."),
+            Field(VARIABLES, "variables", variables, hint="NAME=VALUE ..."),
+            *(when if self._starts else ()),
         )
 
     def preview(self, values: Mapping[str, str]) -> Preview:
@@ -155,6 +201,10 @@ class Draft:
             warnings=(*([self._note] if self._note else []), *planned.warnings),
             runs=tuple(str(choice.name) for choice in choices) if len(choices) > 1 else (),
             cwd=planned.template.cwd,
+            waits_for=(
+                *([f"a slot in queue {planned.queue.group}"] if planned.queue.group else []),
+                *(f"the end ({one['when']}) of {one['run']}" for one in planned.queue.after),
+            ),
         )
 
     def launch(self, values: Mapping[str, str]) -> str:
@@ -178,8 +228,37 @@ class Draft:
 
         return save_profile(self._chosen(values), name, self._launcher.home)
 
+    def completed(self, key: str, text: str) -> str | None:
+        """``text`` with the file or folder that it begins to name, for a field that holds a path; None for any other.
+
+        Reads a folder: not for the thread that draws.
+        """
+        named = _PATH_WORDS.intersection(key.removeprefix(ARGUMENT).replace("-", "_").split("_"))
+        if not text or not (named or "/" in text or text.startswith("~")):
+            return None
+        folder, slash, begun = text.rpartition("/")
+        try:
+            with os.scandir(self._choice.profile.cwd / Path(folder + slash).expanduser()) as entries:
+                found = sorted(
+                    (entry.name.startswith("."), entry.name + ("/" if entry.is_dir() else ""))
+                    for entry in entries
+                    if entry.name.startswith(begun) and entry.name != begun and entry.name.isprintable()
+                )
+        except OSError:
+            return None
+        return folder + slash + found[0][1] if found else None
+
     def _chosen(self, values: Mapping[str, str]) -> LaunchChoice:
-        given = {key[len(ARGUMENT) :]: text for key, text in values.items() if key.startswith(ARGUMENT)}
+        # No shell stands between the form and the program: `~` would reach it as it is.
+        given = {
+            key[len(ARGUMENT) :]: str(Path(text).expanduser()) if text.startswith("~/") else text
+            for key, text in values.items()
+            if key.startswith(ARGUMENT) and (text or key[len(ARGUMENT) :] not in self._offered)
+        }
+        more = _read(values, MORE, parse_sets)
+        swept_too = _read(values, MORE_SWEPT, parse_sets)
+        home, group = self._launcher.home, values.get(QUEUE, "").strip()
+        after = _read(values, AFTER, lambda words: [parse_condition(home, word) for word in words])
         # A swept argument stays said although it equals the profile's: a run without it would be a sweep again.
         swept = self._choice.profile.sweep
         before = {key: text for key, text in _texts(self._choice.profile.args).items() if key not in swept}
@@ -188,18 +267,23 @@ class Draft:
             name=values["name"].strip() or None,
             device=values["device"],
             recipe=values["recipe"],
-            sets={key: text for key, text in given.items() if before.get(key) != text},
+            sets={**{key: text for key, text in given.items() if before.get(key) != text}, **more},
+            env=_read(values, VARIABLES, parse_environment),
             sweep={
-                key: _split(values[SWEEP + key], key)
-                for key, text in self._sweep.items()
-                if values[SWEEP + key] != text
+                **{
+                    key: _split(values[SWEEP + key], SWEEP + key)
+                    for key, text in self._sweep.items()
+                    if values[SWEEP + key] != text
+                },
+                **{key: _split(text, MORE_SWEPT) for key, text in swept_too.items()},
             },
+            queue=QueueRule(group or None, after) if self._starts else self._choice.queue,
         )
 
     def _combinations(self, values: Mapping[str, str]) -> tuple[LaunchChoice, ...]:
         chosen = self._chosen(values)
         try:
-            return combinations(chosen) if self._sweep else (chosen,)
+            return combinations(chosen) if self._sweep or chosen.sweep else (chosen,)
         except UsageError as error:
             raise _at_field(error, values) from error
 
@@ -223,17 +307,28 @@ def _text(value: ArgumentValue) -> str:
     return ",".join(_text(part) for part in value) if isinstance(value, tuple) else str(value)
 
 
-def _split(text: str, key: str) -> tuple[str, ...]:
+def _split(text: str, field: str) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not found:
-        raise UsageError(f"{key} needs at least one value", "such as 1, 2, 3", field=SWEEP + key)
+        raise UsageError("a sweep needs at least one value of each argument", "such as 1, 2, 3", field=field)
     return found
+
+
+def _read(values: Mapping[str, str], field: str, parse: Callable[[list[str]], Words]) -> Words:
+    """What the words of a field mean; a mistake is told at that field."""
+    try:
+        return parse(shlex.split(values.get(field, "")))
+    except ValueError:
+        raise UsageError("a quotation mark is not closed", "write it as in a shell", field=field) from None
+    except UsageError as error:
+        raise UsageError(error.sentence, error.hint, field=field, near=error.near) from error
 
 
 def _at_field(error: UsageError, values: Mapping[str, str]) -> UsageError:
     """The error with the form's field in place of the profile's key, None where the form has no such field."""
     wrong = error.field or ""
     argument = wrong.removeprefix("args.")
-    fields = (ARGUMENT + argument, SWEEP + argument) if argument != wrong else (wrong,)
+    typed = [MORE_SWEPT] if f"{argument}=" in values.get(MORE_SWEPT, "") else []
+    fields = (*typed, ARGUMENT + argument, SWEEP + argument, MORE) if argument != wrong else (wrong,)
     field = next((key for key in fields if key in values), None)
     return UsageError(error.sentence, error.hint, field=field, near=error.near)

@@ -14,7 +14,8 @@ from mpstui.core.launching.editing import remedied
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.library import load_profile
-from mpstui.ui.drafts import ARGUMENT, SWEEP, Draft, Launcher
+from mpstui.ui.drafts import AFTER, ARGUMENT, MORE, MORE_SWEPT, QUEUE, SWEEP, VARIABLES, Draft, Launcher
+from mpstui.wire.rundir import create_run_dir
 
 PROFILE = """
 name = "A toy"
@@ -188,3 +189,71 @@ def test_the_new_attempt_of_a_run_of_a_sweep_is_one_run_however_it_was_edited(
     edited = Draft(launcher, draft._chosen(values(draft, **{f"{ARGUMENT}layers": "8"})))
     assert not [field.key for field in edited.fields if field.key.startswith(SWEEP)]
     assert edited.preview(values(edited)).runs == ()
+
+
+# -- what the command line can, the form can
+
+
+def test_an_argument_that_the_profile_only_mentions_is_a_field_that_may_stay_empty(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    text = PROFILE.replace("epochs = 3\n", 'epochs = 3\n# data = "/data/cifar10"   # the folder with the batches\n')
+    (tmp_path / "profiles" / "mentions.toml").write_text(text)
+    draft = launcher.draft("mentions")
+    field = next(field for field in draft.fields if field.key == f"{ARGUMENT}data")
+    assert (field.value, field.hint) == ("", "not passed")
+    assert "--data" not in draft.preview(values(draft)).command
+    given = draft.preview(values(draft, **{field.key: "~/cifar 10"}))
+    assert f"--data '{Path.home()}/cifar 10'" in given.command
+    assert not any("no argument" in warning for warning in given.warnings)
+
+
+def test_further_arguments_and_variables_are_passed_on_and_kept(launcher: Launcher) -> None:
+    draft = launcher.draft("toy")
+    given = values(draft, **{MORE: "'note=two words' amp=true", VARIABLES: "OMP_NUM_THREADS=2 TAG='a b'"})
+    preview = draft.preview(given)
+    assert "--note 'two words' --amp" in preview.command
+    assert {line.name: line.value for line in preview.environment}["TAG"] == "a b"
+    again = Draft(launcher, draft._chosen(given), environ={})
+    fields = {field.key: field.value for field in again.fields}
+    assert (fields[f"{ARGUMENT}note"], fields[VARIABLES]) == ("two words", "OMP_NUM_THREADS=2 'TAG=a b'")
+    assert not {MORE_SWEPT, AFTER, QUEUE} & set(fields)  # the next attempt of a run is one, and starts at once
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "part"),
+    [
+        (MORE, "epochs", "is not KEY=VALUE"),
+        (MORE, "epoch=4", "did you mean 'epochs'"),
+        (MORE, "note='two", "not closed"),
+        (MORE_SWEPT, "epochs=3,many", "is a number"),
+        (MORE_SWEPT, "epochs=", "at least one value"),
+        (VARIABLES, "1A=2", "NAME=VALUE"),
+        (AFTER, "nobody", "no run 'nobody'"),
+    ],
+)
+def test_a_mistake_in_a_further_field_is_told_there(launcher: Launcher, key: str, text: str, part: str) -> None:
+    draft = launcher.draft("toy")
+    with pytest.raises(UsageError, match=part) as wrong:
+        draft.preview(values(draft, **{key: text}))
+    assert wrong.value.field == key
+
+
+def test_a_launch_can_be_swept_queued_and_made_to_wait(launcher: Launcher, tmp_path: Path) -> None:
+    before = create_run_dir(launcher.home.runs, "before", 1.0)
+    draft = launcher.draft("toy")
+    preview = draft.preview(values(draft, **{MORE_SWEPT: "epochs=3,5", AFTER: f"{before.run}:any", QUEUE: "night"}))
+    assert preview.runs == ("A toy epochs=3", "A toy epochs=5")
+    assert preview.waits_for == ("a slot in queue night", f"the end (any) of {before.run}")
+
+
+def test_a_path_is_completed_from_the_folder_the_program_runs_in(launcher: Launcher, tmp_path: Path) -> None:
+    draft = launcher.draft("toy")
+    folder = draft._choice.profile.cwd / "data"
+    (folder / "plans").mkdir(parents=True)
+    (folder / ".hidden").touch()
+    assert draft.completed(f"{ARGUMENT}train-data", "da") == "data/"
+    assert draft.completed(f"{ARGUMENT}epochs", "data/pl") == "data/plans/"
+    assert draft.completed(f"{ARGUMENT}epochs", "da") is None
+    assert draft.completed(f"{ARGUMENT}data", "nowhere/x") is None
+    assert draft.completed(f"{ARGUMENT}data", "") is None

@@ -12,11 +12,13 @@ from typing import Any
 from ...wire import storage
 from ...wire.records import QueueRule
 from ...wire.storage import without_secrets
-from ..model.checks import nearest
+from ..model.checks import environment_name, nearest
 from ..model.errors import UsageError
+from ..model.home import Home
 from ..profiles.model import ArgumentValue, Profile, Scalar
 from ..profiles.sweep import MOST_RUNS, Sweep, SweepValue, arguments_of, as_text
 from ..profiles.written import written_options
+from ..runs.find import find_run
 
 ACCELERATOR_QUEUE = "auto"
 """The queue named after what the run will use: mps, cuda or cpu. One run at a time in each, one per GPU in cuda."""
@@ -71,6 +73,36 @@ def parse_sets(items: Iterable[str], option: str = "--set") -> dict[str, str]:
             raise UsageError(f"{option} {item!r} is not KEY=VALUE", f"write it as `{option} epochs=3`", field="args")
         found[key.strip()] = value
     return found
+
+
+def parse_environment(items: Iterable[str]) -> dict[str, str]:
+    """Read ``NAME=VALUE`` texts.
+
+    Raises:
+        UsageError: one has no ``=``, or a name that is none.
+    """
+    found = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or environment_name(name) or "\0" in value:
+            raise UsageError(f"--env {item!r} is not NAME=VALUE", "write it as `--env OMP_NUM_THREADS=4`", field="env")
+        found[name] = value
+    return found
+
+
+def parse_condition(home: Home, item: str) -> dict[str, str]:
+    """Read ``RUN[:ok|any|fail]``: the run that is waited for, and how it must have ended.
+
+    Raises:
+        UsageError: there is no such run, or it is another word than these.
+    """
+    name, colon, when = item.rpartition(":")
+    if not colon:
+        name, when = item, "ok"
+    if when not in ("ok", "any", "fail"):
+        hint = "such as `--after RUN:any`"
+        raise UsageError(f"--after {item!r}: {when!r} is not ok, any or fail", hint, field="queue.after")
+    return {"run": find_run(home, name).run, "when": when}
 
 
 def effective_arguments(profile: Profile, sets: Mapping[str, str]) -> tuple[dict[str, ArgumentValue], list[str]]:

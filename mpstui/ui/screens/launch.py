@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textual import on
@@ -19,7 +20,7 @@ from ...core.model.snapshot import RunSnapshot
 from ..bindings import Scope, bindings, footer_keys
 from ..messages import Launched, Toast
 from ..rows import Row, clean, cut, fit, row, wrap
-from ..widgets.launching import Choice, LaunchPreview, ProfileList
+from ..widgets.launching import Choice, Completion, LaunchPreview, ProfileList
 from ..widgets.lines import KeyLine, LinePanel
 
 if TYPE_CHECKING:
@@ -150,7 +151,8 @@ class LaunchForm(_LaunchingScreen):
             if field.choices:
                 yield Choice(field.value, field.choices, id=f"value-{place}")
             else:
-                yield Input(field.value, compact=True, id=f"value-{place}")
+                completion = Completion(partial(self._draft.completed, field.key))
+                yield Input(field.value, field.hint, suggester=completion, compact=True, id=f"value-{place}")
         note = FieldNote(id=f"note-{place}")
         note.display = False
         yield note

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 from textual.events import Blur, Focus
 from textual.message import Message
+from textual.suggester import Suggester
 
 from ...core.model.errors import ReportedError
 from ..drafts import Preview
@@ -111,6 +113,18 @@ class Choice(LinePanel, can_focus=True):
         return [row(*parts)]
 
 
+class Completion(Suggester):
+    """Offers the rest of a path behind what is typed; → takes it."""
+
+    def __init__(self, complete: Callable[[str], str | None]) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._complete = complete
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """See Textual. A folder may lie on a disk that takes its time."""
+        return await asyncio.to_thread(self._complete, value)
+
+
 class LaunchPreview(LinePanel):
     """Exactly what a launch would start: a panel that can be scrolled."""
 
@@ -162,6 +176,8 @@ def preview_rows(preview: Preview | None, error: ReportedError | None, width: in
         lines += [row("  ", (cut(clean(name, 300), width - 3), "dim")) for name in named]
         hidden = row((f"  and {count - len(named)} more", "dim"))
         lines += [hidden, EMPTY] if count > len(named) else [EMPTY]
+    for place, text in enumerate(preview.waits_for):
+        lines += _marked("waits for " if place == 0 else "and for ", "heading", text, "", width, 2)
     title = "the first will run" if preview.runs else "will run"
     folder = cut(clean(preview.cwd, 300), width - len(title) - 6)
     lines.append(row((title, "heading"), ("  in ", "faint"), (folder, "dim")))
