@@ -17,6 +17,7 @@ from typing import Any
 
 from ..wire.heartbeat import DeviceReading, MemoryReading
 from ..wire.records import Request
+from .losses import Losses
 from .reporter import BEAT_SECONDS, Reporter, listen_for_stacks, place_of
 
 _LEAST_PATIENCE_SECONDS = 60.0
@@ -58,9 +59,7 @@ class StepWatch:
         self._pid = 0
         self._thread = 0
         self._steps: dict[int, int] = {}
-        self._backwards = 0
-        self._loss: Any = None
-        self._unscaled: Any = None
+        self._losses = Losses(torch)
         self._lr: float | None = None
         self._device = "cpu"
         self._next_beat = float("-inf")
@@ -71,38 +70,25 @@ class StepWatch:
     def attach(self) -> None:
         """Put the hooks into torch."""
         sys.modules["torch.optim.optimizer"].register_optimizer_step_post_hook(self._after_step)
-        self._wrap(self._torch.autograd, "backward", self._before_backward)
-        self._wrap(self._torch.amp.GradScaler, "scale", self._before_scale)
+        self._wrap(self._torch.autograd, "backward", self._losses.before_backward)
+        self._wrap(self._torch.amp.GradScaler, "scale", self._losses.before_scale)
         self._wrap(sys, "excepthook", self._on_crash)
         atexit.register(self._at_exit)
 
     def _wrap(self, owner: Any, name: str, look: Callable[..., None]) -> None:
-        """Call ``look`` before ``owner.name``, with the same arguments; whatever happens in it, the call goes on."""
-        original = getattr(owner, name)
+        setattr(owner, name, watched(getattr(owner, name), self._guarded(look)))
 
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def _guarded(self, look: Callable[..., None]) -> Callable[..., None]:
+        """The same, switched off for good at its first surprise: a guest must not break the house."""
+
+        def guarded(*args: Any, **kwargs: Any) -> None:
             if not self._off:
                 try:
                     look(*args, **kwargs)
-                except Exception as error:  # noqa: BLE001 - a guest must not break the house
+                except Exception as error:  # noqa: BLE001 - see above
                     self._give_up(error)
-            return original(*args, **kwargs)
 
-        wrapped.__wrapped__ = original  # type: ignore[attr-defined]
-        setattr(owner, name, wrapped)
-
-    def _before_backward(self, tensors: Any = None, *args: Any, **kwargs: Any) -> None:
-        """Keep the loss (no copy, no wait); a value that went through a GradScaler is kept unscaled."""
-        self._backwards += 1
-        unscaled, self._unscaled = self._unscaled, None
-        if unscaled is not None:
-            self._loss = unscaled
-        elif isinstance(tensors, self._torch.Tensor) and tensors.numel() == 1:
-            self._loss = tensors.detach()
-
-    def _before_scale(self, scaler: Any, outputs: Any, *args: Any) -> None:
-        if isinstance(outputs, self._torch.Tensor) and outputs.numel() == 1:
-            self._unscaled = outputs.detach()
+        return guarded
 
     def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """Runs behind every optimizer's step, on its thread."""
@@ -111,6 +97,7 @@ class StepWatch:
         try:
             key = id(optimizer)
             self._steps[key] = self._steps.get(key, 0) + 1
+            self._losses.stepped()
             if self._reporter is None:
                 self._begin(optimizer)
             if self._pid != os.getpid():  # a fork of a training: the parent keeps the heartbeat
@@ -155,20 +142,22 @@ class StepWatch:
         for request in self._reporter.requests():
             self._answer(request)
 
-    def _beat(self, now: float) -> None:
+    def _beat(self, now: float, *, last: bool = False) -> None:
         """Read the loss back (this waits for the device, hence once a second) and write beat and point."""
         assert self._reporter is not None
         step = max(self._steps.values())
         elapsed, done = now - self._beaten_at, step - self._beaten_step
         speed = done / elapsed if done and elapsed > 0.1 else None
         self._beaten_at, self._beaten_step = now, step
-        loss = None if self._loss is None else float(self._loss.item())
-        passes = self._backwards / sum(self._steps.values())
-        metrics = {"backward_passes_per_step": passes} if passes > 1.01 else {}
+        # What passes backward in the first step may be one of several losses: the second step tells.
+        loss, further = self._losses.read() if last or max(self._steps.values()) > 1 else (None, {})
+        passes = self._losses.passes_per_step
+        metrics = {"backward_passes_per_step": float(passes), **further} if passes > 1 else further
         patience = max(_LEAST_PATIENCE_SECONDS, _PATIENCE_STEPS / speed if speed else 0.0)
-        facts = {"step": step, "loss": loss, "lr": self._lr, "steps_per_second": speed}
+        seen = None if loss is None else "backward"
+        facts = {"step": step, "loss": loss, "loss_seen": seen, "lr": self._lr, "steps_per_second": speed}
         self._reporter.beat("train", now=True, expect_next_in=patience, metrics=metrics, **facts)
-        self._reporter.point(step, None, loss=loss, lr=self._lr)
+        self._reporter.point(step, None, loss=loss, lr=self._lr, **further)
 
     def _answer(self, request: Request) -> None:
         assert self._reporter is not None
@@ -228,7 +217,7 @@ class StepWatch:
             return
         try:
             if threading.get_ident() == self._thread and max(self._steps.values()) > self._beaten_step:
-                self._beat(self._monotonic())
+                self._beat(self._monotonic(), last=True)
             if not self._crashed:
                 self._reporter.beat("done", expect_next_in=0.0)
         except Exception as error:  # noqa: BLE001 - nobody can act on it any more
@@ -238,6 +227,17 @@ class StepWatch:
         self._off = True
         if self._reporter is not None:
             self._reporter.disable(f"agent: {type(error).__name__}: {error}")
+
+
+def watched(original: Any, before: Callable[..., None]) -> Any:
+    """A function that calls ``before`` with the same arguments first; it must raise nothing."""
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        before(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    wrapped.__wrapped__ = original  # type: ignore[attr-defined]
+    return wrapped
 
 
 def force_cpu(torch: Any) -> None:

@@ -80,6 +80,13 @@ class Heartbeat(NamedTuple):
     nonfinite: tuple[str, ...] = ()
     data: Optional[str] = None
     """What is trained on, in a few words; generated data says "synthetic"."""
+    loss_seen: Optional[str] = None
+    """Where the agent has the loss from: ``backward`` (what was passed to it; what the program prints is the better
+    witness) or ``trainer`` (a framework told it); None: the program reported it itself."""
+    step_from: Optional[str] = None
+    """``process``: steps are counted since this process began, which after a resume may be fewer than the program's."""
+    batch_size: Optional[int] = None
+    """Samples in a batch of the training data, of this process alone."""
 
 
 def to_json(beat: Heartbeat) -> dict[str, Any]:

@@ -1,0 +1,174 @@
+"""The losses of a program that was never written for mpstui, as they are passed to backward.
+
+What is passed is not always what the program calls its loss: under gradient accumulation it is divided, a sum grows
+with the batch, a GAN has several. The autograd graph tells; where it does not, there is no loss, never a wrong one.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+import sys
+from typing import Any
+
+_LIBRARIES = frozenset({"torch", "accelerate", "transformers", "lightning", "lightning_fabric", "pytorch_lightning"})
+_OURS = __name__.partition(".")[0]
+_HANDED = re.compile(r"backward\(\s*([A-Za-z_][\w.]*)\b(?!\s*[=(])")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_CALLS = re.compile(r"(?:\.\w+\(\))+$")
+_RESUMED = re.compile(r"^torch_dynamo_resume_in_|_at_\d+$")
+_LINEAR = frozenset({"AddBackward0", "SubBackward0", "NegBackward0", "MulBackward0", "ToCopyBackward0"})
+_JOINED = frozenset({"StackBackward0", "CatBackward0"})
+_SUM = 2
+"""torch's number for ``reduction="sum"``."""
+_DEEPEST = 12
+
+
+class _Root:
+    """One place of the program that calls backward, and the loss it passed last."""
+
+    def __init__(self, name: str, shape: tuple[bool, bool]) -> None:
+        self.name = name
+        self.is_sum, self.has_factor = shape
+        self.value: Any = None
+        self.divisor: float | None = None
+        self.passes = 0
+        self.passes_per_step = 0
+        self.proven: set[float] = set()
+
+    def stepped(self) -> None:
+        if self.passes:
+            self.passes_per_step, self.passes = self.passes, 0
+            if self.divisor is not None and self.passes_per_step == self.divisor:
+                self.proven.add(self.divisor)
+
+    def loss(self) -> float | None:
+        """The program's own number (this waits for the device); None where it cannot be proven."""
+        if self.value is None or self.is_sum:
+            return None
+        if self.divisor in self.proven and self.divisor is not None:
+            return float(self.value.item()) * self.divisor
+        return float(self.value.item()) if self.passes_per_step < 2 or not self.has_factor else None
+
+
+class Losses:
+    """Sees every backward pass and every optimizer step; answers what the loss is."""
+
+    def __init__(self, torch: Any) -> None:
+        self.backwards = 0
+        self._tensor = torch.Tensor
+        self._unscaled: Any = None
+        self._sites: dict[tuple[int, int], _Root] = {}
+        self._codes: list[Any] = []  # kept alive: their ids are keys
+        self._roots: dict[tuple[str, str, str], _Root] = {}
+        self._several: dict[str, _Root] = {}
+        self._last: _Root | None = None
+
+    @property
+    def passes_per_step(self) -> int:
+        """Backward passes of the newest loss before each step; 0 before the first step."""
+        return self._last.passes_per_step if self._last is not None else 0
+
+    def before_scale(self, scaler: Any, outputs: Any, *args: Any) -> None:
+        """Keep a loss as it is before a GradScaler multiplies it."""
+        if scaler.is_enabled() and isinstance(outputs, self._tensor) and outputs.numel() == 1:
+            self._unscaled = outputs.detach()
+
+    def before_backward(self, tensors: Any = None, *args: Any, **kwargs: Any) -> None:
+        """Keep the loss: no copy, no wait."""
+        self.backwards += 1
+        unscaled, self._unscaled = self._unscaled, None
+        if not isinstance(tensors, self._tensor) or tensors.numel() != 1 or tensors.grad_fn is None:
+            return
+        grad_fn = tensors.grad_fn if unscaled is None else tensors.grad_fn.next_functions[0][0] or tensors.grad_fn
+        frame: Any = sys._getframe(1)
+        while frame.f_back is not None and _is_library(frame.f_globals.get("__name__")):
+            frame = frame.f_back
+        root = self._sites.get((id(frame.f_code), frame.f_lasti)) or self._new_site(frame, grad_fn)
+        if root is not self._last:
+            if root.value is not None and self._last is not None:  # they take turns, not one after the other
+                self._several.update({self._last.name: self._last, root.name: root})
+            self._last = root
+        root.value = tensors.detach() if unscaled is None else unscaled
+        root.divisor = _divisor(grad_fn) if root.has_factor else None
+        root.passes += 1
+
+    def stepped(self) -> None:
+        """An optimizer made a step."""
+        for root in self._roots.values():
+            root.stepped()
+
+    def read(self) -> tuple[float | None, dict[str, float | None]]:
+        """The loss, and further numbers by name: each loss of several, or the sum that is no loss of a sample."""
+        if self._several:
+            return None, {name: root.loss() for name, root in self._several.items()}
+        root = self._last
+        if root is None or root.value is None:
+            return None, {}
+        return root.loss(), {"loss_sum": float(root.value.item())} if root.is_sum else {}
+
+    def _new_site(self, frame: Any, grad_fn: Any) -> _Root:
+        """Places in one function that pass on one variable are one: `no_sync` makes a program write it twice."""
+        code, line = frame.f_code, frame.f_lineno
+        name = _name_of(linecache.getline(code.co_filename, line)) or f"loss_line_{line}"
+        key = (code.co_filename, _RESUMED.sub("", code.co_name), name)
+        root = self._roots.get(key) or _Root(name, _shape_of(grad_fn))
+        self._roots[key] = self._sites[id(code), frame.f_lasti] = root
+        self._codes.append(code)
+        return root
+
+
+def _is_library(module: Any) -> bool:
+    first = str(module).partition(".")[0]
+    return first in _LIBRARIES or first == _OURS
+
+
+def _name_of(line: str) -> str:
+    """What a line of source calls the loss: ``scaler.scale(errD / n).backward()`` is ``errD``."""
+    handed = _HANDED.search(line)
+    if handed:
+        return handed[1].rpartition(".")[2]
+    before = line.partition(".backward(")[0] if ".backward(" in line else ""
+    names = _NAME.findall(_CALLS.sub("", re.split(r"[/*]", before)[0]))
+    return names[-1] if names else ""
+
+
+def _divisor(grad_fn: Any) -> float | None:
+    """By what number the loss was divided last; None where it was not."""
+    name = grad_fn.name()
+    if name not in ("DivBackward0", "MulBackward0"):
+        return None
+    other = grad_fn._saved_other
+    if other is None or other.numel() != 1 or other.device.type != "cpu":
+        return None
+    number = float(other.item())
+    if name == "MulBackward0":
+        number = 1 / number if number else 0.0
+    return float(round(number)) if number >= 1 and abs(number - round(number)) < 1e-4 * number else number or None
+
+
+def _shape_of(grad_fn: Any) -> tuple[bool, bool]:
+    """Whether a loss is a sum over its batch, and whether it was divided or multiplied (or nobody can tell)."""
+    sums = others = 0
+    has_factor = False
+    waiting = [(grad_fn, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        name = node.name()
+        if name == "DivBackward0" or (name == "MulBackward0" and depth == 0):
+            has_factor, others = True, others + 1
+        elif name in _LINEAR and depth < _DEEPEST:
+            has_factor |= name == "MulBackward0"
+            waiting += [(after, depth + 1) for after, _ in node.next_functions if after is not None]
+        elif getattr(node, "_saved_reduction", None) == _SUM or _sums_many(node, name):
+            sums += 1
+        else:
+            others += 1
+            has_factor |= name.startswith("CompiledFunction")
+    return sums > 0 and not others, has_factor
+
+
+def _sums_many(node: Any, name: str) -> bool:
+    """Whether it is the sum of a tensor, not of a few losses that were put into one."""
+    before = node.next_functions[0][0] if name == "SumBackward0" else None
+    return before is not None and before.name() not in _JOINED
