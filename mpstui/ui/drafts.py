@@ -25,7 +25,8 @@ from ..core.launching.choice import (
 from ..core.machine import DEVICES, Machine, this_machine
 from ..core.model.errors import UsageError
 from ..core.profiles.library import ProfileEntry, list_profiles, load_profile
-from ..core.profiles.model import RECIPES, ArgumentValue
+from ..core.profiles.model import RECIPES, ArgumentValue, Profile
+from ..core.profiles.written import written_options
 from ..wire.records import QueueRule
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ class Draft:
         self._choice = choice
         self._starts = environ is None
         self._sweep = {key: ", ".join(one.text for one in values) for key, values in open_axes(choice).items()}
-        given = {**_texts(choice.profile.args), **choice.sets}
+        given = {**_named(choice.profile), **choice.sets}
         left_out = {*choice.drop_args, *self._sweep}
         self._arguments = {key: text for key, text in given.items() if key not in left_out}
         self._offered = [key for key in commented_arguments(choice.profile) if key not in self._arguments]
@@ -169,6 +170,7 @@ class Draft:
         """Name, device and recipe, what is swept, the program's own arguments, then what the profile does not name."""
         choice, profile = self._choice, self._choice.profile
         switches = {key for key, value in profile.args.items() if isinstance(value, bool)}
+        switches |= {one.key for one in written_options(profile.command) if one.value is None}
         arguments = (
             Field(ARGUMENT + key, key, text, ("true", "false") if key in switches else ())
             for key, text in self._arguments.items()
@@ -261,7 +263,7 @@ class Draft:
         after = _read(values, AFTER, lambda words: [parse_condition(home, word) for word in words])
         # A swept argument stays said although it equals the profile's: a run without it would be a sweep again.
         swept = self._choice.profile.sweep
-        before = {key: text for key, text in _texts(self._choice.profile.args).items() if key not in swept}
+        before = {key: text for key, text in _named(self._choice.profile).items() if key not in swept}
         return replace(
             self._choice,
             name=values["name"].strip() or None,
@@ -297,8 +299,10 @@ class Draft:
             raise _at_field(error, values) from error
 
 
-def _texts(arguments: Mapping[str, ArgumentValue]) -> dict[str, str]:
-    return {key: _text(value) for key, value in arguments.items()}
+def _named(profile: Profile) -> dict[str, str]:
+    """The arguments that a profile gives a value: those that its command has, and its own."""
+    written = {one.key: "true" if one.value is None else one.value for one in written_options(profile.command)}
+    return {**written, **{key: _text(value) for key, value in profile.args.items()}}
 
 
 def _text(value: ArgumentValue) -> str:

@@ -14,6 +14,7 @@ from mpstui.core.launching.editing import remedied
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.library import load_profile
+from mpstui.core.profiles.model import profile_of_command
 from mpstui.ui.drafts import AFTER, ARGUMENT, MORE, MORE_SWEPT, QUEUE, SWEEP, VARIABLES, Draft, Launcher
 from mpstui.wire.rundir import create_run_dir
 
@@ -257,3 +258,17 @@ def test_a_path_is_completed_from_the_folder_the_program_runs_in(launcher: Launc
     assert draft.completed(f"{ARGUMENT}epochs", "da") is None
     assert draft.completed(f"{ARGUMENT}data", "nowhere/x") is None
     assert draft.completed(f"{ARGUMENT}data", "") is None
+
+
+def test_the_options_of_a_command_without_a_profile_are_fields(launcher: Launcher, tmp_path: Path) -> None:
+    profile = profile_of_command(("python", "train.py", "--lr=0.1", "--amp", "--epochs", "3"), cwd=tmp_path)
+    draft = Draft(launcher, LaunchChoice(profile), environ={})
+    fields = {field.key: (field.value, field.choices) for field in draft.fields if field.key.startswith(ARGUMENT)}
+    assert fields == {
+        f"{ARGUMENT}lr": ("0.1", ()),
+        f"{ARGUMENT}amp": ("true", ("true", "false")),
+        f"{ARGUMENT}epochs": ("3", ()),
+    }
+    changes = {f"{ARGUMENT}lr": "0.3", f"{ARGUMENT}amp": "false", f"{ARGUMENT}epochs": "9"}
+    assert draft.preview(values(draft, **changes)).command == "python train.py --lr=0.3 --epochs 9"
+    assert draft.preview(values(draft)).command == "python train.py --lr=0.1 --amp --epochs 3"
