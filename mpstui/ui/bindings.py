@@ -115,6 +115,8 @@ KEYS: tuple[Key, ...] = (
     Key("v", "log('level')", "v", "level", "show all lines, warnings and errors, errors", Scope.LOG),
     Key("V", "log('select')", "V", "select", "select lines; moving extends, esc leaves (or drag the mouse)", Scope.LOG),
     Key("Y", "log('copy')", "Y", "copy", "copy the selected lines, else those in view, by the terminal", Scope.LOG),
+    Key("o", "attempt(-1)", "o O", "attempt", "the output of the attempt before, and of the one after it", Scope.LOG),
+    Key("O", "attempt(1)", "", "", "", Scope.LOG),
     Key("enter,right", "choose", "⏎", "choose", "open the form of the selected profile", Scope.PROFILES, 1),
     Key("up,k", "move(-1)", "↑ ↓", "select", "select a profile", Scope.PROFILES, 3),
     Key("down,j", "move(1)", "", "", "", Scope.PROFILES),

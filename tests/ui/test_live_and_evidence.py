@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from mpstui.core.diagnosis.model import EvidenceLine
+from mpstui.core.logview.document import LogDocument
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.ui.widgets.run_header import header
 
@@ -97,3 +99,43 @@ def test_a_run_that_ended_or_evaluates_is_not_called_slow() -> None:
         assert "of its median speed" not in driver.text
 
     drive(fakes.world((slowed(health=Health.EVALUATING),)), play, opening=fakes.running().run, size=(100, 30))
+
+
+def test_the_output_of_earlier_attempts_is_a_key_away() -> None:
+    """After a restart the crash is still to be read: `o` and `O` turn to it and back, `l` goes to its last error."""
+    run = fakes.running(attempt=2, attempts=2)
+    world = fakes.world((run,))
+    opened: list[str] = []
+
+    def open_log(path: Path) -> LogDocument:
+        opened.append(path.parent.name)
+        return world.log
+
+    world.services.open_log = open_log  # type: ignore[method-assign]
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("following")
+        await driver.press("o")
+        await driver.sees("attempt 1 of 2")
+        assert opened[-1] == "1"
+        await driver.press("o")
+        await driver.hears("there is no earlier attempt")
+        await driver.press("O")
+        await driver.until(lambda: "attempt 1 of 2" not in driver.text)
+        assert opened[-1] == "2"
+        await driver.press("l")
+        await driver.sees("attempt 1 of 2")
+        await driver.sees("RuntimeError: could not read sample 4711")
+
+    drive(world, play, opening=run.run, size=(120, 40))
+
+
+def test_a_run_of_one_attempt_says_nothing_of_attempts_in_its_log() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.sees("following")
+        assert "attempt 1 of 1" not in driver.text
+        await driver.press("o")
+        await driver.hears("there is no earlier attempt")
+
+    one = fakes.running(attempt=1, attempts=1)
+    drive(fakes.world((one,)), play, opening=one.run)

@@ -50,6 +50,8 @@ class LogPane(RunPanel):
         super().__init__()
         self.reading: LogReading | None = None
         self.absent = "reading …"
+        self.attempt = ""
+        """Whose output it is, unless it is the newest one's."""
         self._offsets: list[int] = []
         self._pressed: int | None = None
 
@@ -113,7 +115,7 @@ class LogPane(RunPanel):
 
     def status(self) -> tuple[Span, ...]:
         if self.reading is None:
-            return ()
+            return (Span(self.attempt, "dim"),) if self.attempt else ()
         reading, count = self.reading, self.reading.document.line_count
         if reading.searched_to is not None:
             parts = [f"searching, at {reading.searched_to:.0%} · esc stops"]
@@ -121,6 +123,7 @@ class LogPane(RunPanel):
             parts = ["selecting · Y copies"]
         else:
             parts = ["following" if reading.following else "scrolled · G follows"]
+        parts = [self.attempt, *parts] if self.attempt else parts
         parts += [LEVELS[reading.level][0]] if reading.level else []
         parts += [f"/{clean(reading.pattern, 20)}"] if reading.pattern else []
         parts += [f"{shown.whole(count)} {'line' if count == 1 else 'lines'}"] if count is not None else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -88,8 +89,8 @@ class RunScreen(ActingScreen):
         if before is not None and before.gone != found.gone:
             gone = "is gone (deleted, or moved away)" if found.gone else "is back and read from its start"
             self.context.say(f"{clean(found.name, 40)} {gone}", "warning" if found.gone else "information", self.place)
-        if before is None or before.output != found.output:
-            self._log.open(found.output)
+        if before is None or (before.output, before.attempts) != (found.output, found.attempts):
+            self._log.open(found.output, found.attempts, found.attempts)
         if before is None or (before.pid, before.state, before.output) != (found.pid, found.state, found.output):
             self.context.focus()
         if before is None or needs_explaining(before) != needs_explaining(found) or before.attempt != found.attempt:
@@ -213,6 +214,12 @@ class RunScreen(ActingScreen):
         self._bring_log()
         self._log.press(what)
 
+    def action_attempt(self, by: int) -> None:
+        """The output of the attempt before the one in view, or of the one after it."""
+        self._bring_log()
+        if self.snapshot is not None and not self._log.turn(self.snapshot, by):
+            self.context.say(f"there is no {'earlier' if by < 0 else 'later'} attempt")
+
     def _bring_log(self) -> None:
         if "log" not in self.body.in_view:
             self.action_panel(PANELS.index("log") + 1)
@@ -221,6 +228,12 @@ class RunScreen(ActingScreen):
         """The log at the line that the diagnosis rests on."""
         failed = self.snapshot is not None and needs_explaining(self.snapshot)
         findings = self.context.state.findings(self.snapshot) if self.snapshot is not None and failed else ()
+        if self.snapshot is not None and not failed and self._log.turn(self.snapshot, -1):
+            earlier = replace(self.snapshot, attempt=self.snapshot.attempt - 1)
+            findings = self.context.state.known_findings(earlier)
+            if not findings:
+                self.action_log("error")
+                return
         number = evidence_line(findings[0]) if findings else None
         if number is None:
             self.context.say("no line of the log is known to show a cause", "warning")

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from textual.screen import Screen
 
+from ...wire.rundir import RunDir
 from ..rows import clean
 from .dialogs import Prompt
 
 if TYPE_CHECKING:
+    from ...core.model.snapshot import RunSnapshot
     from ..context import Context
     from ..panels.log import LogPane
     from ..widgets.log_reading import LogReading
@@ -24,19 +26,31 @@ class RunLog:
     def __init__(self, screen: Screen[None], body: RunBody, context: Context) -> None:
         self._screen, self._body, self._context = screen, body, context
         self._shown: Path | None = None
+        self._attempt = 0
 
     @property
     def _pane(self) -> LogPane:
         return self._body.log_pane
 
-    def open(self, path: Path | None) -> None:
-        """Show a file, or that there is none yet."""
+    def open(self, path: Path | None, attempt: int = 0, attempts: int = 0) -> None:
+        """Show a file, or that there is none yet; of which attempt it is, is told of an earlier one."""
+        self._attempt = attempt
+        self._pane.attempt = f"attempt {attempt} of {attempts}" if attempt < attempts else ""
         if path is None or path != self._shown or self._pane.reading is None:
             document = self._context.services.open_log(path) if path is not None else None
             if document is not None:
                 document.refresh()
             self._pane.open(document)
         self._shown = path
+
+    def turn(self, snapshot: RunSnapshot, by: int) -> bool:
+        """Show the output of an earlier attempt, or of a later one; False where there is none."""
+        wanted, attempts = self._attempt + by, snapshot.attempts
+        if not 0 < wanted <= attempts:
+            return False
+        own = RunDir(snapshot.dir).attempt(wanted).output
+        self.open(snapshot.output if wanted == attempts else own, wanted, attempts)
+        return True
 
     def press(self, what: str) -> None:
         doing: dict[str, Callable[[LogReading], str | None]] = {
