@@ -106,6 +106,7 @@ A run that is active is stopped first. It continues from its newest checkpoint. 
     )
     add_repeatable(parser, "--set", "KEY=VALUE", "change an argument")
     add_repeatable(parser, "--env", "NAME=VALUE", "change a variable")
+    parser.add_argument("--agent", action=argparse.BooleanOptionalAction, help="turn the agent on or off")
     parser.add_argument("--fix", action="store_true", help="apply the remedy that `mpstui diagnose` names")
     parser.add_argument("--accept-risk", action="store_true", help="with --fix: even if the remedy can do harm")
 
@@ -123,9 +124,10 @@ def run_restart(args: argparse.Namespace) -> int:
 
     def ask(actions: Actions, snapshot: RunSnapshot) -> Request:
         edited = _fixed(snapshot, accept_risk=args.accept_risk) if args.fix else None
-        if sets or env:
+        if sets or env or args.agent is not None:
             edited = edited or recorded_choice(RunDir(snapshot.dir))  # earlier changes are kept
-            edited = replace(edited, sets={**edited.sets, **sets}, env={**edited.env, **env})
+            agent = edited.agent if args.agent is None else args.agent
+            edited = replace(edited, sets={**edited.sets, **sets}, env={**edited.env, **env}, agent=agent)
             for note in effective_arguments(edited.profile, sets)[1]:
                 warn(note)
         return actions.restart(snapshot, device=args.device, source=args.source, choice=edited)

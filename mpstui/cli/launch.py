@@ -18,12 +18,14 @@ from ..core.launching.choice import (
     parse_sets,
 )
 from ..core.launching.planning import launch, plan
-from ..core.machine import is_python, this_machine
+from ..core.machine import this_machine
 from ..core.model.errors import UsageError
 from ..core.profiles.library import load_profile, names_profile
 from ..core.profiles.model import profile_of_command
 from ..wire.records import QueueRule
 from .session import Session, add_repeatable, print_json, warn
+
+AGENT_HELP = "load the agent into every Python of the program: heartbeat, cache clearing, CPU override (default: yes)"
 
 
 def configure_launch(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +55,7 @@ def _add_launch_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="wait for a slot in that queue (default: that of the accelerator; on CUDA, for a GPU of its own)",
     )
+    parser.add_argument("--agent", action=argparse.BooleanOptionalAction, help=AGENT_HELP)
     parser.add_argument("--json", action="store_true", help='print {"run": ID}')
 
 
@@ -80,6 +83,7 @@ def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) ->
         recipe=args.recipe,
         name=args.name,
         env=parse_environment(args.env),
+        agent=args.agent,
         queue=QueueRule(args.queue, [parse_condition(session.home, item) for item in args.after]),
     )
     machine = this_machine()
@@ -101,11 +105,6 @@ No profile is needed. Options of mpstui stand before `--`, those of the command 
   mpstui run --device cpu --name baseline -- python train.py"""
     parser.usage = "mpstui run [options] -- COMMAND ..."
     _add_launch_options(parser)
-    parser.add_argument(
-        "--no-agent",
-        action="store_true",
-        help="do not load the agent into a Python program: no heartbeat, no cache clearing, no CPU override",
-    )
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="as you type it")
 
 
@@ -126,6 +125,5 @@ def run_run(args: argparse.Namespace) -> int:
     if which(name) is None and names_profile(name, session.home, session.cwd):
         changed = " (`--set KEY=VALUE` changes an argument of it)" if command[1:] else ""
         raise UsageError(f"{name!r} is a profile, not a program", f"start it with `mpstui launch {name}`{changed}")
-    agent = is_python(name) and not args.no_agent
-    profile = profile_of_command(command, cwd=session.cwd, name=args.name, agent=agent)
+    profile = profile_of_command(command, cwd=session.cwd, name=args.name)
     return _launch(session, args, LaunchChoice(profile))

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         metrics.append((name, shown.whole(view.count), *told_ends))
     blocks = (
         [f"{snapshot.name}  ({snapshot.run})"],
-        [f"{label:<{_LABEL}}{text}" for label, text in _facts(snapshot)],
+        [f"{label:<{_LABEL}}{text}" for label, text in _facts(snapshot, told["agent"])],
         _why(snapshot, told["diagnosis"]["findings"]),
         _table(("metric", "points", "first", "last", "min", "max"), metrics),
         _table(("checkpoint", "size", "", "written", ""), _checkpoints(snapshot, time.time())),
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _facts(snapshot: RunSnapshot) -> Iterator[tuple[str, str]]:
+def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tuple[str, str]]:
     numbers, device, asked = snapshot.numbers, snapshot.numbers.device, snapshot.device_asked
     state = str(snapshot.state).replace("_", " ") + (f", {snapshot.health}" if snapshot.health else "")
     how = snapshot.reason or (snapshot.exit.sentence() if snapshot.exit else "")
@@ -79,6 +79,8 @@ def _facts(snapshot: RunSnapshot) -> Iterator[tuple[str, str]]:
     memory = [f"{name} {shown.size(value)}" for name, value in numbers.memory._asdict().items() if value is not None]
     if memory:
         yield "memory", ", ".join(memory)
+    if agent:
+        yield "agent", agent["text"]
     yield "command", " ".join(snapshot.argv) or shown.UNKNOWN
     yield "folder", str(snapshot.dir)
 

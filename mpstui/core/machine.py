@@ -145,6 +145,24 @@ def is_python(word: str) -> bool:
     return PurePath(word).name.startswith("python")
 
 
+_STARTER = re.compile(
+    r"env|\w*sh|script|nohup|time|nice|ionice|chrt|taskset|numactl|setsid|stdbuf|timeout|caffeinate|xvfb-run|make|just"
+    r"|uvx?|pixi|conda|mamba|micromamba|mpirun|mpiexec|srun"
+)
+
+
+def may_start_python(program: str, cwd: Path, environ: Mapping[str, str]) -> bool:
+    """Whether a command's first word is Python, a script, or made to start other programs; True where nobody knows."""
+    if is_python(program) or _STARTER.fullmatch(PurePath(program).name):
+        return True
+    found = str(cwd / program) if "/" in program else shutil.which(program, path=environ.get("PATH"))
+    try:
+        with Path(found or "").open("rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        return True
+
+
 def require_device(device: str, program: str, environ: Mapping[str, str], machine: Machine) -> None:
     """Refuse a device that this machine lacks; the run's own interpreter has the last word.
 

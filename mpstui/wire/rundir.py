@@ -17,6 +17,8 @@ from .storage import UnreadableRecord
 
 RUN_VARIABLES = ("MPSTUI_RUN_ID", "MPSTUI_RUN_DIR", "MPSTUI_ATTEMPT")
 """Tell a program, and everything it starts, which run it is part of."""
+AGENT_VARIABLE = "MPSTUI_AGENT"
+"""``1`` switches the agent on in every Python that finds its folder on PYTHONPATH."""
 _asked = itertools.count()
 _UNSAFE = re.compile(r"[^a-z0-9]+")
 _RANK_HEARTBEAT = re.compile(r"heartbeat\.rank(\d+)\.json")

@@ -43,6 +43,8 @@ class LaunchChoice:
     drop_env: tuple[str, ...] = ()
     """Variables that this launch must not have, whoever sets them: recipe, profile or shell."""
     queue: QueueRule = field(default_factory=QueueRule)
+    agent: bool | None = None
+    """Whether the agent is put into the program; None: as the profile says."""
 
 
 def choice_json(choice: LaunchChoice) -> dict[str, Any]:
@@ -57,6 +59,7 @@ def choice_json(choice: LaunchChoice) -> dict[str, Any]:
         "drop_args": list(choice.drop_args),
         "drop_env": list(choice.drop_env),
         "queue": storage.to_json(choice.queue),
+        "agent": choice.agent,
     }
 
 

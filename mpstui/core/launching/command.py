@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...wire.rundir import AGENT_VARIABLE
 from ...wire.storage import HIDDEN, hides, is_secret
 from ..machine import Machine, is_python
 from ..model.checks import is_number
@@ -76,7 +77,6 @@ _SHAPING = re.compile(
     r"|HF_\w+|TRANSFORMERS_\w+|TOKENIZERS_\w+|ACCELERATE_\w+|DISABLE_MPS|WANDB_\w+|XDG_\w+_HOME|MPLBACKEND"
 )
 """Variables that change what a training does: kept, so that a restart from another shell is the same run."""
-AGENT_VARIABLE = "MPSTUI_AGENT"
 _BOOT = Path(__file__).resolve().parents[2] / "agent" / "boot"
 _NOT_A_SECRET_OF_THE_RUN = re.compile(r"SSH_\w+|XDG_\w+|DBUS_\w+|GPG_\w+|WINDOWID|\w*_AUTH_SOCK|XAUTHORITY")
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from ...wire.records import GPU_VARIABLE, GpuRule, QueueRule
 from ...wire.rundir import slug
-from ..machine import Machine, visible_gpus
+from ..machine import Machine, may_start_python, visible_gpus
 from ..profiles.model import Profile
 from .choice import ACCELERATOR_QUEUE, LaunchChoice
+from .record import no_variant
 
 NAMED_DEVICES = ("mps", "cuda", "cpu")
 AGENT_DEVICE_VARIABLE = "MPSTUI_AGENT_DEVICE"
@@ -40,7 +41,9 @@ class DeviceVariants:
     """Device -> the sentence that says why it is not there."""
 
 
-def compile_variants(profile: Profile, argv: Sequence[str], best: str, on_cpu: Sequence[str]) -> DeviceVariants:
+def compile_variants(
+    profile: Profile, argv: Sequence[str], best: str, on_cpu: Sequence[str], environ: Mapping[str, str]
+) -> DeviceVariants:
     """Every device this program can be made to use.
 
     Args:
@@ -50,16 +53,14 @@ def compile_variants(profile: Profile, argv: Sequence[str], best: str, on_cpu: S
     """
     found: dict[str, DeviceVariant] = {}
     missing: dict[str, str] = {}
+    hides = profile.agent and may_start_python(argv[0], profile.cwd, environ)
     for device in NAMED_DEVICES:
         if variant := _variant(profile, on_cpu if device == "cpu" else argv, device):
             found[device] = variant
-        elif profile.path is None:
-            missing[device] = f"this command cannot be told to use {device}: none of its arguments names a device"
+        elif device == "cpu" and hides:
+            found[device] = DeviceVariant(tuple(on_cpu), {AGENT_DEVICE_VARIABLE: "cpu"})
         else:
-            missing[device] = (
-                f"this program cannot be told to use {device}: its profile has no [device_args] {device}, "
-                "no argument of its command names a device, and it is not started with agent = true"
-            )
+            missing[device] = no_variant(device, profile=profile.path is not None, agent=profile.agent)
     words = on_cpu if best == "cpu" else argv
     plain = DeviceVariant(tuple(words))
     if "auto" in profile.device_args:
@@ -111,8 +112,6 @@ def _variant(profile: Profile, argv: Sequence[str], device: str) -> DeviceVarian
     rewrite = rewritten(argv, device)
     if rewrite:
         return DeviceVariant(rewrite)
-    if profile.agent and device == "cpu":
-        return DeviceVariant(tuple(argv), {AGENT_DEVICE_VARIABLE: "cpu"})
     return DeviceVariant(tuple(argv)) if profile.device == device else None
 
 

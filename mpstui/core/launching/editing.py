@@ -57,6 +57,7 @@ def recorded_choice(run: RunDir) -> LaunchChoice:
         drop_args=tuple(choice.get("drop_args") or ()),
         drop_env=tuple(choice.get("drop_env") or ()),
         queue=storage.from_json(QueueRule, choice["queue"]) if choice.get("queue") else QueueRule(),
+        agent=choice.get("agent"),
     )
 
 
@@ -162,6 +163,7 @@ def save_profile(choice: LaunchChoice, name: str, home: Home, *, overwrite: bool
         **({"python": profile.python} if profile.python else {}),
         **({"device": choice.device} if choice.device else {}),
         **({"recipe": choice.recipe} if choice.recipe else {}),
+        **({"agent": choice.agent} if choice.agent is not None else {}),
         "args": {**changed, **dict.fromkeys(choice.drop_args)},
         "sweep": {
             **{key: sweep_toml(values) for key, values in axes.items() if values != profile.sweep.get(key)},

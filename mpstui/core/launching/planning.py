@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,7 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
         OperationError: the interpreter lacks what a shipped trainer needs.
     """
     choice = split_device(choice)
-    profile = choice.profile
+    profile = choice.profile if choice.agent is None else replace(choice.profile, agent=choice.agent)
     environ = {name: value for name, value in environ.items() if name not in choice.drop_env}
     _known("recipe", choice.recipe, tuple(RECIPES))
     recipe = choice.recipe or profile.recipe
@@ -82,7 +82,7 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
     )
     command, on_cpu = (_command(choice, words, machine) for words in (faster, plain))
     whole = {**environ, **environment.recorded}
-    variants = compile_variants(profile, command, accelerator("auto", whole, machine), on_cpu)
+    variants = compile_variants(profile, command, accelerator("auto", whole, machine), on_cpu, whole)
     device = _device(choice, command, variants)
     arguments = plain if accelerator(device, whole, machine) == "cpu" else faster
     notes += doubts if arguments is faster else [_ONLY_ON_GPUS] * bool(doubts)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...wire import storage
 from ...wire.records import LaunchTemplate, Spec
-from ...wire.rundir import RunDir
+from ...wire.rundir import AGENT_VARIABLE, RunDir
 from ...wire.storage import UnreadableRecord
 from ..actions import ACTIONS, BY_ID, RunFacts, allowed
 from ..model.errors import OperationError, UsageError
@@ -42,12 +42,8 @@ class RecordedRun:
         """Why the next attempt cannot run on ``device``; empty when it can."""
         if device in self.template.variants:
             return ""
-        if not self.has_profile:
-            return f"this command cannot be told to use {device}: none of its arguments names a device"
-        return (
-            f"this program cannot be told to use {device}: add [device_args] {device} = [...] to its profile, "
-            "or start it with agent = true"
-        )
+        env = next(iter(self.template.variants.values())).env if self.template.variants else {}
+        return no_variant(device, profile=self.has_profile, agent=AGENT_VARIABLE in env)
 
     @property
     def no_resume(self) -> str:
@@ -55,7 +51,7 @@ class RecordedRun:
         if self.template.resume_args is not None:
             return ""
         if not self.has_profile:
-            return "it begins from scratch: a command does not say how to continue, a profile can ([resume])"
+            return "it begins from scratch: nobody said how this command continues (`mpstui run --resume`)"
         return "it begins from scratch: its profile does not say how to continue ([resume])"
 
     def resume_refusal(self, source: str) -> str:
@@ -63,8 +59,20 @@ class RecordedRun:
         if source in ("latest", "scratch") or self.template.resume_args is not None:
             return ""
         if not self.has_profile:
-            return f"this command cannot continue from {source}: only a profile can say how ([resume] args)"
+            return f"this command cannot continue from {source}: nobody said how (`mpstui run --resume`)"
         return f"this program cannot continue from {source}: its profile has no [resume] args"
+
+
+def no_variant(device: str, *, profile: bool, agent: bool) -> str:
+    """Why a program cannot be put on ``device``, and what lets it.
+
+    Args:
+        profile: it was launched from a profile's file, and not as a command.
+        agent: it is started with the agent, which hides devices from Python programs.
+    """
+    what, missing = ("program", f"its profile has no [device_args] {device}, ") if profile else ("command", "")
+    why = f"this {what} cannot be told to use {device}: {missing}none of its arguments names a device"
+    return why + ("" if agent or device != "cpu" else ", and its agent is off (`--agent` turns it on)")
 
 
 def read_run(run: RunDir) -> RecordedRun | None:
@@ -178,18 +186,17 @@ def _facts(snapshot: RunSnapshot) -> RunFacts | None:
         restart_requested=restart_is_wished(run),
         no_cpu=recorded.device_refusal("cpu"),
         not_resumable=recorded.no_resume,
-        unheard=_unheard(run, snapshot.attempt, has_profile=recorded.has_profile),
+        unheard=_unheard(run, snapshot.attempt),
     )
 
 
-def _unheard(run: RunDir, attempt: int, *, has_profile: bool) -> str:
+def _unheard(run: RunDir, attempt: int) -> str:
     """Why nothing can be asked of the trainer itself; empty when it reports, and so reads requests."""
     if run.attempt(attempt).heartbeat().exists():
         return ""
     if any(run.attempt(number).heartbeat().exists() for number in range(1, attempt)):
         return "only the trainer itself can do that, and it is still starting: try again in a moment"
-    agent = "else add agent = true to its profile" if has_profile else "else the agent cannot be put into its program"
     return (
-        "only the trainer itself can do that, and this one has not reported yet: try again if it is just "
-        f"starting, {agent}"
+        "only the trainer itself can do that, and this one has not reported yet: try again if it is just starting, "
+        "else `mpstui show` tells about its agent"
     )

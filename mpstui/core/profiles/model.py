@@ -167,8 +167,8 @@ class Profile:
     recipe: str = DEFAULT_RECIPE
     launcher: str | None = None
     processes: int = 1
-    agent: bool = False
-    """Put the agent into the program's Python: heartbeat, cache clearing and CPU override without a change to it."""
+    agent: bool = True
+    """Put the agent into every Python of the program: heartbeat, cache clearing, CPU override."""
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     args: Mapping[str, ArgumentValue] = field(default_factory=dict)
     sweep: Sweep = field(default_factory=dict)

@@ -70,7 +70,7 @@ def _profile(data: Mapping[str, Any], text: str, path: Path | None, default_cwd:
         recipe=data.get("recipe", DEFAULT_RECIPE),
         launcher=data.get("launcher"),
         processes=data.get("processes", 1),
-        agent=data.get("agent", False),
+        agent=data.get("agent", "{trainer}" not in data["command"]),  # the shipped trainers report by themselves
         env={name: str(value) for name, value in data.get("env", {}).items()},
         args={key: tuple(value) if isinstance(value, list) else value for key, value in args.items()},
         sweep=read_sweep(data.get("sweep", {})),

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ...wire import heartbeat, storage
+from ...wire.records import LaunchRecord
+from ...wire.rundir import AGENT_VARIABLE, RunDir
 from ..diagnosis.live import RunPace, slow_words
+from ..machine import is_python, may_start_python
 from ..model.snapshot import RunSnapshot, State
 
 EXPLAINED = frozenset({State.FAILED, State.KILLED, State.LOST})
@@ -84,7 +90,49 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
         "lr": numbers.lr,
         "argv": list(snapshot.argv),
         "survivors": list(snapshot.survivors),
+        "agent": agent(snapshot),
     }
+
+
+def agent(snapshot: RunSnapshot) -> dict[str, str] | None:
+    """Whether the agent is in this attempt's program: ``state`` is on, loaded, waiting or off, ``text`` says why.
+
+    None for what mpstui did not start, or not yet.
+    """
+    folder = RunDir(snapshot.dir).attempt(snapshot.attempt)
+    launch = None if snapshot.state is State.WATCHED else storage.read_or_none(LaunchRecord, folder.launch)
+    if launch is None:
+        return None
+    beats, over = folder.heartbeat().exists(), snapshot.ended is not None
+    found = ("on", "on")
+    if AGENT_VARIABLE not in launch.env:
+        turn_on = f"`mpstui restart {snapshot.run} --agent` turns it on (in a profile: agent = true)"
+        found = ("off", "not needed: the program reports by itself" if beats else f"off: {turn_on}")
+    elif beats:
+        pass
+    elif folder.stack_signal.exists():
+        seen = "but it saw no step of a torch optimizer: the output is read" if over else "no optimizer step seen yet"
+        found = ("loaded", f"loaded, {seen}")
+    elif option := _isolation(launch.argv):
+        found = ("off", f"off: python {option} keeps it out; start the program without {option}")
+    elif not may_start_python(launch.argv[0], Path(launch.cwd), launch.env):
+        found = ("off", f"off: {launch.argv[0]} is no Python program")
+    elif over:
+        hint = "one that sets PYTHONPATH anew has to keep what is in it"
+        found = ("off", f"not loaded: no Python program of this attempt imported torch with it; {hint}")
+    else:
+        found = ("waiting", "waiting: no Python program of this attempt has imported torch yet")
+    return dict(zip(("state", "text"), found, strict=True))
+
+
+def _isolation(argv: Sequence[str]) -> str | None:
+    """The option of a Python command that keeps PYTHONPATH or ``sitecustomize`` out."""
+    for word in argv[1:] if is_python(argv[0]) else ():
+        if not word.startswith("-") or word in ("-m", "-c"):
+            break
+        if re.fullmatch(r"-[A-Za-z]*[IES][A-Za-z]*", word) and word[1] not in "WX":
+            return word
+    return None
 
 
 def diagnosis(snapshot: RunSnapshot) -> dict[str, Any]:

@@ -217,7 +217,7 @@ def test_clear_cache_needs_a_trainer_that_beats(bench: Bench) -> None:
 
 
 def test_a_program_without_contracts_says_so(home: Home, profile_of: Build) -> None:
-    bare = Bench(home, LaunchChoice(profile_of('command = ["{python}", "train.py"]\n')), {})
+    bare = Bench(home, LaunchChoice(profile_of('command = ["{python}", "train.py"]\nagent = false\n')), {})
     assert "cannot be told to use cpu" in availability(bare.snapshot(), "restart_cpu").why
     caution = availability(bare.snapshot(), "restart")
     assert caution.ok
@@ -229,7 +229,7 @@ def test_a_program_without_contracts_says_so(home: Home, profile_of: Build) -> N
 def test_a_run_of_a_bare_command_is_not_told_of_its_profile(home: Home, tmp_path: Path) -> None:
     bare = Bench(home, LaunchChoice(profile_of_command(("sh", "-c", "true"), cwd=tmp_path, agent=False)), {})
     assert "this command cannot be told to use cpu" in availability(bare.snapshot(), "restart_cpu").why
-    assert "a command does not say how to continue" in availability(bare.snapshot(), "restart").why
+    assert "nobody said how this command continues" in availability(bare.snapshot(), "restart").why
     asked = [availability(bare.snapshot(), action).why for action in ("restart", "restart_cpu", "clear_cache")]
     assert not [why for why in asked if "its profile" in why]
 
