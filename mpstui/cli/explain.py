@@ -126,7 +126,8 @@ def as_json(found: ParsedLog) -> dict[str, object]:
     numbers = {name: _number(getattr(found, name)) for name in ("epoch", "epochs", "step", "steps", "learning_rate")}
     loss = found.train_loss
     ends = loss and {"first": _number(loss.first), "last": _number(loss.last), "count": loss.count}
-    return {"format": found.format, **numbers, "train_loss": ends, "metrics": list(found.metrics)}
+    standing = found.standing._asdict()
+    return {"format": found.format, **numbers, "train_loss": ends, "metrics": list(found.metrics), **standing}
 
 
 def as_table(found: ParsedLog) -> str:
@@ -145,6 +146,10 @@ def as_table(found: ParsedLog) -> str:
         ("learning rate", "n/a" if found.learning_rate is None else f"{found.learning_rate:g}"),
         ("metrics", ", ".join(found.metrics[:_SHOWN_METRICS]) + (f" and {more} more" if more > 0 else "") or "n/a"),
     ]
+    standing = found.standing
+    rows += [("device", standing.device)] if standing.device else []
+    if standing.done or standing.failure:
+        rows.append(("end", f"failed: {standing.failure}" if standing.failure else "the training is done"))
     if found.runs > 1:
         rows.append(("runs", f"{found.runs} in this file; the last is shown"))
     return strip_controls("\n".join(f"{name:<14} {value}" for name, value in rows))

@@ -174,6 +174,7 @@ _FAILED = frozenset({State.FAILED, State.LOST, State.STOP_FAILED, State.DEPENDEN
 _SUFFERING = frozenset({Health.STALLED, Health.HUNG})
 _ECHO_SECONDS = 5.0
 _LATE_SECONDS = 60.0
+_NEARLY_ALL = 0.9
 """A file may be finished this long after its run has ended, by a process that outlived it or on a slow disk."""
 
 
@@ -236,11 +237,14 @@ def epoch_progress(numbers: Numbers) -> float | None:
 
 
 def total_progress(numbers: Numbers) -> float | None:
-    """The share that is done of everything, None where the end is not known."""
-    by_steps = ratio(numbers.step, numbers.steps)
-    if by_steps is not None or numbers.epoch is None:
-        return by_steps
-    return ratio(numbers.epoch - numbers.first_epoch + (epoch_progress(numbers) or 0), numbers.epochs)
+    """The share that is done of everything, None where the end is not known.
+
+    Of a training that is done it is all, though the last steps were not printed; one that stopped early stays there.
+    """
+    share = ratio(numbers.step, numbers.steps)
+    if share is None and numbers.epoch is not None:
+        share = ratio(numbers.epoch - numbers.first_epoch + (epoch_progress(numbers) or 0), numbers.epochs)
+    return 1.0 if numbers.done and (share is None or share >= _NEARLY_ALL) else share
 
 
 def without_echoes(events: Iterable[RunEvent]) -> list[RunEvent]:

@@ -26,6 +26,9 @@ def test_the_json_has_exactly_the_promised_shape(tmp_path: Path, capsys: pytest.
         "train_loss": {"first": 0.5, "last": "nan", "count": 2},
         "metrics": ["train loss", "lr", "val loss"],
         "learning_rate": 0.001,
+        "device": None,
+        "done": False,
+        "failure": None,
     }
 
 

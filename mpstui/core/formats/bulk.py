@@ -9,6 +9,7 @@ from itertools import pairwise
 from operator import le, lt, ne
 from typing import NamedTuple
 
+from .facts import Fact
 from .notices import Announcement
 from .points import LineReading, Point
 from .shape import Floats, LineShape, Read, columns_of, learn
@@ -41,6 +42,8 @@ class Examined(NamedTuple):
     phase: Announcement | None
     """The phase that the line announces."""
     line: str
+    fact: Fact | None = None
+    """What it says of the run as a whole."""
 
 
 NOTHING = Examined((), None, "")
@@ -118,7 +121,7 @@ class BulkReader:
         for match in shape.pattern.finditer(block):
             for line in block[position : match.start()].split(b"\n"):
                 other = self._examine(line) if line else NOTHING
-                if not other.readings and other.phase is None:
+                if not other.readings and other.phase is None and other.fact is None:
                     continue  # it says nothing, and ends no run
                 self._place(shape, list(zip(*run, strict=True)), last)
                 run = []

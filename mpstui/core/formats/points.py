@@ -236,6 +236,21 @@ class LossSummary:
     count: int
 
 
+class Standing(NamedTuple):
+    """Where a run stands as a whole, as far as its log says so."""
+
+    device: str | None = None
+    """What it trains on: ``cpu``, ``mps``, ``cuda:0``; ``gpu`` where no more is said."""
+    done: bool = False
+    """The training is over, by a line that says so or because all that was planned is done."""
+    failure: str | None = None
+    """The exception that the log ends with, as printed."""
+
+
+UNTOLD = Standing()
+"""Nothing is said of the run as a whole."""
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedLog:
     """What a whole log or metric file says; of several runs in one file, the last."""
@@ -250,6 +265,7 @@ class ParsedLog:
     learning_rate: float | None = None
     throughput: float | None = None
     runs: int = 0
+    standing: Standing = UNTOLD
 
 
 _MULTIPLIERS = {"k": 1_000, "m": 1_000_000, "b": 1_000_000_000, "g": 1_000_000_000}

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from .bars import find_bars
 from .bulk import NOTHING, BulkReader, Examined
 from .console import PENDING_LIMIT, FrameSplitter, decode_line, strip_controls
+from .facts import Facts
 from .grammars import LineGrammar, all_grammars
 from .notices import SourceLines, announced, is_failure, is_warning, strip_prefix, with_end
-from .points import LineReading, MetricPoint, ParsedLog, Point
+from .points import LineReading, MetricPoint, ParsedLog, Point, Standing
 from .tracker import Tracker
 
 _WORTH_A_LOOK = re.compile(r"[0-9]|oss|----|nan|inf|NaN|Inf|_mem|/ ")
@@ -41,6 +42,7 @@ class LogReader:
         self._tracker = Tracker()
         self._rank0 = False
         self._source = SourceLines()
+        self._facts = Facts()
         self._decimals = -1
         self._bulk = BulkReader(self._tracker, self._examine_line, self._apply, self._pure)
 
@@ -81,6 +83,11 @@ class LogReader:
         """What the log says so far, of its newest run."""
         return self._tracker.summary()
 
+    @property
+    def standing(self) -> Standing:
+        """Where the newest run stands as a whole."""
+        return self._tracker.standing
+
     def _examine_line(self, line: bytes) -> Examined:
         """What a whole line without control characters says; nothing is placed yet."""
         return NOTHING if len(line) > PENDING_LIMIT else self._examine(decode_line(line))
@@ -109,13 +116,16 @@ class LogReader:
         readings: list[LineReading] = []
         if "%|" in text:
             text = self._bars(text, readings, self._bar_grammars)
-        if self._source.covers(text) or self._is_foreign(text):
+        if self._source.covers(text):
             return NOTHING
         line = strip_prefix(text)
+        fact = self._facts.read(text, line)
+        if self._is_foreign(text):
+            return NOTHING if fact is None else Examined((), None, "", fact)
         found = _read_line(self._grammars, line) if line and _WORTH_A_LOOK.search(line) else None
         if found is None or is_warning(text, line, found):
-            return Examined(readings, announced(line) if line else None, line)
-        return Examined([*readings, *found], None, line)
+            return Examined(readings, announced(line) if line else None, line, fact)
+        return Examined([*readings, *found], None, line, fact)
 
     def _bars(self, text: str, readings: list[LineReading], grammars: Sequence[LineGrammar]) -> str:
         """Read the bars of a frame and return the text behind them."""
@@ -139,6 +149,8 @@ class LogReader:
             if reading.loss is not None:
                 self._latest = reading.grammar
                 self._decimals = self._decimals if reading.bar else _decimals(examined.line)
+        if examined.fact is not None:
+            self._tracker.learn(examined.fact)
         return points
 
     def _is_foreign(self, text: str) -> bool:

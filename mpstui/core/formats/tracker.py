@@ -10,15 +10,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .bars import BarBook
+from .facts import Fact
 from .loss_series import EpochSteps, LossSeries, first_known, follows, goes_back, leader, or_zero
 from .names import classify
 from .notices import Announcement
-from .points import Counters, LineReading, MetricPoint, Number, ParsedLog, Phase
+from .points import NOWHERE, UNTOLD, Counters, LineReading, MetricPoint, Number, ParsedLog, Phase, Standing
 
 _MAX_SERIES = 64
 _MAX_NAMES = 512
 _PLAN_RISES = 2
 """A number of steps that is corrected upwards more often was counted, not planned."""
+_LATE = 0.8
+"""From this share of an epoch on, an evaluation is the one behind it."""
 _UNCOUNTED_NEEDED = 3
 """So many values of a series that nothing counts make it believable; below, it may be any sentence."""
 _UNCOUNTED_AVERAGES_NEEDED = 5
@@ -47,6 +50,16 @@ class Tracker:
         self._epoch_steps = EpochSteps()
         self._epochs_announced = 0
         self._trained = False
+        self._standing = UNTOLD
+        self._device_stated = False
+        self._faintly_done = self._went_on = False
+        self._evaluates = False
+        """Whether evaluations come behind the epochs of this run."""
+        self._measured_epoch: Number | None = None
+        """The newest epoch whose loss was told as a whole."""
+        self._zeroth_step = False
+        self._resumed = False
+        """Whether a line has said so since the last reading."""
 
     def place(self, reading: LineReading) -> MetricPoint | None:
         """The point of a reading; None when it is only a plan or a redraw of what is known."""
@@ -93,6 +106,19 @@ class Tracker:
         self.phase = announcement.phase
         self._sure = announcement.sure
 
+    def learn(self, fact: Fact) -> None:
+        """A line has said something of the run as a whole."""
+        if fact.device and (fact.stated or not self._device_stated):
+            self._standing = self._standing._replace(device=fact.device)
+            self._device_stated = self._device_stated or fact.stated
+        elif fact.failure:
+            self._standing = self._standing._replace(done=False, failure=fact.failure)
+        elif fact.done and not (fact.faint and self._not_the_end()):
+            self._standing = self._standing._replace(done=True, failure=None)
+            self._ended_epoch = self.current.epoch if isinstance(self.current.epoch, int) else self._ended_epoch
+            self._faintly_done = fact.faint
+        self._resumed = self._resumed or fact.resumed
+
     # -- what holds now ------------------------------------------------------------------------------------------
 
     @property
@@ -101,12 +127,39 @@ class Tracker:
         rivals = [s for s in self._series.values() if s.count and s.run == self.run and _believable(s)]
         return leader(rivals)
 
+    @property
+    def standing(self) -> Standing:
+        """The newest run as a whole."""
+        return self._standing._replace(
+            done=self._standing.done or (not self._standing.failure and bool(self._at_end()))
+        )
+
+    def _not_the_end(self) -> bool:
+        """Whether "done." is said of something else: nothing was trained, more is planned, or it went on before."""
+        return self.current == NOWHERE or self._went_on or self._at_end() is False
+
+    def _at_end(self) -> bool | None:
+        """Whether all that was planned is done; None where no plan is known."""
+        now, bar = self.current.or_else(self._plan), self._bars.best()
+        if bar is not None and bar.step is not None:
+            # One that nothing is known of may be an epoch's.
+            now = now._replace(step=bar.step, steps=bar.steps if bar.steps == self._plan.steps else None)
+        if now.epochs and now.epoch is not None:
+            if now.epoch < now.epochs - (self._zeroth_epoch and isinstance(now.epoch, int)):
+                return False
+            if not isinstance(now.epoch, int) or now.epoch in (self._ended_epoch, self._measured_epoch):
+                return True
+            if now.epoch_step is None or not now.epoch_steps:
+                return False
+            return now.epoch_step >= now.epoch_steps - self._zeroth_step and not self._evaluates
+        return None if now.step is None or not now.steps or now.step > now.steps else now.step == now.steps
+
     def summary(self) -> ParsedLog:
         """What the log says so far."""
         main = self.primary
         own = main.counters if main else Counters()
         if main is None and self.current == Counters() and not self._names:
-            return ParsedLog()
+            return ParsedLog(standing=self.standing)
         step, steps = self._shown_steps(main, own)
         epoch = first_known(self.current.epoch, own.epoch)
         if own.epoch is not None and or_zero(epoch) < own.epoch:
@@ -125,6 +178,7 @@ class Tracker:
             learning_rate=first_known(self._rate, self._planned_rate),
             throughput=self._throughput,
             runs=self.run + 1,
+            standing=self.standing,
         )
 
     def _shown_steps(self, main: LossSeries | None, own: Counters) -> tuple[Number | None, Number | None]:
@@ -154,6 +208,9 @@ class Tracker:
         series = self._begun(reading.series)
         if series is None:
             return False
+        resumed, self._resumed = self._resumed, False
+        if resumed:
+            return False
         if reading.restart or (reading.counters.epoch is None and self._epoch_fell(series)):
             return True
         new_epoch = series.epochs_announced != self._epochs_announced
@@ -169,7 +226,9 @@ class Tracker:
         held = self.current if announced else Counters()
         self.run += 1
         self.current, self._line = Counters(epoch=held.epoch, epochs=held.epochs), Counters()
-        self._rate = self._ended_epoch = None
+        self._rate = self._ended_epoch = self._measured_epoch = None
+        self._evaluates = False
+        self._standing = self._standing._replace(done=False, failure=None)
         self._zeroth_epoch = False
         self._plan_rises = min(self._plan_rises, 1)
         self._epoch_steps.forget_place()
@@ -229,13 +288,27 @@ class Tracker:
         if reading.bar:
             self._bars.draw(reading)
         if reading.phase is Phase.EVAL:
-            # An evaluation tells which epoch it is, where that is not behind what training has said.
             now = reading.counters
+            self._evaluates = True
+            place = self._bars.best() or self.current
+            if place.epoch_step is not None and place.epoch_steps and place.epoch_step >= _LATE * place.epoch_steps:
+                self._ended_epoch = self.current.epoch  # the last batches are seldom printed
+            elif place.shown_step is None and self._trained:
+                self._measured_epoch = self.current.epoch
+            # An evaluation tells which epoch it is, where that is not behind what training has said.
             if now.epoch is not None and now.epoch >= or_zero(self.current.epoch):
                 epochs = first_known(now.epochs, self.current.epochs)
                 self.current = self.current._replace(epoch=now.epoch, epochs=epochs)
             return
+        if reading.loss is not None and reading.counters.or_else(self.current) != self.current:
+            self._went_on = self._went_on or (self._standing.done and self._faintly_done)
+            self._standing = self._standing._replace(done=False, failure=None)  # it goes on, whatever was said
+        self._zeroth_step = self._zeroth_step or reading.counters.shown_step == 0
         self._advance(reading)
+        if reading.loss is not None and reading.counters.shown_step is None:
+            self._measured_epoch = first_known(reading.counters.epoch, self._measured_epoch)
+        if reading.eval_metrics and self.current.epoch_steps and self.current.epoch_step == self.current.epoch_steps:
+            self._ended_epoch = self.current.epoch
         if reading.learning_rate is not None:
             if self._trained or reading.loss is not None or reading.counters != Counters():
                 self._rate = reading.learning_rate

@@ -222,6 +222,8 @@ class Numbers:
     """The number that the program gives its first epoch."""
     epoch_done: bool = False
     """Whether ``epoch`` is known to be over, though no other has begun."""
+    done: bool = False
+    """Whether the training is over, by what it prints: a line that says so, or the end of all that was planned."""
     loss: float | None = None
     loss_is_finite: bool = True
     """False: the newest reported loss was NaN or infinite (then ``loss`` is None)."""

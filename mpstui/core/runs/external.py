@@ -20,7 +20,7 @@ from ..series.series import NOT_METRICS, SeriesStore
 
 if TYPE_CHECKING:
     from ..formats.files import MetricFile
-    from ..formats.points import MetricPoint, Point
+    from ..formats.points import MetricPoint, Point, Standing
     from ..formats.reader import LogReader
 
 PREVIEW_BYTES = 1 << 19
@@ -124,6 +124,8 @@ class ExternalMetrics:
         self._previewed = self._previewed or bool(points)
         for point in points[-PREVIEW_POINTS:]:
             self.newest.update(_known(point.newest, leads=True))
+        if self._reader is not None and self._previewed:
+            self._take_standing(self._reader.standing)
 
     def read(self, budget: Budget) -> list[Mapping[str, Any]]:
         """Read on; returns the records that are new at its end, not those of a long file that is caught up with."""
@@ -140,6 +142,7 @@ class ExternalMetrics:
                     # Of loss and steps a later point counts also where it says that they are not known.
                     known = {k: v for k, v in record.items() if v is not None or k in ("loss", "steps")}
                     self.newest.update(known)
+                self._take_standing(self._reader.standing)
                 fresh.extend(records)
             if budget.spent or self.file.offset == before:
                 break
@@ -150,6 +153,12 @@ class ExternalMetrics:
         complete = self.pending_bytes <= RUNNING_BEHIND_BYTES
         share = 1.0 if complete else hundredths(self.file.offset, self.file.size)
         return self._store.views(names, complete=complete, read_share=share, **options)
+
+    def _take_standing(self, standing: Standing) -> None:
+        """Show what the file says of the run as a whole; a name printed above the part that was read stays."""
+        self.newest.update(done=standing.done, device=standing.device or self.newest.get("device"))
+        if standing.done and isinstance(self.newest.get("epoch"), int):
+            self.newest["epoch_done"] = True
 
     def _forget_another(self) -> bool:
         """Begin anew where the file has turned out to be another one."""
@@ -231,22 +240,28 @@ class _Console:
         self._file = file
         self._pattern = pattern
         self._reader = self._new_reader()
+        self._previewer: LogReader | None = None
 
     @property
     def primary(self) -> str | None:
         """The name of the loss series to chart; None: there is but one."""
         return self._reader.primary
 
+    @property
+    def standing(self) -> Standing:
+        """What is said of the run as a whole, at the end of the file until its beginning has been read."""
+        return (self._previewer or self._reader).standing
+
     def preview(self) -> Sequence[Point]:
         """Points at the end of a file that is too long to be read at once; none otherwise."""
         if self._file.size <= PREVIEW_BYTES:
             return ()
-        reader = self._new_reader()
+        reader = self._previewer = self._new_reader()
         points = reader.take(_bytes_at(self._file.path, self._file.size - PREVIEW_BYTES, PREVIEW_BYTES))
         return [point for point in points if reader.primary is None or point.newest.series in ("", reader.primary)]
 
     def read(self) -> Sequence[Point]:
-        data = self._file.take(SLICE_BYTES)
+        data, self._previewer = self._file.take(SLICE_BYTES), None
         try:
             return self._reader.take(data)
         except Exception as error:  # noqa: BLE001 - dozens of grammars over anybody's text: one that fails costs a slice
@@ -271,6 +286,11 @@ class _OtherFile:
         self.failure: str | None = None
         self._file = file
         self._metrics = metrics
+
+    @property
+    def standing(self) -> Standing:
+        """What is said of the run as a whole."""
+        return self._metrics.summary().standing
 
     def preview(self) -> Sequence[Point]:
         return ()

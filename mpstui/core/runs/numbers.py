@@ -14,7 +14,7 @@ from dataclasses import fields, replace
 from statistics import median
 from typing import Any, NamedTuple
 
-from ...wire.heartbeat import DeviceReading, Heartbeat, MemoryReading, integer, number
+from ...wire.heartbeat import DeviceReading, Heartbeat, MemoryReading, integer, number, text
 from ..model.snapshot import Numbers, SeriesView
 from ..series.series import NOT_METRICS
 
@@ -76,10 +76,15 @@ def combine(beat: Heartbeat | None, older: Heartbeat | None, points: Mapping[str
 
 
 def with_printed(numbers: Numbers, printed: Mapping[str, Any]) -> Numbers:
-    """The epochs and metrics that a program prints, for a run whose own records count steps alone.
+    """What a program prints of its device and its end, and its epochs and metrics where its records count steps alone.
 
     Its steps stay those of the records: a printed count may begin anew, or leave out accumulated ones.
     """
+    device = text(printed.get("device"))
+    if device is not None and numbers.device.type is None:
+        numbers = replace(numbers, device=DeviceReading(type=device.partition(":")[0]))
+    if printed.get("done") is True:
+        numbers = replace(numbers, done=True)
     if numbers.epoch is not None:
         return numbers
     further = {name: value for name, value in reported_metrics(printed).items() if _is_further(name, numbers.metrics)}

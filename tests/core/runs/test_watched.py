@@ -13,7 +13,8 @@ from rich.console import Console
 from mpstui.core.follow import Budget
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
-from mpstui.core.present import badge, needs_attention
+from mpstui.core.present import badge, needs_attention, total_progress
+from mpstui.core.runs.external import PREVIEW_BYTES
 from mpstui.core.runs.files import LocalMachine
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.signs import external_heartbeat
@@ -402,3 +403,28 @@ def test_a_short_log_that_has_not_been_read_at_all_is_no_log_without_numbers(hom
     assert (unread.numbers.loss, unread.loading) == (None, True)
     read = reader.refresh(full=True, budget=Budget(1.0))
     assert (read.numbers.loss, read.loading) == (2.5, False)
+
+
+def test_a_log_tells_its_device_and_that_the_training_is_done(monitor: Monitor, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    lines = [f"Epoch {e} [{s}/100] loss: {3 / (1 + 100 * e + s):.4f}\n" for e in (0, 1) for s in range(0, 100, 30)]
+    log.write_text("".join(["Using device: cuda:0\n", *lines]))
+    shown = look(monitor, log)
+    assert (shown.numbers.device.type, shown.numbers.done, total_progress(shown.numbers)) == ("cuda", False, None)
+    with log.open("a") as file:
+        file.write("Training complete in 3m 2s\n")
+    shown = look(monitor, log)
+    assert (shown.numbers.done, total_progress(shown.numbers)) == (True, 1.0)
+    with log.open("a") as file:
+        file.write("Epoch 2 [0/100] loss: 0.001\n")
+    assert not look(monitor, log).numbers.done
+
+
+def test_of_a_long_log_the_end_tells_first_that_it_is_done(monitor: Monitor, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    lines = [f"step {s} loss: {3 / (1 + s):.6f} text that makes the line long enough for a test\n" for s in range(9000)]
+    log.write_text("".join([*lines, "Training complete\n"]))
+    assert log.stat().st_size > PREVIEW_BYTES
+    seen = [run.numbers.done for _ in range(50) for run in monitor.refresh(monitor.watch(log)) if run.name == log.name]
+    assert seen[0]
+    assert seen[-1]

@@ -83,7 +83,7 @@ class Records:
 
     def summary(self) -> ParsedLog:
         found = self._tracker.summary()
-        return found if found == ParsedLog() else replace(found, format=self.name)
+        return found if found.format is None else replace(found, format=self.name)
 
     def points_of(self, record: Mapping[str, object]) -> list[MetricPoint]:
         """The point of a record, if it says anything."""
@@ -210,7 +210,7 @@ def _best_of(folder: Path) -> MetricFile:
         found = _read(path, _GLANCE_BYTES)
         if found.train_loss is not None:
             return detect(path)
-        if second is None and found != ParsedLog():
+        if second is None and found.format is not None:
             second = path
     if second is None:
         raise UsageError(

@@ -1,0 +1,214 @@
+"""What a line says of the run as a whole: the device it trains on, that it is done, failed, or was resumed.
+
+A device counts where the line says that it is used, never where it is only there ("MPS available: True"), is offered
+("use --device mps") or holds something else ("EMA on cpu"). The newest statement wins, and any over a setting.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_LONGEST = 400
+_SHORT = 60
+_SHOWN = 200
+
+
+class Fact(NamedTuple):
+    """One thing that a line says of the run; what it does not say keeps its default."""
+
+    device: str = ""
+    """``cpu``, ``mps``, ``cuda:0``, or ``gpu`` where no more is said."""
+    stated: bool = False
+    """Whether the device is said to be used; False for a setting, which asks for it."""
+    done: bool = False
+    """The training is over."""
+    faint: bool = False
+    """Done, but said in words ("done.", "train time: 12 s") that an epoch may end with too."""
+    failure: str = ""
+    """The exception that a traceback ends with, as printed, or what a shell says of the end."""
+    resumed: bool = False
+    """The training goes on from a checkpoint: counters that fall below begin no other run."""
+
+
+_KIND = r"(?:(?:cuda|mps|cpu|xpu|hpu|npu|tpu|xla|gpu)s?(?::\d{1,3})?(?![\w/=]|-\w|:\d|\.\w)|\bM[1-9]\b)"
+_MAKER = (
+    r"(?:(?:an?|the|one|single|apple(?:'s)?|silicon|metal|performance|shaders?|nvidia|amd|intel|tesla|geforce|quadro|rtx|"
+    r"gtx|titan|radeon|instinct|torch|pytorch|device|backend|\d{1,3}x?|[avhbtl]\d{2,4}\w{0,3})\b[\s:(]{0,3})"
+)
+_NOT_THAT = (
+    r"(?!\s?(?:(?:cores?|workers?|threads?|process(?:es)?|offload\w*|memory|ram|usage|utili[sz]ation|time|count|cluster|"
+    r"hours?|kernels?|ops?|tensors?|adam\w*|parallel\w*|fallback|cache|version)\b|s? (?:available|found|detected)\b))"
+)
+_VALUE = (
+    r"[\"'<({\[]{0,2}(?:(?:torch\.)?device\()?(?:type=)?[\"']?"
+    rf"(?P<value>{_MAKER}{{0,6}}{_KIND}|{_MAKER}{{1,6}}){_NOT_THAT}"
+)
+_OF = (
+    r"(?:using|use|used|training|train|running|run|torch|pytorch|model|current|compute|computing|computation|default|"
+    r"target|active|chosen|selected|(?:auto.?)?detected|main|on|the|your|our|and|accelerator|with|is|process|\d{1,4})"
+)
+_NAMED = re.compile(
+    rf"(?i)(?:^|[^\w\s.\x2d]\s{{0,8}}|\b{_OF}[ _])(?:{_OF}[ _]){{0,2}}(?:device|accelerator)(?:[ _](?:type|name))?"
+    rf"\s{{0,24}}(?:is set to|set to|is|was|:|=|->|→|：)\s{{0,24}}{_VALUE}"
+)
+_USED = re.compile(
+    r"(?i)\b(?:using|(?:train|runn|comput|execut|fine.?tun)ing(?: \w{1,20}){0,4}? (?:on|with)|"
+    r"(?:trains|runs|will (?:train|run)) on|(?:proceed|continu)\w{1,3} (?:on|with)|"
+    r"(?:fall\w{0,4}|fell|fallback|switch\w{0,4}|default\w{0,3}|revert\w{0,3})(?: back)? (?:on|to)|"
+    r"(?:model|network|module|everything)(?: \w{1,20}){0,3}? (?:on|to|onto)|"
+    r"on \d{1,3} (?:devices?|gpus?) \(|(?:^|[,;:.(] ?)device(?= (?:cuda|mps|cpu)))"
+    rf"(?:\s{{1,3}}|(?<=\())(?:device\b[\s:]{{0,3}})?{_VALUE}"
+)
+_LIGHTNING = re.compile(r"\bGPU available: (?:True|False)(?: \((?P<kind>\w{2,12})\))?, used: (?P<used>True|False)")
+_YOLO = re.compile(r"torch-\d[\w.+]{0,30} (?P<value>CUDA:\d{1,3}|MPS|CPU)(?= \(|\Z)")
+_TENSOR = re.compile(r"\bdevice='(?P<value>(?:cuda|mps|cpu|xpu)(?::\d{1,3})?)'")
+_ONLY_SAID = re.compile(
+    r"(?i)\b(?:not|never|without|instead of|if|when|unless|should|could|can|may|might|would|must|please|"
+    r"recommend\w{0,5}|consider|try|option\w{0,3}|support\w{0,3}|avail\w{0,8}|requires?|eval\w{0,8}|validat\w{0,3}|test(?:ing)?|"
+    r"infer\w{0,5}|sampl\w{0,3}|generat\w{0,3}|load\w{0,3}|data|ema|preprocess\w{0,3}|tokeniz\w{0,3}|metrics?|map)\b"
+    r"[^.;:!,\x2d]{0,40}\Z|n't [^.;,]{0,30}\Z"
+)
+_NAMES = ("cuda", "mps", "cpu", "gpu", "xpu", "tpu", "npu", "hpu", "xla", "apple", "metal", "nvidia", "tesla", "rtx")
+_EXACT = re.compile(r"(?:cuda|mps|cpu|xpu|hpu|npu|tpu|xla)(?::\d{1,3})?")
+_GPU = frozenset({"gpu", "gpus"})
+_APPLE = frozenset({"apple", "metal"})
+_NVIDIA = frozenset({"nvidia", "tesla", "geforce", "quadro", "rtx", "gtx", "titan"})
+
+
+def device_of(line: str) -> Fact | None:
+    """The device that a line says is trained on."""
+    lightning = _LIGHTNING.search(line)
+    if lightning is not None:
+        kind = lightning["kind"] or "gpu"
+        return Fact(device=kind.lower() if lightning["used"] == "True" else "cpu", stated=True)
+    yolo = _YOLO.search(line)
+    if yolo is not None:
+        return Fact(device=yolo["value"].lower(), stated=True)
+    found = [match for pattern in (_NAMED, _USED) for match in pattern.finditer(line)]
+    meant = [match for match in found if _ONLY_SAID.search(line[: match.start("value")]) is None]
+    if meant:
+        last = max(meant, key=lambda match: match.start("value"))  # "cuda is missing, using cpu"
+        name = _kind(last["value"], line[last.end() : last.end() + 30])
+        return Fact(device=name, stated="=" not in line[last.start() : last.start("value")]) if name else None
+    tensor = _TENSOR.search(line)
+    return Fact(device=tensor["value"]) if tensor is not None else None
+
+
+def _kind(value: str, behind: str) -> str:
+    """``mps`` for "Apple Silicon GPU", ``cuda`` for "NVIDIA A100"; empty where no device is named."""
+    exact = _EXACT.search(value.lower())
+    if exact is not None:
+        return exact.group()
+    words = set(re.findall(r"[a-z]+", value.lower()))
+    if "gpu" in words or "gpus" in words:
+        words.update(re.findall(r"[a-z]+", behind.lower()))
+    elif re.fullmatch(r"\s?[mM][1-9]\s?", value):
+        return "mps"
+    return "mps" if words & _APPLE else "cuda" if words & _NVIDIA else "gpu" if words & _GPU else ""
+
+
+_TRAINING = (
+    r"(?:(?:the |model |main |full |whole |all |total )?(?:pre.?|fine.?|re)?(?:training|train|traning|optimi[sz]ation|"
+    r"fitting|fit|tuning|learning|experiment|run|epochs?|steps)|训练|訓練|学習|학습|обучение|entra[iî]nement|entrenamiento|"
+    r"treinamento)"
+)
+_ENDED = (
+    r"(?:complete[ds]?|finish(?:ed|es)?|done|ended|over|concluded|terminated|stopped|successful(?:ly)?|完成|结束|結束|完了|"
+    r"終了|完毕|완료|종료|заверш\w{2,4}|окончен\w{0,2}|termin(?:é|ée|ado|ada|ato)|complet(?:ado|ada|ato)|finalizado|"
+    r"abgeschlossen|beendet|fertig)"
+)
+_BEHIND = (
+    r"(?:\s{0,3}(?:[!.。！~]{1,3}|$)|,| (?:in|after|at|with|on|successfully|without|for|within|by)\b|"
+    r"\s?[(:;=*#\x2d–—─✓✔✅🎉🏁🚀]|しま|되었|했)"
+)
+_DONE = re.compile(
+    rf"(?i)\W{{0,12}}(?:(?:\w{{2,12}}\W{{1,3}}){{0,2}}?{_TRAINING}(?: loop| process| phase| run| job| script)?"
+    rf"[ :]{{0,3}}(?:(?:is|was|has|have|been|now|all|了|が|が|已|已经) ?){{0,3}}{_ENDED}(?:ly)?{_BEHIND}"
+    rf"|(?:{_ENDED}) (?:with )?(?:the )?{_TRAINING}(?:{_BEHIND}|\Z| (?:of|the) )"
+    r"|\d{1,9} (?:epochs?|steps|iterations) (?:completed|finished|done) in \d"
+    r"|early.?stopp(?:ing|ed)(?:!|\.|$| triggered| at| after| activated| criter| on| because|: | with)"
+    r"|end of training\b|optimi[sz]ation finished)"
+)
+_TRAINER_STOPPED = re.compile(
+    r"`?Trainer\.fit`? stopped: |'train_runtime': |\"train_runtime\": |\*{3,5} train metrics \*{3,5}"
+)
+_FAINT = re.compile(
+    r"(?i)\W{0,8}(?:(?:all )?(?:done|finished|completed?|fertig|完成|完了)\W{0,8}\Z"
+    r"|(?:total |overall )?train(?:ed|ing)?(?: in| took| time| duration| runtime)(?: \(\w{1,8}\))?\s?[:=]?\s?\d)"
+)
+_NOT_YET = re.compile(
+    r"(?i)\b(?:not|before|when|once|until|after|if|will|would|resum\w{0,4}|tokeni\w{0,4}|validation|evaluation)\b"
+    r"|\d ?%|第"
+)
+_OF_A_PART = re.compile(
+    r"(?i)\b(?:(?:epoch|step|iteration):? ?\[?\d|per epoch|fold|stage|phase|round|warm.?up|discriminator|patience|"
+    r"counter)"
+)
+_RESUMED = re.compile(
+    r"(?i)\bresum(?:ing|ed)\b(?: \w{1,20}){0,3}? (?:from|at|with)\b(?! (?:none|null|false|scratch))"
+    r"|\bcontinuing (?:training )?from (?:checkpoint|step|epoch|iter)|恢复训练|学習を再開"
+)
+_TITLE = "Traceback (most recent call last)"
+_IGNORED = "Exception ignored "
+_RANK = re.compile(r"(?:\[(?:rank|default) ?\d{1,5}\]:? ?|\(\w{1,40} pid=\d{1,9}[^)]{0,40}\) )")
+_RAISED = re.compile(
+    r"(?:[A-Za-z_]\w{0,60}\.){0,8}(?:(?<=\.)[A-Z]\w{0,80}|"
+    r"\w{0,80}(?:Error|Exception|Interrupt|Exit|Iteration|Expired|Failure|Timeout))(?:\(\w{1,80}\))?(?::\s|:?\Z)"
+)
+_LONGEST_TRACEBACK = 300
+_SHELL = re.compile(
+    r"(?:[\w./-]{0,80}: line \d{1,6}: +\d{1,9} )?(?:zsh: |bash: )?"
+    r"(?:[Kk]illed|[Ss]egmentation fault|Abort(?:ed| trap)|abort|Bus error)(?::? \d{1,2})?(?: +\(core dumped\))?"
+    r"(?: +[\w./].{0,200})?\Z"
+)
+
+
+class Facts:
+    """Reads them off the lines of one log; a traceback goes over several."""
+
+    def __init__(self) -> None:
+        self._open = 0
+        """Within a traceback whose exception is still to come: for so many lines at most."""
+        self._ignored = False
+
+    def read(self, text: str, line: str) -> Fact | None:
+        """What a line says of the run.
+
+        Args:
+            text: without control sequences.
+            line: without the prefix of a logger too.
+        """
+        failure = self._failure(text)
+        if failure or self._open:
+            return Fact(failure=failure) if failure else None
+        if len(line) > _LONGEST:
+            return None
+        lower = line.lower()
+        device = device_of(line) if any(map(lower.__contains__, _NAMES)) else None
+        if device is not None:
+            return device
+        done = _DONE.match(line)
+        whole = done is not None and ("arly" in done.group() or _OF_A_PART.search(line) is None)
+        if (done is not None and whole and not _NOT_YET.search(done.group())) or _TRAINER_STOPPED.search(line):
+            return Fact(done=True)
+        if len(line) < _SHORT and _FAINT.match(line):
+            return Fact(done=True, faint=True)
+        return Fact(resumed=True) if _RESUMED.search(line) else None
+
+    def _failure(self, text: str) -> str:
+        """The exception that ends a traceback; empty for any other line."""
+        if _TITLE in text:
+            self._open = 0 if self._ignored else _LONGEST_TRACEBACK
+            return ""
+        if not self._open:
+            self._ignored = _IGNORED in text or (self._ignored and text[:1].isspace())
+            shell = _SHELL.match(text)
+            return shell.group() if shell is not None else ""
+        self._open -= 1
+        rank = _RANK.match(text)
+        bare = text[rank.end() :] if rank is not None else text
+        if _RAISED.match(bare) is None:
+            return ""
+        self._open = 0
+        return bare.strip()[:_SHOWN]
