@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .bars import BarBook
+from .ends import Ends
 from .facts import Fact
 from .loss_series import EpochSteps, LossSeries, first_known, follows, goes_back, leader, or_zero
 from .names import classify
 from .notices import Announcement
-from .points import NOWHERE, UNTOLD, Counters, LineReading, MetricPoint, Number, ParsedLog, Phase, Standing
+from .points import Counters, LineReading, MetricPoint, Number, ParsedLog, Phase, Standing
 
 _MAX_SERIES = 64
 _MAX_NAMES = 512
@@ -39,8 +40,7 @@ class Tracker:
         self._line = Counters()
         self._plan = Counters()
         self._plan_rises = 0
-        self._zeroth_epoch = False
-        self._ended_epoch: Number | None = None
+        self._ends = Ends()
         self._planned_rate: float | None = None
         self._rate: float | None = None
         self._throughput: float | None = None
@@ -50,14 +50,6 @@ class Tracker:
         self._epoch_steps = EpochSteps()
         self._epochs_announced = 0
         self._trained = False
-        self._standing = UNTOLD
-        self._device_stated = False
-        self._faintly_done = self._went_on = False
-        self._evaluates = False
-        """Whether evaluations come behind the epochs of this run."""
-        self._measured_epoch: Number | None = None
-        """The newest epoch whose loss was told as a whole."""
-        self._zeroth_step = False
         self._resumed = False
         """Whether a line has said so since the last reading."""
 
@@ -108,15 +100,7 @@ class Tracker:
 
     def learn(self, fact: Fact) -> None:
         """A line has said something of the run as a whole."""
-        if fact.device and (fact.stated or not self._device_stated):
-            self._standing = self._standing._replace(device=fact.device)
-            self._device_stated = self._device_stated or fact.stated
-        elif fact.failure:
-            self._standing = self._standing._replace(done=False, failure=fact.failure)
-        elif fact.done and not (fact.faint and self._not_the_end()):
-            self._standing = self._standing._replace(done=True, failure=None)
-            self._ended_epoch = self.current.epoch if isinstance(self.current.epoch, int) else self._ended_epoch
-            self._faintly_done = fact.faint
+        self._ends.learn(fact, self.current, self._at_end())
         self._resumed = self._resumed or fact.resumed
 
     # -- what holds now ------------------------------------------------------------------------------------------
@@ -130,29 +114,14 @@ class Tracker:
     @property
     def standing(self) -> Standing:
         """The newest run as a whole."""
-        return self._standing._replace(
-            done=self._standing.done or (not self._standing.failure and bool(self._at_end()))
-        )
-
-    def _not_the_end(self) -> bool:
-        """Whether "done." is said of something else: nothing was trained, more is planned, or it went on before."""
-        return self.current == NOWHERE or self._went_on or self._at_end() is False
+        return self._ends.standing(self._at_end())
 
     def _at_end(self) -> bool | None:
-        """Whether all that was planned is done; None where no plan is known."""
         now, bar = self.current.or_else(self._plan), self._bars.best()
         if bar is not None and bar.step is not None:
             # One that nothing is known of may be an epoch's.
             now = now._replace(step=bar.step, steps=bar.steps if bar.steps == self._plan.steps else None)
-        if now.epochs and now.epoch is not None:
-            if now.epoch < now.epochs - (self._zeroth_epoch and isinstance(now.epoch, int)):
-                return False
-            if not isinstance(now.epoch, int) or now.epoch in (self._ended_epoch, self._measured_epoch):
-                return True
-            if now.epoch_step is None or not now.epoch_steps:
-                return False
-            return now.epoch_step >= now.epoch_steps - self._zeroth_step and not self._evaluates
-        return None if now.step is None or not now.steps or now.step > now.steps else now.step == now.steps
+        return self._ends.at_end(now)
 
     def summary(self) -> ParsedLog:
         """What the log says so far."""
@@ -226,10 +195,8 @@ class Tracker:
         held = self.current if announced else Counters()
         self.run += 1
         self.current, self._line = Counters(epoch=held.epoch, epochs=held.epochs), Counters()
-        self._rate = self._ended_epoch = self._measured_epoch = None
-        self._evaluates = False
-        self._standing = self._standing._replace(done=False, failure=None)
-        self._zeroth_epoch = False
+        self._rate = None
+        self._ends.begin_run()
         self._plan_rises = min(self._plan_rises, 1)
         self._epoch_steps.forget_place()
         self.phase = Phase.TRAIN
@@ -289,26 +256,14 @@ class Tracker:
             self._bars.draw(reading)
         if reading.phase is Phase.EVAL:
             now = reading.counters
-            self._evaluates = True
-            place = self._bars.best() or self.current
-            if place.epoch_step is not None and place.epoch_steps and place.epoch_step >= _LATE * place.epoch_steps:
-                self._ended_epoch = self.current.epoch  # the last batches are seldom printed
-            elif place.shown_step is None and self._trained:
-                self._measured_epoch = self.current.epoch
+            self._ends.evaluate(self.current.epoch, self._bars.best() or self.current)
             # An evaluation tells which epoch it is, where that is not behind what training has said.
             if now.epoch is not None and now.epoch >= or_zero(self.current.epoch):
                 epochs = first_known(now.epochs, self.current.epochs)
                 self.current = self.current._replace(epoch=now.epoch, epochs=epochs)
             return
-        if reading.loss is not None and reading.counters.or_else(self.current) != self.current:
-            self._went_on = self._went_on or (self._standing.done and self._faintly_done)
-            self._standing = self._standing._replace(done=False, failure=None)  # it goes on, whatever was said
-        self._zeroth_step = self._zeroth_step or reading.counters.shown_step == 0
+        self._ends.train(reading, self.current)
         self._advance(reading)
-        if reading.loss is not None and reading.counters.shown_step is None:
-            self._measured_epoch = first_known(reading.counters.epoch, self._measured_epoch)
-        if reading.eval_metrics and self.current.epoch_steps and self.current.epoch_step == self.current.epoch_steps:
-            self._ended_epoch = self.current.epoch
         if reading.learning_rate is not None:
             if self._trained or reading.loss is not None or reading.counters != Counters():
                 self._rate = reading.learning_rate
@@ -322,10 +277,6 @@ class Tracker:
         now = reading.counters
         if reading.bar and now.shown_step is not None and not self._bars.leads(reading):
             return
-        if reading.epoch_done:
-            self._ended_epoch = now.epoch
-        elif now.epoch == self._ended_epoch and now.shown_step is not None and now.shown_step != now.shown_steps:
-            self._ended_epoch = None  # it goes on after all: its end was counted otherwise
         if now == Counters():
             return
         if not reading.bar:
@@ -380,8 +331,7 @@ class Tracker:
         if bar is not None:
             held = held._replace(step=bar.step, steps=bar.steps, epoch_step=bar.epoch_step, epoch_steps=bar.epoch_steps)
         counters = own.or_else(held).or_else(self._plan)
-        # Without a zeroth the first is 1: most prints count so, and the beginning of a log need not have been read.
-        self._zeroth_epoch = self._zeroth_epoch or (counters.epoch is not None and counters.epoch < 1)
+        self._ends.zeroth_epoch = self._ends.zeroth_epoch or (counters.epoch is not None and counters.epoch < 1)
         return MetricPoint(
             run=self.run,
             counters=counters,
@@ -393,8 +343,8 @@ class Tracker:
             eval_metrics=reading.eval_metrics,
             series=reading.series,
             format=reading.grammar,
-            first_epoch=0 if self._zeroth_epoch else 1,
-            epoch_done=counters.epoch is not None and counters.epoch == self._ended_epoch,
+            first_epoch=0 if self._ends.zeroth_epoch else 1,
+            epoch_done=counters.epoch is not None and counters.epoch == self._ends.epoch,
             epoch_length=self._epoch_steps.length,
         )
 

@@ -1,0 +1,89 @@
+"""What is over: the epoch, all that was planned, the training as a whole."""
+
+from __future__ import annotations
+
+from .facts import Fact
+from .loss_series import first_known
+from .points import NOWHERE, UNTOLD, Counters, LineReading, Number, Standing
+
+_LATE = 0.8
+"""From this share of an epoch on, an evaluation is the one behind it: the last batches are seldom printed."""
+
+
+class Ends:
+    """Knows it of the newest run in one log."""
+
+    def __init__(self) -> None:
+        self.epoch: Number | None = None
+        """The epoch that is over, and no other has begun."""
+        self.zeroth_epoch = False
+        """Whether the first epoch is called 0 (else it is 1: most count so, and the beginning may be cut)."""
+        self._zeroth_step = False
+        self._measured: Number | None = None
+        """The newest epoch whose loss was told as a whole."""
+        self._evaluates = False
+        """Whether evaluations come behind the epochs of this run."""
+        self._told = UNTOLD
+        self._device_stated = False
+        self._faint = self._went_on = False
+
+    def begin_run(self) -> None:
+        """Another run in the same log; its device is known until it says another."""
+        self.epoch = self._measured = None
+        self.zeroth_epoch = self._evaluates = False
+        self._told = self._told._replace(done=False, failure=None)
+
+    def learn(self, fact: Fact, current: Counters, at_end: bool | None) -> None:
+        """A line has said something of the run as a whole.
+
+        Args:
+            at_end: `at_end` at this place.
+        """
+        if fact.device and (fact.stated or not self._device_stated):
+            self._told = self._told._replace(device=fact.device)
+            self._device_stated = self._device_stated or fact.stated
+        elif fact.failure:
+            self._told = self._told._replace(done=False, failure=fact.failure)
+        elif fact.done and not (fact.faint and (current == NOWHERE or self._went_on or at_end is False)):
+            self._told = self._told._replace(done=True, failure=None)
+            self.epoch = current.epoch if isinstance(current.epoch, int) else self.epoch
+            self._faint = fact.faint
+
+    def standing(self, at_end: bool | None) -> Standing:
+        """The run as a whole."""
+        return self._told._replace(done=self._told.done or (at_end is True and not self._told.failure))
+
+    def evaluate(self, epoch: Number | None, place: Counters) -> None:
+        """An evaluation while training stood at ``place``."""
+        self._evaluates = True
+        if place.epoch_step is not None and place.epoch_steps and place.epoch_step >= _LATE * place.epoch_steps:
+            self.epoch = epoch
+        elif place.shown_step is None:
+            self._measured = epoch
+
+    def train(self, reading: LineReading, before: Counters) -> None:
+        """A reading of training; ``before`` held until now."""
+        now = reading.counters
+        self._zeroth_step = self._zeroth_step or now.shown_step == 0
+        if reading.loss is not None and now.or_else(before) != before:
+            self._went_on = self._went_on or (self._told.done and self._faint)
+            self._told = self._told._replace(done=False, failure=None)  # whatever was said
+        if reading.loss is not None and now.shown_step is None:
+            self._measured = first_known(now.epoch, self._measured)
+        if reading.epoch_done or (reading.eval_metrics and now.epoch_steps and now.epoch_step == now.epoch_steps):
+            self.epoch = now.epoch
+        elif now.epoch == self.epoch and now.shown_step is not None and now.shown_step != now.shown_steps:
+            self.epoch = None  # it goes on after all: its end was counted otherwise
+
+    def at_end(self, now: Counters) -> bool | None:
+        """Whether all that was planned is done; None where no plan is known."""
+        if now.epochs and now.epoch is not None:
+            if now.epoch < now.epochs - (self.zeroth_epoch and isinstance(now.epoch, int)):
+                return False
+            if not isinstance(now.epoch, int) or now.epoch in (self.epoch, self._measured):
+                return True
+            full = (
+                now.epoch_step is not None and now.epoch_steps and now.epoch_step >= now.epoch_steps - self._zeroth_step
+            )
+            return bool(full) and not self._evaluates
+        return None if now.step is None or not now.steps or now.step > now.steps else now.step == now.steps
