@@ -16,7 +16,7 @@ from mpstui.core.telemetry.run_telemetry import RunTelemetry
 from mpstui.ui.panels import RunFacts, memory
 from mpstui.ui.panels.memory import binned, memory_rows, strip, window_label, window_seconds
 from mpstui.ui.rows import Row
-from mpstui.wire.heartbeat import DeviceReading, MemoryReading
+from mpstui.wire.heartbeat import DeviceReading, Heartbeat, MemoryReading
 from mpstui.wire.records import Ack
 from tests.snapshots import changed
 
@@ -53,6 +53,24 @@ def test_it_fits_every_size(width: int, height: int) -> None:
         rows = memory_rows(facts(telemetry=fakes.telemetry(growth)), width, height)
         assert len(rows) <= height
         assert all(row.width <= width for row in rows)
+
+
+def test_each_rank_of_a_training_of_several_has_its_line() -> None:
+    beats = tuple(
+        Heartbeat(
+            fakes.NOW - 2 - 60 * rank, 1, rank=rank, step=100 - rank, loss=0.5 + rank, world_size=2,
+            expect_next_in=10.0, memory=MemoryReading(driver=(4 + rank) * GIB),
+        )
+        for rank in (0, 1)
+    )  # fmt: skip
+    rows = memory_rows(facts(changed(fakes.running(), ranks=beats)), 80, 30)
+    told = [row for row in rows if row.text.startswith(" rank")]
+    assert [row.text.split(maxsplit=2)[2] for row in told] == [
+        "step 100 · loss 0.5000 · 4.0 GiB · beat 2s ago",
+        "step 99 · loss 1.500 · 5.0 GiB · beat 1m 02s ago",
+    ]
+    assert ("warn" in roles(told[0]), "warn" in roles(told[1])) == (False, True)
+    assert " rank" not in text(memory_rows(facts(), 80, 30))
 
 
 def test_one_line_is_the_answer() -> None:

@@ -70,6 +70,29 @@ def test_names_that_begin_alike_show_where_they_differ(width: int) -> None:
     assert len({len(row) for row in rows}) == 1
 
 
+@pytest.mark.parametrize("width", [44, 60, 80, 120])
+def test_a_sweep_of_two_arguments_keeps_both_in_its_names(width: int) -> None:
+    """Two words differ; what all runs of the list share gives way first, then the names of the arguments."""
+    sweep = tuple(
+        fakes.running(f"r{seed}{optimizer}", name=f"CIFAR-10 · six optimizers seed={seed} optimizer={optimizer}")
+        for optimizer in ("sgd", "radam", "muon")
+        for seed in (1, 2, 3)
+    )
+    names = NameDisambiguator((*sweep, fakes.finished()))
+    rows = [run_row(one, width, names=names).text for one in sweep]
+    assert len({row.split("training")[1][:14] if width < 60 else row for row in rows}) == len(sweep), rows
+    assert "2 radam" in rows[4] or "seed=2 optimizer=radam" in rows[4], rows[4]
+
+
+def test_two_equal_sweeps_keep_what_differs_and_when_they_began() -> None:
+    names = [f"CIFAR-10 · six optimizers seed={seed} optimizer=muon" for seed in (1, 2)] * 2
+    runs = [fakes.running(f"r{place}", name=name, started=fakes.NOW - 60 * place) for place, name in enumerate(names)]
+    rows = [run_row(one, 80, names=NameDisambiguator(runs)).text for one in runs]
+    assert len(set(rows)) == 4
+    assert "…1 12:00" in rows[0]
+    assert "…2 11:59" in rows[1]
+
+
 @pytest.mark.parametrize("width", [44, 80])
 def test_wide_characters_keep_to_the_column(width: int) -> None:
     alike = tuple(fakes.running(f"r{end}", name="日本語の長い名前" * 4 + end) for end in ("甲", "乙"))

@@ -301,6 +301,9 @@ class RunSnapshot:
     gone: bool = False
     """What is watched was there, and is not any more."""
 
+    ranks: tuple[Heartbeat, ...] = ()
+    """The newest heartbeat of each rank, by rank, in a training of several processes."""
+
     @property
     def is_frozen(self) -> bool:
         """Whether its processes stand still: paused by mpstui, or stopped by a signal of somebody else."""

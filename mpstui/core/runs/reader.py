@@ -370,6 +370,7 @@ class RunReader(RunFollower):
             readers=self._told_by(),
             loading=full and not self.complete,
             brief=not full,
+            ranks=self.heartbeats.ranks() if full else (),
         )
 
     def _find_checkpoints(self, numbers: Numbers, *, live: bool) -> tuple[Checkpoint, ...]:

@@ -67,6 +67,7 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
         },
         "memory": numbers.memory._asdict(),
         "heartbeat": heartbeat.to_json(beat) if beat else None,
+        "ranks": [heartbeat.to_json(one) for one in snapshot.ranks],
         "checkpoints": [
             {
                 "path": str(one.path),

@@ -223,18 +223,23 @@ class Heartbeats:
         """Where the run stood before this attempt."""
         return self._older.beat if self._older else None
 
-    def late_rank(self) -> LateRank | None:
-        """The rank above 0 that is latest; None where every one keeps its promise, and in a training of one process."""
+    def ranks(self) -> tuple[Heartbeat, ...]:
+        """The newest heartbeat of each rank, by rank; none in a training of one process."""
         beat, now = self.beat, self._machine.monotonic()
         if self._folder is None or beat is None or beat.world_size is None or beat.world_size < 2:
-            return None
+            return ()
         if now - self._ranks_at >= RANKS_SECONDS:
             self._ranks_at = now
             for rank, path in sorted(self._folder.rank_heartbeats().items())[:MOST_RANKS]:
                 self._ranks.setdefault(rank, BeatFile(path, self._machine))
-        late: list[LateRank] = []
-        for rank, file in self._ranks.items():
+        for file in self._ranks.values():
             file.read()
+        return (beat, *(file.beat for _, file in sorted(self._ranks.items()) if file.beat is not None))
+
+    def late_rank(self) -> LateRank | None:
+        """The rank above 0 that is latest; None where every one keeps its promise, and in a training of one process."""
+        late: list[LateRank] = []
+        for rank, file in self._ranks.items() if self.ranks() else ():
             silence, last = file.silence(), file.beat
             if silence is not None and last is not None and last.phase != "done":
                 promise = last.expect_next_in or DEFAULT_PROMISE_SECONDS

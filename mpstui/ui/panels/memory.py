@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...core import present as shown
 from ..rows import BLOCKS, LEVELS, Row, Span, clip, cut, fit, row
-from ..widgets.memory_words import Amount, amounts, others, verdict
+from ..widgets.memory_words import Amount, amounts, others, ranks, verdict
 from . import Panel, RunFacts, RunPanel
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _WINDOWS = (
 class MemoryPanel(RunPanel):
     drawn_from = (
         *(f"snapshot.{name}" for name in ("state", "pid", "numbers.memory", "numbers.device")),
-        *("beats", "system", "tree", "telemetry", "cleared", "prices"),
+        *("snapshot.ranks", "beats", "system", "tree", "telemetry", "cleared", "prices"),
     )
     _axis: Axis | None = None
 
@@ -68,6 +68,7 @@ def memory_rows(facts: RunFacts, width: int, height: int, axis: Axis | None = No
     if axis.known:
         lines.append((10, axis.row(ended=not active)))
     lines += [(amount.importance, amount) for amount in others(facts, width >= _WHOLE_NOTE_FROM)]
+    lines += [(8, row(*clip((Span(" "), *told), width))) for told in ranks(facts.snapshot)]
     chosen = sorted(range(len(lines)), key=lambda place: lines[place][0])[: max(0, height)]
     kept = [lines[place][1] for place in sorted(chosen)]
     growing = [line for line in kept if isinstance(line, Amount) and line.grows and axis.tells(line)]

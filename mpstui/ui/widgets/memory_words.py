@@ -6,12 +6,13 @@ its own line and none is guessed from another; what is unknown is n/a with its r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...core import present as shown
-from ...core.model.snapshot import State
+from ...core.model.snapshot import RunSnapshot, State
 from ..panels import RunFacts
 from ..rows import Span, clean
 
@@ -78,6 +79,20 @@ def tone(share: float | None, calm: str = "") -> str:
     if share is None or share <= WARN_SHARE:
         return calm
     return "bad" if share > BAD_SHARE else "warn"
+
+
+def ranks(snapshot: RunSnapshot) -> Iterator[tuple[Span, ...]]:
+    """A line for each rank of a training of several: where it is, what its device holds, how old that is."""
+    for beat in snapshot.ranks:
+        held = beat.memory.allocated if beat.memory.driver is None else beat.memory.driver
+        age = max(0.0, snapshot.seen - beat.time)
+        late = age > (beat.expect_next_in or math.inf) and snapshot.state.active
+        told = f"step {shown.whole(beat.step)} · loss {shown.number(beat.loss)} · {shown.size(held)}"
+        yield (
+            Span(f"rank {beat.rank or 0:<4} ", "dim"),
+            Span(told),
+            Span(f" · beat {shown.duration(age)} ago", "warn" if late else "dim"),
+        )
 
 
 # -- how far from the limit

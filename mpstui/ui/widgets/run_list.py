@@ -201,25 +201,6 @@ def _name(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
     return (Span(fit(clean(snapshot.name), width), role),)
 
 
-def _name_and_start(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-    """Several runs have this name: beside it when this one was started, as exactly as fits."""
-    moment = shown.moment_of_day(snapshot.started, snapshot.seen)
-    told = next((text for text in (moment, moment[:-3]) if width - len(text) > _LEAST_NAME), "")
-    if snapshot.started is None or not told:
-        return _name(snapshot, width)
-    return (*_name(snapshot, width - len(told) - 1), Span(f" {told}", "dim"))
-
-
-def _name_and_end(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-    """Several names begin so: both ends of it, as those of a sweep differ in their last words."""
-    name, most = clean(snapshot.name), width * 2 // 3
-    end = name[-most:].partition(" ")[2] or name[-(width // 2) :]
-    while width_of(end) > most:
-        end = end[1:]
-    (head,) = _name(snapshot, width - width_of(end))
-    return (head, Span(end, head.role))
-
-
 def _epoch(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
     """The share of all steps that are done, else of epochs; beside it the epoch being trained, or the step."""
     numbers = snapshot.numbers
@@ -278,22 +259,42 @@ def heading(width: int) -> Row:
 
 
 class NameDisambiguator:
-    """Which runs of a list could be taken for each other."""
+    """How to shorten names so that runs of a list cannot be taken for each other."""
 
     def __init__(self, snapshots: Iterable[RunSnapshot]) -> None:
-        self._snapshots = tuple(snapshots)
-        self._same = Counter(item.name for item in self._snapshots)
-        self._cut: tuple[int, Counter[str]] = (0, Counter())
+        self._names = [clean(item.name) for item in snapshots]
+        self._same = Counter(self._names)
+        self._alike: tuple[int, dict[str, list[str]]] = (0, {})
 
-    def cell(self, snapshot: RunSnapshot, width: int) -> Cell:
-        """How to show the run's name in ``width`` cells: as it is, with both of its ends, or with its start."""
-        if self._same[snapshot.name] > 1:
-            return _name_and_start
-        if width_of(snapshot.name) <= width or width < 2 * _LEAST_NAME:
-            return _name
-        if self._cut[0] != width:
-            self._cut = width, Counter(fit(clean(item.name), width) for item in self._snapshots)
-        return _name_and_end if self._cut[1][fit(clean(snapshot.name), width)] > 1 else _name
+    def name(self, snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
+        """Where several names begin alike, the words in which they differ; where they are equal, when it started."""
+        name, role = clean(snapshot.name), _name(snapshot, width)[0].role
+        moment = shown.moment_of_day(snapshot.started, snapshot.seen)
+        fitting = [text for text in (moment, moment[:-3]) if width - len(text) > _LEAST_NAME]
+        if self._same[name] > 1 and fitting and snapshot.started is not None:
+            left = width - len(fitting[0]) - 1
+            return (Span(fit(self._shortened(name, left), left), role), Span(f" {fitting[0]}", "dim"))
+        return (Span(fit(self._shortened(name, width), width), role),)
+
+    def _shortened(self, name: str, width: int) -> str:
+        if width_of(name) <= width or width < _LEAST_NAME:
+            return name
+        if self._alike[0] != width:
+            groups: dict[str, list[str]] = {}
+            for other in self._same:
+                groups.setdefault(fit(other, width), []).append(other)
+            self._alike = width, groups
+        alike = [other.split() for other in self._alike[1].get(fit(name, width), ())]
+        common = set.intersection(*map(set, alike)) if len(alike) > 1 else set[str]()
+        differing = [word for word in name.split() if word not in common] if len(alike) > 1 else []
+        values = [word.rpartition("=")[2] for word in differing]
+        for end in (" ".join(differing), " ".join(values)):
+            if end and width_of(end) <= width - _LEAST_NAME:
+                return f"{fit(name, width - width_of(end))}{end}"
+        end = " ".join(values)
+        while end and width_of(end) > width - 1:
+            end = end[1:]
+        return f"…{end}" if end else name
 
 
 def run_row(
@@ -314,6 +315,6 @@ def run_row(
         columns = [*kept, (waits, left)] if left else kept
     parts = [Span("◆", "mark") if marked else Span("▌" if selected else " ", "key")]
     for column, cells in columns:
-        cell = names.cell(snapshot, cells) if names and column.cell is _name else column.cell
+        cell = names.name if names and column.cell is _name else column.cell
         parts += [*cell(snapshot, cells), Span(gap)]
     return row(*parts, base="selected" if selected else "")

@@ -11,6 +11,7 @@ import pytest
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Availability, Health, RunSnapshot, State
 from mpstui.core.runs.monitor import AVAILABLE_SECONDS
+from mpstui.core.runs.report import as_json
 from mpstui.wire import storage
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
 from tests.core.runs.build import BOOT, NOW, FakeClock, FakeTable, RunBuilder, make_home, make_monitor
@@ -247,6 +248,20 @@ def test_a_silent_rank_is_named_while_rank_0_still_beats(home: Home) -> None:
     assert shown.health is Health.STALLED
     assert shown.health_note == "rank 2: no beat for 50 s, promised within 10 s"
     run.release()
+
+
+def test_every_rank_is_told_with_its_own_step_and_memory(home: Home) -> None:
+    run = running(home).beat(step=5, world_size=2)
+    beat = {"schema": 1, "time": NOW, "seq": 1, "rank": 1, "step": 4, "loss": 0.25, "memory": {"driver": 7}}
+    storage.write_json(run.run.attempt(1).heartbeat(1), beat, sync=False)
+    monitor = make_monitor(home, FakeClock())
+    shown = monitor.snapshot(run.run.run)
+    assert [(one.rank or 0, one.step, one.memory.driver) for one in shown.ranks] == [(0, 5, None), (1, 4, 7)]
+    assert [one.get("rank", 0) for one in as_json(shown, full=True)["ranks"]] == [0, 1]
+    run.release()
+    alone = running(home).beat(step=5)
+    assert make_monitor(home, FakeClock()).snapshot(alone.run.run).ranks == ()
+    alone.release()
 
 
 def test_survivors_of_an_ended_run_are_listed(home: Home) -> None:
