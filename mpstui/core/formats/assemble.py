@@ -22,6 +22,7 @@ from .names import (
     TRAIN_WORDS,
     NameScope,
     Role,
+    is_measure,
     words_of,
 )
 from .pairs import Pair
@@ -36,7 +37,7 @@ _NOTE_WORDS = """
     target theoretical baseline random 保存 最佳 最良 ベスト 恢复 再開
 """
 _NOTE_HINTS = tuple(_NOTE_WORDS.split())
-_CALL = re.compile(r"\w\([^()\n]{0,120}\b(?:lr|learning_rate)=")
+_CALL = re.compile(r"([A-Za-z_][\w.]{1,60})\((?=[^()]{0,200}=)")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MAX_STRAY_WORDS = 9
 _LONGEST_NAME = 4
@@ -49,7 +50,6 @@ _VALUES = frozenset((Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT)
 _COUNTING = frozenset((Role.EPOCH, Role.EPOCHS, Role.STEP, Role.STEPS, Role.BATCH))
 _PLURALS = ("steps", "iters", "iterations", "updates", "batches", "timesteps", "次数", "步数")
 _IS_FILE = re.compile(r"(?i)\.(?:py|cpp|cc|cu|cuh|h|hpp|mm|metal|json|ya?ml|toml|txt|log|pth?|ckpt|safetensors|so)\Z")
-_CONFIGURED = re.compile(r"(?:Namespace|Config|Args|Arguments|Params|Options|Output)\(")
 
 
 def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = True) -> LineReading | None:
@@ -58,23 +58,20 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     ``strict`` also demands that the line looks like a record rather than a sentence; a grammar that has recognised its
     own line by other means turns it off.
     """
-    loss = training_loss(pairs)
-    if loss is not None and "(" in line and _CONFIGURED.search(line, 0, loss.start):
-        loss = None
+    arguments = _arguments(line, pairs) if "(" in line and "=" in line else ()
+    loss = training_loss([pair for pair in pairs if pair not in arguments] if arguments else pairs)
     stray_words = 0  # words of the line that name none of its numbers
     if strict:
         stray_words = len(_WORD.findall(line[:2000])) - sum(len(_WORD.findall(pair.key)) for pair in pairs)
     if strict and ((len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs)) or _is_note(line, loss)):
         return None
     counters, is_plan = read_counters(pairs, has_loss=loss is not None, length=len(line))
-    named = [pair for pair in pairs if pair.key and pair.name.role in _VALUES]
+    named = [pair for pair in pairs if pair.key and pair.name.role in _VALUES and pair not in arguments]
     says_more = any(pair.marked and pair.key.count(" ") < _LONGEST_NAME for pair in named)
     counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER
     if loss is None and not (says_more or counts_alone or is_evaluation(line, pairs)):
         return None
     rate = _first(named, Role.LEARNING_RATE)
-    if rate is not None and loss is None and _CALL.search(line[:2000]):
-        rate = None  # ``AdamW(lr=0.001)``: the optimizer's default, not the rate in use
     speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
     evaluation = bool(named) and all(pair.scope is NameScope.EVAL for pair in named)
     return LineReading(
@@ -92,6 +89,18 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         plan=is_plan and loss is None,
         certain=loss is not None and loss.scope is NameScope.TRAIN,
     )
+
+
+def _arguments(line: str, pairs: Sequence[Pair]) -> list[Pair]:
+    """The arguments of calls: ``AdamW(lr=0.001)``, ``Namespace(loss=0.5)``; a measure or a phase is no function."""
+    found: list[Pair] = []
+    for call in _CALL.finditer(line[:2000]):
+        name = call[1].rpartition(".")[2]
+        if not is_measure(name) and name.lower() not in _SCOPE_WORDS | LABEL_WORDS:
+            close = line.find(")", call.end())
+            end = close if close >= 0 else len(line)
+            found += (p for p in pairs if call.end() < p.start < end and "=" in line[call.end() : p.start])
+    return found
 
 
 def _is_named(pair: Pair) -> bool:
@@ -155,8 +164,7 @@ def read_counters(pairs: Sequence[Pair], *, has_loss: bool, length: int) -> tupl
         plurals = [pair for pair, own in counts if len(own) == 1 and own <= EPOCH_PLURALS]
         if len(plurals) == 1 and not plurals[0].planned:
             counters = counters._replace(epoch=plurals[0].counted)
-    positioned = counters.epoch is not None or counters.shown_step is not None
-    return counters, plan and not positioned
+    return counters, plan and not counters.positioned
 
 
 def _is_tag(pair: Pair) -> bool:

@@ -174,11 +174,11 @@ class BulkReader:
                 self._points += [point for point in placed if point is not None]
             start = stop
 
-    def _at_once(self, shape: LineShape, columns: Columns, newest: LineReading | None) -> bool:
+    def _at_once(self, shape: LineShape, columns: Columns, last: LineReading | None) -> bool:
         """Place many lines at once; False when their counters do not simply go on."""
         loss, step, epoch = shape.column("loss"), _step_column(shape), shape.column("epoch")
         first = shape.row_reading([column[0] for column in columns])
-        last = newest or shape.row_reading([column[-1] for column in columns])
+        last = last or shape.row_reading([column[-1] for column in columns])
         if loss is None or first is None or last is None:
             return False
         counter = epoch if step is None else step
@@ -192,9 +192,15 @@ class BulkReader:
             return False
         if shape.template.bar and not all(map(ne, values, values[1:])):
             return False  # a value that stays may be one that was only drawn again
-        if not self._tracker.place_run(first, last, values, steps):
+        newest = self._tracker.place_run(first, last, values, steps)
+        if newest is None:
             return False
-        self._points.append(columns_of(self._tracker.point(last), values, None if step is None else steps, told))
+        train, evaluated = self._tracker.names.given_to(last)
+        shown = {f"metrics.{name}": train[name] for name in train} | {
+            f"eval_metrics.{name}": evaluated[name] for name in evaluated
+        }
+        told = {shown.get(field, field): column for field, column in told.items()}
+        self._points.append(columns_of(newest, values, None if step is None else steps, told))
         return True
 
 

@@ -226,11 +226,43 @@ def words_of(text: str) -> list[str]:
     return parts
 
 
+_NEVER_A_METRIC = _words("eta remaining left seed version pid port v_num")
+_NO_NAME = _words("in at of the and to from by is for with using min max mins sec secs hours days v num n no on as")
+_SPELLINGS = {
+    **dict.fromkeys(("accuracy", "accuracies", "准确率", "精度", "正解率", "정확도", "точность"), "acc"),
+    **dict.fromkeys(("perplexity",), "ppl"),
+    **dict.fromkeys(LOSS_WORDS, "loss"),
+}
+_TEST_WORDS = _words("test testing tst 测试 測試 テスト 테스트 тест prueba teste testverlust")
+_BESIDE_A_MEASURE = (
+    AVERAGE_WORDS & _words("avg average averaged avr mean moyenne 平均 평균 средний средняя") | LABEL_WORDS
+)
+
+
 @lru_cache(maxsize=4096)
 def is_measure(text: str) -> bool:
     """Whether a name is that of a measure of a model (``test_acc``), not of a setting (``acc_threshold``)."""
     words = words_of(text)
     return _NO_MEASURE.isdisjoint(words) and not _MEASURES.isdisjoint(words)
+
+
+@lru_cache(maxsize=4096)
+def quantity(text: str) -> tuple[str, str]:
+    """On what it was measured (``val``, ``test``, nothing for training), and what: alike for every spelling."""
+    words = words_of(text)
+    kind = "val" if scope_of(words) is NameScope.EVAL else ""
+    own = [word for word in words if word not in TRAIN_WORDS and word not in EVAL_WORDS]
+    if own and own[-1] in ("lr", "rate") and classify(text).role is Role.LEARNING_RATE:
+        return kind, "lr"
+    bare = [_SPELLINGS.get(word, word) for word in own if word not in _BESIDE_A_MEASURE]
+    return "test" if kind and not _TEST_WORDS.isdisjoint(words) else kind, " ".join(bare) or text.lower()
+
+
+@lru_cache(maxsize=4096)
+def is_never_a_metric(text: str) -> bool:
+    """Whether a name is that of something that a program also prints: the time that is left, a seed, a version."""
+    words = words_of(text)
+    return not _NEVER_A_METRIC.isdisjoint(words) or all(word in _NO_NAME for word in words)
 
 
 @lru_cache(maxsize=4096)

@@ -40,6 +40,11 @@ class Counters(NamedTuple):
         """The plan that belongs to ``shown_step``."""
         return self.steps if self.step is not None or self.epoch_step is None else self.epoch_steps
 
+    @property
+    def positioned(self) -> bool:
+        """Whether they say where the run stands, not only how far it is to go."""
+        return self.epoch is not None or self.shown_step is not None
+
     def or_else(self, held: Counters) -> Counters:
         """These counters; those that are unknown as ``held`` has them."""
         return Counters(*(theirs if own is None else own for own, theirs in zip(self, held, strict=True)))
@@ -132,6 +137,12 @@ class LineReading:
     """True when the record says that the epoch it names is over."""
     restart: bool = False
     """True when the record can only be the first of a new run (a repeated table header, a banner)."""
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether neither a value nor a counter is in it."""
+        told = self.loss is not None or self.learning_rate is not None or self.throughput is not None
+        return not (told or self.metrics or self.eval_metrics or self.epoch_done or self.counters != NOWHERE)
 
     @classmethod
     def training(

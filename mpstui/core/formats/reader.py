@@ -144,6 +144,8 @@ class LogReader:
         points = []
         for reading in examined.readings:
             point = self._tracker.place(reading)
+            points += self._tracker.late
+            self._tracker.late.clear()
             if point is not None:
                 points.append(point)
             if reading.loss is not None:

@@ -211,15 +211,10 @@ def columns_of(
     Args:
         last: the newest of them, placed.
         steps: the finest counter of each, if they have one of their own.
-        told: what the readings say beside, by field: ``epoch``, ``learning_rate``, ``metrics.NAME`` ...
+        told: what the readings say beside: ``epoch``, ``learning_rate``, the metrics by the names that are shown.
     """
     count = len(losses)
-    named = {"metrics.": last.metrics, "eval_metrics.": last.eval_metrics}
-    values = {
-        name: told.get(prefix + name) or [value] * count
-        for prefix, metrics in named.items()
-        for name, value in metrics.items()
-    }
+    values = {name: told.get(name) or [value] * count for name, value in {**last.metrics, **last.eval_metrics}.items()}
     rate, epoch, whole = last.learning_rate, last.counters.epoch, last.run_step
     if whole is None:
         run_steps: Sequence[float] | None = None

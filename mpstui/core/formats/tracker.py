@@ -13,12 +13,12 @@ from .bars import BarBook
 from .ends import Ends
 from .facts import Fact
 from .loss_series import EpochSteps, LossSeries, first_known, follows, goes_back, leader, or_zero
-from .names import classify
+from .metric_names import MetricNames
+from .names import classify, quantity
 from .notices import Announcement
 from .points import Counters, LineReading, MetricPoint, Number, ParsedLog, Phase, Standing
 
 _MAX_SERIES = 64
-_MAX_NAMES = 512
 _PLAN_RISES = 2
 """A number of steps that is corrected upwards more often was counted, not planned."""
 _LATE = 0.8
@@ -45,7 +45,12 @@ class Tracker:
         self._rate: float | None = None
         self._throughput: float | None = None
         self._series: dict[str, LossSeries] = {}
-        self._names: dict[str, None] = {}
+        self.names = MetricNames()
+        self.late: list[MetricPoint] = []
+        """Points of values that were kept back until they proved to be metrics; whoever takes them empties it."""
+        self._evaluated: dict[str, str] = {}
+        """What was evaluated since training was last seen, and how it was called."""
+        self._moves = 0
         self._bars = BarBook()
         self._epoch_steps = EpochSteps()
         self._epochs_announced = 0
@@ -55,7 +60,7 @@ class Tracker:
 
     def place(self, reading: LineReading) -> MetricPoint | None:
         """The point of a reading; None when it is only a plan or a redraw of what is known."""
-        reading = self._as_meant(self._under_banner(reading))
+        reading = self._as_meant(self._of_evaluation(self._under_banner(reading)))
         if reading.plan:
             self._take_plan(reading)
             return None
@@ -64,26 +69,33 @@ class Tracker:
             return None
         if self._starts_run(reading):
             self._begin_run(reading)
+        said, reading = reading, self.names.of(reading, self._moves, self.current)
         self._remember(reading)
         if reading.loss is not None and not self._count(reading):
             return None
-        return self.point(reading)
+        if said is not reading and reading.says_nothing:
+            return None
+        point = self.point(reading)
+        for name, first in self.names.came_again:
+            self.late.append(replace(point, counters=first.held, metrics={name: first.value}, eval_metrics={}))
+        return point
 
     def place_run(
         self, first: LineReading, last: LineReading, losses: Sequence[float], steps: Sequence[float] | None
-    ) -> bool:
-        """Place many readings of one series at once: the same as placing each, or False when that is not certain.
+    ) -> MetricPoint | None:
+        """Place many readings of one series at once, and return the last: None when that is not certainly the same.
 
         ``losses`` and ``steps`` are in order and start and end with the values of ``first`` and ``last``; steps rise.
         """
         series = self._begun(first.series)
         if series is None or self.phase is Phase.EVAL:
-            return False
+            return None
         first, last = self._as_meant(first), self._as_meant(last, max(1, len(losses) - 1))
         if self._starts_run(first) or not follows(first.counters, series.counters):
-            return False
+            return None
         if first.bar and (first.running or steps is None or not self._bars.is_news(first)):
-            return False
+            return None
+        last = self.names.of(last, self._moves, self.current)
         self._remember(last)
         series.epoch = first_known(last.counters.epoch, self.current.epoch)
         series.extend(losses)
@@ -91,7 +103,7 @@ class Tracker:
         series.epochs_announced = self._epochs_announced
         if not first.bar:
             self._bars.vote(len(losses))
-        return True
+        return self.point(last)
 
     def banner(self, announcement: Announcement) -> None:
         """A line of its own has announced an evaluation, or training again."""
@@ -127,7 +139,7 @@ class Tracker:
         """What the log says so far."""
         main = self.primary
         own = main.counters if main else Counters()
-        if main is None and self.current == Counters() and not self._names:
+        if main is None and self.current == Counters() and not self.names.shown:
             return ParsedLog(standing=self.standing)
         step, steps = self._shown_steps(main, own)
         epoch = first_known(self.current.epoch, own.epoch)
@@ -143,7 +155,7 @@ class Tracker:
             step=step,
             steps=steps,
             train_loss=main.summary if main else None,
-            metrics=tuple(self._names),
+            metrics=tuple(self.names.shown),
             learning_rate=first_known(self._rate, self._planned_rate),
             throughput=self._throughput,
             runs=self.run + 1,
@@ -239,6 +251,15 @@ class Tracker:
             eval_metrics={**reading.metrics, **reading.eval_metrics},
         )
 
+    def _of_evaluation(self, reading: LineReading) -> LineReading:
+        """Without a loss and a counter, what was just evaluated is the evaluation's whole: ``* Acc@1 75.0``."""
+        own = {} if reading.certain or reading.loss is not None or reading.counters.positioned else reading.metrics
+        names = {name: self._evaluated.get(quantity(name)[1]) for name in own}
+        evaluated = {known: own[name] for name, known in names.items() if known is not None}
+        if not own or len(evaluated) < len(own):
+            return reading
+        return replace(reading, phase=Phase.EVAL, metrics={}, eval_metrics={**evaluated, **reading.eval_metrics})
+
     def _take_plan(self, reading: LineReading) -> None:
         counters = reading.counters
         steps = first_known(counters.steps, self._plan.steps)
@@ -249,9 +270,10 @@ class Tracker:
             self._planned_rate = reading.learning_rate
 
     def _remember(self, reading: LineReading) -> None:
-        for name in (*reading.metrics, *reading.eval_metrics):
-            if len(self._names) < _MAX_NAMES:
-                self._names.setdefault(name)
+        self._moves += reading.loss is not None or reading.counters.positioned
+        if reading.loss is not None:
+            self._evaluated.clear()
+        self._evaluated.update((quantity(name)[1], name) for name in reading.eval_metrics)
         if reading.bar:
             self._bars.draw(reading)
         if reading.phase is Phase.EVAL:
@@ -337,7 +359,7 @@ class Tracker:
             counters=counters,
             phase=reading.phase,
             loss=reading.loss,
-            learning_rate=reading.learning_rate,
+            learning_rate=reading.learning_rate if self._trained or counters.positioned else None,  # not a setting
             throughput=reading.throughput,
             metrics=reading.metrics,
             eval_metrics=reading.eval_metrics,

@@ -190,7 +190,9 @@ class ExternalMetrics:
                 waiting = []
                 columns = {"loss": point.losses} if leads else {}
                 columns |= {} if point.rates is None else {"lr": point.rates}
-                columns |= {name: one for name, one in point.values.items() if _is_metric(name) and name not in columns}
+                columns |= {
+                    n: one for n, one in point.values.items() if n not in columns and not _is_told(n, newest, leads)
+                }
                 self._store.add_columns(
                     record["attempt"],
                     columns,
@@ -212,13 +214,21 @@ def _record(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
     if point.learning_rate is not None:
         record["lr"] = point.learning_rate
     values = {**point.metrics, **point.eval_metrics}
-    record.update({name: value for name, value in values.items() if name not in record and _is_metric(name)})
+    record.update(
+        {name: value for name, value in values.items() if name not in record and not _is_told(name, point, leads)}
+    )
     return record
 
 
-def _is_metric(name: str) -> bool:
-    """No field of every record, like which a value may be named; "loss" is the curve of the series that leads."""
-    return name != "loss" and name not in NOT_METRICS
+def _is_told(name: str, point: MetricPoint, leads: bool) -> bool:
+    """Whether a name is a field of every record, or another one of a curve that each run has.
+
+    ``LR`` is ``lr``; "loss" is the curve of the series that leads, which ``Train Loss`` may be or not.
+    """
+    from ..formats.names import quantity
+
+    main = leads and point.series.rpartition("@")[0].removeprefix("bar ") == name.lower()
+    return main or name in NOT_METRICS or quantity(name) in (("", "loss"), ("", "lr"))
 
 
 def _known(point: MetricPoint, *, leads: bool) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def test_metrics_that_are_logged_as_warnings_are_metrics() -> None:
 
 def test_errors_of_a_model_are_metrics() -> None:
     points = LogReader().feed(b"TrainError: 0.5, TestError: 0.25, epoch: 3\nEPOCH 4 ERROR: 0.125\n")
-    assert [dict(point.metrics) for point in points] == [{"TrainError": 0.5}, {"ERROR": 0.125}]
+    assert [dict(point.metrics) for point in points] == [{"TrainError": 0.5}, {"TrainError": 0.125}]
     assert points[0].eval_metrics == {"TestError": 0.25}
 
 

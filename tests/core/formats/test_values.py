@@ -97,3 +97,79 @@ def test_a_label_in_front_of_the_epoch_and_a_unit_behind_a_space() -> None:
 def test_what_names_a_file_or_a_failure_has_no_values(line: str) -> None:
     points = LogReader().feed(f"{line}\n".encode())
     assert not any(point.metrics or point.eval_metrics for point in points)
+
+
+def names(text: str) -> tuple[str, ...]:
+    """What is shown of a log, read in small pieces and at once."""
+    reader, at_once = LogReader(), LogReader()
+    reader.feed(text.encode())
+    at_once.take(text.encode())
+    assert at_once.summary() == reader.summary()
+    return reader.summary().metrics
+
+
+SETTINGS = """
+Namespace(batch_size=64, lr=0.5, momentum=0.9, seed=42, loss_weight=2.0)
+Batch size: 256
+Total samples: 771115
+learning_rate = 1e-3 # with small networks
+Model parameters: 11,181,642
+found vocab_size = 61 (inside meta.pkl)
+  (1): BatchNorm2d(128, eps=1e-05, momentum=0.1, affine=True)
+lib/torch/optim/optimizer.py:546: FutureWarning: `x=3` is deprecated
+0 corrupt: 100% ---- 24/24 1.4Kit/s (ping: 0.1 ms, read: 21.5 MB/s)
+"""
+
+
+def test_a_setting_is_said_once_and_is_no_metric() -> None:
+    epochs = "".join(f"epoch {e} step {e}0 loss 0.{9 - e}5 acc 0.{e}5\n" for e in range(1, 5))
+    end = "Total time: 38.2s\nModel size: 5.4\nsaved in: 3\n"
+    assert names(SETTINGS + epochs + end) == ("loss", "acc")
+    assert names(SETTINGS + epochs + SETTINGS + epochs + end + SETTINGS + epochs) == ("loss", "acc")
+
+
+def test_the_rate_among_settings_is_not_the_rate_in_use() -> None:
+    points = LogReader().feed(b"learning_rate = 0.5\nlr: 0.5\nstep 1 loss 0.9\nstep 2 loss 0.8\nlr: 0.25\n")
+    assert [point.learning_rate for point in points if point.learning_rate is not None] == [0.25]
+
+
+def test_what_comes_again_changed_is_a_metric_from_its_first_value_on() -> None:
+    reader = LogReader()
+    points = reader.feed(b"".join(b"epoch %d loss 0.%d\nsharpness: %d.5\n" % (e, 9 - e, e) for e in (1, 2, 3)))
+    assert reader.summary().metrics == ("loss", "sharpness")
+    assert [(p.epoch, p.metrics["sharpness"]) for p in points if "sharpness" in p.metrics] == [
+        (1, 1.5),
+        (2, 2.5),
+        (3, 3.5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "step {i} Loss: 0.{i}\nEpoch {i} train_loss: 0.{i} val_loss: 0.{i}\nValidation Loss: 0.{i}\n",
+            ("Loss", "val_loss"),
+        ),
+        ("step {i} loss 0.{i} acc 0.{i}\nTrain: Average loss: 0.{i}, Accuracy: {i}0%\n", ("loss", "acc")),
+        (
+            "step {i} loss 0.{i}\nTest set: Average loss: 0.{i}\nval_loss: 0.{i}\n",
+            ("loss", "Test Average loss", "val_loss"),
+        ),
+        ("step {i} loss 0.{i} avg_loss 0.{i}5\n", ("loss", "avg_loss")),
+        ("step {i} avg_loss 0.{i}5\nstep {i} loss 0.{i} avg_loss 0.{i}5\n", ("avg_loss", "loss")),
+    ],
+)
+def test_one_quantity_under_several_spellings_is_one_metric(text: str, shown: tuple[str, ...]) -> None:
+    assert names("".join(text.format(i=i) for i in range(1, 9))) == shown
+
+
+def test_a_summary_without_a_word_belongs_to_the_evaluation_above_it() -> None:
+    reader = LogReader()
+    reader.feed(b"Epoch: [0][ 1/30]\tLoss 6.7e+00 (6.7e+00)\tAcc@1  10.00 (  9.00)\n")
+    points = reader.feed(
+        b"Test: [1/8]\tLoss 2.0e-01 (2.0e-01)\tAcc@1 100.00 (100.00)\tAcc@5 1.0\n *   Acc@1 75.000 Acc@5 100.000\n"
+        b"Test: [1/8]\tLoss 2.0e-01 (2.0e-01)\tAcc@1 100.00 (100.00)\tAcc@5 1.0\n * Acc@1 75.0 Acc@5 9.0\nacc@1: 50.5\n"
+    )
+    assert [point.eval_metrics.get("Test Acc@1") for point in points] == [100.0, 75.0, 100.0, 75.0, 50.5]
+    assert not any(point.metrics for point in points)

@@ -136,7 +136,6 @@ def test_the_metrics_it_prints_are_curves_beside_those_of_the_agent(home: Home) 
         "lr": ("step", [150], 0.01),
         "val_loss": ("epoch", [1, 2, 4], 0.5),
         "accuracy": ("epoch", [1, 2, 4], 64.5),
-        "train_loss": ("epoch", [1, 2, 4], 1.5),
     }
     assert shown.series["val_loss"].evaluation
     assert (shown.numbers.metrics["val_loss"], shown.numbers.metrics["accuracy"], shown.numbers.loss) == (
