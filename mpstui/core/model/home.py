@@ -25,6 +25,11 @@ class Home:
         return self.state / "queue"
 
     @property
+    def arguments(self) -> Path:
+        """What programs said of their arguments; can be deleted at any time."""
+        return self.state / "arguments"
+
+    @property
     def settings(self) -> Path:
         """What this person set for all runs."""
         return self.config / "settings.toml"

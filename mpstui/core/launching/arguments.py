@@ -1,0 +1,220 @@
+"""What arguments a program knows, asked of the program itself: its argparse parser, or the settings at its top.
+
+The program is started with ``--help`` appended and its parser looked into, before it would train; one whose text has no
+parser is not started. What was found is kept until the file changes.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from ...wire import storage
+from ...wire.storage import UnreadableRecord, hides
+from ..machine import is_python
+from ..profiles.written import is_option
+
+LONGEST_SECONDS = 60.0
+"""Importing torch and transformers from a cold disk takes half of it."""
+_PARSER = re.compile(r"argparse|[Pp]arse_?[Aa]rg|Arg(?:ument)?Parser|add_argument|tyro|LightningCLI")
+_SETTINGS = re.compile(r"configurator|globals\(\)")
+_SHEBANG = re.compile(rb"^(?:#!|'''exec' )\"?(/\S*python[\d.]*)", re.MULTILINE)
+_LOOK = r"""
+import argparse, json, os, runpy, sys
+answer, words = sys.argv[1], sys.argv[2:]
+found, plain = {}, (str, int, float, bool)
+nothing = (argparse._HelpAction, argparse._VersionAction, argparse._SubParsersAction)
+def look(parser):
+    for one in parser._actions:
+        if one.help == argparse.SUPPRESS or isinstance(one, nothing):
+            continue
+        default = one.default if one.default != argparse.SUPPRESS else None
+        many = one.nargs in ("*", "+") or isinstance(one.nargs, int) and one.nargs > 1
+        if isinstance(default, (list, tuple)):
+            default = " ".join(map(str, default)) if all(isinstance(part, plain) for part in default) else None
+        kind = getattr(one.type, "__name__", None) or type(default).__name__
+        switch = one.nargs == 0 or type(one).__name__ == "BooleanOptionalAction"
+        try:
+            text = parser._get_formatter()._expand_help(one) if one.help else ""
+        except Exception:
+            text = str(one.help)
+        long = [flag for flag in one.option_strings if flag.startswith("--")] or one.option_strings or [one.dest]
+        found[long[0].lstrip("-")] = dict(
+            name=long[0].lstrip("-"), flags=list(one.option_strings), many=many, required=bool(one.required),
+            kind="switch" if switch else kind if kind in ("int", "float") else "text",
+            default=None if default is None or switch and default is False else str(default),
+            choices=[str(choice) for choice in one.choices or ()], help=" ".join(str(text).split())[:300])
+    with open(answer, "w") as file:
+        json.dump(list(found.values()), file)
+ask = argparse.ArgumentParser.parse_known_args
+def parse_known_args(self, args=None, namespace=None, **options):
+    look(self)
+    if self.add_help and args is not None and "--help" not in args and "-h" not in args:
+        os._exit(0)  # it would go on and train
+    return ask(self, args, namespace, **options)
+argparse.ArgumentParser.parse_known_args = parse_known_args
+if words[0] == "-m":
+    sys.argv, sys.path[0] = words[1:], os.getcwd()
+    runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+else:
+    sys.argv, sys.path[0] = words, os.path.dirname(os.path.abspath(words[0]))
+    runpy.run_path(words[0], run_name="__main__")
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """One argument of a program."""
+
+    name: str
+    """As ``--set`` takes it: without dashes."""
+    flags: tuple[str, ...]
+    """As they may be written, empty for a positional one."""
+    kind: str
+    """int, float, text or switch (a flag without a value)."""
+    default: str | None = None
+    """None: there is none, or it is no plain value; of a switch: it is off."""
+    choices: tuple[str, ...] = ()
+    required: bool = False
+    many: bool = False
+    """Takes several values."""
+    joined: bool = False
+    """Can only be written ``--name=value``."""
+    help: str = ""
+
+
+def known_arguments(
+    command: Sequence[str],
+    *,
+    cwd: Path,
+    environ: Mapping[str, str],
+    cache: Path | None = None,
+    seconds: float = LONGEST_SECONDS,
+) -> tuple[Argument, ...]:
+    """The arguments of the Python program that ``command`` starts, in its own order; empty where it cannot be asked.
+
+    Args:
+        command: complete, as it would be started.
+        cache: the folder that answers are kept in, by the program's file and interpreter.
+        seconds: how long the program may take to build its parser.
+    """
+    found = _program(command, cwd, environ)
+    if found is None:
+        return ()
+    python, words, file = found
+    text = file.read_text(encoding="utf-8", errors="replace") if file and file.suffix == ".py" else None
+    if text is not None and not _PARSER.search(text):
+        return _settings(text) if _SETTINGS.search(text) else ()
+    stamp = str(storage.stamp(file)) if file else ""
+    name = hashlib.sha256("\0".join((python, str(cwd), *words)).encode()).hexdigest()[:32]
+    kept = cache / f"{name}.json" if cache and stamp else None
+    with contextlib.suppress(UnreadableRecord, OSError):
+        record = storage.read_json(kept) if kept else None
+        if record and record["stamp"] == stamp:
+            return tuple(_argument(one) for one in record["arguments"])
+    arguments = _asked(python, words, cwd, environ, seconds)
+    if kept is not None and arguments:
+        with contextlib.suppress(OSError):
+            storage.make_private_folder(kept.parent)
+            storage.write_json(kept, {"stamp": stamp, "arguments": [asdict(one) for one in arguments]})
+    return arguments
+
+
+def _argument(told: Mapping[str, Any]) -> Argument:
+    found: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in told.items()}
+    if found["default"] is not None and hides(found["name"].replace("-", "_"), found["default"]):
+        found["default"] = None
+    return Argument(**found)
+
+
+def _program(
+    command: Sequence[str], cwd: Path, environ: Mapping[str, str]
+) -> tuple[str, tuple[str, ...], Path | None] | None:
+    """Interpreter, script (or ``-m`` and module) with the words before its options, and its file where it is known."""
+    place = next((place for place, word in enumerate(command) if word.endswith(".py") and (cwd / word).is_file()), None)
+    first = shutil.which(command[0], path=environ.get("PATH")) if "/" not in command[0] else str(cwd / command[0])
+    if first is None:
+        return None
+    if place is not None:
+        named = [word for word in command[:place] if is_python(word)]
+        beside = (cwd / ".venv/bin/python", Path(first).parent / "python", Path(first).parent / "python3")
+        python = named[-1] if named else next((str(one) for one in beside if one.exists()), "python3")
+        file: Path | None = cwd / command[place]
+    elif is_python(first) and "-m" in command[1:-1]:
+        place, python = command.index("-m"), command[0]
+        parts = cwd.joinpath(*command[place + 1].split("."))
+        file = next((one for one in (parts.with_suffix(".py"), parts / "__main__.py") if one.is_file()), None)
+    else:
+        place, file = 0, Path(first)
+        with contextlib.suppress(OSError), file.open("rb") as opened:
+            if shebang := _SHEBANG.search(opened.read(1000)):
+                lead = takewhile(lambda word: not is_option(word), command[1:])
+                return os.fsdecode(shebang[1]), (first, *lead), file
+        return None
+    head = 2 if command[place] == "-m" else 1
+    lead = takewhile(lambda word: not is_option(word), command[place + head :])
+    return python, (*command[place : place + head], *lead), file
+
+
+def _asked(
+    python: str, words: Sequence[str], cwd: Path, environ: Mapping[str, str], seconds: float
+) -> tuple[Argument, ...]:
+    """Start the program with ``--help`` and read what its parser holds; whatever it does else is ended with it."""
+    with tempfile.TemporaryDirectory() as folder:
+        answer = Path(folder) / "arguments.json"
+        command = [python, "-c", _LOOK, str(answer), *words, "--help"]
+        try:
+            child = subprocess.Popen(
+                command,
+                cwd=cwd,
+                env=dict(environ),
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        except OSError:
+            return ()
+        try:
+            child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+        try:
+            return tuple(_argument(one) for one in json.loads(answer.read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            return ()
+
+
+def _settings(text: str) -> tuple[Argument, ...]:
+    """Plain values assigned at the top of a script that lets ``--name=value`` overwrite them, as nanoGPT's do."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return ()
+    lines = text.splitlines()
+    found = {}
+    for one in tree.body:
+        if isinstance(one, ast.Expr) and "exec(" in ast.unparse(one):
+            break
+        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant) and isinstance(one.targets[0], ast.Name):
+            name, value = one.targets[0].id, one.value.value
+            kind = {bool: "text", int: "int", float: "float", str: "text"}.get(type(value))
+            if kind and not hides(name, str(value)):
+                comment = lines[one.lineno - 1].partition("#")[2].strip()
+                flags, default = (f"--{name}",), str(value)
+                found[name] = Argument(name=name, flags=flags, kind=kind, default=default, joined=True, help=comment)
+    return tuple(found.values())

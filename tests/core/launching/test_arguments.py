@@ -1,0 +1,138 @@
+"""A program is asked for its arguments before it would train, and remembered; one without a parser is not started."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.launching.arguments import Argument, known_arguments
+
+PARSER = """
+import argparse, os
+open("started", "a").write("x")
+early = argparse.ArgumentParser(add_help=False)
+early.add_argument("--config", help="a file")
+known, rest = early.parse_known_args()
+parser = argparse.ArgumentParser()
+parser.add_argument("data", nargs="?", help="folder")
+parser.add_argument("-b", "--batch-size", type=int, default=64, metavar="N", help="samples (default: %(default)s)")
+parser.add_argument("--lr", default=0.1, type=float)
+parser.add_argument("--arch", choices=["a", "b"], default="a")
+parser.add_argument("--amp", action="store_true")
+parser.add_argument("--betas", type=float, nargs=2, default=(0.9, 0.99))
+parser.add_argument("--wandb-token", default="hf_abcdefgh")
+parser.add_argument("--out", required=True, type=lambda text: text, help=argparse.SUPPRESS)
+args = parser.parse_args(WORDS)
+open("trained", "w")
+"""
+PLAIN = PARSER.replace("WORDS", "")
+Ask = Callable[..., dict[str, Argument]]
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Ask:
+    def asked(
+        text: str, *words: str, command: tuple[str, ...] = (sys.executable, "train.py"), **options: float
+    ) -> dict[str, Argument]:
+        (tmp_path / "train.py").write_text(text)
+        cache = tmp_path / "cache"
+        found = known_arguments((*command, *words), cwd=tmp_path, environ=os.environ, cache=cache, **options)
+        assert not (tmp_path / "trained").exists()
+        return {one.name: one for one in found}
+
+    return asked
+
+
+def test_a_parser_tells_flags_types_choices_and_defaults(ask: Ask, tmp_path: Path) -> None:
+    found = ask(PARSER.replace("WORDS", "rest"), "somewhere", "--lr", "1")
+    assert list(found) == ["config", "data", "batch-size", "lr", "arch", "amp", "betas", "wandb-token"]
+    batch = Argument(
+        name="batch-size", flags=("-b", "--batch-size"), kind="int", default="64", help="samples (default: 64)"
+    )
+    assert found["batch-size"] == batch
+    assert (found["data"].flags, found["data"].required) == ((), False)
+    assert (found["arch"].choices, found["amp"].kind, found["amp"].default) == (("a", "b"), "switch", None)
+    assert (found["betas"].many, found["betas"].default, found["lr"].kind) == (True, "0.9 0.99", "float")
+    assert found["wandb-token"].default is None
+
+
+def test_the_answer_is_remembered_until_the_file_changes(ask: Ask, tmp_path: Path) -> None:
+    first = ask(PLAIN)
+    stamp = (tmp_path / "train.py").stat()
+    os.utime(tmp_path / "train.py", ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    known_arguments((sys.executable, "train.py"), cwd=tmp_path, environ=os.environ, cache=tmp_path / "cache")
+    assert (tmp_path / "started").read_text() == "x"
+    again = ask(PLAIN.replace("--lr", "--rate"))
+    assert ("lr" in first, "rate" in again) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("env", "X=1", sys.executable, "train.py"),
+        ("torchrun", "--nproc_per_node", "2", "train.py"),
+        (sys.executable, "-m", "train"),
+    ],
+    ids=["env", "launcher", "module"],
+)
+def test_however_it_is_started(
+    ask: Ask, command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(sys.executable)
+    (tmp_path / "bin" / "torchrun").write_text("#!/bin/sh\n")
+    (tmp_path / "bin" / "torchrun").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    assert "batch-size" in ask(PLAIN, command=command)
+
+
+def test_a_console_script_is_asked_by_its_own_interpreter(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "trainit").write_text(f"#!{sys.executable}\n{PLAIN}")
+    (tmp_path / "trainit").chmod(0o755)
+    assert "batch-size" in ask("", "fit", command=("./trainit",))
+
+
+def test_the_parser_of_a_subcommand_is_told_too(ask: Ask) -> None:
+    text = (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--seed', type=int)\n"
+        "s = p.add_subparsers()\ns.add_parser('fit').add_argument('--lr')\ns.add_parser('test')\np.parse_args()\n"
+    )
+    assert set(ask(text, "fit", "--lr", "1")) == {"seed", "lr"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "open('trained', 'w')",
+        PARSER.replace("WORDS", "[]"),
+        "import argparse, time\ntime.sleep(60)\nopen('trained', 'w')",
+        "import argparse(",
+    ],
+    ids=["no parser", "explicit words", "too slow", "broken"],
+)
+def test_nothing_is_ever_trained(ask: Ask, text: str) -> None:
+    began = time.monotonic()
+    ask(text, seconds=2.0)
+    assert time.monotonic() - began < 20
+
+
+def test_settings_at_the_top_of_a_script_are_arguments(ask: Ask) -> None:
+    text = (
+        "import os\nout_dir = 'out'\nmax_iters = 600  # total number\nlr = 6e-4\ncompile = True\nn = len('x')\n"
+        "keys = [k for k in globals()]\nexec(open('configurator.py').read())\nlater = 1\nopen('trained', 'w')\n"
+    )
+    found = ask(text)
+    assert list(found) == ["out_dir", "max_iters", "lr", "compile"]
+    iters = Argument(
+        name="max_iters", flags=("--max_iters",), kind="int", default="600", joined=True, help="total number"
+    )
+    assert found["max_iters"] == iters
+
+
+def test_what_is_no_python_knows_no_arguments(ask: Ask) -> None:
+    assert ask("", command=("true",)) == {}
