@@ -40,6 +40,7 @@ _GROUPS: dict[str, dict[str, Command]] = {
         "watch": Command("screen:watch", "open the screen on a log or folder that mpstui did not start"),
         "ps": Command("ps", "list runs, newest first"),
         "show": Command("show", "print everything known about a run"),
+        "results": Command("results", "tabulate what runs came to, and the settings in which they differ"),
         "logs": Command("logs:logs", "print a run's output"),
         "wait": Command("logs:wait", "wait until a run has ended"),
     },

@@ -55,16 +55,7 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
         "reason": snapshot.reason,
         "health_note": snapshot.health_note or slow_words(RunPace().poll(snapshot), snapshot.seen),
         "attempt_started": snapshot.attempt_started,
-        "metrics": {
-            name: {
-                "count": view.count,
-                "first": view.first,
-                "last": view.last,
-                "min": view.minimum,
-                "max": view.maximum,
-            }
-            for name, view in snapshot.series.items()
-        },
+        "metrics": metrics_as_json(snapshot),
         "memory": numbers.memory._asdict(),
         "heartbeat": heartbeat.to_json(beat) if beat else None,
         "ranks": [heartbeat.to_json(one) for one in snapshot.ranks],
@@ -134,6 +125,20 @@ def _isolation(argv: Sequence[str]) -> str | None:
         if re.fullmatch(r"-[A-Za-z]*[IES][A-Za-z]*", word) and word[1] not in "WX":
             return word
     return None
+
+
+def metrics_as_json(snapshot: RunSnapshot) -> dict[str, Any]:
+    """Each metric's number of points, first and newest value, least and greatest."""
+    return {
+        name: {
+            "count": view.count,
+            "first": view.first,
+            "last": view.last,
+            "min": view.minimum,
+            "max": view.maximum,
+        }
+        for name, view in snapshot.series.items()
+    }
 
 
 def diagnosis(snapshot: RunSnapshot) -> dict[str, Any]:

@@ -1,0 +1,58 @@
+"""`mpstui results`: a table of what runs came to, ours and anybody's, with the settings in which they differ."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mpstui.cli.main import main
+from mpstui.core.model.home import Home
+from tests.core.runs.build import NOW, RunBuilder
+
+
+@pytest.fixture(name="home")
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Two runs of a sweep that reported, and one of a script that only printed."""
+    monkeypatch.setenv("MPSTUI_HOME", str(tmp_path))
+    found = Home(tmp_path, tmp_path)
+    for place, (rate, best) in enumerate((("0.1", 0.9), ("0.01", 0.8))):
+        run = RunBuilder(found, f"Digits lr={rate}", NOW + place, profile="digits")
+        words = ["python", "-m", "digits", "--lr", rate, "--epochs", "3"]
+        run.status("ended").launch().exit(code=0)
+        record = json.loads(run.run.attempt(1).launch.read_text())
+        run.run.attempt(1).launch.write_text(json.dumps({**record, "argv": words}))
+        run.points(
+            *({"time": NOW + step, "step": step, "loss": 1 / step, "attempt": 1} for step in (1, 2, 4)),
+            {"time": NOW + 5, "step": 2, "val_accuracy": best, "val_loss": 0.4, "attempt": 1},
+            {"time": NOW + 6, "step": 4, "val_accuracy": best - 0.1, "val_loss": 0.3, "attempt": 1},
+        )
+    foreign = RunBuilder(found, "theirs", NOW + 9, profile="").status("ended").launch().exit(code=0)
+    lines = "".join(f"epoch {epoch} train_loss {1 / epoch:.3f} val_loss {2 / epoch:.3f}\n" for epoch in (1, 2, 3, 4))
+    foreign.output(lines)
+    return found
+
+
+def test_runs_are_tabulated_by_program_with_what_differs(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["results"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "digits: 2 runs"
+    assert lines[1].split() == ["run", "state", "lr", "loss", "val_accuracy", "best", "val_loss", "best"]
+    assert lines[2].split()[1:] == ["finished", "0.1", "0.2500", "0.8000", "0.9000", "0.3000", "0.3000"]
+    assert lines[3].split()[1:] == ["finished", "0.01", "0.2500", "0.7000", "0.8000", "0.3000", "0.3000"]
+    assert lines[4] == "t.py: 1 run"
+    assert lines[6].split()[1:] == ["finished", "0.2500", "0.5000", "0.5000"]
+
+
+def test_a_profile_a_name_or_a_folder_says_which(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    for what in ("digits", "Digits lr", str(home.runs)):
+        assert main(["results", what, "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert len(told) == (3 if what == str(home.runs) else 2)
+        assert told[0]["settings"]["lr"] == "0.1"
+        assert told[0]["metrics"]["val_accuracy"]["max"] == 0.9
+    assert main(["results", "theirs", "--metric", "val_loss"]) == 0
+    assert "val_loss" in capsys.readouterr().out
+    assert main(["results", "nothing"]) == 2
+    assert "there are no runs of 'nothing'" in capsys.readouterr().err
