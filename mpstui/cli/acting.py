@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -123,7 +123,7 @@ def run_restart(args: argparse.Namespace) -> int:
     sets, env = parse_sets(args.set), parse_environment(args.env)
 
     def ask(actions: Actions, snapshot: RunSnapshot) -> Request:
-        edited = _fixed(snapshot, accept_risk=args.accept_risk) if args.fix else None
+        edited = _fixed(snapshot, sets, accept_risk=args.accept_risk) if args.fix else None
         if sets or env or args.agent is not None:
             edited = edited or recorded_choice(RunDir(snapshot.dir))  # earlier changes are kept
             agent = edited.agent if args.agent is None else args.agent
@@ -135,28 +135,27 @@ def run_restart(args: argparse.Namespace) -> int:
     return _act(args, ask)
 
 
-def _fixed(snapshot: RunSnapshot, *, accept_risk: bool) -> LaunchChoice:
+def _fixed(snapshot: RunSnapshot, sets: Mapping[str, str], *, accept_risk: bool) -> LaunchChoice:
     """The run's launch with the remedy of its diagnosis; says on stderr what is changed.
 
     Raises:
-        OperationError: no remedy is known that a launcher can apply, or it can do harm and nobody accepted that.
+        OperationError: no remedy is known that changes anything here, it can do harm and nobody accepted that, or a
+            value is needed that nobody knows.
     """
-    from ..core.diagnosis.engine import diagnose
-    from ..core.diagnosis.evidence import evidence_from_run_dir
-    from ..core.launching.editing import environment_of, finding_to_apply, recorded_choice, remedied
-    from ..core.machine import this_machine
+    from ..core.diagnosis.engine import diagnose_run
+    from ..core.launching.cure import cure_of
     from ..wire.rundir import RunDir
 
-    session = Session()
-    finding = finding_to_apply(diagnose(evidence_from_run_dir(snapshot.dir)))
-    if finding is None:
+    cure = cure_of(RunDir(snapshot.dir), diagnose_run(snapshot.dir), Session().environ)
+    if cure is None:
         raise OperationError(f"no remedy is known for {snapshot.name} that could be applied", "see `mpstui diagnose`")
-    run = RunDir(snapshot.dir)
-    environ = environment_of(run, session.environ, this_machine())
-    fixed = remedied(recorded_choice(run), finding.remedy, environ)
-    if not fixed.applied:
-        raise OperationError(f"{finding.title}: {fixed.sentence}", "name the arguments in [roles] of the profile")
-    if fixed.risk and not accept_risk:
-        raise OperationError(f"{finding.title}: {fixed.risk}", "say --accept-risk if you accept that")
-    print(f"{finding.title}: {fixed.sentence}", file=sys.stderr)
-    return fixed.choice
+    cure, title = cure.with_sets(sets), cure.finding.title
+    if cure.asks:
+        wanted = " ".join(f"--set {name}=..." for name in cure.asks)
+        raise OperationError(f"{title}: {cure.sentence}", f"say {wanted}: nothing is assumed")
+    if not cure.works and not sets:
+        raise OperationError(f"{title}: {cure.sentence}", "`mpstui restart` starts it again as it was")
+    if cure.risk and not accept_risk:
+        raise OperationError(f"{title}: {cure.risk}", "say --accept-risk if you accept that")
+    print(f"{title}: {cure.sentence}", file=sys.stderr)
+    return cure.choice

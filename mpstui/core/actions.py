@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from .model.snapshot import Availability, RunSnapshot, State
-from .present import whole
+from .model.snapshot import Availability, Checkpoint, RunSnapshot, State
+from .present import duration, whole
 
 _HAS_PROCESSES = frozenset({State.STARTING, State.RUNNING, State.STOPPING, State.UNSUPERVISED, State.STOP_FAILED})
+_LATE_SECONDS = 30.0
+"""A heartbeat tells of a checkpoint within this time of the file."""
 _WAITS = frozenset({State.QUEUED, State.BACKING_OFF})
 
 
@@ -134,17 +136,38 @@ def _ask_to_kill(snapshot: RunSnapshot, caution: str) -> Question:
 
 
 def _what_is_lost(snapshot: RunSnapshot) -> tuple[str, str]:
-    newest = snapshot.numbers.checkpoint
-    if newest is None and not snapshot.checkpoints:
-        return (
-            "There is no checkpoint: everything since the start is lost.",
-            "s (stop) gives a program that can save the time to do so.",
-        )
-    step = newest.step if newest is not None else max((item.step or 0 for item in snapshot.checkpoints), default=None)
-    if step is None or snapshot.numbers.step is None:
-        return "All training since the newest checkpoint is lost.", "s (stop) lets it save first."
-    lost = max(0, snapshot.numbers.step - step)
-    return f"{whole(lost)} steps since the newest checkpoint are lost.", "s (stop) lets it save first."
+    """What a kill costs, as far as it is known: steps where the checkpoint tells its own, else the time since."""
+    told, instead = snapshot.numbers.checkpoint, "s (stop) lets it save first."
+    files = _own_checkpoints(snapshot)
+    if told is None and not files:
+        if snapshot.brief:
+            return "Whether there is a checkpoint is not known yet.", instead
+        instead = "s (stop) gives a program that can save the time to do so."
+        return "There is no checkpoint: everything since the start is lost.", instead
+    file = max(files, key=lambda item: item.time, default=None)
+    moment, step = (told.time, told.step) if told is not None else (None, None)
+    if file is not None and file.time > (moment or 0.0) + (_LATE_SECONDS if told is not None else 0.0):
+        moment, step = file.time, file.step
+    since = "since the newest checkpoint are lost"
+    if step is not None and snapshot.numbers.step is not None:
+        return f"{_steps(max(0, snapshot.numbers.step - step))} {since}.", instead
+    if moment is None:
+        return "All training since the newest checkpoint is lost; how much that is, is unknown.", instead
+    seconds = max(0.0, (snapshot.updated or snapshot.seen) - max(moment, snapshot.attempt_started or 0.0))
+    pace = snapshot.numbers.steps_per_second
+    steps = f"about {_steps(round(seconds * pace))}" if pace else "unknown how many steps"
+    return f"{duration(seconds)} of training ({steps}) {since}.", instead
+
+
+def _steps(count: int) -> str:
+    return f"{whole(count)} step{'' if count == 1 else 's'}"
+
+
+def _own_checkpoints(snapshot: RunSnapshot) -> tuple[Checkpoint, ...]:
+    """The whole ones that no other run has written."""
+    from .present import why_not_its_own  # with the first key that asks
+
+    return tuple(item for item in snapshot.checkpoints if item.complete and not why_not_its_own(item, snapshot))
 
 
 def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Question | None:
@@ -157,10 +180,7 @@ def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Que
 
 def has_checkpoint(snapshot: RunSnapshot) -> bool:
     """Whether a new attempt has something to continue from."""
-    from .present import why_not_its_own  # with the first key that restarts
-
-    own = (item for item in snapshot.checkpoints if not why_not_its_own(item, snapshot))
-    return snapshot.numbers.checkpoint is not None or any(item.complete for item in own)
+    return snapshot.numbers.checkpoint is not None or bool(_own_checkpoints(snapshot))
 
 
 # -- the table

@@ -23,7 +23,7 @@ from .workers.runs import HintWorker, RunWorker
 from .workers.system import SystemWorker, TerminalWorker
 
 if TYPE_CHECKING:
-    from ..core.diagnosis.model import Remedy
+    from ..core.launching.cure import Cure
     from ..core.model.snapshot import RunSnapshot
     from .services import Services
 
@@ -189,12 +189,12 @@ class MpstuiApp(App[None]):
         while len(self.screen_stack) > 1:
             self.pop_screen()
 
-    def launch(self, snapshot: RunSnapshot | None = None, remedy: Remedy | None = None) -> None:
-        """Choose a profile and launch it; with a snapshot, change that run's launch (with a remedy) and restart it."""
+    def launch(self, snapshot: RunSnapshot | None = None, cure: Cure | None = None) -> None:
+        """Choose a profile and launch it; with a snapshot, change that run's launch (as a cure does) and restart it."""
         from .screens.launch import launch_screen
 
         try:
-            self.push_screen(launch_screen(self.context, snapshot, remedy))
+            self.push_screen(launch_screen(self.context, snapshot, cure))
         except ReportedError as error:
             self.context.say(f"{error.sentence} {error.hint}", "error")
 

@@ -10,7 +10,8 @@ from .messages import DiagnosisReady, RequestAnswered, SettingsMistaken
 from .rows import clean
 
 if TYPE_CHECKING:
-    from ..core.diagnosis.model import EvidenceLine, Finding, Remedy
+    from ..core.diagnosis.model import EvidenceLine, Finding
+    from ..core.launching.cure import Cure
     from ..core.model.snapshot import RunSnapshot
     from ..wire.records import Ack
     from .messages import Severity
@@ -33,8 +34,8 @@ class Context:
     """Show one run."""
     close_run: Callable[[], None]
     """Back to the list of runs."""
-    launch: Callable[[RunSnapshot | None, Remedy | None], None]
-    """Choose a profile and launch it; with a run, change its launch (with a remedy) and restart it."""
+    launch: Callable[[RunSnapshot | None, Cure | None], None]
+    """Choose a profile and launch it; with a run, change its launch (as a cure does) and restart it."""
     focus: Callable[[], None]
     """Have the workers read what the screen in view shows."""
     redraw: Callable[[], None]
@@ -58,6 +59,7 @@ class AppState:
         self._explain = explain
         self._findings: dict[tuple[str, int], Sequence[Finding] | None] = {}
         self._exceptions: dict[tuple[str, int], EvidenceLine | None] = {}
+        self._cures: dict[tuple[str, int], Cure | None] = {}
         self._mistakes: set[tuple[str, ...]] = set()
 
     def findings(self, snapshot: RunSnapshot) -> Sequence[Finding] | None:
@@ -76,9 +78,14 @@ class AppState:
         """The last exception of an attempt whose end nothing explains."""
         return self._exceptions.get((snapshot.run, snapshot.attempt))
 
+    def cure(self, snapshot: RunSnapshot) -> Cure | None:
+        """What the remedy of its diagnosis would change, as far as it is known."""
+        return self._cures.get((snapshot.run, snapshot.attempt))
+
     def note_diagnosis(self, message: DiagnosisReady) -> None:
         self._findings[message.run, message.attempt] = message.findings
         self._exceptions[message.run, message.attempt] = message.exception
+        self._cures[message.run, message.attempt] = message.cure
 
     def note_answer(self, message: RequestAnswered) -> None:
         """Keep what a cleared cache gave back."""

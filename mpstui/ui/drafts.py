@@ -30,9 +30,9 @@ from ..core.profiles.written import written_options
 from ..wire.records import QueueRule
 
 if TYPE_CHECKING:
-    from ..core.diagnosis.model import Remedy
     from ..core.launching.actions import Actions
     from ..core.launching.command import EnvLine
+    from ..core.launching.cure import Cure
     from ..core.launching.planning import LaunchPlan
     from ..core.model.home import Home
     from ..core.model.snapshot import RunSnapshot
@@ -117,21 +117,18 @@ class Launcher:
         """
         return Draft(self, LaunchChoice(load_profile(name, self.home, self._cwd)))
 
-    def draft_of(self, snapshot: RunSnapshot, remedy: Remedy | None = None) -> Draft:
-        """A form filled in with what a run was started with, changed by a remedy where one is given.
+    def draft_of(self, snapshot: RunSnapshot, cure: Cure | None = None) -> Draft:
+        """A form filled in with what a run was started with, changed by a cure where one is given.
 
         Raises:
             OperationError: the run's record cannot be read.
         """
-        from ..core.launching.editing import environment_of, recorded_choice, remedied
+        from ..core.launching.editing import environment_of, recorded_choice
         from ..wire.rundir import RunDir
 
         run = RunDir(snapshot.dir)
-        choice, environ = recorded_choice(run), environment_of(run, self.environ, self.machine)
-        if remedy is None:
-            return Draft(self, choice, environ=environ)
-        fixed = remedied(choice, remedy, environ)
-        return Draft(self, fixed.choice, fixed.sentence, environ)
+        choice = cure.choice if cure is not None else recorded_choice(run)
+        return Draft(self, choice, cure, environment_of(run, self.environ, self.machine))
 
 
 class Draft:
@@ -142,19 +139,26 @@ class Draft:
     """
 
     def __init__(
-        self, launcher: Launcher, choice: LaunchChoice, note: str = "", environ: Mapping[str, str] | None = None
+        self,
+        launcher: Launcher,
+        choice: LaunchChoice,
+        cure: Cure | None = None,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         """``environ``: of the run that this is a new attempt of; None: a new run, or several, in the launcher's own."""
         self._launcher = launcher
         self._environ = launcher.environ if environ is None else environ
-        self._note = note
+        self._asks = cure.asks if cure else ()
+        """Arguments that a remedy changes and whose value nobody knows: they have to be filled in."""
+        self._note = cure.sentence if cure else ""
         self._choice = choice
         self._starts = environ is None
         self._sweep = {key: ", ".join(one.text for one in values) for key, values in open_axes(choice).items()}
         given = {**_named(choice.profile), **choice.sets}
         left_out = {*choice.drop_args, *self._sweep}
         self._arguments = {key: text for key, text in given.items() if key not in left_out}
-        self._offered = [key for key in commented_arguments(choice.profile) if key not in self._arguments]
+        offered = (key for key in commented_arguments(choice.profile) if key not in self._arguments)
+        self._offered = list(dict.fromkeys((*self._asks, *offered)))
 
     @property
     def title(self) -> str:
@@ -187,7 +191,10 @@ class Draft:
             Field("recipe", "recipe", choice.recipe or profile.recipe, tuple(RECIPES)),
             *(Field(SWEEP + key, f"sweep {key}", text) for key, text in self._sweep.items()),
             *arguments,
-            *(Field(ARGUMENT + key, key, "", hint="not passed") for key in self._offered),
+            *(
+                Field(ARGUMENT + key, key, "", hint="needed" if key in self._asks else "not passed")
+                for key in self._offered
+            ),
             Field(MORE, "more arguments", "", hint="KEY=VALUE ..."),
             Field(VARIABLES, "variables", variables, hint="NAME=VALUE ..."),
             *(when if self._starts else ()),
@@ -261,6 +268,10 @@ class Draft:
         swept_too = _read(values, MORE_SWEPT, parse_sets)
         home, group = self._launcher.home, values.get(QUEUE, "").strip()
         after = _read(values, AFTER, lambda words: [parse_condition(home, word) for word in words])
+        for name in self._asks:
+            if not given.get(name, "").strip():
+                sentence = f"what {name} was is not known, so that the remedy cannot change it"
+                raise UsageError(sentence, "give its new value", field=ARGUMENT + name)
         # A swept argument stays said although it equals the profile's: a run without it would be a sweep again.
         swept = self._choice.profile.sweep
         before = {key: text for key, text in _named(self._choice.profile).items() if key not in swept}

@@ -10,6 +10,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from ..core.diagnosis.model import EvidenceLine, Finding
+    from ..core.launching.cure import Cure
     from ..core.model.snapshot import RunSnapshot
     from ..core.runs.removal import Removable
     from ..core.settings import EnergySettings
@@ -65,6 +66,8 @@ class DiagnosisReady(Message):
     findings: Sequence[Finding]
     exception: EvidenceLine | None = None
     """The last one of the log, where nothing is known."""
+    cure: Cure | None = None
+    """What a remedy would change; None where there is none to apply."""
 
 
 @dataclass

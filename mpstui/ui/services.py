@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..core.diagnosis.model import EvidenceLine, Finding
     from ..core.launching.actions import Actions, SupervisorRecovery
+    from ..core.launching.cure import Cure
     from ..core.logview.document import LogDocument
     from ..core.model.home import Home
     from ..core.model.snapshot import RunSnapshot
@@ -83,17 +84,24 @@ class Services:
 
         return LogDocument(path)
 
-    def explain(self, snapshot: RunSnapshot) -> tuple[Sequence[Finding], EvidenceLine | None]:
-        """Why its newest attempt ended; where nothing is found, the last exception of its log."""
+    def explain(self, snapshot: RunSnapshot) -> tuple[Sequence[Finding], EvidenceLine | None, Cure | None]:
+        """Why its newest attempt ended; where nothing is found, the last exception of its log; what can be done."""
         from ..core.diagnosis.engine import diagnose_run
 
         findings = diagnose_run(snapshot.dir)
-        if findings:
-            return findings, None
-        from ..core.diagnosis.evidence import evidence_from_run_dir
-        from ..core.diagnosis.log_text import last_exception
+        if not findings:
+            from ..core.diagnosis.evidence import evidence_from_run_dir
+            from ..core.diagnosis.log_text import last_exception
 
-        return (), last_exception(evidence_from_run_dir(snapshot.dir).lines)
+            return (), last_exception(evidence_from_run_dir(snapshot.dir).lines), None
+        from ..core.launching.cure import cure_of
+        from ..core.model.errors import OperationError
+        from ..wire.rundir import RunDir
+
+        try:
+            return findings, None, cure_of(RunDir(snapshot.dir), findings, self.environ)
+        except OperationError:  # its record cannot be read: nothing can be started from it
+            return findings, None, None
 
     def launcher(self) -> Launcher:
         """Saved profiles and the forms made of them."""

@@ -222,6 +222,8 @@ class LaunchRecord(NamedTuple):
     """Why this attempt exists: launched, restarted by whom, after which cause."""
     by: Optional[str] = None
     totals: Totals = Totals()
+    rehearses: Optional[int] = None
+    """It only tries a changed launch for some steps: the failed attempt that it is compared with."""
 
 
 class ExitRecord(NamedTuple):

@@ -38,6 +38,8 @@ command = ["{{python}}", "{program}", "{name}"]
 {env}
 [args]
 {args}
+[defaults]
+accumulate = 1
 [device_args]
 auto = ["--device", "mps"]
 cpu = ["--device", "cpu"]
@@ -70,21 +72,23 @@ BATCH = {"batch": "32"}
 LOADER = {"workers": "4", "persistent": "true", "prefetch": "2"}
 CASES: Mapping[str, Case] = {
     "mps_oom": Case(("batch 32 -> 16", "accumulate 1 -> 2"), BATCH),
-    "killed_os": Case(("batch 32 -> 16", f"{HIGH} unset"), BATCH, {HIGH: "0.0"}),
-    "mps_watermark_invalid": Case((f"{HIGH} unset",), {}, {HIGH: "0.7"}),
-    "mps_op_missing": Case(("PYTORCH_ENABLE_MPS_FALLBACK=1",), {}, {"PYTORCH_ENABLE_MPS_FALLBACK": "0"}),
-    "mps_float64": Case(("device cpu",)),
-    "mps_bf16": Case(("precision = fp32",), {"precision": "bf16"}),
-    "mpsgraph_llvm": Case(("precision = fp32",), {"precision": "fp16"}),
-    "amp_fp16_not_mps": Case(("fp16 removed", "ACCELERATE_MIXED_PRECISION=no"), {"fp16": "true"}),
-    "lightning_precision": Case(("precision = bf16",), {"precision": "bf16-mixed"}),
-    "compile_mps": Case(("TORCH_COMPILE_DISABLE=1",)),
-    "dl_spawn_guard": Case(("workers = 0", "persistent removed", "prefetch removed"), LOADER),
-    "pin_memory_mps": Case(("pin removed",), {"pin": "true"}),
-    "omp_duplicate": Case(("OMP_NUM_THREADS=1",)),
-    "lightning_ddp_mps": Case(("devices = 1", "strategy = auto"), {"devices": "2", "strategy": "ddp"}),
-    "dist_mps": Case(("processes = 1", "backend = gloo", "device cpu"), {"processes": "2", "backend": "nccl"}),
-    "weights_only": Case(("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1",)),
+    "killed_os": Case(("batch 32 -> 16", f"{HIGH} 0.0 -> unset"), BATCH, {HIGH: "0.0"}),
+    "mps_watermark_invalid": Case((f"{HIGH} 0.7 -> unset",), {}, {HIGH: "0.7"}),
+    "mps_op_missing": Case(("PYTORCH_ENABLE_MPS_FALLBACK 0 -> 1",), {}, {"PYTORCH_ENABLE_MPS_FALLBACK": "0"}),
+    "mps_float64": Case(("device mps -> cpu",)),
+    "mps_bf16": Case(("precision bf16 -> fp32",), {"precision": "bf16"}),
+    "mpsgraph_llvm": Case(("precision fp16 -> fp32",), {"precision": "fp16"}),
+    "amp_fp16_not_mps": Case(("fp16 true -> not given", "ACCELERATE_MIXED_PRECISION unset -> no"), {"fp16": "true"}),
+    "lightning_precision": Case(("precision bf16-mixed -> bf16",), {"precision": "bf16-mixed"}),
+    "compile_mps": Case(("TORCH_COMPILE_DISABLE unset -> 1",)),
+    "dl_spawn_guard": Case(("workers 4 -> 0", "persistent true -> not given", "prefetch 2 -> not given"), LOADER),
+    "pin_memory_mps": Case(("pin true -> not given",), {"pin": "true"}),
+    "omp_duplicate": Case(("OMP_NUM_THREADS unset -> 1",)),
+    "lightning_ddp_mps": Case(("devices 2 -> 1", "strategy ddp -> auto"), {"devices": "2", "strategy": "ddp"}),
+    "dist_mps": Case(
+        ("processes 2 -> 1", "backend nccl -> gloo", "device mps -> cpu"), {"processes": "2", "backend": "nccl"}
+    ),
+    "weights_only": Case(("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD unset -> 1",)),
 }
 
 
@@ -111,9 +115,11 @@ def test_the_table_holds_every_kind_of_change_that_a_remedy_makes() -> None:
         return changes | {f"env {name}" for one in rules for name in one.remedy.env}
 
     assert set(CASES) == set(REFUSALS)
-    assert kinds(None) - kinds(CASES) == {"remove bf16", "env PYTHONFAULTHANDLER"}, (
-        "changed like fp16 and OMP_NUM_THREADS"
-    )
+    assert kinds(None) - kinds(CASES) == {
+        "remove bf16",  # changed like fp16
+        "env PYTHONFAULTHANDLER",  # like OMP_NUM_THREADS
+        "env TORCH_COMPILE_OVERRIDE_BACKENDS",
+    }
 
 
 def test_each_remedy_is_one_key_away_and_the_run_goes_on(mpstui: CommandLine) -> None:

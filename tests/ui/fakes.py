@@ -14,8 +14,11 @@ from typing import Any
 
 from mpstui.core.actions import BY_ID
 from mpstui.core.diagnosis.model import EvidenceLine, Finding, Kind, Remedy
+from mpstui.core.diagnosis.remedy import Change
 from mpstui.core.launching.actions import Actions
+from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.command import EnvLine
+from mpstui.core.launching.cure import Cure
 from mpstui.core.logview.document import SEARCH_SECONDS, LogDocument
 from mpstui.core.logview.line import LogLine
 from mpstui.core.model.errors import SettingsError, UsageError
@@ -32,6 +35,7 @@ from mpstui.core.model.snapshot import (
     State,
 )
 from mpstui.core.profiles.library import ProfileEntry
+from mpstui.core.profiles.model import profile_of_command
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.queueing import Moved
 from mpstui.core.runs.removal import Removable, Removed
@@ -260,6 +264,15 @@ FINDING = Finding(
     remedy=Remedy(text="Halve the batch size and accumulate two steps, or restart on CPU.", device="cpu"),
     restart_on_cpu_helps=True,
 )
+
+
+def cure(finding: Finding = FINDING, **changes: Any) -> Cure:
+    """What that finding's remedy does to some launch."""
+    device = (Change("device", "mps", finding.remedy.device),) if finding.remedy.device else ()
+    variables = tuple(Change(name, "unset", str(value)) for name, value in finding.remedy.env.items())
+    choice = LaunchChoice(profile_of_command(("python", "train.py"), cwd=Path("/")))
+    made = Cure(finding=finding, choice=choice, changes=device + variables, risk=finding.remedy.risk)
+    return replace(made, **changes)
 
 
 def available(snapshot: RunSnapshot) -> dict[str, Availability]:
@@ -500,7 +513,7 @@ class FakeLauncher(Launcher):
     """Three profiles, one of them broken."""
 
     form: FakeDraft = field(default_factory=FakeDraft)
-    remedies: list[Remedy | None] = field(default_factory=list)
+    cures: list[Cure | None] = field(default_factory=list)
 
     def entries(self) -> Sequence[ProfileEntry]:
         quick, broken = "Quick start.", "/me/broken.toml:3: unknown key `epoch`"
@@ -515,8 +528,8 @@ class FakeLauncher(Launcher):
     def draft(self, name: str) -> FakeDraft:
         return self.form
 
-    def draft_of(self, snapshot: RunSnapshot, remedy: Remedy | None = None) -> FakeDraft:
-        self.remedies.append(remedy)
+    def draft_of(self, snapshot: RunSnapshot, cure: Cure | None = None) -> FakeDraft:
+        self.cures.append(cure)
         return self.form
 
 
@@ -555,8 +568,8 @@ class FakeServices(Services):
     def open_log(self, path: Path) -> LogDocument:
         return self.log
 
-    def explain(self, snapshot: RunSnapshot) -> tuple[Sequence[Finding], EvidenceLine | None]:
-        return self.findings, self.exception
+    def explain(self, snapshot: RunSnapshot) -> tuple[Sequence[Finding], EvidenceLine | None, Cure | None]:
+        return self.findings, self.exception, next((cure(one) for one in self.findings if one.can_be_cured), None)
 
     def launcher(self) -> Launcher:
         return self.launching

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from mpstui.core.actions import ACTIONS, BY_ID
 from mpstui.core.model.errors import OperationError
-from mpstui.core.model.snapshot import Health, RunSnapshot
+from mpstui.core.model.snapshot import Checkpoint, Health, Numbers, RunSnapshot
 from mpstui.ui.bindings import KEYS
 from mpstui.ui.messages import RequestAnswered
 from mpstui.ui.screens.acting import meant
@@ -218,6 +221,40 @@ def test_questions_spell_out_the_consequences(snapshot: RunSnapshot, action: str
     asked = BY_ID[action].question(snapshot, "")
     assert asked is not None
     assert words in " ".join(asked.lines)
+
+
+NOW = fakes.NOW
+
+
+def saved(path: str, seconds_ago: float, step: int | None = None) -> Checkpoint:
+    return Checkpoint(Path("/runs/x") / path, 1 << 20, NOW - seconds_ago, step)
+
+
+@pytest.mark.parametrize(
+    ("files", "pace", "words"),
+    [
+        ((saved("ep3.pt", 40.0),), 0.5, "40s of training (about 20 steps) since the newest checkpoint are lost."),
+        ((saved("ep3.pt", 40.0),), None, "40s of training (unknown how many steps) since"),
+        ((saved("ep3.pt", 40.0), saved("ep2.pt", 80.0, step=100)), 0.5, "about 20 steps"),
+        ((saved("step_300.pt", 40.0, step=300),), 0.5, "20 steps since the newest checkpoint are lost."),
+        ((replace(saved("torn.pt", 4.0), complete=False),), 1.0, "There is no checkpoint"),
+        ((replace(saved("other.pt", 4.0), owner="another"),), 1.0, "There is no checkpoint"),
+    ],
+)
+def test_what_a_kill_costs_is_told_from_what_is_known(
+    files: tuple[Checkpoint, ...], pace: float | None, words: str
+) -> None:
+    numbers = Numbers(step=320, steps_per_second=pace)
+    run = replace(fakes.running(), numbers=numbers, checkpoints=files, started=NOW - 900, attempt_started=NOW - 900)
+    asked = BY_ID["kill"].question(replace(run, updated=NOW), "")
+    assert asked is not None
+    assert words in asked.lines[1]
+
+
+def test_a_list_that_has_not_looked_for_checkpoints_says_so() -> None:
+    asked = BY_ID["kill"].question(replace(fakes.running(checkpoint=None, checkpoints=()), brief=True), "")
+    assert asked is not None
+    assert asked.lines[1] == "Whether there is a checkpoint is not known yet."
 
 
 @pytest.mark.parametrize(

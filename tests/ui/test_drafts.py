@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from mpstui.core.diagnosis.model import ArgumentChange, Remedy
 from mpstui.core.launching.actions import Actions
 from mpstui.core.launching.choice import LaunchChoice, combinations
-from mpstui.core.launching.editing import remedied
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.library import load_profile
 from mpstui.core.profiles.model import profile_of_command
 from mpstui.ui.drafts import AFTER, ARGUMENT, MORE, MORE_SWEPT, QUEUE, SWEEP, VARIABLES, Draft, Launcher
 from mpstui.wire.rundir import create_run_dir
+
+from . import fakes
 
 PROFILE = """
 name = "A toy"
@@ -118,22 +119,25 @@ def test_a_profile_with_mistakes_cannot_be_opened(launcher: Launcher) -> None:
         launcher.draft("broken")
 
 
-def test_a_remedy_changes_the_arguments_it_can_and_says_so(launcher: Launcher, tmp_path: Path) -> None:
-    text = PROFILE.replace("epochs = 3", "epochs = 3\nbatch = 64") + '[roles]\nbatch_size = "batch"\n'
-    (tmp_path / "profiles" / "roles.toml").write_text(text)
-    choice = LaunchChoice(load_profile("roles", launcher.home, tmp_path))
-    halve = ArgumentChange("batch_size", "scale", 0.5)
-    fixed = remedied(choice, Remedy(text="halve", args=(halve,), env={"A": "1"}, device="cpu"), {})
-    changed, note = fixed.choice, fixed.sentence
-    assert changed.sets["batch"] == "32"
-    assert changed.device == "cpu"
-    assert changed.env == {"A": "1"}
-    assert "batch 64 -> 32" in note
-    draft = Draft(launcher, changed, note)
-    assert draft.description == note
+def test_the_form_shows_what_a_cure_changes(launcher: Launcher, tmp_path: Path) -> None:
+    choice = LaunchChoice(load_profile("toy", launcher.home, tmp_path))
+    cure = fakes.cure(choice=replace(choice, sets={"epochs": "2"}, device="cpu", env={"A": "1"}))
+    draft = Draft(launcher, cure.choice, cure)
+    assert draft.description == cure.sentence
     preview = draft.preview(values(draft))
-    assert "--batch 32" in preview.command
-    assert preview.warnings[0] == note
+    assert "--epochs 2" in preview.command
+    assert preview.warnings[0] == cure.sentence
+
+
+def test_the_form_asks_for_what_nobody_knows_and_starts_nothing_without_it(launcher: Launcher, tmp_path: Path) -> None:
+    choice = LaunchChoice(load_profile("toy", launcher.home, tmp_path))
+    draft = Draft(launcher, choice, fakes.cure(choice=choice, changes=(), asks=("batch",)))
+    given = values(draft)
+    assert given[f"{ARGUMENT}batch"] == ""
+    with pytest.raises(UsageError, match="what batch was is not known") as caught:
+        draft.preview(given)
+    assert caught.value.field == f"{ARGUMENT}batch"
+    assert "--batch 16" in draft.preview({**given, f"{ARGUMENT}batch": "16"}).command
 
 
 SWEPT = (

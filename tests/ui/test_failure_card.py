@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.diagnosis.model import EvidenceLine, Finding, Kind
+from mpstui.core.diagnosis.model import EvidenceLine, Finding
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import ExitSummary, State
 from mpstui.ui.services import Services
@@ -22,21 +22,27 @@ NEVER = ExitSummary(code=None, signal=None, cause="dependency_failed", requested
 
 def test_restart_on_cpu_is_offered_only_where_it_can_work() -> None:
     failed = next(item for item in fakes.several() if item.state is State.FAILED)
-    keys = ["".join(span.text for span in card(Failure(failed, (), able), 80, 8)[-1].spans) for able in (True, False)]
-    assert ["restart on CPU" in shown for shown in keys] == [True, False]
+    helps, idle = (replace(fakes.FINDING, restart_on_cpu_helps=helps) for helps in (True, False))
+    told = [((helps,), True), ((helps,), False), ((idle,), True), ((), True), (None, True)]
+    keys = [card(Failure(failed, findings, able), 80, 8)[-1].text for findings, able in told]
+    assert ["restart on CPU" in shown for shown in keys] == [True, False, False, False, False]
 
 
 def test_a_remedy_is_offered_once_its_key_works() -> None:
     failed = next(item for item in fakes.several() if item.state is State.FAILED)
-    cards = [card(Failure(failed, (fakes.FINDING,), fixable=able), 80, 8) for able in (True, False)]
+    idle = fakes.cure(changes=(), notes=("A was 1 already",))
+    offered = ((fakes.cure(), True), (fakes.cure(), False), (idle, True), (None, True))
+    cards = [card(Failure(failed, (fakes.FINDING,), cure=cure, fixable=able), 80, 8) for cure, able in offered]
     keys = ["".join(span.text for span in rows[-1].spans) for rows in cards]
-    assert ["apply the remedy" in shown for shown in keys] == [True, False]
+    assert ["apply the remedy" in shown for shown in keys] == [True, False, False, False]
+    assert "no fix The remedy changes nothing here. A was 1 already." in "\n".join(line.text for line in cards[2])
+    assert "f does device mps -> cpu" in "\n".join(line.text for line in cards[0])
 
 
 @pytest.mark.parametrize("width", range(8, 90))
 def test_the_keys_are_whole_words_at_any_width(width: int) -> None:
     failed = next(item for item in fakes.several() if item.state is State.FAILED)
-    keys = card(Failure(failed, (fakes.FINDING,)), width, 8)[-1]
+    keys = card(Failure(failed, (fakes.FINDING,), cure=fakes.cure()), width, 8)[-1]
     shown = "".join(span.text for span in keys.spans).removeprefix("▌")
     full = " c restart on CPU  f apply the remedy  l log there  r restart  R edit"
     short = " c on CPU  f remedy  l log there  r restart  R edit"
@@ -61,20 +67,14 @@ def test_the_error_is_quoted_and_not_the_line_that_raises_it(mark: str) -> None:
     assert evidence_line(alone) == 116
 
 
-@pytest.mark.parametrize(("kind", "offered"), [(Kind.CAUSE, True), (Kind.ENDING, True), (Kind.SYMPTOM, False)])
-def test_the_remedy_of_a_mere_symptom_is_not_offered(kind: Kind, offered: bool) -> None:
-    failed = next(item for item in fakes.several() if item.state is State.FAILED)
-    keys = card(Failure(failed, (replace(fakes.FINDING, kind=kind),)), 80, 8)[-1]
-    assert ("apply the remedy" in "".join(span.text for span in keys.spans)) is offered
-
-
 def test_an_unknown_end_shows_the_last_exception_on_the_card() -> None:
     failed = next(item for item in fakes.several() if item.state is State.FAILED)
-    exception = EvidenceLine(4711, "KeyError: 'learning_rate'")
+    exception = EvidenceLine(4711, "KeyError: 'learning_rate'", "train.py:3 load")
     rows = card(Failure(failed, (), True, exception), 80, 9)
     shown = "\n".join("".join(span.text for span in row.spans) for row in rows)
     assert "no known cause; the last exception of the log:" in shown
     assert "line 4711 KeyError: 'learning_rate'" in shown
+    assert "at    train.py:3 load" in shown
 
 
 def test_how_it_ended_is_said_once() -> None:
@@ -100,8 +100,8 @@ def test_the_core_looks_for_the_last_exception_only_where_nothing_was_found(tmp_
     log = tmp_path / "run/attempts/1/output.log"
     log.parent.mkdir(parents=True)
     log.write_text('Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nKeyError: odd\n')
-    findings, exception = services.explain(run)
-    assert (findings, exception and exception.text) == ((), "KeyError: odd")
+    findings, exception, cure = services.explain(run)
+    assert (findings, exception and exception.text, cure) == ((), "KeyError: odd", None)
 
 
 @pytest.mark.parametrize("findings", [None, ()])
@@ -111,3 +111,35 @@ def test_a_run_that_was_never_started_says_why_and_has_no_log_to_look_at(finding
     told = " ".join(line.text.strip("▌ ") for line in card(Failure(run, findings), 60, 8))
     assert "✗ blocked · never started run a did not finish, and this one was to start when it is done" in told
     assert not [word for word in ("log", "cause", "unknown") if word in told]
+
+
+LONG = "It needs more than one line to be told to its end, as the help text of the out-of-memory error does. "
+
+
+def test_nothing_is_cut_where_there_are_lines_and_each_part_is_begun_where_there_are_few() -> None:
+    finding = replace(fakes.FINDING, cause=LONG * 2, remedy=replace(fakes.FINDING.remedy, text=LONG * 3))
+    failure = Failure(fakes.failed(), (finding,), cure=fakes.cure())
+    whole = card(failure, 80, 20)
+    assert "…" not in "".join(line.text for line in whole)
+    assert len(whole) < 20
+    short = [line.text for line in card(failure, 80, 7)]
+    assert len(short) == 7
+    for begins in ("▌ The device ran", "▌ It needs", "▌ line 118", "▌ helps", "▌ f does"):
+        assert any(text.startswith(begins) for text in short), begins
+
+
+def test_the_checkpoint_to_go_back_to_is_named_where_there_is_one() -> None:
+    back = replace(fakes.FINDING, remedy=replace(fakes.FINDING.remedy, from_checkpoint="Go back to the last one."))
+    told = [
+        " ".join(line.text for line in card(Failure(run, (back,)), 80, 12))
+        for run in (
+            fakes.failed(),
+            replace(fakes.failed(), checkpoints=fakes.running().checkpoints, started=None, ended=None),
+        )
+    ]
+    assert ["Go back" in text for text in told] == [False, True]
+
+
+def test_the_numbers_of_the_failure_stand_beside_its_name() -> None:
+    finding = replace(fakes.FINDING, numbers="wanted 512.00 MB more")
+    assert "ran out of memory · wanted 512.00 MB more" in card(Failure(fakes.failed(), (finding,)), 80, 9)[1].text

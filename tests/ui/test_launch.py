@@ -136,7 +136,7 @@ def test_fix_fills_in_the_remedy_of_the_diagnosis() -> None:
         await driver.sees("edit and restart ·")
 
     drive(world, play, opening=fakes.failed().run)
-    assert world.launcher.remedies == [fakes.FINDING.remedy]
+    assert [cure and cure.finding for cure in world.launcher.cures] == [fakes.FINDING]
 
 
 def test_fix_of_a_run_that_has_not_failed_says_so() -> None:
@@ -191,11 +191,11 @@ def test_a_remedy_that_can_harm_asks_first() -> None:
         await driver.press("f")
         await driver.sees("It can run any code")
         await driver.press("escape")
-        assert not world.launcher.remedies
+        assert not world.launcher.cures
         await driver.press("f")
         await driver.sees("It can run any code")
         await driver.press("y")
         await driver.sees("edit and restart ·")
 
     drive(world, play, opening=fakes.failed().run)
-    assert world.launcher.remedies == [remedy]
+    assert [cure and cure.finding.remedy for cure in world.launcher.cures] == [remedy]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...wire.rundir import RunDir
-from .evidence import clues_of, ending, evidence_from_run_dir
+from .evidence import clues_of, ending, evidence_from_run_dir, failed_attempt
 from .log_text import LogTimeline, SearchText, compiled, literal_hints, portable, timeline_of
 from .model import Evidence, EvidenceLine, Finding, Kind, Rule
 from .rules import all_rules, rule
@@ -45,6 +45,7 @@ RESTART_CAUSES = (
     "mps_watermark_invalid",
     "mps_oom",
     "cuda_oom",
+    "cpu_oom",
     "mps_buffer_too_big",
     "metal_cmdbuf_oom",
     "metal_watchdog",
@@ -127,8 +128,24 @@ def _weigh(rule: Rule, case: _Case) -> Finding | None:
         evidence=(*_evidence_lines(found, case.text), *(EvidenceLine(None, case.clues[clue]) for clue in clues)),
         cause=rule.cause,
         remedy=rule.remedy,
-        restart_on_cpu_helps=rule.restart_on_cpu_helps,
+        restart_on_cpu_helps=_cpu_helps(rule, case.clues),
+        numbers=_numbers(rule, case.text),
     )
+
+
+def _numbers(rule: Rule, text: SearchText) -> str:
+    """The numbers of the last failure of this kind."""
+    for pattern, words in rule.numbers:
+        *_, last = (None, *compiled(pattern).finditer(text.text))
+        if last is not None:
+            return words.format(*last.groups())
+    return ""
+
+
+def _cpu_helps(rule: Rule, clues: Mapping[str, str]) -> bool:
+    """Whether the CPU spares it; not where it was there already, and of some only where the program can be told."""
+    told = rule.remedy.device == "cpu" and "cpu_offered" in clues
+    return (rule.restart_on_cpu_helps or told) and "device:cpu" not in clues
 
 
 def _hit(pattern: str, text: SearchText, rule: Rule, *, weak: bool) -> _Hit | None:
@@ -189,12 +206,13 @@ def with_recurrence(findings: tuple[Finding, ...], directory: Path) -> tuple[Fin
 
     Steps are those of the last heartbeats. Where one is unknown nothing is said.
     """
-    numbers = RunDir(directory).attempt_numbers()
-    step = _last_step(evidence_from_run_dir(directory, attempt=numbers[-1])) if findings and numbers else None
-    if step is None:
+    run = RunDir(directory)
+    newest = failed_attempt(run) if findings else None
+    step = _last_step(evidence_from_run_dir(directory, attempt=newest)) if newest else None
+    if step is None or newest is None:
         return findings
     alike = []
-    for number in numbers[-1 - MOST_ATTEMPTS : -1]:
+    for number in [number for number in run.attempt_numbers() if number < newest][-MOST_ATTEMPTS:]:
         evidence = evidence_from_run_dir(directory, attempt=number)
         before = _last_step(evidence)
         if before is None or evidence.requested_by is not None:

@@ -48,9 +48,10 @@ def evidence_from_run_dir(directory: Path, *, attempt: int | None = None) -> Evi
     A run without any attempt, or one that has not ended, gives evidence without signal and exit code.
     """
     run = RunDir(directory)
-    number = attempt if attempt is not None else max(run.attempt_numbers(), default=None)
+    number = attempt if attempt is not None else failed_attempt(run)
     if number is None:
         return Evidence()
+    spec = _unless_torn(lambda: storage.read(records.Spec, run.spec))
     folder = run.attempt(number)
     launch = _unless_torn(lambda: storage.read(records.LaunchRecord, folder.launch))
     heard = _heartbeat(folder.heartbeat(), launch.device if launch else None)
@@ -58,6 +59,7 @@ def evidence_from_run_dir(directory: Path, *, attempt: int | None = None) -> Evi
         lines=_unless_torn(lambda: log_lines(folder.output)) or (),
         heartbeat=replace(heard, memory_slope_bytes_per_second=memory_growth(run.telemetry, number)),
         environment=launch.env if launch else {},
+        offers_cpu=spec is not None and "cpu" in spec.launch.variants,
     )
     exited = _unless_torn(lambda: storage.read(records.ExitRecord, folder.exit))
     if exited is None:
@@ -67,8 +69,18 @@ def evidence_from_run_dir(directory: Path, *, attempt: int | None = None) -> Evi
         signal=exited.signal,
         exit_code=exited.code,
         requested_by=exited.requested_by,
+        action=exited.action,
         memory_events=tuple(exited.evidence.values()),
     )
+
+
+def failed_attempt(run: RunDir) -> int | None:
+    """The newest attempt, rehearsals of a remedy aside; None for a run without any."""
+    numbers = run.attempt_numbers()
+    launches = (
+        (number, storage.read_or_none(records.LaunchRecord, run.attempt(number).launch)) for number in numbers[::-1]
+    )
+    return next((number for number, found in launches if found is None or found.rehearses is None), None)
 
 
 def _unless_torn(read: Callable[[], R]) -> R | None:
@@ -153,7 +165,7 @@ def clues_of(evidence: Evidence) -> Mapping[str, str]:
 
     ``signal:N``, ``code:N``, ``requested``, ``device:mps|cuda|cpu``, ``precision:bf16|fp16|fp32``, ``phase:train|...``,
     ``never_stepped``, ``nonfinite_loss``, ``memory_near_limit``, ``memory_growing``, ``memory_event``,
-    ``watermark_off``, ``fallback_on``, ``duplicate_omp_allowed``.
+    ``watermark_off``, ``fallback_on``, ``duplicate_omp_allowed``, ``cpu_offered``.
     """
     found = dict(_heartbeat_clues(evidence.heartbeat)) if evidence.heartbeat else {}
     number, code = ending(evidence)
@@ -161,6 +173,8 @@ def clues_of(evidence: Evidence) -> Mapping[str, str]:
         found[f"signal:{number}"] = f"ended by signal {number} ({signal_name(number)})"
     elif code is not None:
         found[f"code:{code}"] = f"ended with exit code {code}"
+    if evidence.offers_cpu:
+        found["cpu_offered"] = "the program can be told to use the CPU"
     if evidence.requested_by:
         found["requested"] = f"ended on request of {evidence.requested_by}"
     high = evidence.environment.get("PYTORCH_MPS_HIGH_WATERMARK_RATIO", "")

@@ -31,6 +31,13 @@ RANK_PREFIX = r"\[[\w/:., -]{1,60}\]:? ?"
 _EXCEPTION = re.compile(
     rf"^(?:{RANK_PREFIX})?[A-Za-z_][\w.]{{0,120}}(?:Error|Exception|Interrupt|Exit|NotFound)\b ?(?::|$)"
 )
+_OF_LAUNCHERS = re.compile(r"\b(?:CalledProcessError|ChildFailedError|ProcessRaisedException|ProcessExitedException)\b")
+"""What accelerate, torchrun and ``subprocess.run(check=True)`` raise because the script they started failed."""
+_STACK_FRAME = re.compile(
+    rf"(?:{RANK_PREFIX})?(?:File \"(?P<file>[^\"]+)\", line (?P<line>\d+), in |(?P<boxed>\S+\.py):(?P<at>\d+) in )"
+    r"(?P<function>\S+)"
+)
+_OF_LIBRARIES = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|\.framework/")
 _CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
 _SUMMARIES = ("wandb:", "swanlab:")  # these print the last metrics once more after a crash
 
@@ -129,7 +136,7 @@ def timeline_of(lines: tuple[LogLine, ...]) -> LogTimeline:
         for index, line in enumerate(lines)
         if _PROGRESS.search(line.text, 0, 2000) and not line.text.startswith(_SUMMARIES)
     )
-    exceptions = [index for index, line in enumerate(lines) if _EXCEPTION.match(line.text)]
+    exceptions = _exceptions(lines)
     if not exceptions:
         return LogTimeline(progress, None)
     start = exceptions[-1]
@@ -139,13 +146,42 @@ def timeline_of(lines: tuple[LogLine, ...]) -> LogTimeline:
     return LogTimeline(progress, start)
 
 
+def _exceptions(lines: tuple[LogLine, ...]) -> list[int]:
+    """Indices of the exceptions; a launcher's own, about its script's end, counts where the script says nothing."""
+    found = [index for index, line in enumerate(lines) if _EXCEPTION.match(line.text)]
+    return [index for index in found if not _OF_LAUNCHERS.search(lines[index].text)] or found
+
+
 def last_exception(lines: tuple[LogLine, ...]) -> EvidenceLine | None:
     """Return the last exception that a log names, unless training visibly went on after it; it explains nothing by
-    itself, and is all there is to say where no rule fits."""
-    index = max((index for index, line in enumerate(lines) if _EXCEPTION.match(line.text)), default=None)
-    if index is None or timeline_of(lines).went_on_after(index):
+    itself, and is all there is to say where no rule fits.
+
+    Where a launcher reports that its script failed, the script's own exception is it. One without words (a bare
+    ``AssertionError``) is followed by the line of code that raised it.
+    """
+    found = _exceptions(lines)
+    if not found or timeline_of(lines).went_on_after(found[-1]):
         return None
-    return EvidenceLine(lines[index].number, lines[index].text[:EVIDENCE_WIDTH])
+    index = found[-1]
+    text, (where, code) = lines[index].text, _raised_at(lines, index)
+    if code and not text.partition(":")[2].strip():
+        text = f"{text.rstrip(': ')}: {code}"
+    return EvidenceLine(lines[index].number, text[:EVIDENCE_WIDTH], where)
+
+
+def _raised_at(lines: tuple[LogLine, ...], index: int) -> tuple[str, str]:
+    """``train.py:12 load`` and its code: the innermost frame of a traceback that is the user's own, else its last."""
+    frames = []
+    for position in range(index - 1, max(-1, index - CHAIN_REACH), -1):
+        if "Traceback (most recent call last)" in lines[position].text:
+            break
+        if match := _STACK_FRAME.match(lines[position].text):
+            code = lines[position + 1].text if position + 1 < index else ""
+            file, number, function = match["file"] or match["boxed"], match["line"] or match["at"], match["function"]
+            place = f"{file.rpartition('/')[2]}:{number}" + ("" if function == "<module>" else f" {function}")
+            frames.append((_OF_LIBRARIES.search(file) is None, place, "" if _STACK_FRAME.match(code) else code))
+    chosen = next((frame for frame in frames if frame[0]), frames[0] if frames else None)
+    return chosen[1:] if chosen else ("", "")
 
 
 def ending_exception(lines: tuple[LogLine, ...]) -> EvidenceLine | None:
@@ -163,9 +199,13 @@ def unexplained(findings: Sequence[Finding], evidence: Evidence) -> str | None:
     """
     if any(finding.kind is not Kind.SYMPTOM for finding in findings):
         return None
+    if evidence.requested_by is not None:
+        asked = f"asked for a {evidence.action}" if evidence.action else "asked for its end"
+        return f"{evidence.requested_by} {asked}: there is no crash to explain."
     exception = last_exception(evidence.lines)
     if exception is not None:
-        return f"No known cause was found. The last exception, on line {exception.line}: {exception.text}"
+        place = f" ({exception.where})" if exception.where else ""
+        return f"No known cause was found. The last exception, on line {exception.line}: {exception.text}{place}"
     if evidence.exit_code == 0:
         return "It ended with exit code 0: there is no crash to explain."
     ending = next((line.text for line in reversed(evidence.lines) if line.text.strip()), None)

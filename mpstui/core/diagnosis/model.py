@@ -1,4 +1,4 @@
-"""What goes into a diagnosis and what comes out of it, as frozen values; and applying a remedy to a launch."""
+"""What goes into a diagnosis and what comes out of it, as frozen values."""
 
 from __future__ import annotations
 
@@ -49,37 +49,38 @@ class Evidence:
     """Everything known about the end of one attempt; what is unknown stays at its default.
 
     ``signal`` and ``exit_code`` are those of the training itself; a code above 128 or below 0 is read as a signal.
-    ``requested_by`` names who asked for the end: then a signal explains nothing. ``environment`` is what the launcher
-    set, ``memory_events`` the system's own words about memory kills (memorystatus log lines, JetsamEvent reports).
+    ``requested_by`` names who asked for the end, and ``action`` for what: then a signal explains nothing.
+    ``environment`` is what the launcher set, ``memory_events`` the system's own words about memory kills (memorystatus
+    log lines, JetsamEvent reports); ``offers_cpu``: its program can be told to use the CPU.
     """
 
     lines: tuple[LogLine, ...] = ()
     signal: int | None = None
     exit_code: int | None = None
     requested_by: str | None = None
+    action: str | None = None
     heartbeat: HeartbeatEvidence | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     memory_events: tuple[str, ...] = ()
+    offers_cpu: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentChange:
     """One change to the argument that plays ``role`` (batch_size, gradient_accumulation, workers, precision, ...).
 
-    ``scale`` multiplies, rounds down and never goes below 1; ``default`` is what an argument that was not given is
-    taken to be, ``None`` when that cannot be known.
+    ``scale`` multiplies, rounds down and never goes below 1.
     """
 
     role: str
     operation: Literal["set", "scale", "remove"]
     value: object = None
-    default: int | None = None
 
 
 # Changes that several remedies share.
 SMALLER_BATCH = (
     ArgumentChange("batch_size", "scale", 0.5),
-    ArgumentChange("gradient_accumulation", "scale", 2, default=1),
+    ArgumentChange("gradient_accumulation", "scale", 2),
 )
 # DataLoader refuses persistent_workers and prefetch_factor with zero workers.
 NO_WORKERS = (
@@ -88,7 +89,9 @@ NO_WORKERS = (
     ArgumentChange("prefetch_factor", "remove"),
 )
 FULL_PRECISION = (ArgumentChange("precision", "set", "fp32"),)
-EAGER = {"TORCH_COMPILE_DISABLE": "1"}
+EAGER: Mapping[str, str | None] = {"TORCH_COMPILE_DISABLE": "1"}
+# For ``fullgraph=True``, which torch refuses when nothing is compiled.
+EAGER_GRAPH: Mapping[str, str | None] = {"TORCH_COMPILE_DISABLE": None, "TORCH_COMPILE_OVERRIDE_BACKENDS": ">=0:eager"}
 # Both names of the pair go: the allocator refuses a cap that lies below its soft limit.
 DEFAULT_WATERMARKS = {"PYTORCH_MPS_HIGH_WATERMARK_RATIO": None, "PYTORCH_MPS_LOW_WATERMARK_RATIO": None}
 
@@ -98,6 +101,7 @@ class Remedy:
     """What helps. ``env`` maps a variable to its value, ``None`` removes it; ``device`` moves the run there.
 
     ``risk`` is the sentence a person must accept before this is applied; ``None`` when it can do no harm.
+    ``from_checkpoint`` comes first where the run has a checkpoint to go back to.
     """
 
     text: str
@@ -105,6 +109,7 @@ class Remedy:
     args: tuple[ArgumentChange, ...] = ()
     device: str | None = None
     risk: str | None = None
+    from_checkpoint: str = ""
 
     @property
     def can_be_applied(self) -> bool:
@@ -124,8 +129,9 @@ class Rule:
     ``signals`` and ``codes`` are the ways a process ends when this is the cause: another ending speaks against it.
     ``outranks`` names rules whose text this cause drags along. ``survivable`` marks text after which a broken training
     may well go on printing, so that later progress does not acquit it. ``in_warnings``: text on the line of a warning
-    counts too; for a cause it does not otherwise, since a warning by itself ends nothing. ``sources`` are the issues
-    or files the rule was learnt from.
+    counts too; for a cause it does not otherwise, since a warning by itself ends nothing. ``numbers`` are pairs of a
+    pattern and what is said of its groups (``wanted {0}``), the first found counts. ``sources`` are the issues or files
+    the rule was learnt from.
     """
 
     id: str
@@ -145,6 +151,7 @@ class Rule:
     outranks: tuple[str, ...] = ()
     survivable: bool = False
     in_warnings: bool = False
+    numbers: tuple[tuple[str, str], ...] = ()
 
 
 DeviceRule = partial(Rule, restart_on_cpu_helps=True)
@@ -157,6 +164,8 @@ class EvidenceLine:
 
     line: int | None
     text: str
+    where: str = ""
+    """Of an exception: file, line and function that raised it, ``train.py:12 load``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +180,8 @@ class Finding:
     cause: str
     remedy: Remedy
     restart_on_cpu_helps: bool
+    numbers: str = ""
+    """Those of the failure itself: ``wanted 512.00 MiB, 17.50 + 2.30 of 20.10 GiB``."""
 
     @property
     def can_be_cured(self) -> bool:
@@ -191,7 +202,7 @@ def findings_as_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
             "evidence": [{"line": line.line, "text": line.text} for line in finding.evidence],
             "cause": finding.cause,
             "remedy": {
-                "text": " ".join(filter(None, (remedy.text, remedy.risk))),
+                "text": " ".join(filter(None, (remedy.from_checkpoint, remedy.text, remedy.risk))),
                 "env": dict(remedy.env),
                 "args": [{"role": arg.role, "operation": arg.operation, "value": arg.value} for arg in remedy.args],
                 "device": remedy.device,
@@ -201,73 +212,6 @@ def findings_as_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
         for finding in findings
         for remedy in (finding.remedy,)
     ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemediedLaunch:
-    """A launch after a remedy. ``applied`` and ``skipped`` say in words what was changed and what could not be;
-    ``unnamed`` are the roles that no argument is known to play."""
-
-    arguments: Mapping[str, object]
-    env: Mapping[str, str]
-    device: str | None
-    applied: tuple[str, ...]
-    skipped: tuple[str, ...]
-    unnamed: tuple[str, ...]
-
-
-def apply_remedy(
-    remedy: Remedy, arguments: Mapping[str, object], roles: Mapping[str, str], env: Mapping[str, str]
-) -> RemediedLaunch:
-    """Return the launch that ``remedy`` asks for; nothing passed in is modified.
-
-    ``roles`` maps a role to the name this program gives that argument (``{"batch_size": "train-batch"}``). A role the
-    profile does not map, or a value that is no number where one is scaled, is skipped with the reason. An argument that
-    is to go and was not given is not mentioned.
-    """
-    new_arguments = dict(arguments)
-    applied: list[str] = []
-    skipped: list[str] = []
-    for change in remedy.args:
-        name = roles.get(change.role)
-        if name is not None and (change.operation != "remove" or name in new_arguments):
-            done, sentence = _change(change, name, new_arguments)
-            (applied if done else skipped).append(sentence)
-    new_env = dict(env)
-    for variable, value in remedy.env.items():
-        if value is not None:
-            new_env[variable] = value
-            applied.append(f"{variable}={value}")
-        elif new_env.pop(variable, None) is not None:
-            applied.append(f"{variable} unset")
-    if remedy.device:
-        applied.append(f"device {remedy.device}")
-    return RemediedLaunch(
-        arguments=new_arguments,
-        env=new_env,
-        device=remedy.device,
-        applied=tuple(applied),
-        skipped=tuple(skipped),
-        unnamed=tuple(change.role for change in remedy.args if change.role not in roles),
-    )
-
-
-def _change(change: ArgumentChange, name: str, arguments: dict[str, object]) -> tuple[bool, str]:
-    """Change ``arguments`` in place; whether that could be done, and the sentence that says so."""
-    if change.operation == "set":
-        arguments[name] = change.value
-        return True, f"{name} = {change.value}"
-    if change.operation == "remove":
-        del arguments[name]
-        return True, f"{name} removed"
-    before = whole_number(arguments.get(name, change.default))
-    if before is None:
-        return False, f"{name} has no whole number to scale"
-    after = max(1, int(before * float(str(change.value))))
-    if after == before:
-        return False, f"{name} is {before} already"
-    arguments[name] = str(after) if isinstance(arguments.get(name), str) else after
-    return True, f"{name} {before} -> {after}"
 
 
 def whole_number(value: object) -> int | None:

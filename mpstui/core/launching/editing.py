@@ -1,11 +1,11 @@
-"""The launch of a run read back from its record: changed by a remedy, or saved as a profile."""
+"""The launch of a run read back from its record, or saved as a profile."""
 
 from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,14 @@ from ...wire import storage
 from ...wire.records import QueueRule
 from ...wire.rundir import RunDir
 from ...wire.storage import HIDDEN, hides
-from ..diagnosis.model import Finding, Remedy, apply_remedy
 from ..machine import Machine
 from ..model.checks import LineIndex
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home
 from ..profiles.library import save_profile_text
-from ..profiles.model import RECIPES, ROLES, ArgumentValue, Profile, profile_of_command
+from ..profiles.model import ROLES, Profile, profile_of_command
 from ..profiles.parse import parse_profile
 from ..profiles.sweep import sweep_toml
-from ..profiles.written import written_options
 from .choice import LaunchChoice, choice_json, launch_arguments, open_axes
 from .command import environment_again
 from .record import read_run
@@ -73,76 +71,6 @@ def environment_of(run: RunDir, environ: Mapping[str, str], machine: Machine) ->
     recipe = choice.recipe or choice.profile.recipe
     then = variant.env if variant else {}
     return environment_again(then, choice.profile, recipe, choice.env, environ=environ, machine=machine)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remedied:
-    """``applied`` and ``skipped`` are phrases, ``unnamed`` the roles that the profile gives no argument for; ``risk``
-    is what a person must accept before it is started."""
-
-    choice: LaunchChoice
-    applied: tuple[str, ...]
-    skipped: tuple[str, ...]
-    unnamed: tuple[str, ...]
-    risk: str | None
-
-    @property
-    def sentence(self) -> str:
-        """What the remedy changed and what it could not, in plain sentences on one line."""
-        changed = ", ".join(self.applied)
-        sentences = [f"Changed by the remedy: {changed}." if changed else "The remedy changes nothing here."]
-        if self.skipped:
-            sentences.append(f"It cannot do more: {', '.join(self.skipped)}.")
-        if self.unnamed:
-            *most, last = [role.replace("_", " ") for role in self.unnamed]
-            roles = f"{', '.join(most)} or {last}" if most else last
-            sentences.append(f"This profile does not say which argument sets {roles}; [roles] can.")
-        return " ".join(sentences)
-
-
-def finding_to_apply(findings: Iterable[Finding]) -> Finding | None:
-    """The most probable finding whose remedy a launcher can apply."""
-    return next((item for item in findings if item.can_be_cured), None)
-
-
-def remedied(choice: LaunchChoice, remedy: Remedy, environ: Mapping[str, str]) -> Remedied:
-    """The launch that ``remedy`` asks for; ``choice`` is how the run was started, ``environ`` the caller's environment.
-
-    A variable that the remedy removes is kept from the program whoever sets it: recipe, profile or shell.
-
-    Raises:
-        UsageError: the choice itself cannot be read (an argument of the wrong type).
-    """
-    arguments, _ = launch_arguments(choice)
-    written = {one.key: one.value for one in written_options(choice.profile.command) if one.value is not None}
-    before: dict[str, ArgumentValue] = {**written, **arguments}
-    # All that the program would see, so that removing a variable is noticed wherever it comes from.
-    recipe = {one.name: one.value for one in RECIPES[choice.recipe or choice.profile.recipe].variables}
-    layers = {**environ, **recipe, **choice.profile.env, **choice.env}
-    seen = {name: value for name, value in layers.items() if name not in choice.drop_env}
-    changed = apply_remedy(remedy, before, choice.profile.roles, seen)
-    sets = {key: _text(value) for key, value in changed.arguments.items() if before.get(key) != value}
-    gone = set(before) - set(changed.arguments)
-    set_here = {name: value for name, value in remedy.env.items() if value is not None}
-    unset = {name for name, value in remedy.env.items() if value is None}
-    edited = replace(
-        choice,
-        device=changed.device or choice.device,
-        sets={key: value for key, value in {**choice.sets, **sets}.items() if key not in gone},
-        env={name: value for name, value in {**choice.env, **set_here}.items() if name not in unset},
-        drop_args=tuple(sorted({*choice.drop_args, *gone} - set(sets))),
-        drop_env=tuple(sorted({*choice.drop_env, *unset} - set(set_here))),
-    )
-    return Remedied(
-        choice=edited, applied=changed.applied, skipped=changed.skipped, unnamed=changed.unnamed, risk=remedy.risk
-    )
-
-
-def _text(value: object) -> str:
-    """A value as ``--set`` writes it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return ",".join(map(_text, value)) if isinstance(value, tuple) else str(value)
 
 
 def save_profile(choice: LaunchChoice, name: str, home: Home, *, overwrite: bool = False) -> Path:

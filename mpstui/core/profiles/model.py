@@ -171,6 +171,8 @@ class Profile:
     """Put the agent into every Python of the program: heartbeat, cache clearing, CPU override."""
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     args: Mapping[str, ArgumentValue] = field(default_factory=dict)
+    defaults: Mapping[str, ArgumentValue] = field(default_factory=dict)
+    """What the program takes where an argument is not given; ``batch-size.cuda``: where it runs on CUDA."""
     sweep: Sweep = field(default_factory=dict)
     """Arguments that take several values when the profile is launched: one run for each combination."""
     arg_style: str = "options"

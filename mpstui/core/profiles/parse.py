@@ -73,6 +73,7 @@ def _profile(data: Mapping[str, Any], text: str, path: Path | None, default_cwd:
         agent=data.get("agent", "{trainer}" not in data["command"]),  # the shipped trainers report by themselves
         env={name: str(value) for name, value in data.get("env", {}).items()},
         args={key: tuple(value) if isinstance(value, list) else value for key, value in args.items()},
+        defaults={".".join(keys): value for keys, value in flattened(data.get("defaults", {}))},
         sweep=read_sweep(data.get("sweep", {})),
         arg_style=data.get("arg_style", "options"),
         resume_args=tuple(resume["args"]) if "args" in resume else None,
@@ -126,7 +127,7 @@ SECTIONS: Mapping[str, Mapping[str, Check]] = {
     },
     "roles": dict.fromkeys(ROLES, checks.text),
 }
-FREE_SECTIONS = ("env", "args", "sweep")
+FREE_SECTIONS = ("env", "args", "sweep", "defaults")
 """Tables whose keys are the person's own."""
 
 
@@ -155,9 +156,9 @@ def _section(section: str, value: Any) -> Iterator[tuple[KeyPath, str]]:
             yield from _value(("env", name), item, checks.environment_value)
     elif section == "sweep":
         pass
-    elif section == "args":
+    elif section in ("args", "defaults"):
         for path, item in flattened(value):
-            yield from _value(("args", *path), item, checks.argument)
+            yield from _value((section, *path), item, checks.argument)
     else:
         for key, item in value.items():
             check = SECTIONS[section].get(key)

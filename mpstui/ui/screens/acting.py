@@ -17,7 +17,6 @@ from ..widgets.lines import ExactCompositor
 from ..workers.runs import Focus
 
 if TYPE_CHECKING:
-    from ...core.diagnosis.model import Finding
     from ...core.model.snapshot import RunSnapshot
     from ..context import Context
     from ..messages import RequestAnswered, SystemReady
@@ -92,7 +91,7 @@ class ActingScreen(Screen[None]):
             return False
         if key.acts.id != "fix":
             return True
-        return needs_attention(snapshot) and not why_no_fix(snapshot, self.context.state.known_findings(snapshot))
+        return not self._why_no_fix(snapshot)
 
     def key_labels(self) -> dict[str, str]:
         """Names in the footer that depend on the run."""
@@ -157,16 +156,28 @@ class ActingScreen(Screen[None]):
         snapshot = self.able(BY_ID["fix"], self.action_fix)
         if snapshot is None:
             return
-        findings = self.context.state.findings(snapshot) if needs_attention(snapshot) else ()
-        why_not = why_no_fix(snapshot, findings)
-        if why_not or not findings:
+        if needs_attention(snapshot):
+            self.context.state.findings(snapshot)
+        cure, why_not = self.context.state.cure(snapshot), self._why_no_fix(snapshot)
+        if why_not or cure is None:
             self.context.say(f"fix: {why_not}", "warning")
             return
-        remedy = findings[0].remedy
         asked = None
-        if remedy.risk is not None:
-            asked = Question("Apply a remedy that can do harm?", (remedy.text, remedy.risk), "fill in the form with it")
-        self.confirm(asked, lambda: self.context.launch(snapshot, remedy))
+        if cure.risk is not None:
+            lines = (cure.finding.remedy.text, cure.risk)
+            asked = Question("Apply a remedy that can do harm?", lines, "fill in the form with it")
+        self.confirm(asked, lambda: self.context.launch(snapshot, cure))
+
+    def _why_no_fix(self, snapshot: RunSnapshot) -> str:
+        """Why there is no remedy to apply, as far as the end of the run is known; empty where there is one."""
+        if not needs_attention(snapshot):
+            return "it has not failed"
+        if self.context.state.known_findings(snapshot) is None:
+            return "still diagnosing"
+        cure = self.context.state.cure(snapshot)
+        if cure is None:
+            return "no remedy is known that could be applied here"
+        return "" if cure.works else cure.sentence
 
 
 def meant(snapshot: RunSnapshot, action: Action) -> Action:
@@ -177,12 +188,3 @@ def meant(snapshot: RunSnapshot, action: Action) -> Action:
 def allowed(snapshot: RunSnapshot, action: Action) -> Availability:
     """Whether an action can work for a run, as far as it was found out when the run was read."""
     return snapshot.available.get(action.id, Availability(False, "the run is still being read"))
-
-
-def why_no_fix(snapshot: RunSnapshot, findings: Sequence[Finding] | None) -> str:
-    """Why there is no remedy to apply, given what is known of the end of a run; empty where there is one."""
-    if not needs_attention(snapshot):
-        return "it has not failed"
-    if findings is None:
-        return "still diagnosing"
-    return "" if findings and findings[0].can_be_cured else "no remedy is known that could be applied here"

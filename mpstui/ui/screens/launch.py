@@ -24,7 +24,7 @@ from ..widgets.launching import Choice, Completion, LaunchPreview, ProfileList
 from ..widgets.lines import KeyLine, LinePanel
 
 if TYPE_CHECKING:
-    from ...core.diagnosis.model import Remedy
+    from ...core.launching.cure import Cure
     from ..context import Context
     from ..drafts import Draft, Field, Launcher
 
@@ -234,8 +234,8 @@ class LaunchForm(_LaunchingScreen):
             )
 
 
-def launch_screen(context: Context, snapshot: RunSnapshot | None, remedy: Remedy | None = None) -> Screen[None]:
-    """The list of profiles; with a snapshot, the form of its launch, with the remedy applied where one is given.
+def launch_screen(context: Context, snapshot: RunSnapshot | None, cure: Cure | None = None) -> Screen[None]:
+    """The list of profiles; with a snapshot, the form of its launch, changed as a cure does where one is given.
 
     Raises:
         OperationError: that run's record cannot be read.
@@ -243,4 +243,4 @@ def launch_screen(context: Context, snapshot: RunSnapshot | None, remedy: Remedy
     launcher = context.services.launcher()
     if snapshot is None:
         return ProfilesScreen(context, launcher)
-    return LaunchForm(context, launcher.draft_of(snapshot, remedy), snapshot)
+    return LaunchForm(context, launcher.draft_of(snapshot, cure), snapshot)

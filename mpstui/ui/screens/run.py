@@ -116,7 +116,8 @@ class RunScreen(ActingScreen):
             return
         state, on_cpu = self.context.state, allowed(snapshot, BY_ID["restart_cpu"]).ok
         fixable = allowed(snapshot, BY_ID["fix"]).ok
-        failure = Failure(snapshot, state.findings(snapshot), on_cpu, state.last_exception(snapshot), fixable)
+        findings, exception = state.findings(snapshot), state.last_exception(snapshot)
+        failure = Failure(snapshot, findings, on_cpu, exception, state.cure(snapshot), fixable)
         width, height = self.size
         panel.take_lines(len(card(failure, width, run_layout(width, height).card)))
         panel.show(failure)

@@ -15,7 +15,7 @@ from ..panels.log import LogPane
 PANELS = tuple(panels())
 """The panels by name, in their order."""
 _LEFT = frozenset(name for name, panel in panels().items() if panel.at_left)
-_SMALLEST_CARD, _TALLEST_CARD = 3, 9
+_SMALLEST_CARD = 3
 
 
 class Shape(StrEnum):
@@ -45,7 +45,7 @@ def run_layout(width: int, height: int) -> RunLayout:
         lines = 2 if height >= 12 else 1
         return RunLayout(Shape.TINY, lines, 2 * (lines - 1), max(_SMALLEST_CARD, min(5, height - 6)))
     shape = Shape.WIDE if width >= 112 and height >= 30 else Shape.STACKED
-    return RunLayout(shape, 2, 2, _TALLEST_CARD if height >= 36 else 7)
+    return RunLayout(shape, 2, 2, 7 if height < 30 else 10 if height < 36 else 16)
 
 
 def visible_panels(shape: Shape, current: str, zoomed: bool) -> frozenset[str]:

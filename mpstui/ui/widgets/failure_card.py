@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...core import present as shown
+from ...core.actions import has_checkpoint
 from ...core.model.snapshot import RunSnapshot
 from ...core.present import badge
 from ..rows import Row, Span, clean, clip, row, wrap
@@ -15,6 +16,7 @@ from .lines import LinePanel
 
 if TYPE_CHECKING:
     from ...core.diagnosis.model import EvidenceLine, Finding
+    from ...core.launching.cure import Cure
 
 _RAISES = re.compile(r"\s*(?:\[\S+\]:?\s*)?raise\b")
 """Also behind the mark that torchrun puts before each line of a rank."""
@@ -30,8 +32,10 @@ class Failure:
     """Whether this program can be restarted on the CPU: a key that cannot work is not offered here."""
     exception: EvidenceLine | None = None
     """The last one of the log, shown where no cause is known."""
+    cure: Cure | None = None
+    """What the remedy would change here; None: there is none to apply, or it is not known yet."""
     fixable: bool = True
-    """Whether a remedy can be applied to this run; until that is known its key would be refused."""
+    """Whether the run can be restarted at all."""
 
 
 class FailureCard(LinePanel):
@@ -65,22 +69,48 @@ def card(failure: Failure, width: int, height: int, *, log_in_reach: bool = True
         ending += [Span(" · ", "faint"), Span(clean(snapshot.exit.sentence(), 200))]
         if snapshot.exit.ended is not None:
             ending += [Span(" · ", "faint"), Span(shown.moment_of_day(snapshot.exit.ended, snapshot.seen), "dim")]
-    body = _explained(finding, width, height - 2) if finding else _unexplained(failure, width)
+    body = _explained(failure, finding, width, height - 2) if finding else _unexplained(failure, width)
     lines = [
         row(*clip(tuple(ending), width - 1)),
         *body[: height - 2],
-        _keys(finding, width - 1, log_in_reach=log_in_reach, on_cpu=failure.on_cpu, fixable=failure.fixable),
+        _keys(failure, finding, width - 1, log_in_reach=log_in_reach),
     ]
     return [row(("▌", "bad"), *line.spans, base="raised") for line in lines]
 
 
-def _explained(finding: Finding, width: int, lines: int) -> list[Row]:
-    title = _text(clean(finding.title), "strong", width, 1)
-    remedy = _block("helps", clean(finding.remedy.text), width, max(1, min(2, lines - 2)), "good")
-    evidence = _quoted(_telling(finding.evidence), width, 1) if finding.evidence else []
-    cause_lines = lines - len(title) - len(remedy) - len(evidence)
-    cause = _text(clean(finding.cause), "", width, min(2, cause_lines))
-    return [*title, *cause, *evidence, *remedy][:lines] if lines >= 3 else [*title, *remedy][:lines]
+def _explained(failure: Failure, finding: Finding, width: int, lines: int) -> list[Row]:
+    """Each part has its first line before any has a second; then the remedy is told to its end, then the cause."""
+    helps = finding.remedy.text
+    if finding.remedy.from_checkpoint and has_checkpoint(failure.snapshot):
+        helps = f"{finding.remedy.from_checkpoint} {helps}"
+    title = finding.title + (f" · {finding.numbers}" if finding.numbers else "")
+    cure = failure.cure
+    told = "" if cure is None else ", ".join(map(str, cure.changes)) if cure.changes else cure.sentence
+    parts = {
+        "title": _text(clean(title), "strong", width, lines),
+        "cause": _text(clean(finding.cause), "", width, lines),
+        "seen": _quoted(_telling(finding.evidence), width, 2) if finding.evidence else [],
+        "helps": _block("helps", clean(helps), width, lines, "good"),
+        "change": _block("f does" if cure and cure.works else "no fix", clean(told), width, lines, "dim")
+        if told
+        else [],
+    }
+    room = dict.fromkeys(parts, 0)
+    for least in (1, lines):
+        for name in (
+            ("title", "helps", "change", "cause", "seen")
+            if least == 1
+            else ("title", "helps", "cause", "change", "seen")
+        ):
+            while room[name] < min(least, len(parts[name])) and sum(room.values()) < lines:
+                room[name] += 1
+    cut = {name: parts[name] if room[name] == len(parts[name]) else _cut(parts[name][: room[name]]) for name in parts}
+    return [line for found in cut.values() for line in found]
+
+
+def _cut(lines: list[Row]) -> list[Row]:
+    """Lines of which more would follow."""
+    return [*lines[:-1], row(*lines[-1].spans, ("…", "faint"))] if lines else []
 
 
 def _unexplained(failure: Failure, width: int) -> list[Row]:
@@ -96,7 +126,8 @@ def _unexplained(failure: Failure, width: int) -> list[Row]:
     if failure.exception is None:
         return [*lines, row((" no known cause; the log has the last words (e: last error)", "dim"))]
     unknown = row((" no known cause; the last exception of the log:", "dim"))
-    return [*lines, unknown, *_quoted(failure.exception, width, 2)]
+    where = _block("at", clean(failure.exception.where), width, 1, "strong") if failure.exception.where else []
+    return [*lines, unknown, *_quoted(failure.exception, width, 2), *where]
 
 
 def _text(text: str, tone: str, width: int, most: int) -> list[Row]:
@@ -115,16 +146,15 @@ def _block(label: str, text: str, width: int, most: int, tone: str) -> list[Row]
     ]
 
 
-def _keys(finding: Finding | None, width: int, *, log_in_reach: bool, on_cpu: bool, fixable: bool) -> Row:
+def _keys(failure: Failure, finding: Finding | None, width: int, *, log_in_reach: bool) -> Row:
     """The keys in whole words: shorter ones where it is tight, then fewer, the last one first."""
     offers = [("r", "restart", "restart", "dim"), ("R", "edit", "edit", "dim")]
     if log_in_reach and finding is not None and evidence_line(finding) is not None:
         offers.insert(0, ("l", "log there", "log there", "dim"))
-    if fixable and finding and finding.can_be_cured:
+    if failure.fixable and failure.cure is not None and failure.cure.works:
         offers.insert(0, ("f", "apply the remedy", "remedy", "strong"))
-    if on_cpu:
-        tone = "strong" if finding and finding.restart_on_cpu_helps else "dim"
-        offers.insert(0, ("c", "restart on CPU", "on CPU", tone))
+    if failure.on_cpu and finding is not None and finding.restart_on_cpu_helps:
+        offers.insert(0, ("c", "restart on CPU", "on CPU", "strong"))
     whole = [(key, text, tone) for key, text, _, tone in offers]
     short = [(key, text, tone) for key, _, text, tone in offers]
     for choice in (whole, *(short[:count] for count in range(len(short), 0, -1))):

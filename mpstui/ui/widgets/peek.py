@@ -57,7 +57,9 @@ def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None
     from .run_header import progress
 
     if needs_explaining(snapshot):
-        lines = card(failure or Failure(snapshot), width, min(_CARD_LINES, height), log_in_reach=False)
+        lines = card(
+            failure or Failure(snapshot), width, min(_CARD_LINES if height < 20 else 12, height), log_in_reach=False
+        )
     else:
         lines = progress(snapshot, width)
     name = next(iter(metric_names(snapshot)), "loss")

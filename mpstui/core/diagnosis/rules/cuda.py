@@ -10,6 +10,7 @@ RULES = (
         remedy=Remedy(
             text="Change its device argument to mps or cpu, or the `.cuda()` in the script; no environment "
             "variable can (CUDA_VISIBLE_DEVICES means nothing to a build without CUDA).",
+            device="cpu",
         ),
         sources=("zai-org/CodeGeeX2#183",),
         patterns=(
@@ -60,6 +61,14 @@ RULES = (
             r"Cuda failure .{0,12}out of memory",
             r"cudaErrorMemoryAllocation",
             r"GPU \d+ has a total capac",
+        ),
+        numbers=(
+            (
+                r"Tried to allocate ([\d.]+ \w+)\. GPU \d+ has a total capacity of ([\d.]+ \w+) of which "
+                r"([\d.]+ \w+) is free",
+                "wanted {0} more: {2} of {1} were free",
+            ),
+            (r"Tried to allocate ([\d.]+ \w+)", "wanted {0} more"),
         ),
         confidence=0.94,
         outranks=("dl_worker_signal",),

@@ -20,7 +20,8 @@ RULES = (
         cause="The GPU gave up on a piece of work (internal error, time-out, page fault, or it fell with another "
         "program's error).",
         remedy=Remedy(
-            text=_RESUME + "Stop, resume from the last good checkpoint with a smaller batch, or on CPU.",
+            text=_RESUME + "Stop it and train with a smaller batch, or on CPU.",
+            from_checkpoint="Resume from the last good checkpoint.",
             args=SMALLER_BATCH,
         ),
         sources=("pytorch/pytorch#125442", "pytorch/pytorch#125954", "pierotofy/OpenSplat#198"),

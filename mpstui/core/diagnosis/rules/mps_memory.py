@@ -21,6 +21,14 @@ RULES = (
             r"MPS\w* (?:ran )?out of memory",
         ),
         weak_patterns=(r"Tried to allocate [\d.]+ \w+ on (?:private|shared) pool",),
+        numbers=(
+            (
+                r"MPS allocated: ([\d.]+ \w+), other allocations: ([\d.]+ \w+), max allowed: ([\d.]+ \w+)\)\. "
+                r"Tried to allocate ([\d.]+ \w+)",
+                "wanted {3} more: {0} + {1} of {2} were in use",
+            ),
+            (r"Tried to allocate ([\d.]+ \w+)", "wanted {0} more"),
+        ),
         confidence=0.93,
         clues={"memory_near_limit": 0.03, "memory_growing": 0.02, "device:cpu": -0.2},
         outranks=("weights_only", "killed_os", "dl_worker_signal", "mps_op_limit"),

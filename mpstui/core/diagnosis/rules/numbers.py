@@ -12,7 +12,8 @@ RULES = (
         cause="NaN or infinity entered the training: too high a learning rate, fp16 overflow, bad data, or on MPS "
         "an operator that computes wrongly or a failed GPU command.",
         remedy=Remedy(
-            text="Go back to the last good checkpoint. Compare a few steps on CPU, train without autocast or fp16, "
+            from_checkpoint="Go back to the last good checkpoint.",
+            text="Compare a few steps on CPU, train without autocast or fp16, "
             "drop non_blocking=True copies, lower the learning rate.",
             args=FULL_PRECISION,
         ),

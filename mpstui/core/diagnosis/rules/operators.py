@@ -1,6 +1,6 @@
 """Operators that a device lacks, and torch.compile."""
 
-from ..model import EAGER, DeviceRule, Kind, Remedy, Rule
+from ..model import EAGER, EAGER_GRAPH, DeviceRule, Kind, Remedy, Rule
 
 RULES = (
     DeviceRule(
@@ -114,6 +114,39 @@ RULES = (
         ),
         weak_patterns=(r"/torch/_inductor/codegen/\w+\.py", r"and TORCHDYNAMO_VERBOSE=1 for more"),
         confidence=0.91,
+        clues={"device:cpu": -0.4},
         outranks=("metal_shader_compile", "mps_op_limit", "dtype_mismatch"),
+    ),
+    Rule(
+        id="compile_failed",
+        title="torch.compile failed on the CPU",
+        cause="The compiler could not translate the model. On the CPU it writes C++ and needs a working compiler and "
+        "Python's headers.",
+        remedy=Remedy(text="Start again with TORCH_COMPILE_DISABLE=1: eager mode, same device.", env=EAGER),
+        sources=("torch/_inductor/cpp_builder.py",),
+        patterns=(
+            r"InvalidCxxCompiler",
+            r"No working C\+\+ compiler found",
+            r"CppCompileError: C\+\+ compile error",
+            r"fatal error: \W?Python\.h\W? ?:? No such file or directory",
+        ),
+        weak_patterns=(r"BackendCompilerFailed", r"InductorError", r"torch\._dynamo\.exc\.\w+", r"LoweringException"),
+        clues={"device:cpu": 0.25, "device:mps": -0.3},
+        outranks=("compile_mps",),
+    ),
+    Rule(
+        id="compile_fullgraph",
+        title="torch.compile(fullgraph=True) cannot be switched off this way",
+        cause="TORCH_COMPILE_DISABLE=1 leaves nothing compiled, and newer torch takes that for an error where the "
+        "script asks for one whole graph.",
+        remedy=Remedy(
+            text="Start again without TORCH_COMPILE_DISABLE and with TORCH_COMPILE_OVERRIDE_BACKENDS='>=0:eager': the "
+            "graph is made and run without a compiler.",
+            env=EAGER_GRAPH,
+        ),
+        sources=("torch/_dynamo/eval_frame.py",),
+        patterns=(r"fullgraph=True found no compiled frames", r"fullgraph=True but no compiled frames"),
+        confidence=0.96,
+        outranks=("compile_mps", "compile_failed"),
     ),
 )

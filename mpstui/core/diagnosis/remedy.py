@@ -1,0 +1,180 @@
+"""A remedy applied to one launch: what it changes from what to what, and what nobody knows or is so already."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .model import ArgumentChange, Remedy, whole_number
+
+NOT_GIVEN, UNSET = "not given", "unset"
+_OF_MPS = ("PYTORCH_MPS_", "PYTORCH_ENABLE_MPS_", "MTL_", "METAL_")
+"""Variables that nothing reads where no MPS device is used."""
+_AS_UNSET = {"PYTORCH_MPS_HIGH_WATERMARK_RATIO": 1.7, "PYTORCH_MPS_LOW_WATERMARK_RATIO": 1.4}
+"""What torch takes where these are not set: to unset such a value changes nothing."""
+_DIVISORS = (2, 3, 5, 7)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that a remedy changes; ``before`` and ``after`` as a person reads them."""
+
+    name: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.before} -> {self.after}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownLaunch:
+    """What is known of the attempt that failed.
+
+    ``arguments`` are those it was given, ``usual`` maps a role to the value of an argument that was not given, as far
+    as anybody knows it (the run's own heartbeat, the profile's ``[defaults]``), ``roles`` maps a role to the name this
+    program gives that argument, ``device`` is where it ran: None is unknown.
+    """
+
+    arguments: Mapping[str, object]
+    roles: Mapping[str, str] = field(default_factory=dict)
+    usual: Mapping[str, object] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    device: str | None = None
+    may_be_mps: bool = True
+
+    def value(self, role: str) -> object | None:
+        """What the argument of a role was; None where nobody knows."""
+        return self.arguments.get(self.roles.get(role, ""), self.usual.get(role))
+
+
+@dataclass(slots=True)
+class RemediedLaunch:
+    """A launch after a remedy.
+
+    ``asks`` are arguments whose value a person has to give: nobody knows what it was. ``notes`` say in sentences what
+    could not be done, ``risks`` what must be accepted first; ``unnamed`` are the roles that no argument is known to
+    play.
+    """
+
+    arguments: dict[str, object]
+    env: dict[str, str]
+    device: str | None = None
+    changes: list[Change] = field(default_factory=list)
+    asks: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    risks: list[str] = field(default_factory=list)
+    unnamed: list[str] = field(default_factory=list)
+
+
+def apply_remedy(remedy: Remedy, launch: KnownLaunch) -> RemediedLaunch:
+    """Return the launch that ``remedy`` asks for; ``launch`` is not modified, and what is so already is no change.
+
+    A batch is made smaller so that the effective batch (batch times accumulation) stays what it is; where that is not
+    possible it is said as a risk. An argument that is to go and was not given is not mentioned.
+    """
+    found = RemediedLaunch(dict(launch.arguments), dict(launch.env), risks=[remedy.risk] if remedy.risk else [])
+    smaller = any(change.role == "batch_size" and change.operation == "scale" for change in remedy.args)
+    if smaller:
+        _make_batch_smaller(launch, found)
+    for change in remedy.args:
+        if smaller and change.operation == "scale":
+            continue
+        if change.role not in launch.roles:
+            found.unnamed.append(change.role)
+        else:
+            _change_argument(change, launch, found)
+    # A pair goes together: torch refuses a cap below its soft limit.
+    set_otherwise = any(
+        _number(launch.env.get(name, "")) != _AS_UNSET.get(name) for name in remedy.env if name in launch.env
+    )
+    for variable, value in remedy.env.items():
+        if value is not None or set_otherwise:
+            _change_variable(variable, value, launch, found)
+    if remedy.device and remedy.device != launch.device:
+        found.device = remedy.device
+        found.changes.append(Change("device", launch.device or "auto", remedy.device))
+    elif remedy.device:
+        found.notes.append(f"it ran on {launch.device} already")
+    return found
+
+
+def _make_batch_smaller(launch: KnownLaunch, found: RemediedLaunch) -> None:
+    """Divide the batch by the smallest number that leaves no rest, and accumulate that many times more."""
+    name, accumulate = launch.roles.get("batch_size"), launch.roles.get("gradient_accumulation")
+    if name is None:
+        found.unnamed.append("batch_size")
+        return
+    value = launch.value("batch_size")
+    batch = whole_number(value)
+    steps = whole_number(launch.value("gradient_accumulation")) if accumulate else None
+    if batch == 1:
+        found.notes.append(f"{name} is 1 already")
+        return
+    if batch is None and value is not None:
+        found.notes.append(f"{name} has no whole number to scale ({value})")
+        return
+    if batch is None or (accumulate is not None and steps is None):
+        found.asks += [name] if batch is None else []
+        found.asks += [accumulate] if accumulate and steps is None else []
+        return
+    divisor = next((one for one in _DIVISORS if batch % one == 0), 2)
+    smaller = max(1, batch // divisor)
+    _set(name, smaller, batch, found)
+    if accumulate is not None and steps is not None:
+        _set(accumulate, steps * divisor, steps, found)
+    before, after = batch * (steps or 1), smaller * (steps * divisor if steps else 1)
+    if before != after:
+        why = "" if accumulate else ": no argument is known that accumulates gradients ([roles] accumulate)"
+        found.risks.append(f"The effective batch changes from {before} to {after}{why}.")
+
+
+def _change_argument(change: ArgumentChange, launch: KnownLaunch, found: RemediedLaunch) -> None:
+    name, before = launch.roles[change.role], launch.value(change.role)
+    if change.operation == "remove":
+        if found.arguments.pop(name, None) is not None:
+            found.changes.append(Change(name, _shown(before), NOT_GIVEN))
+    elif change.operation == "set" and _shown(before) == _shown(change.value):
+        found.notes.append(f"{name} is {_shown(before)} already")
+    elif change.operation == "set":
+        _set(name, change.value, before, found)
+    elif (number := whole_number(before)) is None:
+        found.asks.append(name)
+    else:
+        after = max(1, int(number * float(str(change.value))))
+        if after == number:
+            found.notes.append(f"{name} is {number} already")
+        else:
+            _set(name, after, number, found)
+
+
+def _set(name: str, after: object, before: object, found: RemediedLaunch) -> None:
+    found.arguments[name] = str(after) if isinstance(found.arguments.get(name), str) else after
+    found.changes.append(Change(name, NOT_GIVEN if before is None else _shown(before), _shown(after)))
+
+
+def _change_variable(variable: str, value: str | None, launch: KnownLaunch, found: RemediedLaunch) -> None:
+    before = launch.env.get(variable)
+    if variable.startswith(_OF_MPS) and not launch.may_be_mps:
+        found.notes.append(f"{variable} means nothing on {launch.device or 'this machine'}")
+    elif value is not None and before == value:
+        found.notes.append(f"{variable} was {value} already")
+    elif value is not None:
+        found.env[variable] = value
+        found.changes.append(Change(variable, UNSET if before is None else before, value))
+    elif before is not None:
+        del found.env[variable]
+        found.changes.append(Change(variable, before, UNSET))
+
+
+def _number(text: str) -> float:
+    """The number that a variable's value spells; NaN, which equals nothing, where it spells none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,36 @@
+"""Memory of the machine itself."""
+
+from ..model import SMALLER_BATCH, Remedy, Rule
+
+RULES = (
+    Rule(
+        id="cpu_oom",
+        title="The machine ran out of memory (RAM)",
+        cause="The system refused a piece of main memory: the batch, the model or the data set does not fit beside "
+        "what else is loaded, or a limit of the container or shell (`ulimit -v`) is reached.",
+        remedy=Remedy(
+            text="Halve the batch size and double gradient accumulation (the effective batch stays the same), use "
+            "fewer DataLoader workers, close other programs; a data set read whole into memory must be read in parts.",
+            args=SMALLER_BATCH,
+        ),
+        sources=("open-edge-platform/anomalib#1094", "austinxu87/handsoff#4", "chrischute/squad#5"),
+        patterns=(
+            r"DefaultCPUAllocator: (?:can't allocate|not enough) memory",
+            r"not enough memory: you tried to allocate",
+            r"posix_memalign\(&data, gAlignment, nbytes\) == 0",
+            r"\[Errno 12\] Cannot allocate memory",
+            r"\bMemoryError\b(?:: Unable to allocate|:|\n|\Z)",
+            r"Unable to allocate [\d.]+ [KMGTP]iB for an array",
+            r"std::bad_alloc\b",
+            r"Cannot allocate memory \(os error 12\)",
+        ),
+        numbers=(
+            (r"you tried to allocate (\d+) bytes", "wanted {0} bytes more"),
+            (r"Unable to allocate ([\d.]+ [KMGTP]iB) for", "wanted {0} more"),
+        ),
+        confidence=0.93,
+        clues={"memory_near_limit": 0.02, "memory_growing": 0.02},
+        signals=(6,),
+        outranks=("dl_worker_signal", "segfault", "ckpt_corrupt"),
+    ),
+)

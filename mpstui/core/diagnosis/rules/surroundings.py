@@ -1,0 +1,134 @@
+"""What a program expects around it and does not find: a launcher, a network, a server, a terminal, its Python."""
+
+from ..model import Kind, Remedy, Rule
+
+RULES = (
+    Rule(
+        id="needs_launcher",
+        title="The script wants to be started by torchrun",
+        cause="It reads which process it is (LOCAL_RANK, RANK, WORLD_SIZE, MASTER_ADDR) from its environment, which "
+        "`torchrun` or `accelerate launch` fills in and plain `python` does not.",
+        remedy=Remedy(
+            text='Start it as `torchrun --nproc-per-node 1 SCRIPT ...`, or with launcher = "torchrun" in its profile.'
+        ),
+        sources=("torch/distributed/rendezvous.py",),
+        patterns=(
+            r"KeyError: \W?(?:LOCAL_RANK|LOCAL_WORLD_SIZE|RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|SLURM_PROCID)\b",
+            r"environment variable (?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|LOCAL_RANK) expected, but not set",
+            r"Default process group has not been initialized, please make sure to call init_process_group",
+            r"the following arguments are required: --local[-_]rank",
+        ),
+        confidence=0.92,
+        outranks=("argparse", "cuda_hardcoded", "dist_mps"),
+    ),
+    Rule(
+        id="no_network",
+        title="A download failed: the network cannot be reached",
+        cause="The program asked another machine for a model, a data set or a service, and its name was not found or "
+        "nothing answered. Trainings on machines without internet must find these files on the disk.",
+        remedy=Remedy(
+            text="Fetch the files once where there is a network and name their folder; a filled Hugging Face cache is "
+            "used with HF_HUB_OFFLINE=1. Behind a proxy set HTTPS_PROXY; wandb needs WANDB_MODE=offline."
+        ),
+        sources=("huggingface/huggingface_hub#2319", "alvinliu0/HumanGaussian#4"),
+        patterns=(
+            r"Name or service not known",
+            r"nodename nor servname provided",
+            r"Temporary failure in name resolution",
+            r"No address associated with hostname",
+            r"getaddrinfo failed",
+            r"Failed to resolve \W?[\w.-]{1,80}",
+            r"Could not resolve (?:host|hostname)\b",
+            r"Network is unreachable",
+            r"No route to host",
+            r"Max retries exceeded with url",
+            r"LocalEntryNotFoundError",
+            r"OfflineModeIsEnabled",
+            r"Cannot reach \S{1,120}: offline mode is enabled",
+            r"couldn't connect to \W?https?://",
+            r"(?:check|make sure) your (?:internet )?connection",
+            r"outgoing traffic has been disabled",
+            r"Cannot find the requested files in the (?:local|disk|cached)",
+            r"URLError: <urlopen error",
+            r"(?:Connect|Read)Timeout(?:Error)?: .{0,160}(?:timed out|timeout)",
+            r"Failed to (?:download|fetch) .{1,120}https?://",
+        ),
+        confidence=0.9,
+        outranks=("module_missing", "server_refused", "ckpt_corrupt"),
+    ),
+    Rule(
+        id="server_refused",
+        title="A server that the program needs does not answer",
+        cause="Nothing listens at the address the program connects to: a database (PostgreSQL, MySQL, Redis) or a "
+        "tracking server that is not running, or is running elsewhere.",
+        remedy=Remedy(text="Start that server, or correct the host and port in the program's settings."),
+        sources=("worldveil/dejavu#306", "mikeizbicki/cmc-csci143#331"),
+        patterns=(
+            r"connection to server at .{1,120} failed",
+            r"could not connect to server: ",
+            r"Is the server running .{0,60}on (?:that|host) ",
+            r"Can't connect to (?:local )?MySQL server",
+            r"Error (?:61|111) connecting to \S{1,80}",
+            r"ServerSelectionTimeoutError",
+            r"ConnectionRefusedError: ",
+            r"Failed to establish a new connection: \[Errno (?:61|111)\]",
+            r"\[Errno (?:61|111)\] Connection refused",
+        ),
+        weak_patterns=(r"Connection refused\b",),
+        confidence=0.9,
+    ),
+    Rule(
+        id="no_terminal",
+        title="The program wants a terminal",
+        cause="It asks how wide its terminal is, or reads a key. Under mpstui it writes into a file and has none.",
+        remedy=Remedy(
+            text="Switch its progress display off where it has an option for that, or start it under a terminal of its "
+            "own: `mpstui run -- script -qfec 'COMMAND' /dev/null` (macOS: `script -q /dev/null COMMAND`)."
+        ),
+        sources=("kuangliu/pytorch-cifar utils.py", "docs.python.org/3/library/os.html#os.get_terminal_size"),
+        patterns=(
+            r"stty: .{0,60}Inappropriate ioctl for device",
+            r"(?:OSError|error): .{0,30}Inappropriate ioctl for device",
+            r"stdin.{0,20} (?:isn't|is not) a terminal",
+            r"the input device is not a TTY",
+            r"EOFError: EOF when reading a line",
+            r"_curses\.error: (?:setupterm|cbreak|nocbreak)",
+        ),
+        confidence=0.88,
+        outranks=("shape_bug",),
+    ),
+    Rule(
+        id="program_missing",
+        title="The program was not found",
+        cause="A shell script calls a program that is not on its PATH. Where it is `python`, the environment (conda, "
+        "venv) that has it was not active in the shell that launched this.",
+        remedy=Remedy(
+            text="Activate the environment before launching, or write the full path of its Python; many systems only "
+            "have `python3`."
+        ),
+        sources=("bash(1)",),
+        patterns=(
+            r"(?:line \d+|sh|bash|zsh|env): [\w./~+-]{1,120}: (?:command )?not found",
+            r"command not found: [\w./~+-]{1,120}",
+            r"env: \W?[\w.-]{1,60}\W?: No such file or directory",
+            r"Failed to find (?:the )?\W?conda\W? (?:command|executable)",
+            r"CommandNotFoundError: Your shell has not been properly configured",
+        ),
+        confidence=0.88,
+        codes=(127, 126, 1),
+    ),
+    Rule(
+        id="interrupted",
+        title="Stopped by Ctrl+C (SIGINT)",
+        cause="Somebody pressed Ctrl+C in its terminal, or sent it SIGINT: it was stopped, it did not fail.",
+        remedy=Remedy(text="Nothing to mend: restart it to go on."),
+        sources=("docs.python.org/3/library/exceptions.html#KeyboardInterrupt",),
+        patterns=(r"\bKeyboardInterrupt(?:\n|\Z)", r"\bInterrupted by user\b", r"\bSIGINT\b"),
+        confidence=0.75,
+        kind=Kind.ENDING,
+        fires_on={"signal:2": 0.75},
+        clues={"requested": -0.6},
+        signals=(2,),
+        codes=(1, 130),
+    ),
+)

@@ -1,0 +1,181 @@
+"""What can be done about a failed run: the remedy of its diagnosis, applied to what its last attempt really was."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...wire import heartbeat, storage
+from ...wire.records import LaunchRecord
+from ...wire.rundir import RunDir
+from ..diagnosis.evidence import failed_attempt
+from ..diagnosis.model import EAGER_GRAPH, Finding
+from ..diagnosis.remedy import Change, KnownLaunch, apply_remedy
+from ..model.errors import UsageError
+from ..profiles.model import RECIPES, Profile
+from ..profiles.written import written_options
+from .choice import LaunchChoice, launch_arguments
+from .devices import named_device
+from .editing import recorded_choice
+from .preflight import script_of
+from .record import read_run
+
+AS_SURE = 0.8
+"""A less probable cause is treated only where it is about as probable as the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cure:
+    """A finding's remedy for one run; without ``changes`` and ``asks`` there is nothing to apply."""
+
+    finding: Finding
+    choice: LaunchChoice
+    """The launch with the changes made."""
+    changes: tuple[Change, ...] = ()
+    asks: tuple[str, ...] = ()
+    """Arguments whose value nobody knows: a person has to give them."""
+    notes: tuple[str, ...] = ()
+    unnamed: tuple[str, ...] = ()
+    """Roles that the profile gives no argument for."""
+    risk: str | None = None
+    """What a person must accept before it is started."""
+
+    @property
+    def works(self) -> bool:
+        """Whether a new attempt with it differs from the failed one."""
+        return bool(self.changes or self.asks)
+
+    @property
+    def sentence(self) -> str:
+        """What changes and what does not, in plain sentences on one line."""
+        sentences = [f"Changed by the remedy: {', '.join(map(str, self.changes))}."] if self.changes else []
+        if self.asks:
+            sentences.append(f"Not known: what {' and '.join(self.asks)} was; give the new value.")
+        if not self.works:
+            sentences.append("The remedy changes nothing here.")
+        if self.notes:
+            sentences.append(f"{'; '.join(self.notes)}.")
+        if self.unnamed:
+            *most, last = [role.replace("_", " ") for role in self.unnamed]
+            roles = f"{', '.join(most)} or {last}" if most else last
+            sentences.append(f"No argument is known that sets {roles}; a profile can name it in [roles].")
+        return " ".join(sentences)
+
+    def with_sets(self, sets: Mapping[str, str]) -> Cure:
+        """The cure with what a person said: it beats the remedy, and answers what was asked."""
+        keys = {key.replace("-", "_") for key in sets}
+        return replace(
+            self,
+            choice=replace(self.choice, sets={**self.choice.sets, **sets}),
+            asks=tuple(name for name in self.asks if name.replace("-", "_") not in keys),
+        )
+
+
+def cure_of(run: RunDir, findings: Sequence[Finding], environ: Mapping[str, str]) -> Cure | None:
+    """What `f` and ``restart --fix`` would do: the first cure that works, of the causes about as probable as the first;
+    else what keeps the first one from working. None where no cause has a remedy that could be applied.
+
+    Args:
+        environ: the caller's.
+
+    Raises:
+        OperationError: the run's record cannot be read.
+    """
+    curable = [item for item in findings if item.can_be_cured and item.confidence >= AS_SURE * findings[0].confidence]
+    if not curable:
+        return None
+    choice, recorded = recorded_choice(run), read_run(run)
+    no_cpu = recorded.device_refusal("cpu") if recorded else ""
+    found = [_cure(item, choice, _known(run, choice, environ), no_cpu) for item in curable]
+    return next((cure for cure in found if cure.works), found[0])
+
+
+def _cure(finding: Finding, choice: LaunchChoice, known: KnownLaunch, no_cpu: str) -> Cure:
+    remedy, notes = finding.remedy, []
+    if "TORCH_COMPILE_DISABLE" in remedy.env and _wants_one_graph(choice.profile, finding):
+        remedy = replace(remedy, env=EAGER_GRAPH)
+    if remedy.device == "cpu" and no_cpu:
+        remedy, notes = replace(remedy, device=None), [no_cpu]
+    changed = apply_remedy(remedy, known)
+    sets = {key: _text(value) for key, value in changed.arguments.items() if known.arguments.get(key) != value}
+    gone = set(known.arguments) - set(changed.arguments)
+    set_here = {name: value for name, value in changed.env.items() if known.env.get(name) != value}
+    unset = set(known.env) - set(changed.env)
+    edited = replace(
+        choice,
+        device=changed.device or choice.device,
+        sets={key: value for key, value in {**choice.sets, **sets}.items() if key not in gone},
+        env={name: value for name, value in {**choice.env, **set_here}.items() if name not in unset},
+        drop_args=tuple(sorted({*choice.drop_args, *gone} - set(sets))),
+        drop_env=tuple(sorted({*choice.drop_env, *unset} - set(set_here))),
+    )
+    return Cure(
+        finding=finding,
+        choice=edited,
+        changes=tuple(changed.changes),
+        asks=tuple(changed.asks),
+        notes=(*notes, *changed.notes),
+        unnamed=tuple(changed.unnamed),
+        risk=" ".join(changed.risks) or None,
+    )
+
+
+def _known(run: RunDir, choice: LaunchChoice, environ: Mapping[str, str]) -> KnownLaunch:
+    """The attempt that failed, as its own record and heartbeat tell it; else as it was to be."""
+    profile = choice.profile
+    number = failed_attempt(run)
+    launched = storage.read_or_none(LaunchRecord, run.attempt(number).launch) if number else None
+    beat = heartbeat.read(run.attempt(number).heartbeat()) if number else None
+    device = (beat.device.type if beat else None) or _named(launched.device if launched else choice.device)
+    if device is None and launched is not None:
+        device = named_device(launched.argv)
+    arguments: dict[str, object] = {
+        one.key: one.value for one in written_options(profile.command) if one.value is not None
+    }
+    with contextlib.suppress(UsageError):  # a launch that was started can be read
+        arguments |= launch_arguments(choice)[0]
+    usual: dict[str, object] = {}
+    for role, name in profile.roles.items():
+        told = profile.defaults.get(f"{name}.{device}", profile.defaults.get(name))
+        usual |= {role: told} if told is not None else {}
+    if beat is not None and beat.device.precision is not None:
+        usual["precision"] = beat.device.precision
+    recipe = {one.name: one.value for one in RECIPES[choice.recipe or profile.recipe].variables}
+    layers = {**environ, **recipe, **profile.env, **choice.env}
+    seen = {name: value for name, value in layers.items() if name not in choice.drop_env}
+    return KnownLaunch(
+        arguments=arguments,
+        roles=profile.roles,
+        usual=usual,
+        env=dict(launched.env) if launched else seen,
+        device=device,
+        may_be_mps=device == "mps" or (device is None and sys.platform == "darwin"),
+    )
+
+
+def _named(device: str | None) -> str | None:
+    return device if device in ("mps", "cuda", "cpu") else None
+
+
+def _wants_one_graph(profile: Profile, finding: Finding) -> bool:
+    """Whether the script says ``fullgraph=True``: torch refuses that where nothing is compiled."""
+    if any("fullgraph=True" in line.text for line in finding.evidence):
+        return True
+    script = script_of(profile)
+    with contextlib.suppress(OSError):
+        path = profile.cwd / script if script else None
+        return (
+            path is not None
+            and path.stat().st_size <= 1 << 20
+            and "fullgraph=True" in path.read_text("utf-8", "replace")
+        )
+    return False
+
+
+def _text(value: object) -> str:
+    """A value as ``--set`` writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(map(_text, value)) if isinstance(value, tuple) else str(value)

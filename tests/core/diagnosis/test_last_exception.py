@@ -1,0 +1,114 @@
+"""What is quoted where no rule explains the end: the script's own exception, and where it was raised."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.diagnosis.engine import diagnose
+from mpstui.core.diagnosis.evidence import evidence_from_run_dir
+from mpstui.core.diagnosis.log_text import last_exception, screen_lines, unexplained
+from mpstui.core.diagnosis.model import Evidence
+from mpstui.wire import storage
+from mpstui.wire.records import ExitRecord, LaunchRecord
+from mpstui.wire.rundir import RunDir
+
+OWN = """Traceback (most recent call last):
+  File "/home/me/train.py", line 30, in <module>
+    main()
+  File "/home/me/data.py", line 12, in load
+    assert len(rows) == count
+  File "/home/me/env/lib/python3.11/site-packages/datasets/table.py", line 9, in __getitem__
+    return self.rows[key]
+AttributeError: TPU
+"""
+BY_ACCELERATE = """Traceback (most recent call last):
+  File "/home/me/env/bin/accelerate", line 8, in <module>
+    sys.exit(main())
+  File "/home/me/env/lib/python3.11/site-packages/accelerate/commands/launch.py", line 9, in simple_launcher
+    raise subprocess.CalledProcessError(returncode=process.returncode, cmd=cmd)
+subprocess.CalledProcessError: Command '['python3', 'train.py']' returned non-zero exit status 1.
+"""
+BY_TORCHRUN = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n====\ntrain.py FAILED\n"
+BARE = """Traceback (most recent call last):
+  File "train.py", line 7, in <module>
+    check(3)
+  File "train.py", line 4, in check
+    assert n % 2 == 0
+           ^^^^^^^^^^
+AssertionError
+"""
+BOXED = """╭──────────── Traceback (most recent call last) ────────────╮
+│ /home/me/net.py:41 in forward                              │
+│ ❱ 41     assert x.dim() == 3                                │
+╰────────────────────────────────────────────────────────────╯
+KeyError: 'weight'
+"""
+
+
+def lines(text: str) -> Evidence:
+    return Evidence(lines=tuple(screen_lines(text.split("\n"))), exit_code=1)
+
+
+@pytest.mark.parametrize("launcher", [BY_ACCELERATE, BY_TORCHRUN])
+def test_the_scripts_own_exception_is_quoted_before_its_launchers(launcher: str) -> None:
+    found = last_exception(lines(OWN + launcher).lines)
+    assert found is not None
+    assert (found.line, found.text, found.where) == (8, "AttributeError: TPU", "data.py:12 load")
+
+
+def test_a_launchers_exception_is_quoted_where_the_script_said_nothing() -> None:
+    found = last_exception(lines(BY_ACCELERATE).lines)
+    assert found is not None
+    assert found.text.startswith("subprocess.CalledProcessError")
+
+
+def test_ranks_are_no_part_of_a_place() -> None:
+    found = last_exception(lines("".join(f"[rank1]: {line}\n" for line in OWN.splitlines()) + BY_TORCHRUN).lines)
+    assert found is not None
+    assert found.where == "data.py:12 load"
+
+
+def test_a_bare_assertion_is_quoted_with_the_line_that_asserts() -> None:
+    found = last_exception(lines(BARE).lines)
+    assert found is not None
+    assert (found.text, found.where) == ("AssertionError: assert n % 2 == 0", "train.py:4 check")
+    assert unexplained((), lines(BARE)) == (
+        "No known cause was found. The last exception, on line 7: AssertionError: assert n % 2 == 0 (train.py:4 check)"
+    )
+
+
+def test_a_traceback_in_a_box_has_a_place_too() -> None:
+    found = last_exception(lines(BOXED).lines)
+    assert found is not None
+    assert found.where == "net.py:41 forward"
+
+
+def test_an_end_that_was_asked_for_is_said_to_be_that(tmp_path: Path) -> None:
+    folder = RunDir(tmp_path).attempt(1)
+    folder.path.mkdir(parents=True)
+    storage.write_json(folder.launch, LaunchRecord(1, 1.0, ["x"], "/", "cpu"))
+    folder.output.write_text("step 1 loss 0.5\nTraceback (most recent call last):\nKeyboardInterrupt\n")
+    record = ExitRecord(1, 2.0, signal=9, requested_by="me@here", action="kill")
+    storage.write_json(folder.exit, record)
+    evidence = evidence_from_run_dir(tmp_path)
+    assert diagnose(evidence) == ()
+    assert unexplained((), evidence) == "me@here asked for a kill: there is no crash to explain."
+
+
+@pytest.mark.parametrize(("signal", "code"), [(2, None), (None, 130), (None, 1)])
+def test_control_c_is_no_failure(signal: int | None, code: int | None) -> None:
+    text = 'step 3 loss 0.5\nTraceback (most recent call last):\n  File "a.py", line 1, in f\nKeyboardInterrupt\n'
+    evidence = replace(lines(text), signal=signal, exit_code=code)
+    assert [finding.id for finding in diagnose(evidence)] == ["interrupted"]
+
+
+def test_the_numbers_of_the_last_failure_are_told() -> None:
+    text = (
+        "RuntimeError: MPS backend out of memory (MPS allocated: 17.50 GB, other allocations: 2.30 GB, "
+        "max allowed: 20.10 GB). Tried to allocate 512.00 MB on private pool."
+    )
+    (found, *_) = diagnose(lines(text))
+    assert found.numbers == "wanted 512.00 MB more: 17.50 GB + 2.30 GB of 20.10 GB were in use"

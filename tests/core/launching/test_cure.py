@@ -1,0 +1,216 @@
+"""What can be done about a failed run: the remedy of its diagnosis, applied to what its last attempt really was."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.diagnosis.engine import diagnose_run
+from mpstui.core.diagnosis.model import ArgumentChange, Finding, Kind, Remedy
+from mpstui.core.diagnosis.rules import all_rules, rule
+from mpstui.core.launching.choice import LaunchChoice
+from mpstui.core.launching.cure import Cure, cure_of
+from mpstui.core.launching.editing import recorded_choice, save_profile
+from mpstui.core.launching.planning import plan, spec_json
+from mpstui.core.model.home import Home
+from mpstui.core.profiles.library import load_profile
+from mpstui.core.profiles.model import DIAGNOSIS_ROLES, ROLES, Profile, profile_of_command
+from mpstui.wire import storage
+from mpstui.wire.records import ExitRecord, LaunchRecord
+from mpstui.wire.rundir import RunDir, create_run_dir
+
+from .conftest import linux
+
+Build = Callable[[str], Profile]
+ENVIRON = {"PATH": "/usr/bin:/bin"}
+HIGH, FALLBACK = "PYTORCH_MPS_HIGH_WATERMARK_RATIO", "PYTORCH_ENABLE_MPS_FALLBACK"
+TEXT = """
+command = ["{python}", "train.py"]
+[args]
+batch = 32
+pin = true
+lr = 0.1
+[env]
+PYTORCH_MPS_HIGH_WATERMARK_RATIO = "0.0"
+[device_args]
+mps = ["--device", "mps"]
+[roles]
+batch_size = "batch"
+accumulate = "accumulate"
+pin_memory = "pin"
+"""
+SMALLER = Remedy(
+    text="halve",
+    args=(
+        ArgumentChange("batch_size", "scale", 0.5),
+        ArgumentChange("gradient_accumulation", "scale", 2),
+        ArgumentChange("pin_memory", "remove"),
+        ArgumentChange("workers", "set", 0),
+    ),
+    env={HIGH: None, "TORCH_COMPILE_DISABLE": "1"},
+)
+OUT_OF_MEMORY = "RuntimeError: MPS backend out of memory (MPS allocated: 1.00 GiB)"
+NO_OPERATOR = "NotImplementedError: The operator 'aten::x' is not currently implemented for the MPS device."
+
+
+def finding(remedy: Remedy, kind: Kind = Kind.CAUSE, confidence: float = 0.9) -> Finding:
+    return Finding(
+        id="x",
+        title="x",
+        kind=kind,
+        confidence=confidence,
+        evidence=(),
+        cause="",
+        remedy=remedy,
+        restart_on_cpu_helps=False,
+    )
+
+
+def crashed(
+    choice: LaunchChoice, tmp_path: Path, device: str = "mps", text: str = "", environ: Mapping[str, str] = ENVIRON
+) -> RunDir:
+    """A run whose first attempt has failed."""
+    home = Home(tmp_path / "home", tmp_path / "home")
+    made = plan(choice, environ=environ, machine=linux(), check=False)
+    run = create_run_dir(home.runs, "net", 1.0)
+    storage.write_json(run.spec, spec_json(made, run, 1.0))
+    variant = made.template.variants["auto"]
+    folder = run.attempt(1)
+    folder.path.mkdir(parents=True)
+    record = LaunchRecord(1, 1.0, variant.argv, str(tmp_path), device, env=dict(variant.env))
+    storage.write_json(folder.launch, record)
+    folder.output.write_text(text + "\n")
+    storage.write_json(folder.exit, ExitRecord(1, 2.0, code=1))
+    return run
+
+
+def cured(run: RunDir, *remedies: Remedy) -> Cure:
+    found = cure_of(run, [finding(one) for one in remedies] or diagnose_run(run.path), ENVIRON)
+    assert found is not None
+    return found
+
+
+def said(cure: Cure) -> list[str]:
+    return [str(change) for change in cure.changes]
+
+
+def test_a_remedy_changes_the_command_and_the_environment(profile_of: Build, tmp_path: Path) -> None:
+    choice = LaunchChoice(profile_of(TEXT + "[defaults]\naccumulate = 1\n"))
+    fixed = cured(crashed(choice, tmp_path), SMALLER)
+    made = plan(fixed.choice, environ={**ENVIRON, HIGH: "0.0"}, machine=linux())
+    assert made.argv == (sys.executable, "train.py", "--batch", "16", "--lr", "0.1", "--accumulate", "2")
+    variant = made.template.variants["auto"]
+    assert HIGH not in variant.env
+    assert HIGH in variant.unset
+    assert variant.env["TORCH_COMPILE_DISABLE"] == "1"
+    assert fixed.sentence == (
+        "Changed by the remedy: batch 32 -> 16, accumulate 1 -> 2, pin true -> not given, "
+        "PYTORCH_MPS_HIGH_WATERMARK_RATIO 0.0 -> unset, TORCH_COMPILE_DISABLE unset -> 1. "
+        "No argument is known that sets workers; a profile can name it in [roles]."
+    )
+
+
+def test_what_the_profile_does_not_say_is_asked_for_and_nothing_is_assumed(profile_of: Build, tmp_path: Path) -> None:
+    run = crashed(LaunchChoice(profile_of(TEXT)), tmp_path, text=OUT_OF_MEMORY)
+    fixed = cured(run)
+    assert (fixed.asks, fixed.changes, fixed.works) == (("accumulate",), (), True)
+    assert fixed.choice.sets == {}
+    assert "Not known: what accumulate was" in fixed.sentence
+    answered = fixed.with_sets({"batch": "16", "accumulate": "2"})
+    assert (answered.asks, answered.choice.sets) == ((), {"batch": "16", "accumulate": "2"})
+
+
+def test_a_default_of_the_profile_may_depend_on_the_device(profile_of: Build, tmp_path: Path) -> None:
+    text = TEXT.replace("batch = 32\n", "") + "[defaults]\naccumulate = 1\nbatch = { cuda = 256, mps = 64 }\n"
+    choice = LaunchChoice(profile_of(text))
+    assert said(cured(crashed(choice, tmp_path, text=OUT_OF_MEMORY))) == ["batch 64 -> 32", "accumulate 1 -> 2"]
+    on_cuda = crashed(choice, tmp_path, "cuda", "torch.cuda.OutOfMemoryError: CUDA out of memory.")
+    assert said(cured(on_cuda)) == ["batch 256 -> 128", "accumulate 1 -> 2"]
+    elsewhere = crashed(choice, tmp_path, "cpu", "RuntimeError: DefaultCPUAllocator: can't allocate memory")
+    assert cured(elsewhere).asks == ("batch",)
+
+
+@pytest.mark.parametrize("text", [OUT_OF_MEMORY, "RuntimeError: loss is nan"])
+def test_nothing_is_offered_for_a_bare_script_that_has_no_such_argument(text: str, tmp_path: Path) -> None:
+    choice = LaunchChoice(profile_of_command((sys.executable, "train.py"), cwd=tmp_path))
+    found = cured(crashed(choice, tmp_path, "auto", text))
+    assert not found.works
+    assert "The remedy changes nothing here. No argument is known that sets" in found.sentence
+
+
+def test_what_the_failed_attempt_had_already_is_not_offered_again(profile_of: Build, tmp_path: Path) -> None:
+    run = crashed(LaunchChoice(profile_of(TEXT)), tmp_path, text=NO_OPERATOR)  # recipe safe sets it
+    found = cured(run)
+    assert not found.works
+    assert found.sentence == f"The remedy changes nothing here. {FALLBACK} was 1 already."
+    classic = crashed(LaunchChoice(profile_of(TEXT), recipe="classic", env={FALLBACK: "0"}), tmp_path, text=NO_OPERATOR)
+    assert said(cured(classic)) == [f"{FALLBACK} 0 -> 1"]
+
+
+def test_a_run_on_the_cpu_is_offered_no_remedy_of_mps(profile_of: Build, tmp_path: Path) -> None:
+    run = crashed(LaunchChoice(profile_of(TEXT.replace('batch_size = "batch"\n', ""))), tmp_path, "cpu")
+    found = cured(run, rule("killed_os").remedy)
+    assert not found.works
+    assert f"{HIGH} means nothing on cpu" in found.sentence
+
+
+def test_the_cpu_is_offered_where_the_program_can_be_told(profile_of: Build, tmp_path: Path) -> None:
+    text = "AssertionError: Torch not compiled with CUDA enabled"
+    run = crashed(LaunchChoice(profile_of(TEXT)), tmp_path, "cuda", text)
+    assert not cured(run).works
+    assert "cannot be told to use cpu" in cured(run).sentence
+    assert not diagnose_run(run.path)[0].restart_on_cpu_helps
+    told = TEXT.replace('mps = ["', 'cpu = ["--device", "cpu"]\nmps = ["')
+    run = crashed(LaunchChoice(profile_of(told)), tmp_path, "cuda", text)
+    assert said(cured(run)) == ["device cuda -> cpu"]
+    assert diagnose_run(run.path)[0].restart_on_cpu_helps
+    on_cpu = crashed(LaunchChoice(profile_of(told)), tmp_path, "cpu", text)
+    assert not cured(on_cpu).works
+    assert not diagnose_run(on_cpu.path)[0].restart_on_cpu_helps
+
+
+def test_one_whole_graph_is_run_without_a_compiler_and_not_left_uncompiled(profile_of: Build, tmp_path: Path) -> None:
+    choice = LaunchChoice(profile_of(TEXT))
+    failed = "torch._inductor.exc.InductorError: SyntaxError: failed to compile"
+    run = crashed(choice, tmp_path, text=failed)
+    assert said(cured(run)) == ["TORCH_COMPILE_DISABLE unset -> 1"]
+    (tmp_path / "train.py").write_text("model = torch.compile(model, fullgraph=True)\n")
+    assert said(cured(run)) == ["TORCH_COMPILE_OVERRIDE_BACKENDS unset -> >=0:eager"]
+
+
+def test_a_second_crash_halves_again(profile_of: Build, tmp_path: Path) -> None:
+    once = cured(crashed(LaunchChoice(profile_of(TEXT + "[defaults]\naccumulate = 1\n")), tmp_path), SMALLER).choice
+    twice = cured(crashed(once, tmp_path), SMALLER).choice
+    assert (twice.sets["batch"], twice.sets["accumulate"]) == ("8", "4")
+    assert twice.drop_args == ("pin",)
+
+
+def test_the_edit_is_remembered_by_the_record_and_by_a_saved_profile(profile_of: Build, tmp_path: Path) -> None:
+    home = Home(tmp_path / "home", tmp_path / "home")
+    choice = LaunchChoice(profile_of(TEXT + "[defaults]\naccumulate = 1\n"))
+    fixed = cured(crashed(choice, tmp_path), SMALLER).choice
+    found = recorded_choice(crashed(fixed, tmp_path))
+    assert (found.drop_args, found.drop_env) == (("pin",), (HIGH,))
+    save_profile(found, "mended", home)
+    saved = load_profile("mended", home, tmp_path)
+    assert "pin" not in saved.args
+    assert HIGH not in saved.env
+    assert saved.args["batch"] == 16
+
+
+def test_the_first_remedy_that_works_is_taken_of_causes_about_as_probable(profile_of: Build, tmp_path: Path) -> None:
+    run = crashed(LaunchChoice(profile_of(TEXT)), tmp_path)
+    told, idle, cure = Remedy(text="read"), Remedy(text="w", args=SMALLER.args[3:]), Remedy(text="c", env={"A": "1"})
+    assert cured(run, told, idle, cure).finding.remedy == cure
+    assert cured(run, told, idle).finding.remedy == idle
+    assert cure_of(run, (finding(told), finding(cure, Kind.SYMPTOM)), ENVIRON) is None
+    assert cure_of(run, (finding(told), finding(cure, confidence=0.5)), ENVIRON) is None
+    assert cure_of(run, (), ENVIRON) is None
+
+
+def test_every_role_that_a_remedy_changes_can_be_named_by_a_profile() -> None:
+    changed = {change.role for one in all_rules() for change in one.remedy.args}
+    assert changed <= {*ROLES, *DIAGNOSIS_ROLES.values()}
