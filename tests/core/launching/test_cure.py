@@ -29,6 +29,7 @@ ENVIRON = {"PATH": "/usr/bin:/bin"}
 HIGH, FALLBACK = "PYTORCH_MPS_HIGH_WATERMARK_RATIO", "PYTORCH_ENABLE_MPS_FALLBACK"
 TEXT = """
 command = ["{python}", "train.py"]
+agent = false
 [args]
 batch = 32
 pin = true
