@@ -102,10 +102,26 @@ def configure_run(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
 No profile is needed. Options of mpstui stand before `--`, those of the command behind it. Examples:
   mpstui run -- python train.py --lr 3e-4
-  mpstui run --device cpu --name baseline -- python train.py"""
+  mpstui run --device cpu --name baseline -- python train.py
+  mpstui run --resume='--resume {checkpoint}' --checkpoints 'out/*.pt' -- python train.py"""
     parser.usage = "mpstui run [options] -- COMMAND ..."
     _add_launch_options(parser)
+    parser.add_argument("--cwd", metavar="FOLDER", help="where the command runs (default: here)")
+    parser.add_argument(
+        "--resume",
+        metavar="'ARGS'",
+        help="what a restart appends so that the program continues; {checkpoint} is the newest of --checkpoints",
+    )
+    parser.add_argument("--checkpoints", metavar="'PATTERN'", help="its checkpoints, such as 'out/*.pt'")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="as you type it")
+
+
+def _words(text: str | None) -> tuple[str, ...] | None:
+    """Arguments as a shell would split them; None where nothing was said."""
+    try:
+        return None if text is None else tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"--resume {text!r} cannot be split into words: {error}", "close its quotes") from error
 
 
 def run_run(args: argparse.Namespace) -> int:
@@ -125,5 +141,13 @@ def run_run(args: argparse.Namespace) -> int:
     if which(name) is None and names_profile(name, session.home, session.cwd):
         changed = " (`--set KEY=VALUE` changes an argument of it)" if command[1:] else ""
         raise UsageError(f"{name!r} is a profile, not a program", f"start it with `mpstui launch {name}`{changed}")
-    profile = profile_of_command(command, cwd=session.cwd, name=args.name)
+    profile = profile_of_command(
+        command,
+        cwd=(session.cwd / Path(args.cwd or "").expanduser()).resolve(),
+        name=args.name,
+        resume_args=_words(args.resume),
+        checkpoints=args.checkpoints,
+    )
+    if args.checkpoints is None and "{checkpoint}" in (args.resume or ""):
+        raise UsageError("--resume has {checkpoint}, but nothing says where they are", "add --checkpoints 'out/*.pt'")
     return _launch(session, args, LaunchChoice(profile))

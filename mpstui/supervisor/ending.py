@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from typing import Any
 
@@ -79,6 +80,7 @@ def _end(supervision: Supervision, attempt: Attempt) -> None:
     evidence = _memory_kill(supervision, attempt) if found.signal == signal.SIGKILL and asked is None else {}
     record = supervision.conclusion(attempt.number, found, asked, survivors, **evidence)
     supervision.journal.exit(record)
+    remove_pid_file(supervision)
     supervision.journal.event("exit" if record.code == 0 or asked else "crash", conclusion.sentence(record))
     supervision.drain(DRAIN_SECONDS)
     _record_tree(supervision, attempt)
@@ -92,6 +94,14 @@ def _end(supervision: Supervision, attempt: Attempt) -> None:
     event = alerts.event_of(supervision.run, supervision.spec, record)
     if event:
         supervision.alerts.tell(event, record.attempt, conclusion.sentence(record))
+
+
+def remove_pid_file(supervision: Supervision) -> None:
+    """The trainer that the status names is gone, and so must be the file that names it."""
+    trainer = supervision.journal.status.trainer
+    with contextlib.suppress(OSError):
+        if trainer is not None:
+            launches.write_pid_file(supervision.spec, None, instead_of=trainer.pid)
 
 
 def _memory_kill(supervision: Supervision, attempt: Attempt) -> dict[str, str]:

@@ -305,6 +305,24 @@ def start(command: Command, output: Path, kept: tuple[int, ...], announce: Calla
     return process.pid
 
 
+def write_pid_file(spec: Spec, pid: int | None, *, instead_of: int | None = None) -> None:
+    """Put the trainer's pid where the profile wants it, whole or not at all; None takes our own away again.
+
+    Args:
+        instead_of: whose end it is; a file that names another process is somebody else's.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if spec.pid_file is None:
+        return
+    path = Path(spec.launch.cwd, os.path.expanduser(spec.pid_file))  # noqa: PTH111  raises for no user
+    if pid is not None:
+        storage.write_bytes(path, f"{pid}\n".encode())
+    elif path.read_bytes().strip() == str(instead_of).encode():
+        path.unlink()
+
+
 def _fill(word: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
         word = word.replace(name, value)

@@ -28,6 +28,8 @@ def arrive(supervision: Supervision) -> None:
     """Start, adopt, wait on, close or rest, as the witnesses say."""
     seen = witnesses.gather(supervision.run, supervision.found, supervision.machine.table, supervision.machine.boot_id)
     duty = witnesses.decide(seen)
+    if duty is not Duty.ADOPT:
+        ending.remove_pid_file(supervision)
     supervision.journal.keep_reserve()
     if duty is Duty.BEGIN:
         first = Plan(1, "launched", by=supervision.spec.by, queued=True)
@@ -144,6 +146,10 @@ def start(supervision: Supervision, plan: Plan) -> None:
     supervision.journal.update(phase="running", trainer=leader)
     if leader:
         machine.stay_awake(leader.pid)
+        try:
+            launches.write_pid_file(spec, leader.pid)
+        except OSError as error:
+            supervision.journal.event("note", f"the pid file could not be written: {error}")
     _tell(supervision, plan, command, note)
 
 

@@ -64,6 +64,35 @@ class RestartRule(NamedTuple):
     most_per_hour: int = 3
 
 
+RESTART_CAUSES = (
+    "disk_full",
+    "mps_watermark_invalid",
+    "mps_oom",
+    "cuda_oom",
+    "cpu_oom",
+    "mps_buffer_too_big",
+    "metal_cmdbuf_oom",
+    "metal_watchdog",
+    "metal_hang",
+    "metal_encoder_thread",
+    "metal_xpc",
+    "metal_cmdbuf",
+    "mpsgraph_llvm",
+    "mps_assert_ndarray",
+    "omp_duplicate",
+    "too_many_files",
+    "dl_worker_signal",
+    "mps_op_missing",
+    "compile_mps",
+    "bus_error",
+    "segfault",
+    "killed_os",
+)
+"""Causes a restart may be tied to, the more telling before the more general: the first that holds is the cause.
+
+NaN is not among them: programs mention it and train on, and the same checkpoint would lead to it again."""
+
+
 class CauseRule(NamedTuple):
     """A cause the supervisor can name by itself: any pattern in the last output, any of the signals or exit codes."""
 

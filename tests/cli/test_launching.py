@@ -86,6 +86,10 @@ def test_any_command_keeps_its_words(folder: Path) -> None:
         (["run", "--queue", "sh"], ["`mpstui run --queue -- sh`"]),
         (["run", "--queue", "night"], ["no command"]),
         (["run", "--queue", "sh", "-u", "steps.sh"], ["write `mpstui run [options] -- COMMAND ...`"]),
+        (["run", "--cwd", "gone", "--", "true"], ["there is no folder"]),
+        (["run", "--resume=--from {checkpoint}", "--", "true"], ["add --checkpoints"]),
+        (["run", "--resume='", "--", "true"], ["cannot be split into words"]),
+        (["launch", "./pid.toml"], ["pid.toml:2: `pid_file`", "there is no folder"]),
         (["lanch"], ["did you mean `mpstui launch`?"]),
     ],
     ids=lambda value: " ".join(value[:2])[:40] if value and isinstance(value, list) else None,
@@ -100,6 +104,7 @@ def test_wrong_use_exits_with_2_and_starts_nothing(
 ) -> None:
     (folder / "bad.toml").write_text('comand = ["x"]\n[stop]\ngrace = 3\n')
     (folder / "nothing.toml").write_text('command = ["no-such-program"]\n')
+    (folder / "pid.toml").write_text('command = ["true"]\npid_file = "gone/x.pid"\n')
     monkeypatch.chdir(folder)
     assert main(words) == 2
     complaint = capsys.readouterr().err
@@ -113,6 +118,21 @@ def test_a_mistake_is_a_sentence_and_no_traceback(folder: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("mpstui: ")
     assert "Traceback" not in done.stderr
+
+
+def test_a_command_can_say_where_it_runs_and_how_it_goes_on(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "steps.py").write_text(
+        "import os, sys\nprint(os.getcwd(), sys.argv[1:])\nopen(f'c{len(sys.argv)}.pt', 'w').write('x' * 64)\n"
+    )
+    options = ["--cwd", "sub", "--resume=--resume {checkpoint}", "--checkpoints", "*.pt"]
+    run = ok("run", *options, "--", sys.executable, "steps.py", "--lr=1", "--n", "2", cwd=folder).strip()
+    ok("wait", run, "--timeout", "90")
+    ok("restart", run, "--set", "lr=3", cwd=Path("/"))
+    ok("wait", run, "--timeout", "90")
+    checkpoint = folder / "sub" / "c4.pt"
+    assert ok("logs", run) == f"{folder / 'sub'} {['--lr=3', '--n', '2', '--resume', str(checkpoint)]}\n"
+    assert [one["path"] for one in told("show", run)["checkpoints"]][-1] == str(checkpoint)
 
 
 def test_an_ambiguous_run_lists_the_candidates(folder: Path) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ...wire.records import RESTART_CAUSES
 from ...wire.rundir import RunDir
 from .evidence import clues_of, ending, evidence_from_run_dir, failed_attempt
 from .log_text import LogTimeline, SearchText, compiled, literal_hints, portable, timeline_of
@@ -38,32 +39,6 @@ STEP_TOLERANCE = 0.01
 """Heartbeats come at most once a second, so the last one is a few steps behind the end."""
 LEAST_TOLERANCE_STEPS = 3
 
-# Causes a restart may be tied to, the more telling before the more general: the first that holds is the cause.
-# NaN is not among them: programs mention it and train on, and the same checkpoint would lead to it again.
-RESTART_CAUSES = (
-    "disk_full",
-    "mps_watermark_invalid",
-    "mps_oom",
-    "cuda_oom",
-    "cpu_oom",
-    "mps_buffer_too_big",
-    "metal_cmdbuf_oom",
-    "metal_watchdog",
-    "metal_hang",
-    "metal_encoder_thread",
-    "metal_xpc",
-    "metal_cmdbuf",
-    "mpsgraph_llvm",
-    "mps_assert_ndarray",
-    "omp_duplicate",
-    "too_many_files",
-    "dl_worker_signal",
-    "mps_op_missing",
-    "compile_mps",
-    "bus_error",
-    "segfault",
-    "killed_os",
-)
 _CERTAIN = 0.6  # a signal names an ending by itself from here on: SIGABRT alone says nothing
 
 

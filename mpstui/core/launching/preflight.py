@@ -45,6 +45,11 @@ def world_problems(profile: Profile, program: str, environ: Mapping[str, str]) -
             add = ': add cwd = ".." to the profile, which runs in its own folder otherwise' if profile.path else ""
             instead = f"; it is in {profile.cwd.parent}{add}"
         found["command"] = f"there is no file {script} in {profile.cwd}{instead}"
+    if profile.pid_file:
+        pid_file = profile.cwd / Path(profile.pid_file).expanduser()
+        if pid_file.is_dir() or (profile.cwd.is_dir() and not pid_file.parent.is_dir()):
+            why = "is a folder" if pid_file.is_dir() else f"cannot be written: there is no folder {pid_file.parent}"
+            found["pid_file"] = f"{pid_file} {why}"
     lines = LineIndex(profile.text)
     return [
         Problem(key, f"`{key}`: {sentence}" if profile.path else sentence, lines.line_of((key,)))

@@ -186,6 +186,7 @@ class Profile:
     roles: Mapping[str, str] = field(default_factory=dict)
     """Role -> the argument's name in this program; see :data:`ROLES`."""
     pid_file: str | None = None
+    """Holds the trainer's pid while it lives; relative to ``cwd``."""
     max_log_bytes: int = DEFAULT_MAX_LOG_BYTES
     min_free_bytes: int = DEFAULT_MIN_FREE_BYTES
     """A launch is refused when the disk of the run directory has less free space than this."""

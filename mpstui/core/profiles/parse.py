@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...wire.records import RestartRule, StopRule
+from ...wire.records import RESTART_CAUSES, RestartRule, StopRule
 from ...wire.rundir import slug
 from ..model import checks
 from ..model.checks import Check, KeyPath, LineIndex, Problem, ProfileError, size_in_bytes
@@ -120,7 +120,7 @@ SECTIONS: Mapping[str, Mapping[str, Check]] = {
     },
     "watch": dict.fromkeys(("heartbeat", "metrics", "log", "pattern"), checks.text),
     "restart": {
-        "on": checks.list_of(checks.text, "causes"),
+        "on": checks.list_of(checks.one_of(*RESTART_CAUSES), "causes"),
         "device": DEVICE,
         "delays_seconds": checks.list_of(checks.seconds, "seconds"),
         "most_per_hour": checks.whole_number(1, 60),

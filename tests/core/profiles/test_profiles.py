@@ -114,6 +114,8 @@ def test_a_key_in_the_wrong_place_is_sent_home(tmp_path: Path) -> None:
         ('command = ["a"]\nstop = "term"\n', 2, "must be a table"),
         ('command = ["a"]\nname = "unclosed\n', 2, "not TOML"),
         ('command = ["a"]\nstop = {grace = 1}\n', 2, "grace_seconds"),
+        ('command = ["a"]\n[restart]\non = ["mps_omm"]\n', 3, "killed_os (did you mean 'mps_oom'?)"),
+        ('command = ["a"]\n[restart]\non = ["cuda_oom", "nan_loss"]\n', 3, "one of disk_full, mps_watermark_invalid"),
     ],
 )
 def test_one_mistake(tmp_path: Path, text: str, line: int | None, part: str) -> None:
