@@ -113,6 +113,8 @@ class EpochSteps:
     def __init__(self) -> None:
         self.anew = False
         """Whether each epoch counts from its start."""
+        self._through = False
+        """Whether the steps were seen to go on from one epoch to the next."""
         self.length: Number | None = None
         """Steps of an epoch where no line tells them, as far as one was seen to go."""
         self._last = NOWHERE
@@ -138,6 +140,7 @@ class EpochSteps:
             fell = epoch > before.epoch and step < before.shown_step
             if fell and counters.steps is None:
                 self.length = max(before.shown_step + self._distance - step, self.length or 1)
+            self._through = self._through or (epoch > before.epoch and step > before.shown_step)
             if epoch == before.epoch and step > before.shown_step:
                 self._distance = max(1, (step - before.shown_step) // lines)
         steps, epochs = counters.steps, counters.epochs
@@ -149,7 +152,14 @@ class EpochSteps:
         return self.anew and not was
 
     def read(self, counters: Counters) -> Counters:
-        """The counters as they are meant."""
-        if not self.anew or counters.step is None or counters.epoch is None or counters.epoch_step is not None:
+        """The counters as they are meant.
+
+        ``epoch 1/5 step 3/20`` counts the steps of an epoch more often than those of the run: so it is read until they
+        go on into the second.
+        """
+        if counters.step is None or counters.epoch is None or counters.epoch_step is not None:
+            return counters
+        likely = counters.epochs and counters.steps and counters.epoch in (0, 1) and isinstance(counters.epoch, int)
+        if not self.anew and (self._through or not likely):
             return counters
         return counters._replace(step=None, steps=None, epoch_step=counters.step, epoch_steps=counters.steps)

@@ -197,11 +197,14 @@ class MetricPoint:
     """Whether the epoch of ``counters`` is over and no other has begun."""
     epoch_length: Number | None = None
     """Steps of an epoch as far as one was seen to go, for an axis; nobody planned them."""
+    passes: int = 0
+    """How often a bar was filled before, where no epoch is told."""
 
     @property
     def run_step(self) -> float | None:
         """Steps since the start of the run, also where each epoch counts anew; None when that cannot be told."""
-        return self.counters.run_step(self.first_epoch, self.epoch_length)
+        step = self.counters.run_step(self.first_epoch, self.epoch_length)
+        return step if step is None else step + self.passes * (self.counters.epoch_steps or 0)
 
     @property
     def newest(self) -> MetricPoint:

@@ -209,6 +209,7 @@ class Tracker:
         self.current, self._line = Counters(epoch=held.epoch, epochs=held.epochs), Counters()
         self._rate = None
         self._ends.begin_run()
+        self._bars.begin_run()
         self._plan_rises = min(self._plan_rises, 1)
         self._epoch_steps.forget_place()
         self.phase = Phase.TRAIN
@@ -217,11 +218,16 @@ class Tracker:
 
     def _as_meant(self, reading: LineReading, lines: int = 1) -> LineReading:
         """With a step that is counted anew in each epoch as one of its epoch; see `EpochSteps.watch`."""
-        if reading.bar or reading.plan:
+        if reading.bar:
+            return self._bars.as_meant(reading, self._plan.steps)
+        if reading.plan:
             return reading
-        if reading.loss is not None and self._epoch_steps.watch(reading.counters, lines):
-            self.current = self.current._replace(step=None, steps=None)
-        meant = self._epoch_steps.read(reading.counters)
+        if reading.loss is not None:
+            self._epoch_steps.watch(reading.counters, lines)
+        of_record = reading.certain and not reading.series.partition("@")[2]  # its fields are named for either
+        meant = (
+            reading.counters if of_record and not self._epoch_steps.anew else self._epoch_steps.read(reading.counters)
+        )
         return reading if meant is reading.counters else replace(reading, counters=meant)
 
     def _under_banner(self, reading: LineReading) -> LineReading:
@@ -276,6 +282,8 @@ class Tracker:
         self._evaluated.update((quantity(name)[1], name) for name in reading.eval_metrics)
         if reading.bar:
             self._bars.draw(reading)
+        else:
+            self._bars.tell(reading.counters, self._plan.steps)
         if reading.phase is Phase.EVAL:
             now = reading.counters
             self._ends.evaluate(self.current.epoch, self._bars.best() or self.current)
@@ -306,8 +314,10 @@ class Tracker:
         new_epoch = now.epoch is not None and now.epoch != self.current.epoch
         if new_epoch:
             self._epochs_announced += 1
-            if now.step is None:
-                self.current = self.current._replace(step=None, epoch_step=None, epoch_steps=None)
+            step = None if now.step is None else self.current.step
+            self.current = self.current._replace(step=step, epoch_step=None, epoch_steps=None)
+        if now.epoch_step is not None and now.step is None:
+            self.current = self.current._replace(step=None, steps=None)
         self.current = now.or_else(self.current)
 
     # -- the loss ------------------------------------------------------------------------------------------------
@@ -368,6 +378,7 @@ class Tracker:
             first_epoch=0 if self._ends.zeroth_epoch else 1,
             epoch_done=counters.epoch is not None and counters.epoch == self._ends.epoch,
             epoch_length=self._epoch_steps.length,
+            passes=self._bars.passes if counters.epoch is None and counters.step is None else 0,
         )
 
 

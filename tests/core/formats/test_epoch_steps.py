@@ -72,3 +72,22 @@ def test_the_step_of_an_epoch_is_not_shown_as_one_of_the_run() -> None:
 def test_a_restart_is_another_run_whose_first_epoch_counts_as_before() -> None:
     found = LogReader().feed(2 * written(ANEW[0]))
     assert (found[-1].run, found[-1].run_step) == (1, EPOCHS * STEPS)
+
+
+@pytest.mark.parametrize("line", ANEW[:3])
+def test_steps_of_so_many_beside_epochs_of_so_many_are_an_epochs_from_the_first_line_on(line: Line) -> None:
+    counters = LogReader().feed(written(line))[0].counters
+    assert counters[2:] in ((None, None, 1, STEPS), (None, None, 0, STEPS))
+    assert counters.epochs == EPOCHS
+
+
+@pytest.mark.parametrize("line", THROUGH[:2])
+def test_steps_that_go_on_into_the_second_epoch_are_the_runs(line: Line) -> None:
+    points = LogReader().feed(written(line))
+    assert points[-1].counters[2:] in ((582, 582, None, None), (581, 582, None, None))
+    assert points[STEPS].counters[3:] == (582, None, None)
+
+
+def test_records_say_which_steps_they_mean() -> None:
+    counters = LogReader().feed(b'{"epoch": 1, "step": 3, "total_steps": 20, "epochs": 5, "loss": 0.5}\n')[0].counters
+    assert counters[2:4] == (3, 20)

@@ -1,0 +1,140 @@
+"""Bars that an epoch fills and the next one fills again: how far the whole training is, and one curve through all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from mpstui.core.formats.points import MetricPoint
+from mpstui.core.formats.reader import LogReader
+
+STEPS = 30
+
+
+def bar(done: int, total: int = STEPS, title: str = "Training: ", loss: float | None = None) -> str:
+    postfix = "" if loss is None else f", loss={loss:.4f}"
+    drawn = f"{100 * done // total:3d}%|{'█' * (10 * done // total):10}"
+    return f"{title}{drawn}| {done}/{total} [00:01<00:02, 9.00it/s{postfix}]"
+
+
+def frames(epoch: int, upto: int = STEPS, *, losses: bool = True, title: str = "Training: ") -> str:
+    drawn = range(0, upto + 1, 3)
+    return "".join(
+        bar(done, title=title, loss=5 / (1 + epoch + (epoch - 1) * STEPS + done) if losses else None) + "\r"
+        for done in drawn
+    )
+
+
+def validated() -> str:
+    return bar(0, 8, "Validation: ") + "\r" + bar(8, 8, "Validation: ") + "\n"
+
+
+def behind(epoch: int, first: int = 1) -> str:
+    """An epoch whose lines come when it is over, as one message of a logger."""
+    lines = (
+        f"INFO:__main__:\nEpoch {epoch - 1 + first}/20\n  Train Loss: {5 / epoch:.4f}\n  Val Loss: {6 / epoch:.4f}\n"
+    )
+    return frames(epoch) + "\n" + validated() + lines
+
+
+def logged(epoch: int) -> str:
+    """The same, each line a message of its own, and no loss in the bar."""
+    lines = (f"Epoch {epoch}/20", f"  Train Loss: {5 / epoch:.4f}", f"  Val Loss: {6 / epoch:.4f}")
+    said = "".join(f"2026-01-02 10:00:00,123 - __main__ - INFO - {line}\n" for line in lines)
+    return frames(epoch, losses=False) + "\n" + said
+
+
+def above(epoch: int) -> str:
+    """An epoch that is announced above its bar."""
+    return f"Epoch {epoch}/20\n" + frames(epoch) + f"\nTrain loss: {5 / epoch:.4f} Val loss: {6 / epoch:.4f}\n"
+
+
+def starred(epoch: int) -> str:
+    return f"---------- Epoch {epoch} of 20 ----------\n" + frames(epoch, title="train: ") + "\n" + validated()
+
+
+def silent(epoch: int) -> str:
+    """Nothing but the bars."""
+    return frames(epoch) + "\n" + validated()
+
+
+def read(log: str) -> list[MetricPoint]:
+    return LogReader().feed(log.encode())
+
+
+Epoch = Callable[[int], str]
+
+
+@pytest.mark.parametrize("written", [behind, logged, above, starred, silent])
+def test_the_curve_goes_through_all_epochs(written: Epoch) -> None:
+    log = "".join(written(epoch) for epoch in range(1, 8))
+    log += ("Epoch 8/20\n" if written in (above, starred) else "") + frames(8, 27, losses=written is not logged)
+    found = [point.run_step for point in read(log) if point.series.startswith("bar" if written is not logged else "")]
+    steps = [step for step in found if step is not None]
+    assert steps == sorted(steps)
+    assert len(steps) == len(found)
+    if written is not logged:
+        # the last frame waits for what follows its carriage return
+        assert steps == [30 * e + step for e in range(8) for step in range(0, 27 if e == 7 else 31, 3)]
+    assert {point.run for point in read(log)} == {0}
+
+
+@pytest.mark.parametrize("written", [behind, logged, above, starred])
+def test_the_bar_is_the_epochs_and_the_epochs_are_the_whole(written: Epoch) -> None:
+    log = "".join(written(epoch) for epoch in range(1, 8))
+    start = "Epoch 8/20\n" if written in (above, starred) else ""
+    last = read(log + start + frames(8, 7) + bar(7, loss=0.001) + "\n")[-1]
+    assert last.counters._replace(epochs=None) == (8, None, None, None, 7, STEPS)
+    assert last.counters.epochs == 20
+
+
+@pytest.mark.parametrize("written", [behind, above, starred])
+def test_an_epoch_announced_above_its_first_bar_or_behind_it_makes_it_the_epochs(written: Epoch) -> None:
+    last = read(written(1))[-1].counters
+    assert (last.epoch, last.step, last.steps, last.epoch_step, last.epoch_steps) == (1, None, None, STEPS, STEPS)
+
+
+def test_what_is_printed_behind_an_epoch_lies_at_its_end() -> None:
+    points = read("".join(behind(epoch) for epoch in range(1, 4)))
+    assert [p.run_step for p in points if "Val Loss" in p.eval_metrics] == [30, 60, 90]
+    assert [p.epoch for p in points if "Val Loss" in p.eval_metrics] == [1, 2, 3]
+    assert points[-1].epoch_done
+
+
+def test_epochs_may_be_counted_from_zero() -> None:
+    log = "".join(behind(epoch, first=0) for epoch in range(1, 4))
+    points = read(log + bar(7, loss=0.001) + "\n")
+    assert (points[-1].epoch, points[-1].counters.epoch_step, points[-1].run_step) == (3, 7, 97)
+
+
+def test_a_bar_over_everything_stays_one_when_epochs_are_printed_beside_it() -> None:
+    log = bar(0, 90, "steps: ", 2.5) + "\r"
+    for done in range(1, 91):
+        log += f"\nepoch {1 + done // 30}/3\n" if done % 30 == 1 else ""
+        log += bar(done, 90, "steps: ", 2 / done) + "\r"
+    points = read(log + "\n")
+    assert points[-1].counters[2:] == (90, 90, None, None)
+    assert [p.run_step for p in points if p.loss is not None] == list(range(91))
+
+
+def test_a_bar_as_long_as_the_plan_is_the_whole_even_below_the_line_of_an_epoch() -> None:
+    last = read("Total optimization steps = 90\nEpoch 1/3\n" + bar(3, 90, "Training: ", 2.5) + "\n")[-1]
+    assert last.counters[2:] == (3, 90, None, None)
+
+
+def test_a_second_training_in_the_same_log_is_another_run() -> None:
+    log = "".join(behind(epoch) for epoch in range(1, 21))
+    reader = LogReader()
+    reader.feed((2 * log).encode())
+    assert reader.summary().runs == 2
+    assert reader.summary().epoch == 20
+
+
+def test_a_resumed_training_goes_on_in_its_curve() -> None:
+    log = (
+        "".join(behind(epoch) for epoch in range(1, 4)) + frames(4, 12) + "\nKilled\nResuming from checkpoint epoch 3\n"
+    )
+    points = read(log + "".join(behind(epoch) for epoch in range(4, 6)))
+    assert {point.run for point in points} == {0}
+    assert points[-1].run_step == 150
