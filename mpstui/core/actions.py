@@ -339,7 +339,6 @@ ACTIONS: tuple[Action, ...] = (
         shown_key="D",
         help="delete a run that has ended (asks first)",
         footer=19,
-        scope="list",
         screen_action="remove",
     ),
 )

@@ -36,6 +36,21 @@ def test_a_run_is_removed_when_that_was_confirmed(size: tuple[int, int], key: st
     assert world.services.removed == [(DONE.run, keeps)]
 
 
+def test_a_run_is_removed_on_its_own_page_too() -> None:
+    world = fakes.world((DONE, fakes.running()))
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("finished")
+        await driver.press("D")
+        await driver.sees("3 checkpoints: 300 MiB")
+        await driver.press("y")
+        await driver.hears(f"removed {DONE.name}, freed 12.0 MiB")
+        await driver.until(lambda: "1 run ·" in driver.lines[0], "the list without it")
+
+    drive(world, play, opening=DONE.run)
+    assert world.services.removed == [(DONE.run, False)]
+
+
 @pytest.mark.parametrize("key", ["n", "escape", "q"])
 def test_it_can_be_declined(key: str) -> None:
     world = fakes.world((DONE,))

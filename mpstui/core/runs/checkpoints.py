@@ -12,7 +12,8 @@ from ...wire.heartbeat import CheckpointNote
 from ..model.snapshot import Checkpoint, RunEvent
 
 MOST_CHECKPOINTS = 300
-_STEP = re.compile(r"(?:step|steps|iter|iteration|checkpoint|ckpt|global_step)s?[=_.-]?(\d+)", re.IGNORECASE)
+_STEP = re.compile(r"(?:step|iter|iteration)s?[=_.-]?(\d+)", re.IGNORECASE)
+_STEP_OF_FOLDER = re.compile(r"(?:step|iter|iteration|checkpoint|ckpt)s?[=_.-]?(\d+)", re.IGNORECASE)
 _TEMPORARY = re.compile(r"^\.|\.(?:tmp|temp|part|partial|incomplete)(?:\.|$)", re.IGNORECASE)
 _ZIP_START, _ZIP_END, _ZIP_END_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22
 
@@ -52,7 +53,7 @@ class CheckpointScanner:
                 path=path,
                 size_bytes=size,
                 time=found.st_mtime,
-                step=steps.get(path.name, step_of(path.name)),
+                step=steps.get(path.name, step_of(path.name, folder=not is_file)),
                 best=is_best(path.stem),
                 complete=whole,
                 owner=owner,
@@ -71,9 +72,12 @@ def steps_told(newest: CheckpointNote | None, events: Iterable[RunEvent]) -> dic
     return steps
 
 
-def step_of(name: str) -> int | None:
-    """The step that a file's name tells: ``step_1200.pt``, ``checkpoint-500``; an epoch is no step."""
-    found = _STEP.findall(name)
+def step_of(name: str, *, folder: bool = False) -> int | None:
+    """The step that a name tells: ``step_1200.pt``, a folder ``checkpoint-500`` (transformers).
+
+    An epoch is no step, and ``checkpoint-7.pth.tar`` (timm) counts epochs: without a word for steps nobody knows.
+    """
+    found = (_STEP_OF_FOLDER if folder else _STEP).findall(name)
     return int(found[-1]) if found else None
 
 

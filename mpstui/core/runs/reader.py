@@ -349,7 +349,7 @@ class RunReader(RunFollower):
             profile=spec.profile if spec else None,
             recipe=spec.recipe if spec else None,
             numbers=self.pace.timed(numbers, moving=moving),
-            device_asked=spec.launch.device if spec else None,
+            device_asked=launch.device if launch else spec.launch.device if spec else None,
             attempt=witnesses.attempt,
             attempts=witnesses.attempt,
             pid=status.trainer[0] if status and status.trainer and live and witnesses.trainer_lives else None,

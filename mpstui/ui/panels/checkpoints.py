@@ -15,7 +15,8 @@ def checkpoint_rows(facts: RunFacts, width: int) -> list[Row]:
     if not snapshot.checkpoints:
         reported = snapshot.numbers.checkpoint
         if reported is None:
-            return [nothing_yet("no checkpoint yet", unread=snapshot.brief)]
+            why = "no checkpoint yet" if snapshot.profile else "none known: [resume] of a profile can name them"
+            return [nothing_yet(why, unread=snapshot.brief)]
         return [row(*clip((Span(" reported: ", "dim"), Span(clean(reported.path, 300))), width))]
     files = sorted(snapshot.checkpoints, key=lambda file: file.time, reverse=True)
     times = moments((file.time for file in files), snapshot.seen)
@@ -37,7 +38,7 @@ def _checkpoint_row(file: Checkpoint, moment: str, snapshot: RunSnapshot, width:
     return row(*clip(parts, width))
 
 
-_OF_THE_RUN = ("snapshot.run", "snapshot.started", "snapshot.ended", "snapshot.brief", "hour")
+_OF_THE_RUN = ("snapshot.run", "snapshot.started", "snapshot.ended", "snapshot.brief", "snapshot.profile", "hour")
 _DRAWN_FROM = ("snapshot.checkpoints", "snapshot.numbers.checkpoint", *_OF_THE_RUN)
 PANEL = Panel(
     order=50, help="the checkpoints it has saved, newest first", widget=lambda: ListPanel(checkpoint_rows, _DRAWN_FROM)

@@ -6,12 +6,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from textual import on
 from textual.screen import Screen
 
+from ...core import present as shown
 from ...core.actions import ACTIONS, BY_ID, Action, Question
 from ...core.model.snapshot import Availability
 from ...core.present import needs_attention
 from ..bindings import Key
+from ..messages import RemovalExamined, Toast
+from ..rows import clean
 from ..toasts import ANY_RUN
 from ..widgets.lines import ExactCompositor
 from ..workers.runs import Focus
@@ -178,6 +182,34 @@ class ActingScreen(Screen[None]):
         if cure is None:
             return "no remedy is known that could be applied here"
         return "" if cure.works else cure.sentence
+
+    def action_remove(self) -> None:
+        """Find out what removing the run would delete, then ask."""
+        action, services = BY_ID["remove"], self.context.services
+        snapshot = self.able(action, self.action_remove)
+        if snapshot is not None:
+            examined = lambda: RemovalExamined(snapshot, services.examine_removal(snapshot))  # noqa: E731
+            self.context.requests.do(action.name, examined, self.post_message)
+
+    @on(RemovalExamined)
+    def _ask_removal(self, message: RemovalExamined) -> None:
+        from .dialogs import Answer, Confirm, removal_question
+
+        snapshot, services = message.snapshot, self.context.services
+
+        def remove(*, keep: bool) -> Toast:
+            done = services.remove(snapshot, keep_checkpoints=keep)
+            text = f"removed {clean(snapshot.name, 40)}, freed {shown.size(done.freed_bytes)}"
+            text += f"; checkpoints: {clean(str(done.kept), 300)}" if done.kept else ""
+            return Toast(f"{text}; {clean(done.left, 300)}", "warning") if done.left else Toast(text)
+
+        def answered(answer: Answer | None) -> None:
+            if answer in ("yes", "keep"):
+                if self.place != ANY_RUN:
+                    self.context.close_run()
+                self.context.requests.do(BY_ID["remove"].name, partial(remove, keep=answer == "keep"))
+
+        self.app.push_screen(Confirm(removal_question(message.found, services.clock())), answered)
 
 
 def meant(snapshot: RunSnapshot, action: Action) -> Action:

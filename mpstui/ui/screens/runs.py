@@ -10,12 +10,11 @@ from textual import on
 from textual.app import ComposeResult
 from textual.events import Resize
 
-from ...core import present as shown
 from ...core.actions import BY_ID
 from ...core.model.snapshot import ordinal
 from ...core.present import needs_attention, needs_explaining
 from ..bindings import Key, Scope, bindings, footer_keys
-from ..messages import RemovalExamined, Toast
+from ..messages import Toast
 from ..rows import clean
 from ..widgets.lines import KeyLine
 from ..widgets.peek import Peek, peek_height
@@ -186,29 +185,3 @@ class RunsScreen(ActingScreen):
 
         if group is not None:
             self.context.requests.do(action.name, partial(change, group))
-
-    def action_remove(self) -> None:
-        """Find out what removing the selected run would delete, then ask."""
-        action, services = BY_ID["remove"], self.context.services
-        snapshot = self.able(action, self.action_remove)
-        if snapshot is not None:
-            examined = lambda: RemovalExamined(snapshot, services.examine_removal(snapshot))  # noqa: E731
-            self.context.requests.do(action.name, examined, self.post_message)
-
-    @on(RemovalExamined)
-    def _ask_removal(self, message: RemovalExamined) -> None:
-        from .dialogs import Answer, Confirm, removal_question
-
-        snapshot, services = message.snapshot, self.context.services
-
-        def remove(*, keep: bool) -> Toast:
-            done = services.remove(snapshot, keep_checkpoints=keep)
-            text = f"removed {clean(snapshot.name, 40)}, freed {shown.size(done.freed_bytes)}"
-            text += f"; checkpoints: {clean(str(done.kept), 300)}" if done.kept else ""
-            return Toast(f"{text}; {clean(done.left, 300)}", "warning") if done.left else Toast(text)
-
-        def answered(answer: Answer | None) -> None:
-            if answer in ("yes", "keep"):
-                self.context.requests.do(BY_ID["remove"].name, partial(remove, keep=answer == "keep"))
-
-        self.app.push_screen(Confirm(removal_question(message.found, services.clock())), answered)

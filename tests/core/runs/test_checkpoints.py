@@ -17,7 +17,9 @@ from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor
     ("name", "step"),
     [
         ("step_1200.pt", 1200),
-        ("checkpoint-500", 500),
+        ("checkpoint-7.pth.tar", None),
+        ("ckpt_3.pt", None),
+        ("global_step_88", 88),
         ("epoch=3-step=77.ckpt", 77),
         ("model_iter00042.pth", 42),
         ("epoch_3.pt", None),
@@ -27,6 +29,7 @@ from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor
 )
 def test_the_step_in_a_name(name: str, step: int | None) -> None:
     assert step_of(name) == step
+    assert step_of("checkpoint-500", folder=True) == 500
 
 
 def zipped() -> bytes:

@@ -563,3 +563,10 @@ def test_what_the_supervisor_paused_a_run_for_is_a_field(home: Home) -> None:
     shown = only(make_monitor(home, FakeClock()).refresh())
     assert (shown.paused, shown.held_for, shown.reason) == (True, "disk", words)
     run.release()
+
+
+def test_the_device_asked_for_is_that_of_the_newest_attempt(home: Home) -> None:
+    """A run that was launched with ``auto`` and went on with ``--device cpu`` was asked for the CPU."""
+    run = RunBuilder(home).status("ended", attempt=2).launch(device="auto").exit(code=1).launch(2, device="cpu")
+    run.exit(2, code=0)
+    assert make_monitor(home, FakeClock()).snapshot(run.run.run).device_asked == "cpu"
