@@ -22,6 +22,7 @@ from .names import (
     TRAIN_WORDS,
     NameScope,
     Role,
+    is_duration,
     is_measure,
     words_of,
 )
@@ -83,8 +84,12 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         learning_rate=rate.measured if rate else None,
         throughput=speed.measured if speed else None,
         throughput_unit=(speed.unit if speed.is_rate else speed.key) if speed else "",
-        metrics={p.key: p.measured for p in named if _is_named(p) and not _of_evaluation(p)},
-        eval_metrics={f"{p.said} {p.key}".strip(): p.measured for p in named if _is_named(p) and _of_evaluation(p)},
+        metrics={p.key: p.measured for p in named if p is not rate and _is_named(p) and not _of_evaluation(p)},
+        eval_metrics={
+            f"{p.said} {p.key}".strip(): p.measured
+            for p in named
+            if _is_named(p) and _of_evaluation(p) and not (p.said and is_duration(p.key))
+        },
         series=series_name(loss.key, counters) if loss else "",
         plan=is_plan and loss is None,
         certain=loss is not None and loss.scope is NameScope.TRAIN,
@@ -278,10 +283,10 @@ def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
         return False
     rest, position = list[str](), 0
     for pair in pairs:
-        beside = pair.name.role in (Role.LEARNING_RATE, Role.THROUGHPUT) or pair.key.lower() in ("time", "elapsed")
+        beside = pair.name.role not in (Role.OTHER, Role.LOSS) or pair.key.lower() in ("time", "elapsed")
         if not (_is_evaluated(pair) or beside if pair.key else pair.bracketed):  # ``60% (6000/10000)``
             return False
-        rest.append(line[position : pair.start].rstrip().removesuffix(pair.key))
+        rest.append(line[position : pair.start].rstrip(" [(").removesuffix(pair.key))
         position = pair.end
     return {word.lower() for word in _LETTERS.findall(" ".join([*rest, line[position:]]))} <= _LABELS
 

@@ -55,7 +55,8 @@ class MetricNames:
         train, evaluated = self.given_to(reading)
         metrics = {train[name]: value for name, value in reading.metrics.items() if train[name]}
         eval_metrics = {evaluated[name]: value for name, value in reading.eval_metrics.items() if evaluated[name]}
-        beside = reading.certain or reading.bar or reading.loss is not None or reading.counters.positioned
+        counted = reading.rank > 1 if reading.bar else reading.counters.positioned
+        beside = reading.certain or counted or reading.loss is not None
         if not beside and not any(map(is_measure, reading.eval_metrics)):
             metrics, eval_metrics = (
                 {name: value for name, value in values.items() if self._is_metric(name, _First(value, moves, held))}

@@ -107,22 +107,18 @@ NEVER_A_LOSS = _words(
 MEASURE_WORDS = _words(
     """
     acc accuracy acc1 acc5 top1 top5 ppl perplexity bpb bpc f1 precision recall auc auroc iou miou
-    dice psnr ssim mae mse rmse bleu wer cer map map50 ap ap50 prec fid 准确率 精度 正解率 정확도 точность
+    dice psnr ssim mae mse rmse bleu wer cer map50 ap50 prec fid 准确率 精度 正解率 정확도 точность
     """
 )
 """Name a measure of a model that is taken for nothing else where no sign joins it to a number."""
 _NO_MEASURE = NEVER_A_LOSS - _words("perplexity norm grad old diff std var gap")
-_MEASURES = (
-    MEASURE_WORDS
-    | LOSS_WORDS
-    | _words(
-        """
-    accuracies acc top error err reward rewards return score scores kl elbo entropy mcc kappa rouge meteor ndcg hit mrr
-    r2 mape specificity sensitivity corr correlation lpips chrf ter eer map75 map95 mean_reward gnorm grad_norm
-    """
-    )
-)
+_ERRORS_AND_SCORES = """
+    accuracies error err reward rewards score scores kl elbo entropy mcc kappa rouge meteor ndcg mrr r2 mape medae
+    specificity sensitivity correlation lpips chrf eer gnorm
+"""
+_MEASURES = MEASURE_WORDS | LOSS_WORDS | _words(_ERRORS_AND_SCORES)
 """Name a measure where a sign joins it to a number."""
+_RANKED = _words("map ap top hit hits")
 LABEL_WORDS = _words("set results result metrics")
 """Stand beside the word that says whose values a line holds: "Test set", "Validation results"."""
 RATE_WORDS = _words("lr 学习率 学習率 학습률 lrate lernrate leersnelheid inlärningshastighet")
@@ -226,24 +222,31 @@ def words_of(text: str) -> list[str]:
     return parts
 
 
-_NEVER_A_METRIC = _words("eta remaining left seed version pid port v_num")
+_NEVER_A_METRIC = _words("eta remaining left seed version pid port shape size sizes dim dims rank ranks")
 _NO_NAME = _words("in at of the and to from by is for with using min max mins sec secs hours days v num n no on as")
+_DURATIONS = _words("time times elapsed duration took data 耗时 時間 시간")
 _SPELLINGS = {
     **dict.fromkeys(("accuracy", "accuracies", "准确率", "精度", "正解率", "정확도", "точность"), "acc"),
     **dict.fromkeys(("perplexity",), "ppl"),
     **dict.fromkeys(LOSS_WORDS, "loss"),
 }
 _TEST_WORDS = _words("test testing tst 测试 測試 テスト 테스트 тест prueba teste testverlust")
-_BESIDE_A_MEASURE = (
-    AVERAGE_WORDS & _words("avg average averaged avr mean moyenne 平均 평균 средний средняя") | LABEL_WORDS
-)
+_BESIDE_A_MEASURE = LABEL_WORDS | _words("avg average averaged avr mean moyenne 平均 평균 средний средняя")
 
 
 @lru_cache(maxsize=4096)
 def is_measure(text: str) -> bool:
     """Whether a name is that of a measure of a model (``test_acc``), not of a setting (``acc_threshold``)."""
     words = words_of(text)
+    if words and words[0] in _RANKED and all(word.isdigit() for word in words[1:]):
+        return True  # ``mAP@50``, ``top 5``; a ``feature_map`` and ``top_k`` are none
     return _NO_MEASURE.isdisjoint(words) and not _MEASURES.isdisjoint(words)
+
+
+@lru_cache(maxsize=4096)
+def is_duration(text: str) -> bool:
+    """Whether a name is that of a time; of the batches of an evaluation nobody follows it."""
+    return not _DURATIONS.isdisjoint(words_of(text))
 
 
 @lru_cache(maxsize=4096)
@@ -262,7 +265,8 @@ def quantity(text: str) -> tuple[str, str]:
 def is_never_a_metric(text: str) -> bool:
     """Whether a name is that of something that a program also prints: the time that is left, a seed, a version."""
     words = words_of(text)
-    return not _NEVER_A_METRIC.isdisjoint(words) or all(word in _NO_NAME for word in words)
+    counts = bool(words) and words[-1] in STEP_WORDS | EPOCH_WORDS | BATCH_WORDS and not is_measure(text)
+    return counts or not _NEVER_A_METRIC.isdisjoint(words) or all(word in _NO_NAME for word in words)
 
 
 @lru_cache(maxsize=4096)
@@ -295,6 +299,8 @@ def _counter(words: list[str], text: str, scope: NameScope) -> Name | None:
     if words == ["i"] and text == "i":
         return Name(Role.BATCH, scope)
     if len(words) == 3 and words[1:] == ["in", "epoch"] and words[0] in STEP_WORDS:
+        return Name(Role.BATCH, scope)
+    if words in (["batch", "step"], ["batch", "iter"]):
         return Name(Role.BATCH, scope)
     if words in (["num", "updates"], ["acc", "iter"]):
         return Name(Role.STEP, scope)  # counts of what is done, of fairseq and of OpenPCDet

@@ -37,6 +37,7 @@ _LEVEL = re.compile(
 _ORIGIN = re.compile(
     r"(?:\[?(?=[\w./<>]{0,79}[._:])[\w./<>]{1,80}(?::[\w<>]{1,60}){0,3}\]?(?:\s*[-|]\s|\]:?\s|\s\|\s|:\s(?=[\[{A-Z])|(?<=\d):\s)\s*)"
 )
+_BASIC = re.compile(r"([A-Za-z_][\w.]{1,60}):(?=[^\s\d])")
 _RANK_OF = re.compile(r"\(\d{1,4}/\d{1,4}\) (?=Epoch|epoch|Train|train)")
 _LEVEL_REACH = 140
 
@@ -53,9 +54,12 @@ def strip_prefix(line: str) -> str:
     # In front of a level stand names and numbers, no ``key=value`` and no sentence.
     only_prefix = not any(map(before.__contains__, "={")) and len(before.split()) <= 8 and "loss" not in before.lower()
     if level is not None and only_prefix:
-        line = line[level.end() :].removeprefix("root:")
+        line = line[level.end() :]
         origin = _ORIGIN.match(line)
         word = origin.group().strip(" :|-") if origin is not None else ""
+        basic = _BASIC.match(line) if origin is None else None  # ``INFO:name:text``, as Python's logging has it
+        if basic is not None:
+            origin, word = basic, basic[1]
         name = classify(word) if word.isalpha() else classify("")
         # What looks like a logger's name may be a word of the record: ``Epoch: [3/10]``, ``Test: [0/79]``.
         if origin is not None and name.role is Role.OTHER and name.scope is NameScope.NONE:

@@ -72,6 +72,7 @@ _LABELLED = re.compile(
     r"[a-z][\w-]{1,20} (epoch|step|iter) \d"
 )
 _SHARES = re.compile(r"(?i)\bacc|correct")
+_TAGGED_EPOCH = re.compile(r"\A\[\s?([A-Za-z]{3,12})\s?\|\s?(\d{1,6}/\d{1,6})\s?\]")
 _CELLS = re.compile(
     r"\A\s{0,80}[│┃]\s{1,80}([^\W\d][^│┃\s]{0,80}(?: [^│┃\s]{1,40}){0,4})\s{1,80}[│┃]"
     r"\s{1,80}([-+]?[\d.]{1,30}(?:e[-+]?\d{1,3})?)\s{1,80}[│┃]\s{0,80}\Z"
@@ -156,6 +157,8 @@ def read_pairs(line: str) -> list[Pair]:
         line = _COMMA.sub(r"\1.\2", line) if _DECIMAL_COMMA.search(line) else line
     if "│" in line or "┃" in line:
         line = _CELLS.sub(r"\1: \2", line)
+    if line.startswith("[") and "|" in line[:20]:
+        line = _TAGGED_EPOCH.sub(r"[\1] epoch \2 ", line)
     if _GLUE.search(line):
         line = _GLUED.sub(r"\1 ", line)
     scopes = _scopes(line)
@@ -180,8 +183,9 @@ def read_pairs(line: str) -> list[Pair]:
 
 def _is_in_name(line: str, pair: Pair) -> bool:
     """Whether a number is part of the name of the next one: ``loss * 1000: 3.5``, ``top 5: 91.2``, ``class 3: 0.5``."""
-    named = pair.key and not (pair.marked or pair.total or pair.unit) and pair.name.role in _MEASURED
-    return bool(named) and _VALUE_OF_NAME.match(line, pair.end) is not None
+    if not pair.key or pair.marked or pair.total or pair.unit or pair.name.role not in _MEASURED:
+        return False
+    return line[pair.start - 1] == "#" or _VALUE_OF_NAME.match(line, pair.end) is not None
 
 
 def _without_counts_of(pairs: list[Pair]) -> list[Pair]:
@@ -287,7 +291,8 @@ def _scopes(line: str) -> list[_Scope]:
         if match.group().lower() not in _SCOPE_WORDS:
             continue
         before, after = line[match.start() - 1 : match.start()], line[match.end() : match.end() + 1]
-        if before not in ("_", "/", ".", "-", "=") and after not in ("_", "/", ".", "-", "="):
+        ends = after in ("_", "/", "-", "=") or (after == "." and not line[match.end() + 1 : match.end() + 2].isspace())
+        if before not in ("_", "/", ".", "-", "=") and not ends:
             heads = _HEADS.match(line, match.end()) is not None
             found.append(_Scope(match.start(), _scope_word(match.group()), match.group(), heads))
     tag = _TAG.match(line) if "[" in line[:6] else None

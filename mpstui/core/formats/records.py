@@ -82,15 +82,15 @@ def read_record(record: Mapping[str, object], grammar: str) -> LineReading | Non
     evaluation = _is_evaluation(flat, fields, numbers)
     counters = _counters(flat, fields)
     loss = None if evaluation or any(key in flat for key in _RUN_SUMMARY) else _loss_key(fields, numbers)
+    rate = None if evaluation else _first_of(fields, numbers, LEARNING_RATE, Role.LEARNING_RATE)
     metrics: dict[str, float] = {}
     eval_metrics: dict[str, float] = {}
     for key, number in numbers.items():
-        if fields[key] not in _NO_METRIC:
+        if key != rate and fields[key] not in _NO_METRIC:
             of_evaluation = evaluation or classify(key).scope is NameScope.EVAL
             (eval_metrics if of_evaluation else metrics)[key.strip()] = number
     if loss is None and not metrics and not eval_metrics and counters == Counters():
         return None
-    rate = None if evaluation else _first_of(fields, numbers, LEARNING_RATE, Role.LEARNING_RATE)
     speed = _first_of(fields, numbers, THROUGHPUT, Role.THROUGHPUT)
     # Of an evaluation mmcv counts the batches under ``iter``, and mmengine writes the epoch under ``step``.
     reuses_step = evaluation and ("mode" in flat or "global_step" not in flat)

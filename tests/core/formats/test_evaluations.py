@@ -13,7 +13,7 @@ EVALUATIONS = [
     ("  -> eval_loss 1.5", {"eval_loss": 1.5}),
     ("test accuracy 60.0", {"test accuracy": 60.0}),
     ("Test: loss 1.5 acc 60% (60/100)", {"Test loss": 1.5, "Test acc": 60.0}),
-    ("Valid: loss 1.5 ppl 4.5 time 3.2s", {"Valid loss": 1.5, "Valid ppl": 4.5, "Valid time": 3.2}),
+    ("Valid: loss 1.5 ppl 4.5 time 3.2s", {"Valid loss": 1.5, "Valid ppl": 4.5}),
     ("2026-01-02 10:00:00,123 - INFO - Test set: average loss 1.5", {"Test average loss": 1.5}),
     ("val_loss nan val_acc 10%", {"val_loss": None, "val_acc": 10.0}),
     ("验证损失 1.5 验证准确率 0.6", {"验证损失": 1.5, "验证准确率": 0.6}),
