@@ -69,6 +69,12 @@ class Losses:
         """Backward passes of the newest loss before each step; 0 before the first step."""
         return self._last.passes_per_step if self._last is not None else 0
 
+    @property
+    def device(self) -> str:
+        """Where the newest loss is."""
+        value = self._last.value if self._last is not None else None
+        return "cpu" if value is None else str(value.device.type)
+
     def before_scale(self, scaler: Any, outputs: Any, *args: Any) -> None:
         """Keep a loss as it is before a GradScaler multiplies it."""
         if scaler.is_enabled() and isinstance(outputs, self._tensor) and outputs.numel() == 1:

@@ -55,6 +55,10 @@ class AttemptDir(_Attempt):
         """The newest heartbeat of one rank."""
         return self.path / ("heartbeat.json" if rank == 0 else f"heartbeat.rank{rank}.json")
 
+    def rank_lock(self, rank: int) -> Path:
+        """Held by the process whose heartbeat is that of this rank, where the agent writes it."""
+        return self.path / f"rank{rank}.lock"
+
     def rank_heartbeats(self) -> dict[int, Path]:
         """Heartbeat files of the ranks above 0 that exist now."""
         found = ((_RANK_HEARTBEAT.fullmatch(entry.name), entry) for entry in self.path.glob("heartbeat.rank*.json"))

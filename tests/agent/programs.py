@@ -59,7 +59,7 @@ def run(script: str, run: Path | None, *, cwd: Path, **extra: str) -> subprocess
 def ran(script: str, run_dir: Path) -> tuple[str, dict[str, Any]]:
     """What a script printed, and the last heartbeat of its agent; it ended well and nothing was said on stderr."""
     done = run(script, run_dir, cwd=run_dir)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout, beat(run_dir)
 
 

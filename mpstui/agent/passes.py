@@ -1,0 +1,121 @@
+"""Passes through data loaders: how long an epoch is, which one it is, and how large its batches are."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+_MARK = "_mpstui_pass"
+
+
+class _Pass:
+    """One iteration over a loader."""
+
+    def __init__(self, loader: Any, torch: Any) -> None:
+        self.length: int | None = None
+        if not isinstance(loader.dataset, torch.utils.data.IterableDataset):  # to ask one changes what torch warns of
+            try:
+                self.length = len(loader)
+            except Exception:  # noqa: BLE001 - a sampler of the program's own may not know
+                self.length = None
+        self.batch_size: int | None = loader.batch_size if isinstance(loader.batch_size, int) else None
+        self.batches = 0
+        self.steps = 0
+        self.evaluates = False
+
+    def was_looked_through(self) -> bool:
+        """Whether it is over, or known to be an evaluation, without a step."""
+        return not self.steps and (self.evaluates or self.batches == self.length)
+
+
+class Passes:
+    """Sees which loader feeds the training, and counts its epochs."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._newest: _Pass | None = None
+        self._previous: _Pass | None = None
+        self._trained: _Pass | None = None
+        self._epochs_begun = 0
+        self._are_epochs = self._are_whole = True
+
+    def begun(self, iterator: Any, loader: Any) -> None:
+        """Behind ``DataLoader.__iter__``."""
+        setattr(iterator, _MARK, _Pass(loader, self._torch))
+
+    def fetched(self, batch: Any, iterator: Any) -> None:
+        """Behind ``__next__`` of its iterator."""
+        found: _Pass | None = getattr(iterator, _MARK, None)
+        if found is None:
+            return
+        if found is not self._newest:
+            if self._newest is not None and not self._newest.was_looked_through():
+                self._previous = self._newest
+            self._newest = found
+        found.batches += 1
+        if found.batches == 1 and found.batch_size is None:
+            found.batch_size = _first_dimension(batch)
+
+    def evaluated(self) -> None:
+        """The newest pass is an evaluation."""
+        if self._newest is not None:
+            self._newest.evaluates = True
+
+    def stepped(self, passes_per_step: int) -> None:
+        """An optimizer made a step: with the newest batch, unless that was of an evaluation between batch and step."""
+        fed, before, other = self._newest, self._trained, self._previous
+        if fed is None:
+            return
+        if other is not None and fed.was_looked_through():
+            waits = other.batches > other.steps * max(1, passes_per_step)
+            fed = other if fed.evaluates or waits else fed
+        fed.steps += 1
+        if fed is before:
+            return
+        self._trained = fed
+        self._epochs_begun += 1
+        if before is not None and before.length != before.batches:
+            # `next(iter(loader))` for each step is no epoch; one that was left early has another length.
+            self._are_epochs = self._are_epochs and before.batches > 1
+            self._are_whole = self._are_whole and before.length is None
+
+    def epoch_steps(self, passes_per_step: int) -> int | None:
+        """Optimizer steps in an epoch; None where nobody knows."""
+        fed = self._trained
+        if fed is None or not fed.length or not self._are_whole:
+            return None
+        return math.ceil(fed.length / max(1, passes_per_step))
+
+    def facts(self, passes_per_step: int, steps_before: int | None, epochs_before: int | None) -> dict[str, Any]:
+        """The fields of a heartbeat that follow.
+
+        Args:
+            steps_before: optimizer steps that were done before this process, None where nobody knows.
+            epochs_before: epochs, where a checkpoint said so.
+        """
+        fed = self._trained
+        if fed is None:
+            return {}
+        every, steps = max(1, passes_per_step), self.epoch_steps(passes_per_step)
+        if steps is not None and (fed.steps > steps or fed.steps * every > fed.batches + every):
+            steps = None  # several steps with one batch
+        if epochs_before is None and steps_before and steps and steps_before % steps == 0:
+            epochs_before = steps_before // steps
+        known = epochs_before if steps_before != 0 else 0
+        epoch = self._epochs_begun + known if self._are_epochs and known is not None else None
+        return {
+            "epoch": epoch,
+            "epoch_step": fed.steps if steps and self._are_epochs else None,
+            "epoch_steps": steps if self._are_epochs else None,
+            "batch_size": fed.batch_size,
+        }
+
+
+def _first_dimension(batch: Any, depth: int = 0) -> int | None:
+    """Of the first tensor in a batch; None where there is none."""
+    shape = getattr(batch, "shape", None)
+    if shape is not None and len(shape):
+        return int(shape[0])
+    parts = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, (list, tuple)) else ()
+    found = (_first_dimension(part, depth + 1) for part in parts if depth < 3)
+    return next((size for size in found if size), None)

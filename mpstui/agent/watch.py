@@ -1,0 +1,373 @@
+"""The agent: watches the training of a program that was never written for mpstui, from inside its process.
+
+Tensors are touched on the training thread alone, since two threads on MPS end the process (pytorch#197805).
+"""
+
+from __future__ import annotations
+
+import _thread
+import gc
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..wire import liveness, rundir, storage
+from ..wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
+from ..wire.records import Request
+from .counting import Steps
+from .losses import Losses
+from .passes import Passes
+from .reporter import BEAT_SECONDS, Reporter, place_of
+
+_LEAST_PATIENCE_SECONDS = 60.0
+_PATIENCE_STEPS = 50
+_LONGEST_SAVE_SECONDS = 300.0
+_BLIND_SECONDS = 20.0
+"""How long backward passes go on without an optimizer step before that is said."""
+_FEWEST_PASSES = _IDLE_BATCHES = 3
+_EVALUATES_AFTER_SECONDS = 1.0
+_SAVE_HOOK = "mpstui_save"
+_SHIPPED_REPORTER = "mpstui.agent.reporter"
+_MOST_RANKS = 64
+
+
+class Watch:
+    """Counts optimizer steps, keeps the last loss, beats at most once a second, answers requests."""
+
+    def __init__(
+        self, torch: Any, environ: Mapping[str, str], *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.losses = Losses(torch)
+        self.passes = Passes(torch)
+        self.steps = Steps()
+        self._torch = torch
+        self._environ = environ
+        self._monotonic = monotonic
+        self._reporter: Reporter | None = None
+        self._off = False
+        self._pid = 0
+        self._thread = 0
+        self._claim: int | None = None
+        self._writing = _thread.allocate_lock()
+        self._device = "cpu"
+        self._phase = "train"
+        self._worked_at = self._first_backward = 0.0
+        self._eval_at: float | None = None
+        self._idle_batches = 0
+        self._saved_at = self._next_beat = float("-inf")
+        self._checkpoint: CheckpointNote | None = None
+        self._newest_memory = MemoryReading()
+        self._patience = _LEAST_PATIENCE_SECONDS
+        self._beaten_step = 0
+        self._beaten_at = 0.0
+        self._crashed = False
+
+    def guarded(self, look: Callable[..., None]) -> Callable[..., None]:
+        """The same, switched off for good at its first surprise: a guest must not break the house."""
+
+        def guarded(*args: Any, **kwargs: Any) -> None:
+            if not self._off:
+                try:
+                    look(*args, **kwargs)
+                except Exception as error:  # noqa: BLE001 - see above
+                    self._give_up(error)
+
+        return guarded
+
+    def before_backward(self, *args: Any, **kwargs: Any) -> None:
+        """Before ``torch.autograd.backward``."""
+        self.losses.before_backward(*args, **kwargs)
+        self._worked()
+        self._first_backward = self._first_backward or self._worked_at
+        if not self.steps.seen:
+            self._go_on_without_steps()
+
+    def after_step(self, optimizer: Any) -> None:
+        """Runs behind every optimizer's step, on its thread."""
+        if self._off:
+            return
+        try:
+            self.losses.stepped()
+            self.passes.stepped(self.losses.passes_per_step)
+            self.steps.stepped(optimizer, self.passes.epoch_steps(self.losses.passes_per_step))
+            self._worked()
+            if self._reporter is None:
+                groups = (one for group in optimizer.param_groups for one in group["params"])
+                self._begin(next((str(one.device.type) for one in groups), "cpu"))
+            self._report()
+        except Exception as error:  # noqa: BLE001 - a guest must not break the house
+            self._give_up(error)
+
+    def _go_on_without_steps(self) -> None:
+        """Backward passes alone: an optimizer of the program's own, or one whose step is compiled."""
+        if self._reporter is None:
+            if self.losses.backwards < _FEWEST_PASSES:
+                return
+            blind = self.steps.count is None
+            if blind and self._worked_at - self._first_backward < _BLIND_SECONDS:
+                return
+            self._begin(self.losses.device)
+        self._report()
+
+    def _begin(self, device: str) -> None:
+        if _SHIPPED_REPORTER in sys.modules:  # this program reports by itself
+            self._off = True
+            return
+        self._pid, self._thread = os.getpid(), _thread.get_ident()
+        self._device = device
+        environ = {**self._environ, **self._ranks()}
+        taken = self._claimed(environ)
+        self._reporter = Reporter.from_environment({**environ, "RANK": str(taken)}, by="agent")
+        self._reporter.memory = self._memory
+        self._reporter.listen_for_stacks()
+        reading = DeviceReading(device, None, None)
+        count = self.steps.count
+        self._beaten_step, self._beaten_at = self.steps.before or 0, self._monotonic()
+        step = None if count is None else self._beaten_step
+        self._reporter.beat("train", device=reading, expect_next_in=self._patience, step=step)
+        if count is None:
+            self._reporter.event("note", "the agent is loaded, but saw no step of a torch optimizer: it counts none")
+        else:
+            self._reporter.event("first_step", "the agent saw the first optimizer step")
+        _thread.start_new_thread(self._stay_awake, ())
+
+    def _ranks(self) -> dict[str, str]:
+        """Rank and world size as torch.distributed knows them: processes from mp.spawn have no RANK variable."""
+        distributed = getattr(self._torch, "distributed", None)
+        if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+            return {}
+        return {"RANK": str(distributed.get_rank()), "WORLD_SIZE": str(distributed.get_world_size())}
+
+    def _claimed(self, environ: Mapping[str, str]) -> int:
+        """The rank whose heartbeat is ours: of unrelated processes that all call themselves rank 0, the first is."""
+        words = environ.get("RANK", "0"), environ.get("WORLD_SIZE", "1")
+        asked, world = (int(word) if word.isdigit() else 0 for word in words)
+        run, attempt = place_of(environ)
+        rank = asked
+        try:
+            storage.make_private_folder(run.attempt(attempt).path)
+            while rank < _MOST_RANKS:
+                self._claim = liveness.acquire(run.attempt(attempt).rank_lock(rank))
+                if self._claim is not None:
+                    break
+                rank = max(rank + 1, world)
+            if rank != asked:
+                text = f"process {os.getpid()} trains beside another rank {asked}: it is shown as rank {rank}"
+                storage.append_line(run.events, rundir.event(time.time(), attempt, "note", text))
+        except OSError:
+            return asked
+        return rank
+
+    def _report(self) -> None:
+        if self._reporter is None:
+            return
+        if self._pid != os.getpid():  # a fork of a training: the parent keeps the heartbeat
+            self._off = True
+            return
+        now = self._worked_at
+        if now >= self._next_beat:
+            self._next_beat = now + BEAT_SECONDS
+            self._beat(now)
+        for request in self._reporter.requests():
+            self._answer(request)
+
+    def _beat(self, now: float, *, last: bool = False) -> None:
+        """Read the loss back (this waits for the device, hence once a second) and write beat and point."""
+        assert self._reporter is not None
+        step = self.steps.count
+        elapsed, done = now - self._beaten_at, (step or 0) - self._beaten_step
+        speed = done / elapsed if done > 0 and elapsed > 0.1 else None
+        beaten, self._beaten_at, self._beaten_step = self._beaten_step, now, step or 0
+        self._patience = max(_LEAST_PATIENCE_SECONDS, _PATIENCE_STEPS / speed if speed else 0.0)
+        # What passes backward in the first step may be one of several losses: the second step tells.
+        settled = last or (step or 0) - (self.steps.before or 0) != 1
+        loss, further = self.losses.read() if settled else (None, {})
+        passes = self.losses.passes_per_step
+        metrics = {"backward_passes_per_step": float(passes), **further} if passes > 1 else further
+        lr = self.steps.lr
+        facts = {
+            "step": step,
+            "step_from": "process" if step is not None and not self.steps.before else None,
+            "loss": loss,
+            "loss_seen": None if loss is None else "backward",
+            "lr": lr,
+            "steps_per_second": speed,
+            "checkpoint": self._checkpoint,
+            **self.passes.facts(passes, self.steps.before, self.steps.epochs_before),
+        }
+        with self._writing:
+            self._phase = "train"
+            self._reporter.beat("train", now=True, expect_next_in=self._patience, metrics=metrics, **facts)
+        if step is not None and step > beaten:
+            self._reporter.point(step, facts.get("epoch"), loss=loss, lr=lr, **further)
+
+    def _worked(self) -> None:
+        """A backward pass or a step: it trains."""
+        now = self._monotonic()
+        self._eval_at, self._idle_batches = None, 0
+        if self._phase != "train":  # what is left of the evaluation is no slowness of the training
+            self._phase, self._beaten_at, self._beaten_step, self._next_beat = "train", now, self.steps.count or 0, now
+        self._worked_at = now
+
+    def before_eval(self, *args: Any, **kwargs: Any) -> None:
+        """Before ``Module.eval``."""
+        if self._eval_at is None:
+            self._eval_at = self._monotonic()
+
+    def after_fetch(self, batch: Any, iterator: Any, *args: Any) -> None:
+        """Behind ``__next__`` of a data loader: some batches without a backward pass between them are an evaluation."""
+        self.passes.fetched(batch, iterator)
+        if self._reporter is None or self._thread != _thread.get_ident():
+            return
+        now = self._monotonic()
+        self._idle_batches += 1
+        if self._idle_batches >= _IDLE_BATCHES:
+            self.passes.evaluated()
+            self._eval_at = self._eval_at or now
+        if self._phase == "eval" or self._evaluates(now):
+            self._beat_on("eval", now)
+
+    def _evaluates(self, now: float) -> bool:
+        return self._eval_at is not None and now - self._eval_at > _EVALUATES_AFTER_SECONDS
+
+    def _beat_on(self, phase: str, now: float, seconds: float = 0.0) -> None:
+        """A beat without new numbers: it computes, and trains no further."""
+        if self._reporter is None or (self._phase == phase and now < self._next_beat) or self._pid != os.getpid():
+            return
+        with self._writing:
+            self._phase, self._next_beat = phase, now + BEAT_SECONDS
+            self._reporter.beat(phase, now=True, expect_next_in=seconds or self._patience)
+
+    def _stay_awake(self) -> None:
+        """A thread of its own: beats on while a long evaluation without a data loader moves through the program."""
+        before: list[tuple[int, int]] = []
+        moved_at = 0.0
+        while not self._off:
+            time.sleep(BEAT_SECONDS)
+            now = self._monotonic()
+            if self._phase == "train" and not self._evaluates(now):
+                continue
+            try:
+                frame, places = sys._current_frames().get(self._thread), []
+                while frame is not None:
+                    places.append((id(frame.f_code), frame.f_lasti))
+                    frame = frame.f_back
+                if places != before:
+                    before, moved_at = places, now
+                if self._phase != "save" and now - moved_at < 5 * BEAT_SECONDS:
+                    self._beat_on("eval", now)
+            except Exception as error:  # noqa: BLE001 - a guest must not break the house
+                self._give_up(error)
+
+    def before_save(self, obj: Any, f: Any = None, *args: Any, **kwargs: Any) -> None:
+        """Before ``torch.save``."""
+        if self._reporter is not None and _path_of(f) and self._thread == _thread.get_ident():
+            now = self._monotonic()
+            if now - self._saved_at >= BEAT_SECONDS:  # one that saves all the time is told of once a second
+                self._beat_on("save", now, _LONGEST_SAVE_SECONDS)
+
+    def after_save(self, result: Any, obj: Any, f: Any = None, *args: Any, **kwargs: Any) -> None:
+        """Behind ``torch.save``."""
+        path = _path_of(f)
+        if self._reporter is None or not path or self._thread != _thread.get_ident():
+            return
+        self._checkpoint = CheckpointNote(os.path.abspath(path), self.steps.count, time.time())  # noqa: PTH100
+        self._saved_at = self._monotonic()
+        if self._phase == "save":
+            with self._writing:
+                self._phase = "train" if self._eval_at is None else "eval"
+                self._reporter.beat(self._phase, expect_next_in=self._patience, checkpoint=self._checkpoint)
+
+    def _answer(self, request: Request) -> None:
+        assert self._reporter is not None
+        if request.action == "save":
+            self._save(request)
+            return
+        before = self._memory().driver
+        gc.collect()
+        backend = getattr(self._torch, self._device, None)
+        if before is not None and backend is not None:
+            backend.empty_cache()
+        after = self._memory().driver
+        freed = max(0, before - after) if before is not None and after is not None else 0
+        text = "nothing to free" if before is None else f"freed {freed / 2**20:,.0f} MiB"
+        self._reporter.answer(request, ok=True, text=text, before=before, after=after, freed=freed)
+
+    def _save(self, request: Request) -> None:
+        """Let the program save, if its main script offers how: ``def mpstui_save() -> path``, called behind a step."""
+        assert self._reporter is not None
+        step = self.steps.count
+        hook = getattr(sys.modules.get("__main__"), _SAVE_HOOK, None)
+        if not callable(hook):
+            text = f"this program saves by its own rules: its main script has no function `{_SAVE_HOOK}` to call"
+            self._reporter.answer(request, ok=False, text=text)
+            return
+        self._reporter.beat("save", expect_next_in=_LONGEST_SAVE_SECONDS)
+        try:
+            path = hook()
+        except Exception as error:  # noqa: BLE001 - a checkpoint that fails must not cost the training
+            ok, text = False, f"`{_SAVE_HOOK}` failed: {type(error).__name__}: {error}"
+        else:
+            ok, text = True, f"saved at step {step}" + (f": {path}" if isinstance(path, (str, os.PathLike)) else "")
+        self._reporter.beat("train", expect_next_in=_LEAST_PATIENCE_SECONDS)
+        self._reporter.answer(request, ok=ok, text=text)
+
+    def _memory(self) -> MemoryReading:
+        """The device's counters; they touch no tensor."""
+        if self._thread != _thread.get_ident():
+            return self._newest_memory
+        self._newest_memory = self._read_memory()
+        return self._newest_memory
+
+    def _read_memory(self) -> MemoryReading:
+        if self._device == "mps":
+            mps = self._torch.mps
+            limit = getattr(mps, "recommended_max_memory", None)
+            return MemoryReading(
+                mps.current_allocated_memory(), mps.driver_allocated_memory(), limit() if limit else None
+            )
+        if self._device == "cuda":
+            cuda = self._torch.cuda
+            return MemoryReading(
+                cuda.memory_allocated(), cuda.memory_reserved(), cuda.get_device_properties().total_memory
+            )
+        return MemoryReading()
+
+    def on_crash(self, kind: Any, error: Any, trace: Any) -> None:
+        """Before ``sys.excepthook``: what it prints of the program's frames is without ours."""
+        self._crashed = True
+        here = os.path.dirname(__file__)  # noqa: PTH120
+        while trace is not None:
+            while trace.tb_next is not None and trace.tb_next.tb_frame.f_code.co_filename.startswith(here):
+                trace.tb_next = trace.tb_next.tb_next
+            trace = trace.tb_next
+
+    def at_exit(self) -> None:
+        """A last word: the newest numbers, and ``done`` unless an exception ended the program."""
+        if self._off:
+            return
+        try:
+            if self._reporter is None and self.losses.backwards >= _FEWEST_PASSES:
+                self._begin(self.losses.device)
+            if self._reporter is None or self._pid != os.getpid():
+                return
+            if _thread.get_ident() == self._thread:
+                self._beat(self._monotonic(), last=True)
+            self._off = True
+            if not self._crashed:
+                self._reporter.beat("done", expect_next_in=0.0)
+        except Exception:  # noqa: BLE001 - nobody can act on it any more, and a device may be gone
+            self._off = True
+
+    def _give_up(self, error: Exception) -> None:
+        self._off = True
+        if self._reporter is not None:
+            self._reporter.disable(f"agent: {type(error).__name__}: {error}")
+
+
+def _path_of(file: Any) -> str | None:
+    """Where something is saved to; None for a buffer."""
+    name = file if isinstance(file, (str, os.PathLike)) else getattr(file, "name", None)
+    return os.fspath(name) if isinstance(name, (str, os.PathLike)) else None

@@ -1,0 +1,205 @@
+"""Steps and epochs of a program, from where its own count stands."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+
+from mpstui.agent.counting import Steps
+from mpstui.agent.passes import Passes
+
+Made = tuple[torch.nn.Linear, torch.optim.Optimizer]
+
+
+def _step(made: Made, steps: Steps, epoch_steps: int | None = None) -> None:
+    net, optimizer = made
+    optimizer.zero_grad()
+    net(torch.ones(2, 3)).sum().backward()
+    optimizer.step()
+    steps.stepped(optimizer, epoch_steps)
+
+
+def _made(kind: Any, steps: Steps, **options: Any) -> Made:
+    net = torch.nn.Linear(3, 1)
+    optimizer = kind(net.parameters(), lr=0.01, **options)
+    steps.made(optimizer)
+    return net, optimizer
+
+
+def _resumed(kind: Any, checkpoint: dict[str, Any], **options: Any) -> tuple[Steps, Made]:
+    """After five steps elsewhere, in a process that loads what was saved."""
+    first = _made(kind, Steps(), **options)
+    for _ in range(5):
+        _step(first, Steps())
+    steps = Steps()
+    made = _made(kind, steps, **options)
+    with tempfile.TemporaryFile() as file:
+        torch.save({**checkpoint, "optimizer": first[1].state_dict()}, file)
+        file.seek(0)
+        found = torch.load(file)
+    steps.loaded(found)
+    steps.resumed(made[1])
+    made[1].load_state_dict(found["optimizer"])
+    return steps, made
+
+
+def test_steps_count_from_the_first_one() -> None:
+    steps = Steps()
+    made = _made(torch.optim.SGD, steps, momentum=0.9)
+    assert (steps.count, steps.seen) == (None, False)
+    for _ in range(3):
+        _step(made, steps)
+    assert (steps.count, steps.before, steps.lr) == (3, 0, 0.01)
+    made[1].param_groups[0]["lr"] = 0.5
+    assert steps.lr == 0.5, "as it is now, not as it was at the last beat"
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adagrad])
+def test_a_resumed_optimizer_knows_its_steps(kind: Any) -> None:
+    steps, made = _resumed(kind, {})
+    _step(made, steps)
+    assert (steps.count, steps.before) == (6, 5)
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "before"),
+    [
+        ({"global_step": 40, "epoch": 3}, 40),
+        ({"iter_num": 40, "best": 0.5}, 40),
+        ({"epoch": 3, "scheduler": {"last_epoch": 3}}, 30),  # of 10 steps each
+        ({"epoch": 3}, None),  # begun or done: nobody knows
+        ({"step": True}, None),
+        ({}, None),
+    ],
+)
+def test_a_checkpoint_tells_what_its_optimizer_does_not(checkpoint: dict[str, Any], before: int | None) -> None:
+    steps, made = _resumed(torch.optim.SGD, checkpoint, momentum=0.9)
+    _step(made, steps, epoch_steps=10)
+    assert (steps.before, steps.count) == (before, (before or 0) + 1)
+
+
+def test_weights_alone_are_no_resume() -> None:
+    steps = Steps()
+    made = _made(torch.optim.SGD, steps)
+    steps.loaded({"step": 90_000, "model": {}})
+    _step(made, steps)
+    assert (steps.before, steps.count) == (0, 1)
+
+
+def test_an_optimizer_without_a_count_is_told_by_the_one_beside_it() -> None:
+    steps, adam = _resumed(torch.optim.Adam, {})
+    plain = _made(torch.optim.SGD, steps)
+    _step(plain, steps)
+    assert (steps.before, steps.count) == (5, 6)
+    _step(adam, steps)
+    assert steps.count == 6
+
+
+def test_a_count_that_no_step_was_seen_of_is_the_optimizer_s_own() -> None:
+    steps = Steps()
+    net, optimizer = _made(torch.optim.Adam, steps)
+    for _ in range(3):
+        net(torch.ones(2, 3)).sum().backward()
+        optimizer.step()
+    assert (steps.seen, steps.count, steps.lr) == (False, 3, 0.01)
+
+
+class _Endless(IterableDataset[torch.Tensor]):
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        return iter(torch.ones(10, 3))
+
+    def __len__(self) -> int:
+        raise AssertionError("to ask changes what torch warns of")
+
+
+def _loader(rows: int, **options: Any) -> DataLoader[Any]:
+    return DataLoader(TensorDataset(torch.ones(rows, 3)), **options)
+
+
+def _batches(passes: Passes, loader: DataLoader[Any]) -> Iterator[Any]:
+    iterator = iter(loader)
+    passes.begun(iterator, loader)
+    for batch in iterator:
+        passes.fetched(batch, iterator)
+        yield batch
+
+
+def _told(passes: Passes, every: int = 1, before: int | None = 0, epochs: int | None = None) -> tuple[Any, ...]:
+    facts = passes.facts(every, before, epochs)
+    return tuple(facts.get(name) for name in ("epoch", "epoch_step", "epoch_steps", "batch_size"))
+
+
+def test_each_pass_that_is_trained_on_is_an_epoch() -> None:
+    passes = Passes(torch)
+    train, test = _loader(10, batch_size=4), _loader(10, batch_size=10)
+    assert passes.facts(1, 0, None) == {}
+    for epoch in range(2):
+        for done, _ in enumerate(_batches(passes, train), 1):
+            passes.stepped(1)
+            assert _told(passes) == (epoch + 1, done, 3, 4)
+        list(_batches(passes, test))
+    assert _told(passes) == (2, 3, 3, 4)
+
+
+@pytest.mark.parametrize("rows", [1, 30])
+def test_an_evaluation_between_batch_and_step_is_no_epoch(rows: int) -> None:
+    passes = Passes(torch)
+    for _epoch in range(2):
+        for number, _batch in enumerate(_batches(passes, _loader(10, batch_size=2))):
+            if number % 2 == 0:
+                for done, _ in enumerate(_batches(passes, _loader(rows))):
+                    if done == 3:
+                        passes.evaluated()
+            passes.stepped(1)
+    assert _told(passes) == (2, 5, 5, 2)
+
+
+def test_accumulation_makes_fewer_steps_of_an_epoch() -> None:
+    passes = Passes(torch)
+    for number, _ in enumerate(_batches(passes, _loader(10)), 1):
+        if number % 4 == 0 or number == 10:
+            passes.stepped(4)
+    assert _told(passes, every=4) == (1, 3, 3, 1)
+
+
+def test_a_loader_begun_anew_for_each_step_makes_no_epochs() -> None:
+    passes, loader = Passes(torch), _loader(10)
+    for _ in range(3):
+        next(_batches(passes, loader))
+        passes.stepped(1)
+    assert _told(passes)[:3] == (None, None, None)
+
+
+def test_an_epoch_that_is_left_early_has_no_length() -> None:
+    passes, loader = Passes(torch), _loader(10)
+    for _ in range(2):
+        for number, _batch in enumerate(_batches(passes, loader), 1):
+            passes.stepped(1)
+            if number == 5:
+                break
+    assert _told(passes)[:3] == (2, None, None)
+
+
+def test_a_stream_has_no_length_and_its_batches_are_measured() -> None:
+    passes = Passes(torch)
+    for _batch in _batches(passes, DataLoader(_Endless(), batch_size=None, sampler=None)):
+        passes.stepped(1)
+    assert _told(passes) == (1, None, None, 3)
+
+
+@pytest.mark.parametrize(
+    ("before", "epochs", "epoch"),
+    [(20, None, 3), (25, None, None), (None, None, None), (None, 7, 8), (0, 7, 1)],
+)
+def test_after_a_resume_an_epoch_is_told_where_it_is_known(
+    before: int | None, epochs: int | None, epoch: int | None
+) -> None:
+    passes = Passes(torch)
+    for _batch in _batches(passes, _loader(10)):
+        passes.stepped(1)
+    assert _told(passes, before=before, epochs=epochs)[0] == epoch

@@ -1,0 +1,143 @@
+"""The agent in whole programs: phases, checkpoints, what it cannot see, compiled optimizers, several processes."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpstui.wire.rundir import RunDir
+from tests.agent.programs import PRELUDE, SCRIPT, beat, environment, ran, run
+
+TELL = """
+import json, os, time
+def told():
+    return json.load(open(os.environ['MPSTUI_RUN_DIR'] + '/attempts/1/heartbeat.json'))
+def wait_for(phase, work=lambda: None):
+    until = time.monotonic() + 30
+    while told().get('phase') != phase and time.monotonic() < until: work()
+    print(told().get('phase'))
+"""
+
+
+def _events(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in RunDir(folder).events.read_text().splitlines()]
+
+
+def test_evaluations_and_saves_are_phases(tmp_path: Path) -> None:
+    script = SCRIPT + (
+        "def evaluate():\n"
+        "    with torch.no_grad(): net(x).sum()\n"
+        "from torch.utils.data import DataLoader\n"
+        "loader = DataLoader(x, batch_size=1)\n"
+        "for batch in DataLoader(x, batch_size=8): step()\n"
+        "net.eval(); wait_for('eval', evaluate); seen = told()['seq']\n"  # no loader: only Python moves
+        "while told()['seq'] < seen + 2: evaluate()\n"
+        "net.train(); step(); wait_for('train')\n"
+        "for _ in range(1000):\n"
+        "    for batch in loader: evaluate(); time.sleep(0.01)\n"  # a loader, and nobody says eval()
+        "    if told()['phase'] == 'eval': break\n"
+        "print(told()['phase']); step(); print(told()['phase'])\n"
+        "class Slow:\n"
+        "    def __reduce__(self): return (str, (told()['phase'],))\n"
+        "torch.save({'at': Slow()}, 'step4.pt'); print(torch.load('step4.pt', weights_only=False)['at'])\n"
+        "print(told()['phase'])\n"
+        "import io; torch.save(x, io.BytesIO())\n"
+    )
+    printed, last = ran(TELL + script, tmp_path)
+    assert printed.split() == ["eval", "train", "eval", "train", "save", "train"]
+    note = last["checkpoint"]
+    assert (note["path"], note["step"]) == (str(tmp_path / "step4.pt"), 6)
+    assert (last["epoch"], last.get("epoch_steps"), last["batch_size"]) == (1, None, 8)
+
+
+@pytest.mark.parametrize("wraps", [False, True])
+def test_a_compiled_optimizer_is_neither_traced_nor_lost(tmp_path: Path, wraps: bool) -> None:
+    body = SCRIPT.replace("SGD", "Adam") + (
+        "import torch._dynamo\n"
+        "breaks = torch._dynamo.utils.counters['graph_break']\n"
+        f"compiled = torch.compile(train if {wraps} else optimizer.step, backend='eager')\n"
+        "for _ in range(6):\n"
+        f"    if {wraps}: compiled()\n"
+        "    else: optimizer.zero_grad(); loss = ((net(x) - 1) ** 2).mean(); loss.backward(); compiled()\n"
+        f"print(sorted(breaks.values()), {wraps} or loss.item())\n"
+    )
+    body = body.replace("import torch._dynamo", "train = step\nimport torch._dynamo", 1)
+    without = subprocess.run(
+        [sys.executable, "-S", "-c", PRELUDE + body],
+        env=environment(None, MPSTUI_AGENT="0"),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    done = run(body, tmp_path, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, without.stdout), done.stderr
+    assert [re.sub(r".*\] ", "", line) for line in done.stderr.splitlines()] == [
+        re.sub(r".*\] ", "", line) for line in without.stderr.splitlines()
+    ]
+    assert beat(tmp_path)["step"] == 6
+    assert beat(tmp_path)["lr"] == 0.05
+
+
+def test_what_it_cannot_see_it_says(tmp_path: Path) -> None:
+    script = SCRIPT + (
+        "for _ in range(4):\n"
+        "    ((net(x) - 1) ** 2).mean().backward()\n"
+        "    with torch.no_grad():\n"
+        "        for weight in net.parameters(): weight -= 0.01 * weight.grad; weight.grad = None\n"
+    )
+    _, last = ran(script, tmp_path)
+    assert (last["phase"], last.get("step"), last["device"]["type"], last["loss"] > 0) == ("done", None, "cpu", True)
+    assert "saw no step of a torch optimizer" in _events(tmp_path)[0]["text"]
+
+
+def test_the_last_beat_has_the_last_learning_rate(tmp_path: Path) -> None:
+    script = SCRIPT + (
+        "schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=9)\n"
+        "for _ in range(8): step(); schedule.step()\n"
+        "print(schedule.get_last_lr()[0])\n"
+    )
+    printed, last = ran(script, tmp_path)
+    assert last["lr"] == pytest.approx(float(printed))
+
+
+def test_of_two_processes_that_are_both_rank_0_each_has_a_heartbeat(tmp_path: Path) -> None:
+    script = SCRIPT + (
+        "import os\n"
+        "if 'SECOND' not in os.environ:\n"
+        "    import subprocess\n"
+        "    step()\n"
+        "    subprocess.run([sys.executable, '-S', __file__], env=dict(os.environ, SECOND='1'), check=True)\n"
+        "else:\n"
+        "    step()\n"
+        "step()\n"
+    )
+    done = run(script, tmp_path, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second = beat(tmp_path), beat(tmp_path, rank=1)
+    assert (first["rank"], second["rank"]) == (0, 1)
+    assert first["pid"] != second["pid"]
+    points = [json.loads(line) for line in RunDir(tmp_path).metrics.read_text().splitlines()]
+    assert [point["step"] for point in points] == sorted({point["step"] for point in points}), "of the first alone"
+    assert any(f"process {second['pid']} trains beside" in event["text"] for event in _events(tmp_path))
+
+
+def test_a_traceback_and_a_pickled_function_are_as_without_it(tmp_path: Path) -> None:
+    script = SCRIPT + (
+        "import pickle\n"
+        "assert pickle.loads(pickle.dumps([torch.save, torch.load, torch.autograd.backward]))[0] is torch.save\n"
+        "try: torch.load('none.pt')\n"
+        "except OSError: pass\n"
+        "step(); torch.zeros(()).backward()\n"
+    )
+    with_agent = run(script, tmp_path, cwd=tmp_path)
+    without = run(script, tmp_path, cwd=tmp_path, MPSTUI_AGENT="0")
+    assert "does not require grad" in without.stderr
+    assert (with_agent.returncode, with_agent.stderr) == (1, without.stderr)
