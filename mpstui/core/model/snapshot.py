@@ -229,6 +229,8 @@ class Numbers:
     """False: the newest reported loss was NaN or infinite (then ``loss`` is None)."""
     lr: float | None = None
     metrics: Mapping[str, float | None] = field(default_factory=dict)
+    told_by: Mapping[str, str] = field(default_factory=dict)
+    """Which witness a number is from, by its name here: the heartbeat, the agent, a file, the arguments."""
     samples_per_second: float | None = None
     steps_per_second: float | None = None
     eta_seconds: float | None = None

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from ...wire import storage
 from ...wire.checkpoints import is_best, owner_of
 from ...wire.heartbeat import CheckpointNote
+from ...wire.records import LaunchTemplate
+from ...wire.storage import UnreadableRecord
 from ..model.snapshot import Checkpoint, RunEvent
+from .state import RunWitnesses
 
 MOST_CHECKPOINTS = 300
+LOOK_SECONDS = 5.0
 _STEP = re.compile(r"(?:step|iter|iteration)s?[=_.-]?(\d+)", re.IGNORECASE)
 _STEP_OF_FOLDER = re.compile(r"(?:step|iter|iteration|checkpoint|ckpt)s?[=_.-]?(\d+)", re.IGNORECASE)
 _TEMPORARY = re.compile(r"^\.|\.(?:tmp|temp|part|partial|incomplete)(?:\.|$)", re.IGNORECASE)
@@ -24,6 +30,31 @@ class CheckpointScanner:
     def __init__(self) -> None:
         self._contents: dict[tuple[str, int, int], tuple[bool, str | None]] = {}
         """By path, size and time: whether it is whole, and the run it says it is of."""
+        self._found: tuple[Checkpoint, ...] = ()
+        self._looked: tuple[float, object] = (0.0, None)
+        """When they were last looked for, and what was told then."""
+
+    def of_run(
+        self,
+        run: Path,
+        seen: RunWitnesses,
+        newest: CheckpointNote | None,
+        events: Sequence[RunEvent],
+        *,
+        now: float,
+        live: bool,
+    ) -> tuple[Checkpoint, ...]:
+        """Those of a run directory, looked for now and then, and at once when the run tells of one or ends."""
+        told = (newest, events[-1] if events else None, live)
+        if now - self._looked[0] >= LOOK_SECONDS or told != self._looked[1]:
+            self._looked = now, told
+            template = seen.spec.launch if seen.spec else None
+            if seen.status is not None and seen.status.template:
+                with contextlib.suppress(UnreadableRecord, TypeError, AttributeError):  # another program's
+                    template = storage.from_json(LaunchTemplate, seen.status.template)
+            folders = (run, Path(template.cwd)) if template else (run,)
+            self._found = self.scan(template.checkpoints if template else None, folders, steps_told(newest, events))
+        return self._found
 
     def scan(self, pattern: str | None, folders: tuple[Path, ...], steps: Mapping[str, int]) -> tuple[Checkpoint, ...]:
         """Checkpoints, newest first.

@@ -34,6 +34,19 @@ def settings_of(snapshot: RunSnapshot) -> dict[str, str]:
     return known | _arguments(snapshot.argv) | added
 
 
+def asked_totals(argv: Sequence[str]) -> dict[str, float]:
+    """``epochs`` and ``steps`` among the arguments: ``--epochs 20``, ``max_steps=400``, ``trainer.max_epochs=3``."""
+    told = {name.rpartition(".")[2].replace("-", "_").lower(): value for name, value in _arguments(argv).items()}
+    if not any(word in name for name in told for word in ("epoch", "step", "iter")):
+        return {}
+    from ..formats.points import as_float
+    from ..formats.records import ALIASES, DONE_OR_PLANNED, EPOCHS, STEPS
+
+    fields = {EPOCHS: EPOCHS, STEPS: STEPS, DONE_OR_PLANNED: STEPS}
+    found = [(fields.get(ALIASES.get(name, "")), as_float(value)) for name, value in told.items()]
+    return {field: value for field, value in found if field is not None and value is not None and value > 0}
+
+
 def _arguments(argv: Sequence[str]) -> dict[str, str]:
     """Read ``--key value``, ``--key=value``, ``--flag`` and ``key=value``; other words by their place among such."""
     found: dict[str, str] = {}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import __version__
 from ...wire import storage
+from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
 from ..follow import SLICE_BYTES, Budget, FollowedFile, hundredths
 from ..model.errors import OperationError, UsageError
@@ -206,6 +207,13 @@ class ExternalMetrics:
         return records
 
 
+def outputs_of(run: RunDir, attempts: int, clock: Callable[[], float], pattern: str | None) -> list[ExternalMetrics]:
+    """The output of each attempt, as one curve that goes through all of them."""
+    store = SeriesStore()
+    files = ((number, run.attempt(number).output) for number in range(1, attempts + 1))
+    return [ExternalMetrics(path, clock, pattern, attempt=number, store=store) for number, path in files]
+
+
 def _record(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
     """A record for the curves. Non-finite values travel as they are: the curve shows them as gaps."""
     record: dict[str, Any] = {"epoch": point.counters.epoch, "step": point.run_step}
@@ -235,7 +243,12 @@ def _known(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
     """What a point says of where the run stands; what it does not say is left out."""
     counters = point.counters
     found = {**counters._asdict(), "loss": point.loss if leads else None, "lr": point.learning_rate}
+    found["printed_step"] = counters.step
     known: dict[str, Any] = {name: value for name, value in found.items() if value is not None}
+    if point.loss is not None and leads:  # one of several in an epoch, or that of a whole one
+        whole_epoch = counters.epoch is not None and counters.epoch % 1 == 0
+        alone = point.series.endswith("@e") or counters.shown_step is None
+        known["along_steps"] = not (whole_epoch and alone)
     if counters.step is None and counters.epoch_step is not None:
         known["steps"] = None  # what was taken for the plan of the run, if anything was, is that of an epoch
     return {**known, "epoch_done": point.epoch_done, "first_epoch": point.first_epoch}

@@ -239,9 +239,15 @@ class PointReader:
             self._sketch, self._sketched_bytes = SeriesStore(capacity=SKETCH_CAPACITY), 0
             self.drop_history()
         records = parse_lines(growth.data)
-        for record in records:
-            self.newest.update(record)
+        self._note(records)
         return records
+
+    def _note(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Newest values; those of an attempt that has ended are none of the next one's."""
+        for record in records:
+            if record.get("attempt") != self.newest.get("attempt"):
+                self.newest.clear()
+            self.newest.update(record)
 
     def sketch(self, names: frozenset[str] | None = None) -> None:
         """Bring the sketch up to date if the file has outgrown it."""
@@ -253,8 +259,7 @@ class PointReader:
         self._sketch.add(records)
         self._sketched_bytes = size
         if not self.newest:
-            for record in records:
-                self.newest.update(record)
+            self._note(records)
 
     def read_history(self, budget: Budget) -> bool:
         """Go on reading from the beginning; True when something was added."""

@@ -1,4 +1,4 @@
-"""The newest numbers of a run, put together from its heartbeat, its metrics and its output; its pace and its end.
+"""The newest numbers of a run, joined from its witnesses field by field; its pace and its end.
 
 Two estimates answer two questions. The *pace* (steps per second of the training phases) leaves out gaps: an evaluation,
 a pause or a night's sleep is no slowness. The *remaining time* counts the evaluations that will come again, as a share
@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any, NamedTuple
 
-from ...wire.heartbeat import DeviceReading, Heartbeat, MemoryReading, integer, number, text
+from ...wire.heartbeat import DeviceReading, Heartbeat, integer, number, text
 from ..model.snapshot import Numbers, SeriesView
 from ..series.series import NOT_METRICS
 
-PRINTED_AXIS = "printed step"
-"""The axis of curves whose steps were printed: micro-batches, say, where the records count what the optimizer did."""
+OPTIMIZER_AXIS, PRINTED_AXIS = "optimizer step", "printed step"
+"""Two counts of one training may differ: micro-batches are printed, say, and the agent sees what the optimizer does."""
 NEWEST_RECORDS = 240
 WINDOW = 240
 """Intervals kept: about four minutes of heartbeats."""
@@ -29,97 +29,138 @@ GAP_TIMES = 5.0
 LEAST_GAP_SECONDS = 2.0
 OFF_SECONDS = 300.0
 """A gap longer than this, and than 20 usual evaluation gaps, is a pause or a sleep: it does not foretell the future."""
-_OF_A_HEARTBEAT = tuple(spec.name for spec in fields(Numbers) if spec.name in Heartbeat._fields)
-_COUNTS = ("step", "steps", "epoch_step", "epoch_steps")
-_AMOUNTS = ("epoch", "epochs", "loss", "lr", "samples_per_second")
+_RATES = ("samples_per_second", "steps_per_second")
+_OF_BEATS = ("step", "steps", "epoch", "epochs", "epoch_step", "epoch_steps", "loss", "lr", *_RATES)
 
 
-def combine(beat: Heartbeat | None, older: Heartbeat | None, points: Mapping[str, Any]) -> Numbers:
-    """The newest of each number.
+class Witness(NamedTuple):
+    """What one witness says of a run's numbers, by the names of a metrics record; a loss of None is not finite."""
 
-    Args:
-        beat: the newest attempt's.
-        older: the attempt's before it: where the run stood, until the new attempt says more.
-        points: the newest values of the metrics file (or of the output), by key.
-    """
-    shown = beat or older
-    if shown is None:
-        told: dict[str, Any] = {name: integer(points.get(name)) for name in _COUNTS}
-        told.update((name, number(points.get(name))) for name in _AMOUNTS)
-        return Numbers(
-            **told,
-            **_epoch_counting(points),
-            loss_is_finite="loss" not in points or number(points["loss"]) is not None,
-            metrics=reported_metrics(points),
-        )
-    newer = (number(points.get("time")) or 0.0) > shown.time + 1.0
-    loss, finite = shown.loss, "loss" not in shown.nonfinite
-    if "loss" in points and (newer or (loss is None and finite)):
-        loss = number(points["loss"])
-        finite = loss is not None
-
-    def newest(told: float | None, printed: float | None) -> float | None:
-        return printed if printed is not None and (newer or told is None) else told
-
-    return replace(
-        Numbers(**{name: getattr(shown, name) for name in _OF_A_HEARTBEAT}),
-        beat=beat,
-        device=beat.device if beat else DeviceReading(),
-        memory=beat.memory if beat else MemoryReading(),
-        epoch=newest(shown.epoch, number(points.get("epoch"))),
-        step=integer(newest(shown.step, integer(points.get("step")))),
-        loss=loss,
-        loss_is_finite=finite,
-        lr=newest(shown.lr, number(points.get("lr"))),
-        metrics={**reported_metrics(points), **shown.metrics},
-    )
+    name: str
+    says: Mapping[str, Any]
 
 
-def with_printed(numbers: Numbers, printed: Mapping[str, Any]) -> Numbers:
-    """What a program prints of its device and its end, and its epochs and metrics where its records count steps alone.
+def said(beat: Heartbeat | None, points: Mapping[str, Any]) -> dict[str, Any]:
+    """What a heartbeat says together with the newest points beside it, the newer word of the two."""
+    if beat is None:
+        return dict(points)
+    told = {name: value for name in _OF_BEATS if (value := getattr(beat, name)) is not None}
+    told = {**beat.metrics, **told, **({"loss": None} if "loss" in beat.nonfinite else {})}
+    newer = (number(points.get("time")) or 0.0) > beat.time
+    known = {name: value for name, value in points.items() if value is not None or name == "loss"}
+    return {**told, **known} if newer else {**points, **told}
 
-    Its steps stay those of the records: a printed count may begin anew, or leave out accumulated ones.
-    """
-    device = text(printed.get("device"))
-    if device is not None and numbers.device.type is None:
+
+class Witnesses(NamedTuple):
+    """All that speak of one run."""
+
+    own: Witness
+    """Heartbeat and points in our forms, of a trainer that reports to us or of the agent in one that does not."""
+    program: Witness
+    """The program's own heartbeat file."""
+    printed: Witness
+    """What it prints, or writes into a metric file."""
+    asked: Witness
+    """The totals among its arguments."""
+    counts_anew: bool = False
+    """The agent counts since this process began: what the program says of its steps and epochs is better."""
+    sees_losses: bool = False
+    """The agent sees what goes into ``backward``, which is divided where gradients are accumulated."""
+    resumed: bool = False
+
+    def joined(self) -> Numbers:
+        """Each number from the witness that knows it best."""
+        found: dict[str, Any] = {}
+        by: dict[str, str] = {}
+        for count, total, kind in (("step", "steps", integer), ("epoch", "epochs", number)):
+            order = (self.own, self.program, self.printed)
+            if self.counts_anew:  # steps told from epochs and batches serve a run that nobody else counts
+                told = {**self.printed.says, "step": self.printed.says.get("printed_step")}
+                order = (self.program, self.printed._replace(says=told), self.own)
+            first = next((one for one in order if kind(one.says.get(count)) is not None), None)
+            if first is not None:
+                found[count], by[count] = kind(first.says[count]), first.name
+            # A total beside the count goes before the arguments, these before one that was read somewhere.
+            totals = (first or self.own, self.program, self.asked, self.printed, self.own)
+            from_zero = first is self.own and self.counts_anew and self.resumed
+            for one in totals[:1] if from_zero else totals:
+                planned = kind(one.says.get(total))
+                if planned is not None and planned >= (found.get(count) or 0):
+                    found[total], by[total] = planned, one.name
+                    break
+            if first is not None and count == "epoch":
+                start = integer(first.says.get("first_epoch"))
+                found |= {
+                    "first_epoch": 1 if start is None else start,
+                    "epoch_done": first.says.get("epoch_done") is True,
+                }
+                within = next((one for one in (first, *order) if one.says.get("epoch_steps")), first)
+                found |= {name: integer(within.says.get(name)) for name in ("epoch_step", "epoch_steps")}
+        for one in self._of_loss():
+            found["loss"], by["loss"] = number(one.says["loss"]), one.name
+            found["loss_is_finite"] = found["loss"] is not None
+            break
+        for name in ("lr", *_RATES):
+            for one in (self.own, self.program, self.printed):
+                of_other_steps = name == "steps_per_second" and by.get("step", one.name) != one.name
+                if name not in found and not of_other_steps and (value := number(one.says.get(name))) is not None:
+                    found[name], by[name] = value, one.name
+        spoken = (item for one in (self.printed, self.program, self.own) for item in reported_metrics(one.says).items())
+        metrics = {name: value for name, value in spoken if name not in ("loss", "lr", *_RATES)}
+        return Numbers(**found, metrics=metrics, told_by=by)
+
+    def _of_loss(self) -> Iterator[Witness]:
+        """Those that tell a loss, the best first: one printed along the steps goes before one seen from outside."""
+        along = (self.printed,) if self.printed.says.get("along_steps") else ()
+        order = (self.own, *along, self.program, self.printed)
+        if self.sees_losses:
+            divided = (number(self.own.says.get("backward_passes_per_step")) or 1.0) > 1.0
+            order = (*along, *(() if divided else (self.own,)), self.program, self.printed, self.own)
+        return (one for one in order if "loss" in one.says)
+
+
+def with_facts(
+    numbers: Numbers, own: Heartbeat | None, program: Heartbeat | None, printed: Mapping[str, Any]
+) -> Numbers:
+    """With what is no number: from our heartbeat, else from the program's, else as printed."""
+    beat, device = own or program, text(printed.get("device"))
+    numbers = replace(numbers, done=printed.get("done") is True)
+    if beat is not None:
+        facts = {name: getattr(beat, name) for name in ("device", "memory", "data", "checkpoint")}
+        numbers = replace(numbers, beat=beat, **facts)
+    if numbers.device.type is None and program is not None:
+        numbers = replace(numbers, device=program.device)
+    if numbers.device.type is None and device is not None:
         numbers = replace(numbers, device=DeviceReading(type=device.partition(":")[0]))
-    if printed.get("done") is True:
-        numbers = replace(numbers, done=True)
-    if numbers.epoch is not None:
-        return numbers
-    further = {name: value for name, value in reported_metrics(printed).items() if _is_further(name, numbers.metrics)}
-    numbers = replace(numbers, metrics={**further, **numbers.metrics})
-    epoch = number(printed.get("epoch"))
-    if epoch is None:
-        return numbers
-    return replace(
-        numbers,
-        epoch=epoch,
-        epochs=number(printed.get("epochs")),
-        epoch_step=integer(printed.get("epoch_step")),
-        epoch_steps=integer(printed.get("epoch_steps")),
-        **_epoch_counting(printed),
-    )
+    return numbers
 
 
-class PrintedCurves:
-    """The curves of what a program prints beside those of its records."""
+class JoinedCurves:
+    """The curves of all witnesses of one run."""
 
     def __init__(self) -> None:
-        self._made: dict[str, tuple[SeriesView, SeriesView]] = {}
+        self._made: dict[tuple[str, str], tuple[SeriesView, SeriesView]] = {}
 
-    def beside(self, own: Mapping[str, SeriesView], printed: Mapping[str, SeriesView]) -> dict[str, SeriesView]:
-        """All curves; of what both tell, that of the records. The very same objects while nothing was added."""
-        found = dict(own)
-        for name, view in printed.items():
-            if not _is_further(name, own):
-                continue
-            if view.axis == "step":
-                of, made = self._made.get(name, (None, view))
-                made = made if of is view else replace(view, axis=PRINTED_AXIS)
-                self._made[name] = view, made
-                view = made
-            found[name] = view
+    def of(self, told: Sequence[tuple[str, Mapping[str, SeriesView]]], lead: str | None) -> dict[str, SeriesView]:
+        """All curves; of what several tell, that of the lead, else of the first. The same objects while nothing is new.
+
+        Args:
+            told: curves by witness; the first counts steps in its way, the others count as the program does.
+            lead: the witness whose loss is shown.
+        """
+        own, order = told[0][0], sorted((item for item in told if item[1]), key=lambda item: item[0] != lead)
+        if len(order) < 2:
+            return dict(order[0][1]) if order else {}
+        found: dict[str, SeriesView] = {}
+        for witness, views in order:
+            for name, view in views.items():
+                shown = view
+                if view.axis == "step" and (witness == own) != (order[0][0] == own):
+                    of, shown = self._made.get((witness, name), (None, view))
+                    if of is not view:
+                        shown = replace(view, axis=OPTIMIZER_AXIS if witness == own else PRINTED_AXIS)
+                        self._made[witness, name] = view, shown
+                found.setdefault(f"loss ({witness})" if name == "loss" and name in found else name, shown)
         return found
 
 
@@ -133,122 +174,86 @@ def reported_metrics(newest: Mapping[str, Any]) -> dict[str, float | None]:
     }
 
 
-def _is_further(name: str, own: Mapping[str, object]) -> bool:
-    return name not in own and name not in ("loss", "lr")
-
-
-def _epoch_counting(points: Mapping[str, Any]) -> dict[str, Any]:
-    """From which number epochs are counted, and whether the newest is over: 1 and no where nobody says."""
-    first = integer(points.get("first_epoch"))
-    return {"first_epoch": 1 if first is None else first, "epoch_done": points.get("epoch_done") is True}
-
-
 class ProgressPace:
-    """The progress of the newest attempt."""
+    """The progress of the newest attempt, as one side counts it: we and the agent, or the program itself."""
 
     def __init__(self) -> None:
         self.steps = StepRate()
-        self._epochs = StepRate()
+        self.epochs = StepRate()
         self._beaten: list[tuple[float, float, float]] = []
-        self._by_epoch = False
-        self.beaten = False
-        """Whether heartbeats tell this attempt's steps."""
 
     def begin_attempt(self) -> None:
         """A new attempt: another pace, perhaps on another device."""
         self.steps.cut()
-        self._epochs.cut()
+        self.epochs.cut()
         self._beaten.clear()
-        self.beaten = False
 
     def note_beat(self, moment: float, step: float, slept_seconds: float) -> None:
         """A heartbeat's step; it counts after the points read in the same look, which may be older."""
-        if not self.beaten:
-            self.steps.cut()  # steps that were printed until now may be counted otherwise
-        self.beaten = True
         self._beaten.append((moment, step, slept_seconds))
 
-    def feed(self, records: Sequence[Mapping[str, Any]], attempt: int | None) -> None:
+    def feed(self, records: Sequence[Mapping[str, Any]], attempt: int | None = None, *, counts: bool = True) -> None:
         """The points of one look.
 
         Args:
             attempt: points of other attempts are passed over; None takes all.
+            counts: their steps count; False: another witness of this side tells them.
         """
         for record in records[-NEWEST_RECORDS:]:
-            moment, step, epoch = record.get("time"), record.get("step"), record.get("epoch")
+            moment, step = record.get("time"), record.get("step")
             other = attempt is not None and record.get("attempt", attempt) not in (attempt, 0)
             if other or not isinstance(moment, (int, float)):
                 continue
-            if isinstance(step, (int, float)):
-                self._advance(float(moment), float(step), 0.0)
-            elif isinstance(epoch, (int, float)) and (self._by_epoch or self.steps.step is None):
-                self._by_epoch = True
-                self.steps.add(float(moment), float(epoch))
-        for beat in self._beaten:
-            self._advance(*beat)
+            if counts and isinstance(step, (int, float)):
+                self.steps.add(float(moment), float(step))
+            done = _epochs_done(record, alone=self.steps.step is None)
+            if done is not None:
+                self.epochs.add(float(moment), done)
+        for moment, step, slept in self._beaten:
+            self.steps.add(moment, step, idle_seconds=slept)
         self._beaten.clear()
 
-    def feed_epochs(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """What a program prints of its epochs while heartbeats or points count its steps, perhaps otherwise."""
-        for record in records[-NEWEST_RECORDS:]:
-            moment, done = record.get("time"), _epochs_done(record)
-            if isinstance(moment, (int, float)) and done is not None:
-                self._epochs.add(float(moment), done)
 
-    def timed(self, numbers: Numbers, *, moving: bool) -> Numbers:
-        """The numbers with rates and the time that is left; a run that stands still has neither."""
-        if not moving:
-            return replace(numbers, samples_per_second=None, steps_per_second=None)
-        pace = None if self._by_epoch else self.steps.steps_per_second
-        return replace(
-            numbers,
-            steps_per_second=numbers.steps_per_second or pace,
-            eta_seconds=self.remaining_seconds(numbers),
-            epoch_eta_seconds=self.epoch_remaining_seconds(numbers),
-        )
+def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_program: bool, moving: bool) -> Numbers:
+    """The numbers with rates and the time that is left; a run that stands still has neither.
 
-    def remaining_seconds(self, numbers: Numbers) -> float | None:
-        """Until the whole run is done; None until known."""
-        if self._only_printed(numbers):
-            return self._epochs.remaining_seconds(numbers.epochs)
-        if self._by_epoch:
-            return self.steps.remaining_seconds(numbers.epochs)
-        planned: float | None = numbers.steps
-        if planned is None and numbers.epochs is not None and numbers.epoch_steps is not None:
-            planned = numbers.epochs * numbers.epoch_steps
-        return self.steps.remaining_seconds(planned)
-
-    def epoch_remaining_seconds(self, numbers: Numbers) -> float | None:
-        """Until the epoch being trained is done; None until known."""
-        if self._only_printed(numbers) and self._epochs.step is not None:
-            return self._epochs.remaining_seconds(math.floor(self._epochs.step) + 1)
-        if self._by_epoch or numbers.step is None or numbers.epoch_step is None or numbers.epoch_steps is None:
-            return None
-        return self.steps.remaining_seconds(numbers.step + numbers.epoch_steps - numbers.epoch_step)
-
-    def _only_printed(self, numbers: Numbers) -> bool:
-        """Whether what is planned was printed alone, in epochs."""
-        beat = numbers.beat
-        return self._epochs.step is not None and numbers.steps is None and (beat is None or beat.epoch is None)
-
-    def _advance(self, moment: float, step: float, slept_seconds: float) -> None:
-        if self._by_epoch:
-            self.steps.cut()
-            self._by_epoch = False
-        self.steps.add(moment, step, idle_seconds=slept_seconds)
+    Args:
+        by_program: the step that is shown is counted by the program.
+    """
+    if not moving:
+        return replace(numbers, samples_per_second=None, steps_per_second=None)
+    steps = (program if by_program else own).steps
+    epochs = own.epochs if program.epochs.step is None else program.epochs
+    left, epoch_left = steps.remaining_seconds(numbers.steps), None
+    if left is None:
+        left = epochs.remaining_seconds(numbers.epochs)
+    if left is None and numbers.epochs is not None and numbers.epoch_steps is not None:
+        left = steps.remaining_seconds(numbers.epochs * numbers.epoch_steps)
+    if epochs.step is not None:
+        epoch_left = epochs.remaining_seconds(math.floor(epochs.step) + 1)
+    elif numbers.step is not None and numbers.epoch_step is not None and numbers.epoch_steps is not None:
+        epoch_left = steps.remaining_seconds(numbers.step + numbers.epoch_steps - numbers.epoch_step)
+    pace = numbers.steps_per_second or steps.steps_per_second
+    return replace(numbers, steps_per_second=pace, eta_seconds=left, epoch_eta_seconds=epoch_left)
 
 
-def _epochs_done(record: Mapping[str, Any]) -> float | None:
-    """Epochs that are behind, the share of the one being trained among them; None where the record does not tell."""
+def _epochs_done(record: Mapping[str, Any], *, alone: bool) -> float | None:
+    """Epochs that are behind, the share of the one being trained among them; None where the record does not tell.
+
+    Args:
+        alone: nothing else is counted; the line with an epoch's loss is then taken for its end.
+    """
     epoch, step, steps = (record.get(name) for name in ("epoch", "epoch_step", "epoch_steps"))
     if not isinstance(epoch, (int, float)):
         return None
+    if isinstance(epoch, float) and epoch != int(epoch):
+        return epoch  # a share of all of them
     behind = float(epoch) - float(record.get("first_epoch", 1))
     if record.get("epoch_done"):
         return behind + 1.0
-    if not isinstance(step, (int, float)) or not steps:
-        return None
-    return behind + min(1.0, float(step) / float(steps))
+    if isinstance(step, (int, float)) and steps:
+        return behind + min(1.0, float(step) / float(steps))
+    return behind + 1.0 if alone and step is None and "loss" in record else None
 
 
 class _Interval(NamedTuple):

@@ -7,34 +7,30 @@ directories of ours, :class:`mpstui.core.runs.watched.WatchedReader` for what mp
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from ...wire import storage
-from ...wire.records import LaunchRecord, LaunchTemplate
+from ...wire.records import LaunchRecord
 from ...wire.rundir import RunDir
-from ...wire.storage import UnreadableRecord
 from ..follow import Budget
-from ..model.snapshot import Checkpoint, Health, Numbers, RunSnapshot, SeriesView, State
-from ..series.series import SeriesStore
-from .checkpoints import CheckpointScanner, steps_told
-from .external import ExternalMetrics, LogNotes
+from ..model.snapshot import Health, Numbers, RunSnapshot, SeriesView, State
+from .checkpoints import CheckpointScanner
+from .comparison import asked_totals
+from .external import ExternalMetrics, LogNotes, outputs_of
 from .files import EventReader, LocalMachine, PointReader, WitnessReader
-from .numbers import PrintedCurves, ProgressPace, combine, with_printed
-from .signs import Condition, Heartbeats, Signs, assess
+from .numbers import JoinedCurves, ProgressPace, Witness, Witnesses, said, timed, with_facts
+from .signs import Condition, Heartbeats, assess
 from .state import exit_summary
 
 HEALTHY = frozenset({State.RUNNING, State.UNSUPERVISED, State.STOPPING, State.STOP_FAILED})
 STANDING = frozenset({Health.STALLED, Health.HUNG})
 """A run that stands still has neither a speed nor an end in sight, whatever it had before."""
 LIST_SERIES, LIST_COLUMNS = ("loss",), 120
-CHECKPOINTS_SECONDS = 5.0
 FULL_COLUMNS = 1024
 """More than any terminal has dots in a row."""
 
@@ -45,15 +41,18 @@ class RunFollower:
     def __init__(self, machine: LocalMachine) -> None:
         self.machine = machine
         self.snapshot: RunSnapshot | None = None
-        """The last one that was made."""
-        self.pace = ProgressPace()
-        self.heartbeats = Heartbeats(machine, self.pace)
+        self.pace, self.program_pace = ProgressPace(), ProgressPace()
+        """As we or the agent count, and as the program itself does."""
+        self.heartbeats = Heartbeats(machine, self.pace, self.program_pace)
         self.points: PointReader | None = None
         """Its own metrics, where it is a run of ours."""
         self.external: ExternalMetrics | None = None
         self._earlier: list[ExternalMetrics] = []
         """The outputs of the attempts before this one, whose curves it continues."""
-        self._printed = PrintedCurves()
+        self._joined = JoinedCurves()
+        self._asked: Mapping[str, float] | None = None
+        """The totals among its arguments; None until they are wanted."""
+        self._resumed = False
         self._launched = 0.0
         self._output_changed: float | None = None
         self._moved: float | None = None
@@ -132,21 +131,44 @@ class RunFollower:
             if not one.complete:
                 return
         found = external.read(budget)
-        if self.pace.beaten or (self.points is not None and self.points.newest):
-            self.pace.feed_epochs(found)
-        else:
-            self.pace.feed(found, None)
+        program = self.heartbeats.program
+        self.program_pace.feed(found, counts=program is None or program.step is None)
 
-    def _numbers(self) -> Numbers:
-        printed: Mapping[str, Any] = self.external.newest if self.external is not None else {}
-        own = self.points.newest if self.points is not None else {}
-        return with_printed(combine(self.heartbeats.beat, self.heartbeats.older, own or printed), printed)
+    def _numbers(self, attempt: int = 0, *, moving: bool) -> Numbers:
+        """Joined from all that speak of it; one that stands still has neither a speed nor an end in sight."""
+        beats, external = self.heartbeats, self.external
+        own, program = beats.own, beats.program
+        points = self.points.newest if self.points is not None else {}
+        points = points if points.get("attempt", attempt) in (attempt, 0) else {}
+        printed = external.newest if external is not None else {}
+        numbers = Witnesses(
+            Witness(self._own_name, said(own, points)),
+            Witness(beats.program_name, said(program, {})),
+            Witness(external.path.name if external is not None else "", printed),
+            Witness("arguments", self._asked or {}),
+            counts_anew=own is not None and own.step_from == "process",
+            sees_losses=own is not None and own.loss_seen == "backward",
+            resumed=self._resumed,
+        ).joined()
+        by_program = numbers.told_by.get("step") != self._own_name
+        numbers = timed(numbers, self.pace, self.program_pace, by_program=by_program, moving=moving)
+        return with_facts(numbers, own, program, printed)
 
-    def _curves(self, full: bool) -> Mapping[str, SeriesView]:
+    @property
+    def _own_name(self) -> str:
+        own = self.heartbeats.own
+        if own is None:
+            return self.points.path.name if self.points is not None and self.points.newest else "heartbeat"
+        return "agent" if own.step_from or own.loss_seen else "heartbeat"
+
+    def _curves(self, full: bool, lead: str | None) -> Mapping[str, SeriesView]:
+        """``lead``: the witness whose loss is shown."""
         names, most = (None, FULL_COLUMNS) if full else (LIST_SERIES, LIST_COLUMNS)
         own = self.points.views(names, most=most) if self.points is not None else {}
         printed = self.external.views(names, most=most) if self.external is not None else {}
-        return self._printed.beside(own, printed) if own else printed
+        read = self.heartbeats.readings.views(names, most=most)
+        told = [(self._own_name, own), (self.external.path.name if self.external is not None else "", printed)]
+        return self._joined.of([*told, (self.heartbeats.program_name, read)], lead)
 
     def _written(self) -> list[float]:
         """When what it prints was last written."""
@@ -170,9 +192,8 @@ class RunFollower:
 
     def _condition(self, *, paused: bool = False, process_state: str | None = None) -> Condition:
         """What it is doing, by its signs of life at this moment."""
-        now, file = self.machine.clock(), self.heartbeats.file
-        beat, silence = (file.beat, file.silence()) if file else (None, None)
-        slept = silence.slept if silence else 0.0
+        now = self.machine.clock()
+        heard = self.heartbeats.signs(now)
         moved = max((moment for moment in self._written() if moment >= self._launched), default=None)
         if moved is not None and moved != self._moved:
             if self._moved is not None and moved > self._moved:
@@ -180,28 +201,21 @@ class RunFollower:
             self._moved = moved
 
         def age(moment: float | None) -> float | None:
-            return None if moment is None else max(0.0, now - moment - slept)
+            return None if moment is None else max(0.0, now - moment - heard.slept_seconds)
 
-        steps = self.pace.steps
+        steps = self.pace.steps if self.pace.steps.step is not None else self.program_pace.steps
         counted = steps.step is not None or (self.external is not None and bool(self.external.newest))
-        beaten = file is not None and beat is not None and (not file.ours or bool(beat.step) or beat.loss is not None)
-        return assess(
-            Signs(
-                phase=beat.phase if beat else None,
-                beat_age=silence.awake if silence else None,
-                promise=beat.expect_next_in if beat else None,
-                steps_done=counted or beaten,
-                step_age=age(steps.advanced_at),
-                usual_step_seconds=steps.seconds_per_step,
-                output_age=age(self._moved),
-                usual_output_seconds=median(self._pauses) if len(self._pauses) > 2 else None,
-                paused=paused,
-                late_rank=self.heartbeats.late_rank(),
-                process_state=process_state,
-                slept_seconds=slept,
-                slept_before_seconds=file.slept_before(now) if file else 0.0,
-            )
+        signs = replace(
+            heard,
+            steps_done=counted or heard.steps_done,
+            step_age=age(steps.advanced_at),
+            usual_step_seconds=steps.seconds_per_step,
+            output_age=age(self._moved),
+            usual_output_seconds=median(self._pauses) if len(self._pauses) > 2 else None,
+            paused=paused,
+            process_state=process_state,
         )
+        return assess(signs)
 
 
 class RunReader(RunFollower):
@@ -215,9 +229,6 @@ class RunReader(RunFollower):
         self.points = self._metrics = PointReader(run.metrics)
         self._events = EventReader(run.events)
         self._scanner = CheckpointScanner()
-        self._checkpoints: tuple[Checkpoint, ...] = ()
-        self._checkpoints_at: tuple[float, object] = (0.0, None)
-        """When they were last looked for, and what was told then."""
         self._notes = notes
         self._attempt = 0
         self._pattern: str | None = None
@@ -239,7 +250,9 @@ class RunReader(RunFollower):
         if self.witnesses.attempt != self._attempt:
             self._attempt, self._output = self.witnesses.attempt, self.witnesses.folder.output
             self.pace.begin_attempt()
-            self.heartbeats.begin_attempt(self.run, self.witnesses.folder)
+            self.program_pace.begin_attempt()
+            self.heartbeats.begin_attempt(self.witnesses.folder)
+            self._asked = None
         self.heartbeats.read()
         self.witnesses.judge(self.heartbeats.phase)
         self._follow_profile()
@@ -289,13 +302,14 @@ class RunReader(RunFollower):
     def _choose_external(self) -> None:
         """What to read beside our own files: the profile's file, or the output where nothing else tells numbers.
 
-        The agent in a program that knows nothing of us sees steps and losses, but no epochs: those are printed alone.
+        Beside the agent the program's own words are wanted too: it may know better, and more.
         """
-        output, beat = self._output, self.heartbeats.beat
+        output, beat = self._output, self.heartbeats.own
         if output is None:
             return
         if self.external is None:
             told = self._metrics.newest.get("epoch") is not None or (beat is not None and beat.epoch is not None)
+            told = told and self._own_name != "agent"
             if self._output_changed is not None and not told:
                 self.external = self._opened(output)
         elif self.external.path != output and self.run.path in self.external.path.parents:
@@ -316,12 +330,18 @@ class RunReader(RunFollower):
         known, count = self.external, self._attempt - 1
         if known is None or known.path != self._output or len(self._earlier) == count:
             return
-        store, clock = SeriesStore(), self.machine.clock
-        *self._earlier, self.external = (
-            ExternalMetrics(self.run.attempt(number).output, clock, self._pattern, attempt=number, store=store)
-            for number in range(1, self._attempt + 1)
-        )
+        *self._earlier, self.external = outputs_of(self.run, self._attempt, self.machine.clock, self._pattern)
         self.external.show(known.newest)
+
+    def _numbers_of_attempt(self, launch: LaunchRecord | None, *, moving: bool) -> Numbers:
+        own = self.heartbeats.own
+        if self._asked is None and launch is not None and (own is None or own.steps is None):
+            self._asked, self._resumed = asked_totals(launch.argv), launch.checkpoint is not None
+        numbers = self._numbers(self._attempt, moving=moving)
+        if numbers.device.type is None and launch is not None and launch.device not in (None, "auto", ""):
+            # What was asked for stands in where it names a device and the trainer reports none.
+            numbers = replace(numbers, device=numbers.device._replace(type=launch.device))
+        return numbers
 
     def _made(self, full: bool) -> RunSnapshot:
         witnesses, (state, reason) = self.witnesses, self.witnesses.verdict
@@ -333,10 +353,7 @@ class RunReader(RunFollower):
         if state in HEALTHY:
             condition = self._condition(paused=paused, process_state=trainer.state if trainer else None)
         moving = condition is not None and condition.health not in STANDING
-        numbers = self._numbers()
-        if numbers.device.type is None and launch is not None and launch.device not in (None, "auto", ""):
-            # What was asked for stands in where it names a device and the trainer reports none.
-            numbers = replace(numbers, device=numbers.device._replace(type=launch.device))
+        numbers = self._numbers_of_attempt(launch, moving=moving)
         return RunSnapshot(
             run=self.run.run,
             name=spec.name if spec else str(witnesses.spec.raw.get("name") or self.run.run),
@@ -348,7 +365,7 @@ class RunReader(RunFollower):
             health_note=condition.note if condition else "",
             profile=spec.profile if spec else None,
             recipe=spec.recipe if spec else None,
-            numbers=self.pace.timed(numbers, moving=moving),
+            numbers=numbers,
             device_asked=launch.device if launch else spec.launch.device if spec else None,
             attempt=witnesses.attempt,
             attempts=witnesses.attempt,
@@ -358,9 +375,13 @@ class RunReader(RunFollower):
             ended=seen.exit.ended if seen.exit and not live else None,
             updated=self._updated(),
             exit=exit_summary(seen.exit) if seen.exit and not live else None,
-            checkpoints=self._find_checkpoints(numbers, live=live) if full else (),
+            checkpoints=self._scanner.of_run(
+                self.run.path, seen, numbers.checkpoint, self._events.events, now=self.machine.monotonic(), live=live
+            )
+            if full
+            else (),
             events=tuple(self._events.events) if full else (),
-            series=self._curves(full),
+            series=self._curves(full, numbers.told_by.get("loss")),
             argv=tuple(launch.argv) if launch else (),
             env=storage.masked(launch.env) if launch else {},
             paused=paused and live,
@@ -372,20 +393,3 @@ class RunReader(RunFollower):
             brief=not full,
             ranks=self.heartbeats.ranks() if full else (),
         )
-
-    def _find_checkpoints(self, numbers: Numbers, *, live: bool) -> tuple[Checkpoint, ...]:
-        """Looked for now and then, and at once when the run tells of one or ends."""
-        events, now = self._events.events, self.machine.monotonic()
-        told = (numbers.checkpoint, events[-1] if events else None, live)
-        if now - self._checkpoints_at[0] < CHECKPOINTS_SECONDS and told == self._checkpoints_at[1]:
-            return self._checkpoints
-        self._checkpoints_at = now, told
-        status, spec = self.witnesses.seen.status, self.witnesses.seen.spec
-        template = spec.launch if spec else None
-        if status is not None and status.template:
-            with contextlib.suppress(UnreadableRecord, TypeError, AttributeError):  # another program's
-                template = storage.from_json(LaunchTemplate, status.template)
-        folders = (self.run.path, Path(template.cwd)) if template else (self.run.path,)
-        steps = steps_told(numbers.checkpoint, events)
-        self._checkpoints = self._scanner.scan(template.checkpoints if template else None, folders, steps)
-        return self._checkpoints

@@ -56,6 +56,7 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
         "health_note": snapshot.health_note or slow_words(RunPace().poll(snapshot), snapshot.seen),
         "attempt_started": snapshot.attempt_started,
         "metrics": metrics_as_json(snapshot),
+        "told_by": dict(numbers.told_by),
         "memory": numbers.memory._asdict(),
         "heartbeat": heartbeat.to_json(beat) if beat else None,
         "ranks": [heartbeat.to_json(one) for one in snapshot.ranks],

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 
 from ...wire import heartbeat
 from ...wire.heartbeat import Heartbeat
-from ...wire.rundir import AttemptDir, RunDir
+from ...wire.rundir import AttemptDir
 from ...wire.storage import UnreadableRecord
 from ..follow import RecordFile
 from ..model.snapshot import Health
+from ..series.series import SeriesStore
 from .files import LocalMachine
 from .numbers import ProgressPace
 
@@ -27,7 +28,6 @@ SLEPT_SECONDS = 60.0
 """Less drift than this between the clocks is a clock being set, not a sleep."""
 SLEEP_NOTE_SECONDS = 600.0
 """How long a sleep that is over is still told."""
-OLDER_ATTEMPTS = 3
 MOST_RANKS = 64
 _MILLISECONDS_FROM = 1e11
 """A Unix time beyond the year 5000 is one in milliseconds."""
@@ -164,27 +164,23 @@ class LateRank(NamedTuple):
 
 
 class Heartbeats:
-    """The heartbeats of one run: the newest attempt's, the one before it, and the one another program's file holds."""
+    """The heartbeats of one run: the newest attempt's, and the one that a file of the program's own holds."""
 
-    def __init__(self, machine: LocalMachine, pace: ProgressPace) -> None:
+    def __init__(self, machine: LocalMachine, own: ProgressPace, program: ProgressPace) -> None:
+        """``own`` and ``program`` are told the steps of the one and of the other."""
         self._machine = machine
-        self._pace = pace
+        self._paces = own, program
+        self.readings = SeriesStore()
+        """What the program's own said each time it was read: nobody else keeps it."""
         self._own: BeatFile | None = None
-        self._older: BeatFile | None = None
         self._external: BeatFile | None = None
         self._launched = 0.0
         self._folder: AttemptDir | None = None
         self._ranks: dict[int, BeatFile] = {}
         self._ranks_at = 0.0
 
-    def begin_attempt(self, run: RunDir, folder: AttemptDir) -> None:
+    def begin_attempt(self, folder: AttemptDir) -> None:
         """Turn to the heartbeat of this attempt."""
-        self._older = self._own if self._own and self._own.beat else None
-        for number in range(folder.number - 1, max(0, folder.number - 1 - OLDER_ATTEMPTS), -1):
-            if self._older is None:
-                file = BeatFile(run.attempt(number).heartbeat(), self._machine)
-                file.read()
-                self._older = file if file.beat is not None else None
         self._own = BeatFile(folder.heartbeat(), self._machine)
         self._folder, self._ranks, self._ranks_at = folder, {}, -RANKS_SECONDS
 
@@ -193,11 +189,21 @@ class Heartbeats:
         self._launched = launched
         if path is not None and (self._external is None or self._external.path != path):
             self._external = BeatFile(path, self._machine)
-        self._read(self._external)
+        slept = self._external.read() if self._external is not None else None
+        if slept is None or (beat := self.program) is None:
+            return
+        attempt = self._folder.number if self._folder is not None else 0
+        counted = {name: getattr(beat, name) for name in ("epoch", "step", "epoch_step", "epoch_steps", "lr")}
+        loss = {"loss": beat.loss} if beat.loss is not None or "loss" in beat.nonfinite else {}
+        record = {**beat.metrics, **counted, **loss, "time": beat.time, "attempt": attempt}
+        self.readings.add([{name: value for name, value in record.items() if value is not None or name == "loss"}])
+        self._paces[1].feed([record])
 
     def read(self) -> None:
         """Look at the attempt's heartbeat."""
-        self._read(self._own)
+        slept = self._own.read() if self._own is not None else None
+        if slept is not None and (beat := self.own) is not None and beat.step is not None:
+            self._paces[0].note_beat(beat.time, float(beat.step), slept)
 
     @property
     def phase(self) -> str | None:
@@ -206,22 +212,46 @@ class Heartbeats:
         return beat.phase if beat else None
 
     @property
+    def own(self) -> Heartbeat | None:
+        """The newest one of the attempt's own file."""
+        return self._own.beat if self._own else None
+
+    @property
+    def program(self) -> Heartbeat | None:
+        """The newest one of the program's own file, once there is one of this attempt."""
+        beat = self._external.beat if self._external else None
+        return beat if beat and beat.time >= self._launched else None
+
+    @property
+    def program_name(self) -> str:
+        """The name of that file."""
+        return self._external.path.name if self._external else ""
+
+    @property
     def file(self) -> BeatFile | None:
-        """The file that is relied upon, once a beat of this attempt was read from it."""
-        if self._own is not None and self._own.beat is not None:
-            return self._own
-        other = self._external
-        return other if other and other.beat and other.beat.time >= self._launched else None
+        """The file whose silence is judged, once a beat of this attempt was read from it."""
+        return self._own if self.own else self._external if self.program else None
 
     @property
     def beat(self) -> Heartbeat | None:
         """This attempt's newest heartbeat."""
-        return self.file.beat if self.file else None
+        return self.own or self.program
 
-    @property
-    def older(self) -> Heartbeat | None:
-        """Where the run stood before this attempt."""
-        return self._older.beat if self._older else None
+    def signs(self, now: float) -> Signs:
+        """What they alone tell of how it is."""
+        file = self.file
+        beat, silence = (file.beat, file.silence()) if file else (None, None)
+        if file is None or beat is None or silence is None:
+            return Signs()
+        return Signs(
+            phase=beat.phase,
+            beat_age=silence.awake,
+            promise=beat.expect_next_in,
+            steps_done=not file.ours or bool(beat.step) or beat.loss is not None,
+            late_rank=self.late_rank(),
+            slept_seconds=silence.slept,
+            slept_before_seconds=file.slept_before(now),
+        )
 
     def ranks(self) -> tuple[Heartbeat, ...]:
         """The newest heartbeat of each rank, by rank; none in a training of one process."""
@@ -245,11 +275,6 @@ class Heartbeats:
                 promise = last.expect_next_in or DEFAULT_PROMISE_SECONDS
                 late += [LateRank(rank, silence.awake, promise)] if silence.awake > promise else []
         return max(late, key=lambda one: one.silent_seconds, default=None)
-
-    def _read(self, file: BeatFile | None) -> None:
-        slept = file.read() if file is not None else None
-        if slept is not None and file is not None and file.beat is not None and file.beat.step is not None:
-            self._pace.note_beat(file.beat.time, float(file.beat.step), slept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,6 @@ class WatchedReader(RunFollower):
     def refresh(self, *, full: bool, budget: Budget) -> RunSnapshot:
         self._find_files()
         self._read_external(budget, anyway=full)
-        self.pace.feed((), None)
         self._full, self._outdated = full, False
         self.snapshot = self._made(full)
         return self.snapshot
@@ -67,7 +66,7 @@ class WatchedReader(RunFollower):
         updated, condition, there = self._updated(), self._condition(), self.path.exists()
         exception = self._exception(updated)
         self._was_there = self._was_there or there
-        moving = exception is None and condition.health not in STANDING
+        numbers = self._numbers(moving=exception is None and condition.health not in STANDING)
         return RunSnapshot(
             run=str(self.path),
             name=self.path.name,
@@ -77,9 +76,9 @@ class WatchedReader(RunFollower):
             seen=self.machine.clock(),
             health=condition.health if updated is not None else None,
             health_note=condition.note if updated is not None else "",
-            numbers=self.pace.timed(self._numbers(), moving=moving),
+            numbers=numbers,
             updated=updated,
-            series=self._curves(full),
+            series=self._curves(full, numbers.told_by.get("loss")),
             output=self._log,
             readers=self._told_by(),
             loading=self.external is not None and self.external.behind,

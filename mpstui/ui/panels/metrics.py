@@ -17,7 +17,9 @@ def metric_rows(facts: RunFacts, width: int) -> list[Row]:
     named: dict[str, SeriesView | float | None] = {**known, **numbers.metrics, **snapshot.series}
     if not named:
         return [nothing_yet("no metrics reported yet", unread=snapshot.loading or snapshot.brief)]
-    name_width = max(10, min(28, max(len(name) for name in named) + 1, max(18, width // 3)))
+    by = numbers.told_by if len(set(numbers.told_by.values())) > 1 else {}
+    names = {name: f"{name} · {by[name]}" if name in by else name for name in named}  # whose word it is, of several
+    name_width = max(10, min(28, max(map(len, names.values())) + 1, max(18, width // 3)))
     columns = width - 3 - name_width
     values = max(1, min(4, columns // (_NUMBER + 1)))
     trend = columns - values * (_NUMBER + 1) - 1
@@ -26,7 +28,7 @@ def metric_rows(facts: RunFacts, width: int) -> list[Row]:
     for name, value in named.items():
         texts, curve, tone = _told(value, trend)
         cells = [Span(fit(text, _NUMBER, "right") + " ", "dim" if place else "") for place, text in enumerate(texts)]
-        lines.append(row(" ", fit(clean(name, 60), name_width), *cells[:values], (" " + curve, tone)))
+        lines.append(row(" ", fit(clean(names[name], 60), name_width), *cells[:values], (" " + curve, tone)))
     return lines
 
 

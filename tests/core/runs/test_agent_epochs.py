@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,9 @@ def home(tmp_path: Path) -> Home:
     return make_home(tmp_path)
 
 
+AGENT: dict[str, Any] = {"step_from": "process", "loss_seen": "backward"}
+
+
 def line(epoch: int, batch: int) -> str:
     return f"epoch {epoch}/30 batch {batch}/64 loss 1.5\n"
 
@@ -25,7 +29,7 @@ def line(epoch: int, batch: int) -> str:
 def watched_by_agent(home: Home, step: int) -> RunBuilder:
     run = RunBuilder(home).status("running", trainer=[77, 5]).launch().hold()
     point = {"time": NOW, "attempt": 1, "epoch": None, "step": step, "loss": 1.5, "lr": 0.01}
-    return run.beat(step=step, loss=1.5).points(point)
+    return run.beat(step=step, loss=1.5, **AGENT).points(point)
 
 
 def test_the_epochs_it_prints_stand_beside_the_steps_of_the_agent(home: Home) -> None:
@@ -40,7 +44,8 @@ def test_the_epochs_it_prints_stand_beside_the_steps_of_the_agent(home: Home) ->
         )
         assert (shown.numbers.step, shown.numbers.steps, shown.numbers.loss) == (150, None, 1.5)
         assert shown.readers == "heartbeat"
-    assert [list(view.x) for name, view in shown.series.items() if name == "loss"] == [[150]], "the agent's curve alone"
+    told = {name: (view.axis, list(view.x)) for name, view in shown.series.items() if "loss" in name}
+    assert told == {"loss": ("step", [144]), "loss (agent)": ("optimizer step", [150])}, "as it is printed"
     run.release()
 
 
@@ -49,7 +54,7 @@ def trained(monitor: Monitor, run: RunBuilder, clock: FakeClock, epoch: int, bat
     monitor.refresh()
     for i, batch in enumerate(batches, start=1):
         clock.advance(2.0)
-        run.beat(step=10 + 16 * i, loss=1.5, time=clock.wall, seq=1 + i).output(line(epoch, batch))
+        run.beat(step=10 + 16 * i, loss=1.5, **AGENT, time=clock.wall, seq=1 + i).output(line(epoch, batch))
         shown = monitor.refresh()[0]
     return shown
 
@@ -115,7 +120,7 @@ def test_epochs_printed_as_done_tell_how_long_the_others_take(home: Home) -> Non
     monitor.refresh()
     for epoch in (1, 2, 3, 4):
         clock.advance(20.0)
-        run.beat(step=100 * epoch, loss=1.5, time=clock.wall, seq=1 + epoch).output(
+        run.beat(step=100 * epoch, loss=1.5, **AGENT, time=clock.wall, seq=1 + epoch).output(
             f"Epoch {epoch}/10 finished in 20 s\n"
         )
         shown = monitor.refresh()[0]
@@ -133,6 +138,7 @@ def test_the_metrics_it_prints_are_curves_beside_those_of_the_agent(home: Home) 
     told = {name: (view.axis, list(view.x), view.last) for name, view in shown.series.items()}
     assert told == {
         "loss": ("step", [150], 1.5),
+        "loss (output.log)": ("epoch", [1, 2, 4], 1.5),
         "lr": ("step", [150], 0.01),
         "val_loss": ("epoch", [1, 2, 4], 0.5),
         "accuracy": ("epoch", [1, 2, 4], 64.5),
@@ -160,7 +166,7 @@ def test_printed_steps_are_an_axis_of_their_own(home: Home) -> None:
 
 def test_printed_metrics_of_all_attempts_are_one_curve(home: Home) -> None:
     run = watched_by_agent(home, step=150).output(validated(1) + validated(2))
-    run.exit(code=1).launch(2).status("running", 2, trainer=[77, 5]).beat(2, step=10).output(validated(3), 2)
+    run.exit(code=1).launch(2).status("running", 2, trainer=[77, 5]).beat(2, step=10, **AGENT).output(validated(3), 2)
     shown = make_monitor(home, FakeClock()).refresh(focus=run.run.run)[0]
     assert list(shown.series["val_loss"].x) == [1, 2, 3]
     run.release()

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.runs.checkpoints import CheckpointScanner, is_whole, step_of
-from mpstui.core.runs.reader import CHECKPOINTS_SECONDS
+from mpstui.core.runs.checkpoints import LOOK_SECONDS, CheckpointScanner, is_whole, step_of
 from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor
 
 
@@ -91,7 +90,7 @@ def test_they_are_not_looked_for_all_the_time_but_at_once_when_told_of_and_at_th
     assert seen() == 1
     (folder / "step-2.pt").write_bytes(b"x")
     assert seen() == 1
-    clock.advance(CHECKPOINTS_SECONDS)
+    clock.advance(LOOK_SECONDS)
     assert seen() == 2
     (folder / "step-3.pt").write_bytes(b"x")
     run.event("checkpoint", "saved", path=str(folder / "step-3.pt"), step=3)

@@ -283,7 +283,7 @@ def test_a_second_attempt_continues_the_first(home: Home) -> None:
     clock.advance(2)
     shown = monitor.snapshot(run.run.run)
     assert (shown.attempt, shown.attempts, shown.state) == (2, 2, State.RUNNING)
-    assert shown.numbers.step == 100  # until the new attempt says more
+    assert (shown.numbers.step, shown.numbers.loss, shown.series["loss"].count) == (None, None, 100)
     assert shown.health is Health.WARMING
     assert shown.started == NOW + 1
     run.beat(2, step=81, loss=0.6).points(*points(5, attempt=2, start=81))

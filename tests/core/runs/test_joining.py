@@ -1,0 +1,196 @@
+"""What a heartbeat, a log, a metric file, the arguments and the agent say of one run, joined field by field."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpstui.core.model.home import Home
+from mpstui.core.model.snapshot import RunSnapshot
+from mpstui.core.runs.comparison import asked_totals
+from mpstui.core.runs.report import as_json
+from mpstui.wire import storage
+from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return make_home(tmp_path)
+
+
+def run_of(home: Home, argv: list[str] | None = None, attempt: int = 1, **launch: Any) -> RunBuilder:
+    run = RunBuilder(home).status("running", attempt, trainer=[77, 5]).launch(attempt, **launch).hold()
+    if argv is not None:
+        path = run.run.attempt(attempt).launch
+        storage.write_json(path, {**json.loads(path.read_text()), "argv": argv})
+    return run
+
+
+def seen_by_agent(run: RunBuilder, step: int, loss: float, attempt: int = 1, **told: Any) -> RunBuilder:
+    """As the agent reports it: it counts since the process began, and sees what goes into backward."""
+    run.beat(attempt, step=step, loss=loss, lr=0.01, step_from="process", loss_seen="backward", **told)
+    return run.points({"time": NOW, "attempt": attempt, "epoch": None, "step": step, "loss": loss, "lr": 0.01})
+
+
+def both(home: Home, run: RunBuilder) -> list[RunSnapshot]:
+    """The run as the list and as its own screen show it."""
+    monitor = make_monitor(home, FakeClock())
+    return [monitor.refresh_whole()[0], monitor.refresh(run.run.run)[0]]
+
+
+def test_a_loss_that_is_printed_along_the_steps_goes_before_the_one_the_agent_sees(home: Home) -> None:
+    """Gradients are accumulated over four batches: what goes into backward is a quarter."""
+    run = seen_by_agent(run_of(home), 30, 0.45, metrics={"backward_passes_per_step": 4.0})
+    run.output("".join(f"iter {i}: loss {1.8 + i / 1000:.4f}, time 12ms\n" for i in range(31)))
+    for shown in both(home, run):
+        curve = shown.series["loss"]
+        assert (shown.numbers.loss, curve.last, curve.count, curve.axis) == (1.83, 1.83, 31, "step")
+        assert {name: shown.numbers.told_by[name] for name in ("loss", "step", "lr")} == {
+            "loss": "output.log",
+            "step": "output.log",
+            "lr": "agent",
+        }
+    assert shown.series["loss (agent)"].axis == "optimizer step"
+    assert as_json(shown, full=True)["told_by"]["loss"] == "output.log"
+    run.release()
+
+
+@pytest.mark.parametrize(
+    ("passes", "loss", "by"), [(None, 0.5, "agent"), (1.0, 0.5, "agent"), (4.0, 2.0, "output.log")]
+)
+def test_the_loss_of_a_whole_epoch_leaves_the_agents_curve_unless_that_is_divided(
+    home: Home, passes: float | None, loss: float, by: str
+) -> None:
+    run = seen_by_agent(run_of(home), 900, 0.5, metrics={"backward_passes_per_step": passes} if passes else {})
+    run.output("Epoch 1/20 loss: 2.5\nEpoch 2/20 loss: 2.0\n")
+    for shown in both(home, run):
+        assert (shown.numbers.loss, shown.series["loss"].last, shown.numbers.told_by["loss"]) == (loss, loss, by)
+        assert (shown.numbers.step, shown.numbers.epoch, shown.numbers.epochs) == (900, 2, 20)
+    run.release()
+
+
+def test_a_loss_that_a_framework_told_the_agent_is_the_programs_own(home: Home) -> None:
+    run = run_of(home).beat(step=40, steps=90, epoch=1.5, epochs=3, loss=2.5, loss_seen="trainer")
+    run.points({"time": NOW, "attempt": 1, "epoch": 1.5, "step": 40, "loss": 2.5})
+    run.output("{'loss': 2.4, 'epoch': 1.25}\n")
+    for shown in both(home, run):
+        assert (shown.numbers.loss, shown.numbers.step, shown.numbers.steps, shown.numbers.epoch) == (2.5, 40, 90, 1.5)
+    run.release()
+
+
+def test_after_a_resume_the_steps_go_on_as_the_program_prints_them(home: Home) -> None:
+    run = run_of(home, attempt=1)
+    run.output("".join(f"step {i}/400 loss {9 / i:.3f}\n" for i in range(10, 301, 10)))
+    seen_by_agent(run, 300, 0.03)
+    run.exit(1, code=1).launch(2, checkpoint="ckpt.pt").status("running", 2, trainer=[77, 5])
+    run.output("".join(f"step {i}/400 loss {9 / i:.3f}\n" for i in range(310, 351, 10)), 2)
+    run.beat(2, step=51, loss=0.02, step_from="process", loss_seen="backward")
+    run.points(*({"time": NOW + i, "attempt": 2, "epoch": None, "step": i, "loss": 0.02} for i in range(1, 52)))
+    listed, shown = both(home, run)
+    curve = shown.series["loss"]
+    assert (shown.numbers.step, shown.numbers.steps, listed.numbers.step) == (350, 400, 350)
+    assert (curve.x[0], curve.x[-1], curve.count, list(curve.superseded)) == (10, 350, 35, [])
+    run.release()
+
+
+def test_the_agents_count_after_a_resume_is_no_share_of_a_total(home: Home) -> None:
+    run = run_of(home, ["python", "t.py", "--max-steps", "400"], checkpoint="ckpt.pt")
+    seen_by_agent(run, 51, 0.5)
+    for shown in both(home, run):
+        assert (shown.numbers.step, shown.numbers.steps) == (51, None)
+    run.release()
+
+
+@pytest.mark.parametrize(
+    ("printed", "steps", "by"),
+    [
+        ("", 400, "arguments"),
+        ("max_iters = 5000\nloading\n", 400, "arguments"),
+        (" 12%|#2        | 40/320 [00:10<01:12,  4.0it/s]\n", 320, "output.log"),
+        ("step 40/320 loss 0.5\n", 320, "output.log"),
+    ],
+)
+def test_totals_known_to_anyone_are_kept_when_the_agent_counts(home: Home, printed: str, steps: int, by: str) -> None:
+    run = seen_by_agent(run_of(home, ["python", "t.py", "--max_steps=400"]), 40, 0.5).output(printed)
+    for shown in both(home, run):
+        assert (shown.numbers.step, shown.numbers.steps, shown.numbers.told_by["steps"]) == (40, steps, by)
+    run.release()
+
+
+def test_a_total_below_the_count_is_about_something_else(home: Home) -> None:
+    run = seen_by_agent(run_of(home, ["python", "t.py", "--num_steps=5"]), 40, 0.5)
+    assert both(home, run)[1].numbers.steps is None
+    run.release()
+
+
+@pytest.mark.parametrize(
+    ("argv", "totals"),
+    [
+        ("torchrun t.py --epochs 20 --lr 0.1", {"epochs": 20}),
+        ("python t.py --num-train-epochs=3 --max_steps -1", {"epochs": 3}),
+        ("python t.py trainer.max_epochs=7 steps=100", {"epochs": 7, "steps": 100}),
+        ("python t.py --max_iters=1e3", {"steps": 1000}),
+        ("python t.py --epochs many --batch 5", {}),
+        ("python t.py --step-size 5 --iterator x", {}),
+        ("", {}),
+    ],
+)
+def test_totals_among_arguments(argv: str, totals: dict[str, float]) -> None:
+    assert asked_totals(argv.split()) == totals
+
+
+def write(path: Path, clock: FakeClock, step: int, **more: Any) -> None:
+    record = {
+        "timestamp": clock.wall,
+        "epoch": 1 + step // 50,
+        "step": step,
+        "steps_total": 200,
+        "loss": 4 / step,
+        **more,
+    }
+    path.write_text(json.dumps(record))
+    os.utime(path, (clock.wall, clock.wall))
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_heartbeat_file_of_the_program_gives_curves_and_totals(home: Home, tmp_path: Path, watched: bool) -> None:
+    clock = FakeClock(NOW + 10)
+    monitor, file = make_monitor(home, clock), tmp_path / "train_heartbeat.json"
+    write(file, clock, 9)
+    if watched:
+        key, run = monitor.watch(file), None
+    else:
+        run = run_of(home).respec(watch={"heartbeat": str(file)})
+        key = run.run.run
+    for step in range(10, 101, 10):
+        write(file, clock, step, val_loss=5 / step)
+        (listed,) = monitor.refresh()
+        clock.advance(2.0)
+    assert listed.series["loss"].count >= 10, "a sparkline in the list too"
+    shown = monitor.snapshot(key)
+    assert list(shown.series["loss"].x)[-3:] == [80, 90, 100]
+    assert (shown.series["loss"].last, shown.numbers.loss, shown.series["val_loss"].last) == (0.04, 0.04, 0.05)
+    assert shown.series["loss"].times[-1] == clock.wall - 2.0
+    assert (shown.numbers.step, shown.numbers.steps) == (100, 200)
+    assert shown.numbers.steps_per_second == pytest.approx(5.0)
+    assert shown.numbers.eta_seconds == pytest.approx(20.0)
+    told = as_json(shown, full=True)
+    assert (told["loss"], told["metrics"]["loss"]["last"], told["steps"]) == (0.04, 0.04, 200)
+    if run is not None:
+        run.release()
+
+
+def test_the_programs_heartbeat_counts_beside_the_agent(home: Home, tmp_path: Path) -> None:
+    clock, file = FakeClock(NOW + 10), tmp_path / "train_heartbeat.json"
+    run = seen_by_agent(run_of(home).respec(watch={"heartbeat": str(file)}), 6, 0.5)
+    write(file, clock, 60)
+    shown = make_monitor(home, clock).snapshot(run.run.run)
+    numbers = shown.numbers
+    assert (numbers.epoch, numbers.step, numbers.steps, numbers.loss) == (2, 60, 200, 0.5)
+    assert (numbers.told_by["step"], numbers.told_by["loss"]) == ("train_heartbeat.json", "agent")
+    assert set(shown.series) == {"loss", "lr", "loss (train_heartbeat.json)"}
+    run.release()
