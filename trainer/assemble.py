@@ -106,7 +106,7 @@ def _begun(model: nn.Module, wish: Request, reports: Reports) -> nn.Module:
     """The fresh model, with the weights it is to begin with; a resumed training has begun already."""
     path = wish.options.init_from
     if path is not None and wish.loaded is None:
-        first, *lists = pretrained.fill(model, path).lines(path)
+        first, *lists = pretrained.fill(model, path, wish.task.translated).lines(path)
         reports.notify("note", first)
         for line in lists:
             reports.say(line)

@@ -7,11 +7,13 @@ names agree is taken off or put on. What did not fit is told name by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import argparse
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import load_file
 from torch import nn
@@ -24,6 +26,11 @@ Weights = Mapping[str, torch.Tensor]
 _CONTAINERS = ("model", "state_dict", "model_state_dict", "model_state", "net", "weights", "params", "module", "ema")
 """Where a training keeps the weights among other things: Lightning's is ``state_dict``."""
 _SHARE_TO_RENAME = 0.75
+_HARMLESS: list[Any] = [
+    *(argparse.Namespace, PosixPath, WindowsPath, PurePosixPath, PureWindowsPath),
+    *(np.dtype, np.float64(0).__reduce__()[0], *(type(np.dtype(kind)) for kind in ("f8", "f4", "i8", "i4", "b1"))),
+]
+"""What trainings save beside their weights and torch does not read by itself: arguments, paths, single numbers."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +58,16 @@ class Filled:
                 yield f"{len(names)} {what}: {', '.join(names)}"
 
 
-def fill(model: nn.Module, path: Path) -> Filled:
+def fill(model: nn.Module, path: Path, translated: Callable[[Weights], Weights] = lambda given: given) -> Filled:
     """Copy into a model what a file has for it.
+
+    Args:
+        translated: turns names and shapes of the model's public relatives into those of ours.
 
     Raises:
         UsageError: the file cannot be read, or nothing in it fits.
     """
-    given, wanted = read(path), model.state_dict()
+    given, wanted = translated(read(path)), model.state_dict()
     off, on = _best_prefixes(given, wanted)
     named = {on + name.removeprefix(off): tensor for name, tensor in given.items()}
     fitting = {name for name, tensor in named.items() if name in wanted and tensor.shape == wanted[name].shape}
@@ -69,9 +79,10 @@ def fill(model: nn.Module, path: Path) -> Filled:
     with torch.no_grad():
         for name in fitting:
             wanted[name].copy_(named[name])
+    filled = {wanted[name].data_ptr() for name in fitting}  # a weight that is used twice has two names
     return Filled(
-        taken=tuple(name for name in wanted if name in fitting),
-        fresh=tuple(name for name in wanted if name not in named),
+        taken=tuple(name for name in wanted if name in fitting or wanted[name].data_ptr() in filled),
+        fresh=tuple(name for name in wanted if name not in named and wanted[name].data_ptr() not in filled),
         misshapen=tuple(
             f"{name} (file {_shape(named[name])}, model {_shape(wanted[name])})"
             for name in wanted
@@ -92,7 +103,8 @@ def read(path: Path) -> Weights:
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        with torch.serialization.safe_globals(_HARMLESS):
+            state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # zip, pickle, torch and safetensors each raise their own kinds
         reason = str(error).strip().partition("\n")[0][:160]
         raise UsageError(
@@ -104,6 +116,15 @@ def read(path: Path) -> Weights:
         tensors = _tensors(found)
         if tensors:
             return tensors
+    parts = state.items() if isinstance(state, dict) else ()  # several networks, each under a name of its own
+    joined = {
+        f"{str(part).removesuffix('_state_dict')}.{name}": tensor
+        for part, held in parts
+        if "optim" not in str(part)
+        for name, tensor in _tensors(held).items()
+    }
+    if joined:
+        return joined
     raise UsageError(f"--init-from {path} holds no tensors by name; save the model's state_dict()")
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from tests.trainer.running import command, train
+from tests.trainer.running import command, made, train
 from trainer import pretrained
 from trainer.errors import UsageError
 
@@ -102,3 +103,61 @@ def test_a_resumed_training_has_begun_already(tmp_path: Path, capsys: pytest.Cap
     assert command(*start, "--init-from", str(tmp_path / "other.pt")) == 2
     assert command(*start, "--init-from", str(tmp_path / "other.pt"), "--resume", "latest", "--epochs", "2") == 0
     assert "begun with" not in capsys.readouterr().out
+
+
+def test_a_pretrained_caduceus_fills_every_layer_but_the_head(tmp_path: Path) -> None:
+    """Its names, its sixteen tokens, and weights that both directions share, as safetensors holds them: once."""
+    task = made("genomics", "--width", "16", "--layers", "2", "--limit", "8")
+    theirs, model = task.build_model(), task.build_model()
+    weights = {"caduceus.backbone.embeddings.word_embeddings.embedding.weight": torch.randn(16, 16)}
+    spelt = {
+        **{"forwards": "mixer.submodule.mamba_fwd", "backwards": "mixer.submodule.mamba_rev"},
+        **{"norm": "norm.submodule", "in_projection": "in_proj", "out_projection": "out_proj"},
+        **{"convolution": "conv1d", "selection": "x_proj", "step_projection": "dt_proj"},
+        **{"log_decay": "A_log", "skip": "D"},
+    }
+    for name, tensor in theirs.state_dict().items():
+        head, *rest = name.split(".")
+        words = ".".join(spelt.get(word, word) for word in rest)
+        shared = "backwards.in_projection" in name or "backwards.out_projection" in name
+        if head == "blocks" and not shared:
+            weights[f"caduceus.backbone.layers.{words}"] = tensor.clone()
+        elif head == "norm":
+            weights[f"caduceus.backbone.norm_f.submodule.{words}"] = tensor.clone()
+    weights["lm_head.weight"] = torch.zeros(16, 16)
+    save_file(weights, tmp_path / "model.safetensors")
+    found = pretrained.fill(model, tmp_path / "model.safetensors", task.translated)
+    assert found.fresh == ("head.weight", "head.bias")
+    assert (found.misshapen, found.unused) == ((), ("lm_head.weight",))
+    embedding = weights["caduceus.backbone.embeddings.word_embeddings.embedding.weight"]
+    torch.testing.assert_close(model.embed.weight, embedding[[4, 3, 1, 7, 8, 9, 10, 11]], rtol=0, atol=0)
+    assert same(model.blocks, theirs.blocks)
+
+
+def test_two_towers_in_one_file_and_what_a_training_saves_beside_them(tmp_path: Path) -> None:
+    """Networks under names of their own, an optimizer, arguments with paths, a loss that is a single numpy number."""
+    model, other = network(seed=2), network(seed=1)
+    body = {name.removeprefix("body."): value for name, value in other.state_dict().items() if "body" in name}
+    held = {
+        "epoch": 3,
+        "body_state_dict": body,
+        "head_state_dict": {"weight": other["head"].weight, "bias": other["head"].bias},  # type: ignore[index]
+        "optimizer_state_dict": {"state": {}, "step": torch.ones(1)},
+        "args": {"save_dir": tmp_path, "lr": 1e-4},
+        "loss": np.float64(0.5),
+    }
+    torch.save(held, tmp_path / "epoch3.pt")
+    found = pretrained.fill(model, tmp_path / "epoch3.pt")
+    assert same(model, other)
+    assert (found.fresh, found.unused) == ((), ())
+
+
+@pytest.mark.parametrize("task", ["twotower", "gsdiff"])
+def test_weights_of_another_network_are_refused_with_names_of_both(tmp_path: Path, task: str) -> None:
+    """The original programs' networks are built otherwise: nothing of them fits, and no name is taken for another."""
+    theirs = {f"transformer_layers.{layer}.self_attn.WQ.weight": torch.randn(256, 256) for layer in range(12)}
+    torch.save(theirs | {"time_embedding1.0.bias": torch.randn(512)}, tmp_path / "model0100000.pt")
+    model = made(task, "--width", "32", "--layers", "1", "--limit", "8").build_model()
+    sentence = r"none of its 13 tensors fits this model \(it has transformer_layers.* the model \w+"
+    with pytest.raises(UsageError, match=sentence):
+        pretrained.fill(model, tmp_path / "model0100000.pt")

@@ -139,6 +139,10 @@ class Task(ABC):
         ranks of a sharded training call it together: the model alike on each, files only on the leading one.
         """
 
+    def translated(self, weights: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
+        """Weights of a public relative of the model (``--init-from``) under our names; any others as they are."""
+        return weights
+
     def to_device(self, device: Device) -> None:  # noqa: B027 - most data stays where it is
         """Move what can stay on the device for the whole run, such as a data set that fits."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,6 +23,22 @@ from ..options import positive
 from . import Batch, Defaults, Loss, Task
 
 _EVALUATION_BATCH = 128
+
+
+_CADUCEUS_TOKENS = ("CLS", "SEP", "BOS", "MASK", "PAD", "RESERVED", "UNK", "A", "C", "G", "T", "N")
+_OF_CADUCEUS = (
+    (r"^(?:caduceus\.)?backbone\.", ""),
+    (r"\.submodule(?=\.)", ""),
+    (r"^embeddings\.word_embeddings(?:\.embedding)?\.", "embed."),
+    (r"^layers\.(\d+)\.(?:mixer\.)?", r"blocks.\1."),
+    (r"^norm_f\.", "norm."),
+    *((rf"\.{theirs}(?=\.|$)", f".{ours}") for theirs, ours in (
+        ("mamba_fwd", "forwards"), ("mamba_rev", "backwards"), ("in_proj", "in_projection"),
+        ("conv1d", "convolution"), ("x_proj", "selection"), ("dt_proj", "step_projection"),
+        ("A_log", "log_decay"), ("D", "skip"), ("out_proj", "out_projection"),
+    )),
+)  # fmt: skip
+"""Patterns in the names of https://github.com/kuleshov-group/caduceus, and what they are called here."""
 
 
 class Genomics(Task):
@@ -93,6 +110,16 @@ class Genomics(Task):
             states=args.states, norm=args.norm, both_strands=self._shared_strands,
             opposite=sequences.reverse_complement, reverse=sequences.reversed_in_place,
         )  # fmt: skip
+
+    def translated(self, weights: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
+        """The names of the public Caduceus, whose layers compute the same; of its tokens those that we have."""
+        found = {}
+        for name, weight in weights.items():
+            for pattern, ours in _OF_CADUCEUS:
+                name = re.sub(pattern, ours, name)
+            of_tokens = name == "embed.weight" and len(weight) >= len(_CADUCEUS_TOKENS) > len(TOKENS)
+            found[name] = weight[[_CADUCEUS_TOKENS.index(token) for token in TOKENS]] if of_tokens else weight
+        return found
 
     def parameter_groups(self, model: nn.Module) -> list[dict[str, Any]]:
         """Matrices decay; biases, norms and the decay rates of Mamba do not."""
