@@ -124,6 +124,9 @@ KEYS: tuple[Key, ...] = (
     Key("ctrl+s", "start", "^s", "start", "start the training as shown", Scope.LAUNCH, 1),
     Key("ctrl+o", "save_profile", "^o", "save as", "save the choice as a profile of your own", Scope.LAUNCH, 3),
     Key("escape", "back", "esc", "back", "leave without starting anything", Scope.LAUNCH, 2),
+    Key(
+        "ctrl+l", "all_arguments", "^l", "all arguments", "a field for each argument the program knows", Scope.LAUNCH, 6
+    ),
     Key("down", "app.focus_next", "↑ ↓", "field", "go to another field (also tab, enter)", Scope.LAUNCH, 4),
     Key("up", "app.focus_previous", "", "", "", Scope.LAUNCH),
     Key("left", "", "← →", "value", "change a value that is chosen", Scope.LAUNCH, 5),

@@ -17,20 +17,22 @@ from ..core.launching.choice import (
     LaunchChoice,
     combinations,
     commented_arguments,
+    known_key,
     open_axes,
     parse_condition,
     parse_environment,
     parse_sets,
 )
 from ..core.machine import DEVICES, Machine, this_machine
-from ..core.model.errors import UsageError
+from ..core.model.errors import OperationError, UsageError
 from ..core.profiles.library import ProfileEntry, list_profiles, load_profile
 from ..core.profiles.model import RECIPES, ArgumentValue, Profile
-from ..core.profiles.written import written_options
+from ..core.profiles.written import folded, written_options
 from ..wire.records import QueueRule
 
 if TYPE_CHECKING:
     from ..core.launching.actions import Actions
+    from ..core.launching.arguments import Argument
     from ..core.launching.command import EnvLine
     from ..core.launching.cure import Cure
     from ..core.launching.planning import LaunchPlan
@@ -144,10 +146,17 @@ class Draft:
         choice: LaunchChoice,
         cure: Cure | None = None,
         environ: Mapping[str, str] | None = None,
+        known: Sequence[Argument] = (),
     ) -> None:
-        """``environ``: of the run that this is a new attempt of; None: a new run, or several, in the launcher's own."""
+        """A form for one choice.
+
+        Args:
+            environ: of the run that this is a new attempt of; None: a new run, or several, in the launcher's own.
+            known: arguments that the program is known to take; see :meth:`asking_the_program`.
+        """
         self._launcher = launcher
         self._environ = launcher.environ if environ is None else environ
+        self._cure = cure
         self._asks = cure.asks if cure else ()
         """Arguments that a remedy changes and whose value nobody knows: they have to be filled in."""
         self._note = cure.sentence if cure else ""
@@ -157,8 +166,14 @@ class Draft:
         given = {**_named(choice.profile), **choice.sets}
         left_out = {*choice.drop_args, *self._sweep}
         self._arguments = {key: text for key, text in given.items() if key not in left_out}
-        offered = (key for key in commented_arguments(choice.profile) if key not in self._arguments)
-        self._offered = list(dict.fromkeys((*self._asks, *offered)))
+        offered = dict.fromkeys(commented_arguments(choice.profile), "not passed")
+        for one in known:
+            if one.flags and (choice.profile.arg_style == "equals" or not one.joined):
+                offered[one.name] = " | ".join(one.choices) or f"{one.default or 'not passed'}  {one.help}".strip()
+        taken = {folded(key) for key in (*self._arguments, *self._sweep)}
+        taken |= {folded(word) for words in choice.profile.device_args.values() for word in words}
+        asked = dict.fromkeys(self._asks, "needed")
+        self._offered = {**asked, **{key: hint for key, hint in offered.items() if folded(key) not in taken}, **asked}
 
     @property
     def title(self) -> str:
@@ -179,10 +194,11 @@ class Draft:
             Field(ARGUMENT + key, key, text, ("true", "false") if key in switches else ())
             for key, text in self._arguments.items()
         )
+        waits = [f"{one['run']}:{one['when']}" for one in choice.queue.after]
         variables = shlex.join(f"{name}={value}" for name, value in choice.env.items())
         when = (
             Field(MORE_SWEPT, "sweep", "", hint="lr=0.1,0.01 seed=1,2,3"),
-            Field(AFTER, "start after", "", hint="RUN, RUN:any or RUN:fail"),
+            Field(AFTER, "start after", shlex.join(waits), hint="RUN, RUN:any or RUN:fail"),
             Field(QUEUE, "queue", choice.queue.group or "", hint="auto, or a name"),
         )
         return (
@@ -191,14 +207,30 @@ class Draft:
             Field("recipe", "recipe", choice.recipe or profile.recipe, tuple(RECIPES)),
             *(Field(SWEEP + key, f"sweep {key}", text) for key, text in self._sweep.items()),
             *arguments,
-            *(
-                Field(ARGUMENT + key, key, "", hint="needed" if key in self._asks else "not passed")
-                for key in self._offered
-            ),
+            *(Field(ARGUMENT + key, key, "", hint=hint) for key, hint in self._offered.items()),
             Field(MORE, "more arguments", "", hint="KEY=VALUE ..."),
             Field(VARIABLES, "variables", variables, hint="NAME=VALUE ..."),
             *(when if self._starts else ()),
         )
+
+    def asking_the_program(self, values: Mapping[str, str]) -> Draft:
+        """The same form with a field for each argument that the program says it takes; asking may take a minute.
+
+        Raises:
+            UsageError: a value is wrong.
+            OperationError: the program does not say.
+        """
+        from ..core.launching.arguments import known_arguments
+
+        choice, launcher = self._chosen(values), self._launcher
+        planned = self._plan(values, choice, check=False)
+        environ = {**self._environ, **{line.name: line.value for line in planned.env}}
+        cwd = Path(planned.template.cwd)
+        known = known_arguments(planned.argv, cwd=cwd, environ=environ, cache=launcher.home.arguments)
+        if not known:
+            hint = "write them as KEY=VALUE under `more arguments`"
+            raise OperationError("this program does not tell which arguments it takes", hint)
+        return Draft(launcher, choice, self._cure, None if self._starts else self._environ, known)
 
     def preview(self, values: Mapping[str, str]) -> Preview:
         """What these values would start; whether the device is there is asked when it is started."""
@@ -280,7 +312,7 @@ class Draft:
             name=values["name"].strip() or None,
             device=values["device"],
             recipe=values["recipe"],
-            sets={**{key: text for key, text in given.items() if before.get(key) != text}, **more},
+            sets={**{self._certain(key): text for key, text in given.items() if before.get(key) != text}, **more},
             env=_read(values, VARIABLES, parse_environment),
             sweep={
                 **{
@@ -292,6 +324,14 @@ class Draft:
             },
             queue=QueueRule(group or None, after) if self._starts else self._choice.queue,
         )
+
+    def _certain(self, key: str) -> str:
+        """The key as ``sets`` takes it: one that the program itself names is not mistyped, however near to another."""
+        try:
+            known_key(key, self._choice.profile)
+        except UsageError:
+            return f"+{key}"
+        return key
 
     def _combinations(self, values: Mapping[str, str]) -> tuple[LaunchChoice, ...]:
         chosen = self._chosen(values)

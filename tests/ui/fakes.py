@@ -453,6 +453,8 @@ class FakeDraft(Draft):
     launched: list[Mapping[str, str]] = field(default_factory=list)
     saved: list[str] = field(default_factory=list)
     restarted: list[str] = field(default_factory=list)
+    known: dict[str, str] = field(default_factory=dict)
+    """What the program says of arguments that the profile does not name, once it was asked."""
 
     @property
     def title(self) -> str:
@@ -471,7 +473,15 @@ class FakeDraft(Draft):
             Field("arg:epochs", "epochs", "200"),
             Field("arg:lr", "lr", "0.001"),
             Field("arg:batch-size", "batch-size", "128"),
+            *(Field(f"arg:{key}", key, "", hint=hint) for key, hint in self.known.items()),
         )
+
+    def asking_the_program(self, values: Mapping[str, str]) -> FakeDraft:
+        self.known = {"momentum": "0.9  of SGD alone"}
+        return self
+
+    def completed(self, key: str, text: str) -> str | None:
+        return f"{text}/batches" if text == "data" else None
 
     def preview(self, values: Mapping[str, str]) -> Preview:
         if not values["arg:epochs"].isdigit():

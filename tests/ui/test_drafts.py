@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from mpstui.core.launching.actions import Actions
 from mpstui.core.launching.choice import LaunchChoice, combinations
-from mpstui.core.model.errors import UsageError
+from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.library import load_profile
 from mpstui.core.profiles.model import profile_of_command
@@ -276,3 +277,35 @@ def test_the_options_of_a_command_without_a_profile_are_fields(launcher: Launche
     changes = {f"{ARGUMENT}lr": "0.3", f"{ARGUMENT}amp": "false", f"{ARGUMENT}epochs": "9"}
     assert draft.preview(values(draft, **changes)).command == "python train.py --lr=0.3 --epochs 9"
     assert draft.preview(values(draft)).command == "python train.py --lr=0.1 --amp --epochs 3"
+
+
+KNOWING = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--epoch-size", type=int, default=100, help="samples an epoch")
+parser.add_argument("--epochs", type=int)
+parser.add_argument("--optimizer", choices=["adamw", "sgd"])
+parser.add_argument("--amp", action="store_true")
+parser.add_argument("--device")
+parser.add_argument("folder")
+parser.parse_args()
+"""
+
+
+def test_the_program_itself_is_asked_for_its_arguments(launcher: Launcher, tmp_path: Path) -> None:
+    text = PROFILE.replace('"{python}", "toy.py"', f'"{sys.executable}", "{tmp_path}/toy.py"')
+    (tmp_path / "profiles" / "knows.toml").write_text(text)
+    (tmp_path / "toy.py").write_text(KNOWING)
+    first = launcher.draft("knows")
+    given = values(first, **{f"{ARGUMENT}epochs": "9", AFTER: create_run_dir(launcher.home.runs, "x", 1.0).run})
+    draft = first.asking_the_program(given)
+    fields = {field.key: field for field in draft.fields}
+    hints = {key[len(ARGUMENT) :]: field.hint for key, field in fields.items() if field.hint and ARGUMENT in key}
+    assert hints == {"epoch-size": "100  samples an epoch", "optimizer": "adamw | sgd", "amp": "not passed"}
+    assert fields[f"{ARGUMENT}epochs"].value == "9"
+    assert fields[AFTER].value.endswith("-x:ok")
+    preview = draft.preview(values(draft, **{f"{ARGUMENT}epoch-size": "7", f"{ARGUMENT}amp": "true"}))
+    assert "--epoch-size 7 --amp" in preview.command
+    (tmp_path / "toy.py").write_text("print('no parser')")
+    with pytest.raises(OperationError, match="does not tell"):
+        first.asking_the_program(given)

@@ -199,3 +199,21 @@ def test_a_remedy_that_can_harm_asks_first() -> None:
 
     drive(world, play, opening=fakes.failed().run)
     assert [cure and cure.finding.remedy for cure in world.launcher.cures] == [remedy]
+
+
+def test_the_program_is_asked_for_all_its_arguments_and_paths_are_completed() -> None:
+    world = fakes.world(())
+
+    async def play(driver: Driver) -> None:
+        await driver.press("n", "enter")
+        await driver.sees("--epochs 200")
+        await driver.press("ctrl+l")
+        await driver.sees("0.9  of SGD alone")
+        await driver.press("tab", "tab", "tab", "tab", "tab", "tab", *"data")
+        await driver.sees("data/batches")  # what is offered behind the cursor
+        await driver.press("right")
+        await driver.sees("--momentum data/batches")
+        await driver.press("tab", "tab", "tab", "tab", "x", "ctrl+l")
+        await driver.hears("correct the field that is marked first")
+
+    drive(world, play)

@@ -10,6 +10,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, VerticalScroll
 from textual.events import Resize
+from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
@@ -22,6 +23,7 @@ from ..messages import Launched, Toast
 from ..rows import Row, clean, cut, fit, row, wrap
 from ..widgets.launching import Choice, Completion, LaunchPreview, ProfileList
 from ..widgets.lines import KeyLine, LinePanel
+from ..workers.requests import aside
 
 if TYPE_CHECKING:
     from ...core.launching.cure import Cure
@@ -128,6 +130,13 @@ class LaunchForm(_LaunchingScreen):
 
     BINDINGS = bindings(Scope.LAUNCH)
 
+    class Learned(Message):
+        """The program has named its arguments: the form with a field for each."""
+
+        def __init__(self, draft: Draft) -> None:
+            super().__init__()
+            self.draft = draft
+
     def __init__(self, context: Context, draft: Draft, restarting: RunSnapshot | None = None) -> None:
         super().__init__(context)
         self._draft = draft
@@ -151,7 +160,7 @@ class LaunchForm(_LaunchingScreen):
             if field.choices:
                 yield Choice(field.value, field.choices, id=f"value-{place}")
             else:
-                completion = Completion(partial(self._draft.completed, field.key))
+                completion = Completion(partial(aside, self._draft.completed, field.key))
                 yield Input(field.value, field.hint, suggester=completion, compact=True, id=f"value-{place}")
         note = FieldNote(id=f"note-{place}")
         note.display = False
@@ -196,6 +205,21 @@ class LaunchForm(_LaunchingScreen):
             wrong = field.key == key
             if wrong or note.display:
                 note.tell(text if wrong else "")
+
+    def action_all_arguments(self) -> None:
+        """Have the program name its arguments, and begin again with a field for each."""
+        if not self._preview():
+            self.context.say("correct the field that is marked first", "warning")
+            return
+        values, draft = self.values, self._draft
+        self.context.say("asking the program for its arguments…")
+        learn = lambda: self.Learned(draft.asking_the_program(values))  # noqa: E731
+        self.context.requests.do("arguments", learn, self.post_message)
+
+    @on(Learned)
+    def _offer_arguments(self, message: Learned) -> None:
+        if self.is_current:
+            self.app.switch_screen(LaunchForm(self.context, message.draft, self._restarting))
 
     @on(Input.Submitted)
     def _next_field(self) -> None:

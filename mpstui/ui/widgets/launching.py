@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from textual.binding import Binding
@@ -116,13 +115,12 @@ class Choice(LinePanel, can_focus=True):
 class Completion(Suggester):
     """Offers the rest of a path behind what is typed; → takes it."""
 
-    def __init__(self, complete: Callable[[str], str | None]) -> None:
+    def __init__(self, complete: Callable[[str], Awaitable[str | None]]) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
         self._complete = complete
 
     async def get_suggestion(self, value: str) -> str | None:
-        """See Textual. A folder may lie on a disk that takes its time."""
-        return await asyncio.to_thread(self._complete, value)
+        return await self._complete(value)
 
 
 class LaunchPreview(LinePanel):

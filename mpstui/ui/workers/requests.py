@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import time
 from collections.abc import Callable
@@ -32,6 +33,11 @@ class _Awaited(NamedTuple):
     folder: Path
     request: Request
     until: float
+
+
+async def aside(work: Callable[[str, str], str | None], key: str, text: str) -> str | None:
+    """Do something short that may wait for a disk, such as listing a folder, beside the thread that draws."""
+    return await asyncio.to_thread(work, key, text)
 
 
 class RequestWorker(Worker):
