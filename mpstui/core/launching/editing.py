@@ -82,7 +82,7 @@ def save_profile(choice: LaunchChoice, name: str, home: Home, *, overwrite: bool
     """
     profile = choice.profile
     arguments, _ = launch_arguments(choice)
-    changed = {key: _typed(value) for key, value in arguments.items() if profile.args.get(key) != value}
+    changed = {key: typed_value(value) for key, value in arguments.items() if profile.args.get(key) != value}
     axes = open_axes(choice)
     settled = [key for key in profile.sweep if key not in axes]
     changes: dict[str, Any] = {
@@ -102,7 +102,7 @@ def save_profile(choice: LaunchChoice, name: str, home: Home, *, overwrite: bool
     return save_profile_text(frozen_text(profile), name, home, changes, replace=overwrite)
 
 
-def _typed(value: Any) -> Any:
+def typed_value(value: Any) -> Any:
     """What was set as a text, as the number it is, so that the profile reads as a person would write it."""
     if not isinstance(value, str):
         return value
@@ -124,7 +124,7 @@ def frozen_text(profile: Profile) -> str:
         for name in hidden:
             number = index.line_of(("env", name))
             if number and lines[number - 1].lstrip().strip("\"'").startswith(name):
-                lines[number - 1] = f"{name} = {_toml(HIDDEN)}"
+                lines[number - 1] = f"{name} = {toml_value(HIDDEN)}"
         text = "\n".join(lines) + "\n"
         for value in hidden.values():
             if len(value) >= 6:  # long enough to be unique
@@ -175,19 +175,19 @@ def profile_toml(profile: Profile) -> str:
         "watch": profile.watch,
         "stop": {"signal": profile.stop.signal, "grace_seconds": profile.stop.grace_seconds},
     }
-    lines = [f"{key} = {_toml(value)}" for key, value in top.items() if value is not None]
+    lines = [f"{key} = {toml_value(value)}" for key, value in top.items() if value is not None]
     for name, table in tables.items():
-        rows = [f"{_toml(key)} = {_toml(value)}" for key, value in table.items() if value is not None]
+        rows = [f"{toml_value(key)} = {toml_value(value)}" for key, value in table.items() if value is not None]
         lines += ["", f"[{name}]", *rows] if rows else []
     return "\n".join(lines) + "\n"
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
     """A value on one line. JSON's texts are TOML's but for DEL."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_toml(key)} = {_toml(item)}" for key, item in value.items()) + " }"
+        return "{ " + ", ".join(f"{toml_value(key)} = {toml_value(item)}" for key, item in value.items()) + " }"
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_toml, value))}]"
+        return f"[{', '.join(map(toml_value, value))}]"
     return str(value).lower()

@@ -1,0 +1,70 @@
+"""`mpstui init`: write a profile for a command, from what the program says of itself and what a run of it showed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from shutil import which
+
+from ..core.launching.editing import environment_of
+from ..core.launching.proposal import command_of, earlier_run, propose
+from ..core.machine import this_machine
+from ..core.model.errors import OperationError, UsageError
+from ..core.profiles.parse import parse_profile
+from ..core.runs.monitor import Monitor
+from ..wire import storage
+from .session import Session, print_json, say
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "mpstui init [options] RUN | -- COMMAND ..."
+    parser.epilog = """\
+The program is asked for its arguments (--help), and the newest run of the command, or RUN, for its checkpoints and
+files; nothing is asked of you. Examples:
+  mpstui init -- python train.py --epochs 3
+  mpstui init RUN --name baseline"""
+    parser.add_argument("--name", metavar="NAME", help="name of the profile (default: the script's)")
+    parser.add_argument("--to", metavar="FILE", help="where it is written (default: profiles/NAME.toml)")
+    parser.add_argument("--replace", action="store_true", help="replace a file that is there")
+    parser.add_argument("--json", action="store_true", help="print where it is and what it was made from, as JSON")
+    parser.add_argument("words", nargs="*", metavar="RUN | -- COMMAND ...", help=argparse.SUPPRESS)
+
+
+def run(args: argparse.Namespace) -> int:
+    session = Session()
+    words, cwd, environ = tuple(args.words), session.cwd, dict(session.environ)
+    if not words:
+        raise UsageError("mpstui init needs a command or a run", "such as `mpstui init -- python train.py`")
+    if len(words) > 1 or which(words[0]) or "/" in words[0]:
+        found = earlier_run(words, cwd, session.home)
+    else:
+        found = session.run(words[0]).dir
+        words, profile = command_of(found)
+        cwd = profile.cwd
+        if profile.path is not None:
+            hint = f"`mpstui profiles save {found.run} NAME` saves its changes as another"
+            raise UsageError(f"{found.run} was launched from a profile: {profile.path}", hint)
+    if found is not None:
+        environ = environment_of(found, environ, this_machine())
+    file = session.cwd / Path(args.to).expanduser() if args.to else None
+    snapshot = Monitor(session.home).snapshot(found.run) if found else None
+    folder = file.parent if file else cwd / "profiles"
+    made = propose(words, folder, cwd=cwd, name=args.name, home=session.home, environ=environ, snapshot=snapshot)
+    file = file or folder / f"{made.name}.toml"
+    parse_profile(made.text, path=file, default_cwd=cwd)
+    if file.exists() and not args.replace:
+        raise UsageError(f"there is a file {file} already", "choose another with --to, or say --replace")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        storage.write_bytes(file, made.text.encode())
+    except OSError as error:
+        raise OperationError(f"{file} cannot be written: {error.strerror}") from error
+    if args.json:
+        print_json({"path": str(file), "run": found.run if found else None, "sources": list(made.sources)})
+        return 0
+    say(str(file))
+    known = " and ".join(made.sources) or "the command alone: the program told nothing of its arguments"
+    say(f"made from {known}; start it with `mpstui launch {file}`")
+    if found is None:
+        say("no run of this command was found: after one, `mpstui init RUN --replace` adds its checkpoints")
+    return 0

@@ -1,0 +1,295 @@
+"""A profile for a command, put together from what the program knows of itself and from what a run of it showed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ...wire import storage
+from ...wire.rundir import RunDir, run_dirs, slug
+from ...wire.storage import UnreadableRecord
+from ..machine import is_python
+from ..model.errors import OperationError
+from ..model.home import Home
+from ..model.snapshot import RunSnapshot
+from ..profiles.model import ROLES, ArgumentValue, Profile, profile_of_command
+from ..profiles.written import USUAL_NAMES, folded, replace_option, written_options
+from ..runs.signs import external_heartbeat
+from .arguments import Argument, known_arguments
+from .command import argument_words
+from .editing import recorded_choice, toml_value, typed_value
+
+MOST_LISTED = 24
+"""More arguments than this nobody reads; the rest is in the program's own help."""
+_TELLING = re.compile(
+    "lr|rate|batch|epoch|step|iter|seed|model|arch|data|out|optim|decay|warm|prec|16|worker|save|eval"
+)
+_RESUME = re.compile(
+    r"resume(_from.*|_path|_checkpoint)?|restore(_.*)?|(load|init_from|from)_(checkpoint|ckpt)|(ckpt|checkpoint)(_path)?"
+)
+_DEVICE = re.compile(r"device|accelerator")
+_TO_CPU = re.compile(r"no_(cuda|accel|gpu|mps)|(use_)?cpu|force_cpu|cpu_only")
+_TO_GPU = re.compile(r"(use_)?(cuda|gpu|accel|mps)")
+_WEIGHTS = (".pt", ".pth", ".ckpt", ".safetensors", ".tar", ".h5", ".keras")
+_BESIDE_WEIGHTS = re.compile(r"optimizer|scheduler|scaler|rng_state|training_args|random_states")
+_MOST_FILES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A profile as TOML, and what it was made from."""
+
+    text: str
+    name: str
+    sources: tuple[str, ...]
+    """Phrases: its arguments, a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What a run of the program left in its folder."""
+
+    checkpoints: str | None = None
+    watch: Mapping[str, str] | None = None
+
+
+def propose(
+    command: Sequence[str],
+    folder: Path,
+    *,
+    cwd: Path,
+    name: str | None,
+    home: Home,
+    environ: Mapping[str, str],
+    snapshot: RunSnapshot | None,
+) -> Proposal:
+    """Find out what a profile of this command should say. Asks the program for its arguments, which may take a while.
+
+    Args:
+        folder: where the profile will lie; paths in it are relative to that.
+        snapshot: a run of the command, where there was one.
+    """
+    known = {folded(one.name): one for one in known_arguments(command, cwd=cwd, environ=environ, cache=home.arguments)}
+    long = {flag: f"--{one.name}" for one in known.values() for flag in one.flags if not flag.startswith("--")}
+    typed = profile_of_command(tuple(long.get(word, word) for word in command), cwd=cwd, name=name)
+    if name is None and typed.name in ("main", "train", "run"):  # the folder tells more
+        typed = replace(typed, name=cwd.name, slug=slug(cwd.name))
+    style = "equals" if any(one.joined for one in known.values()) else typed.arg_style
+    shown = _shown(cwd, snapshot) if snapshot else _Shown()
+    words = list(typed.command)
+    written = {folded(one.key): one.key for one in written_options(words)}
+    device, device_args, telling = _device(words, known, style)
+    resume, resuming = _resuming(known, style, shown)
+    sources = [f"{len(known)} arguments that it knows"] if known else []
+    sources += [f"run {snapshot.run}"] if snapshot else []
+    program, python = _program(words, cwd, environ)
+    lines = [
+        f"# {typed.name}, as `mpstui init` found it{': ' if sources else ''}{' and '.join(sources)}.",
+        f"name = {toml_value(typed.name)}",
+        f"command = {toml_value(program)}",
+        *([f"python = {toml_value(_path(python, folder))}"] if python else []),
+        f"cwd = {toml_value(os.path.relpath(cwd, folder))}",
+        *([f"device = {toml_value(device)}"] if device else []),
+        *([f"arg_style = {toml_value(style)}"] if style != "options" else []),
+        "",
+        "[args]",
+        *_argument_lines(typed, known, {*written, telling, resuming}),
+        *resume,
+        *_table("device_args", {key: toml_value(words) for key, words in device_args.items()}),
+        *_table("watch", {key: toml_value(path) for key, path in (shown.watch or {}).items()}),
+        *_table("roles", _roles([*typed.args, *written.values(), *(one.name for one in known.values())])),
+    ]
+    return Proposal("\n".join(lines) + "\n", typed.slug, tuple(sources))
+
+
+def earlier_run(command: Sequence[str], cwd: Path, home: Home) -> RunDir | None:
+    """The newest run that `mpstui run` started of the same program in the same folder."""
+    wanted = profile_of_command(tuple(command), cwd=cwd).command
+    for run in sorted(run_dirs(home.runs), key=lambda one: one.run, reverse=True)[:200]:
+        try:
+            profile = recorded_choice(run).profile
+        except OperationError:
+            continue
+        if profile.path is None and (profile.command, profile.cwd) == (wanted, cwd):
+            return run
+    return None
+
+
+def command_of(run: RunDir) -> tuple[tuple[str, ...], Profile]:
+    """The command of a run as it was typed, and its profile.
+
+    Raises:
+        OperationError: its record cannot be read.
+    """
+    profile = recorded_choice(run).profile
+    return (*profile.command, *argument_words(profile.args, profile.arg_style)), profile
+
+
+def _argument_lines(typed: Profile, known: Mapping[str, Argument], elsewhere: set[str]) -> Iterator[str]:
+    """What was typed, then the others with their defaults, as comments: the form and `--set` know them all the same."""
+    given = {folded(key): (key, value) for key, value in typed.args.items()}
+    for name, (key, value) in given.items():
+        yield _noted(f"{_key(key)} = {_value(value, known.get(name))}", known.get(name))
+    others = [one for name, one in known.items() if name not in {*given, *elsewhere} and one.flags]
+    if len(others) > MOST_LISTED:
+        others = [one for one in others if _TELLING.search(one.name)][:MOST_LISTED]
+    for one in others:
+        example = one.default if one.default is not None else one.choices[0] if one.choices else ""
+        yield _noted(f"# {_key(one.name)} = {'false' if one.kind == 'switch' else _value(example, one)}", one)
+    hidden = len([one for one in known.values() if one.flags]) - len(others) - len(given)
+    if hidden > len(elsewhere):
+        yield f"# and {hidden - len(elsewhere)} more: see the program's own --help"
+
+
+def _noted(line: str, argument: Argument | None) -> str:
+    choices = f"one of {', '.join(argument.choices)}" if argument and argument.choices else ""
+    note = "; ".join(part for part in ((argument.help if argument else "")[:70], choices[:70]) if part)
+    return f"{line:<32}  # {note}" if note else line
+
+
+def _value(value: ArgumentValue, argument: Argument | None) -> str:
+    numeric = argument is None or argument.kind in ("int", "float")
+    if argument is not None and argument.many and isinstance(value, str):
+        return toml_value([typed_value(part) for part in value.split()])
+    return toml_value(typed_value(value) if numeric else value)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[\w-]+", name) else toml_value(name)
+
+
+def _roles(names: Sequence[str]) -> dict[str, str]:
+    found = {folded(name): name for name in reversed(names)}
+    usual = {role: next((found[one] for one in names if one in found), None) for role, names in USUAL_NAMES.items()}
+    plain = {role: found.get(role) for role in ROLES if role not in USUAL_NAMES}
+    return {role: toml_value(name) for role, name in {**usual, **plain}.items() if name}
+
+
+def _device(
+    words: list[str], known: Mapping[str, Argument], style: str
+) -> tuple[str | None, dict[str, list[str]], str]:
+    """The device that was typed, taken out of the words; how the program is told each; the argument that tells it."""
+    args, telling = _device_args(known, style)
+    asked = {folded(one.key): one.value for one in written_options(words)}
+    device = asked.get(telling)
+    if device in ("cpu", "mps", "cuda"):
+        replace_option(words, telling, False)
+        return device, args, telling
+    return None, {} if telling in asked else args, telling
+
+
+def _device_args(known: Mapping[str, Argument], style: str) -> tuple[dict[str, list[str]], str]:
+    """How the program is told each device, and the argument that tells it."""
+    for name, one in known.items():
+        flag = next((flag for flag in one.flags if flag.startswith("--")), "")
+        if one.kind != "switch" and _DEVICE.fullmatch(name) and flag:
+            words = one.choices or ("cpu", "mps", "cuda", *(("auto",) if one.default == "auto" else ()))
+            named = [word for word in ("auto", "mps", "cuda", "cpu") if word in words]
+            return {word: [f"{flag}={word}"] if style == "equals" else [flag, word] for word in named}, name
+        if one.kind == "switch" and _TO_CPU.fullmatch(name):
+            return {"cpu": [flag]}, name
+        if one.kind == "switch" and _TO_GPU.fullmatch(name):
+            gpus = [device for device in ("mps", "cuda") if device in name] or ["mps", "cuda"]
+            return {device: [flag] for device in gpus}, name
+    return {}, ""
+
+
+def _resuming(known: Mapping[str, Argument], style: str, shown: _Shown) -> tuple[list[str], str]:
+    """The [resume] table, as comments where something of it is unknown, and the argument it speaks of."""
+    args: list[str] | None = None
+    used = next((name for name, one in known.items() if _RESUME.fullmatch(name) and one.flags), "")
+    if used:
+        flag = next((flag for flag in known[used].flags if flag.startswith("--")), known[used].flags[0])
+        joined = [f"{flag}={{checkpoint}}"] if style == "equals" else [flag, "{checkpoint}"]
+        args = [flag] if known[used].kind == "switch" else joined
+    elif (init := known.get("init_from")) and "resume" in init.help:
+        used, args = "init_from", ["--init_from=resume"]
+    marks = "" if args and shown.checkpoints else "# "
+    note = "" if args else "  # in the program's own words"
+    where = "" if shown.checkpoints else "  # where it saves"
+    pattern = shown.checkpoints or "checkpoints/*.pt"
+    if not args and not shown.checkpoints and not known:
+        return [], ""
+    why = "  # how it continues" + (": with this completed a restart goes on, without it begins anew" if marks else "")
+    return [
+        "",
+        f"{marks}[resume]{why}",
+        f"{marks}args = {toml_value(args or ['--resume', '{checkpoint}'])}{note}",
+        f"{marks}checkpoints = {toml_value(pattern)}{where}",
+    ], used
+
+
+def _shown(cwd: Path, snapshot: RunSnapshot) -> _Shown:
+    """The checkpoints, heartbeat and metric files in the program's folder that were written while the run lasted."""
+    began, ended = snapshot.started or 0.0, snapshot.ended or snapshot.seen
+    weights: list[tuple[float, Path]] = []
+    watch: dict[str, str] = {}
+    for path in _files(cwd):
+        stamp = storage.stamp(path)
+        written = stamp[0] / 1e9 if stamp else 0.0
+        inside = path.relative_to(cwd)
+        if not began <= written <= ended + 60:
+            continue
+        if path.suffix in _WEIGHTS and not _BESIDE_WEIGHTS.search(path.name):
+            weights.append((written, inside))
+        elif path.suffix == ".json" and "heartbeat" not in watch:
+            beat = None
+            with contextlib.suppress(OSError, UnreadableRecord):
+                beat = external_heartbeat(storage.read_json(path) or {}, 0)
+            if beat is not None and beat.loss is not None and (beat.step is not None or beat.epoch is not None):
+                watch["heartbeat"] = str(inside)
+        elif path.suffix in (".jsonl", ".csv") and re.search("metric|log|hist|result", path.stem):
+            watch["metrics"] = str(inside)
+    return _Shown(_pattern([path for _, path in sorted(weights)]), watch)
+
+
+def _pattern(written: Sequence[Path]) -> str | None:
+    """A glob for files like the newest one: numbers become stars, or the folder that has the number."""
+    if not written:
+        return None
+    newest = written[-1]
+    folder = newest.parent
+    if re.search("ckpt|check|step|epoch|iter", folder.name) and re.search(r"\d", folder.name):
+        return str(folder.parent / re.sub(r"\d+", "*", folder.name))
+    beside = {re.sub(r"\d+(?:[._]\d+)*", "*", one.name) for one in written if one.parent == folder}
+    suffix = "".join(newest.suffixes[-2:]) if newest.suffix == ".tar" else newest.suffix
+    name = beside.pop() if len(beside) == 1 else f"*{suffix}"
+    return str(folder / name)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    count = 0
+    for place, folders, files in os.walk(folder):
+        deep = len(Path(place).relative_to(folder).parts) >= 5
+        folders[:] = [] if deep else [one for one in folders if not re.match(r"\.|__|venv|node_modules|profiles$", one)]
+        for name in files:
+            count += 1
+            yield Path(place, name)
+        if count > _MOST_FILES:
+            return
+
+
+def _program(words: list[str], cwd: Path, environ: Mapping[str, str]) -> tuple[list[str], Path | None]:
+    """The command, with ``{python}`` where it begins with one, and that one: a profile is launched from any shell."""
+    found = (
+        shutil.which(words[0], path=environ.get("PATH")) if "/" not in words[0] else os.path.normpath(cwd / words[0])
+    )
+    if found is None or Path(found).parent in (Path("/bin"), Path("/usr/bin"), Path("/usr/local/bin")):
+        return words, None
+    return (["{python}", *words[1:]], Path(found)) if is_python(words[0]) else ([found, *words[1:]], None)
+
+
+def _path(path: Path, folder: Path) -> str:
+    """As a person would write it: beside the profile's folder, below the home folder, or in full."""
+    if path.is_relative_to(folder.parent):
+        return os.path.relpath(path, folder)
+    return f"~/{path.relative_to(Path.home())}" if path.is_relative_to(Path.home()) else str(path)
+
+
+def _table(name: str, rows: Mapping[str, str]) -> list[str]:
+    return ["", f"[{name}]", *(f"{key} = {value}" for key, value in rows.items())] if rows else []

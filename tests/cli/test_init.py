@@ -1,0 +1,70 @@
+"""`mpstui init` writes a profile that launches, stops and goes on, without asking anything."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.programs import mpstui, ok, run_folder, told
+
+TRAIN = """
+import argparse, os
+parser = argparse.ArgumentParser()
+parser.add_argument("--epochs", type=int, default=3, help="how many")
+parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+parser.add_argument("--resume", default="")
+args = parser.parse_args()
+os.makedirs("out", exist_ok=True)
+print(args.resume, args.epochs, args.device)
+for epoch in range(args.epochs):
+    open(f"out/net_{epoch}.pt", "w").write("x" * 64)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "net.py").write_text(TRAIN)
+    return tmp_path
+
+
+def test_a_run_becomes_a_profile_that_resumes(folder: Path) -> None:
+    command = ["--", sys.executable, "net.py", "--epochs", "2"]
+    first = ok("run", *command, cwd=folder).strip()
+    ok("wait", first, "--timeout", "90")
+    made = json.loads(ok("init", "--json", *command, cwd=folder))
+    assert (made["path"], made["run"]) == (str(folder / "profiles" / "net.toml"), first)
+    assert "nothing is wrong with it" in ok("profiles", "check", "net", cwd=folder)
+    run = ok("launch", "net", cwd=folder).strip()
+    ok("wait", run, "--timeout", "90")
+    ok("restart", run, "--set", "epochs=1")
+    ok("wait", run, "--timeout", "90")
+    assert ok("logs", run) == f"{folder}/out/net_1.pt 1 cpu\n"
+    launch = json.loads((run_folder(run) / "attempts" / "2" / "launch.json").read_text())
+    assert launch["totals"] == {"epochs": 1, "steps": None}
+    assert told("show", run)["profile"] == "net"
+
+
+def test_a_file_that_is_there_is_kept_and_options_may_follow_the_run(folder: Path) -> None:
+    run = ok("run", "--name", "mine", "--", sys.executable, "net.py", cwd=folder).strip()
+    ok("wait", run, "--timeout", "90")
+    ok("init", "mine", "--to", "p.toml", "--name", "other", cwd=folder)
+    assert 'name = "other"\n' in (folder / "p.toml").read_text()
+    done = mpstui("init", "mine", "--to", "p.toml", cwd=folder)
+    assert (done.returncode, "there is a file" in done.stderr, "--replace" in done.stderr) == (2, True, True)
+    ok("init", "mine", "--to", "p.toml", "--replace", cwd=folder)
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ([], "needs a command or a run"),
+        (["nobody"], "there is no run 'nobody'"),
+        (["python", "x.py", "--lr", "1"], " -- "),
+    ],
+)
+def test_wrong_use(folder: Path, words: list[str], part: str) -> None:
+    done = mpstui("init", *words, cwd=folder)
+    assert (done.returncode, part in done.stderr, (folder / "profiles").exists()) == (2, True, False)

@@ -1,0 +1,133 @@
+"""`mpstui init`: what it finds out of a command is a profile that works, and that a person likes to read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpstui.core.launching.proposal import propose
+from mpstui.core.model.home import Home
+from mpstui.core.model.snapshot import RunSnapshot, State
+from mpstui.core.profiles.model import Profile
+from mpstui.core.profiles.parse import parse_profile
+
+ARGPARSE = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--epochs", type=int, default=14, help="number of epochs to train")
+parser.add_argument("-b", "--batch-size", type=int, default=64)
+parser.add_argument("--num-workers", "-n", type=int, default=4)
+parser.add_argument("--arch", choices=["a", "b"], default="a")
+parser.add_argument("--lr", type=float, default=0.1)
+parser.add_argument("--amp", action="store_true")
+DEVICE
+parser.add_argument("--resume", metavar="PATH", help="latest checkpoint")
+parser.parse_args()
+"""
+
+
+class Place:
+    """A folder with a program, and what `init` makes of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.text = ""
+
+    def made(self, text: str, *words: str, snapshot: RunSnapshot | None = None) -> Profile:
+        (self.folder / "net.py").write_text(text)
+        home = Home(self.folder / "home", self.folder / "home")
+        file = self.folder / "profiles" / "net.toml"
+        command = (sys.executable, "net.py", *words)
+        found = propose(
+            command, file.parent, cwd=self.folder, name=None, home=home, environ=os.environ, snapshot=snapshot
+        )
+        self.text = found.text
+        return parse_profile(found.text, path=file, default_cwd=self.folder)
+
+    def left(self, *names: str) -> RunSnapshot:
+        """A run that has just ended and left these files, an older one among them."""
+        for age, name in enumerate(("data/old_model.pt", *reversed(names))):
+            file = self.folder / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text('{"step": 3, "loss": 0.5, "time": 1}' if name.endswith(".json") else "x")
+            moment = 500 if age == 0 else 1100 - age
+            os.utime(file, (moment, moment))
+        return RunSnapshot(
+            run="r", name="net", dir=self.folder, state=State.FINISHED, seen=1100.0, started=1000.0, ended=1100.0
+        )
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_arguments_roles_and_devices_come_from_the_parser(place: Place) -> None:
+    text = ARGPARSE.replace("DEVICE", "parser.add_argument('--device', default='cpu', help='cpu|cuda')")
+    profile = place.made(text, "--epochs", "3", "-b", "8", "--amp", "-n", "0", "--device", "cpu")
+    assert profile.args == {"epochs": 3, "batch-size": 8, "amp": True, "num-workers": 0}
+    assert profile.roles == {"batch_size": "batch-size", "workers": "num-workers", "epochs": "epochs"}
+    assert profile.device_args["mps"] == ("--device", "mps")
+    assert (profile.command, profile.python, profile.device) == (("{python}", "net.py"), sys.executable, "cpu")
+    assert profile.cwd == place.folder
+    lines = [" ".join(line.split()) for line in place.text.splitlines()]
+    assert {"epochs = 3 # number of epochs to train", '# arch = "a" # one of a, b', "# lr = 0.1"} < {*lines}
+    assert profile.resume_args is None
+    assert '\n# args = ["--resume", "{checkpoint}"]\n' in place.text
+
+
+@pytest.mark.parametrize(
+    ("flag", "args"),
+    [
+        ("--no-accel", {"cpu": ("--no-accel",)}),
+        ("--cuda", {"cuda": ("--cuda",)}),
+        ("--use-gpu", {"mps": ("--use-gpu",), "cuda": ("--use-gpu",)}),
+        ("--verbose", {}),
+    ],
+)
+def test_a_switch_can_be_the_device(place: Place, flag: str, args: dict[str, tuple[str, ...]]) -> None:
+    profile = place.made(ARGPARSE.replace("DEVICE", f"parser.add_argument('{flag}', action='store_true')"))
+    assert profile.device_args == args
+
+
+@pytest.mark.parametrize(
+    ("names", "pattern"),
+    [
+        (("out/ckpt_100.pt", "out/ckpt_200.pt"), "out/ckpt_*.pt"),
+        (("last.pth.tar", "best.pth.tar"), "*.pth.tar"),
+        (("run/checkpoint-5/model.safetensors", "run/checkpoint-10/optimizer.pt"), "run/checkpoint-*"),
+        (("out/model.pt",), "out/model.pt"),
+        (("logs/epoch=3-step=40.ckpt",), "logs/epoch=*-step=*.ckpt"),
+    ],
+)
+def test_a_run_shows_where_the_checkpoints_are(place: Place, names: tuple[str, ...], pattern: str) -> None:
+    profile = place.made(ARGPARSE.replace("DEVICE", ""), snapshot=place.left(*names))
+    assert (profile.resume_args, profile.checkpoints) == (("--resume", "{checkpoint}"), pattern)
+
+
+def test_a_run_shows_its_heartbeat_and_metrics(place: Place) -> None:
+    snapshot = place.left("artifacts/beat.json", "artifacts/metrics.jsonl")
+    profile = place.made("print('hello')", snapshot=snapshot)
+    assert profile.watch == {"heartbeat": "artifacts/beat.json", "metrics": "artifacts/metrics.jsonl"}
+    assert profile.checkpoints is None
+
+
+def test_settings_at_the_top_are_written_with_equals_signs(place: Place) -> None:
+    text = (
+        "init_from = 'scratch'  # 'scratch' or 'resume'\nmax_iters = 600\ndevice = 'cuda'\ncompile = True\n"
+        "config_keys = list(globals())\nexec(open('configurator.py').read())\n"
+    )
+    profile = place.made(text, "config/small.py", "--max_iters=40", "--device=cpu", snapshot=place.left("out/ckpt.pt"))
+    assert profile.command == ("{python}", "net.py", "config/small.py")
+    assert (profile.arg_style, profile.args, profile.device) == ("equals", {"max_iters": 40}, "cpu")
+    assert profile.device_args["cpu"] == ("--device=cpu",)
+    assert (profile.resume_args, profile.checkpoints) == (("--init_from=resume",), "out/ckpt.pt")
+    assert '\n# compile = "True"\n' in place.text
+
+
+def test_a_program_that_tells_nothing_still_has_a_profile(place: Place) -> None:
+    profile = place.made("print('hello')", "--epochs", "3")
+    assert (profile.args, profile.roles) == ({"epochs": 3}, {"epochs": "epochs"})
