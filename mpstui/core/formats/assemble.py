@@ -44,6 +44,8 @@ _MAX_STRAY_WORDS = 9
 _LONGEST_NAME = 4
 """Words in the name of a metric that stands by itself; "For debugging consider passing X=1" is advice."""
 _WORDS_BESIDE_A_COUNTER = 4
+_PADDED_COUNTER = 12
+"""How far to the right a counter in brackets may begin a line: ``[     500] loss 0.5``."""
 _GOES_ON = (" of", " for", " on", " at", " in", " the", " to", " by", " from", " than", " least", " most")
 """A name that ends so, with no sign behind it, goes on in a sentence: "the loss of 3 engineers", "at least 2"."""
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
@@ -223,7 +225,7 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
         return Counters(epoch=count, epochs=planned)
     if planned is None and has_loss and pair.start == 0 and _stands_alone(pairs):
         return Counters(epoch=count)
-    if planned is None and has_loss and pair.start <= (1 if pair.bracketed else 0):
+    if planned is None and has_loss and pair.start <= (_PADDED_COUNTER if pair.bracketed else 0):
         return Counters(step=count)
     return Counters(step=count, steps=planned) if planned is not None and pair.start <= 3 else counters
 
@@ -276,15 +278,16 @@ def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
     evaluation, and what remains of the line is at most a label ("Validation:", "Test set"). One word more, and the line
     may be a sentence: "the val loss 1.5 is better than 1.6".
     """
+    starred = line.startswith("* ") and not any(" " in pair.key for pair in pairs)  # ``* EPE 4.2``: the whole of it
     measures = [pair for pair in pairs if _is_evaluated(pair)] if len(line) <= _LONGEST else []
-    if len(measures) < 2 and not any(pair.scope is NameScope.EVAL for pair in measures):
+    if len(measures) < 2 and not starred and not any(pair.scope is NameScope.EVAL for pair in measures):
         return False
     if any(map(line[pairs[0].start :].__contains__, _COMPARES)):
         return False
     rest, position = list[str](), 0
     for pair in pairs:
         beside = pair.name.role not in (Role.OTHER, Role.LOSS) or pair.key.lower() in ("time", "elapsed")
-        if not (_is_evaluated(pair) or beside if pair.key else pair.bracketed):  # ``60% (6000/10000)``
+        if not (starred or beside or _is_evaluated(pair) if pair.key else pair.bracketed):  # ``60% (6000/10000)``
             return False
         rest.append(line[position : pair.start].rstrip(" [(").removesuffix(pair.key))
         position = pair.end

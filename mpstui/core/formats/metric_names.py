@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from .names import is_measure, is_never_a_metric, quantity
+from .names import is_duration, is_measure, is_never_a_metric, quantity
 from .points import Counters, LineReading
 
 _MOST = 512
@@ -57,7 +57,7 @@ class MetricNames:
         eval_metrics = {evaluated[name]: value for name, value in reading.eval_metrics.items() if evaluated[name]}
         counted = reading.rank > 1 if reading.bar else reading.counters.positioned
         beside = reading.certain or counted or reading.loss is not None
-        if not beside and not any(map(is_measure, reading.eval_metrics)):
+        if not beside and not any(is_measure(n) or self._is_trained(n) for n in reading.eval_metrics):
             metrics, eval_metrics = (
                 {name: value for name, value in values.items() if self._is_metric(name, _First(value, moves, held))}
                 for values in (metrics, eval_metrics)
@@ -101,9 +101,15 @@ class MetricNames:
             self._quantities.setdefault(shown, meant)
         return shown
 
+    def _is_trained(self, name: str) -> bool:
+        """Whether training shows the same quantity."""
+        return self._names.get(("", quantity(name)[1])) in self.shown
+
     def _is_metric(self, name: str, now: _First) -> bool:
         if name in self.shown or is_measure(name):
             return True
+        if is_duration(name):
+            return False
         before = self._kept_back.get(name)
         if before is not None and before.moves != now.moves and before.value != now.value:
             self.came_again.append((name, self._kept_back.pop(name)))

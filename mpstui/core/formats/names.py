@@ -29,7 +29,7 @@ TRAIN_WORDS = _words(
 """Say that a value is of training."""
 EVAL_WORDS = _words(
     """
-    val valid validation validating validate vloss eval evaluation evaluating evaluate test testing tst dev
+    val valid vali validation validating validate vloss eval evaluation evaluating evaluate test testing tst dev
     holdout heldout vl 验证 驗證 検証 测试 測試 评估 評価 テスト 검증 평가
     테스트 валидация валидации тест prueba validación validação
     teste validierung validierungsverlust testverlust
@@ -211,7 +211,7 @@ _MAX_NAME = 80
 
 def words_of(text: str) -> list[str]:
     """Lower-case words of a name: ``train/CrossEntropyLoss`` gives train, cross, entropy, loss."""
-    text = _CAMEL.sub(" ", text).lower()
+    text = _CAMEL.sub(" ", text.replace("IoU", "iou").replace("mAP", "map")).lower()
     if not text.isascii():
         text = _UNSPACED.sub(r" \g<0> ", _SCRIPTS.sub(" ", text))
     parts: list[str] = []
@@ -257,7 +257,8 @@ def quantity(text: str) -> tuple[str, str]:
     own = [word for word in words if word not in TRAIN_WORDS and word not in EVAL_WORDS]
     if own and own[-1] in ("lr", "rate") and classify(text).role is Role.LEARNING_RATE:
         return kind, "lr"
-    bare = [_SPELLINGS.get(word, word) for word in own if word not in _BESIDE_A_MEASURE]
+    known = [_SPELLINGS.get(word, word) for word in own]
+    bare = [word for word in known if word not in _BESIDE_A_MEASURE] if {"loss", "acc"} & set(known) else known
     return "test" if kind and not _TEST_WORDS.isdisjoint(words) else kind, " ".join(bare) or text.lower()
 
 

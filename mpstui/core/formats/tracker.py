@@ -50,6 +50,8 @@ class Tracker:
         """Points of values that were kept back until they proved to be metrics; whoever takes them empties it."""
         self._evaluated: dict[str, str] = {}
         """What was evaluated since training was last seen, and how it was called."""
+        self._told = ""
+        """The newest evaluation."""
         self._moves = 0
         self._bars = BarBook()
         self._epoch_steps = EpochSteps()
@@ -66,19 +68,28 @@ class Tracker:
             return None
         if reading.bar and not self._bars.is_news(reading):
             self._bars.draw(reading)
-            return None
+            return self._evaluated_anew(self.names.of(reading, self._moves, self.current))
         if self._starts_run(reading):
             self._begin_run(reading)
         said, reading = reading, self.names.of(reading, self._moves, self.current)
         self._remember(reading)
         if reading.loss is not None and not self._count(reading):
-            return None
+            return self._evaluated_anew(reading)
+        self._told = str(reading.eval_metrics) if reading.eval_metrics else self._told
         if said is not reading and reading.says_nothing:
             return None
         point = self.point(reading)
         for name, first in self.names.came_again:
             self.late.append(replace(point, counters=first.held, metrics={name: first.value}, eval_metrics={}))
         return point
+
+    def _evaluated_anew(self, reading: LineReading) -> MetricPoint | None:
+        """Where a line was drawn again, the evaluation that is new on it: Keras adds it to the last frame."""
+        told = str(reading.eval_metrics)
+        if not reading.eval_metrics or told == self._told:
+            return None
+        self._told = told
+        return self.point(replace(reading, loss=None, series="", metrics={}))
 
     def place_run(
         self, first: LineReading, last: LineReading, losses: Sequence[float], steps: Sequence[float] | None

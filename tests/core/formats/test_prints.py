@@ -16,6 +16,7 @@ PRINTS = [
     ("Epoch-{e} loss={v}", "e"),
     ("{s}: loss {v}", "s"),
     ("[{s}] loss={v}, learning_rate=0.0003", "s"),
+    ("INFO:app:[{s:7d}] | gnorm  0.13 lr  0.001 | loss  {v}", "s"),
     ("INFO:root:epoch {e} of 10, train loss = tensor({v}, device='mps:0', grad_fn=<NllLossBackward0>)", "e"),
     ("epoch={e} step={s} train/loss={v} train/acc=0.5 val/loss=9.9 lr=1e-4", "es"),
     ("Epoch {e:2d} | Train Loss {v} Acc 0.5 | Test Loss 9.9 Acc 0.4 | Time 3s", "e"),

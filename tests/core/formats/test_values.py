@@ -129,9 +129,12 @@ lib/torch/optim/optimizer.py:546: FutureWarning: `x=3` is deprecated
 
 def test_a_setting_is_said_once_and_is_no_metric() -> None:
     epochs = "".join(f"epoch {e} step {e}0 loss 0.{9 - e}5 acc 0.{e}5\n" for e in range(1, 5))
-    end = "Total time: 38.2s\nModel size: 5.4\nsaved in: 3\n"
+    end = "Total time: 38.2s\nModel size: 5.4\nsaved in: 3\nTotal Training Time: {}.42 min\n"
     assert names(SETTINGS + epochs + end) == ("loss", "acc")
-    assert names(SETTINGS + epochs + SETTINGS + epochs + end + SETTINGS + epochs) == ("loss", "acc")
+    assert names(SETTINGS + epochs + end.format(9) + SETTINGS + epochs + end.format(8) + SETTINGS + epochs) == (
+        "loss",
+        "acc",
+    )
 
 
 def test_the_rate_among_settings_is_not_the_rate_in_use() -> None:
@@ -163,11 +166,21 @@ def test_what_comes_again_changed_is_a_metric_from_its_first_value_on() -> None:
             ("loss", "Test Average loss", "val_loss"),
         ),
         ("step {i} loss 0.{i} avg_loss 0.{i}5\n", ("loss", "avg_loss")),
+        ("step {i} loss 0.{i}\nmean IoU: {i}.5\nIoU: {i}.5\n", ("loss", "mean IoU", "IoU")),
+        ("step {i} loss 0.{i}\nTrain Loss: 0.{i} Vali Loss: 0.{i}\n", ("loss", "Vali Loss")),
         ("step {i} avg_loss 0.{i}5\nstep {i} loss 0.{i} avg_loss 0.{i}5\n", ("avg_loss", "loss")),
     ],
 )
 def test_one_quantity_under_several_spellings_is_one_metric(text: str, shown: tuple[str, ...]) -> None:
     assert names("".join(text.format(i=i) for i in range(1, 9))) == shown
+
+
+def test_the_whole_of_an_evaluation_may_be_one_value_behind_a_star() -> None:
+    reader = LogReader()
+    reader.feed(b"Epoch: [0][10/99]\tLoss 5.5 (6.5)\tEPE 4.5 (5.5)\nTest: [9/99]\t Time 0.2\t EPE 2.5\n")
+    (point,) = reader.feed(b"2026-01-02 10:00:00,123 [a.py:304] INFO  * EPE 4.25\n")
+    assert (dict(point.metrics), dict(point.eval_metrics)) == ({}, {"Test EPE": 4.25})
+    assert LogReader().feed(b"* we have 4 of them\n* 3 more\n") == []
 
 
 def test_a_summary_without_a_word_belongs_to_the_evaluation_above_it() -> None:
@@ -179,3 +192,60 @@ def test_a_summary_without_a_word_belongs_to_the_evaluation_above_it() -> None:
     )
     assert [point.eval_metrics.get("Test Acc@1") for point in points] == [100.0, 75.0, 100.0, 75.0, 50.5]
     assert not any(point.metrics for point in points)
+
+
+def keras(epochs: int, batches: int, *, tail: str) -> str:
+    """A log of Keras without a terminal: each frame a line; the last repeats the loss and adds the evaluation."""
+    lines = []
+    for e in range(1, epochs + 1):
+        losses = [f"{e + 1 / (1 + n):.4f}" for n in range(1, batches + 1)]
+        lines.append(f"Epoch {e}/{epochs}")
+        lines += [
+            f"{n:4d}/{batches} ━━━━━━━━━━━━ 3:39 17ms/step - acc: 0.{n:04d} - loss: {v}"
+            for n, v in enumerate(losses, 1)
+        ]
+        lines.append(
+            f"{batches}/{batches} ━━━━━━━━━━━━ 9s 11ms/step - acc: 0.5 - loss: {losses[-1]} - val_loss: {e}.25{tail}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("tail", ["", " - val_acc: 0.5", " - learning_rate: 0.001"])
+@pytest.mark.parametrize("batches", [3, 900])
+def test_the_evaluation_at_the_end_of_an_epoch_of_keras_is_read_in_logs_of_any_length(batches: int, tail: str) -> None:
+    text = keras(4, batches, tail=tail)
+    reader, at_once = LogReader(), LogReader()
+    for points in (reader.feed(text.encode()), [point.newest for point in at_once.take(text.encode())]):
+        found = [(p.epoch, p.eval_metrics["val_loss"]) for p in points if p.eval_metrics]
+        assert found == [(1, 1.25), (2, 2.25), (3, 3.25), (4, 4.25)]
+    assert reader.summary() == at_once.summary()
+
+
+def test_a_bar_that_is_drawn_again_with_another_evaluation_tells_it_once() -> None:
+    bar = "Epoch 4/4  ━━━━━━━━━━━━━━━ 56/56 0:00:02 • 0:00:00 18.47it/s train_loss: 0.085 val_loss: {}"
+    points = LogReader().feed("\n".join(bar.format(v) for v in ("0.147", "0.147", "0.134", "0.134", "")).encode())
+    assert [point.eval_metrics["val_loss"] for point in points if point.eval_metrics] == [0.147, 0.134]
+
+
+@pytest.mark.parametrize(
+    ("header", "bar", "shown"),
+    [
+        ("Instances      Box(P          R      mAP50  mAP50-95)", "━━━━ 1/1 11.6it/s 0.1s", "mAP50"),
+        ("Instances      Box(P          R      mAP50  mAP50-95)", "|███| 1/1 [00:01<00:00,  1.6it/s]", "mAP50"),
+        ("   Labels          P          R     mAP@.5 mAP@.5:.95", "|███| 1/1 [00:01<00:00,  1.6it/s]", "mAP@.5"),
+    ],
+)
+def test_the_table_of_a_detector_is_an_evaluation(header: str, bar: str, shown: str) -> None:
+    epoch = (
+        "      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size\n"
+        "      {0}/9      1.76G      2.034      3.517      1.422          5        512: "
+        "100%|███| 26/26 [00:07<00:00,  2.08it/s]\n"
+        f"                 Class     Images  {header}: 100%{bar}\n"
+        "                   all          8          8        0.5        0.4       0.{0}       0.1\n"
+        "                person          8          8        0.9        0.9       0.9       0.9\n"
+    )
+    reader = LogReader()
+    points = reader.feed("".join(epoch.format(e) for e in (1, 2)).encode())
+    assert [dict(point.eval_metrics)[shown] for point in points if point.eval_metrics] == [0.1, 0.2]
+    assert (reader.summary().epoch, reader.summary().epochs) == (2, 9)
+    assert len(reader.summary().metrics) == 7

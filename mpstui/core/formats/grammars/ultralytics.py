@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..bars import BarFrame
-from ..points import Counters, LineReading, Number, as_float, parse_count
+from ..points import Counters, LineReading, Number, Phase, as_float, parse_count
 from . import Example, LineGrammar
 
 _HEADER = re.compile(r"Epoch\s{1,12}(?:GPU_mem|gpu_mem)\s{1,12}\S.*", re.IGNORECASE)
@@ -19,13 +19,19 @@ _ROW = re.compile(
 )
 _NO_LOSSES = ("instances", "size", "labels", "img_size", "targets")
 _OWN_BAR = re.compile(r":\s{1,4}(\d{1,3})%\s.{0,80}?(\d{1,9})/(\d{1,9})\s")
+_MEASURES = re.compile(
+    r"\s{0,40}Class\s{1,20}Images\s{1,20}(?:Instances|Labels|Targets)\s{1,20}(\S[^:]{1,200}(?::\.\d\d)?)"
+)
+_ALL = re.compile(
+    r"\s{0,40}all\s{1,20}\d{1,12}\s{1,20}\d{1,12}((?:\s{1,20}(?:[\d.]{1,16}(?:e[-+]\d{1,3})?|nan)){2,12})\Z"
+)
 
 
 class Ultralytics(LineGrammar):
-    """Rows of losses under their header; the first loss (box, or the total where there is one) is the one to chart."""
+    """Rows of losses under their header: parts, the box's to chart where there is no total; and rows of measures."""
 
     name = "ultralytics"
-    needles = ("GPU_mem", "gpu_mem", "/")
+    needles = ("GPU_mem", "gpu_mem", "/", "Class ", " all ", "all ")
     examples = (
         Example(
             "      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size\n"
@@ -41,19 +47,40 @@ class Ultralytics(LineGrammar):
 
     def __init__(self) -> None:
         self._columns: list[str] = []
+        self._measures: list[str] = []
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """The header, or a row without a tqdm bar."""
+        """A header, or a row without a tqdm bar."""
         if _HEADER.match(line):
             self._columns = line.split()
             return ()
+        if self._names_measures(line):
+            return ()
+        row = _ALL.match(line) if self._measures else None
+        if row is not None:
+            values = {name: float(value) for name, value in zip(self._measures, row[1].split(), strict=False)}
+            return (LineReading.evaluation(self.name, values),)
         bar = _OWN_BAR.search(line)
         reading = self._row(line, *((parse_count(bar[2]), parse_count(bar[3])) if bar else ()))
         return None if reading is None else (reading,)
 
     def read_bar(self, frame: BarFrame) -> LineReading | None:
         """A row with its bar; validation bars have a row of names instead."""
+        if self._names_measures(frame.description):
+            return LineReading(self.name, phase=Phase.EVAL, bar=True)
         return self._row(frame.description, frame.n, frame.total)
+
+    def _names_measures(self, text: str) -> bool:
+        """Take in the names above the row "all": ``Box(P  R  mAP50)``; a second group keeps its name, ``Mask P``."""
+        header = _MEASURES.match(text) if "Class" in text else None
+        if header is None:
+            return False
+        group, self._measures = "", []
+        for name in header[1].split():
+            opened, bracket, rest = name.rpartition("(")
+            group = opened if bracket and opened != "Box" else group
+            self._measures.append(f"{group} {rest.rstrip(')')}".strip())
+        return True
 
     def _row(self, text: str, n: Number | None = None, total: Number | None = None) -> LineReading | None:
         match = _ROW.match(text) if self._columns else None
