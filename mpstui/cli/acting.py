@@ -15,11 +15,13 @@ from ..core.actions import ACTIONS
 from ..core.launching.actions import Actions
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.snapshot import RunSnapshot
-from ..wire.records import Ack, Request
+from ..wire.records import Ack, Rehearsal, Request
+from ..wire.rundir import RunDir
 from .session import RUN_HELP, Session, add_repeatable, print_json, say, wait_for, warn
 
 if TYPE_CHECKING:
-    from ..core.launching.choice import LaunchChoice
+    from ..core.launching.cure import Cure
+    from ..core.launching.rehearsal import Rehearsed
 
 COMMANDS = {action.command: action for action in ACTIONS if action.command}
 
@@ -47,8 +49,16 @@ def _add_arguments(parser: argparse.ArgumentParser, *, timeout: float | None = N
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
 
 
-def _act(args: argparse.Namespace, ask: Callable[[Actions, RunSnapshot], Request]) -> int:
-    """Carry out one action on one run: 0 when the answer is yes."""
+def _act(
+    args: argparse.Namespace,
+    ask: Callable[[Actions, RunSnapshot], Request],
+    then: Callable[[RunDir], Ack] | None = None,
+) -> int:
+    """Carry out one action on one run: 0 when the answer is yes.
+
+    Args:
+        then: what comes after a yes, and is the answer then.
+    """
     session = Session()
     one = session.run(args.run)
     actions = Actions(session.environ)
@@ -80,6 +90,9 @@ def _act(args: argparse.Namespace, ask: Callable[[Actions, RunSnapshot], Request
             f"{one.dir.run} has not answered the request to {asked} within {args.timeout:g} s",
             "the request stays; `mpstui show` tells how the run is",
         )
+    if ack.ok and then is not None:
+        print(ack.text, file=sys.stderr)
+        ack = then(one.dir)
     if args.json:
         print_json(answer(ack, ack.text))
     elif not ack.ok:
@@ -94,7 +107,8 @@ def configure_restart(parser: argparse.ArgumentParser) -> None:
 A run that is active is stopped first. It continues from its newest checkpoint. Examples:
   mpstui restart RUN --device cpu
   mpstui restart RUN --from best --set lr=1e-4
-  mpstui restart RUN --fix"""
+  mpstui restart RUN --fix
+  mpstui restart RUN --fix --rehearse      # 20 steps beside the failed ones; then the same without --rehearse"""
     _add_arguments(parser)
     parser.add_argument("--device", metavar="auto|mps|cuda|cpu", help="device of the new attempt")
     parser.add_argument(
@@ -108,6 +122,14 @@ A run that is active is stopped first. It continues from its newest checkpoint. 
     add_repeatable(parser, "--env", "NAME=VALUE", "change a variable")
     parser.add_argument("--agent", action=argparse.BooleanOptionalAction, help="turn the agent on or off")
     parser.add_argument("--fix", action="store_true", help="apply the remedy that `mpstui diagnose` names")
+    parser.add_argument(
+        "--rehearse",
+        nargs="?",
+        type=int,
+        const=Rehearsal._field_defaults["steps"],
+        metavar="STEPS",
+        help="only try it: compare so many steps (default: 20) with the failed attempt, and leave the run as it was",
+    )
     parser.add_argument("--accept-risk", action="store_true", help="with --fix: even if the remedy can do harm")
 
 
@@ -115,27 +137,50 @@ def run_restart(args: argparse.Namespace) -> int:
     # Here, not at the top: `mpstui stop` needs nothing of what plans a launch.
     from ..core.launching.choice import effective_arguments, parse_environment, parse_sets
     from ..core.launching.editing import recorded_choice
+    from ..core.launching.rehearsal import rehearsal_of
     from ..core.machine import DEVICES
-    from ..wire.rundir import RunDir
 
     if args.device is not None and args.device not in DEVICES:
         raise UsageError(f"there is no device {args.device!r}", f"one of {', '.join(DEVICES)}", field="device")
     sets, env = parse_sets(args.set), parse_environment(args.env)
 
     def ask(actions: Actions, snapshot: RunSnapshot) -> Request:
-        edited = _fixed(snapshot, sets, accept_risk=args.accept_risk) if args.fix else None
+        cure = _fixed(snapshot, sets, accept_risk=args.accept_risk) if args.fix else None
+        edited = cure.choice if cure else None
         if sets or env or args.agent is not None:
             edited = edited or recorded_choice(RunDir(snapshot.dir))  # earlier changes are kept
             agent = edited.agent if args.agent is None else args.agent
             edited = replace(edited, sets={**edited.sets, **sets}, env={**edited.env, **env}, agent=agent)
             for note in effective_arguments(edited.profile, sets)[1]:
                 warn(note)
-        return actions.restart(snapshot, device=args.device, source=args.source, choice=edited)
+        rehearsal = None
+        if args.rehearse is not None:
+            said = [*args.set, *args.env, *([f"device {args.device}"] if args.device else [])]
+            what = ", ".join([*map(str, cure.changes if cure else ()), *said])
+            rehearsal = rehearsal_of(snapshot, what, args.rehearse)
+        return actions.restart(snapshot, args.device, args.source, edited, rehearsal)
 
-    return _act(args, ask)
+    return _act(args, ask, _watch_rehearsal if args.rehearse is not None else None)
 
 
-def _fixed(snapshot: RunSnapshot, sets: Mapping[str, str], *, accept_risk: bool) -> LaunchChoice:
+def _watch_rehearsal(run: RunDir) -> Ack:
+    """Wait for the end of a rehearsal, and say what it showed."""
+    from ..core.launching.rehearsal import newest_rehearsal
+
+    shown: list[Rehearsed] = []
+
+    def ended() -> bool:
+        found = newest_rehearsal(run)
+        shown.extend([found] if found is not None else [])
+        return bool(shown)
+
+    wait_for(ended, None)
+    found = shown[0]
+    on = "" if found.failure else "; go on for real with the same command without --rehearse"
+    return Ack("", not found.failure, "supervisor", 0.0, found.sentence + on)
+
+
+def _fixed(snapshot: RunSnapshot, sets: Mapping[str, str], *, accept_risk: bool) -> Cure:
     """The run's launch with the remedy of its diagnosis; says on stderr what is changed.
 
     Raises:
@@ -144,7 +189,6 @@ def _fixed(snapshot: RunSnapshot, sets: Mapping[str, str], *, accept_risk: bool)
     """
     from ..core.diagnosis.engine import diagnose_run
     from ..core.launching.cure import cure_of
-    from ..wire.rundir import RunDir
 
     cure = cure_of(RunDir(snapshot.dir), diagnose_run(snapshot.dir), Session().environ)
     if cure is None:
@@ -158,4 +202,4 @@ def _fixed(snapshot: RunSnapshot, sets: Mapping[str, str], *, accept_risk: bool)
     if cure.risk and not accept_risk:
         raise OperationError(f"{title}: {cure.risk}", "say --accept-risk if you accept that")
     print(f"{title}: {cure.sentence}", file=sys.stderr)
-    return cure.choice
+    return cure

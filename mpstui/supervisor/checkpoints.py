@@ -249,7 +249,7 @@ def lives(run: RunDir, *, now: bool = False) -> list[Life]:
     for number in reversed(run.attempt_numbers()):
         attempt = run.attempt(number)
         launched = storage.read_or_none(LaunchRecord, attempt.launch)
-        if launched is not None:
+        if launched is not None and launched.rehearsal is None:
             ended = storage.read_or_none(ExitRecord, attempt.exit)
             end = ended.ended + LATE_SECONDS if ended else found[-1].begin if found else math.inf
             known = ended or (now and not found)

@@ -10,7 +10,7 @@ from ..wire import storage
 from ..wire.records import ExitRecord, Request
 from . import alerts, conclusion, launches, machine, witnesses
 from .attempt import Attempt
-from .state import NO_REQUEST, Supervision
+from .state import NO_FILE, NO_REQUEST, Supervision
 from .stop_sequence import StopStep
 
 SETTLE_SECONDS = 0.3
@@ -66,6 +66,8 @@ def watch(supervision: Supervision, attempt: Attempt) -> None:
         _drain(supervision, attempt)
     elif attempt.ending is None and attempt.refresh_when_due():
         _record_tree(supervision, attempt)
+    if attempt.stop_sequence is None and attempt.ending is None:
+        _end_rehearsal(supervision, attempt)  # last: the next look finds it dead and writes down how it ended
 
 
 def _end(supervision: Supervision, attempt: Attempt) -> None:
@@ -91,8 +93,9 @@ def _end(supervision: Supervision, attempt: Attempt) -> None:
         line = machine.memory_kill_log(attempt.family.leader.pid) if attempt.family.leader else None
         if line:
             supervision.journal.event("note", f"killed by macOS for memory: {line}")
+    rehearsed = supervision.launched is not None and supervision.launched.rehearsal is not None
     event = alerts.event_of(supervision.run, supervision.spec, record)
-    if event:
+    if event and not rehearsed:
         supervision.alerts.tell(event, record.attempt, conclusion.sentence(record))
 
 
@@ -102,6 +105,21 @@ def remove_pid_file(supervision: Supervision) -> None:
     with contextlib.suppress(OSError):
         if trainer is not None:
             launches.write_pid_file(supervision.spec, None, instead_of=trainer.pid)
+
+
+def _end_rehearsal(supervision: Supervision, attempt: Attempt) -> None:
+    """End a rehearsal that has done its steps or had its time, at once: it has nothing to save."""
+    launched, now = supervision.launched, supervision.machine.clock.wall()
+    if launched is None or launched.rehearsal is None:
+        return
+    step = witnesses.newest_step(supervision.run, supervision.spec, attempt.number, supervision.journal.status.started)
+    if step is not None and supervision.first_step is None:
+        supervision.first_step = step if launched.checkpoint else 0
+    done = step - (supervision.first_step or 0) if step is not None else 0
+    if done >= launched.rehearsal.steps or now - launched.time >= launched.rehearsal.seconds:
+        text = f"rehearsal over: {done} steps in {now - launched.time:.0f} s"
+        supervision.journal.event("note", text, steps=done, seconds=round(now - launched.time, 1))
+        begin_stop(supervision, Request(f"{NO_FILE}rehearsal-{int(now)}", "kill", attempt.number, "rehearsal", now))
 
 
 def _memory_kill(supervision: Supervision, attempt: Attempt) -> dict[str, str]:
@@ -115,7 +133,10 @@ def _memory_kill(supervision: Supervision, attempt: Attempt) -> dict[str, str]:
 
 
 def _decide_what_next(supervision: Supervision, record: ExitRecord) -> None:
-    """Apply the restart rule to an end that nobody asked for."""
+    """Apply the restart rule to an end that nobody asked for; a rehearsal is followed by nothing."""
+    if supervision.launched is not None and supervision.launched.rehearsal is not None:
+        supervision.journal.update(phase="ended")
+        return
     status, now = supervision.journal.status, supervision.machine.clock.wall()
     step = witnesses.newest_step(supervision.run, supervision.spec, record.attempt, record.started)
     saved = launches.saved_since(supervision.run, supervision.spec, status, record.started)

@@ -11,7 +11,17 @@ from typing import Any, NamedTuple
 
 from ..wire import liveness, storage
 from ..wire.liveness import ProcessIdentity
-from ..wire.records import AFTER_CHECKPOINT, GPU_VARIABLE, LaunchRecord, LaunchTemplate, Request, Spec, Status, Totals
+from ..wire.records import (
+    AFTER_CHECKPOINT,
+    GPU_VARIABLE,
+    LaunchRecord,
+    LaunchTemplate,
+    Rehearsal,
+    Request,
+    Spec,
+    Status,
+    Totals,
+)
 from ..wire.rundir import RUN_VARIABLES, RunDir
 from ..wire.storage import UnreadableRecord, without_secrets
 from . import checkpoints
@@ -36,6 +46,7 @@ class Plan(NamedTuple):
     automatic: bool = False
     queued: bool = False
     """Nothing of this run ever ran: its dependencies have to be met first."""
+    rehearsal: Rehearsal | None = None
 
 
 class CannotCompose(Exception):
@@ -85,12 +96,30 @@ def prepare(
         CannotCompose: it cannot be built; nothing was changed.
     """
     template = template_of(spec, status, plan)
-    last = storage.read_or_none(LaunchRecord, run.attempt(status.attempt).launch)
+    last = storage.read_or_none(LaunchRecord, run.attempt(last_real_attempt(run, status.attempt)).launch)
     device = plan.device or (None if plan.template or last is None else last.device)
     checkpoint, note = _pick_checkpoint(run, template, plan, machine)
     handed_over = _handed_over(run, spec, template, machine)
-    command = compose(template, run, plan.number, device=device, checkpoint=checkpoint, handed_over=handed_over)
+    command = compose(
+        template,
+        run,
+        plan.number,
+        device=device,
+        checkpoint=checkpoint,
+        handed_over=handed_over,
+        place=run.attempt(plan.number).rehearsal if plan.rehearsal else run.path,
+    )
     return _on_gpus(command, spec, gpus), note
+
+
+def last_real_attempt(run: RunDir, number: int) -> int:
+    """The newest attempt from ``number`` down that was no rehearsal; 0: there is none."""
+    while number > 0:
+        found = storage.read_or_none(LaunchRecord, run.attempt(number).launch)
+        if found is None or found.rehearsal is None:
+            break
+        number -= 1
+    return number
 
 
 def _on_gpus(command: Command, spec: Spec, gpus: Sequence[str]) -> Command:
@@ -222,9 +251,14 @@ def _write_launch(run: RunDir, spec: Spec, plan: Plan, command: Command, journal
         reason=plan.reason,
         by=plan.by,
         totals=command.totals,
+        rehearsal=plan.rehearsal,
     )
     try:
         storage.make_private_folder(run.attempt(plan.number).path)
+        if plan.rehearsal is not None:
+            # Heartbeat and output are where everybody looks for them; metrics and checkpoints stay apart.
+            storage.make_private_folder(run.attempt(plan.number).rehearsal)
+            (run.attempt(plan.number).rehearsal / "attempts").symlink_to(run.path / "attempts")
         storage.write_json(run.attempt(plan.number).launch, record)
     except OSError as error:
         complain(f"launch.json could not be written: {error}")
@@ -241,6 +275,7 @@ def compose(
     device: str | None = None,
     checkpoint: str | None = None,
     handed_over: str | None = None,
+    place: Path | None = None,
 ) -> Command:
     """The command of one attempt.
 
@@ -248,6 +283,7 @@ def compose(
         device: a device other than the one asked for at launch.
         checkpoint: what to continue from.
         handed_over: what :data:`AFTER_CHECKPOINT` stands for: the newest checkpoint of the run this one waited for.
+        place: what the program takes for the run directory, where that is another folder.
 
     Raises:
         CannotCompose: no variant for the device, or no way to resume.
@@ -263,14 +299,14 @@ def compose(
             raise CannotCompose("the profile has no [resume] args: it does not say how this program resumes")
         argv += template.resume_args
     values = {
-        "{run_dir}": str(run.path),
+        "{run_dir}": str(place or run.path),
         "{attempt}": str(attempt),
         "{checkpoint}": checkpoint or "",
         AFTER_CHECKPOINT: handed_over or "",
     }
     env = {name: _fill(value, values) for name, value in variant.env.items()}
     env |= {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
-    env |= dict(zip(RUN_VARIABLES, (run.run, str(run.path), str(attempt)), strict=True))
+    env |= dict(zip(RUN_VARIABLES, (run.run, str(place or run.path), str(attempt)), strict=True))
     words = tuple(_fill(word, values) for word in argv)
     return Command(words, template.cwd, wanted, env, checkpoint, tuple(variant.unset), totals=template.totals)
 

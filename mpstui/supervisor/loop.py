@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from ..wire.records import TRAINER_ACTIONS, Request, Spec, Status
 from ..wire.rundir import RunDir
-from . import ending, starting
+from . import ending, launches, starting
 from .alerts import STOPPED_BY_ANOTHER, StallWatch
 from .attempt import Attempt
 from .disk_space import DiskWatch, LogLimit, watch_disk_space
@@ -18,12 +18,11 @@ from .journal import complain_of
 from .launches import Plan
 from .machine import Machine
 from .stacks import StackDumps
-from .state import Supervision
+from .state import NO_FILE, Supervision
 
 TICK_SECONDS = 0.2
 ENDED = "this run has ended"
 NOT_STARTED = "this run has not started yet"
-_NO_FILE = "sigterm-"
 
 
 class Supervisor:
@@ -161,7 +160,7 @@ def stop_from_outside(supervision: Supervision) -> None:
         return
     now, attempt = supervision.machine.clock.wall(), supervision.journal.status.attempt
     supervision.journal.event("request", "stop by SIGTERM to the supervisor")
-    request = Request(f"{_NO_FILE}{int(now * 1000)}", "stop", attempt, "SIGTERM to the supervisor", now)
+    request = Request(f"{NO_FILE}{int(now * 1000)}", "stop", attempt, "SIGTERM to the supervisor", now)
     _end(supervision, request)
 
 
@@ -242,7 +241,7 @@ def _restart(supervision: Supervision, request: Request) -> None:
 def _refusal(supervision: Supervision, request: Request) -> str | None:
     """Why a restart cannot work, found out before anything is stopped for it."""
     current, upcoming = supervision.journal.status.attempt, supervision.upcoming
-    if 0 < request.attempt < current:
+    if 0 < request.attempt < launches.last_real_attempt(supervision.run, current):
         return f"attempt {request.attempt} was already restarted: attempt {current} came after it"
     if upcoming is not None and upcoming.plan.request:
         return f"{upcoming.plan.request.by} asked for a restart before you"
@@ -259,7 +258,7 @@ def _why_nothing_runs(supervision: Supervision) -> str:
 
 
 def _reply(supervision: Supervision, request: Request, *, ok: bool, text: str) -> None:
-    if not request.id.startswith(_NO_FILE):
+    if not request.id.startswith(NO_FILE):
         supervision.journal.answer(request, ok=ok, text=text)
 
 

@@ -132,7 +132,7 @@ def start(supervision: Supervision, plan: Plan) -> None:
     supervision.journal.update(
         phase="starting",
         attempt=plan.number,
-        template=dict(plan.template) if plan.template else status.template,
+        template=dict(plan.template) if plan.template and not plan.rehearsal else status.template,
         started=supervision.machine.clock.wall(),
         **_NEW_ATTEMPT,
         **supervision.own_mark(),

@@ -33,9 +33,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from ..wire import storage
 from ..wire.liveness import ProcessIdentity
-from ..wire.records import ExitRecord, Request, Spec, Status
+from ..wire.records import ExitRecord, LaunchRecord, Rehearsal, Request, Spec, Status
 from ..wire.rundir import RunDir
+from ..wire.storage import UnreadableRecord
 from . import conclusion, launches, witnesses
 from .alerts import Alerts
 from .attempt import Attempt, Ending
@@ -49,6 +51,17 @@ from .queue import QueueSlot
 
 NO_REQUEST: Mapping[str, None] = MappingProxyType({"request": None, "action": None, "asker": None})
 """What the status says of the request being carried out when there is none."""
+
+
+NO_FILE = "sigterm-"
+"""Ids of requests that have no file to be answered in begin like this."""
+
+
+def _rehearsal(options: Any) -> Rehearsal | None:
+    try:
+        return storage.from_json(Rehearsal, options) if isinstance(options, Mapping) else None
+    except UnreadableRecord:
+        return None
 
 
 class Upcoming(NamedTuple):
@@ -79,6 +92,10 @@ class Supervision:
         """Stop, kill and restart requests that the stop sequence carries out; answered when it is over."""
         self.saving: SavingWatch | None = None
         self.drained_by: float | None = None
+        self.launched: LaunchRecord | None = None
+        """What the attempt was started with, as far as that is on record."""
+        self.first_step: int | None = None
+        """Of a rehearsal: where its steps are counted from."""
 
     @property
     def now(self) -> float:
@@ -109,6 +126,8 @@ class Supervision:
     def begin(self, attempt: Attempt) -> None:
         """The attempt that was due lives, or one was found alive."""
         self.attempt, self.upcoming, self.drained_by, self.saving = attempt, None, None, None
+        self.launched = storage.read_or_none(LaunchRecord, self.run.attempt(attempt.number).launch)
+        self.first_step = None
 
     def find_remains(self) -> None:
         """Take what still lives of an attempt that ended, as far as it can be proved, for the attempt."""
@@ -168,6 +187,7 @@ class Supervision:
             template=template if isinstance(template, Mapping) else None,
             request=request,
             queued=never_ran,
+            rehearsal=_rehearsal(options.get("rehearsal")),
         )
 
     def automatic_plan(self, number: int, reason: str) -> Plan:

@@ -122,6 +122,15 @@ KEYS: tuple[Key, ...] = (
     Key("down,j", "move(1)", "", "", "", Scope.PROFILES),
     Key("escape,q", "back", "esc", "back", "leave without starting anything", Scope.PROFILES, 2),
     Key("ctrl+s", "start", "^s", "start", "start the training as shown", Scope.LAUNCH, 1),
+    Key(
+        "ctrl+t",
+        "rehearse",
+        "^t",
+        "rehearse",
+        "try it for 20 steps beside those of the failed attempt",
+        Scope.LAUNCH,
+        3,
+    ),
     Key("ctrl+o", "save_profile", "^o", "save as", "save the choice as a profile of your own", Scope.LAUNCH, 3),
     Key("escape", "back", "esc", "back", "leave without starting anything", Scope.LAUNCH, 2),
     Key(

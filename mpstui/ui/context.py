@@ -64,7 +64,7 @@ class AppState:
 
     def findings(self, snapshot: RunSnapshot) -> Sequence[Finding] | None:
         """Why its newest attempt ended; None while that is being found out, which the first call begins."""
-        key = snapshot.run, snapshot.attempt
+        key = snapshot.run, snapshot.attempts
         if key not in self._findings:
             self._findings[key] = None
             self._explain(snapshot)
@@ -72,20 +72,20 @@ class AppState:
 
     def known_findings(self, snapshot: RunSnapshot) -> Sequence[Finding] | None:
         """:meth:`findings`, where they have been asked for already: nothing is begun."""
-        return self._findings.get((snapshot.run, snapshot.attempt))
+        return self._findings.get((snapshot.run, snapshot.attempts))
 
     def last_exception(self, snapshot: RunSnapshot) -> EvidenceLine | None:
         """The last exception of an attempt whose end nothing explains."""
-        return self._exceptions.get((snapshot.run, snapshot.attempt))
+        return self._exceptions.get((snapshot.run, snapshot.attempts))
 
     def cure(self, snapshot: RunSnapshot) -> Cure | None:
         """What the remedy of its diagnosis would change, as far as it is known."""
-        return self._cures.get((snapshot.run, snapshot.attempt))
+        return self._cures.get((snapshot.run, snapshot.attempts))
 
     def note_diagnosis(self, message: DiagnosisReady) -> None:
-        self._findings[message.run, message.attempt] = message.findings
-        self._exceptions[message.run, message.attempt] = message.exception
-        self._cures[message.run, message.attempt] = message.cure
+        self._findings[message.run, message.attempts] = message.findings
+        self._exceptions[message.run, message.attempts] = message.exception
+        self._cures[message.run, message.attempts] = message.cure
 
     def note_answer(self, message: RequestAnswered) -> None:
         """Keep what a cleared cache gave back."""

@@ -160,6 +160,7 @@ class Draft:
         self._asks = cure.asks if cure else ()
         """Arguments that a remedy changes and whose value nobody knows: they have to be filled in."""
         self._note = cure.sentence if cure else ""
+        self._changes = ", ".join(map(str, cure.changes)) if cure else ""
         self._choice = choice
         self._starts = environ is None
         self._sweep = {key: ", ".join(one.text for one in values) for key, values in open_axes(choice).items()}
@@ -257,11 +258,16 @@ class Draft:
         runs = [launch(made, launcher.home, launcher.environ, launcher.clock()) for made in plans]
         return runs[0]
 
-    def restart(self, snapshot: RunSnapshot, values: Mapping[str, str]) -> Request:
-        """Ask for a new attempt with these values."""
+    def restart(self, snapshot: RunSnapshot, values: Mapping[str, str], *, rehearse: bool = False) -> Request:
+        """Ask for a new attempt with these values, or for a few steps with them that leave the run as it is."""
         choice = self._chosen(values)
         self._plan(values, choice, check=True)
-        return self._launcher.actions.restart(snapshot, choice=choice)
+        rehearsal = None
+        if rehearse:
+            from ..core.launching.rehearsal import rehearsal_of
+
+            rehearsal = rehearsal_of(snapshot, self._changes)
+        return self._launcher.actions.restart(snapshot, choice=choice, rehearsal=rehearsal)
 
     def save(self, values: Mapping[str, str], name: str) -> Path:
         """Keep the values as a profile of one's own; one that is there already is left alone."""

@@ -62,7 +62,8 @@ class DiagnosisReady(Message):
     """Why an attempt ended, the most probable first; empty when nothing is known."""
 
     run: str
-    attempt: int
+    attempts: int
+    """How many it had then, rehearsals included."""
     findings: Sequence[Finding]
     exception: EvidenceLine | None = None
     """The last one of the log, where nothing is known."""

@@ -234,6 +234,18 @@ class Status(NamedTuple):
     """A launch template that replaced the spec's at a restart; None: the spec's holds."""
 
 
+class Rehearsal(NamedTuple):
+    """An attempt that only tries a changed launch: it is ended after some steps, and leaves the run as it was."""
+
+    of: int
+    """The attempt that failed, which it is compared with."""
+    steps: int = 20
+    seconds: float = 300.0
+    """It is ended after this time at the latest, loading included."""
+    changes: str = ""
+    """What is tried, for people."""
+
+
 class LaunchRecord(NamedTuple):
     """``launch.json``: what was really started for one attempt."""
 
@@ -251,8 +263,8 @@ class LaunchRecord(NamedTuple):
     """Why this attempt exists: launched, restarted by whom, after which cause."""
     by: Optional[str] = None
     totals: Totals = Totals()
-    rehearses: Optional[int] = None
-    """It only tries a changed launch for some steps: the failed attempt that it is compared with."""
+    rehearsal: Optional[Rehearsal] = None
+    """It only tries a changed launch."""
 
 
 class ExitRecord(NamedTuple):

@@ -46,6 +46,8 @@ class AttemptDir(_Attempt):
     """What was really started: argv, environment delta, device, checkpoint, time."""
     output = _File("output.log")
     """Standard output and standard error of the attempt, one append-only file."""
+    rehearsal = _File("rehearsal")
+    """What a rehearsal takes for its run directory: metrics and checkpoints in it are not the run's."""
     exit = _File("exit.json")
     """Written once, when the attempt has ended. No exit record never means success."""
     stack_signal = _File("stack_signal")

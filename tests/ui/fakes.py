@@ -455,6 +455,7 @@ class FakeDraft(Draft):
     restarted: list[str] = field(default_factory=list)
     known: dict[str, str] = field(default_factory=dict)
     """What the program says of arguments that the profile does not name, once it was asked."""
+    rehearsed: list[str] = field(default_factory=list)
 
     @property
     def title(self) -> str:
@@ -509,8 +510,8 @@ class FakeDraft(Draft):
         self.launched.append(dict(values))
         return "20261121-115959-new"
 
-    def restart(self, snapshot: RunSnapshot, values: Mapping[str, str]) -> Request:
-        self.restarted.append(snapshot.run)
+    def restart(self, snapshot: RunSnapshot, values: Mapping[str, str], *, rehearse: bool = False) -> Request:
+        (self.rehearsed if rehearse else self.restarted).append(snapshot.run)
         return Request("r9", "restart", snapshot.attempt, "me@here:1", NOW, {})
 
     def save(self, values: Mapping[str, str], name: str) -> Path:

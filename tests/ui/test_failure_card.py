@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.diagnosis.model import EvidenceLine, Finding
+from mpstui.core.launching.rehearsal import Rehearsed
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import ExitSummary, State
 from mpstui.ui.services import Services
 from mpstui.ui.widgets.failure_card import Failure, card, evidence_line
+from mpstui.wire.records import Rehearsal
 
 from . import fakes
 from .driving import Driver, drive
@@ -143,3 +145,18 @@ def test_the_checkpoint_to_go_back_to_is_named_where_there_is_one() -> None:
 def test_the_numbers_of_the_failure_stand_beside_its_name() -> None:
     finding = replace(fakes.FINDING, numbers="wanted 512.00 MB more")
     assert "ran out of memory · wanted 512.00 MB more" in card(Failure(fakes.failed(), (finding,)), 80, 9)[1].text
+
+
+def test_what_a_rehearsal_showed_stands_on_the_card() -> None:
+    rehearsal = Rehearsal(of=1, changes="batch 64 -> 32")
+    good = Rehearsed(attempt=2, rehearsal=rehearsal, steps=21, failure="", memory_bytes=(2 << 30, 1 << 30))
+    bad = replace(good, failure="MPS ran out of memory")
+    shown = [
+        " ".join(
+            line.text
+            for line in card(Failure(fakes.failed(), (fakes.FINDING,), cure=fakes.cure(rehearsed=one)), 110, 12)
+        )
+        for one in (good, bad)
+    ]
+    assert "tried batch 64 -> 32: ✓ 21 steps done, memory 2.0 GiB -> 1.0 GiB, loss not comparable" in shown[0]
+    assert "tried batch 64 -> 32: ✗ MPS ran out of memory" in shown[1]

@@ -217,3 +217,31 @@ def test_the_program_is_asked_for_all_its_arguments_and_paths_are_completed() ->
         await driver.hears("correct the field that is marked first")
 
     drive(world, play)
+
+
+def test_a_remedy_can_be_rehearsed_from_the_form() -> None:
+    world = fakes.world((fakes.failed(),))
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("f apply the remedy")
+        await driver.press("f")
+        await driver.sees("^t rehearse")
+        await driver.press("ctrl+t")
+        await driver.hears("rehearsal requested")
+
+    drive(world, play, opening=fakes.failed().run)
+    assert (world.launcher.form.rehearsed, world.launcher.form.restarted) == ([fakes.failed().run], [])
+
+
+def test_a_new_launch_offers_no_rehearsal() -> None:
+    world = fakes.world()
+
+    async def play(driver: Driver) -> None:
+        await driver.press("n", "enter")
+        await driver.sees("^s start")
+        assert "rehearse" not in driver.text
+        await driver.press("ctrl+t")
+        await driver.hears("there is no failed attempt")
+
+    drive(world, play)
+    assert not world.launcher.form.launched

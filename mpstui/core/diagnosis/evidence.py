@@ -80,7 +80,7 @@ def failed_attempt(run: RunDir) -> int | None:
     launches = (
         (number, storage.read_or_none(records.LaunchRecord, run.attempt(number).launch)) for number in numbers[::-1]
     )
-    return next((number for number, found in launches if found is None or found.rehearses is None), None)
+    return next((number for number, found in launches if found is None or found.rehearsal is None), None)
 
 
 def _unless_torn(read: Callable[[], R]) -> R | None:

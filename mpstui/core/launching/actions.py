@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ...wire import liveness, rundir, storage
-from ...wire.records import Ack, Request
+from ...wire.records import Ack, Rehearsal, Request
 from ...wire.rundir import RUN_VARIABLES, RunDir, event, run_dirs
 from ..actions import BY_ID
 from ..model.errors import OperationError, UsageError
@@ -105,6 +105,7 @@ class Actions:
         device: str | None = None,
         source: str = "latest",
         choice: LaunchChoice | None = None,
+        rehearsal: Rehearsal | None = None,
     ) -> Request:
         """Start a new attempt of the same run, whether it runs or has ended.
 
@@ -112,13 +113,21 @@ class Actions:
             device: None keeps the one it has.
             source: latest, best, scratch, or a checkpoint's path.
             choice: an edited launch, for this and later attempts.
+            rehearsal: only try it, for some steps.
 
         Raises:
             UsageError: the device or checkpoint does not exist, or the edited launch cannot work.
         """
         recorded = self._available(snapshot, "edit_restart" if choice else "restart")
         options, secrets = plan_restart(
-            recorded, device, source, choice, runs=snapshot.dir.parent, environ=self.environ, machine=self._this_machine
+            recorded,
+            device,
+            source,
+            choice,
+            rehearsal,
+            runs=snapshot.dir.parent,
+            environ=self.environ,
+            machine=self._this_machine,
         )
         return self._submit(snapshot, "restart", options, secrets)
 

@@ -21,6 +21,7 @@ from .devices import named_device
 from .editing import recorded_choice
 from .preflight import script_of
 from .record import read_run
+from .rehearsal import Rehearsed, newest_rehearsal
 
 AS_SURE = 0.8
 """A less probable cause is treated only where it is about as probable as the first."""
@@ -41,6 +42,8 @@ class Cure:
     """Roles that the profile gives no argument for."""
     risk: str | None = None
     """What a person must accept before it is started."""
+    rehearsed: Rehearsed | None = None
+    """What trying a changed launch of this attempt has shown."""
 
     @property
     def works(self) -> bool:
@@ -89,7 +92,8 @@ def cure_of(run: RunDir, findings: Sequence[Finding], environ: Mapping[str, str]
     choice, recorded = recorded_choice(run), read_run(run)
     no_cpu = recorded.device_refusal("cpu") if recorded else ""
     found = [_cure(item, choice, _known(run, choice, environ), no_cpu) for item in curable]
-    return next((cure for cure in found if cure.works), found[0])
+    best = next((cure for cure in found if cure.works), found[0])
+    return replace(best, rehearsed=newest_rehearsal(run))
 
 
 def _cure(finding: Finding, choice: LaunchChoice, known: KnownLaunch, no_cpu: str) -> Cure:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...wire import storage
-from ...wire.records import LaunchTemplate, Spec
+from ...wire.records import LaunchTemplate, Rehearsal, Spec
 from ...wire.rundir import AGENT_VARIABLE, RunDir
 from ...wire.storage import UnreadableRecord
 from ..actions import ACTIONS, BY_ID, RunFacts, allowed
@@ -110,6 +110,7 @@ def plan_restart(
     device: str | None,
     source: str,
     choice: LaunchChoice | None,
+    rehearsal: Rehearsal | None = None,
     *,
     runs: Path,
     environ: Mapping[str, str],
@@ -123,6 +124,7 @@ def plan_restart(
         device: None keeps the one it has.
         source: latest, best, scratch, or a checkpoint's path.
         choice: an edited launch, for this and later attempts; None starts the same one again.
+        rehearsal: only try it.
         runs: the folder of all runs, whose disk needs free space.
         environ: the caller's.
         machine: called only when the machine must be asked.
@@ -135,6 +137,7 @@ def plan_restart(
 
     require_disk_space(runs, recorded.spec.min_free_bytes)
     options: dict[str, Any] = {"device": device, "from": _existing(source, Path(recorded.template.cwd))}
+    options |= {"rehearsal": storage.to_json(rehearsal)} if rehearsal is not None else {}
     if choice is not None:
         from .choice import choice_json
         from .editing import environment_of

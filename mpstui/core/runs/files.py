@@ -89,7 +89,9 @@ class WitnessReader:
         """The newest attempt's."""
         self.exit = RecordFile(self.folder.exit, partial(storage.from_json, ExitRecord))
         self.launch = RecordFile(self.folder.launch, partial(storage.from_json, LaunchRecord))
-        self.attempt = 0
+        self.attempt = self.attempts = 0
+        self._rehearsed: dict[int, int] = {}
+        """Rehearsals that are over, and the attempts that they rehearsed for."""
         self.settled = False
         """Nothing of the run lives and nothing is awaited: only a new attempt can change it."""
         self.same_boot: bool | None = None
@@ -167,15 +169,24 @@ class WitnessReader:
         )
 
     def _find_attempt(self) -> None:
-        """The newest attempt is the one with the highest number, in the status or as a folder."""
+        """The newest attempt is the one with the highest number, in the status or as a folder. After a rehearsal
+        the run is again where the failed attempt left it."""
         told = self.status.value.attempt if self.status.value else 0
         try:
             names = os.listdir(self._attempts_folder)  # noqa: PTH208 - a path object an entry is what costs
         except OSError:
             names = []
-        self.attempt = max([told, *(int(name) for name in names if name.isascii() and name.isdigit())])
-        if self.attempt > 0 and self.attempt != self.folder.number:
-            self.folder = self.run.attempt(self.attempt)
+        self.attempts = max([told, *(int(name) for name in names if name.isascii() and name.isdigit())])
+        self._look_at(self._rehearsed.get(self.attempts, self.attempts))
+        launch = self.launch.value
+        if launch is not None and launch.rehearsal is not None and self.exit.value is not None:
+            self._rehearsed[self.attempts] = launch.rehearsal.of
+            self._look_at(launch.rehearsal.of)
+
+    def _look_at(self, number: int) -> None:
+        self.attempt = number
+        if number > 0 and number != self.folder.number:
+            self.folder = self.run.attempt(number)
             self.exit = RecordFile(self.folder.exit, partial(storage.from_json, ExitRecord))
             self.launch = RecordFile(self.folder.launch, partial(storage.from_json, LaunchRecord))
         self.exit.read()

@@ -368,7 +368,7 @@ class RunReader(RunFollower):
             numbers=numbers,
             device_asked=launch.device if launch else spec.launch.device if spec else None,
             attempt=witnesses.attempt,
-            attempts=witnesses.attempt,
+            attempts=witnesses.attempts,
             pid=status.trainer[0] if status and status.trainer and live and witnesses.trainer_lives else None,
             started=self._started,
             attempt_started=launch.time if launch else None,

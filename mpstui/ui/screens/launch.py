@@ -18,6 +18,7 @@ from textual.widgets import Input
 from ...core.actions import BY_ID
 from ...core.model.errors import ReportedError
 from ...core.model.snapshot import RunSnapshot
+from ...core.present import needs_attention
 from ..bindings import Scope, bindings, footer_keys
 from ..messages import Launched, Toast
 from ..rows import Row, clean, cut, fit, row, wrap
@@ -152,7 +153,8 @@ class LaunchForm(_LaunchingScreen):
                 for place, field in enumerate(self._fields):
                     yield from self._field(place, field)
             yield LaunchPreview()
-        yield KeyLine(footer_keys(Scope.LAUNCH))
+        can = self._can_rehearse()
+        yield KeyLine([key for key in footer_keys(Scope.LAUNCH) if can or key.action != "rehearse"])
 
     def _field(self, place: int, field: Field) -> Iterator[Widget]:
         with Horizontal(classes="field"):
@@ -228,7 +230,7 @@ class LaunchForm(_LaunchingScreen):
     def action_scroll_preview(self, by: int) -> None:
         self.query_one(LaunchPreview).scroll_rows(by)
 
-    def action_start(self) -> None:
+    def action_start(self, *, rehearse: bool = False) -> None:
         if not self._preview():
             self.context.say("not started: correct the field that is marked", "warning")
             return
@@ -238,8 +240,20 @@ class LaunchForm(_LaunchingScreen):
             self.context.say(f"starting {runs} runs…" if runs > 1 else "starting…")
             self.context.requests.do("launch", lambda: Launched(draft.launch(values), runs))
             return
-        self.context.requests.ask(restarting, BY_ID["edit_restart"].name, lambda: draft.restart(restarting, values))
+        name = "rehearsal" if rehearse else BY_ID["edit_restart"].name
+        self.context.requests.ask(restarting, name, lambda: draft.restart(restarting, values, rehearse=rehearse))
         self.action_back()
+
+    def _can_rehearse(self) -> bool:
+        """Whether there is a failed attempt to compare with."""
+        return self._restarting is not None and needs_attention(self._restarting)
+
+    def action_rehearse(self) -> None:
+        """Try it for some steps, which leaves the run as it is."""
+        if self._can_rehearse():
+            self.action_start(rehearse=True)
+        else:
+            self.context.say("rehearse: there is no failed attempt to compare with", "warning")
 
     def action_save_profile(self) -> None:
         """Ask for a name and keep the values under it."""

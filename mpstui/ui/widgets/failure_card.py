@@ -85,25 +85,21 @@ def _explained(failure: Failure, finding: Finding, width: int, lines: int) -> li
         helps = f"{finding.remedy.from_checkpoint} {helps}"
     title = finding.title + (f" · {finding.numbers}" if finding.numbers else "")
     cure = failure.cure
-    told = "" if cure is None else ", ".join(map(str, cure.changes)) if cure.changes else cure.sentence
+    tried = cure.rehearsed if cure else None
+    told = "" if cure is None else ", ".join(map(str, cure.changes)) or cure.sentence
+    does = "f does" if cure and cure.works else "no fix"
     parts = {
         "title": _text(clean(title), "strong", width, lines),
         "cause": _text(clean(finding.cause), "", width, lines),
         "seen": _quoted(_telling(finding.evidence), width, 2) if finding.evidence else [],
         "helps": _block("helps", clean(helps), width, lines, "good"),
-        "change": _block("f does" if cure and cure.works else "no fix", clean(told), width, lines, "dim")
-        if told
-        else [],
+        "tried": _block("tried", clean(tried.sentence), width, 2, "bad" if tried.failure else "good") if tried else [],
+        "change": _block(does, clean(told), width, lines, "dim") if told else [],
     }
     room = dict.fromkeys(parts, 0)
-    for least in (1, lines):
-        for name in (
-            ("title", "helps", "change", "cause", "seen")
-            if least == 1
-            else ("title", "helps", "cause", "change", "seen")
-        ):
-            while room[name] < min(least, len(parts[name])) and sum(room.values()) < lines:
-                room[name] += 1
+    for most in (1, lines):
+        for name in ("title", "helps", "tried", "change", "cause", "seen"):
+            room[name] += max(0, min(most, len(parts[name]), room[name] + lines - sum(room.values())) - room[name])
     cut = {name: parts[name] if room[name] == len(parts[name]) else _cut(parts[name][: room[name]]) for name in parts}
     return [line for found in cut.values() for line in found]
 

@@ -65,7 +65,7 @@ class RequestWorker(Worker):
 
     def explain(self, snapshot: RunSnapshot) -> None:
         """Find out why an attempt ended."""
-        self.do("diagnosis", lambda: DiagnosisReady(snapshot.run, snapshot.attempt, *self._services.explain(snapshot)))
+        self.do("diagnosis", lambda: DiagnosisReady(snapshot.run, snapshot.attempts, *self._services.explain(snapshot)))
 
     def do(self, what: str, work: Callable[[], Message], tell: Post | None = None) -> None:
         """Do something that takes a while and post what came of it, to ``tell`` where only a screen wants to know."""
