@@ -54,11 +54,7 @@ def _act(
     ask: Callable[[Actions, RunSnapshot], Request],
     then: Callable[[RunDir], Ack] | None = None,
 ) -> int:
-    """Carry out one action on one run: 0 when the answer is yes.
-
-    Args:
-        then: what comes after a yes, and is the answer then.
-    """
+    """Carry out one action on one run: 0 when the answer is yes; ``then`` comes after a yes and is the answer."""
     session = Session()
     one = session.run(args.run)
     actions = Actions(session.environ)
