@@ -12,9 +12,12 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from . import frameworks
 from .override import force_cpu
 from .reporter import listen_for_stacks, place_of
 from .watch import Watch
+
+_watches: list[Watch] = []
 
 
 def install(torch: Any, environ: Mapping[str, str]) -> Watch | None:
@@ -32,6 +35,7 @@ def install(torch: Any, environ: Mapping[str, str]) -> Watch | None:
         listen_for_stacks(*place_of(environ))
     watch = Watch(torch, environ)
     attach(torch, watch)
+    _watches.append(watch)
     return watch
 
 
@@ -58,13 +62,25 @@ def attach(torch: Any, watch: Watch) -> None:
         (_found(data, "dataloader._BaseDataLoaderIter"), "__next__", None, watch.after_fetch),
         (sys, "excepthook", watch.on_crash, None),
     ):
-        if hasattr(owner, name):
-            looks = [look and watch.guarded(look) for look in (before, after)]
-            setattr(owner, name, watched(getattr(owner, name), *looks))
+        _put(watch, owner, name, before, after)
     if hasattr(torch, "save"):
         torch.save = torch.serialization.save
     _hide_from_compilers(torch)
     atexit.register(watch.at_exit)
+
+
+def imported(module: Any) -> None:
+    """Ask a framework that was just imported, where there is a watch."""
+    if _watches:
+        for path, name, before, after in frameworks.looks(module.__name__, _watches[0]):
+            _put(_watches[0], _found(module, path) if path else module, name, before, after)
+        _hide_from_compilers(sys.modules["torch"])
+
+
+def _put(watch: Watch, owner: Any, name: str, before: Any, after: Any) -> None:
+    if hasattr(owner, name):
+        looks = [look and watch.guarded(look) for look in (before, after)]
+        setattr(owner, name, watched(getattr(owner, name), *looks))
 
 
 def watched(original: Any, before: Callable[..., None] | None = None, after: Callable[..., None] | None = None) -> Any:

@@ -42,6 +42,8 @@ class Watch:
         self.losses = Losses(torch)
         self.passes = Passes(torch)
         self.steps = Steps()
+        self.trainer: Callable[[], dict[str, Any]] | None = None
+        """What a framework's own loop tells, which goes before what is seen from outside."""
         self._torch = torch
         self._environ = environ
         self._monotonic = monotonic
@@ -60,7 +62,7 @@ class Watch:
         self._checkpoint: CheckpointNote | None = None
         self._newest_memory = MemoryReading()
         self._patience = _LEAST_PATIENCE_SECONDS
-        self._beaten_step = 0
+        self._beaten_step = self._pointed = 0
         self._beaten_at = 0.0
         self._crashed = False
 
@@ -105,7 +107,7 @@ class Watch:
         if self._reporter is None:
             if self.losses.backwards < _FEWEST_PASSES:
                 return
-            blind = self.steps.count is None
+            blind = self.steps.count is None and self.trainer is None
             if blind and self._worked_at - self._first_backward < _BLIND_SECONDS:
                 return
             self._begin(self.losses.device)
@@ -123,11 +125,11 @@ class Watch:
         self._reporter.memory = self._memory
         self._reporter.listen_for_stacks()
         reading = DeviceReading(device, None, None)
-        count = self.steps.count
+        blind = self.steps.count is None and self.trainer is None
         self._beaten_step, self._beaten_at = self.steps.before or 0, self._monotonic()
-        step = None if count is None else self._beaten_step
+        step = None if blind else self._beaten_step
         self._reporter.beat("train", device=reading, expect_next_in=self._patience, step=step)
-        if count is None:
+        if blind:
             self._reporter.event("note", "the agent is loaded, but saw no step of a torch optimizer: it counts none")
         else:
             self._reporter.event("first_step", "the agent saw the first optimizer step")
@@ -176,32 +178,45 @@ class Watch:
     def _beat(self, now: float, *, last: bool = False) -> None:
         """Read the loss back (this waits for the device, hence once a second) and write beat and point."""
         assert self._reporter is not None
-        step = self.steps.count
+        told = self.trainer() if self.trainer is not None else {}
+        step = self.steps.count if not told else told["step"]
         elapsed, done = now - self._beaten_at, (step or 0) - self._beaten_step
         speed = done / elapsed if done > 0 and elapsed > 0.1 else None
-        beaten, self._beaten_at, self._beaten_step = self._beaten_step, now, step or 0
+        self._beaten_at, self._beaten_step = now, step or 0
         self._patience = max(_LEAST_PATIENCE_SECONDS, _PATIENCE_STEPS / speed if speed else 0.0)
         # What passes backward in the first step may be one of several losses: the second step tells.
-        settled = last or (step or 0) - (self.steps.before or 0) != 1
+        settled = (last or (step or 0) - (self.steps.before or 0) != 1) and "loss" not in told
         loss, further = self.losses.read() if settled else (None, {})
         passes = self.losses.passes_per_step
         metrics = {"backward_passes_per_step": float(passes), **further} if passes > 1 else further
-        lr = self.steps.lr
+        point_step = told.pop("loss_step", step)
         facts = {
-            "step": step,
             "step_from": "process" if step is not None and not self.steps.before else None,
             "loss": loss,
-            "loss_seen": None if loss is None else "backward",
-            "lr": lr,
+            "loss_seen": "trainer" if told.get("loss") is not None else None if loss is None else "backward",
+            "lr": self.steps.lr,
             "steps_per_second": speed,
             "checkpoint": self._checkpoint,
             **self.passes.facts(passes, self.steps.before, self.steps.epochs_before),
+            **told,
+            "step": step,
+            "metrics": told.get("metrics", metrics),
         }
+        if told:
+            facts["step_from"] = None
         with self._writing:
             self._phase = "train"
-            self._reporter.beat("train", now=True, expect_next_in=self._patience, metrics=metrics, **facts)
-        if step is not None and step > beaten:
-            self._reporter.point(step, facts.get("epoch"), loss=loss, lr=lr, **further)
+            self._reporter.beat("train", now=True, expect_next_in=self._patience, **facts)
+        if point_step is not None and point_step > self._pointed:
+            self._pointed = point_step
+            values = {**told.get("metrics", further), "loss": facts["loss"], "lr": facts["lr"]}
+            self._reporter.point(point_step, facts.get("epoch"), **values)
+
+    def saved(self, note: CheckpointNote) -> None:
+        """A framework wrote a checkpoint; the next beat tells of it."""
+        if self._checkpoint is None or self._checkpoint.path != note.path:
+            step = self.steps.count if note.step is None else note.step
+            self._checkpoint = CheckpointNote(note.path, step, note.time or time.time())
 
     def _worked(self) -> None:
         """A backward pass or a step: it trains."""
@@ -273,7 +288,8 @@ class Watch:
         path = _path_of(f)
         if self._reporter is None or not path or self._thread != _thread.get_ident():
             return
-        self._checkpoint = CheckpointNote(os.path.abspath(path), self.steps.count, time.time())  # noqa: PTH100
+        if self.trainer is None:  # which would tell of the folder
+            self._checkpoint = CheckpointNote(os.path.abspath(path), self.steps.count, time.time())  # noqa: PTH100
         self._saved_at = self._monotonic()
         if self._phase == "save":
             with self._writing:

@@ -23,11 +23,11 @@ from tests.waiting import wait_until
 def test_a_program_that_only_asks_first_whether_there_is_a_torch_is_watched_too(tmp_path: Path) -> None:
     asks = "import importlib.util\nfor _ in range(2): assert importlib.util.find_spec('torch')\n"
     done = run(
-        asks + SCRIPT + "step()\nprint(sum('_TorchImport' in repr(one) for one in sys.meta_path))",
+        asks + SCRIPT + "step()",
         tmp_path,
         cwd=tmp_path,
     )
-    assert (done.stdout, done.stderr) == ("0\n", "")
+    assert (done.stdout, done.stderr) == ("", "")
     assert beat(tmp_path)["step"] == 1
 
 

@@ -19,18 +19,30 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PRIVATE = "_mpstui_private"
+_WATCHED = {
+    "torch",
+    "safetensors.torch",
+    "transformers.trainer_callback",
+    "keras.src.callbacks.callback_list",
+    *(
+        f"{package}.trainer.{module}"
+        for package in ("lightning.pytorch", "pytorch_lightning")
+        for module in ("call", "connectors.logger_connector.logger_connector")
+    ),
+}
+"""Modules that the agent looks into once the program has imported them."""
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-class _TorchImport:
-    """A finder that lets torch load as always and then hands it to the agent.
+class _Imports:
+    """A finder that lets modules load as always and then hands them to the agent.
 
-    It stays until torch was really loaded: many libraries only ask first whether there is one.
+    Each is waited for until it was really loaded: many libraries only ask first whether there is one.
     """
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Ask the other finders for torch, and add one call behind its execution."""
-        if name != "torch":
+        """Ask the other finders for it, and add one call behind its execution."""
+        if name not in _WATCHED:
             return None
         others = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
         found = (finder.find_spec(name, path, target) for finder in others)
@@ -44,10 +56,19 @@ class _TorchImport:
 
         def exec_module(module: Any) -> None:
             execute(module)
-            _attempt(lambda: sys.meta_path.remove(self))
-            _attempt(lambda: _load_agent().install(module, os.environ))
+            _WATCHED.discard(module.__name__)
+            if module.__name__ == "torch":
+                _attempt(lambda: _load_agent().install(module, os.environ))
+            else:
+                _told_later.append(module)
+            while _told_later and "torch" not in _WATCHED:
+                _attempt(lambda: sys.modules[f"{_PRIVATE}.agent.hooks"].imported(_told_later.pop()))
 
         loader.exec_module = exec_module
+
+
+_told_later: list[Any] = []
+"""Modules that the agent was not told of yet: it comes with torch."""
 
 
 def _load_agent() -> Any:
@@ -109,7 +130,7 @@ def _arm() -> None:
         # Read by Lightning (2.3+), accelerate and the CUDA driver; torch itself is told once it is there.
         os.environ.update(DISABLE_MPS="1", ACCELERATE_USE_CPU="1", CUDA_VISIBLE_DEVICES="")
     if "torch" not in sys.modules:
-        sys.meta_path.insert(0, _TorchImport())
+        sys.meta_path.insert(0, _Imports())
 
 
 if os.environ.get("MPSTUI_AGENT") == "1":
