@@ -27,8 +27,8 @@ _USAGE = """usage: python -P -m {program} TASK [options]
 tasks: {tasks}
 
 `TASK --help` lists its options; `evaluate` validates a checkpoint, `export` writes its weights as safetensors,
-`results` tabulates finished and running trainings, `fetch` downloads public data, `prepare` makes data of
-what only you may have, `compare` is what
+`results` tabulates finished and running trainings, `fetch` downloads public data, `prepare` turns data that
+may not be passed on into what a task reads, `compare` is what
 `mpstui bench TASK --compare-devices` runs."""
 _REPORTS = ("results", "evaluate", "export", "fetch", "prepare")
 _ON_CHECKPOINTS = {"evaluate": ("CHECKPOINT",), "export": ("CHECKPOINT", "FILE")}
@@ -104,7 +104,7 @@ def _dispatch(arguments: list[str], control: Control) -> int:
     if name == "prepare":
         from .prepare import main as prepare
 
-        print(prepare(rest, _parser("prepare", "make data of what only you may have, in the layout the tasks read")))
+        print(prepare(rest, _parser("prepare", "turn data that may not be passed on into the layout the tasks read")))
         return 0
     if name in _ON_CHECKPOINTS:
         return _on_checkpoint(name, rest)

@@ -119,7 +119,7 @@ def main(arguments: Sequence[str], parser: argparse.ArgumentParser) -> str:
     parser.add_argument(
         "set", choices=tuple(SETS), help="; ".join(f"{key}: {item.about}" for key, item in SETS.items())
     )
-    parser.add_argument("--to", type=Path, required=True, metavar="DIR", help="where it shall lie")
+    parser.add_argument("--to", type=Path, required=True, metavar="DIR", help="folder to put it into")
     parser.add_argument("--part", metavar="NAME", help="of genomic-benchmarks: " + ", ".join(_parts()))
     parser.add_argument("--from", dest="base", metavar="URL", help="another address that has the same files")
     asked = parser.parse_args(arguments)
