@@ -35,8 +35,16 @@ def main(arguments: Sequence[str], parser: argparse.ArgumentParser) -> str:
     """
     parser.add_argument("set", choices=("rplan",), help="rplan: floor plans for gsdiff, made of RPLAN's PNG files")
     parser.add_argument("--from", dest="source", type=Path, required=True, metavar="DIR", help="folder of PNG files")
-    parser.add_argument("--to", type=Path, required=True, metavar="DIR", help="folder in which train/, val/ and test/ are made")
-    parser.add_argument("--held-out", type=whole, default=3000, metavar="N", help="plans in val/, and as many in test/ (default 3000, a tenth at most)")
+    parser.add_argument(
+        "--to", type=Path, required=True, metavar="DIR", help="folder in which train/, val/ and test/ are made"
+    )
+    parser.add_argument(
+        "--held-out",
+        type=whole,
+        default=3000,
+        metavar="N",
+        help="plans in val/, and as many in test/ (default 3000, a tenth at most)",
+    )
     parser.add_argument("--seed", type=whole, default=0, metavar="N", help="decides which ones (default 0)")
     asked = parser.parse_args(arguments)
     pictures = sorted(asked.source.glob("[!.]*.png"), key=lambda path: (len(path.stem), path.stem))

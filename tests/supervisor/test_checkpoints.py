@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -132,3 +133,28 @@ def test_activity_sees_a_temporary_file_grow(tmp_path: Path) -> None:
     with (run.checkpoints / ".a.pt.tmp").open("ab") as file:
         file.write(b"y")
     assert before != begun != checkpoints.activity(template(tmp_path), run)
+
+
+@pytest.mark.parametrize(
+    ("number", "older", "newest"),
+    [
+        (0, "output/checkpoint-20/model.bin", "output/checkpoint-40/model.bin"),
+        (1, "lightning_logs/version_0/checkpoints/a.ckpt", "lightning_logs/version_1/checkpoints/epoch=3-step=80.ckpt"),
+        (2, "logs/train/runs/1/checkpoints/last.ckpt", "logs/train/runs/2/checkpoints/epoch=3-step=80.ckpt"),
+    ],
+)
+def test_the_documented_resume_tables_find_what_the_frameworks_write(
+    tmp_path: Path, number: int, older: str, newest: str
+) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "profiles.md").read_text().partition("# transformers' Trainer")[2]
+    table = tomllib.loads("[resume]" + text.partition("```")[0].split("[resume]")[number + 1].partition("\n#")[0])
+    archive(tmp_path / older, 300)
+    archive(tmp_path / newest, 100)
+    for path in (tmp_path / older).parent, (tmp_path / newest).parent:
+        aged(path, 300 if path == (tmp_path / older).parent else 100)
+    found, _ = candidates(template(tmp_path, table["resume"]["checkpoints"]), RunDir(tmp_path / "run"))
+    best = choose(found, best=False, sleep=nothing, now=time.time())
+    expected = (tmp_path / newest).parent if number == 0 else tmp_path / newest
+    assert best is not None
+    assert best.path == expected
+    assert any("{checkpoint}" in word for word in table["resume"]["args"])
