@@ -5,6 +5,7 @@ Examples of hypothesis are the same at every run; ``--hypothesis-profile=search`
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,9 @@ settings.register_profile("same", _SAME)
 settings.register_profile("search", _SAME, derandomize=False, print_blob=True)
 settings.load_profile("same")
 
+
+# A job in the background of a script ignores SIGINT, and every process below would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _THE_DEVELOPERS_OWN = (
     *("MPSTUI_RUN_ID", "MPSTUI_RUN_DIR", "MPSTUI_ATTEMPT", "NO_COLOR", "SSH_CONNECTION", "COLUMNS", "LINES"),

@@ -17,6 +17,7 @@ def test_a_scene_ends_without_faults(scene: str) -> None:
     assert play(scene).faults.all == []
 
 
-@pytest.mark.parametrize("sabotage", ["pid_is_enough", "no_tree"])
-def test_the_suite_notices_a_broken_rule(sabotage: str) -> None:
-    assert play(PROOFS[sabotage], sabotage).faults.all != []
+@pytest.mark.parametrize(("sabotage", "what"), [("pid_is_enough", "foreign_signals"), ("no_tree", "strays")])
+def test_the_suite_notices_a_broken_rule(sabotage: str, what: str) -> None:
+    faults = play(PROOFS[sabotage], sabotage).faults
+    assert faults.all == getattr(faults, what) != [], "for that reason, and for no other"

@@ -103,7 +103,7 @@ def _pid_is_enough() -> None:
 
 def _no_tree() -> None:
     """Only the process group is killed."""
-    put(family, grow=lambda members, snapshot, heirs=(): members)
+    put(family, grow=lambda members, *_: members)
 
 
 def _no_exit_record() -> None:
