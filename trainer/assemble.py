@@ -52,6 +52,8 @@ def assemble(wish: Request) -> Job:
     """Build every part of a training, seeded, on its device; weights of a checkpoint are not loaded yet."""
     asked, device, task = wish.options, wish.device, wish.task
     micro_batch, step_size = _sizes(asked, task.DEFAULTS.sizes(device.type), wish.group.ranks, wish.loaded)
+    ranks = wish.group.ranks.world_size
+    wish.reporter.beat(batch_size=micro_batch, accumulate=max(1, step_size // (micro_batch * ranks)))
     drop_last = task.DEFAULTS.drop_last if asked.drop_last is None else asked.drop_last
     order = SampleOrder(task.train_size, step_size, wish.seed, drop_last)
     steps = order.steps_per_epoch

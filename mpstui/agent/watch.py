@@ -196,6 +196,7 @@ class Watch:
             "loss_seen": "trainer" if told.get("loss") is not None else None if loss is None else "backward",
             "lr": self.steps.lr,
             "steps_per_second": speed,
+            "accumulate": passes if passes >= 1 and not further and settled else None,
             "checkpoint": self._checkpoint,
             **self.passes.facts(passes, self.steps.before, self.steps.epochs_before),
             **told,

@@ -87,6 +87,8 @@ class Heartbeat(NamedTuple):
     """``process``: steps are counted since this process began, which after a resume may be fewer than the program's."""
     batch_size: Optional[int] = None
     """Samples in a batch of the training data, of this process alone."""
+    accumulate: Optional[int] = None
+    """Batches in an optimizer step."""
 
 
 def to_json(beat: Heartbeat) -> dict[str, Any]:

@@ -106,11 +106,16 @@ def test_the_remedy_halves_the_batch_and_the_run_goes_on(mpstui: CommandLine) ->
     run = launch(mpstui, "oom@7")
     failed = mpstui.wait_state(run, "failed", timeout=180)
     assert failed["exit"]["cause"] == "mps_oom"
-    fixed = mpstui.call("restart", run, "--fix", "--env", "MPSTUI_STANDIN=oom-above@20")
+    fix = ("restart", run, "--fix", "--env", "MPSTUI_STANDIN=oom-above@20")
+    tried = mpstui.call(*fix, "--rehearse", "8")
+    assert tried.returncode == 0, tried.stderr
+    assert "batch-size 32 -> 16, accumulate 1 -> 2" in tried.stdout
+    assert "✓" in tried.stdout
+    fixed = mpstui.call(*fix)
     assert fixed.returncode == 0, fixed.stderr
     assert "batch-size 32 -> 16" in fixed.stderr
     again = mpstui.wait_step(run, 12)
-    assert (again["device"], again["attempt"]) == ("mps", 2)
+    assert (again["device"], again["attempt"]) == ("mps", 3)
     output = mpstui.call("logs", run).stdout
     assert "32 samples a step (micro-batch 16)" in output
     assert "resumed from" in output

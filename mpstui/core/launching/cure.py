@@ -144,8 +144,13 @@ def _known(run: RunDir, choice: LaunchChoice, environ: Mapping[str, str]) -> Kno
     for role, name in profile.roles.items():
         told = profile.defaults.get(f"{name}.{device}", profile.defaults.get(name))
         usual |= {role: told} if told is not None else {}
-    if beat is not None and beat.device.precision is not None:
-        usual["precision"] = beat.device.precision
+    if beat is not None:  # its own word is better
+        said: dict[str, object] = {
+            "precision": beat.device.precision,
+            "batch_size": beat.batch_size,
+            "gradient_accumulation": beat.accumulate,
+        }
+        usual |= {role: value for role, value in said.items() if value is not None}
     recipe = {one.name: one.value for one in RECIPES[choice.recipe or profile.recipe].variables}
     layers = {**environ, **recipe, **profile.env, **choice.env}
     seen = {name: value for name, value in layers.items() if name not in choice.drop_env}

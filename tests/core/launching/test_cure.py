@@ -19,6 +19,7 @@ from mpstui.core.model.home import Home
 from mpstui.core.profiles.library import load_profile
 from mpstui.core.profiles.model import DIAGNOSIS_ROLES, ROLES, Profile, profile_of_command
 from mpstui.wire import storage
+from mpstui.wire.heartbeat import DeviceReading, Heartbeat, to_json
 from mpstui.wire.records import ExitRecord, LaunchRecord
 from mpstui.wire.rundir import RunDir, create_run_dir
 
@@ -132,6 +133,14 @@ def test_a_default_of_the_profile_may_depend_on_the_device(profile_of: Build, tm
     assert said(cured(on_cuda)) == ["batch 256 -> 128", "accumulate 1 -> 2"]
     elsewhere = crashed(choice, tmp_path, "cpu", "RuntimeError: DefaultCPUAllocator: can't allocate memory")
     assert cured(elsewhere).asks == ("batch",)
+
+
+def test_what_the_run_itself_has_told_beats_what_its_profile_says(profile_of: Build, tmp_path: Path) -> None:
+    text = TEXT.replace("batch = 32\n", "") + "[defaults]\naccumulate = 1\nbatch = 64\n"
+    run = crashed(LaunchChoice(profile_of(text)), tmp_path, "auto", text=OUT_OF_MEMORY)
+    beat = Heartbeat(1.0, 1, device=DeviceReading("mps", precision="bf16"), batch_size=16, accumulate=4)
+    storage.write_json(run.attempt(1).heartbeat(), to_json(beat))
+    assert said(cured(run)) == ["batch 16 -> 8", "accumulate 4 -> 8"]
 
 
 @pytest.mark.parametrize("text", [OUT_OF_MEMORY, "RuntimeError: loss is nan"])
