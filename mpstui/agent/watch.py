@@ -211,7 +211,8 @@ class Watch:
         if point_step is not None and point_step > self._pointed:
             self._pointed = point_step
             values = {**told.get("metrics", further), "loss": facts["loss"], "lr": facts["lr"]}
-            self._reporter.point(point_step, facts.get("epoch"), **values)
+            known = {name: value for name, value in values.items() if value is not None}  # null would mean NaN
+            self._reporter.point(point_step, facts.get("epoch"), **known)
 
     def saved(self, note: CheckpointNote) -> None:
         """A framework wrote a checkpoint; the next beat tells of it."""

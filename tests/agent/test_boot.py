@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -65,6 +66,13 @@ def test_a_scaled_loss_is_reported_as_it_was_and_accumulation_is_counted(tmp_pat
     told = beat(tmp_path)
     assert told["loss"] == pytest.approx(float(done.stdout))
     assert told["metrics"]["backward_passes_per_step"] == 2.0
+
+
+def test_a_loss_that_nobody_knows_is_no_nan(tmp_path: Path) -> None:
+    script = SCRIPT + "net.weight.grad = net.weight.detach().clone()\nfor _ in range(3): optimizer.step()\n"
+    assert run(script, tmp_path, cwd=tmp_path).stderr == ""
+    lines = [json.loads(line) for line in RunDir(tmp_path).metrics.read_text().splitlines()]
+    assert {name for line in lines for name, value in line.items() if value is None} <= {"epoch"}
 
 
 def test_two_optimizers_are_counted_each_for_itself(tmp_path: Path) -> None:

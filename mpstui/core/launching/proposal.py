@@ -102,7 +102,7 @@ def propose(
         *resume,
         *_table("device_args", {key: toml_value(words) for key, words in device_args.items()}),
         *_table("watch", {key: toml_value(path) for key, path in (shown.watch or {}).items()}),
-        *_table("roles", _roles([*typed.args, *written.values(), *(one.name for one in known.values())])),
+        *_table("roles", _roles([*typed.args, *written.values(), *(one.name for one in known.values())], known)),
     ]
     return Proposal("\n".join(lines) + "\n", typed.slug, tuple(sources))
 
@@ -163,8 +163,10 @@ def _key(name: str) -> str:
     return name if re.fullmatch(r"[\w-]+", name) else toml_value(name)
 
 
-def _roles(names: Sequence[str]) -> dict[str, str]:
-    found = {folded(name): name for name in reversed(names)}
+def _roles(names: Sequence[str], known: Mapping[str, Argument]) -> dict[str, str]:
+    """What each argument means; a recipe could not set one that takes Python's True."""
+    words = {name for name, one in known.items() if one.default in ("True", "False") and one.kind != "switch"}
+    found = {folded(name): name for name in reversed(names) if folded(name) not in words}
     usual = {role: next((found[one] for one in names if one in found), None) for role, names in USUAL_NAMES.items()}
     plain = {role: found.get(role) for role in ROLES if role not in USUAL_NAMES}
     return {role: toml_value(name) for role, name in {**usual, **plain}.items() if name}
@@ -209,6 +211,13 @@ def _resuming(known: Mapping[str, Argument], style: str, shown: _Shown) -> tuple
         args = [flag] if known[used].kind == "switch" else joined
     elif (init := known.get("init_from")) and "resume" in init.help:
         used, args = "init_from", ["--init_from=resume"]
+    if known and not args:
+        rows = {"checkpoints": toml_value(shown.checkpoints)} if shown.checkpoints else {}
+        return [
+            *_table("resume", rows),
+            "",
+            "# It knows no argument to go on from a checkpoint: a restart begins anew.",
+        ], ""
     marks = "" if args and shown.checkpoints else "# "
     note = "" if args else "  # in the program's own words"
     where = "" if shown.checkpoints else "  # where it saves"

@@ -108,6 +108,13 @@ def test_a_run_shows_where_the_checkpoints_are(place: Place, names: tuple[str, .
     assert (profile.resume_args, profile.checkpoints) == (("--resume", "{checkpoint}"), pattern)
 
 
+def test_a_program_that_cannot_resume_is_not_given_words_for_it(place: Place) -> None:
+    text = ARGPARSE.replace("DEVICE", "").replace('"--resume"', '"--log-file"')
+    profile = place.made(text, snapshot=place.left("net.pt"))
+    assert (profile.resume_args, profile.checkpoints) == (None, "net.pt")
+    assert "a restart begins anew" in place.text
+
+
 def test_a_run_shows_its_heartbeat_and_metrics(place: Place) -> None:
     snapshot = place.left("artifacts/beat.json", "artifacts/metrics.jsonl")
     profile = place.made("print('hello')", snapshot=snapshot)
@@ -126,6 +133,7 @@ def test_settings_at_the_top_are_written_with_equals_signs(place: Place) -> None
     assert profile.device_args["cpu"] == ("--device=cpu",)
     assert (profile.resume_args, profile.checkpoints) == (("--init_from=resume",), "out/ckpt.pt")
     assert '\n# compile = "True"\n' in place.text
+    assert profile.roles == {"steps": "max_iters"}
 
 
 def test_a_program_that_tells_nothing_still_has_a_profile(place: Place) -> None:
