@@ -166,7 +166,6 @@ BADGES: dict[State | Health, StatusBadge] = {
     State.RUNNING: StatusBadge("●", "running", "good", "its processes are alive; nothing more is known"),
 }
 """Every state and health, in the order in which runs go through them."""
-LOG_EXCEPTION = StatusBadge("✗", "exception", "bad", "external; its log ends with an exception")
 GONE = StatusBadge("?", "gone", "warn", "external; its file was deleted, or moved away")
 WIDEST_WORD = 10
 _HEALTH_SHOWS_IN = frozenset({State.RUNNING, State.UNSUPERVISED, State.WATCHED})
@@ -185,7 +184,9 @@ def badge(snapshot: RunSnapshot) -> StatusBadge:
     if snapshot.gone:
         return GONE
     if snapshot.log_exception is not None:
-        return LOG_EXCEPTION
+        return BADGES[State.FAILED]
+    if snapshot.state is State.WATCHED and snapshot.numbers.done:
+        return BADGES[State.FINISHED]
     if snapshot.state in _HEALTH_SHOWS_IN and snapshot.health is not None:
         return BADGES[snapshot.health]
     return BADGES[snapshot.state]
@@ -196,7 +197,7 @@ def legend() -> Iterator[StatusBadge]:
     for known, shown in BADGES.items():
         yield shown
         if known is State.WATCHED:
-            yield from (LOG_EXCEPTION, GONE)
+            yield GONE
 
 
 def needs_attention(snapshot: RunSnapshot) -> bool:

@@ -309,7 +309,7 @@ class Signs:
 class Condition(NamedTuple):
     """A health and a few words beside it."""
 
-    health: Health
+    health: Health | None
     note: str = ""
 
 

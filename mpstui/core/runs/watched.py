@@ -14,11 +14,12 @@ from ..model.snapshot import RunSnapshot, State
 from .external import ExternalMetrics
 from .files import LocalMachine
 from .reader import STANDING, RunFollower
-from .signs import duration
+from .signs import Condition, duration
 
-HEARTBEAT_NAMES = ("heartbeat.json", "*heartbeat*.json", "trainer_state.json", "status.json")
-METRIC_NAMES = ("metrics.jsonl", "*.jsonl", "*.csv")
+HEARTBEAT_NAMES = ("heartbeat.json", "*heartbeat*.json", "status.json")
+METRIC_NAMES = "*.jsonl, *.csv, trainer_state.json, *tfevents*"
 LOG_NAMES = ("output.log", "*.log", "*.out", "*.txt")
+HISTORY_BYTES = 1 << 14
 FIND_SECONDS = 2.0
 """How often files are looked for: a folder may fill up after we came."""
 LAST_WORDS_SECONDS = 10.0
@@ -35,6 +36,8 @@ class WatchedReader(RunFollower):
         self._log_seen: tuple[Path, tuple[int, int, int] | None] | None = None
         """Which log, as it was when its end was looked at."""
         self._log_end: str | None = None
+        self._points: tuple[object, Path | None] = (None, None)
+        """Files that may hold metrics, and which of them does."""
         self._find_at: float | None = None
         self._was_there = False
 
@@ -52,21 +55,36 @@ class WatchedReader(RunFollower):
         now = self.machine.monotonic()
         if self._find_at is None or now >= self._find_at:
             self._find_at = now + FIND_SECONDS
-            folder = self.path.is_dir()
-            beat = _newest(self.path, HEARTBEAT_NAMES) if folder else self.path if self.path.suffix == ".json" else None
-            self._log = _newest(self.path, LOG_NAMES) if folder else None if beat else self.path
-            points = (_newest(self.path, METRIC_NAMES) if folder else None) or self._log
+            folder, json = self.path.is_dir(), self.path.suffix == ".json"
+            beat = _newest(self.path, HEARTBEAT_NAMES) if folder else None
+            beat = self.path if json and not folder and not _is_history(self.path) else beat
+            self._log = _newest(self.path, LOG_NAMES) if folder else None if json else self.path
+            points = self._metrics_of(beat) if folder else None if beat else self.path
             self.heartbeats.follow(beat)
             if points is not None and (self.external is None or self.external.path != points):
                 self.external = ExternalMetrics(points, self.machine.clock)
         else:
             self.heartbeats.follow(None)
 
+    def _metrics_of(self, beat: Path | None) -> Path | None:
+        """The folder's best file with metrics, as `mpstui parse` chooses it; asked again when there are others."""
+        from ..formats.files import best_of, find_sources
+
+        sources, found = [path for path in find_sources(self.path) if path != beat], self._points[1]
+        for _ in range(2):  # a file that says nothing yet may do so when it has grown
+            known = sorted((str(path), None if found else storage.stamp(path)) for path in sources)
+            if known != self._points[0]:
+                found = best_of(sources)
+                self._points = known, found
+        return found
+
     def _made(self, full: bool) -> RunSnapshot:
         updated, condition, there = self._updated(), self._condition(), self.path.exists()
         exception = self._exception(updated)
         self._was_there = self._was_there or there
         numbers = self._numbers(moving=exception is None and condition.health not in STANDING)
+        if numbers.done or updated is None:
+            condition = Condition(None)  # silence behind an end means nothing
         return RunSnapshot(
             run=str(self.path),
             name=self.path.name,
@@ -74,8 +92,8 @@ class WatchedReader(RunFollower):
             state=State.WATCHED,
             reason=self._reason(updated, there),
             seen=self.machine.clock(),
-            health=condition.health if updated is not None else None,
-            health_note=condition.note if updated is not None else "",
+            health=condition.health,
+            health_note=condition.note,
             numbers=numbers,
             updated=updated,
             series=self._curves(full, numbers.told_by.get("loss")),
@@ -103,11 +121,23 @@ class WatchedReader(RunFollower):
         if self.external is not None and self.external.unreadable:
             return f"{self.external.path.name} cannot be read"
         if updated is None:
-            return "nothing that could be read is there yet"
+            if not self.path.is_dir():
+                return "nothing that could be read is there yet"
+            names = ", ".join((*HEARTBEAT_NAMES[1:], METRIC_NAMES, *LOG_NAMES[1:]))
+            return f"nothing to read in {self.path.name} and its folders yet; looked for {names}"
         # An age in whole minutes: a snapshot that differs every second is drawn every second, by an idle screen too.
         minutes = int((self.machine.clock() - updated) // 60)
         ago = "less than a minute" if minutes < 1 else f"{minutes} min" if minutes < 60 else duration(60 * minutes)
         return f"not started by mpstui; last written {ago} ago"
+
+
+def _is_history(path: Path) -> bool:
+    """Whether a JSON file is a metric file (the Trainer state of transformers), no heartbeat."""
+    try:
+        with path.open("rb") as file:
+            return b'"log_history"' in file.read(HISTORY_BYTES)
+    except OSError:
+        return False
 
 
 def _newest(folder: Path, patterns: tuple[str, ...]) -> Path | None:

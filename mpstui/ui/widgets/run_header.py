@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core import present as shown
-from ...core.model.snapshot import RunSnapshot
+from ...core.model.snapshot import RunSnapshot, State
 from ...core.present import badge, epoch_progress, epoch_text, step_text, total_progress
 from ..panels import RunPanel
 from ..rows import Row, Span, bar, clean, clip, fit, row, spread
@@ -34,7 +34,8 @@ def header(snapshot: RunSnapshot, width: int, now: float, warning: str = "") -> 
     if snapshot.is_frozen:  # who holds it, unless it was the user who pressed the key for it
         held = snapshot.reason if snapshot.held_for else ""
         held = held if snapshot.paused else f"{snapshot.health_note}; p resumes it"
-    wrong = held or warning
+    nothing = snapshot.reason if snapshot.state is State.WATCHED and snapshot.updated is None else ""
+    wrong = held or warning or nothing
     if not wrong:
         return [_title(snapshot, width), _facts(snapshot, width, now)]
     device = Span(clean(snapshot.numbers.device.type or "device n/a", 20))

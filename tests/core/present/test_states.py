@@ -10,7 +10,6 @@ from mpstui.core.model.snapshot import Checkpoint, ExitSummary, Health, RunEvent
 from mpstui.core.present import (
     BADGES,
     GONE,
-    LOG_EXCEPTION,
     WIDEST_WORD,
     attention,
     badge,
@@ -30,13 +29,13 @@ def run(
 
 def test_every_state_and_health_has_a_badge() -> None:
     assert set(BADGES) == {*State, *Health}
-    words = [shown.word for shown in (*BADGES.values(), LOG_EXCEPTION, GONE)]
+    words = [shown.word for shown in (*BADGES.values(), GONE)]
     assert len(set(words)) == len(words)
     assert max(len(word) for word in words) <= WIDEST_WORD
 
 
 def test_the_legend_explains_every_badge() -> None:
-    assert set(legend()) == {*BADGES.values(), LOG_EXCEPTION, GONE}
+    assert set(legend()) == {*BADGES.values(), GONE}
     assert all(shown.meaning for shown in legend())
 
 

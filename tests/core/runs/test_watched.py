@@ -160,9 +160,9 @@ def test_the_word_for_a_log_that_ends_with_an_exception_tells_it(
         (shown,) = monitor.refresh(key if looked_at else None)
         return badge(shown).word
 
-    assert word() == "exception"
+    assert word() == "failed"
     clock.advance(7200)
-    assert word() == "exception"
+    assert word() == "failed"
     (shown,) = monitor.refresh(key)
     assert needs_attention(shown)
     assert (shown.numbers.steps_per_second, shown.numbers.eta_seconds) == (None, None)
@@ -244,6 +244,66 @@ def test_a_folder_with_a_heartbeat_and_a_log(monitor: Monitor, tmp_path: Path) -
     shown = look(monitor, folder)
     assert (shown.numbers.step, shown.numbers.loss) == (7, 0.75)
     assert shown.output == folder / "run.log"
+
+
+def history(steps: int, of: int = 40) -> str:
+    """As transformers writes it beside a checkpoint: an entry every ten steps."""
+    entries = [{"epoch": 3 * i / of, "step": i, "loss": 10 / i, "learning_rate": 0.1} for i in range(10, steps + 1, 10)]
+    plan = {"epoch": 3 * steps / of, "global_step": steps, "max_steps": of, "num_train_epochs": 3}
+    return json.dumps({"best_metric": None, **plan, "log_history": entries, "logging_steps": 10})
+
+
+@pytest.mark.parametrize(("steps", "word"), [(25, "training"), (40, "finished")])
+@pytest.mark.parametrize("what", ["trainer_state.json", "", "checkpoint-40", "checkpoint-40/trainer_state.json"])
+def test_the_output_of_the_trainer_of_transformers_is_a_metric_file(
+    monitor: Monitor, tmp_path: Path, steps: int, word: str, what: str
+) -> None:
+    output = tmp_path / "output"
+    (output / "checkpoint-40").mkdir(parents=True)
+    (output / "vocab.json").write_text('{"a": 1}')
+    for place, until in (("trainer_state.json", steps), ("checkpoint-40/trainer_state.json", steps)):
+        (output / place).write_text(history(until))
+        os.utime(output / place, (NOW - 100, NOW - 100))
+    shown = look(monitor, output / what)
+    numbers = shown.numbers
+    assert (numbers.step, numbers.steps, numbers.epochs, numbers.epoch) == (steps, 40, 3, 3 * steps / 40)
+    assert (list(shown.series["loss"].x), numbers.loss) == (list(range(10, steps + 1, 10)), 10 / (steps // 10 * 10))
+    assert (badge(shown).word, needs_attention(shown)) == (word, False)
+    assert set(numbers.metrics) == set()
+
+
+@pytest.mark.parametrize("later", [0, 30, 3000])
+def test_a_log_that_is_complete_is_finished_and_no_alarm(
+    monitor: Monitor, tmp_path: Path, clock: FakeClock, later: float
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"Epoch {i}/20 train_loss {2 / i:.4f} val_loss {3 / i:.4f}\n" for i in range(1, 21)))
+    os.utime(log, (NOW, NOW))
+    clock.advance(later)
+    shown = look(monitor, log)
+    assert (badge(shown).word, shown.health_note, needs_attention(shown)) == ("finished", "", False)
+    assert (total_progress(shown.numbers), shown.numbers.eta_seconds) == (1.0, None)
+    with log.open("a") as file:
+        file.write("Epoch 1/20 train_loss 2.5 val_loss 3.1\n")
+    os.utime(log, (clock.wall, clock.wall))
+    assert badge(look(monitor, log)).word == "training", "it was started again"
+
+
+def test_metric_files_are_found_as_parse_finds_them(monitor: Monitor, tmp_path: Path, clock: FakeClock) -> None:
+    version = tmp_path / "lightning_logs" / "version_0"
+    version.mkdir(parents=True)
+    (version / "hparams.yaml").write_text("lr: 0.1\n")
+    empty = look(monitor, version)
+    assert empty.reason == (
+        "nothing to read in version_0 and its folders yet; looked for *heartbeat*.json, status.json, *.jsonl, *.csv, "
+        "trainer_state.json, *tfevents*, *.log, *.out, *.txt"
+    )
+    assert empty.health is None
+    (version / "data.csv").write_text("id,text\n1,a\n")
+    (version / "metrics.csv").write_text("epoch,step,train_loss,val_loss\n0,10,2.5,\n1,20,1.5,1.75\n")
+    clock.advance(5)
+    shown = look(monitor, version)
+    assert (shown.numbers.step, shown.numbers.loss, shown.readers) == (20, 1.5, "metrics.csv")
 
 
 def test_a_watched_file_that_is_deleted_is_gone_until_it_is_there_again(monitor: Monitor, tmp_path: Path) -> None:

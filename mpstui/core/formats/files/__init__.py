@@ -9,7 +9,8 @@ the points added since the last call, ``close`` what was held back because the f
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -203,20 +204,26 @@ def find_sources(folder: Path) -> list[Path]:
     return [path for _, _, path in sorted(found)[:_MAX_CANDIDATES]]
 
 
-def _best_of(folder: Path) -> MetricFile:
-    """The first source with a training loss, else the first that says anything."""
+def best_of(sources: Iterable[Path]) -> Path | None:
+    """The first with a training loss, else the first that says anything; None where none does, or can be read."""
     second: Path | None = None
-    for path in find_sources(folder):
-        found = _read(path, _GLANCE_BYTES)
-        if found.train_loss is not None:
-            return detect(path)
-        if second is None and found.format is not None:
-            second = path
-    if second is None:
+    for path in sources:
+        with suppress(UsageError, OperationError):  # one that is gone, or may not be read
+            found = _read(path, _GLANCE_BYTES)
+            if found.train_loss is not None:
+                return path
+            if second is None and found.format is not None:
+                second = path
+    return second
+
+
+def _best_of(folder: Path) -> MetricFile:
+    found = best_of(find_sources(folder))
+    if found is None:
         raise UsageError(
             f"{folder} holds nothing that reads like a training log or metric file", "name the file itself"
         )
-    return detect(second)
+    return detect(found)
 
 
 def _rank(name: str) -> int | None:

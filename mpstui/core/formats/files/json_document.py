@@ -57,7 +57,12 @@ class JsonDocument(Records):
                 self._entries, self._tracker = 0, Tracker()
             news, self._entries = history[self._entries :], len(history)
             self._state = {key: value for key, value in document.items() if key != "log_history"}
-            return [point for entry in news if isinstance(entry, dict) for point in self.points_of(entry)]
+            state = self._state
+            plan = {name: state[name] for name in ("max_steps", "num_train_epochs") if _planned(state.get(name))}
+            entries = [entry for entry in news if isinstance(entry, dict)]
+            if entries and as_number(state.get("global_step")) != as_number(entries[-1].get("step")):
+                entries.append({"step": state.get("global_step"), "epoch": state.get("epoch")})
+            return [point for entry in entries for point in self.points_of({**plan, **entry})]
         self._state = {}
         # mpstui's heartbeat carries NaN and infinity as null and names them: the fact is the news.
         names = document.get("nonfinite")
