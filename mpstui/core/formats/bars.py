@@ -6,10 +6,10 @@ tqdm: ``[desc: ]NN%|bar| n/total [elapsed<remaining, rate, postfix]``, or ``n it
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
-from .points import NOWHERE, Counters, LineReading, Number, as_float, parse_count
+from .points import Counters, LineReading, Number, as_float, parse_count
 
 _BAR = re.compile(
     r"(?P<percent>\d{1,3})%\|(?P<bar>[^|\[\]{}]{0,400})\|\s{0,8}(?P<n>[\d.,]{1,20})(?P<nk>[kKMGTP]?)\s?/\s?(?P<total>[\d.,]{1,20})(?P<tk>[kKMGTP]?)"
@@ -98,8 +98,6 @@ def _rate(number: str | None, unit: str) -> float | None:
 
 
 _MAX_BARS = 64
-_NEARLY_FULL = 0.9
-"""tqdm need not draw the last frame of a bar that is cleared."""
 
 
 @dataclass(slots=True)
@@ -110,14 +108,6 @@ class TrackedBar:
     rank: int
     loss: float | None = None
     votes: int = 0
-    of_epoch: bool | None = None
-    """Whether each epoch fills it anew; None until something tells."""
-    passes: int = 0
-    """How often it was filled before, in this run."""
-    begun_below: Number | None = None
-    """The epoch that lines told when it was first drawn; None: they tell each epoch when it is over."""
-    told: Number | None = None
-    """The epoch that they told when this pass began."""
 
 
 class BarBook:
@@ -130,58 +120,8 @@ class BarBook:
     def __init__(self) -> None:
         self._bars: dict[tuple[Number | None, bool], TrackedBar] = {}
         self._latest: TrackedBar | None = None
-        self._told = NOWHERE
-        """The epoch of the newest line that names one."""
         self.reopened = False
         """Whether the frame drawn last belongs to a new bar that looks like a finished one."""
-
-    def begin_run(self) -> None:
-        """Another run in the same log."""
-        self._told = NOWHERE
-        for bar in self._bars.values():
-            bar.passes, bar.told = 0, None
-
-    def as_meant(self, reading: LineReading, planned: Number | None) -> LineReading:
-        """The frame with what it counts as steps of an epoch, where each epoch fills the bar anew.
-
-        Args:
-            planned: steps of the whole run.
-        """
-        now, told = reading.counters, self._told
-        if now.step is None or not now.steps or now.epoch is not None or reading.rank < 1:
-            return reading
-        bar = self._bars.get(_key(reading))
-        if bar is None:
-            if len(self._bars) >= _MAX_BARS:
-                return reading
-            bar = self._bars[_key(reading)] = TrackedBar(now, reading.rank, begun_below=told.epoch, told=told.epoch)
-            bar.of_epoch = True if told.epoch is not None and now.steps != planned else None
-        before = bar.counters.shown_step or 0
-        filled, announced = before >= _NEARLY_FULL * now.steps, told.epoch != bar.told
-        if now.step < before and (filled or announced):
-            bar.of_epoch, bar.told = True, told.epoch
-            bar.passes += 1
-        elif bar.of_epoch and announced and not bar.passes and not filled:
-            bar.of_epoch = False  # it went through the end of an epoch
-        if not bar.of_epoch:
-            return reading
-        epoch, next_one = told.epoch, bar.begun_below is None and bar.passes > 0 and told.epoch == bar.told
-        over = next_one and epoch is not None and told.epochs is not None and epoch >= told.epochs
-        if next_one and epoch is not None:
-            epoch = None if over else epoch + 1
-        return replace(reading, counters=Counters(epoch, told.epochs, None, None, now.step, now.steps), restart=over)
-
-    def tell(self, now: Counters, planned: Number | None) -> None:
-        """A line has named an epoch: a bar that is full by then, with epochs to come, is that of an epoch."""
-        if not isinstance(now.epoch, int):
-            return
-        self._told, bar = now, self._best()
-        if bar is None or bar.of_epoch is not None or now.epochs is None or now.epoch >= now.epochs:
-            return
-        at = bar.counters
-        if at.step is not None and at.steps and at.steps != planned and at.step >= _NEARLY_FULL * at.steps:
-            bar.of_epoch = True
-            bar.counters = Counters(now.epoch, now.epochs, None, None, at.step, at.steps)
 
     def is_news(self, reading: LineReading) -> bool:
         """False when the frame repeats a loss that an earlier frame showed, or shows none and counts nothing new.
@@ -234,11 +174,11 @@ class BarBook:
         bar = self._best()
         return None if bar is None else bar.counters
 
-    @property
-    def passes(self) -> int:
-        """How often the training loop's bar was filled before."""
+    def turn(self, told: Counters) -> None:
+        """The training loop's bar has turned out to be that of an epoch, the one that a line has told."""
         bar = self._best()
-        return 0 if bar is None else bar.passes
+        if bar is not None:
+            bar.counters = Counters(told.epoch, told.epochs, None, None, bar.counters.step, bar.counters.steps)
 
     def _best(self) -> TrackedBar | None:
         def standing(bar: TrackedBar) -> tuple[bool, int, int, Number]:

@@ -62,7 +62,7 @@ class Counters(NamedTuple):
             return None
         epoch = self.epoch if self.epoch is not None and math.isfinite(self.epoch) else first_epoch
         before, length = max(0, math.floor(epoch) - first_epoch), self.epoch_steps or epoch_length
-        if not length and (before or self.epoch is None):
+        if not length and before:
             return None
         return before * float(length or 0) + float(self.epoch_step)
 

@@ -16,6 +16,7 @@ from .loss_series import EpochSteps, LossSeries, first_known, follows, goes_back
 from .metric_names import MetricNames
 from .names import classify, quantity
 from .notices import Announcement
+from .passes import Passes
 from .points import Counters, LineReading, MetricPoint, Number, ParsedLog, Phase, Standing
 
 _MAX_SERIES = 64
@@ -54,6 +55,7 @@ class Tracker:
         """The newest evaluation."""
         self._moves = 0
         self._bars = BarBook()
+        self._passes = Passes()
         self._epoch_steps = EpochSteps()
         self._epochs_announced = 0
         self._trained = False
@@ -220,7 +222,7 @@ class Tracker:
         self.current, self._line = Counters(epoch=held.epoch, epochs=held.epochs), Counters()
         self._rate = None
         self._ends.begin_run()
-        self._bars.begin_run()
+        self._passes.begin_run()
         self._plan_rises = min(self._plan_rises, 1)
         self._epoch_steps.forget_place()
         self.phase = Phase.TRAIN
@@ -229,9 +231,14 @@ class Tracker:
 
     def _as_meant(self, reading: LineReading, lines: int = 1) -> LineReading:
         """With a step that is counted anew in each epoch as one of its epoch; see `EpochSteps.watch`."""
+        if reading.plan or reading.phase is Phase.EVAL or (reading.bar and reading.rank < 1):
+            return reading
+        if reading.counters.epoch is None and reading.counters.shown_step is not None:
+            place = "bar" if reading.bar else reading.series
+            counters, restart = self._passes.as_meant(reading.counters, self._plan.steps, place)
+            if counters is not reading.counters:
+                reading = replace(reading, counters=counters, restart=reading.restart or restart)
         if reading.bar:
-            return self._bars.as_meant(reading, self._plan.steps)
-        if reading.plan:
             return reading
         if reading.loss is not None:
             self._epoch_steps.watch(reading.counters, lines)
@@ -294,13 +301,15 @@ class Tracker:
         if reading.bar:
             self._bars.draw(reading)
         else:
-            self._bars.tell(reading.counters, self._plan.steps)
+            if self._passes.tell(reading.counters, self._plan.steps, self._bars.best()):
+                self._bars.turn(reading.counters)
         if reading.phase is Phase.EVAL:
             now = reading.counters
             self._ends.evaluate(self.current.epoch, self._bars.best() or self.current)
             # An evaluation tells which epoch it is, where that is not behind what training has said.
             if now.epoch is not None and now.epoch >= or_zero(self.current.epoch):
                 epochs = first_known(now.epochs, self.current.epochs)
+                self._epochs_announced += now.epoch != self.current.epoch
                 self.current = self.current._replace(epoch=now.epoch, epochs=epochs)
             return
         self._ends.train(reading, self.current)
@@ -388,8 +397,8 @@ class Tracker:
             format=reading.grammar,
             first_epoch=0 if self._ends.zeroth_epoch else 1,
             epoch_done=counters.epoch is not None and counters.epoch == self._ends.epoch,
-            epoch_length=self._epoch_steps.length,
-            passes=self._bars.passes if counters.epoch is None and counters.step is None else 0,
+            epoch_length=first_known(self._epoch_steps.length, self._passes.length),
+            passes=self._passes.before if counters.epoch is None and counters.step is None else 0,
         )
 
 

@@ -91,3 +91,48 @@ def test_steps_that_go_on_into_the_second_epoch_are_the_runs(line: Line) -> None
 def test_records_say_which_steps_they_mean() -> None:
     counters = LogReader().feed(b'{"epoch": 1, "step": 3, "total_steps": 20, "epochs": 5, "loss": 0.5}\n')[0].counters
     assert counters[2:4] == (3, 20)
+
+
+def blocks(step: str, *, above: str = "", behind: str = "", epochs: int = 4, every: int = 7) -> bytes:
+    """Epochs that lines above or behind their steps tell; 50 steps each, some of them printed."""
+    text = ""
+    for epoch in range(1, epochs + 1):
+        text += above.format(e=epoch)
+        text += "".join(f"{step.format(s=s)} loss: {9 / (epoch * 50 + s):.5f}\n" for s in range(1, 51, every))
+        text += behind.format(e=epoch, v=9 / epoch)
+    return text.encode()
+
+
+@pytest.mark.parametrize(
+    "step", ["step {s}/50", "[{s}/50]", "batch {s}/50", "Step {s}:", "batch {s}", "iter {s} of 50"]
+)
+@pytest.mark.parametrize(
+    ("above", "behind"),
+    [
+        ("Epoch {e}/4\n", ""),
+        ("=== Epoch {e} ===\n", "Validation: loss {v:.4f} acc 0.5\n"),
+        ("", "Epoch {e}/4 done\n"),
+        ("", "Epoch {e}/4 - val_loss: {v:.4f}\n"),
+        ("", "\nEpoch {e}/4\n  Val Loss: {v:.4f}\n"),
+    ],
+)
+def test_lines_of_steps_below_or_above_the_line_of_their_epoch(step: str, above: str, behind: str) -> None:
+    points = LogReader().feed(blocks(step, above=above, behind=behind))
+    found = [point.run_step for point in points if point.loss is not None]
+    printed = [50 * epoch + s for epoch in range(4) for s in range(1, 51, 7)]
+    if "50" in step:
+        assert found == printed
+    else:  # an epoch is taken for as long as it was seen to go
+        assert found == [56 * (place // 50) + place % 50 if place % 50 else 56 * (place // 50) - 6 for place in printed]
+    assert {point.run for point in points} == {0}
+    last = [point for point in points if point.loss is not None][-1]
+    assert (last.epoch, last.counters.step, last.counters.steps, last.counters.epoch_step) == (4, None, None, 50)
+
+
+def test_steps_that_go_on_below_the_lines_of_epochs_are_the_runs() -> None:
+    text = "".join(
+        f"Epoch {1 + s // 50}/4\n" * (s % 50 == 0) + f"step {s}/200 loss {9 / (s + 1):.4f}\n" for s in range(200)
+    )
+    points = [point for point in LogReader().feed(text.encode()) if point.loss is not None]
+    assert [point.run_step for point in points] == list(range(200))
+    assert points[-1].counters == (4, 4, 199, 200, None, None)

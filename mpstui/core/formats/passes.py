@@ -1,0 +1,116 @@
+"""Counts that each epoch begins anew, though they do not name it: a bar, or lines such as ``step 3/20``.
+
+The epoch is told by other lines, above its first step or when it is over; without any, the passes are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from .points import NOWHERE, Counters, Number
+
+_NEARLY_FULL = 0.9
+"""A bar that is cleared need not be drawn to its end, and of the last batches a line is seldom printed."""
+_MAX_COUNTS = 64
+
+
+@dataclass(slots=True)
+class _Count:
+    """One of them, by where it is printed and how far it goes."""
+
+    begun_below: Number | None
+    """The epoch that lines told when it began; None: they tell each epoch when it is over."""
+    told: Number | None
+    """The epoch that they told when this pass began."""
+    of_epoch: bool | None = None
+    """Whether it begins anew with each epoch; None until something tells."""
+    number: int = 0
+    """Of the pass, from 0."""
+    step: Number = 0
+    newest: Number | None = None
+    """The epoch that lines had told at ``step``."""
+    distance: Number = 1
+    """Between the last two steps of a pass."""
+    length: Number | None = None
+    """Steps of a pass where no line tells them, as far as one was seen to go."""
+
+
+class Passes:
+    """All counts of one log."""
+
+    def __init__(self) -> None:
+        self._counts: dict[Hashable, _Count] = {}
+        self._told = NOWHERE
+        self._latest: _Count | None = None
+
+    def begin_run(self) -> None:
+        """Another run in the same log."""
+        self._told = NOWHERE
+        for count in self._counts.values():
+            count.number, count.told = 0, None
+
+    @property
+    def before(self) -> int:
+        """How many passes came before that of the newest count, where each epoch makes one."""
+        return self._latest.number if self._latest is not None and self._latest.of_epoch else 0
+
+    @property
+    def length(self) -> Number | None:
+        """Steps of a pass as far as one was seen to go."""
+        return self._latest.length if self._latest is not None else None
+
+    def tell(self, now: Counters, planned: Number | None, at: Counters | None) -> bool:
+        """A line has named an epoch; True when that shows that the count which stands at ``at`` is an epoch's.
+
+        It is where it has come to its end by then, and more epochs are to come.
+        """
+        if not isinstance(now.epoch, int):
+            return False
+        self._told, count = now, self._latest
+        more = now.epochs is not None and now.epoch < now.epochs
+        if not more or at is None or at.step is None or not at.steps or at.steps == planned:
+            return False
+        if count is None or count.of_epoch is not None or at.step < _NEARLY_FULL * at.steps:
+            return False
+        count.of_epoch = True
+        return True
+
+    def as_meant(self, now: Counters, planned: Number | None, place: str) -> tuple[Counters, bool]:
+        """The counters with the steps as those of an epoch, if they are; and whether they can only be of a new run.
+
+        Args:
+            planned: steps of the whole run.
+            place: keeps counts of one length apart: ``bar`` or ``line``.
+        """
+        step, told = now.shown_step, self._told
+        if step is None or now.epoch is not None:
+            return now, False
+        count = self._counts.get((place, now.shown_steps))
+        if count is None:
+            if len(self._counts) >= _MAX_COUNTS:
+                return now, False
+            count = self._counts[place, now.shown_steps] = _Count(told.epoch, told.epoch)
+            below = told.epoch is not None and now.shown_steps is not None and now.shown_steps != planned
+            count.of_epoch = True if below or now.step is None else None
+        before, count.step, self._latest = count.step, step, count
+        filled = now.shown_steps is not None and before >= _NEARLY_FULL * now.shown_steps
+        announced = told.epoch is not None and (count.told is None or told.epoch > count.told)
+        goes_back = count.newest is not None and (told.epoch is None or told.epoch < count.newest)
+        count.newest = told.epoch
+        if step > before:
+            count.distance = step - before
+        elif step < before and not goes_back and (announced or filled):
+            count.length = max(before + count.distance - step, count.length or 1)
+            count.of_epoch, count.told = True, told.epoch
+            count.number += 1
+        if step >= before and now.step is not None and count.of_epoch and announced and not (count.number or filled):
+            count.of_epoch = False  # it went through the end of an epoch
+        if not count.of_epoch:
+            return now, False
+        epoch = told.epoch
+        if epoch is not None and count.begun_below is None and count.number > 0 and epoch == count.told:
+            if told.epochs is not None and epoch >= told.epochs:
+                return Counters(None, told.epochs, None, None, step, now.shown_steps), True
+            epoch += 1  # it is told when it is over
+        return Counters(epoch, told.epochs, None, None, step, now.shown_steps), False
