@@ -1,13 +1,49 @@
-"""What is over: the epoch, all that was planned, the training as a whole."""
+"""What was planned, and what is over: the epoch, all of the plan, the training as a whole."""
 
 from __future__ import annotations
 
 from .facts import Fact
-from .loss_series import first_known
+from .loss_series import first_known, or_zero
 from .points import NOWHERE, UNTOLD, Counters, LineReading, Number, Standing
 
 _LATE = 0.8
 """From this share of an epoch on, an evaluation is the one behind it: the last batches are seldom printed."""
+
+
+_MOST_RISES = 2
+"""A number of steps that is corrected upwards more often was counted, not planned: ``NumTimesteps 2048``."""
+
+
+class Plan:
+    """How much training banners and settings announce; a run that goes beyond it had another plan."""
+
+    def __init__(self) -> None:
+        self._planned = NOWHERE
+        self._rises = 0
+
+    def begin_run(self) -> None:
+        """Another run in the same log, which may have the same plan."""
+        self._rises = min(self._rises, 1)
+
+    def take(self, counters: Counters) -> None:
+        """What one line plans; the newest counts."""
+        steps, before = first_known(counters.steps, self.steps), or_zero(self.steps)
+        self._rises = 0 if or_zero(steps) < before else self._rises + (or_zero(steps) > before)
+        self._planned = Counters(epochs=first_known(counters.epochs, self._planned.epochs), steps=steps)
+
+    @property
+    def steps(self) -> Number | None:
+        """Of the whole run."""
+        return self._planned.steps
+
+    def at(self, place: Counters) -> Counters:
+        """The place with what is planned beside it; nothing is, where nothing has begun."""
+        epochs, steps = self._planned.epochs, self._planned.steps
+        if epochs is not None and (not place.positioned or or_zero(place.epoch) > epochs):
+            epochs = None
+        if steps is not None and (not place.positioned or self._rises > _MOST_RISES or or_zero(place.step) > steps):
+            steps = None
+        return place.or_else(Counters(epochs=epochs, steps=steps))
 
 
 class Ends:

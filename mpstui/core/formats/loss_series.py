@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from .names import PART
 from .points import NOWHERE, Counters, LossSummary, Number
 
+_UNCOUNTED_NEEDED, _UNCOUNTED_AVERAGES_NEEDED = 3, 5
+
 
 @dataclass(slots=True)
 class LossSeries:
@@ -47,6 +49,12 @@ class LossSeries:
         if self.count == 1:
             self.first = value
         self.last = value
+
+    @property
+    def believable(self) -> bool:
+        """Whether it is one: what nothing counts may be any sentence, or a report, until it has come some times."""
+        counted = self.counters != NOWHERE or self.start != NOWHERE
+        return counted or self.count >= (_UNCOUNTED_NEEDED if self.rank == 0 else _UNCOUNTED_AVERAGES_NEEDED)
 
     @property
     def summary(self) -> LossSummary:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .bars import BarBook
-from .ends import Ends
+from .ends import Ends, Plan
 from .facts import Fact
 from .loss_series import EpochSteps, LossSeries, first_known, follows, goes_back, leader, or_zero
 from .metric_names import MetricNames
@@ -20,14 +20,6 @@ from .passes import Passes
 from .points import Counters, LineReading, MetricPoint, Number, ParsedLog, Phase, Standing
 
 _MAX_SERIES = 64
-_PLAN_RISES = 2
-"""A number of steps that is corrected upwards more often was counted, not planned."""
-_LATE = 0.8
-"""From this share of an epoch on, an evaluation is the one behind it."""
-_UNCOUNTED_NEEDED = 3
-"""So many values of a series that nothing counts make it believable; below, it may be any sentence."""
-_UNCOUNTED_AVERAGES_NEEDED = 5
-"""So many where the name says an average or a criterion: a report of evaluations looks like that too."""
 
 
 class Tracker:
@@ -39,8 +31,7 @@ class Tracker:
         self._sure = False
         self.current = Counters()
         self._line = Counters()
-        self._plan = Counters()
-        self._plan_rises = 0
+        self._plan = Plan()
         self._ends = Ends()
         self._planned_rate: float | None = None
         self._rate: float | None = None
@@ -66,7 +57,9 @@ class Tracker:
         """The point of a reading; None when it is only a plan or a redraw of what is known."""
         reading = self._as_meant(self._of_evaluation(self._under_banner(reading)))
         if reading.plan:
-            self._take_plan(reading)
+            self._plan.take(reading.counters)
+            if not self._trained:
+                self._planned_rate = first_known(reading.learning_rate, self._planned_rate)
             return None
         if reading.bar and not self._bars.is_news(reading):
             self._bars.draw(reading)
@@ -133,7 +126,7 @@ class Tracker:
     @property
     def primary(self) -> LossSeries | None:
         """The series to chart: of the newest run, the one with most readings; on a tie the line beats the bar."""
-        rivals = [s for s in self._series.values() if s.count and s.run == self.run and _believable(s)]
+        rivals = [s for s in self._series.values() if s.count and s.run == self.run and s.believable]
         return leader(rivals)
 
     @property
@@ -142,7 +135,7 @@ class Tracker:
         return self._ends.standing(self._at_end())
 
     def _at_end(self) -> bool | None:
-        now, bar = self.current.or_else(self._plan), self._bars.best()
+        now, bar = self._plan.at(self.current), self._bars.best()
         if bar is not None and bar.step is not None:
             # One that nothing is known of may be an epoch's.
             now = now._replace(step=bar.step, steps=bar.steps if bar.steps == self._plan.steps else None)
@@ -158,9 +151,7 @@ class Tracker:
         epoch = first_known(self.current.epoch, own.epoch)
         if own.epoch is not None and or_zero(epoch) < own.epoch:
             epoch = own.epoch  # evaluations go through older epochs when all is done
-        planned = self._plan.epochs
-        if planned is not None and epoch is not None and epoch > planned:
-            planned = None  # the run has gone beyond the plan: it was about something else
+        planned = self._plan.at(Counters(epoch=epoch, step=step)).epochs
         return ParsedLog(
             format=main.format if main else next((series.format for series in self._series.values()), "key-value"),
             epoch=epoch,
@@ -185,11 +176,7 @@ class Tracker:
         else:
             shown = self.current
         step, steps = shown.shown_step, shown.shown_steps
-        # What rises again and again is no plan: ``NumTimesteps 2048`` counts what was done.
-        plan = steps if steps is not None or self._plan_rises > _PLAN_RISES else self._plan.steps
-        if steps is None and step is not None and plan is not None and plan < step:
-            plan = None
-        return step, plan
+        return step, steps if steps is not None else self._plan.at(Counters(step=step)).steps
 
     # -- runs ----------------------------------------------------------------------------------------------------
 
@@ -223,7 +210,7 @@ class Tracker:
         self._rate = None
         self._ends.begin_run()
         self._passes.begin_run()
-        self._plan_rises = min(self._plan_rises, 1)
+        self._plan.begin_run()
         self._epoch_steps.forget_place()
         self.phase = Phase.TRAIN
 
@@ -283,15 +270,6 @@ class Tracker:
         if not own or len(evaluated) < len(own):
             return reading
         return replace(reading, phase=Phase.EVAL, metrics={}, eval_metrics={**evaluated, **reading.eval_metrics})
-
-    def _take_plan(self, reading: LineReading) -> None:
-        counters = reading.counters
-        steps = first_known(counters.steps, self._plan.steps)
-        change = or_zero(steps) - or_zero(self._plan.steps)
-        self._plan_rises = 0 if change < 0 else self._plan_rises + (change > 0)
-        self._plan = Counters(epochs=first_known(counters.epochs, self._plan.epochs), steps=steps)
-        if reading.learning_rate is not None and not self._trained:
-            self._planned_rate = reading.learning_rate
 
     def _remember(self, reading: LineReading) -> None:
         self._moves += reading.loss is not None or reading.counters.positioned
@@ -382,7 +360,7 @@ class Tracker:
         bar = None if own.shown_step is not None or reading.bar else self._bars.best()
         if bar is not None:
             held = held._replace(step=bar.step, steps=bar.steps, epoch_step=bar.epoch_step, epoch_steps=bar.epoch_steps)
-        counters = own.or_else(held).or_else(self._plan)
+        counters = self._plan.at(own.or_else(held))
         self._ends.zeroth_epoch = self._ends.zeroth_epoch or (counters.epoch is not None and counters.epoch < 1)
         return MetricPoint(
             run=self.run,
@@ -400,9 +378,3 @@ class Tracker:
             epoch_length=first_known(self._epoch_steps.length, self._passes.length),
             passes=self._passes.before if counters.epoch is None and counters.step is None else 0,
         )
-
-
-def _believable(series: LossSeries) -> bool:
-    """What nothing counts may be any sentence, until it has come some times."""
-    counted = series.counters != Counters() or series.start != Counters()
-    return counted or series.count >= (_UNCOUNTED_NEEDED if series.rank == 0 else _UNCOUNTED_AVERAGES_NEEDED)

@@ -267,3 +267,11 @@ def test_the_head_of_the_last_epoch_is_not_its_end() -> None:
     assert not standing(*lines).done
     assert not standing(*lines, "8/9 - 1s - loss: 0.8").done
     assert standing(*lines, "9/9 - 1s - loss: 0.8").done
+
+
+def test_a_plan_is_shown_beside_a_place_and_never_instead_of_one() -> None:
+    reader = LogReader()
+    reader.feed(b"max_iters = 5000\nnum_epochs = 3\nTraceback (most recent call last):\nKeyError: 'x'\n")
+    assert (reader.summary().epochs, reader.summary().steps) == (None, None)
+    reader.feed(b"step 1 loss 2.5\n")
+    assert reader.summary().steps == 5000
