@@ -38,23 +38,14 @@ what they measured. Runs of any program are told, as far as their output is unde
 
 
 def run(args: argparse.Namespace) -> int:
-    programs: dict[str, list[RunSnapshot]] = {}
-    for one in _runs(Session().home, args.what):
+    found, programs = _runs(Session().home, args.what), dict[str, list[RunSnapshot]]()
+    if args.json:
+        more = ({"settings": settings_of(one), "metrics": metrics_as_json(one)} for one in found)
+        print_json([{**as_json(one, full=False), **further} for one, further in zip(found, more, strict=True)])
+        return 0
+    for one in found:
         script = next((Path(word).name for word in one.argv if word.endswith((".py", ".sh"))), one.name)
         programs.setdefault(one.profile or script, []).append(one)
-    if args.json:
-        rows = [
-            {
-                **as_json(one, full=False),
-                "program": program,
-                "settings": settings_of(one),
-                "metrics": metrics_as_json(one),
-            }
-            for program, runs in programs.items()
-            for one in runs
-        ]
-        print_json(rows)
-        return 0
     for program, runs in programs.items():
         say(f"{program}: {len(runs)} run{'s' * (len(runs) > 1)}")
         table = _table(runs, args.metric)
@@ -72,10 +63,8 @@ def _runs(home: Home, what: str | None) -> list[RunSnapshot]:
     """
     monitor, folder = Monitor(home), Path(what or ".")
     if what and folder.is_dir():
-        inside = (
-            [folder] if (folder / "spec.json").exists() else sorted(one for one in folder.iterdir() if one.is_dir())
-        )
-        keys = [monitor.watch(path) for path in inside]
+        inside = [one for one in sorted(folder.glob("[!.]*")) if one.is_dir()]
+        keys = [monitor.watch(one) for one in ([folder] if (folder / "spec.json").exists() else inside)]
     else:
         keys = [one.run for one in reversed(run_dirs(home.runs)) if not what or _is_meant(one, what)]
     if not keys:

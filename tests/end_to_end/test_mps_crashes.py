@@ -47,6 +47,8 @@ mps = ["--device", "mps"]
 [roles]
 batch_size = "batch-size"
 accumulate = "accumulate"
+[defaults]
+accumulate = 1
 """
 
 

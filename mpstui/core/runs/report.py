@@ -130,16 +130,8 @@ def _isolation(argv: Sequence[str]) -> str | None:
 
 def metrics_as_json(snapshot: RunSnapshot) -> dict[str, Any]:
     """Each metric's number of points, first and newest value, least and greatest."""
-    return {
-        name: {
-            "count": view.count,
-            "first": view.first,
-            "last": view.last,
-            "min": view.minimum,
-            "max": view.maximum,
-        }
-        for name, view in snapshot.series.items()
-    }
+    names = {"count": "count", "first": "first", "last": "last", "min": "minimum", "max": "maximum"}
+    return {name: {key: getattr(view, field) for key, field in names.items()} for name, view in snapshot.series.items()}
 
 
 def diagnosis(snapshot: RunSnapshot) -> dict[str, Any]:

@@ -264,7 +264,8 @@ class NameDisambiguator:
     def __init__(self, snapshots: Iterable[RunSnapshot]) -> None:
         self._names = [clean(item.name) for item in snapshots]
         self._same = Counter(self._names)
-        self._alike: tuple[int, dict[str, list[str]]] = (0, {})
+        self._common: dict[int, dict[str, frozenset[str]]] = {}
+        """By width and name cut to it: the words that all names share which are cut to the same."""
 
     def name(self, snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
         """Where several names begin alike, the words in which they differ; where they are equal, when it started."""
@@ -279,14 +280,13 @@ class NameDisambiguator:
     def _shortened(self, name: str, width: int) -> str:
         if width_of(name) <= width or width < _LEAST_NAME:
             return name
-        if self._alike[0] != width:
-            groups: dict[str, list[str]] = {}
+        if width not in self._common:
+            groups: dict[str, list[frozenset[str]]] = {}
             for other in self._same:
-                groups.setdefault(fit(other, width), []).append(other)
-            self._alike = width, groups
-        alike = [other.split() for other in self._alike[1].get(fit(name, width), ())]
-        common = set.intersection(*map(set, alike)) if len(alike) > 1 else set[str]()
-        differing = [word for word in name.split() if word not in common] if len(alike) > 1 else []
+                groups.setdefault(fit(other, width), []).append(frozenset(other.split()))
+            self._common[width] = {cut: frozenset.intersection(*words) for cut, words in groups.items()}
+        common = self._common[width].get(fit(name, width), frozenset())
+        differing = [word for word in name.split() if word not in common]
         values = [word.rpartition("=")[2] for word in differing]
         for end in (" ".join(differing), " ".join(values)):
             if end and width_of(end) <= width - _LEAST_NAME:
