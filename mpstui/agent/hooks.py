@@ -6,12 +6,15 @@ torch is never imported here: it is handed in by whoever saw it being imported.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import sys
+import time
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..wire import rundir, storage
 from . import frameworks
 from .override import force_cpu
 from .reporter import listen_for_stacks, place_of
@@ -27,7 +30,7 @@ def install(torch: Any, environ: Mapping[str, str]) -> Watch | None:
     programs that merely import torch stay silent. A program that hangs before it can be asked for its stacks.
     """
     if environ.get("MPSTUI_AGENT_DEVICE") == "cpu":
-        force_cpu(torch)
+        force_cpu(torch, functools.partial(_tell, environ))
     if not environ.get("MPSTUI_RUN_DIR"):
         return None
     argv = getattr(sys, "orig_argv", sys.argv)  # from Python 3.10 on
@@ -37,6 +40,15 @@ def install(torch: Any, environ: Mapping[str, str]) -> Watch | None:
     attach(torch, watch)
     _watches.append(watch)
     return watch
+
+
+def _tell(environ: Mapping[str, str], text: str) -> None:
+    """An event of the run, from its main process alone."""
+    argv = getattr(sys, "orig_argv", sys.argv)
+    if environ.get("MPSTUI_RUN_DIR") and environ.get("RANK", "0") == "0" and "--multiprocessing-fork" not in argv:
+        run, attempt = place_of(environ)
+        with contextlib.suppress(OSError):
+            storage.append_line(run.events, rundir.event(time.time(), attempt, "note", text))
 
 
 def attach(torch: Any, watch: Watch) -> None:

@@ -1,15 +1,38 @@
-"""Taking the accelerators away from a program that was started again on the CPU."""
+"""Keeping a program on the CPU: accelerators are hidden, and where it names one all the same, the CPU takes its place.
+
+The last means is a function mode, which sees every call into torch and costs each some microseconds: it begins when
+the program has passed a device by its name, and might pass it anywhere.
+"""
 
 from __future__ import annotations
 
+import functools
+import operator
+import re
+from collections.abc import Callable
 from typing import Any
 
+_GONE = re.compile(r"(?:mps|cuda|xpu|hip)(?::\d+)?")
+_ARGUMENTS = (
+    *(f"Tensor.{name}" for name in ("to", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor")),
+    *("nn.Module.to", "nn.Module.to_empty", "set_default_device", "autocast.__init__"),
+)
+_RETURNS_ITSELF = ("Tensor.cuda", "nn.Module.cuda")
+_NOTHING_TO_DO = {
+    "cuda": ("set_device", "synchronize", "empty_cache", "reset_peak_memory_stats", "manual_seed", "manual_seed_all"),
+    "mps": ("synchronize", "empty_cache", "manual_seed", "set_per_process_memory_fraction"),
+}
+_NOTHING_HELD = ("current_allocated_memory", "driver_allocated_memory")
 
-def force_cpu(torch: Any) -> None:
-    """Let torch answer that there is neither MPS nor another accelerator.
+
+def force_cpu(torch: Any, tell: Callable[[str], None]) -> None:
+    """Let torch answer that there is no accelerator, and use the CPU where the program names one.
 
     ``torch._C._mps_is_available`` is behind all public questions, some of which remember their first answer; the ones
     that ask "was it built in" and "which accelerator" are answered too.
+
+    Args:
+        tell: called once for each means that was needed, with a sentence.
     """
     torch._C._mps_is_available = lambda: False
     available = torch.backends.mps.is_available
@@ -21,3 +44,107 @@ def force_cpu(torch: Any) -> None:
     if accelerator is not None and hasattr(accelerator, "current_accelerator"):
         accelerator.current_accelerator = lambda check_available=False: None
         accelerator.is_available = lambda: False
+    if hasattr(torch, "nn"):
+        _Named(torch, tell).take_over()
+
+
+class _Named:
+    """What happens where a program names a device that is hidden from it."""
+
+    def __init__(self, torch: Any, tell: Callable[[str], None]) -> None:
+        self._torch = torch
+        self._tell = tell
+        self._device = torch.device
+        self._told: set[str] = set()
+        self._mode: Any = None
+
+    def take_over(self) -> None:
+        """Look at every place where one can be named."""
+        torch = self._torch
+        makers: Any = getattr(getattr(torch.utils, "_device", None), "_device_constructors", tuple)
+        named = [name for name in (str(one.__name__) for one in makers()) if hasattr(torch, name)]
+        for path in (*_ARGUMENTS, *named):
+            self._replace(path, self._with_cpu)
+        for path in _RETURNS_ITSELF:
+            self._replace(path, self._itself)
+        for module, names in _NOTHING_TO_DO.items():
+            for name in names:
+                self._replace(f"{module}.{name}", lambda path, original: lambda *args, **kwargs: None)
+        for name in _NOTHING_HELD:
+            self._replace(f"mps.{name}", lambda path, original: lambda: 0)
+        self._replace("load", self._loaded)
+        for name in ("device", "Generator"):
+            setattr(torch, name, self._stand_in(getattr(torch, name)))
+
+    def moved(self, value: Any) -> Any:
+        """The value, or the CPU where it names a hidden device."""
+        if isinstance(value, str):
+            return "cpu" if _GONE.fullmatch(value) else value
+        return self._device("cpu") if isinstance(value, self._device) and value.type in ("mps", "cuda") else value
+
+    def _replace(self, path: str, make: Callable[[str, Any], Any]) -> None:
+        folder, _, name = path.rpartition(".")
+        owner = functools.reduce(getattr, folder.split("."), self._torch) if folder else self._torch
+        if hasattr(owner, name):
+            original = getattr(owner, name)
+            setattr(owner, name, functools.update_wrapper(make(path, original), original, updated=()))
+
+    def _with_cpu(self, path: str, original: Any) -> Any:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            cpu = [self.moved(value) for value in args]
+            named = {key: self.moved(value) for key, value in kwargs.items()}
+            if path.endswith(".to") and len(cpu) > 1 and type(cpu[1]) is int:
+                cpu[1] = "cpu"
+            if any(map(operator.is_not, (*cpu, *named.values()), (*args, *kwargs.values()))):
+                self._say(path)
+                self._begin_mode()
+            return original(*cpu, **named)
+
+        return wrapped
+
+    def _itself(self, path: str, original: Any) -> Any:
+        def wrapped(one: Any, *args: Any, **kwargs: Any) -> Any:
+            self._say(path)
+            return one
+
+        return wrapped
+
+    def _loaded(self, path: str, original: Any) -> Any:
+        def wrapped(file: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
+            return original(file, "cpu", *args, **kwargs)
+
+        return wrapped
+
+    def _stand_in(self, real: Any) -> Any:
+        """A type of the same name that makes the real one's objects, of the CPU where a hidden device is named."""
+
+        class Kind(type):
+            def __instancecheck__(cls, one: Any) -> bool:
+                return isinstance(one, real)
+
+        def made(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            cpu = ["cpu" if type(value) is int else self.moved(value) for value in args][:1]  # an index may follow
+            named = {key: self.moved(value) for key, value in kwargs.items()}
+            if cpu != list(args) or named != kwargs:
+                self._say(f'{real.__name__}("{(*args, *kwargs.values())[0]}")')
+            return real(*cpu, **named)
+
+        return Kind(real.__name__, (), {"__new__": made, "__module__": "torch", "__doc__": real.__doc__})
+
+    def _begin_mode(self) -> None:
+        if self._mode is None:
+            moved = self.moved
+
+            class Mode(self._torch.overrides.TorchFunctionMode):  # type: ignore[name-defined,misc]
+                def __torch_function__(self, call: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                    named = {name: moved(value) for name, value in (kwargs or {}).items()}
+                    return call(*(moved(value) for value in args), **named)
+
+            self._mode = Mode()
+            self._mode.__enter__()
+            self._tell("the program names its device, so every call into torch is looked at from now on")
+
+    def _say(self, path: str) -> None:
+        if path not in self._told:
+            self._told.add(path)
+            self._tell(f"the program names a device that is hidden from it: {path} was given the CPU")

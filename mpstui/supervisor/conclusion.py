@@ -132,6 +132,8 @@ class Crash(NamedTuple):
     """The global step that was reached; None: never heard of."""
     saved: bool = False
     """A checkpoint was written during this attempt: progress, where no steps are reported."""
+    counted_anew: bool = False
+    """It went on from a checkpoint and counted its steps from 0: they say nothing beside those of other attempts."""
 
 
 class Decision(NamedTuple):
@@ -175,7 +177,7 @@ def _refusal(rule: RestartRule, crash: Crash, history: Sequence[Mapping[str, Any
         return f"{rule.most_per_hour} restarts in the last hour are enough"
     # The progress gate: a crash that came no further than the one before will come again.
     steps = [entry["step"] for entry in history if isinstance(entry.get("step"), int)]
-    if crash.step is None or not steps or crash.step > steps[-1]:
+    if crash.step is None or crash.counted_anew or not steps or crash.step > steps[-1]:
         return None
     if crash.step == steps[-1]:
         return f"it crashed at the same step twice ({crash.step})"

@@ -140,7 +140,8 @@ def _decide_what_next(supervision: Supervision, record: ExitRecord) -> None:
     status, now = supervision.journal.status, supervision.machine.clock.wall()
     step = witnesses.newest_step(supervision.run, supervision.spec, record.attempt, record.started)
     saved = launches.saved_since(supervision.run, supervision.spec, status, record.started)
-    decision = conclusion.decide(supervision.spec.restart, conclusion.Crash(record, step, saved), status.restarts, now)
+    crash = conclusion.Crash(record, step, saved, witnesses.counts_anew(supervision.run, record.attempt))
+    decision = conclusion.decide(supervision.spec.restart, crash, status.restarts, now)
     if decision is None:
         supervision.journal.update(phase="ended")
         return
@@ -151,7 +152,8 @@ def _decide_what_next(supervision: Supervision, record: ExitRecord) -> None:
         supervision.journal.update(phase="ended", message=refusal)
         supervision.journal.event("note", refusal)
         return
-    entry = {"time": now, "attempt": record.attempt, "cause": record.cause, "step": step}
+    reached = None if crash.counted_anew else step
+    entry = {"time": now, "attempt": record.attempt, "cause": record.cause, "step": reached}
     history: dict[str, Any] = {"restarts": [*status.restarts, entry], "message": decision.reason}
     supervision.schedule(plan, phase="backing_off", delay_seconds=decision.delay_seconds, **history)
     supervision.journal.event("restart", decision.reason, delay_seconds=decision.delay_seconds)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..wire import heartbeat, liveness, storage
 from ..wire.heartbeat import Heartbeat
 from ..wire.liveness import ProcessTable, is_same
-from ..wire.records import ExitRecord, Spec, Status
+from ..wire.records import ExitRecord, LaunchRecord, Spec, Status
 from ..wire.rundir import RunDir
 from ..wire.storage import UnreadableRecord
 
@@ -129,3 +129,10 @@ def newest_step(run: RunDir, spec: Spec, attempt: int, since: float | None = Non
             if step is not None and point.get("attempt") == attempt:
                 return step
     return None
+
+
+def counts_anew(run: RunDir, attempt: int) -> bool:
+    """Whether an attempt went on from a checkpoint while its agent counted steps from the start of the process."""
+    beat = heartbeat.read(run.attempt(attempt).heartbeat())
+    launch = storage.read_or_none(LaunchRecord, run.attempt(attempt).launch)
+    return beat is not None and beat.step_from == "process" and launch is not None and launch.checkpoint is not None

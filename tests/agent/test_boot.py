@@ -115,6 +115,35 @@ def test_the_device_can_be_taken_away(tmp_path: Path) -> None:
     assert gone.stdout == "False False False 1 1\n", gone.stderr
 
 
+NAMES_ITS_DEVICE = """
+import torch, pickle, copy
+device = torch.device('cuda:0')
+assert isinstance(device, torch.device) and isinstance(torch.randn(1).device, torch.device)
+assert pickle.loads(pickle.dumps(device)) == copy.deepcopy(device) == device
+net = torch.nn.Linear(8, 1).to('mps').cuda()
+x = torch.randn(32, 8, device='mps') + torch.zeros(8, device=device) + torch.ones(8).to(0).cuda(non_blocking=True)
+torch.save(net.state_dict(), 'w.pt')
+net.load_state_dict(torch.load('w.pt', map_location='cuda:0'))
+torch.set_default_device('mps')
+optimizer = torch.optim.Adam(net.parameters())
+for _ in range(3):
+    with torch.autocast('cuda', enabled=False): loss = (net(x).to(device='cuda') - torch.empty_like(x[:, :1])).mean()
+    loss.backward(); optimizer.step()
+    torch.mps.synchronize(); torch.cuda.synchronize(); torch.mps.empty_cache()
+print(device, loss.device.type, torch.Generator('cuda').device, torch.zeros_like(x, device='cuda').device)
+"""
+
+
+def test_a_program_that_names_its_device_is_given_the_cpu(tmp_path: Path) -> None:
+    done = run(NAMES_ITS_DEVICE, tmp_path, cwd=tmp_path, MPSTUI_AGENT_DEVICE="cpu")
+    assert (done.stdout, done.stderr) == ("cpu cpu cpu cpu\n", "")
+    told = [json.loads(line)["text"] for line in RunDir(tmp_path).events.read_text().splitlines()]
+    assert any('device("cuda:0") was given the CPU' in text for text in told)
+    assert any("nn.Module.to was given the CPU" in text for text in told)
+    assert sum("every call into torch is looked at" in text for text in told) == 1
+    assert beat(tmp_path)["device"]["type"] == "cpu"
+
+
 def test_a_python_that_is_too_old_notices_nothing(tmp_path: Path) -> None:
     ast.parse((BOOT / "sitecustomize.py").read_text(), feature_version=(3, 4))
     script = "import sys\nsys.version_info = (2, 7)\nimport sitecustomize\nprint(sys.path[:1], sys.meta_path[3:])\n"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mpstui.supervisor import witnesses
 from mpstui.supervisor.conclusion import Crash, Decision, decide
-from mpstui.wire.records import ExitRecord, RestartRule
+from mpstui.wire import storage
+from mpstui.wire.heartbeat import Heartbeat, to_json
+from mpstui.wire.records import ExitRecord, LaunchRecord, RestartRule
+from mpstui.wire.rundir import RunDir
 
 RULE = RestartRule(on=["mps_oom"])
 NOW = 10_000.0
@@ -54,6 +59,27 @@ def test_the_progress_gate(step: int) -> None:
     assert not found.again
     assert str(step) in found.reason
     assert decided(crash(51), past(50)).again
+
+
+def test_steps_that_were_counted_anew_are_compared_with_nothing() -> None:
+    resumed = crash(192)._replace(counted_anew=True)
+    assert decided(resumed, past(341)).again
+    assert decided(resumed, past(192)).again
+    assert not decided(crash(0)._replace(counted_anew=True), past(341)).again, "no step at all is no progress"
+    assert not decided(resumed, past(1, 2, 3)).again, "three an hour are enough all the same"
+
+
+@pytest.mark.parametrize(
+    ("step_from", "checkpoint", "anew"), [("process", "a.pt", True), ("process", None, False), (None, "a.pt", False)]
+)
+def test_who_counts_anew(tmp_path: Path, step_from: str | None, checkpoint: str | None, anew: bool) -> None:
+    run = RunDir(tmp_path)
+    folder = run.attempt(2)
+    folder.path.mkdir(parents=True)
+    storage.write_json(folder.heartbeat(), to_json(Heartbeat(time=NOW, seq=1, step=192, step_from=step_from)))
+    storage.write_json(folder.launch, LaunchRecord(2, NOW, ["train"], "/", "cpu", checkpoint=checkpoint))
+    assert witnesses.counts_anew(run, 2) is anew
+    assert witnesses.counts_anew(run, 3) is False
 
 
 def test_not_before_the_first_step_unless_a_checkpoint_proves_progress() -> None:
