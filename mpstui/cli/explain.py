@@ -127,7 +127,14 @@ def as_json(found: ParsedLog) -> dict[str, object]:
     loss = found.train_loss
     ends = loss and {"first": _number(loss.first), "last": _number(loss.last), "count": loss.count}
     standing = found.standing._asdict()
-    return {"format": found.format, **numbers, "train_loss": ends, "metrics": list(found.metrics), **standing}
+    return {
+        "format": found.format,
+        **numbers,
+        "train_loss": ends,
+        "metrics": list(found.metrics),
+        **standing,
+        "read_in_part": found.read_in_part,
+    }
 
 
 def as_table(found: ParsedLog) -> str:
@@ -150,6 +157,8 @@ def as_table(found: ParsedLog) -> str:
     rows += [("device", standing.device)] if standing.device else []
     if standing.done or standing.failure:
         rows.append(("end", f"failed: {standing.failure}" if standing.failure else "the training is done"))
+    if found.read_in_part:
+        rows.append(("read in part", found.read_in_part))
     if found.runs > 1:
         rows.append(("runs", f"{found.runs} in this file; the last is shown"))
     return strip_controls("\n".join(f"{name:<14} {value}" for name, value in rows))

@@ -47,7 +47,7 @@ class Counters(NamedTuple):
 
     def or_else(self, held: Counters) -> Counters:
         """These counters; those that are unknown as ``held`` has them."""
-        return Counters(*(theirs if own is None else own for own, theirs in zip(self, held, strict=True)))
+        return Counters._make([held[at] if own is None else own for at, own in enumerate(self)])
 
     def run_step(self, first_epoch: int = 0, epoch_length: Number | None = None) -> float | None:
         """Steps since the start of the run, also where each epoch counts anew; None when that cannot be told.
@@ -135,6 +135,8 @@ class LineReading:
     ("Validating ...") is taken for the evaluation's."""
     epoch_done: bool = False
     """True when the record says that the epoch it names is over."""
+    part: bool = False
+    """True when the loss is one part of several that none stands for: drawn by its own name, never as "loss"."""
     restart: bool = False
     """True when the record can only be the first of a new run (a repeated table header, a banner)."""
 
@@ -191,6 +193,8 @@ class MetricPoint:
     """Name of the series of ``loss``. A log may hold several (per batch, per epoch); `LogReader.primary` names the one
     to chart."""
     format: str
+    part: bool = False
+    """Whether ``loss`` is one part of several, none of which is "the loss"."""
     first_epoch: int = 0
     """What this run calls its first epoch."""
     epoch_done: bool = False
@@ -280,6 +284,8 @@ class ParsedLog:
     throughput: float | None = None
     runs: int = 0
     standing: Standing = UNTOLD
+    read_in_part: str | None = None
+    """What a reader stumbled over."""
 
 
 _MULTIPLIERS = {"k": 1_000, "m": 1_000_000, "b": 1_000_000_000, "g": 1_000_000_000}

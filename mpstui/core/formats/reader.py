@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from .bars import find_bars
 from .bulk import NOTHING, BulkReader, Examined
@@ -33,6 +34,8 @@ class LogReader:
 
     def __init__(self, grammars: Callable[[], list[LineGrammar]] = all_grammars) -> None:
         """``grammars`` makes a fresh set; a profile's pattern goes first: ``[Declared(pattern), *all_grammars()]``."""
+        self.failure: str | None = None
+        """The first grammar that raised, and what; it is not asked again."""
         self._splitter = FrameSplitter()
         self._grammars = grammars()
         self._probes = grammars()
@@ -81,7 +84,7 @@ class LogReader:
 
     def summary(self) -> ParsedLog:
         """What the log says so far, of its newest run."""
-        return self._tracker.summary()
+        return replace(self._tracker.summary(), read_in_part=self.failure)
 
     @property
     def standing(self) -> Standing:
@@ -102,7 +105,7 @@ class LogReader:
             readings = None if self._bars(line, drawn, self._bar_probes).strip() else drawn
         else:
             stripped = strip_prefix(strip_controls(line))
-            readings = _read_line(self._probes, stripped) if stripped else None
+            readings = self._read_line(self._probes, stripped) if stripped else None
         if readings is None or any(reading.grammar != self._latest for reading in readings):
             return None
         return readings
@@ -122,7 +125,7 @@ class LogReader:
         fact = self._facts.read(text, line)
         if self._is_foreign(text):
             return NOTHING if fact is None else Examined((), None, "", fact)
-        found = _read_line(self._grammars, line) if line and _WORTH_A_LOOK.search(line) else None
+        found = self._read_line(self._grammars, line) if line and _WORTH_A_LOOK.search(line) else None
         if found is None or is_warning(text, line, found):
             return Examined(readings, announced(line) if line else None, line, fact)
         return Examined([*readings, *found], None, line, fact)
@@ -132,11 +135,40 @@ class LogReader:
         position = 0
         for frame in find_bars(text):
             position = frame.end
-            found = (grammar.read_bar(frame) for grammar in grammars)
-            reading = next((reading for reading in found if reading is not None), None)
-            if reading is not None:
-                readings.append(reading)
+            for grammar in grammars:
+                try:
+                    reading = grammar.read_bar(frame)
+                except Exception as error:  # noqa: BLE001 - as above
+                    reading = None
+                    self._do_without(grammar, error)
+                if reading is not None:
+                    readings.append(reading)
+                    break
         return text[position:]
+
+    def _read_line(self, grammars: Sequence[LineGrammar], line: str) -> Sequence[LineReading] | None:
+        """The answer of the first grammar that claims the line, with what the line says of the end of an epoch."""
+        for grammar in grammars:
+            # A plain loop: this runs for every grammar on every line, where a generator costs ten times the search.
+            for needle in grammar.needles or _EVERY_LINE:
+                if needle in line:
+                    try:
+                        readings = grammar.read(line)
+                    except Exception as error:  # noqa: BLE001 - anybody's grammar, over anybody's text
+                        readings = None
+                        self._do_without(grammar, error)
+                    if readings is not None:
+                        return with_end(line, readings)
+                    break
+        return with_end(line, None)
+
+    def _do_without(self, failed: LineGrammar, error: Exception) -> None:
+        """A grammar that raises costs itself alone, from here on."""
+        self.failure = self.failure or f"grammar {failed.name!r}: {type(error).__name__}: {error}"
+        self._grammars, self._probes, self._bar_grammars, self._bar_probes = (
+            [grammar for grammar in grammars if type(grammar) is not type(failed)]
+            for grammars in (self._grammars, self._probes, self._bar_grammars, self._bar_probes)
+        )
 
     def _apply(self, examined: Examined) -> Sequence[MetricPoint]:
         if examined.phase is not None:
@@ -169,19 +201,6 @@ class LogReader:
 
 def _bar_readers(grammars: Sequence[LineGrammar]) -> list[LineGrammar]:
     return [grammar for grammar in grammars if type(grammar).read_bar is not LineGrammar.read_bar]
-
-
-def _read_line(grammars: Sequence[LineGrammar], line: str) -> Sequence[LineReading] | None:
-    """The answer of the first grammar that claims the line, with what the line says of the end of an epoch."""
-    for grammar in grammars:
-        # A plain loop: this runs for every grammar on every line, where a generator costs ten times the search.
-        for needle in grammar.needles or _EVERY_LINE:
-            if needle in line:
-                readings = grammar.read(line)
-                if readings is not None:
-                    return with_end(line, readings)
-                break
-    return with_end(line, None)
 
 
 def _decimals(line: str) -> int:

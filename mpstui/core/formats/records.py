@@ -107,7 +107,13 @@ def read_record(record: Mapping[str, object], grammar: str) -> LineReading | Non
         eval_metrics=eval_metrics,
         series=series_name(loss, Counters()) if loss else "",
         certain=True,
+        part=loss is not None and fields[loss] != LOSS and classify(loss).rank >= PART and _has_rivals(loss, numbers),
     )
+
+
+def _has_rivals(loss: str, numbers: Mapping[str, float]) -> bool:
+    names = (classify(key) for key in numbers if key != loss)
+    return any(name.role is Role.LOSS and name.scope is not NameScope.EVAL for name in names)
 
 
 def _is_evaluation(flat: Mapping[str, object], fields: Mapping[str, str | None], numbers: Mapping[str, float]) -> bool:

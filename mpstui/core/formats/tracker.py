@@ -373,6 +373,7 @@ class Tracker:
             eval_metrics=reading.eval_metrics,
             series=reading.series,
             format=reading.grammar,
+            part=reading.part,
             first_epoch=0 if self._ends.zeroth_epoch else 1,
             epoch_done=counters.epoch is not None and counters.epoch == self._ends.epoch,
             epoch_length=first_known(self._epoch_steps.length, self._passes.length),

@@ -124,7 +124,7 @@ class ExternalMetrics:
         points = self._reader.preview() if self._reader is not None else ()
         self._previewed = self._previewed or bool(points)
         for point in points[-PREVIEW_POINTS:]:
-            self.newest.update(_known(point.newest, leads=True))
+            self.newest.update(_known(point.newest, leads=not point.newest.part))
         if self._reader is not None and self._previewed:
             self._take_standing(self._reader.standing)
 
@@ -183,7 +183,7 @@ class ExternalMetrics:
         waiting: list[Mapping[str, Any]] = []
         for point in points:
             newest = point.newest
-            leads = primary is None or newest.series == primary
+            leads = (primary is None or newest.series == primary) and not newest.part
             record = {"time": moment, "attempt": self._first_run + newest.run, **_record(newest, leads=leads)}
             records.append({**record, **_known(newest, leads=leads)})
             if isinstance(point, PointColumns):
@@ -229,10 +229,7 @@ def _record(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
 
 
 def _is_told(name: str, point: MetricPoint, leads: bool) -> bool:
-    """Whether a name is a field of every record, or another one of a curve that each run has.
-
-    ``LR`` is ``lr``; "loss" is the curve of the series that leads, which ``Train Loss`` may be or not.
-    """
+    """Whether a name is a field of every record, or another one of ``lr`` or of ``loss``, the series that leads."""
     from ..formats.names import quantity
 
     main = leads and point.series.rpartition("@")[0].removeprefix("bar ") == name.lower()
@@ -258,8 +255,7 @@ class _Console:
     """Console output, read on in slices."""
 
     def __init__(self, file: FollowedFile, pattern: str | None) -> None:
-        self.failure: str | None = None
-        """What went wrong in a reader; None: nothing did."""
+        self._failure: str | None = None
         self._file = file
         self._pattern = pattern
         self._reader = self._new_reader()
@@ -269,6 +265,11 @@ class _Console:
     def primary(self) -> str | None:
         """The name of the loss series to chart; None: there is but one."""
         return self._reader.primary
+
+    @property
+    def failure(self) -> str | None:
+        """What went wrong in a reader; None: nothing did."""
+        return self._failure or self._reader.failure
 
     @property
     def standing(self) -> Standing:
@@ -287,8 +288,8 @@ class _Console:
         data, self._previewer = self._file.take(SLICE_BYTES), None
         try:
             return self._reader.take(data)
-        except Exception as error:  # noqa: BLE001 - dozens of grammars over anybody's text: one that fails costs a slice
-            self.failure = f"{type(error).__name__}: {error}"
+        except Exception as error:  # noqa: BLE001 - anybody's text: what it breaks costs a slice
+            self._failure = f"{type(error).__name__}: {error}"
             self._reader = self._new_reader()
             return ()
 

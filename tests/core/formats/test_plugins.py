@@ -46,12 +46,39 @@ class MlflowMetric(GrowingLines):
 
 FILE = MlflowMetric
 """
+BROKEN = """
+from mpstui.core.formats.grammars import LineGrammar
+
+class Broken(LineGrammar):
+    name = "broken"
+
+    def read(self, line):
+        raise KeyError("loss")
+
+    read_bar = read
+
+GRAMMAR = Broken
+"""
+DAMAGED = """
+from mpstui.core.formats.files import GrowingLines
+
+class Damaged(GrowingLines):
+    name = "damaged"
+
+    @classmethod
+    def recognises(cls, path, start):
+        raise ValueError(path)
+
+FILE = Damaged
+"""
 ENTRY_POINTS = """
 [mpstui.log_grammars]
 absent = my_package.absent
 empty = my_package
 kaldi = my_package.kaldi
+broken = my_package.broken
 [mpstui.metric_files]
+damaged = my_package.damaged
 mlflow = my_package.mlflow
 """
 
@@ -61,9 +88,12 @@ def test_both_are_found_whatever_else_the_package_gets_wrong(tmp_path: Path) -> 
         "my_package/__init__.py": "",
         "my_package/kaldi.py": KALDI,
         "my_package/mlflow.py": MLFLOW,
+        "my_package/broken.py": BROKEN,
+        "my_package/damaged.py": DAMAGED,
         "my_package-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n",
         "my_package-1.0.dist-info/entry_points.txt": ENTRY_POINTS,
         "data/train.log": "LOG Average objective function for 'output' for minibatches 0-99 is -2.5 over 9 f.\n",
+        "data/bars.log": "Epoch 1:  50%|###  | 5/10 [00:01<00:01,  4.0it/s, loss=0.5]\nepoch 1 step 6 loss 0.25\n",
         "data/metrics/loss": "1700000000000 0.75 10\n1700000001000 0.5 20\n",
     }.items():
         path = tmp_path / name
@@ -75,7 +105,9 @@ def test_both_are_found_whatever_else_the_package_gets_wrong(tmp_path: Path) -> 
         env = {**os.environ, "PYTHONPATH": str(tmp_path)}
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=True)
         found = json.loads(done.stdout)
+        assert found["read_in_part"] == (None if "metrics" in name else "grammar 'broken': KeyError: 'loss'")
         return found["format"], found["step"], found["train_loss"]["last"]
 
     assert parsed("train.log") == ("kaldi nnet3", 99, 2.5)
+    assert parsed("bars.log")[2] == 0.25
     assert parsed("metrics/loss") == ("mlflow", 20, 0.5)

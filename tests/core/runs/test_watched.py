@@ -226,6 +226,35 @@ def test_a_csv(monitor: Monitor, tmp_path: Path) -> None:
     assert shown.series["loss"].count == 2
 
 
+YOLO = """
+      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size
+        1/2      1.76G      2.034      3.517      1.422          5        512: 100%|██| 26/26 [00:07<00:00,  2.0it/s]
+        2/2      1.76G      1.034      2.517      1.322          5        512: 100%|██| 26/26 [00:07<00:00,  2.0it/s]
+"""
+YOLO_CSV = "epoch,train/box_loss,train/cls_loss,train/dfl_loss\n1,2.034,3.517,1.422\n2,1.034,2.517,1.322\n"
+
+
+@pytest.mark.parametrize(("text", "prefix"), [(YOLO, ""), (YOLO_CSV, "train/")])
+def test_a_part_of_the_loss_is_never_the_loss(monitor: Monitor, tmp_path: Path, text: str, prefix: str) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(text)
+    shown = look(monitor, log)
+    assert (shown.numbers.loss, shown.numbers.epoch) == (None, 2)
+    assert [*shown.series] == [f"{prefix}box_loss", f"{prefix}cls_loss", f"{prefix}dfl_loss"]
+    assert shown.series[f"{prefix}box_loss"].last == 1.034
+
+
+def test_a_log_of_test_and_training_lines_has_a_curve_for_each(monitor: Monitor, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    epoch = "Epoch {0}/9 - 2.7s\n  Train: Loss=1.{0}, Acc=3{0}.5%\n  Test:  Loss=2.{0}, Acc=5{0}.5%\n  LR: 0.001\n"
+    log.write_text("Batch size: 256\nLearning rate: 0.5\n" + "".join(epoch.format(e) for e in range(1, 5)))
+    shown = look(monitor, log)
+    last = {name: (view.last, view.evaluation) for name, view in shown.series.items()}
+    evaluated = {"Test Loss": (2.4, True), "Test Acc": (54.5, True)}
+    assert last == {"loss": (1.4, False), "Acc": (34.5, False), "lr": (0.001, False)} | evaluated
+    assert set(shown.numbers.metrics) == {"Acc", "Test Loss", "Test Acc"}
+
+
 def test_a_heartbeat_of_another_program(monitor: Monitor, tmp_path: Path, clock: FakeClock) -> None:
     beat = tmp_path / "train_heartbeat.json"
     beat.write_text(json.dumps({"timestamp": NOW - 3, "global_step": 40, "total_steps": 100, "avg_loss": 0.5}))

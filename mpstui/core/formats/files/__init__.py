@@ -162,11 +162,18 @@ def detect(path: Path) -> MetricFile:
             )
         with path.open("rb") as file:
             start = file.read(SNIFF_BYTES)
-        return next(kind for kind in metric_files() if kind.recognises(path, start))(path)
+        return next(kind for kind in metric_files() if _recognises(kind, path, start))(path)
     except FileNotFoundError:
         raise UsageError(f"{path} does not exist", "name a log, a metric file, or a folder that holds one") from None
     except OSError as error:
         raise OperationError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _recognises(kind: type[MetricFile], path: Path, start: bytes) -> bool:
+    try:
+        return kind.recognises(path, start)
+    except Exception:  # noqa: BLE001 - of another package, perhaps: the others are asked all the same
+        return False
 
 
 def read_log(path: Path) -> ParsedLog:

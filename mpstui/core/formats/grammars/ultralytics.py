@@ -94,7 +94,8 @@ class Ultralytics(LineGrammar):
         planned = int(match[2]) + (1 if "obj" in self._columns or "obj_loss" in self._columns else 0)
         counters = Counters(epoch=int(match[1]), epochs=planned, epoch_step=n, epoch_steps=total)
         reading = LineReading.training(self.name, counters, name, losses[name], metrics=losses)
-        return replace(reading, series=f"{name}@row", bar=True, rank=3, running=True)
+        part = name not in ("total", "loss")
+        return replace(reading, series=f"{name}@row", bar=True, rank=3, running=True, part=part)
 
 
 GRAMMAR = Ultralytics
