@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .loss_series import first_known
+from .loss_series import first_known, or_zero
 from .names import (
     AVERAGE_WORDS,
     EPOCH_PLURALS,
@@ -68,7 +68,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         stray_words = len(_WORD.findall(line[:2000])) - sum(len(_WORD.findall(pair.key)) for pair in pairs)
     if strict and ((len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs)) or _is_note(line, loss)):
         return None
-    counters, is_plan = read_counters(pairs, has_loss=loss is not None, length=len(line))
+    counters, is_plan = read_counters(pairs, line, has_loss=loss is not None)
     named = [pair for pair in pairs if pair.key and pair.name.role in _VALUES and pair not in arguments]
     says_more = any(pair.marked and pair.key.count(" ") < _LONGEST_NAME for pair in named)
     counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER
@@ -145,12 +145,26 @@ def training_loss(pairs: Sequence[Pair]) -> Pair | None:
     return whole[0] if of_one_group else None
 
 
-def read_counters(pairs: Sequence[Pair], *, has_loss: bool, length: int) -> tuple[Counters, bool]:
-    """The counters of a line of that length, and whether it only plans (totals without a position)."""
+_COUNTED = re.compile(
+    r"(?i)\s?(?:(?P<epoch_step>batch(?:es)?)|(?P<step>steps|iterations|iters|updates)|(?P<epoch>epochs))\b(?!\s?[:=/]?\s?\d)"
+)
+"""What was counted, behind the count: ``Completed 340/5000 steps``."""
+_SO_FAR = ("progress", "completed", "done", "finished")
+
+
+def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[Counters, bool]:
+    """The counters of a line, and whether it only plans (totals without a position)."""
     counters = Counters()
     plan = False
     for index, pair in enumerate(pairs):
-        if pair.key and pair.name.role not in _COUNTING and not pair.bracketed:
+        counted = _COUNTED.match(line, pair.end) if pair.total and pair.name.role not in _COUNTING else None
+        if counted is not None and counted.lastgroup is not None and pair.scope is not NameScope.EVAL:
+            field = counted.lastgroup
+            if getattr(counters, field) is None and or_zero(pair.counted) <= or_zero(pair.planned):
+                counters = counters._replace(**{field: pair.counted, f"{field}s": pair.planned})
+            continue
+        so_far = bool(pair.total) and pair.key.lower().endswith(_SO_FAR) and not counters.positioned
+        if pair.key and pair.name.role not in _COUNTING and not pair.bracketed and not so_far:
             continue
         if pair.scope is NameScope.EVAL and pair.name.role is not Role.EPOCH and not has_loss:
             continue  # batches of an evaluation
@@ -162,8 +176,14 @@ def read_counters(pairs: Sequence[Pair], *, has_loss: bool, length: int) -> tupl
         if one and pair.marked and pair.name.role is Role.EPOCH and pair.start - pairs[0].end <= len(pair.key) + 4:
             continue  # ``1 epoch = 2640 batches``: how long an epoch is
         before = counters
+        if so_far:
+            counters = Counters(step=pair.counted, steps=pair.planned)
+            continue
+        first, nested = pairs[0], index == 1 and pair.name.role in (Role.STEP, Role.BATCH)
+        if nested and pair.planned and first.planned and first.bracketed and not first.key:
+            counters = Counters(first.counted, first.planned)  # ``[2/10] step 3/20``
         named = pair.key and not _is_tag(pair)
-        counters = _keyed(counters, pair, has_loss) if named else _bare(counters, pairs, index, has_loss, length)
+        counters = _keyed(counters, pair, has_loss) if named else _bare(counters, pairs, index, has_loss, line)
         plan = plan or (counters != before and counters.epoch is None and counters.shown_step is None)
     if has_loss and counters.epoch is None:
         # ``epochs: 3, loss: 0.5``: where no other number is the epoch, and a loss stands beside it, that is one.
@@ -205,7 +225,7 @@ def _keyed(counters: Counters, pair: Pair, has_loss: bool) -> Counters:
     return counters
 
 
-def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool, length: int) -> Counters:
+def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool, line: str) -> Counters:
     """Numbers without a name: ``[50/930]`` behind an epoch, ``[1/25][10/1583]``, ``[1,  2000]``, ``128/128 - ...``."""
     pair = pairs[index]
     count, planned = pair.counted, pair.planned
@@ -220,14 +240,15 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
         last = index == len(pairs) - 1 and not pair.key
         batches = (pair.bracketed or last) and planned is not None and has_loss and counters.shown_step is None
         return in_epoch if batches else counters
-    alone = planned is not None and length <= pair.end + 2 and pair.start <= 2
+    alone = planned is not None and len(line) <= pair.end + 2 and pair.start <= 2
     if alone or (pair.bracketed and _opens_pair(pairs)):
         return Counters(epoch=count, epochs=planned)
     if planned is None and has_loss and pair.start == 0 and _stands_alone(pairs):
         return Counters(epoch=count)
     if planned is None and has_loss and pair.start <= (_PADDED_COUNTER if pair.bracketed else 0):
         return Counters(step=count)
-    return Counters(step=count, steps=planned) if planned is not None and pair.start <= 3 else counters
+    drawn = planned is not None and not any(map(str.isalnum, line[: pair.start]))  # at most a bar in front of it
+    return Counters(step=count, steps=planned) if drawn else counters
 
 
 def _stands_alone(pairs: Sequence[Pair]) -> bool:

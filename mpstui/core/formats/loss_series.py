@@ -167,7 +167,8 @@ class EpochSteps:
         """
         if counters.step is None or counters.epoch is None or counters.epoch_step is not None:
             return counters
-        likely = counters.epochs and counters.steps and counters.epoch in (0, 1) and isinstance(counters.epoch, int)
+        first = counters.epoch in (0, 1) or not counters.epochs
+        likely = counters.steps and isinstance(counters.epoch, int) and first
         if not self.anew and (self._through or not likely):
             return counters
         return counters._replace(step=None, steps=None, epoch_step=counters.step, epoch_steps=counters.steps)

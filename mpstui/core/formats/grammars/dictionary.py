@@ -92,7 +92,7 @@ class Dictionary(LineGrammar):
         reading = read_record(record, program)
         if reading is None or reading.counters != Counters() or not before:
             return reading
-        counters, _ = read_counters(read_pairs(before), has_loss=reading.loss is not None, length=len(before))
+        counters, _ = read_counters(read_pairs(before), before, has_loss=reading.loss is not None)
         return replace(reading, counters=counters)
 
 

@@ -38,6 +38,16 @@ _PLANNED = re.compile(
 _PLANNED_UNTIL = re.compile(
     r"(?i)(?:->|→|\bto|\buntil|\btill)\s{1,4}(?P<what>steps?|iterations?|iters?|epochs?)\s{1,4}(?P<n>\d[\d,]{0,15})(?![\w.])"
 )
+_TOTAL = re.compile(
+    r"(?i)(?:^(?:scheduled|total|planned|max(?:imum)?|number of) (?:train(?:ing)? )?(?P<what>epochs|steps|iterations)"
+    r"\s{0,4}[:=]\s{0,4}(?P<n>\d{1,9})"
+    r"|(?P<count>\d{1,9}) (?:max(?:imum)?|total) (?P<of>epochs|steps|iterations))(?![\w.])"
+)
+_OPTION = re.compile(
+    r".{0,400}?\.py\s.{0,400}?(?<=\s)--(?:num[_-]train[_-]|num[_-]|max[_-](?:train[_-])?|n[_-])?"
+    r"(?P<what>epochs|steps|iters|iterations)[ =](?P<n>\d{1,9})(?![\w.,])"
+)
+"""Of a command line that a program prints."""
 _NOT_A_PLAN = re.compile(
     r"(?i)\b(?:every|after|patience|warm.?up|last|sav(?:e|ed|ing)|log|eval\w{0,8}|remain\w{0,3}|accum\w{0,10}|took|best|resum\w{0,3}|skip\w{0,4})\b|loss"
 )
@@ -64,6 +74,14 @@ class Sentences(LineGrammar):
             format="key-value",
         ),
         Example("global_step = 2490, average loss = 0.25\n", losses=0, step=2490, format="key-value"),
+        Example(
+            "Scheduled epochs: 3 (epochs + cooldown). LR stepped per epoch.\nEpoch 0 loss: 1.5\n",
+            1.5,
+            1,
+            0,
+            3,
+            format="key-value",
+        ),
         Example("Starting training for 100 epochs\nEpoch 1 loss: 1.5\n", 1.5, epoch=1, epochs=100, format="key-value"),
     )
 
@@ -94,12 +112,17 @@ class Sentences(LineGrammar):
         return replace(reading, certain=name.scope is NameScope.TRAIN)
 
     def _plan(self, line: str) -> LineReading | None:
-        if len(line) > _LONGEST_PLAN or _NOT_A_PLAN.search(line):
-            return None
+        total = _TOTAL.search(line[:_LONGEST_PLAN])
+        found = [(total["what"] or total["of"], total["n"] or total["count"])] if total else []
+        if ".py " in line and " --" in line and (option := _OPTION.match(line)):
+            found.append((option["what"], option["n"]))
+        if not found and len(line) <= _LONGEST_PLAN and not _NOT_A_PLAN.search(line):
+            planned = (*_PLANNED.finditer(line), *_PLANNED_UNTIL.finditer(line))
+            found = [(match["what"], match["n"]) for match in planned]
         counters = Counters()
-        for match in (*_PLANNED.finditer(line), *_PLANNED_UNTIL.finditer(line)):
-            planned = "epochs" if match["what"].lower()[:2] in ("ep", "ép", "轮", "エポ", "에폭") else "steps"
-            counters = counters._replace(**{planned: parse_count(match["n"])})
+        for what, n in found:
+            of_epochs = what.lower()[:2] in ("ep", "ép", "轮", "エポ", "에폭")
+            counters = counters._replace(**{"epochs" if of_epochs else "steps": parse_count(n)})
         return None if counters == Counters() else LineReading(self.name, counters, plan=True)
 
 
