@@ -17,6 +17,7 @@ from .session import Session, print_json
 if TYPE_CHECKING:
     from ..core.diagnosis.model import Finding, Remedy
     from ..core.formats.points import ParsedLog
+    from ..core.launching.cure import Cure
 
 CARD_WIDTH = 100
 _SHOWN_METRICS = 12
@@ -39,7 +40,9 @@ def run_diagnose(args: argparse.Namespace) -> int:
     from ..core.diagnosis.evidence import evidence_from_log, evidence_from_run_dir
     from ..core.diagnosis.log_text import unexplained
     from ..core.diagnosis.model import findings_as_json
+    from ..core.launching.cure import cure_of
     from ..core.runs.find import NoSuchRun, find_run
+    from ..wire.rundir import RunDir
 
     path = Path(args.target).expanduser()
     if not path.exists():
@@ -62,13 +65,17 @@ def run_diagnose(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"findings": findings_as_json(findings)})
         return 0
+    cure = (
+        cure_of(RunDir(path), findings, Session().environ) if path.is_dir() and (path / "spec.json").exists() else None
+    )
     unknown = unexplained(findings, evidence)
     cards = [textwrap.fill(unknown, width=CARD_WIDTH, break_on_hyphens=False)] if unknown else []
-    print("\n\n".join([*cards, *(_card(number, finding) for number, finding in enumerate(findings, 1))]))
+    print("\n\n".join([*cards, *(_card(number, finding, cure) for number, finding in enumerate(findings, 1))]))
     return 0
 
 
-def _card(number: int, finding: Finding) -> str:
+def _card(number: int, finding: Finding, cure: Cure | None) -> str:
+    """A finding; what `--fix` would do is told of the run where there is one, else of a run that it may meet."""
     lines = [f"{number}. {finding.title}  [{finding.id}, confidence {finding.confidence:.2f}]"]
     for line in finding.evidence:
         place = f"line {line.line}: " if line.line is not None else ""
@@ -77,7 +84,9 @@ def _card(number: int, finding: Finding) -> str:
     lines.append(_wrapped("remedy", finding.remedy.text))
     if finding.remedy.risk:
         lines.append(_wrapped("risk", finding.remedy.risk))
-    if _applicable(finding.remedy):
+    if cure is not None:
+        lines += [_wrapped("fix", cure.sentence)] if cure.finding == finding else []
+    elif _applicable(finding.remedy):
         lines.append(_wrapped("apply", _applicable(finding.remedy)))
     lines.append(_wrapped("on CPU", "helps" if finding.restart_on_cpu_helps else "does not help"))
     return "\n".join(lines)

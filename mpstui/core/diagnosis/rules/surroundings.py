@@ -98,6 +98,40 @@ RULES = (
         outranks=("shape_bug",),
     ),
     Rule(
+        id="wandb_login",
+        title="Weights & Biases wants a login",
+        cause="wandb has no key for this account and no terminal to ask for one.",
+        remedy=Remedy(
+            text="Run `wandb login` once in a terminal, or start again with WANDB_MODE=offline: it then writes to the "
+            "disk alone, and `wandb sync` uploads it later.",
+            env={"WANDB_MODE": "offline"},
+        ),
+        sources=("OptimalScale/LMFlow#65", "isl-org/ZoeDepth#112", "hiyouga/EasyR1#69"),
+        patterns=(
+            r"api_key not configured",
+            r"wandb: ERROR .{0,60}(?:API key|login)",
+            r"wandb\.errors\.\S{0,40}AuthenticationError",
+        ),
+        confidence=0.95,
+        outranks=("no_terminal", "no_network"),
+    ),
+    Rule(
+        id="hub_login",
+        title="The Hub refuses access to a model or data set",
+        cause="The files are gated or private, and the program has no token of an account that may read them.",
+        remedy=Remedy(text="Accept the terms on its page, then run `hf auth login` once or set HF_TOKEN."),
+        sources=("huggingface_hub/errors.py",),
+        patterns=(
+            r"GatedRepoError",
+            r"Cannot access gated repo",
+            r"401 Client Error",
+            r"403 Client Error: Forbidden",
+            r"is not a local folder and is not a valid model identifier",
+        ),
+        confidence=0.93,
+        outranks=("no_network", "ckpt_corrupt"),
+    ),
+    Rule(
         id="program_missing",
         title="The program was not found",
         cause="A shell script calls a program that is not on its PATH. Where it is `python`, the environment (conda, "
