@@ -58,7 +58,7 @@ def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None
 
     if needs_explaining(snapshot):
         lines = card(
-            failure or Failure(snapshot), width, min(_CARD_LINES if height < 20 else 12, height), log_in_reach=False
+            failure or Failure(snapshot), width, min(max(_CARD_LINES, height - 9), 12, height), log_in_reach=False
         )
     else:
         lines = progress(snapshot, width)
