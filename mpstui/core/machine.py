@@ -193,7 +193,7 @@ def require_disk_space(folder: Path, least_bytes: int) -> None:
 
         raise OperationError(
             f"only {size(free)} are free on the disk of {folder}; the floor is {size(least_bytes)}",
-            "free some space, or lower `min_free_disk` in the profile",
+            "free some space; a profile can lower the floor (`min_free_disk`)",
         )
 
 

@@ -174,7 +174,7 @@ def _pick_checkpoint(run: RunDir, template: LaunchTemplate, plan: Plan, machine:
         return None, ""
     if source in ("latest", "best"):
         if template.resume_args is None:
-            return None, "from scratch: the profile does not say how this program resumes ([resume] args)"
+            return None, "from scratch: nobody said how this program resumes ([resume] args, or `mpstui run --resume`)"
         found, remark = newest_checkpoint(run, template, machine, best=source == "best")
         missing = "" if found else "from scratch: there is no complete checkpoint yet"
         return found, "; ".join(part for part in (missing, remark) if part)
@@ -292,11 +292,11 @@ def compose(
     variant = template.variants.get(wanted)
     if variant is None:
         known = ", ".join(sorted(template.variants)) or "none"
-        raise CannotCompose(f"the profile does not say how to run on {wanted} (it knows: {known})")
+        raise CannotCompose(f"nobody said how this program is put on {wanted} (known: {known})")
     argv = list(variant.argv)
     if checkpoint is not None:
         if template.resume_args is None:
-            raise CannotCompose("the profile has no [resume] args: it does not say how this program resumes")
+            raise CannotCompose("nobody said how this program resumes ([resume] args, or `mpstui run --resume`)")
         argv += template.resume_args
     values = {
         "{run_dir}": str(place or run.path),

@@ -137,7 +137,7 @@ WRONG: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("launch quickstart --device gpu", ("no device 'gpu'", "one of auto, mps, cuda, cpu")),
     ("launch quickstart --set epochs", ("--set 'epochs'", "KEY=VALUE")),
     ("launch quickstart --set epoch=3", ("no argument 'epoch'", "'epochs'")),
-    ("launch quickstart --set epochs=many", ("'epochs' is a number (8 in the profile)",)),
+    ("launch quickstart --set epochs=many", ("'epochs' is a number (8 so far)",)),
     ("launch quickstart --sweep lr", ("--sweep 'lr'", "`--sweep epochs=3`")),
     ("launch quickstart --recipe sfe", ("no recipe 'sfe'", "'safe'")),
     ("launch quickstart --env 1X=2", ("--env '1X=2'", "NAME=VALUE")),

@@ -35,7 +35,7 @@ def test_launch_wait_logs(folder: Path) -> None:
     row = as_json("ps")[0]
     assert (row["run"], row["name"], row["profile"], row["state"]) == (run, "Steps", "steps", "finished")
     assert row["exit"] == {"code": 0, "signal": None, "cause": None, "requested_by": None}
-    assert row["epochs"] is None
+    assert row["epochs"] == 7  # what its arguments ask for
 
 
 def test_any_command_keeps_its_words(folder: Path) -> None:

@@ -125,7 +125,8 @@ def test_edit_and_restart_replaces_the_template_for_good(make_run: MakeRun) -> N
     request = run.ask("restart", launch=storage.to_json(edited))
     run.start()
     assert run.wait_ack(request).text == (
-        "attempt 2 started on cpu, from scratch: the profile does not say how this program resumes ([resume] args)"
+        "attempt 2 started on cpu, from scratch: nobody said how this program resumes "
+        "([resume] args, or `mpstui run --resume`)"
     )
     run.wait_exit(2)
     run.wait_unsupervised()
@@ -140,7 +141,7 @@ def test_a_restart_that_cannot_work_stops_nothing(make_run: MakeRun) -> None:
     run = make_run("import time; print('up', flush=True); time.sleep(30)")
     run.start()
     run.wait_output("up")
-    assert "does not say how to run on tpu" in run.wait_ack(run.ask("restart", device="tpu")).text
+    assert "nobody said how this program is put on tpu" in run.wait_ack(run.ask("restart", device="tpu")).text
     assert "there is no checkpoint" in run.wait_ack(run.ask("restart", source="/no/such.pt")).text
     assert run.status.phase == "running"
     run.wait_ack(run.ask("kill"))

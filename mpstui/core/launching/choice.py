@@ -208,7 +208,7 @@ def _scalar(key: str, text: str, example: Scalar) -> Scalar:
         try:
             float(text)
         except ValueError:
-            sentence = f"--set {key}={text}: {key!r} is a number ({example} in the profile)"
+            sentence = f"--set {key}={text}: {key!r} is a number ({example} so far)"
             raise UsageError(sentence, field=f"args.{key}") from None
         return text.strip()
     return text

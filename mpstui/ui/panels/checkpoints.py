@@ -15,7 +15,7 @@ def checkpoint_rows(facts: RunFacts, width: int) -> list[Row]:
     if not snapshot.checkpoints:
         reported = snapshot.numbers.checkpoint
         if reported is None:
-            why = "no checkpoint yet" if snapshot.profile else "none known: [resume] of a profile can name them"
+            why = "no checkpoint yet" if snapshot.profile else "none known: `mpstui run --checkpoints` names them"
             return [nothing_yet(why, unread=snapshot.brief)]
         return [row(*clip((Span(" reported: ", "dim"), Span(clean(reported.path, 300))), width))]
     files = sorted(snapshot.checkpoints, key=lambda file: file.time, reverse=True)

@@ -11,6 +11,7 @@ from mpstui.core.model.checks import ProfileError
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home, resolve_home
 from mpstui.core.profiles.library import list_profiles, load_profile, read_profile, shipped_folder
+from mpstui.wire.records import RESTART_CAUSES
 
 COMPLETE = """\
 name = "Tiny · net"
@@ -191,3 +192,8 @@ def test_the_quick_start_is_found_first(tmp_path: Path, home: Home) -> None:
     first, *others = list_profiles(home, tmp_path)
     assert first.name == "quickstart"
     assert others
+
+
+def test_the_document_lists_every_cause_of_a_restart() -> None:
+    document = (Path(__file__).parents[3] / "docs" / "profiles.md").read_text()
+    assert [cause for cause in RESTART_CAUSES if f"`{cause}`" not in document] == []
