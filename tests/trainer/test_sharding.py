@@ -24,6 +24,10 @@ from trainer.sharding import blocks
 AVERAGE = TRAININGS["average"][1:]
 
 
+# What the two ranks do is asked by every test here: on one worker it is done once.
+pytestmark = pytest.mark.xdist_group("sharding")
+
+
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What two ranks did: their folder."""
