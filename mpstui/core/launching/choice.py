@@ -132,7 +132,7 @@ def effective_arguments(profile: Profile, sets: Mapping[str, str]) -> tuple[dict
             # `true` is a bare flag and `false` leaves it out, as in a profile; where a flag has a value it is one.
             word = text if profile.arg_style == "equals" or key in written else text.lower()
             arguments[key] = {"true": True, "false": False}.get(word, text)
-            if key not in swept and key not in commented_arguments(profile) and key not in written:
+            if key not in {*swept, *commented_arguments(profile), *profile.roles.values(), *written}:
                 whose = "the profile" if profile.path else "the command"
                 notes.append(f"{whose} has no argument `{key}`: it is passed on to the program as it is")
     return arguments, notes
