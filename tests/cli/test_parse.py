@@ -29,6 +29,7 @@ def test_the_json_has_exactly_the_promised_shape(tmp_path: Path, capsys: pytest.
         "device": None,
         "done": False,
         "failure": None,
+        "read_in_part": None,
     }
 
 

@@ -86,7 +86,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         learning_rate=rate.measured if rate else None,
         throughput=speed.measured if speed else None,
         throughput_unit=(speed.unit if speed.is_rate else speed.key) if speed else "",
-        metrics={p.key: p.measured for p in named if p is not rate and _is_named(p) and not _of_evaluation(p)},
+        metrics={p.key: p.measured for p in named if _is_named(p) and not _of_evaluation(p)},
         eval_metrics={
             f"{p.said} {p.key}".strip(): p.measured
             for p in named

@@ -57,7 +57,7 @@ class MetricNames:
         eval_metrics = {evaluated[name]: value for name, value in reading.eval_metrics.items() if evaluated[name]}
         counted = reading.rank > 1 if reading.bar else reading.counters.positioned
         beside = reading.certain or counted or reading.loss is not None
-        if not beside and not any(is_measure(n) or self._is_trained(n) for n in reading.eval_metrics):
+        if not beside and not any(is_measure(name) or self._is_trained(name) for name in eval_metrics):
             metrics, eval_metrics = (
                 {name: value for name, value in values.items() if self._is_metric(name, _First(value, moves, held))}
                 for values in (metrics, eval_metrics)
@@ -88,8 +88,10 @@ class MetricNames:
         if is_never_a_metric(name):
             return ""
         kind, what = quantity(name)
+        if phase and what == "lr":
+            return ""
         meant = (kind or phase, what)
-        shown = self._given.get((name, bool(phase))) or self._names.get(meant, name)
+        shown = self._given.get((name, bool(phase))) or (name if what == "lr" else self._names.get(meant, name))
         if shown != name and (shown in printed or shown in taken):
             shown = name
         if self._quantities.get(shown, meant) != meant:

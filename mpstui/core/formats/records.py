@@ -86,7 +86,7 @@ def read_record(record: Mapping[str, object], grammar: str) -> LineReading | Non
     metrics: dict[str, float] = {}
     eval_metrics: dict[str, float] = {}
     for key, number in numbers.items():
-        if key != rate and fields[key] not in _NO_METRIC:
+        if fields[key] not in _NO_METRIC:
             of_evaluation = evaluation or classify(key).scope is NameScope.EVAL
             (eval_metrics if of_evaluation else metrics)[key.strip()] = number
     if loss is None and not metrics and not eval_metrics and counters == Counters():

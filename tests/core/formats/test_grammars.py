@@ -71,7 +71,7 @@ def test_every_grammar_has_examples() -> None:
 def test_a_dictionary_over_several_lines_is_one_reading() -> None:
     text = "INFO: Step 9 took 0.3s\nINFO: {'Loss/part_loss': 0.5,\n 'Loss/total_loss': 0.75,\n 'learning_rate': 0.04}\n"
     point = LogReader().feed(text.encode())[-1]
-    assert (point.step, point.loss, point.learning_rate, len(point.metrics)) == (9, 0.75, 0.04, 2)
+    assert (point.step, point.loss, point.learning_rate, len(point.metrics)) == (9, 0.75, 0.04, 3)
 
 
 @pytest.mark.parametrize(

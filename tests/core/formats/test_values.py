@@ -28,7 +28,11 @@ def read(text: str) -> MetricPoint:
         ("  [eval] step   48000 | val_loss 4.075", {}, {"val_loss": 4.075}),
         ("**Epoch: 001/020 | Test. Acc.: 97.430% | Loss: 0.08", {}, {"Test Acc.": 97.43, "Test Loss": 0.08}),
         ("    Test net output #0: loss = 2.65 (* 1 = 2.65 loss)", {}, {"Test loss": 2.65}),
-        ("INFO:tensorflow:[ 10000] | gnorm  1.19 lr  0.001 | loss  5.55", {"gnorm": 1.19, "loss": 5.55}, {}),
+        (
+            "INFO:tensorflow:[ 10000] | gnorm  1.19 lr  0.001 | loss  5.55",
+            {"gnorm": 1.19, "lr": 0.001, "loss": 5.55},
+            {},
+        ),
         ("Epoch 1 | Train Loss 0.5 | Val Loss 0.6 | Time 3s", {"Train Loss": 0.5, "Time": 3.0}, {"Val Loss": 0.6}),
         (
             "Epoch 2 Train Loss 0.5 Acc 0.6 | Test Loss 0.7 Acc 0.4 | grad_norm 1.2",
