@@ -21,7 +21,10 @@ class Steps:
         self._optimizers: list[weakref.ref[Any]] = []
         self._newest: weakref.ref[Any] | None = None
         self._resumed = False
+        self.may_go_on = False
+        """Something was loaded that a training may go on from."""
         self._told: int | None = None
+        self._lr: Any = None
 
     @property
     def seen(self) -> bool:
@@ -39,8 +42,9 @@ class Steps:
     def lr(self) -> float | None:
         """The learning rate of the optimizer that stepped last, as it is now."""
         optimizer = self._newest() if self._newest is not None else next(iter(self._alive()), None)
-        lr = optimizer.param_groups[0].get("lr") if optimizer is not None else None
-        return None if lr is None else float(lr)
+        if optimizer is not None:
+            self._lr = optimizer.param_groups[0].get("lr")
+        return None if self._lr is None else float(self._lr)
 
     def made(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
         """Before an optimizer's ``__init__``."""
@@ -48,12 +52,13 @@ class Steps:
 
     def resumed(self, *args: Any, **kwargs: Any) -> None:
         """Before an optimizer's ``load_state_dict``."""
-        self._resumed = True
+        self._resumed = self.may_go_on = True
 
     def loaded(self, found: Any, *args: Any, **kwargs: Any) -> None:
         """Behind ``torch.load``: a checkpoint may tell how many steps are behind it, or how many epochs."""
         if not isinstance(found, dict):
             return
+        self.may_go_on = True
         counts = {name: value for name, value in found.items() if type(value) is int and value > 0}
         schedules = [part.get("last_epoch") for part in found.values() if isinstance(part, dict)]
         self._told = next((counts[name] for name in _NAMES if name in counts), self._told)
@@ -69,6 +74,7 @@ class Steps:
                 self.before = self._behind(optimizer, own, epoch_steps)
             self._counts[key] = own - 1 if own else self.before or 0
         self._counts[key] += 1
+        self._lr = optimizer.param_groups[0].get("lr")  # it may be gone when the program ends
         if self._newest is None or self._newest() is not optimizer:
             self._newest = weakref.ref(optimizer)
 

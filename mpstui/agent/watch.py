@@ -189,9 +189,10 @@ class Watch:
         loss, further = self.losses.read() if settled else (None, {})
         passes = self.losses.passes_per_step
         metrics = {"backward_passes_per_step": float(passes), **further} if passes > 1 else further
+        anew = self.steps.may_go_on or self._environ.get("MPSTUI_ATTEMPT", "1") != "1"
         point_step = told.pop("loss_step", step)
         facts = {
-            "step_from": "process" if step is not None and not self.steps.before else None,
+            "step_from": "process" if anew and step is not None and not self.steps.before else None,
             "loss": loss,
             "loss_seen": "trainer" if told.get("loss") is not None else None if loss is None else "backward",
             "lr": self.steps.lr,

@@ -84,7 +84,7 @@ class Heartbeat(NamedTuple):
     """Where the agent has the loss from: ``backward`` (what was passed to it; what the program prints is the better
     witness) or ``trainer`` (a framework told it); None: the program reported it itself."""
     step_from: Optional[str] = None
-    """``process``: steps are counted since this process began, which after a resume may be fewer than the program's."""
+    """``process``: steps are counted since this process began, which may have gone on from a checkpoint."""
     batch_size: Optional[int] = None
     """Samples in a batch of the training data, of this process alone."""
     accumulate: Optional[int] = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
 from collections.abc import Iterator
 from typing import Any
@@ -54,9 +55,13 @@ def test_steps_count_from_the_first_one() -> None:
     assert (steps.count, steps.seen) == (None, False)
     for _ in range(3):
         _step(made, steps)
-    assert (steps.count, steps.before, steps.lr) == (3, 0, 0.01)
+    assert (steps.count, steps.before, steps.may_go_on, steps.lr) == (3, 0, False, 0.01)
     made[1].param_groups[0]["lr"] = 0.5
     assert steps.lr == 0.5, "as it is now, not as it was at the last beat"
+    _step(made, steps)
+    del made
+    gc.collect()
+    assert steps.lr == 0.5, "the optimizer of a function that has returned"
 
 
 @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adagrad])
@@ -88,7 +93,7 @@ def test_weights_alone_are_no_resume() -> None:
     made = _made(torch.optim.SGD, steps)
     steps.loaded({"step": 90_000, "model": {}})
     _step(made, steps)
-    assert (steps.before, steps.count) == (0, 1)
+    assert (steps.before, steps.count, steps.may_go_on) == (0, 1, True)
 
 
 def test_an_optimizer_without_a_count_is_told_by_the_one_beside_it() -> None:
