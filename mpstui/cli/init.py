@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from shutil import which
 
-from ..core.launching.editing import environment_of
+from ..core.launching.editing import environment_of, recorded_choice
 from ..core.launching.proposal import command_of, earlier_run, propose
 from ..core.machine import this_machine
 from ..core.model.errors import OperationError, UsageError
@@ -44,12 +44,15 @@ def run(args: argparse.Namespace) -> int:
         if profile.path is not None:
             hint = f"`mpstui profiles save {found.run} NAME` saves its changes as another"
             raise UsageError(f"{found.run} was launched from a profile: {profile.path}", hint)
+    given = recorded_choice(found).env if found else {}
     if found is not None:
-        environ = environment_of(found, environ, this_machine())
+        environ = {**environment_of(found, environ, this_machine()), **given}
     file = session.cwd / Path(args.to).expanduser() if args.to else None
     snapshot = Monitor(session.home).snapshot(found.run) if found else None
     folder = file.parent if file else cwd / "profiles"
-    made = propose(words, folder, cwd=cwd, name=args.name, home=session.home, environ=environ, snapshot=snapshot)
+    made = propose(
+        words, folder, cwd=cwd, name=args.name, home=session.home, environ=environ, snapshot=snapshot, env=given
+    )
     file = file or folder / f"{made.name}.toml"
     parse_profile(made.text, path=file, default_cwd=cwd)
     if file.exists() and not args.replace:

@@ -48,10 +48,12 @@ def test_a_run_becomes_a_profile_that_resumes(folder: Path) -> None:
 
 
 def test_a_file_that_is_there_is_kept_and_options_may_follow_the_run(folder: Path) -> None:
-    run = ok("run", "--name", "mine", "--", sys.executable, "net.py", cwd=folder).strip()
+    env = ["--env", "DATA=here", "--env", "HF_TOKEN=hf_secret"]
+    run = ok("run", "--name", "mine", *env, "--", sys.executable, "net.py", cwd=folder).strip()
     ok("wait", run, "--timeout", "90")
     ok("init", "mine", "--to", "p.toml", "--name", "other", cwd=folder)
-    assert 'name = "other"\n' in (folder / "p.toml").read_text()
+    text = (folder / "p.toml").read_text()
+    assert ('name = "other"\n' in text, '[env]\nDATA = "here"\n' in text, "hf_secret" in text) == (True, True, False)
     done = mpstui("init", "mine", "--to", "p.toml", cwd=folder)
     assert (done.returncode, "there is a file" in done.stderr, "--replace" in done.stderr) == (2, True, True)
     ok("init", "mine", "--to", "p.toml", "--replace", cwd=folder)

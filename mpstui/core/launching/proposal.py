@@ -9,10 +9,11 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from ...wire import storage
 from ...wire.rundir import RunDir, run_dirs, slug
-from ...wire.storage import UnreadableRecord
+from ...wire.storage import UnreadableRecord, hides
 from ..machine import is_python
 from ..model.errors import OperationError
 from ..model.home import Home
@@ -67,12 +68,14 @@ def propose(
     home: Home,
     environ: Mapping[str, str],
     snapshot: RunSnapshot | None,
+    env: Mapping[str, str] = MappingProxyType({}),
 ) -> Proposal:
     """Find out what a profile of this command should say. Asks the program for its arguments, which may take a while.
 
     Args:
         folder: where the profile will lie; paths in it are relative to that.
         snapshot: a run of the command, where there was one.
+        env: variables that run was given.
     """
     known = {folded(one.name): one for one in known_arguments(command, cwd=cwd, environ=environ, cache=home.arguments)}
     long = {flag: f"--{one.name}" for one in known.values() for flag in one.flags if not flag.startswith("--")}
@@ -99,6 +102,7 @@ def propose(
         "",
         "[args]",
         *_argument_lines(typed, known, {*written, telling, resuming}),
+        *_table("env", {key: toml_value(value) for key, value in env.items() if not hides(key, value)}),
         *resume,
         *_table("device_args", {key: toml_value(words) for key, words in device_args.items()}),
         *_table("watch", {key: toml_value(path) for key, path in (shown.watch or {}).items()}),
