@@ -29,7 +29,7 @@ def test_a_toast_covers_neither_footer_nor_card_nor_the_head_of_the_chart(
         else:
             await driver.until(lambda: getattr(driver.app.screen, "snapshot", None) is not None)
         await driver.press("1")
-        await driver.sees("ran o" if opening == FAILED else "CIFA")
+        await driver.sees("device ran" if opening == FAILED else "CIFA")
         before = driver.lines
         said(driver, LONG)
         said(driver, LONG)

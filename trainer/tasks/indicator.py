@@ -46,7 +46,12 @@ class Indicator(Task):
         )
         parser.add_argument("--skip-bad-rows", action="store_true", help="leave out bad rows, and say how many")
         parser.add_argument(
-            "--symbols", type=_names, default=(), metavar="A,B,...", help="train on these only (default: all)"
+            "--symbols",
+            dest="only",
+            type=_names,
+            default=(),
+            metavar="A,B,...",
+            help="train on these only (default: all)",
         )
         parser.add_argument("--days", type=positive, metavar="N", help="train on the newest N days only")
         parser.add_argument(
@@ -216,7 +221,7 @@ def _seconds(text: str) -> int:
 
 def _read(args: argparse.Namespace) -> candles.Reading:
     found = candles.read(args.data) if args.data else candles.Reading(markets.synthetic(args.seed or 0))
-    return candles.narrowed(found, symbols=args.symbols, days=args.days, bar=args.bars)
+    return candles.narrowed(found, symbols=args.only, days=args.days, bar=args.bars)
 
 
 def _prepared(args: argparse.Namespace) -> tuple[markets.Market, markets.Split, str]:

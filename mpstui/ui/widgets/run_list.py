@@ -278,7 +278,7 @@ class NameDisambiguator:
         return (Span(fit(self._shortened(name, width), width), role),)
 
     def _shortened(self, name: str, width: int) -> str:
-        if width_of(name) <= width or width < _LEAST_NAME:
+        if width_of(name) <= width or width <= _LEAST_NAME:
             return name
         if width not in self._common:
             groups: dict[str, list[frozenset[str]]] = {}
@@ -288,13 +288,11 @@ class NameDisambiguator:
         common = self._common[width].get(fit(name, width), frozenset())
         differing = [word for word in name.split() if word not in common]
         values = [word.rpartition("=")[2] for word in differing]
-        for end in (" ".join(differing), " ".join(values)):
-            if end and width_of(end) <= width - _LEAST_NAME:
-                return f"{fit(name, width - width_of(end))}{end}"
-        end = " ".join(values)
-        while end and width_of(end) > width - 1:
+        room = width - _LEAST_NAME  # the beginning stays
+        end = " ".join(differing) if width_of(" ".join(differing)) <= room else " ".join(values)
+        while width_of(end) > room:
             end = end[1:]
-        return f"…{end}" if end else name
+        return f"{fit(name, width - width_of(end))}{end}"
 
 
 def run_row(
