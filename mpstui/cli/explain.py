@@ -157,7 +157,7 @@ def as_table(found: ParsedLog) -> str:
     rows = [
         ("format", found.format or "n/a"),
         ("epoch", _position(found.epoch, found.epochs)),
-        ("step", _position(found.step, found.steps)),
+        ("step", _position(found.step, found.steps) + (" samples" if found.of_samples else "")),
         ("training loss", "n/a" if loss is None else f"{loss.first:g} -> {loss.last:g} ({readings})"),
         ("learning rate", "n/a" if found.learning_rate is None else f"{found.learning_rate:g}"),
         ("metrics", ", ".join(found.metrics[:_SHOWN_METRICS]) + (f" and {more} more" if more > 0 else "") or "n/a"),

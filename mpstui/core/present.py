@@ -221,10 +221,16 @@ def attention(snapshots: Iterable[RunSnapshot]) -> list[tuple[int, StatusBadge]]
 
 
 def epoch_text(numbers: Numbers) -> str:
-    """``57/200``, ``57/?`` where the end is not known, n/a where no epochs are counted."""
-    if numbers.epoch is None:
+    """``57/200``, ``57/?`` where the end is not known, n/a where no epochs are counted.
+
+    Of so many, an epoch that is counted from 0 is shown as one more: the last of four is ``4/4``.
+    """
+    epoch, epochs = numbers.epoch, numbers.epochs
+    if epoch is None:
         return UNKNOWN
-    return f"{short_count(numbers.epoch)}/{short_count(numbers.epochs) if numbers.epochs is not None else '?'}"
+    if numbers.first_epoch == 0 and isinstance(epoch, int) and epochs is not None and epoch < epochs:
+        epoch += 1
+    return f"{short_count(epoch)}/{short_count(numbers.epochs) if numbers.epochs is not None else '?'}"
 
 
 def step_text(numbers: Numbers) -> str:

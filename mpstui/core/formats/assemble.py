@@ -95,6 +95,9 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         series=series_name(loss.key, counters) if loss else "",
         plan=is_plan and loss is None,
         certain=loss is not None and loss.scope is NameScope.TRAIN,
+        of_samples="%)]" in line
+        and (counters.epoch_steps or 0) >= _FEWEST_SAMPLES
+        and _SAMPLES.search(line) is not None,
     )
 
 
@@ -149,6 +152,10 @@ _COUNTED = re.compile(
     r"(?i)\s?(?:(?P<epoch_step>batch(?:es)?)|(?P<step>steps|iterations|iters|updates)|(?P<epoch>epochs))\b(?!\s?[:=/]?\s?\d)"
 )
 """What was counted, behind the count: ``Completed 340/5000 steps``."""
+_SHARE = re.compile(r"\d{1,3}(?:\.\d{1,3})?\s?%")
+_SAMPLES = re.compile(r"\[\s*\d{1,9}/\d{1,7}00 \(\s*\d{1,3}%\)\]")
+"""``[640/60000 (1%)]``: samples, as the examples of PyTorch count them; of batches there are rarely hundreds even."""
+_FEWEST_SAMPLES = 1000
 _SO_FAR = ("progress", "completed", "done", "finished")
 
 
@@ -231,6 +238,9 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
     count, planned = pair.counted, pair.planned
     if not isinstance(count, int) or count < 0 or pair.unit or (planned is not None and count > planned):
         return counters
+    behind_a_bar = planned is not None and pair.start > 2 and not counters.positioned
+    if behind_a_bar and not any(map(str.isalnum, _SHARE.sub("", line[: pair.start]))):
+        return Counters(step=count, steps=planned)
     if index > 0:
         has_epoch, in_epoch = counters.epoch is not None, counters._replace(epoch_step=count, epoch_steps=planned)
         behind_epoch = pairs[index - 1].name.role is Role.EPOCH and (planned is not None or pair.bracketed)
@@ -247,8 +257,7 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
         return Counters(epoch=count)
     if planned is None and has_loss and pair.start <= (_PADDED_COUNTER if pair.bracketed else 0):
         return Counters(step=count)
-    drawn = planned is not None and not any(map(str.isalnum, line[: pair.start]))  # at most a bar in front of it
-    return Counters(step=count, steps=planned) if drawn else counters
+    return Counters(step=count, steps=planned) if planned is not None and pair.start <= 3 else counters
 
 
 def _stands_alone(pairs: Sequence[Pair]) -> bool:

@@ -133,6 +133,8 @@ class LineReading:
     certain: bool = False
     """True when the line itself says that its loss is of training. Any other loss below the banner of an evaluation
     ("Validating ...") is taken for the evaluation's."""
+    of_samples: bool = False
+    """True when the steps of the epoch are samples."""
     epoch_done: bool = False
     """True when the record says that the epoch it names is over."""
     part: bool = False
@@ -201,6 +203,8 @@ class MetricPoint:
     """Whether the epoch of ``counters`` is over and no other has begun."""
     epoch_length: Number | None = None
     """Steps of an epoch as far as one was seen to go, for an axis; nobody planned them."""
+    of_samples: bool = False
+    """Whether the steps of the epoch are samples: an axis, but no steps of the run."""
     passes: int = 0
     """How often a bar was filled before, where no epoch is told."""
 
@@ -283,6 +287,8 @@ class ParsedLog:
     learning_rate: float | None = None
     throughput: float | None = None
     runs: int = 0
+    of_samples: bool = False
+    """Whether ``step`` and ``steps`` are samples of an epoch."""
     standing: Standing = UNTOLD
     read_in_part: str | None = None
     """What a reader stumbled over."""

@@ -49,7 +49,7 @@ class Tracker:
         self._passes = Passes()
         self._epoch_steps = EpochSteps()
         self._epochs_announced = 0
-        self._trained = False
+        self._trained = self._of_samples = False
         self._resumed = False
         """Whether a line has said so since the last reading."""
 
@@ -163,6 +163,7 @@ class Tracker:
             learning_rate=first_known(self._rate, self._planned_rate),
             throughput=self._throughput,
             runs=self.run + 1,
+            of_samples=self._of_samples,
             standing=self.standing,
         )
 
@@ -291,6 +292,7 @@ class Tracker:
                 self.current = self.current._replace(epoch=now.epoch, epochs=epochs)
             return
         self._ends.train(reading, self.current)
+        self._of_samples = reading.of_samples or (self._of_samples and reading.counters.shown_step is None)
         self._advance(reading)
         if reading.learning_rate is not None:
             if self._trained or reading.loss is not None or reading.counters != Counters():
@@ -372,6 +374,7 @@ class Tracker:
             metrics=reading.metrics,
             eval_metrics=reading.eval_metrics,
             series=reading.series,
+            of_samples=reading.of_samples,
             format=reading.grammar,
             part=reading.part,
             first_epoch=0 if self._ends.zeroth_epoch else 1,

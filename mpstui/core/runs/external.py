@@ -158,6 +158,8 @@ class ExternalMetrics:
     def _take_standing(self, standing: Standing) -> None:
         """Show what the file says of the run as a whole; a name printed above the part that was read stays."""
         self.newest.update(done=standing.done, device=standing.device or self.newest.get("device"))
+        if self.newest.get("of_samples"):
+            self.newest["step"] = None  # nobody tells how many of them are one
         if standing.done and isinstance(self.newest.get("epoch"), int):
             self.newest["epoch_done"] = True
 
@@ -246,6 +248,8 @@ def _known(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
         whole_epoch = counters.epoch is not None and counters.epoch % 1 == 0
         alone = point.series.endswith("@e") or counters.shown_step is None
         known["along_steps"] = not (whole_epoch and alone)
+    if point.of_samples:
+        known["of_samples"] = True
     if counters.step is None and counters.epoch_step is not None:
         known["steps"] = None  # what was taken for the plan of the run, if anything was, is that of an epoch
     return {**known, "epoch_done": point.epoch_done, "first_epoch": point.first_epoch}

@@ -234,6 +234,8 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
     elif numbers.step is not None and numbers.epoch_step is not None and numbers.epoch_steps is not None:
         epoch_left = steps.remaining_seconds(numbers.step + numbers.epoch_steps - numbers.epoch_step)
     pace = numbers.steps_per_second or steps.steps_per_second
+    if numbers.step is None:  # samples are counted, and no steps
+        numbers, pace = replace(numbers, samples_per_second=numbers.samples_per_second or pace), None
     return replace(numbers, steps_per_second=pace, eta_seconds=left, epoch_eta_seconds=epoch_left)
 
 

@@ -22,6 +22,7 @@ FORMS: list[tuple[str, tuple[Number | None, ...]]] = [
     ("Finished 3/10 epochs, loss 0.51", (3, 10, None, None, None, None)),
     ("Progress: 20/50 loss=0.51", (None, None, 20, 50, None, None)),
     ("Progress: 340 / 5000 steps, loss 0.51", (None, None, 340, 5000, None, None)),
+    (" 34% [####      ] 340/1000 | loss 0.51", (None, None, 340, 1000, None, None)),
     ("[==>   ] 340/5000 loss 0.51", (None, None, 340, 5000, None, None)),
     ("█████░░░░░ 3/20 loss: 0.51", (None, None, 3, 20, None, None)),
     ("[1/10] step 3/20 loss: 0.51", (1, 10, None, None, 3, 20)),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mpstui.core.formats.files import read_log
+from mpstui.core.present import epoch_text, total_progress
 from tests.core.runs.build import FakeClock, make_home, make_monitor
 
 
@@ -17,3 +19,29 @@ def test_the_curve_goes_through_all_epochs_and_the_plan_of_one_is_none_of_the_ru
     assert (shown.numbers.epoch, shown.numbers.epochs, shown.numbers.step, shown.numbers.steps) == (3, 5, 45, None)
     assert (shown.numbers.epoch_step, shown.numbers.epoch_steps) == (5, 20)
     assert list(shown.series["loss"].x) == list(range(1, 46))
+
+
+def test_samples_are_an_axis_and_no_steps(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    places = [(epoch, n) for epoch in (1, 2) for n in range(0, 6000, 640)]
+    log.write_text(
+        "".join(f"Train Epoch: {e} [{n}/6000 ({n // 60}%)]\tLoss: {3 / (1 + e * 6000 + n):.6f}\n" for e, n in places)
+    )
+    monitor = make_monitor(make_home(tmp_path / "home"), FakeClock())
+    key = monitor.watch(log)
+    shown = next(run for run in monitor.refresh(key) if run.run == key)
+    assert (shown.numbers.epoch, shown.numbers.step, shown.numbers.steps) == (2, None, None)
+    assert (shown.numbers.epoch_step, shown.numbers.epoch_steps) == (5760, 6000)
+    assert list(shown.series["loss"].x)[-1] == 11760
+    assert read_log(log).of_samples
+
+
+def test_the_last_epoch_counted_from_zero_is_shown_as_the_last_of_so_many(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"epoch {e}/4 train_loss 0.{9 - e} val_loss 0.{9 - e}\n" for e in range(4)))
+    monitor = make_monitor(make_home(tmp_path / "home"), FakeClock())
+    key = monitor.watch(log)
+    shown = next(run for run in monitor.refresh(key) if run.run == key)
+    assert shown.numbers.epoch == 3
+    assert epoch_text(shown.numbers) == "4/4"
+    assert total_progress(shown.numbers) == 1.0
