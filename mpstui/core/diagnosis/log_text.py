@@ -184,14 +184,6 @@ def _raised_at(lines: tuple[LogLine, ...], index: int) -> tuple[str, str]:
     return chosen[1:] if chosen else ("", "")
 
 
-def ending_exception(lines: tuple[LogLine, ...]) -> EvidenceLine | None:
-    """Return the last exception that a log names, where not one line of training follows it."""
-    found = last_exception(lines)
-    if found is None or any(lines[index].number > (found.line or 0) for index in timeline_of(lines).progress):
-        return None
-    return found
-
-
 def unexplained(findings: Sequence[Finding], evidence: Evidence) -> str | None:
     """Return the sentence for an end that no rule explains; ``None`` where a cause or an ending was found.
 

@@ -78,6 +78,8 @@ class Ends:
         if fact.device and (fact.stated or not self._device_stated):
             self._told = self._told._replace(device=fact.device)
             self._device_stated = self._device_stated or fact.stated
+        elif fact.resumed:
+            self._told = self._told._replace(failure=None)
         elif fact.failure:
             self._told = self._told._replace(done=False, failure=fact.failure)
         elif fact.done and not (fact.faint and (current == NOWHERE or self._went_on or at_end is False)):
@@ -88,6 +90,11 @@ class Ends:
     def standing(self, at_end: bool | None) -> Standing:
         """The run as a whole."""
         return self._told._replace(done=self._told.done or (at_end is True and not self._told.failure))
+
+    def survive(self) -> None:
+        """Something was trained or evaluated: what looked like a failure was none."""
+        if self._told.failure:
+            self._told = self._told._replace(failure=None)
 
     def evaluate(self, epoch: Number | None, place: Counters) -> None:
         """An evaluation while training stood at ``place``."""

@@ -28,7 +28,7 @@ class Fact(NamedTuple):
     failure: str = ""
     """The exception that a traceback ends with, as printed, or what a shell says of the end."""
     resumed: bool = False
-    """The training goes on from a checkpoint: counters that fall below begin no other run."""
+    """The training goes on, from a checkpoint as a rule: counters that fall below begin no other run."""
 
 
 _KIND = r"(?:(?:cuda|mps|cpu|xpu|hpu|npu|tpu|xla|gpu)s?(?::\d{1,3})?(?![\w/=]|-\w|:\d|\.\w)|\bM[1-9]\b)"
@@ -151,6 +151,10 @@ _RESUMED = re.compile(
 )
 _TITLE = "Traceback (most recent call last)"
 _IGNORED = "Exception ignored "
+_LOWER_EDGE = "╰─"
+"""Of the box that rich draws around a traceback, whose title may be cut, or lie above what is read."""
+_LAST_WORDS = 100
+"""More lines than launchers, trackers and aborting libraries print behind a traceback: the program went on."""
 _RANK = re.compile(r"(?:\[(?:rank|default) ?\d{1,5}\]:? ?|\(\w{1,40} pid=\d{1,9}[^)]{0,40}\) )")
 _RAISED = re.compile(
     r"(?:[A-Za-z_]\w{0,60}\.){0,8}(?:(?<=\.)[A-Z]\w{0,80}|"
@@ -171,6 +175,8 @@ class Facts:
         self._open = 0
         """Within a traceback whose exception is still to come: for so many lines at most."""
         self._ignored = False
+        self._spoken: int | None = None
+        """Lines since the newest failure."""
 
     def read(self, text: str, line: str) -> Fact | None:
         """What a line says of the run.
@@ -181,7 +187,12 @@ class Facts:
         """
         failure = self._failure(text)
         if failure or self._open:
+            self._spoken = 0 if failure else self._spoken
             return Fact(failure=failure) if failure else None
+        if self._spoken is not None and text.strip() and not text[0].isspace():
+            self._spoken = self._spoken + 1 if self._spoken < _LAST_WORDS else None
+            if self._spoken is None:
+                return Fact(resumed=True)
         if len(line) > _LONGEST:
             return None
         lower = line.lower()
@@ -200,6 +211,9 @@ class Facts:
         """The exception that ends a traceback; empty for any other line."""
         if _TITLE in text:
             self._open = 0 if self._ignored else _LONGEST_TRACEBACK
+            return ""
+        if text.lstrip().startswith(_LOWER_EDGE):
+            self._open = max(self._open, 1)
             return ""
         if not self._open:
             self._ignored = _IGNORED in text or (self._ignored and text[:1].isspace())

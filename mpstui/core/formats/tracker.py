@@ -274,6 +274,8 @@ class Tracker:
 
     def _remember(self, reading: LineReading) -> None:
         self._moves += reading.loss is not None or reading.counters.positioned
+        if reading.loss is not None or reading.counters.positioned or reading.eval_metrics:
+            self._ends.survive()
         if reading.loss is not None:
             self._evaluated.clear()
         self._evaluated.update((quantity(name)[1], name) for name in reading.eval_metrics)

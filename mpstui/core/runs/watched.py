@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable
 from pathlib import Path
 
 from ...wire import storage
 from ..follow import Budget
-from ..formats.console import strip_controls
 from ..model.snapshot import RunSnapshot, State
 from .external import ExternalMetrics
 from .files import LocalMachine
@@ -159,13 +156,7 @@ def _modified(path: Path) -> float | None:
 
 TAIL_BYTES = 1 << 15
 """Tracebacks of several ranks, one after the other, fit in; the last of them is enough."""
-TRACEBACK = "Traceback (most recent call last)"
-_LOWER_EDGE = "╰─"
-"""Of the box that rich draws around a traceback, whose title may be cut, or too far above."""
-_IGNORED = "Exception ignored "
-LAST_WORDS_LINES = 100
-"""More lines than launchers, trackers and aborting libraries print behind a traceback: the program went on."""
-_MARKS = (b"Traceback", _LOWER_EDGE.encode())
+_MARKS = (b"Traceback", "╰─".encode())
 """What a tail without holds no traceback: colours part the words of the title."""
 
 
@@ -181,46 +172,9 @@ def _exception(path: Path) -> str | None:
         return None
     if not any(mark in data for mark in _MARKS):
         return None
-    from ..diagnosis.log_text import ending_exception, screen_lines
-
-    raw = _without_ignored(strip_controls(line) for line in data.decode("utf-8", errors="replace").split("\n"))
-    found = ending_exception(tuple(screen_lines(raw, 1)))
-    if found is None or found.line is None:
-        return None
-    before, after = raw[: found.line - 1], raw[found.line :]
-    # It is the last line of a traceback, and no error that a program merely prints ...
-    title = max((place for place, line in enumerate(before) if TRACEBACK in line), default=None)
-    in_box = bool(before) and before[-1].lstrip().startswith(_LOWER_EDGE)
-    if not in_box and (title is None or _trains(line for line in before[title + 1 :] if not _is_indented(line))):
-        return None
-    # ... and the program did not go on behind it.
-    spoken = [line for line in after if line.strip() and not _is_indented(line)]
-    return None if len(spoken) > LAST_WORDS_LINES or _trains(after) else found.text
-
-
-def _without_ignored(lines: Iterable[str]) -> list[str]:
-    """The lines, those blank that tell of an exception which Python ignores: a destructor's, as a program ends."""
-    kept = []
-    ignoring = False
-    for line in lines:
-        begins = _IGNORED in line
-        kept.append("" if begins or ignoring else line)
-        ignoring = begins or (ignoring and (TRACEBACK in line or _is_indented(line)))
-    return kept
-
-
-def _trains(lines: Iterable[str]) -> bool:
-    """Whether the reader of logs finds a counter, a loss or an evaluation in these lines."""
     from ..formats.reader import LogReader
 
-    points = LogReader().take("".join(f"{line}\n" for line in lines).encode())
-    return any(
-        point.loss is not None or point.eval_metrics or point.counters != type(point.counters)()
-        for point in (found.newest for found in points)
-    )
-
-
-def _is_indented(line: str) -> bool:
-    from ..diagnosis.log_text import RANK_PREFIX
-
-    return re.sub(f"^{RANK_PREFIX}", "", line)[:1] in (" ", "\t")
+    reader = LogReader()
+    reader.feed(data)
+    reader.close()
+    return reader.standing.failure
