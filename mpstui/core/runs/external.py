@@ -224,10 +224,7 @@ def _record(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
     if point.learning_rate is not None:
         record["lr"] = point.learning_rate
     values = {**point.metrics, **point.eval_metrics}
-    record.update(
-        {name: value for name, value in values.items() if name not in record and not _is_told(name, point, leads)}
-    )
-    return record
+    return {n: one for n, one in values.items() if n not in record and not _is_told(n, point, leads)} | record
 
 
 def _is_told(name: str, point: MetricPoint, leads: bool) -> bool:
@@ -241,15 +238,13 @@ def _is_told(name: str, point: MetricPoint, leads: bool) -> bool:
 def _known(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
     """What a point says of where the run stands; what it does not say is left out."""
     counters = point.counters
-    found = {**counters._asdict(), "loss": point.loss if leads else None, "lr": point.learning_rate}
-    found["printed_step"] = counters.step
+    values = {"loss": point.loss if leads else None, "lr": point.learning_rate}
+    found = {**counters._asdict(), **values, "printed_step": counters.step, "of_samples": point.of_samples or None}
     known: dict[str, Any] = {name: value for name, value in found.items() if value is not None}
     if point.loss is not None and leads:  # one of several in an epoch, or that of a whole one
         whole_epoch = counters.epoch is not None and counters.epoch % 1 == 0
         alone = point.series.endswith("@e") or counters.shown_step is None
         known["along_steps"] = not (whole_epoch and alone)
-    if point.of_samples:
-        known["of_samples"] = True
     if counters.step is None and counters.epoch_step is not None:
         known["steps"] = None  # what was taken for the plan of the run, if anything was, is that of an epoch
     return {**known, "epoch_done": point.epoch_done, "first_epoch": point.first_epoch}
