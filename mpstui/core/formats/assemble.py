@@ -297,7 +297,7 @@ _LONGEST = 200
 _LETTERS = re.compile(r"[^\W\d_]+")
 _NAME_WORDS = LOSS_WORDS | MEASURE_WORDS | AVERAGE_WORDS
 _MEASURES = LOSS_WORDS | MEASURE_WORDS
-_LABELS = EVAL_WORDS | LABEL_WORDS
+_LABELS = EVAL_WORDS | LABEL_WORDS | {"end", "of", "training", "final"}
 _COMPARES = ("->", "→", "<", ">", "?")
 
 

@@ -222,7 +222,7 @@ def words_of(text: str) -> list[str]:
     return parts
 
 
-_NEVER_A_METRIC = _words("eta remaining left seed version pid port shape size sizes dim dims rank ranks")
+_NEVER_A_METRIC = _words("eta remaining left seed version pid port shape size sizes dim dims rank ranks bs")
 _NO_NAME = _words("in at of the and to from by is for with using min max mins sec secs hours days v num n no on as")
 _DURATIONS = _words("time times elapsed duration took data 耗时 時間 시간")
 _SPELLINGS = {

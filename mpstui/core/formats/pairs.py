@@ -72,6 +72,11 @@ _LABELLED = re.compile(
     r"[a-z][\w-]{1,20} (epoch|step|iter) \d"
 )
 _SHARES = re.compile(r"(?i)\bacc|correct")
+_OF_SAMPLES = re.compile(
+    r"((?:\b(?:[Tt]est|[Tt]rain(?:ing)?|[Vv]al(?:idation)?) )?[Aa]ccuracy) (?:of|on) [^\d:\n]{1,60}"
+    r"\d[\d,]{0,12} (test|train(?:ing)?|val(?:idation)?)?[\w ]{0,24}:(?=\s{0,4}\d)"
+)
+"""``Accuracy of the network on the 10000 test images: 54 %``: 10000 is the number of images, 54 % the accuracy."""
 _TAGGED_EPOCH = re.compile(r"\A\[\s?([A-Za-z]{3,12})\s?\|\s?(\d{1,6}/\d{1,6})\s?\]")
 _CELLS = re.compile(
     r"\A\s{0,80}[│┃]\s{1,80}([^\W\d][^│┃\s]{0,80}(?: [^│┃\s]{1,40}){0,4})\s{1,80}[│┃]"
@@ -157,6 +162,8 @@ def read_pairs(line: str) -> list[Pair]:
         line = _COMMA.sub(r"\1.\2", line) if _DECIMAL_COMMA.search(line) else line
     if "│" in line or "┃" in line:
         line = _CELLS.sub(r"\1: \2", line)
+    if "ccuracy o" in line:
+        line = _OF_SAMPLES.sub(lambda m: f"{m[1]}:" if " " in m[1] else f"{m[2] or ''} {m[1]}:", line)
     if line.startswith("[") and "|" in line[:20]:
         line = _TAGGED_EPOCH.sub(r"[\1] epoch \2 ", line)
     if _GLUE.search(line):
@@ -267,7 +274,7 @@ def _named_by(gap: str) -> _Named:
     bracketed = gap.rstrip()[-1:] in ("[", "【", "(", "（")
     if found is None:
         return _Named("", classify(""), False, bracketed, False)
-    key = found["name"][::-1].rpartition(". ")[2].strip()
+    key = found["name"][::-1].rpartition(". ")[2].strip().lstrip("*")
     name = classify(key)
     of_two = "/" in key and name.role is Role.LOSS and name.rank > 0
     return _Named(key, name, bool(found["mark"]), bracketed, of_two)

@@ -26,6 +26,9 @@ def read(text: str) -> MetricPoint:
         ("[ Valid | 003/100 ] loss = 1.5, acc = 0.4", {}, {"Valid loss": 1.5, "Valid acc": 0.4}),
         ("Eval  batches[  100]      | loss  5.55", {}, {"Eval loss": 5.55}),
         ("  [eval] step   48000 | val_loss 4.075", {}, {"val_loss": 4.075}),
+        ("Accuracy of the network on the 10000 test images: 54.5 %", {}, {"test Accuracy": 54.5}),
+        ("| End of training | test loss  5.4 | test ppl   221.4", {}, {"test loss": 5.4, "test ppl": 221.4}),
+        ("iter 10 1e3*loss: 5.5", {"loss": 5.5}, {}),
         ("**Epoch: 001/020 | Test. Acc.: 97.430% | Loss: 0.08", {}, {"Test Acc.": 97.43, "Test Loss": 0.08}),
         ("    Test net output #0: loss = 2.65 (* 1 = 2.65 loss)", {}, {"Test loss": 2.65}),
         (
