@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..core import present as shown
-from ..core.model.snapshot import RunSnapshot
+from ..core.model.snapshot import Health, RunSnapshot
 from ..core.present import short_paths, why_not_its_own, without_echoes
 from ..core.runs.find import find_run
 from ..core.runs.monitor import Monitor
@@ -16,6 +16,7 @@ from ..core.runs.report import EXPLAINED, as_json
 from .session import RUN_HELP, Session, print_json, respawn_missing_supervisors, say
 
 _CHECKPOINTS = 3
+_LOOK_SECONDS = 1.5
 _LABEL = 10
 _WIDTH = 100
 
@@ -29,7 +30,12 @@ def run(args: argparse.Namespace) -> int:
     session = Session()
     respawn_missing_supervisors(session)
     home = session.home
-    snapshot = Monitor(home).snapshot(find_run(home, args.run).run)
+    monitor, name = Monitor(home), find_run(home, args.run).run
+    snapshot, end = monitor.snapshot(name), time.monotonic() + _LOOK_SECONDS
+    # A program that only prints tells its speed by what is added while somebody looks.
+    while args.json and _lacks_speed(snapshot) and time.monotonic() < end:
+        time.sleep(_LOOK_SECONDS / 6)
+        snapshot = monitor.snapshot(name)
     told = as_json(snapshot, full=True)
     if args.json:
         print_json(told)
@@ -51,6 +57,12 @@ def run(args: argparse.Namespace) -> int:
         for line in ([""] if place > 1 else []) + block:
             say(line)
     return 0
+
+
+def _lacks_speed(snapshot: RunSnapshot) -> bool:
+    numbers = snapshot.numbers
+    counts = snapshot.health is Health.TRAINING and (numbers.step is not None or numbers.epoch is not None)
+    return counts and numbers.steps_per_second is None and numbers.eta_seconds is None
 
 
 def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tuple[str, str]]:

@@ -251,7 +251,8 @@ def total_progress(numbers: Numbers) -> float | None:
     share = ratio(numbers.step, numbers.steps)
     if share is None and numbers.epoch is not None:
         share = ratio(numbers.epoch - numbers.first_epoch + (epoch_progress(numbers) or 0), numbers.epochs)
-    return 1.0 if numbers.done and (share is None or share >= _NEARLY_ALL) else share
+    last = numbers.epoch is not None and numbers.epochs and numbers.epoch - numbers.first_epoch + 1 >= numbers.epochs
+    return 1.0 if numbers.done and (share is None or share >= _NEARLY_ALL or last) else share
 
 
 def without_echoes(events: Iterable[RunEvent]) -> list[RunEvent]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mpstui.core.model.snapshot import QueuePlace, RunSnapshot, State
+from mpstui.core.model.snapshot import Numbers, QueuePlace, RunSnapshot, State
 from mpstui.ui.widgets.run_header import header, progress
 from mpstui.ui.widgets.run_list import NameDisambiguator, heading, run_row
 from tests.snapshots import changed
@@ -155,3 +155,10 @@ def test_an_epoch_counts_where_it_is_known_to_be_over(
     shown = fakes.running(**counted, first_epoch=first, epoch_done=done)
     lines = [line.text for line in progress(shown, 60)]
     assert all(share in line for share, line in zip(shares, lines, strict=True))
+
+
+def test_what_was_not_read_yet_is_no_unknown() -> None:
+    snapshot = changed(fakes.failed(), unread=True, numbers=Numbers(), series={})
+    row = run_row(snapshot, 120).text
+    assert row.count("…") >= 2
+    assert "n/a" not in row

@@ -302,6 +302,8 @@ class RunSnapshot:
     """What can be done with it now, by action; filled by the monitor for the runs in focus."""
     gone: bool = False
     """What is watched was there, and is not any more."""
+    unread: bool = False
+    """There is something to read its numbers from, and nothing of it has been read."""
 
     ranks: tuple[Heartbeat, ...] = ()
     """The newest heartbeat of each rank, by rank, in a training of several processes."""

@@ -39,11 +39,11 @@ def asked_totals(argv: Sequence[str]) -> dict[str, float]:
     told = {name.rpartition(".")[2].replace("-", "_").lower(): value for name, value in _arguments(argv).items()}
     if not any(word in name for name in told for word in ("epoch", "step", "iter")):
         return {}
-    from ..formats.points import as_float
+    from ..formats.points import as_number
     from ..formats.records import ALIASES, DONE_OR_PLANNED, EPOCHS, STEPS
 
     fields = {EPOCHS: EPOCHS, STEPS: STEPS, DONE_OR_PLANNED: STEPS}
-    found = [(fields.get(ALIASES.get(name, "")), as_float(value)) for name, value in told.items()]
+    found = [(fields.get(ALIASES.get(name, "")), as_number(value)) for name, value in told.items()]
     return {field: value for field, value in found if field is not None and value is not None and value > 0}
 
 

@@ -25,6 +25,8 @@ from .watched import WatchedReader
 
 REFRESH_SECONDS = 0.05
 """What one refresh may spend on reading backlogs; looking at what changed comes on top."""
+GLANCE_SECONDS = 0.005
+"""Of these, a run whose numbers were never read: enough for the end of its log."""
 NO_TIME = Budget(0.0)
 SETTLED_SECONDS = 1.0
 """How often a run that has ended is looked at: somebody may restart it from elsewhere."""
@@ -106,9 +108,10 @@ class Monitor:
         for key, reader in others:
             if not reader.settled or self._schedule.due(key, SETTLED_SECONDS):
                 reader.refresh(full=False, budget=NO_TIME)
-        for _, reader in others:  # what time is left is for those whose numbers are pending
-            if not budget.spent and not reader.caught_up:
-                reader.refresh(full=False, budget=budget)
+        # What time is left is for the newest numbers of all, then for histories, the shortest first.
+        for reader in sorted((one for _, one in others if not one.caught_up), key=lambda one: one.owed_bytes):
+            if not budget.spent:
+                reader.refresh(full=False, budget=Budget(GLANCE_SECONDS) if reader.owed_bytes < 0 else budget)
         shown = [*self._watched.items(), *sorted(self._runs.items(), reverse=True)]
         snapshots = self._placed([reader.snapshot for _, reader in shown if reader.snapshot is not None])
         wanted = {focus, *selected}

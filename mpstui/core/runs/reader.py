@@ -32,7 +32,6 @@ STANDING = frozenset({Health.STALLED, Health.HUNG})
 """A run that stands still has neither a speed nor an end in sight, whatever it had before."""
 LIST_SERIES, LIST_COLUMNS = ("loss",), 120
 FULL_COLUMNS = 1024
-"""More than any terminal has dots in a row."""
 
 
 class RunFollower:
@@ -56,11 +55,9 @@ class RunFollower:
         self._launched = 0.0
         self._output_changed: float | None = None
         self._moved: float | None = None
-        """When its output was last seen to grow."""
         self._pauses: deque[float] = deque(maxlen=30)
         self._full = False
         self._outdated = False
-        """More was read than the last snapshot shows."""
         self._pending = False
         """The numbers of the list are still to be read."""
 
@@ -97,8 +94,14 @@ class RunFollower:
 
     @property
     def caught_up(self) -> bool:
-        """Whether the last snapshot shows all that the list needs."""
         return not (self._pending or self._outdated) and (self.external is None or self.external.complete)
+
+    @property
+    def owed_bytes(self) -> int:
+        """How much its curve for the list still lacks; less than nothing: nothing was read, the numbers neither."""
+        external = self.external
+        unread = self._pending or (external is not None and not external.newest and external.behind)
+        return -1 if unread else external.pending_bytes if external is not None else 0
 
     @property
     def complete(self) -> bool:
@@ -234,7 +237,6 @@ class RunReader(RunFollower):
         self._pattern: str | None = None
         self._output: Path | None = None
         self._known = False
-        """Its numbers were read once."""
         self._started: float | None = None
 
     @property
@@ -334,6 +336,8 @@ class RunReader(RunFollower):
         self.external.show(known.newest)
 
     def _numbers_of_attempt(self, launch: LaunchRecord | None, *, moving: bool) -> Numbers:
+        if self._started is None and launch is not None:  # the start of the first attempt never changes
+            self._started = (storage.read_or_none(LaunchRecord, self.run.attempt(1).launch) or launch).time
         own = self.heartbeats.own
         if self._asked is None and launch is not None and (own is None or own.steps is None):
             self._asked, self._resumed = asked_totals(launch.argv), launch.checkpoint is not None
@@ -341,13 +345,12 @@ class RunReader(RunFollower):
         if numbers.device.type is None and launch is not None and launch.device not in (None, "auto", ""):
             # What was asked for stands in where it names a device and the trainer reports none.
             numbers = replace(numbers, device=numbers.device._replace(type=launch.device))
-        return numbers
+        planned = numbers.steps is not None or numbers.epochs is not None
+        return replace(numbers, done=numbers.done or (planned and self.witnesses.verdict.state is State.FINISHED))
 
     def _made(self, full: bool) -> RunSnapshot:
         witnesses, (state, reason) = self.witnesses, self.witnesses.verdict
         seen, launch, status, spec = witnesses.seen, witnesses.launch.value, witnesses.seen.status, witnesses.seen.spec
-        if self._started is None and launch is not None:  # the start of the first attempt never changes
-            self._started = (storage.read_or_none(LaunchRecord, self.run.attempt(1).launch) or launch).time
         live, paused, trainer = state.active, bool(status and status.paused), witnesses.trainer()
         condition = None
         if state in HEALTHY:
@@ -391,5 +394,6 @@ class RunReader(RunFollower):
             readers=self._told_by(),
             loading=full and not self.complete,
             brief=not full,
+            unread=self.owed_bytes < 0,
             ranks=self.heartbeats.ranks() if full else (),
         )

@@ -98,6 +98,7 @@ class WatchedReader(RunFollower):
             readers=self._told_by(),
             loading=self.external is not None and self.external.behind,
             brief=not full,
+            unread=self.owed_bytes < 0,
             log_exception=exception,
             gone=self._was_there and not there,
         )

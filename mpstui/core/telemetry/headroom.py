@@ -47,12 +47,16 @@ def is_growing(points: Sequence[Point]) -> bool:
     return (score - 1) / deviation > _SIGNIFICANT_Z
 
 
-def is_jump(points: Sequence[Point]) -> bool:
-    """Whether most of a gain came within an eighth of the points: what did not go on before does not foretell."""
-    values = [value for _, value in thinned(points)]
-    step = max(1, len(values) // 8)
-    steepest = max((later - earlier for earlier, later in zip(values, values[step:], strict=False)), default=0.0)
-    return steepest > (values[-1] - values[0]) / 2
+def since_jump(points: Sequence[Point]) -> Sequence[Point]:
+    """What came behind the last eighth of them in which there was most of the gain: a jump does not foretell."""
+    while len(points) >= _FEWEST_POINTS:
+        chosen = thinned(points)
+        step = max(1, len(chosen) // 8)
+        steepest, end = max((chosen[i][1] - chosen[i - step][1], chosen[i][0]) for i in range(step, len(chosen)))
+        if steepest <= (chosen[-1][1] - chosen[0][1]) / 2:
+            break
+        points = [point for point in points if point[0] >= end]
+    return points
 
 
 Limit = Literal["device", "footprint", "system"]
@@ -171,8 +175,8 @@ def headroom(points: Sequence[MemoryPoint], unified: bool = True) -> Headroom | 
     growths: dict[Limit, float] = {}
     times: list[tuple[float, Limit]] = []
     for _, name, used_of_it, its_limit in known:
-        series = _known((point.time, _LIMITS[name](point)[0]) for point in recent)
-        growth = slope(series) if is_growing(series) and not is_jump(series) else None
+        series = since_jump(_known((point.time, _LIMITS[name](point)[0]) for point in recent))
+        growth = slope(series) if is_growing(series) else None
         if growth is None or growth <= 0:
             continue
         growths[name] = growth

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...core.model.snapshot import Piece, RunSnapshot, SeriesView
-from ...core.present import NOT_FINITE, number, whole
+from ...core.present import NOT_FINITE, loss_text, number, whole
 from ...core.series.series import measured
 from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread
 from .canvas import Canvas, Frame, Scale, draw_buckets, nice_step, tick_label, value_scale
@@ -55,6 +55,8 @@ class ChartData:
     steps_per_epoch: float | None = None
     slow: tuple[Stretch, ...] = ()
     """Steps in which the training was slower than before; told on an axis of steps alone."""
+    now: str = ""
+    """The newest value of the training curve, as everywhere else; empty: the curve's own."""
     unread: bool = False
     """The history has not been read to its end: no curve does not mean that there is none."""
 
@@ -89,7 +91,9 @@ def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
         shown, evaluation = None, shown
     unread = snapshot.loading or snapshot.brief
     epoch = steps_per_epoch(snapshot)
-    return ChartData(name=name, train=shown, evaluation=evaluation, steps_per_epoch=epoch, unread=unread)
+    known = snapshot.numbers.loss is not None or not snapshot.numbers.loss_is_finite
+    now = loss_text(snapshot.numbers) if name == "loss" and known else ""
+    return ChartData(name=name, train=shown, evaluation=evaluation, steps_per_epoch=epoch, now=now, unread=unread)
 
 
 def steps_per_epoch(snapshot: RunSnapshot) -> float | None:
@@ -268,7 +272,8 @@ def legend(data: ChartData, view: ChartView, space: Frame, width: int) -> Row:
         parts += [Span(word, role), Span(f"{role} ")]
         if view.cursor is None:
             smooth = curve.smooth[-1] if len(curve.smooth) else math.nan
-            parts += [Span(number(curve.last) if curve.last is not None else NOT_FINITE)]
+            now = data.now if role == "train" else ""
+            parts += [Span(now or (number(curve.last) if curve.last is not None else NOT_FINITE))]
             parts += [Span(f" ~{number(smooth)}", "dim")] if role == "train" else []
             continue
         index = _nearest(curve.x, view.cursor)

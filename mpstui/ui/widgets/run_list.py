@@ -206,6 +206,7 @@ def _epoch(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
     numbers = snapshot.numbers
     only_step = numbers.epoch is None and numbers.step is not None
     counted = f"step {step_text(numbers)}" if only_step else epoch_text(numbers)
+    counted = "…" if counted == shown.UNKNOWN and snapshot.unread else counted
     done = bar(total_progress(numbers), width - 1 - _COUNTED, "bar" if snapshot.state.active else "dim")
     return (*done, Span(" " + fit(counted, _COUNTED), "faint" if counted == shown.UNKNOWN else ""))
 
@@ -219,7 +220,8 @@ def _number(text: Callable[[RunSnapshot], str], *, ends: bool = False, align: st
     """A cell of one value. ``ends``: only a run that goes on has it; for one that has ended it is not unknown."""
 
     def cell(snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-        told = text(snapshot) if snapshot.state.active or not ends else "–"
+        told = text(snapshot) if (snapshot.state.active and not snapshot.numbers.done) or not ends else "–"
+        told = "…" if told == shown.UNKNOWN and snapshot.unread else told
         role = "bad" if told == shown.NOT_FINITE else "faint" if told in (shown.UNKNOWN, "–") else ""
         return (Span(fit(told, width, align), role),)
 

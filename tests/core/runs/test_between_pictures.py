@@ -9,7 +9,8 @@ import pytest
 from mpstui.core.follow import SLICE_BYTES
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
-from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor
+from mpstui.core.present import total_progress
+from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
 
 
 @pytest.fixture
@@ -101,3 +102,50 @@ def test_numbers_that_the_list_shows_stay_while_the_curves_of_all_attempts_are_r
     assert only(monitor.refresh_whole()).numbers.loss == 0.25
     shown = only(monitor.refresh(run))
     assert (shown.numbers.step, shown.numbers.loss) == (7, 0.25)
+
+
+def test_a_long_log_does_not_keep_the_numbers_of_others_waiting(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Newest values and sparklines of all come first, whatever is read after them."""
+    monkeypatch.setattr("mpstui.core.runs.monitor.REFRESH_SECONDS", 0.02)
+    runs = [RunBuilder(home, f"run {i}", NOW + i).status("ended").launch().exit(code=1) for i in range(12)]
+    for place, run in enumerate(runs):
+        count = 60_000 if place == 10 else 9
+        run.output("".join(f"step {i} loss {9 / (1 + i % 777):.4f} and so on\n" for i in range(count)))
+    monitor = make_monitor(home, FakeClock())
+    unread = {shown.name for shown in monitor.refresh() if shown.unread}
+    for _ in range(12):
+        if not unread:
+            break
+        shown = monitor.refresh()
+        unread = {one.name for one in shown if one.unread}
+    assert not unread
+    assert all(one.numbers.step is not None for one in shown)
+    assert {one.name for one in shown if "loss" not in one.series} <= {"run 10"}
+    assert any(one.name == "run 10" and one.series["loss"].count < 60_000 for one in shown if one.series), "later"
+
+
+def test_a_run_that_was_not_read_yet_says_so(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpstui.core.runs.monitor.REFRESH_SECONDS", 0.0)
+    failed_twice(home)
+    monitor = make_monitor(home, FakeClock())
+    unread = only(monitor.refresh())
+    assert (unread.unread, unread.numbers.loss) == (True, None)
+    monkeypatch.undo()
+    assert not only(monitor.refresh_whole()).unread
+
+
+@pytest.mark.parametrize(
+    ("printed", "code", "progress"),
+    [
+        ("".join(f"Epoch {e}/2 batch {b}/100 loss 0.5\n" for e in (1, 2) for b in (1, 50, 96)), 0, 1.0),
+        ("".join(f"Epoch {e}/2 batch {b}/100 loss 0.5\n" for e in (1, 2) for b in (1, 50, 96)), 1, 0.98),
+        ("".join(f"step {i}/400 loss 0.5\n" for i in range(0, 391, 10)), 0, 1.0),
+        ("".join(f"step {i}/400 loss 0.5\n" for i in range(0, 201, 10)), 0, 0.5),
+        ("step 7 loss 0.5\n", 0, None),
+    ],
+)
+def test_a_run_that_finished_within_its_last_epoch_is_at_its_end(
+    home: Home, printed: str, code: int, progress: float | None
+) -> None:
+    run = RunBuilder(home).status("ended").launch().output(printed).exit(code=code)
+    assert total_progress(make_monitor(home, FakeClock()).snapshot(run.run.run).numbers) == progress

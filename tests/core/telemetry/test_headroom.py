@@ -97,6 +97,16 @@ def test_what_jumped_in_a_gap_or_at_once_is_no_countdown(gap: float, before: int
     assert found.warnings == ()
 
 
+def test_what_grows_on_behind_a_jump_is_counted_down() -> None:
+    growing = series(driver_growth=GIB / 600, count=60)
+    jumped = [
+        replace(point, driver=(point.driver or 0) - (2 * GIB if i < 20 else 0)) for i, point in enumerate(growing)
+    ]
+    found = headroom(jumped)
+    assert found is not None
+    assert found.growth_bytes_per_second == pytest.approx(GIB / 600, rel=1e-3)
+
+
 def test_a_start_that_allocates_for_a_minute_is_no_countdown() -> None:
     for count, foretold in ((7, False), (12, False), (20, True)):
         found = headroom(series(driver_growth=GIB / 600, count=count))
