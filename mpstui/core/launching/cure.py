@@ -6,6 +6,8 @@ import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
 
 from ...wire import heartbeat, storage
 from ...wire.records import LaunchRecord
@@ -14,8 +16,9 @@ from ..diagnosis.evidence import failed_attempt
 from ..diagnosis.model import EAGER_GRAPH, Finding
 from ..diagnosis.remedy import Change, KnownLaunch, apply_remedy
 from ..model.errors import UsageError
-from ..profiles.model import RECIPES, Profile
-from ..profiles.written import written_options
+from ..profiles.model import DIAGNOSIS_ROLES, RECIPES, Profile
+from ..profiles.written import USUAL_NAMES, folded, written_options
+from .arguments import known_arguments
 from .choice import LaunchChoice, launch_arguments
 from .devices import named_device
 from .editing import recorded_choice
@@ -76,12 +79,18 @@ class Cure:
         )
 
 
-def cure_of(run: RunDir, findings: Sequence[Finding], environ: Mapping[str, str]) -> Cure | None:
+def cure_of(
+    run: RunDir,
+    findings: Sequence[Finding],
+    environ: Mapping[str, str],
+    told: Mapping[str, str | None] = MappingProxyType({}),
+) -> Cure | None:
     """What `f` and ``restart --fix`` would do: the first cure that works, of the causes about as probable as the first;
     else what keeps the first one from working. None where no cause has a remedy that could be applied.
 
     Args:
         environ: the caller's.
+        told: arguments that the program itself tells of, with their defaults; see :func:`told_by_program`.
 
     Raises:
         OperationError: the run's record cannot be read.
@@ -91,7 +100,7 @@ def cure_of(run: RunDir, findings: Sequence[Finding], environ: Mapping[str, str]
         return None
     choice, recorded = recorded_choice(run), read_run(run)
     no_cpu = recorded.device_refusal("cpu") if recorded else ""
-    found = [_cure(item, choice, _known(run, choice, environ), no_cpu) for item in curable]
+    found = [_cure(item, choice, _known(run, choice, environ, told), no_cpu) for item in curable]
     best = next((cure for cure in found if cure.works), found[0])
     return replace(best, rehearsed=newest_rehearsal(run))
 
@@ -126,7 +135,20 @@ def _cure(finding: Finding, choice: LaunchChoice, known: KnownLaunch, no_cpu: st
     )
 
 
-def _known(run: RunDir, choice: LaunchChoice, environ: Mapping[str, str]) -> KnownLaunch:
+def told_by_program(run: RunDir, environ: Mapping[str, str], cache: Path) -> Mapping[str, str | None]:
+    """The arguments that the program of a run knows, with their defaults: it is started to tell them, once."""
+    number = failed_attempt(run)
+    launched = storage.read_or_none(LaunchRecord, run.attempt(number).launch) if number else None
+    if launched is None:
+        return {}
+    env = {**environ, **launched.env}
+    found = known_arguments(launched.argv, cwd=Path(launched.cwd), environ=env, cache=cache)
+    return {one.name: one.default for one in found}
+
+
+def _known(
+    run: RunDir, choice: LaunchChoice, environ: Mapping[str, str], told: Mapping[str, str | None]
+) -> KnownLaunch:
     """The attempt that failed, as its own record and heartbeat tell it; else as it was to be."""
     profile = choice.profile
     number = failed_attempt(run)
@@ -140,10 +162,13 @@ def _known(run: RunDir, choice: LaunchChoice, environ: Mapping[str, str]) -> Kno
     }
     with contextlib.suppress(UsageError):  # a launch that was started can be read
         arguments |= launch_arguments(choice)[0]
-    usual: dict[str, object] = {}
-    for role, name in profile.roles.items():
-        told = profile.defaults.get(f"{name}.{device}", profile.defaults.get(name))
-        usual |= {role: told} if told is not None else {}
+    roles, usual = dict(profile.roles), dict[str, object]()
+    for role, names in USUAL_NAMES.items():
+        key = next((key for key in told if folded(key) in names), None)
+        roles |= {} if key is None or role in roles else {role: key, DIAGNOSIS_ROLES.get(role, role): key}
+    for role, name in roles.items():
+        default = profile.defaults.get(f"{name}.{device}", profile.defaults.get(name, told.get(name)))
+        usual |= {role: default} if default is not None else {}
     if beat is not None:  # its own word is better
         said: dict[str, object] = {
             "precision": beat.device.precision,
@@ -156,7 +181,7 @@ def _known(run: RunDir, choice: LaunchChoice, environ: Mapping[str, str]) -> Kno
     seen = {name: value for name, value in layers.items() if name not in choice.drop_env}
     return KnownLaunch(
         arguments=arguments,
-        roles=profile.roles,
+        roles=roles,
         usual=usual,
         env=dict(launched.env) if launched else seen,
         device=device,

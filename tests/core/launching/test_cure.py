@@ -12,7 +12,7 @@ from mpstui.core.diagnosis.engine import diagnose_run
 from mpstui.core.diagnosis.model import ArgumentChange, Finding, Kind, Remedy
 from mpstui.core.diagnosis.rules import all_rules, rule
 from mpstui.core.launching.choice import LaunchChoice
-from mpstui.core.launching.cure import Cure, cure_of
+from mpstui.core.launching.cure import Cure, cure_of, told_by_program
 from mpstui.core.launching.editing import recorded_choice, save_profile
 from mpstui.core.launching.planning import plan, spec_json
 from mpstui.core.model.home import Home
@@ -56,6 +56,15 @@ SMALLER = Remedy(
 )
 OUT_OF_MEMORY = "RuntimeError: MPS backend out of memory (MPS allocated: 1.00 GiB)"
 NO_OPERATOR = "NotImplementedError: The operator 'aten::x' is not currently implemented for the MPS device."
+
+
+PARSER = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch_size", type=int, default=64)
+parser.add_argument("--gradient_accumulation_steps", type=int, default=2)
+parser.parse_args()
+"""
 
 
 def finding(remedy: Remedy, kind: Kind = Kind.CAUSE, confidence: float = 0.9) -> Finding:
@@ -141,6 +150,25 @@ def test_what_the_run_itself_has_told_beats_what_its_profile_says(profile_of: Bu
     beat = Heartbeat(1.0, 1, device=DeviceReading("mps", precision="bf16"), batch_size=16, accumulate=4)
     storage.write_json(run.attempt(1).heartbeat(), to_json(beat))
     assert said(cured(run)) == ["batch 16 -> 8", "accumulate 4 -> 8"]
+
+
+def test_usual_names_of_a_bare_script_are_enough_to_keep_its_effective_batch(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('hello')\n")
+    words = (sys.executable, "train.py", "--batch_size", "8", "--gradient_accumulation_steps", "3")
+    found = cured(crashed(LaunchChoice(profile_of_command(words, cwd=tmp_path)), tmp_path, text=OUT_OF_MEMORY))
+    assert said(found) == ["batch_size 8 -> 4", "gradient_accumulation_steps 3 -> 6"]
+    assert found.risk is None
+    (tmp_path / "train.py").write_text(PARSER)
+    alone = profile_of_command(words[:4], cwd=tmp_path)
+    halved = cured(crashed(LaunchChoice(alone), tmp_path, text=OUT_OF_MEMORY))
+    assert said(halved) == ["batch_size 8 -> 4"]
+    assert "The effective batch changes from 8 to 4" in (halved.risk or "")
+    run = crashed(LaunchChoice(alone), tmp_path, text=OUT_OF_MEMORY)
+    told = told_by_program(run, ENVIRON, tmp_path / "kept")
+    asked = cure_of(run, diagnose_run(run.path), ENVIRON, told)
+    assert asked is not None
+    assert said(asked) == ["batch_size 8 -> 4", "gradient_accumulation_steps 2 -> 4"]
+    assert asked.risk is None
 
 
 @pytest.mark.parametrize("text", [OUT_OF_MEMORY, "RuntimeError: loss is nan"])
