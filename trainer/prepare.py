@@ -54,7 +54,7 @@ def main(arguments: Sequence[str], parser: argparse.ArgumentParser) -> str:
     if there:
         raise UsageError(f"--to {asked.to}: {there[0]}/ has plans already; name a new folder")
     random.Random(asked.seed).shuffle(pictures)
-    held_out = min(asked.held_out, len(pictures) // _LARGEST_SHARE)
+    held_out = min(asked.held_out, max(len(pictures) // _LARGEST_SHARE, len(pictures) // 3 and 1))
     why: Counter[str] = Counter()
     made: Counter[str] = Counter()
     meter = Meter(0, len(pictures), sys.stderr, unit=("plans", 1))

@@ -91,6 +91,14 @@ def test_a_folder_of_pictures_is_trained_on(tmp_path: Path, capsys: pytest.Captu
     assert "has plans already" in capsys.readouterr().err
 
 
+def test_a_few_pictures_leave_one_to_validate_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "pictures").mkdir()
+    for number in range(3):
+        png(picture(number)[0], tmp_path / "pictures" / f"{number}.png")
+    assert command("prepare", "rplan", "--from", str(tmp_path / "pictures"), "--to", str(tmp_path / "plans")) == 0
+    assert "1 in train/, 1 in val/, 1 in test/" in capsys.readouterr().out
+
+
 def test_slanted_walls_and_too_many_corners_are_no_plan() -> None:
     slanted = np.full((256, 256), rplan.OUTSIDE, np.uint8)
     for row in range(40, 200):
