@@ -133,17 +133,16 @@ class EpochSteps:
         """Another launch of the program follows."""
         self._last = NOWHERE
 
-    def watch(self, counters: Counters, lines: int = 1) -> bool:
-        """Take in the counters of a training line; True when they are the first to show that epochs count anew.
+    def watch(self, counters: Counters, lines: int = 1) -> None:
+        """Take in the counters of a training line.
 
         Args:
             lines: how many further it is than the line before, which has the same epoch if it is more than one.
         """
         step, epoch, before = counters.shown_step, counters.epoch, self._last
         if step is None or epoch is None or counters.epoch_steps or (counters.step is not None and counters.epoch_step):
-            return False
-        self._last = counters
-        was, fell = self.anew, False
+            return
+        self._last, fell = counters, False
         if before.shown_step is not None and before.epoch is not None:
             fell = epoch > before.epoch and step < before.shown_step
             if fell and counters.steps is None:
@@ -156,8 +155,7 @@ class EpochSteps:
             # Out of place among the steps of the run, whether epochs are counted from 0 or from 1.
             in_epoch, slack = steps / epochs, 1 + _TOLERANCE * steps
             fell = fell or not (epoch - 1) * in_epoch - slack <= step <= (epoch + 1) * in_epoch + slack
-        self.anew = was or fell
-        return self.anew and not was
+        self.anew = self.anew or fell
 
     def read(self, counters: Counters) -> Counters:
         """The counters as they are meant.
