@@ -124,10 +124,8 @@ def with_facts(
 ) -> Numbers:
     """With what is no number: from our heartbeat, else from the program's, else as printed."""
     beat, device = own or program, text(printed.get("device"))
-    numbers = replace(numbers, done=printed.get("done") is True)
-    if beat is not None:
-        facts = {name: getattr(beat, name) for name in ("device", "memory", "data", "checkpoint")}
-        numbers = replace(numbers, beat=beat, **facts)
+    facts = {name: getattr(beat, name) for name in ("device", "memory", "data", "checkpoint")} if beat else {}
+    numbers = replace(numbers, beat=beat, done=printed.get("done") is True, **facts)
     if numbers.device.type is None and program is not None:
         numbers = replace(numbers, device=program.device)
     if numbers.device.type is None and device is not None:
@@ -221,7 +219,8 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
         by_program: the step that is shown is counted by the program.
     """
     if not moving:
-        return replace(numbers, samples_per_second=None, steps_per_second=None)
+        known = numbers.steps_per_second is not None or numbers.samples_per_second is not None
+        return replace(numbers, samples_per_second=None, steps_per_second=None) if known else numbers
     steps = (program if by_program else own).steps
     epochs = own.epochs if program.epochs.step is None else program.epochs
     left, epoch_left = steps.remaining_seconds(numbers.steps), None
@@ -234,6 +233,8 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
     elif numbers.step is not None and numbers.epoch_step is not None and numbers.epoch_steps is not None:
         epoch_left = steps.remaining_seconds(numbers.step + numbers.epoch_steps - numbers.epoch_step)
     pace = numbers.steps_per_second or steps.steps_per_second
+    if left is None and pace and numbers.step is not None and numbers.steps is not None:
+        left = max(0, numbers.steps - numbers.step) / pace
     if numbers.step is None:  # samples are counted, and no steps
         numbers, pace = replace(numbers, samples_per_second=numbers.samples_per_second or pace), None
     return replace(numbers, steps_per_second=pace, eta_seconds=left, epoch_eta_seconds=epoch_left)

@@ -346,7 +346,8 @@ class RunReader(RunFollower):
             # What was asked for stands in where it names a device and the trainer reports none.
             numbers = replace(numbers, device=numbers.device._replace(type=launch.device))
         planned = numbers.steps is not None or numbers.epochs is not None
-        return replace(numbers, done=numbers.done or (planned and self.witnesses.verdict.state is State.FINISHED))
+        over = planned and not numbers.done and self.witnesses.verdict.state is State.FINISHED
+        return replace(numbers, done=True) if over else numbers
 
     def _made(self, full: bool) -> RunSnapshot:
         witnesses, (state, reason) = self.witnesses, self.witnesses.verdict

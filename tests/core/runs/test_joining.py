@@ -127,6 +127,12 @@ def test_a_total_below_the_count_is_about_something_else(home: Home) -> None:
     run.release()
 
 
+def test_a_speed_that_is_told_gives_the_remaining_time_at_the_first_look(home: Home) -> None:
+    run = seen_by_agent(run_of(home, ["python", "t.py", "--max_steps=400"]), 40, 0.5, steps_per_second=20.0)
+    assert [shown.numbers.eta_seconds for shown in both(home, run)] == [18.0, 18.0]
+    run.release()
+
+
 @pytest.mark.parametrize(
     ("argv", "totals"),
     [
