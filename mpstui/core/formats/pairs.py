@@ -77,6 +77,8 @@ _OF_SAMPLES = re.compile(
     r"\d[\d,]{0,12} (test|train(?:ing)?|val(?:idation)?)?[\w ]{0,24}:(?=\s{0,4}\d)"
 )
 """``Accuracy of the network on the 10000 test images: 54 %``: 10000 is the number of images, 54 % the accuracy."""
+_TRAINED_EPOCH = re.compile(r"\ATrain: (\d{1,6}) \[\s{0,9}(\d{1,9}/\d{1,9}) \(\s{0,2}\d{1,3}%\)\]")
+"""As timm's train.py has it."""
 _TAGGED_EPOCH = re.compile(r"\A\[\s?([A-Za-z]{3,12})\s?\|\s?(\d{1,6}/\d{1,6})\s?\]")
 _CELLS = re.compile(
     r"\A\s{0,80}[│┃]\s{1,80}([^\W\d][^│┃\s]{0,80}(?: [^│┃\s]{1,40}){0,4})\s{1,80}[│┃]"
@@ -164,6 +166,8 @@ def read_pairs(line: str) -> list[Pair]:
         line = _CELLS.sub(r"\1: \2", line)
     if "ccuracy o" in line:
         line = _OF_SAMPLES.sub(lambda m: f"{m[1]}:" if " " in m[1] else f"{m[2] or ''} {m[1]}:", line)
+    if line.startswith("Train: "):
+        line = _TRAINED_EPOCH.sub(r"Train epoch \1 [\2]", line)
     if line.startswith("[") and "|" in line[:20]:
         line = _TAGGED_EPOCH.sub(r"[\1] epoch \2 ", line)
     if _GLUE.search(line):

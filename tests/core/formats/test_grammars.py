@@ -29,6 +29,7 @@ FRAMEWORKS = [  # whose lines name their numbers: the general reader is enough
     Example("2021-01-01 10:00:00,000 - mmdet - INFO - Epoch [2][50/930]\tlr: 2.0e-02, eta: 1:00:00, loss_cls: 0.5, loss: 1.1\n2021-01-01 10:00:09,000 - mmdet - INFO - Epoch(val) [2][764]\tbbox_mAP: 0.3\n", 1.1, epoch=2, step=50, steps=930),
     Example("Epoch: [1]  [ 20/100]  eta: 0:00:25  lr: 0.001  loss: 8.2773 (8.5)  max mem: 2547\nTest:  [ 0/50]  eta: 0:00:10  loss: 7.0 (7.0)\n", 8.2773, epoch=1, step=20, steps=100),
     Example("Epoch: [0][ 200/5005]\tTime 0.3 ( 0.4)\tLoss 6.9037e+00 (7.0434e+00)\tAcc@1 0.0 (0.1)\nTest: [ 0/196]\tLoss 5.0 (5.0)\n", 6.9037, epoch=0, step=200, steps=5005),
+    Example("Train: 3 [  32/33 (100%)]  Loss: 1.336 (4.00)  Time: 0.9s, 8.57/s (0.2s, 36.6/s)  LR: 5.000e-04\nTest: [   0/29]  Time: 0.5 (0.5)  Loss:  0.69 (0.69)\n", 1.336, epoch=3, step=32, steps=33),
     Example("Train Epoch: 1 [12800/60000 (21%)]\tLoss: 0.290000\nTest set: Average loss: 0.1, Accuracy: 9700/10000 (97%)\n", 0.29, epoch=1, step=12800, steps=60000),
     Example("INFO 2025-03-03 10:00:00 ts/train.py:232 step:1K smpl:32K ep:101 epch:2.53 loss:1.226 grdn:1.2 lr:1.0e-05\n", 1.226, epoch=2.53, step=1000),
     Example("2024-01-02 10:00:00 | INFO     | yolox.core.trainer:271 - epoch: 1/300, iter: 10/47, gpu mem: 100Mb, total_loss: 10.7, iou_loss: 4.1, lr: 7.0e-06, size: 640, ETA: 1:00:00\n", 10.7, epoch=1, epochs=300, step=10, steps=47),
