@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...wire import storage
-from ...wire.records import QueueRule
+from ...wire.records import LaunchRecord, QueueRule
 from ...wire.rundir import RunDir
 from ...wire.storage import HIDDEN, hides
 from ..machine import Machine
@@ -45,9 +45,11 @@ def recorded_choice(run: RunDir) -> LaunchChoice:
     else:
         variant = spec.launch.variants.get(spec.launch.device) or next(iter(spec.launch.variants.values()))
         profile = profile_of_command(tuple(variant.argv), cwd=cwd, name=spec.name)
+    last = storage.read_or_none(LaunchRecord, run.attempt(next(reversed(run.attempt_numbers()), 0)).launch)
+    others = {*found.template.variants} - {found.template.device}
     return LaunchChoice(
         profile=profile,
-        device=choice.get("device"),
+        device=last.device if last and last.device in others else choice.get("device"),  # as by *restart on CPU*
         sets=dict(choice.get("sets") or {}),
         recipe=choice.get("recipe"),
         name=choice.get("name"),

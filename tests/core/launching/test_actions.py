@@ -20,7 +20,7 @@ from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, QueuePlace, RunSnapshot, State
 from mpstui.core.profiles.model import Profile, profile_of_command
 from mpstui.wire import liveness, rundir, storage
-from mpstui.wire.records import Ack, Request
+from mpstui.wire.records import Ack, LaunchRecord, Request
 from mpstui.wire.rundir import RunDir, create_run_dir
 
 from .conftest import linux
@@ -143,6 +143,15 @@ def test_an_edited_restart_keeps_the_environment_of_the_run(home: Home, profile_
     del expected["LANG"]
     assert env == expected
     assert "hf_ofthisshell" not in bench.run.request(request.id).read_text()
+
+
+def test_an_edited_restart_stays_on_the_device_the_run_was_moved_to(bench: Bench) -> None:
+    assert recorded_choice(bench.run).device is None
+    for number, device in ((1, "auto"), (2, "cpu")):
+        bench.run.attempt(number).path.mkdir(parents=True)
+        storage.write_json(bench.run.attempt(number).launch, LaunchRecord(number, 1.0, ["x"], "/", device))
+    request = bench.actions.restart(bench.snapshot(), choice=replace(recorded_choice(bench.run), sets={"lr": "3"}))
+    assert bench.written(request)["options"]["launch"]["device"] == "cpu"
 
 
 def test_an_edited_restart_carries_its_template_and_can_be_edited_again(bench: Bench) -> None:

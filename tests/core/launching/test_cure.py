@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,7 +112,8 @@ def said(cure: Cure) -> list[str]:
 def test_a_remedy_changes_the_command_and_the_environment(profile_of: Build, tmp_path: Path) -> None:
     choice = LaunchChoice(profile_of(TEXT + "[defaults]\naccumulate = 1\n"))
     fixed = cured(crashed(choice, tmp_path), SMALLER)
-    made = plan(fixed.choice, environ={**ENVIRON, HIGH: "0.0"}, machine=linux())
+    assert fixed.choice.device == "mps"  # where it ran
+    made = plan(replace(fixed.choice, device=None), environ={**ENVIRON, HIGH: "0.0"}, machine=linux())
     assert made.argv == (sys.executable, "train.py", "--batch", "16", "--lr", "0.1", "--accumulate", "2")
     variant = made.template.variants["auto"]
     assert HIGH not in variant.env
