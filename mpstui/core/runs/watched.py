@@ -80,7 +80,7 @@ class WatchedReader(RunFollower):
         exception = self._exception(updated)
         self._was_there = self._was_there or there
         numbers = self._numbers(moving=exception is None and condition.health not in STANDING)
-        if numbers.done or updated is None:
+        if numbers.done or exception is not None or updated is None:
             condition = Condition(None)  # silence behind an end means nothing
         return RunSnapshot(
             run=str(self.path),

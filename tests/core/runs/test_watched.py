@@ -164,7 +164,7 @@ def test_the_word_for_a_log_that_ends_with_an_exception_tells_it(
     clock.advance(7200)
     assert word() == "failed"
     (shown,) = monitor.refresh(key)
-    assert needs_attention(shown)
+    assert (needs_attention(shown), shown.health_note) == (True, ""), "it failed, and does not stall"
     assert (shown.numbers.steps_per_second, shown.numbers.eta_seconds) == (None, None)
     with log.open("a") as file:
         file.write("batch skipped\nstep 8 loss 0.2400\n")
