@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: run demo test lint types contracts unit setup clean bench bench-train faults pictures
+.PHONY: run demo test lint types contracts unit setup clean bench bench-agent bench-train faults pictures
 
 run: setup
 	$(BIN)/mpstui
@@ -46,6 +46,9 @@ faults: setup
 bench: setup
 	$(BIN)/python -m tests.bench.following
 	$(if $(HARNESS),$(BIN)/python -m tests.bench.peers $(HARNESS) $(BENCH))
+
+bench-agent: setup
+	$(BIN)/python -m tests.bench.agent_cost $(BENCH)
 
 bench-train: setup
 	$(BIN)/python -m tests.bench.train $(BENCH)

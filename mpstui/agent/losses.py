@@ -6,6 +6,7 @@ with the batch, a GAN has several. The autograd graph tells; where it does not, 
 
 from __future__ import annotations
 
+import functools
 import linecache
 import re
 import sys
@@ -96,7 +97,8 @@ class Losses:
                 self._several.update({self._last.name: self._last, root.name: root})
             self._last = root
         root.value = tensors.detach() if unscaled is None else unscaled
-        root.divisor = _divisor(grad_fn) if root.has_factor else None
+        if root.has_factor and root.passes_per_step != 1:
+            root.divisor = _divisor(grad_fn)
         root.passes += 1
 
     def stepped(self) -> None:
@@ -124,6 +126,7 @@ class Losses:
         return root
 
 
+@functools.cache
 def _is_library(module: Any) -> bool:
     first = str(module).partition(".")[0]
     return first in _LIBRARIES or first == _OURS

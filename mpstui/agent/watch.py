@@ -19,7 +19,7 @@ from ..wire.records import Request
 from .counting import Steps
 from .losses import Losses
 from .passes import Passes
-from .reporter import BEAT_SECONDS, Reporter, place_of
+from .reporter import BEAT_SECONDS, POLL_SECONDS, Reporter, place_of
 
 _LEAST_PATIENCE_SECONDS = 60.0
 _PATIENCE_STEPS = 50
@@ -58,7 +58,7 @@ class Watch:
         self._worked_at = self._first_backward = 0.0
         self._eval_at: float | None = None
         self._idle_batches = 0
-        self._saved_at = self._next_beat = float("-inf")
+        self._saved_at = self._next_beat = self._next_look = float("-inf")
         self._checkpoint: CheckpointNote | None = None
         self._newest_memory = MemoryReading()
         self._patience = _LEAST_PATIENCE_SECONDS
@@ -172,8 +172,10 @@ class Watch:
         if now >= self._next_beat:
             self._next_beat = now + BEAT_SECONDS
             self._beat(now)
-        for request in self._reporter.requests():
-            self._answer(request)
+        if now >= self._next_look:
+            self._next_look = now + POLL_SECONDS
+            for request in self._reporter.requests():
+                self._answer(request)
 
     def _beat(self, now: float, *, last: bool = False) -> None:
         """Read the loss back (this waits for the device, hence once a second) and write beat and point."""

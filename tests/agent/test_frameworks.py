@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from mpstui.agent.frameworks import looks
+from mpstui.agent.hooks import watched
+from mpstui.agent.watch import Watch
 from mpstui.wire.rundir import RunDir
 from tests.agent.programs import SCRIPT, ran
 
+LOGGER = "lightning.pytorch.trainer.connectors.logger_connector.logger_connector"
 HUGGING_FACE = (
     "transformers.trainer_callback",
     """
@@ -76,35 +83,46 @@ callbacks.on_epoch_end(2, {'loss': 5.5, 'val_loss': 6.5})
 )
 
 
-@pytest.mark.parametrize(
-    ("framework", "metrics", "saved", "before_torch"),
-    [
-        (HUGGING_FACE, {"eval_loss": 6.5}, "out/checkpoint-48", True),
-        (LIGHTNING, {"val_loss": 6.5}, "out/epoch=2.ckpt", False),
-        (KERAS, {"val_loss": 6.5}, None, False),
-    ],
-    ids=["transformers", "lightning", "keras"],
-)
-def test_a_framework_is_asked(
-    tmp_path: Path, framework: tuple[str, str, str], metrics: dict[str, float], saved: str | None, before_torch: bool
+def test_hugging_face_is_asked_in_a_program_that_imports_it_before_torch(tmp_path: Path) -> None:
+    module, source, program = HUGGING_FACE
+    _written(tmp_path, module, source)
+    printed, beat = ran(f"import {module}\n" + SCRIPT + program, tmp_path)
+    told: dict[str, Any] = {"step": 48, "steps": 60, "epoch": 3, "epochs": 3, "loss": 5.5, "loss_seen": "trainer"}
+    assert {name: beat[name] for name in told} == told
+    assert (beat["lr"], beat["metrics"], beat["phase"]) == (1e-5, {"eval_loss": 6.5}, "done")
+    assert ("step_from" in beat, printed) == (False, "")
+    assert beat["checkpoint"]["path"] == str(tmp_path / "out" / "checkpoint-48")
+    points = [json.loads(line) for line in RunDir(tmp_path).metrics.read_text().splitlines()]
+    assert (points[-1]["step"], points[-1]["loss"]) == (48, 5.5)
+
+
+@pytest.mark.parametrize("framework", [LIGHTNING, KERAS], ids=["lightning", "keras"])
+def test_a_framework_tells_its_own_numbers(
+    tmp_path: Path, framework: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module, source, program = framework
     _written(tmp_path, module, source)
-    _written(
-        tmp_path,
-        "lightning.pytorch.trainer.connectors.logger_connector.logger_connector",
-        "class _LoggerConnector:\n    def log_metrics(self, metrics, step=None): pass\n",
-    )
-    imported = f"import {module}\n"
-    script = imported + SCRIPT if before_torch else SCRIPT + imported
-    printed, beat = ran(script + program, tmp_path)
-    told: dict[str, Any] = {"step": 48, "steps": 60, "epoch": 3, "epochs": 3, "loss": 5.5, "loss_seen": "trainer"}
-    assert {name: beat[name] for name in told} == told
-    assert (beat["lr"], beat["metrics"], beat["phase"]) == (pytest.approx(1e-5), metrics, "done")
-    assert (beat.get("epoch_steps") in (20, None), "step_from" in beat) == (True, False)
-    assert (beat.get("checkpoint", {}).get("path"), printed) == (saved and str(tmp_path / saved), "")
-    points = [json.loads(line) for line in RunDir(tmp_path).metrics.read_text().splitlines()]
-    assert (points[-1]["step"], points[-1]["loss"]) == (48, 5.5)
+    _written(tmp_path, LOGGER, "class _LoggerConnector:\n    def log_metrics(self, metrics, step=None): pass\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("lightning", "keras")]:
+        monkeypatch.delitem(sys.modules, name)
+    watch = Watch(torch, {})
+    for name in (LOGGER, module):
+        found = importlib.import_module(name)
+        for path, function, before, after in looks(name, watch):
+            owner = getattr(found, path) if path else found
+            if hasattr(owner, function):
+                setattr(owner, function, watched(getattr(owner, function), before, after))
+    net, x = torch.nn.Linear(8, 1), torch.randn(4, 8)
+    optimizer = torch.optim.SGD(net.parameters())
+    names = {"torch": torch, "net": net, "x": x, "optimizer": optimizer, "step": lambda: None}
+    exec(f"import {module}\n{program}", names)
+    assert watch.trainer is not None
+    told = watch.trainer()
+    assert told.get("lr", 1e-5) == pytest.approx(1e-5)
+    expected = {"step": 48, "steps": 60, "epoch": 3, "epochs": 3, "epoch_steps": 20, "loss": 5.5}
+    assert {name: told[name] for name in expected} == expected
+    assert told["metrics"] == {"val_loss": 6.5}
 
 
 def _written(folder: Path, module: str, source: str) -> None:
