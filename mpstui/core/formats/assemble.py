@@ -69,7 +69,11 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     if strict and ((len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs)) or _is_note(line, loss)):
         return None
     counters, is_plan = read_counters(pairs, line, has_loss=loss is not None)
-    named = [pair for pair in pairs if pair.key and pair.name.role in _VALUES and pair not in arguments]
+    named = [
+        pair
+        for at, pair in enumerate(pairs)
+        if pair.key and pair.name.role in _VALUES and pair not in arguments and not _opens_list(pairs[at : at + 4])
+    ]
     says_more = any(pair.marked and pair.key.count(" ") < _LONGEST_NAME for pair in named)
     counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER
     if loss is None and not (says_more or counts_alone or is_evaluation(line, pairs)):
@@ -111,6 +115,13 @@ def _arguments(line: str, pairs: Sequence[Pair]) -> list[Pair]:
             end = close if close >= 0 else len(line)
             found += (p for p in pairs if call.end() < p.start < end and "=" in line[call.end() : p.start])
     return found
+
+
+def _opens_list(pairs: Sequence[Pair]) -> bool:
+    """Whether a value is the first of many (``IoU: 42.6 0.0 11.5 3.2``): that of a class, or of a shape."""
+    rest = pairs[1:]
+    bare = len(rest) == 3 and not any(pair.key or pair.bracketed or pair.total or pair.unit for pair in rest)
+    return bare and pairs[0].name.role is Role.OTHER and rest[-1].end - pairs[0].end <= 48
 
 
 def _is_named(pair: Pair) -> bool:

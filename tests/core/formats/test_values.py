@@ -28,6 +28,7 @@ def read(text: str) -> MetricPoint:
         ("  [eval] step   48000 | val_loss 4.075", {}, {"val_loss": 4.075}),
         ("Accuracy of the network on the 10000 test images: 54.5 %", {}, {"test Accuracy": 54.5}),
         ("| End of training | test loss  5.4 | test ppl   221.4", {}, {"test loss": 5.4, "test ppl": 221.4}),
+        ("epoch 3 loss: 0.5 IoU: 42.6  0.0 11.5  3.2  7.1", {"loss": 0.5}, {}),
         ("iter 10 1e3*loss: 5.5", {"loss": 5.5}, {}),
         ("**Epoch: 001/020 | Test. Acc.: 97.430% | Loss: 0.08", {}, {"Test Acc.": 97.43, "Test Loss": 0.08}),
         ("    Test net output #0: loss = 2.65 (* 1 = 2.65 loss)", {}, {"Test loss": 2.65}),
