@@ -122,7 +122,7 @@ class WatchedReader(RunFollower):
             if not self.path.is_dir():
                 return "nothing that could be read is there yet"
             names = ", ".join((*HEARTBEAT_NAMES[1:], METRIC_NAMES, *LOG_NAMES[1:]))
-            return f"nothing to read in {self.path.name} and its folders yet; looked for {names}"
+            return f"nothing to read yet; looked for {names}"
         # An age in whole minutes: a snapshot that differs every second is drawn every second, by an idle screen too.
         minutes = int((self.machine.clock() - updated) // 60)
         ago = "less than a minute" if minutes < 1 else f"{minutes} min" if minutes < 60 else duration(60 * minutes)

@@ -96,7 +96,8 @@ def _ages(snapshot: RunSnapshot, now: float) -> tuple[str, str]:
 
 def progress(snapshot: RunSnapshot, width: int) -> list[Row]:
     """How far within the epoch and in all; of a run that goes on also how fast, and how long still."""
-    numbers, active = snapshot.numbers, snapshot.state.active
+    numbers = snapshot.numbers
+    active = snapshot.state.active and not numbers.done
     done = total_progress(numbers)
     # At the end of everything the count within the epoch has begun anew, for an epoch that will not come.
     within = 1.0 if done == 1.0 else epoch_progress(numbers)

@@ -324,7 +324,7 @@ def test_metric_files_are_found_as_parse_finds_them(monitor: Monitor, tmp_path: 
     (version / "hparams.yaml").write_text("lr: 0.1\n")
     empty = look(monitor, version)
     assert empty.reason == (
-        "nothing to read in version_0 and its folders yet; looked for *heartbeat*.json, status.json, *.jsonl, *.csv, "
+        "nothing to read yet; looked for *heartbeat*.json, status.json, *.jsonl, *.csv, "
         "trainer_state.json, *tfevents*, *.log, *.out, *.txt"
     )
     assert empty.health is None
