@@ -198,6 +198,7 @@ def test_clear_cache_and_save_are_answered(tmp_path: Path, hook: str, ok: bool, 
             PRELUDE + hook + SCRIPT + "import time\nwhile True:\n    step(); time.sleep(0.01)\n",
         ],
         env=environment(tmp_path),
+        cwd=tmp_path,
     )
     try:
         answers = wait_until(lambda: _answers(place, [request.id for request in asked]), timeout=120)
