@@ -218,6 +218,21 @@ class RecordFile(Generic[T]):
         return True
 
 
+class Occasional(Generic[T]):
+    """A value that is looked up again after some seconds, and at once when what was told of it has changed."""
+
+    def __init__(self, every_seconds: float, nothing: T) -> None:
+        self._every_seconds = every_seconds
+        self._value = nothing
+        self._looked: tuple[float, object] | None = None
+
+    def get(self, now: float, told: object, look: Callable[[], T]) -> T:
+        """The value; ``look`` is called where it is due."""
+        if self._looked is None or now - self._looked[0] >= self._every_seconds or told != self._looked[1]:
+            self._looked, self._value = (now, told), look()
+        return self._value
+
+
 class Budget:
     """Seconds that may still be spent; always allows the first slice, so that every refresh gets further."""
 

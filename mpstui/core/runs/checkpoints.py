@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ...wire import storage
@@ -30,31 +30,17 @@ class CheckpointScanner:
     def __init__(self) -> None:
         self._contents: dict[tuple[str, int, int], tuple[bool, str | None]] = {}
         """By path, size and time: whether it is whole, and the run it says it is of."""
-        self._found: tuple[Checkpoint, ...] = ()
-        self._looked: tuple[float, object] = (0.0, None)
-        """When they were last looked for, and what was told then."""
 
     def of_run(
-        self,
-        run: Path,
-        seen: RunWitnesses,
-        newest: CheckpointNote | None,
-        events: Sequence[RunEvent],
-        *,
-        now: float,
-        live: bool,
+        self, run: Path, seen: RunWitnesses, newest: CheckpointNote | None, events: Iterable[RunEvent]
     ) -> tuple[Checkpoint, ...]:
-        """Those of a run directory, looked for now and then, and at once when the run tells of one or ends."""
-        told = (newest, events[-1] if events else None, live)
-        if now - self._looked[0] >= LOOK_SECONDS or told != self._looked[1]:
-            self._looked = now, told
-            template = seen.spec.launch if seen.spec else None
-            if seen.status is not None and seen.status.template:
-                with contextlib.suppress(UnreadableRecord, TypeError, AttributeError):  # another program's
-                    template = storage.from_json(LaunchTemplate, seen.status.template)
-            folders = (run, Path(template.cwd)) if template else (run,)
-            self._found = self.scan(template.checkpoints if template else None, folders, steps_told(newest, events))
-        return self._found
+        """Those of a run directory, newest first."""
+        template = seen.spec.launch if seen.spec else None
+        if seen.status is not None and seen.status.template:
+            with contextlib.suppress(UnreadableRecord, TypeError, AttributeError):  # another program's
+                template = storage.from_json(LaunchTemplate, seen.status.template)
+        folders = (run, Path(template.cwd)) if template else (run,)
+        return self.scan(template.checkpoints if template else None, folders, steps_told(newest, events))
 
     def scan(self, pattern: str | None, folders: tuple[Path, ...], steps: Mapping[str, int]) -> tuple[Checkpoint, ...]:
         """Checkpoints, newest first.

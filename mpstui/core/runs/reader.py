@@ -11,15 +11,16 @@ import os
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 from ...wire import storage
 from ...wire.records import LaunchRecord
 from ...wire.rundir import RunDir
-from ..follow import Budget
-from ..model.snapshot import Health, Numbers, RunSnapshot, SeriesView, State
-from .checkpoints import CheckpointScanner
+from ..follow import Budget, Occasional
+from ..model.snapshot import Checkpoint, Health, Numbers, RunSnapshot, SeriesView, State
+from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .comparison import asked_totals
 from .external import ExternalMetrics, LogNotes, outputs_of
 from .files import EventReader, LocalMachine, PointReader, WitnessReader
@@ -231,7 +232,7 @@ class RunReader(RunFollower):
         self.witnesses = WitnessReader(run, machine)
         self.points = self._metrics = PointReader(run.metrics)
         self._events = EventReader(run.events)
-        self._scanner = CheckpointScanner()
+        self._scanner, self._checkpoints = CheckpointScanner(), Occasional[tuple[Checkpoint, ...]](LOOK_SECONDS, ())
         self._notes = notes
         self._attempt = 0
         self._pattern: str | None = None
@@ -358,6 +359,9 @@ class RunReader(RunFollower):
             condition = self._condition(paused=paused, process_state=trainer.state if trainer else None)
         moving = condition is not None and condition.health not in STANDING
         numbers = self._numbers_of_attempt(launch, moving=moving)
+        events = tuple(self._events.events) if full else ()
+        told = numbers.checkpoint, events[-1:], live  # of a checkpoint, or of the end
+        look = partial(self._scanner.of_run, self.run.path, seen, numbers.checkpoint, events)
         return RunSnapshot(
             run=self.run.run,
             name=spec.name if spec else str(witnesses.spec.raw.get("name") or self.run.run),
@@ -379,12 +383,8 @@ class RunReader(RunFollower):
             ended=seen.exit.ended if seen.exit and not live else None,
             updated=self._updated(),
             exit=exit_summary(seen.exit) if seen.exit and not live else None,
-            checkpoints=self._scanner.of_run(
-                self.run.path, seen, numbers.checkpoint, self._events.events, now=self.machine.monotonic(), live=live
-            )
-            if full
-            else (),
-            events=tuple(self._events.events) if full else (),
+            checkpoints=self._checkpoints.get(self.machine.monotonic(), told, look) if full else (),
+            events=events,
             series=self._curves(full, numbers.told_by.get("loss")),
             argv=tuple(launch.argv) if launch else (),
             env=storage.masked(launch.env) if launch else {},
