@@ -56,9 +56,9 @@ class Passes:
         if found.batches == 1 and found.batch_size is None:
             found.batch_size = _first_dimension(batch)
 
-    def evaluated(self) -> None:
-        """The newest pass is an evaluation."""
-        if self._newest is not None:
+    def evaluated(self, batches: int) -> None:
+        """So many batches went by untrained: the newest pass is an evaluation, unless they are of one that is over."""
+        if self._newest is not None and self._newest.batches >= batches:
             self._newest.evaluates = True
 
     def stepped(self, passes_per_step: int) -> None:

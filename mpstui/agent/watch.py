@@ -244,7 +244,7 @@ class Watch:
         now = self._monotonic()
         self._idle_batches += 1
         if self._idle_batches >= _IDLE_BATCHES:
-            self.passes.evaluated()
+            self.passes.evaluated(_IDLE_BATCHES)
             self._eval_at = self._eval_at or now
         if self._phase == "eval" or self._evaluates(now):
             self._beat_on("eval", now)

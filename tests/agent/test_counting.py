@@ -159,7 +159,7 @@ def test_an_evaluation_between_batch_and_step_is_no_epoch(rows: int) -> None:
             if number % 2 == 0:
                 for done, _ in enumerate(_batches(passes, _loader(rows))):
                     if done == 3:
-                        passes.evaluated()
+                        passes.evaluated(3)
             passes.stepped(1)
     assert _told(passes) == (2, 5, 5, 2)
 

@@ -53,6 +53,21 @@ def test_evaluations_and_saves_are_phases(tmp_path: Path) -> None:
     assert (last["epoch"], last.get("epoch_steps"), last["batch_size"]) == (1, None, 8)
 
 
+@pytest.mark.parametrize("says_eval", ["net.eval()", "pass"])
+def test_the_pass_after_a_validation_is_the_next_epoch(tmp_path: Path, says_eval: str) -> None:
+    script = SCRIPT + (
+        "from torch.utils.data import DataLoader\n"
+        "train, val = DataLoader(x, batch_size=8), DataLoader(x, batch_size=4)\n"
+        "for epoch in range(3):\n"
+        "    net.train()\n"
+        "    for batch in train: step()\n"
+        f"    {says_eval}\n"
+        "    for batch in val: net(batch)\n"
+    )
+    last = ran(script, tmp_path)[1]
+    assert [last.get(name) for name in ("step", "epoch", "epoch_step", "epoch_steps")] == [12, 3, 4, 4]
+
+
 def test_a_compiled_optimizer_is_neither_traced_nor_lost(tmp_path: Path) -> None:
     script = (
         SCRIPT.replace("SGD", "Adam")
