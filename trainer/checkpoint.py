@@ -46,7 +46,7 @@ class CheckpointFolder:
         self._best_is_ours = False
 
     def goes_on_from(self, state: Mapping[str, Any]) -> None:
-        """Take the best that a checkpoint tells of for our own."""
+        """Count the best of the checkpoint we resume from as ours: its file is not put aside as another training's."""
         self._known_best = _best_of(state)
 
     def save(self, state: Mapping[str, Any], step: int, *, best: bool = False) -> Path:

@@ -75,7 +75,7 @@ def run_diagnose(args: argparse.Namespace) -> int:
 
 
 def _card(number: int, finding: Finding, cure: Cure | None) -> str:
-    """A finding; what `--fix` would do is told of the run where there is one, else of a run that it may meet."""
+    """A finding in words. What `--fix` would do is told for this very run, or in general where only a log is known."""
     lines = [f"{number}. {finding.title}  [{finding.id}, confidence {finding.confidence:.2f}]"]
     for line in finding.evidence:
         place = f"line {line.line}: " if line.line is not None else ""

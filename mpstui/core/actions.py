@@ -1,7 +1,9 @@
 """The table of actions: everything a person can do to a run, one entry each.
 
 Keys, footer, help page, questions, toasts, requests and commands follow from it, and so does what a run allows now:
-adding an action is one entry here. Nothing in this file reads a file; :mod:`mpstui.core.launching.record` does.
+adding an action is one entry here. A kind of request that nobody carries out yet also needs a function in
+``supervisor/loop.py``, or an answer by the trainer. Nothing in this file reads a file;
+:mod:`mpstui.core.launching.record` does.
 """
 
 from __future__ import annotations
@@ -272,7 +274,7 @@ ACTIONS: tuple[Action, ...] = (
         refusal=_cannot_restart,
         request="restart",
         key="f",
-        help="restart with the remedy, shown in the form first",
+        help="open the launch form with the remedy filled in",
         footer=16,
         screen_action="fix",
     ),
@@ -316,7 +318,7 @@ ACTIONS: tuple[Action, ...] = (
         refusal=_not_queued,
         key="less_than_sign",
         shown_key="< >",
-        help="let a queued run start earlier or later than its neighbour",
+        help="move a queued run one place forward or back",
         footer=17,
         scope="queue",
         screen_action="queue('up')",
@@ -326,7 +328,7 @@ ACTIONS: tuple[Action, ...] = (
         name="pause queue",
         refusal=_not_queued,
         key="P",
-        help="start nothing more from its queue, or start again; running trainings continue",
+        help="hold its queue, or let it go on; running trainings continue",
         footer=18,
         scope="queue",
         screen_action="pause_queue",

@@ -193,7 +193,7 @@ class Attempt:
         return found is not None and leader is not None and found.start == leader.start and found.state == "T"
 
     def advance_stop(self, is_saving: Callable[[], bool]) -> StopStep | None:
-        """One look down and, when it is time, one step up; the step when it changed."""
+        """Look who is left and, when it is time, use more force; the step where it changed, else None."""
         if self.stop_sequence is None or self.stop_sequence.over:
             return None
         leader = self.leader_is_alive()

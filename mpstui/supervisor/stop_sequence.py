@@ -52,7 +52,7 @@ class Sight(NamedTuple):
 
 
 class StopSequence(NamedTuple):
-    """One advance_stop. ``began``, ``since`` and the others are monotonic seconds."""
+    """How far the stop sequence of one attempt has come. ``began``, ``since`` and the others are monotonic seconds."""
 
     rule: StopRule
     step: StopStep

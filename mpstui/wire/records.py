@@ -288,7 +288,8 @@ class ExitRecord(NamedTuple):
     evidence: Mapping[str, str] = {}
 
 
-ACTIONS = ("stop", "kill", "pause", "continue", "restart", "clear_cache", "save", "dump_stacks")
+REQUESTS = ("stop", "kill", "pause", "continue", "restart", "clear_cache", "save", "dump_stacks")
+"""Every request that somebody carries out."""
 TRAINER_ACTIONS = frozenset({"clear_cache", "save"})
 
 

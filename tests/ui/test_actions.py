@@ -10,11 +10,12 @@ import pytest
 from mpstui.core.actions import ACTIONS, BY_ID
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.snapshot import Checkpoint, Health, Numbers, RunSnapshot
+from mpstui.supervisor import loop
 from mpstui.ui.bindings import KEYS
 from mpstui.ui.messages import RequestAnswered
 from mpstui.ui.screens.acting import meant
 from mpstui.ui.toasts import answer_text
-from mpstui.wire.records import Ack, Request
+from mpstui.wire.records import REQUESTS, TRAINER_ACTIONS, Ack, Request
 
 from . import fakes
 from .driving import Driver, drive
@@ -26,6 +27,11 @@ def test_every_action_has_a_key_that_shows_what_it_does() -> None:
     keys = {key.acts.id: key for key in KEYS if key.acts is not None}
     assert {*keys} == {*BY_ID} - {"continue"}
     assert all(key.help and key.label for key in keys.values())
+
+
+def test_every_request_is_carried_out_by_somebody() -> None:
+    assert {action.request for action in ACTIONS if action.request} == {*REQUESTS}
+    assert {*loop._ACTIONS, *TRAINER_ACTIONS, "dump_stacks"} == {*REQUESTS}
 
 
 @pytest.mark.parametrize("opening", [None, fakes.running().run], ids=["list", "run"])

@@ -55,7 +55,7 @@ def test_one_marked_run_is_compared_with_the_selected_one_and_none_is_refused() 
 
     async def play(driver: Driver) -> None:
         await driver.press("C")
-        await driver.hears("mark two runs or more with space first")
+        await driver.hears("first mark two or more runs with space")
         await driver.press("space", "C")
         await driver.sees("2 ━ CIFAR-10 · Adam")
 

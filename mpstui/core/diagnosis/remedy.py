@@ -72,7 +72,7 @@ def apply_remedy(remedy: Remedy, launch: KnownLaunch) -> RemediedLaunch:
     """Return the launch that ``remedy`` asks for; ``launch`` is not modified, and what is so already is no change.
 
     A batch is made smaller so that the effective batch (batch times accumulation) stays what it is; where that is not
-    possible it is said as a risk. An argument that is to go and was not given is not mentioned.
+    possible it is said as a risk. An argument to be removed that was never given is not mentioned.
     """
     found = RemediedLaunch(dict(launch.arguments), dict(launch.env), risks=[remedy.risk] if remedy.risk else [])
     smaller = any(change.role == "batch_size" and change.operation == "scale" for change in remedy.args)

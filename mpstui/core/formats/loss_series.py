@@ -137,7 +137,7 @@ class EpochSteps:
         """Take in the counters of a training line.
 
         Args:
-            lines: how many further it is than the line before, which has the same epoch if it is more than one.
+            lines: how many lines after the one taken in before it stands; above 1, all between are of the same epoch.
         """
         step, epoch, before = counters.shown_step, counters.epoch, self._last
         if step is None or epoch is None or counters.epoch_steps or (counters.step is not None and counters.epoch_step):

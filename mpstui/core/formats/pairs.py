@@ -30,7 +30,7 @@ _UNIT = (
 
 
 def _token(first: str, number: str) -> re.Pattern[str]:
-    """Numbers with what belongs to them; ``first`` is what they may begin with, and quickly seen not to be there."""
+    """The pattern of a number with its unit and total; ``first`` holds what it may begin with: a cheap first look."""
     return re.compile(
         rf"(?=[{first}])(?<![\w.@/\\+\x2d])(?:"
         r"(?P<skip>\d{1,4}:\d{2}(?::\d{2})?(?:[.,]\d{1,9})?|\d{4}[-/]\d{2}[-/]\d{2}|\d{1,3}\.\d{1,3}\.\d[\w.]{0,20}|"

@@ -242,7 +242,7 @@ def combinations(choice: LaunchChoice) -> tuple[LaunchChoice, ...]:
 
 
 def open_axes(choice: LaunchChoice) -> Sweep:
-    """The arguments that are swept and their values, without those that this launch settles."""
+    """The swept arguments and their values, without those that this launch sets to one value."""
     settled = _settled(choice)
     return {key: values for key, values in axes_of(choice).items() if key not in settled}
 

@@ -189,7 +189,7 @@ class LineCounter:
     """Counts newlines from the beginning on: one number is kept a megabyte, whatever the length of the lines."""
 
     def __init__(self, file: FollowedFile) -> None:
-        """``file`` may grow meanwhile; its offset is moved along."""
+        """``file`` may grow while it is counted; counting moves its offset."""
         self._file = file
         self._before = array("Q", [0])
         """Newlines before each block."""

@@ -206,7 +206,7 @@ class WitnessReader:
         return self.machine.alive([trainer, *identities] if trainer else identities)
 
     def _marks(self, changed: int | None) -> tuple[object, object]:
-        """Two changes within one tick of the file system's clock leave the folder's time as it was."""
+        """What tells a changed folder. Its time alone does not: two changes within one tick of the clock leave it."""
         return changed, storage.stamp(self._status_name)
 
     def _folder_time(self) -> int | None:

@@ -122,7 +122,7 @@ class Witnesses(NamedTuple):
 def with_facts(
     numbers: Numbers, own: Heartbeat | None, program: Heartbeat | None, printed: Mapping[str, Any]
 ) -> Numbers:
-    """With what is no number: from our heartbeat, else from the program's, else as printed."""
+    """``numbers`` with device, memory, data and checkpoint: of our heartbeat, else the program's, else as printed."""
     beat, device = own or program, text(printed.get("device"))
     facts = {name: getattr(beat, name) for name in ("device", "memory", "data", "checkpoint")} if beat else {}
     numbers = replace(numbers, beat=beat, done=printed.get("done") is True, **facts)

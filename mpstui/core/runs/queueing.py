@@ -96,10 +96,11 @@ def list_groups(home: Home) -> tuple[Group, ...]:
 
 
 def find_group(home: Home, name: str) -> Group:
-    """One group.
+    """The group of this name; spellings that make the same file name mean the same group.
 
     Raises:
-        UsageError: no such group; OperationError: its file cannot be read.
+        UsageError: there is no such group.
+        OperationError: its file cannot be read.
     """
     groups = {group.name: group for group in list_groups(home) if group.name}
     wanted = QueueFiles(home.queue, name).state

@@ -167,7 +167,7 @@ class Heartbeats:
     """The heartbeats of one run: the newest attempt's, and the one that a file of the program's own holds."""
 
     def __init__(self, machine: LocalMachine, own: ProgressPace, program: ProgressPace) -> None:
-        """``own`` and ``program`` are told the steps of the one and of the other."""
+        """``own`` is fed the steps of our own heartbeat, ``program`` those of the program's."""
         self._machine = machine
         self._paces = own, program
         self.readings = SeriesStore()

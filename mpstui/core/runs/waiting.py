@@ -44,7 +44,7 @@ def is_abandoned(run: RunDir) -> bool:
 
 
 def _is_awaited(status: Status) -> bool:
-    """Whether a supervisor of this boot was to restart it."""
+    """Whether a restart was planned since the machine was last started: its supervisor may still be expected."""
     return status.next_start is not None and status.boot_id == boot_id()
 
 

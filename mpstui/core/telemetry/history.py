@@ -133,7 +133,7 @@ def memory_now(system: SystemSample, tree: TreeSample | None, snapshot: RunSnaps
 
 
 def memory_then(point: HistoryPoint) -> MemoryPoint:
-    """The same of a point that was kept."""
+    """What counted against each limit when a kept point was taken; see :func:`memory_now`."""
     sizes = {name: _whole(point.values.get(f"memory.{name}")) for name in MEMORY_FIELDS}
     level = _whole(point.values.get("memory.pressure"))
     known = level is not None and 0 <= level < len(PRESSURE_LEVELS)

@@ -104,7 +104,7 @@ def value_scale(values: Iterable[float], log: bool | None) -> Scale:
 
 
 def _decade_step(value: float, fine: bool, *, down: bool) -> float:
-    """The nearest round number of its decade below (or above) ``value``."""
+    """The round number nearest to ``value``, at most it where ``down``, else at least it; ``fine`` has more of them."""
     decade = 10.0 ** math.floor(math.log10(value))
     steps = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0) if fine else (1.0, 2.0, 5.0, 10.0)
     scaled = value / decade

@@ -211,7 +211,7 @@ class LaunchForm(_LaunchingScreen):
     def action_all_arguments(self) -> None:
         """Have the program name its arguments, and begin again with a field for each."""
         if not self._preview():
-            self.context.say("correct the field that is marked first", "warning")
+            self.context.say("first correct the field that is marked", "warning")
             return
         values, draft = self.values, self._draft
         self.context.say("asking the program for its arguments…")
@@ -262,7 +262,7 @@ class LaunchForm(_LaunchingScreen):
             return
         from .dialogs import Prompt
 
-        self.app.push_screen(Prompt("save as a profile of your own, named"), self._save)
+        self.app.push_screen(Prompt("name of your new profile"), self._save)
 
     def _save(self, name: str | None) -> None:
         if name and name.strip():

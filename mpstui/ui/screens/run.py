@@ -237,7 +237,7 @@ class RunScreen(ActingScreen):
                 return
         number = evidence_line(findings[0]) if findings else None
         if number is None:
-            self.context.say("no line of the log is known to show a cause", "warning")
+            self.context.say("no line of the log shows a known cause", "warning")
             return
         self._bring_log()
         if not self.body.log_pane.to_line(number):

@@ -139,7 +139,7 @@ class RunsScreen(ActingScreen):
         selected = [item.run for item in (self.acting_on,) if item is not None]
         runs = tuple(dict.fromkeys([*self.table.marked, *(selected if len(self.table.marked) < 2 else [])]))
         if len(runs) < 2:
-            self.context.say("compare: mark two runs or more with space first", "warning")
+            self.context.say("compare: first mark two or more runs with space", "warning")
         elif len(runs) > MOST:
             self.context.say(
                 f"compare: at most {MOST} curves can be told apart; {len(runs)} runs are marked", "warning"

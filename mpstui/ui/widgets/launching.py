@@ -143,7 +143,7 @@ class LaunchPreview(LinePanel):
 
     @property
     def runs(self) -> int:
-        """How many runs the values make."""
+        """How many runs would be started with these values: several where an argument is swept."""
         return max(1, len(self.preview.runs)) if self.preview else 1
 
     def scroll_rows(self, by: int) -> None:

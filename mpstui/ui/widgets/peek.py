@@ -20,7 +20,7 @@ def peek_height(width: int, height: int) -> int:
 
 
 class Peek(LinePanel):
-    """The look as a panel. What it draws with is imported with the first snapshot: 17 ms after the first paint."""
+    """The selected run, below the list. What it draws with (17 ms to import) waits for the first snapshot."""
 
     snapshot: RunSnapshot | None = None
     failure: Failure | None = None
