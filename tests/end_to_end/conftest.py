@@ -15,6 +15,7 @@ import pytest
 
 from mpstui.wire import liveness
 from mpstui.wire.rundir import RunDir
+from tests.cli.programs import told
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,8 +59,8 @@ class CommandLine:
         return str(self.json("launch", *arguments)["run"])
 
     def show(self, run: str) -> dict[str, Any]:
-        """`mpstui show RUN --json`."""
-        return dict(self.json("show", run))
+        """`mpstui show RUN --json`, inside this process: it is asked again and again."""
+        return dict(told("show", run))
 
     def wait_state(self, run: str, *states: str, timeout: float = 120) -> dict[str, Any]:
         """Poll until the run is in one of the states."""
@@ -100,10 +101,11 @@ class CommandLine:
 
 
 @pytest.fixture
-def mpstui(tmp_path: Path) -> Iterator[CommandLine]:
+def mpstui(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
     """The command line; every run it started is ended when the test is over."""
     cwd = tmp_path / "work"
     cwd.mkdir()
     command_line = CommandLine(tmp_path / "home", cwd)
+    monkeypatch.setenv("MPSTUI_HOME", str(command_line.home))
     yield command_line
     command_line.end_everything()

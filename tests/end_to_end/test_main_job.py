@@ -18,6 +18,8 @@ TINY = """
 name = "tiny"
 command = ["{python}", "-P", "-m", "trainer", "cifar"]
 device = "cpu"
+[env]
+OMP_NUM_THREADS = "1"
 [args]
 model = "tiny"
 epochs = 200

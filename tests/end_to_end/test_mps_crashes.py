@@ -28,6 +28,7 @@ device = "mps"
 [env]
 PYTHONPATH = "{standin}"
 MPSTUI_STANDIN = "{fault}"
+OMP_NUM_THREADS = "1"
 [args]
 model = "tiny"
 limit = 512
