@@ -5,7 +5,9 @@ Examples of hypothesis are the same at every run; ``--hypothesis-profile=search`
 
 from __future__ import annotations
 
+import gc
 import signal
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -21,16 +23,27 @@ settings.load_profile("same")
 # A job in the background of a script ignores SIGINT, and every process below would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Everything imported is looked through for garbage once, when all tests are known, and not again and again.
+gc.set_threshold(50_000, 20, 50)
+
+_HOMES = count()
 _THE_DEVELOPERS_OWN = (
     *("MPSTUI_RUN_ID", "MPSTUI_RUN_DIR", "MPSTUI_ATTEMPT", "NO_COLOR", "SSH_CONNECTION", "COLUMNS", "LINES"),
     *("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"),
 )
 
 
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _a_home_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads or writes the developer's runs, profiles or settings."""
-    home: Path = tmp_path_factory.mktemp("mpstui-home")
+    # Not `mktemp` for each: it looks through all folders of all tests before for a number.
+    home: Path = tmp_path_factory.getbasetemp() / f"mpstui-home-{next(_HOMES)}"
+    home.mkdir()
     monkeypatch.setenv("MPSTUI_HOME", str(home))
     for name in _THE_DEVELOPERS_OWN:
         monkeypatch.delenv(name, raising=False)
