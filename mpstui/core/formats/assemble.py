@@ -66,7 +66,8 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     stray_words = 0  # words of the line that name none of its numbers
     if strict:
         stray_words = len(_WORD.findall(line[:2000])) - sum(len(_WORD.findall(pair.key)) for pair in pairs)
-    if strict and ((len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs)) or _is_note(line, loss)):
+    told = loss or _evaluated_loss(pairs)
+    if strict and ((len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs)) or _is_note(line, told)):
         return None
     counters, is_plan = read_counters(pairs, line, has_loss=loss is not None)
     named = [
@@ -81,6 +82,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     rate = _first(named, Role.LEARNING_RATE)
     speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
     evaluation = bool(named) and all(pair.scope is NameScope.EVAL for pair in named)
+    metrics, eval_metrics = _metrics_of(named)
     return LineReading(
         grammar=grammar,
         counters=counters,
@@ -90,12 +92,8 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         learning_rate=rate.measured if rate else None,
         throughput=speed.measured if speed else None,
         throughput_unit=(speed.unit if speed.is_rate else speed.key) if speed else "",
-        metrics={p.key: p.measured for p in named if _is_named(p) and not _of_evaluation(p)},
-        eval_metrics={
-            f"{p.said} {p.key}".strip(): p.measured
-            for p in named
-            if _is_named(p) and _of_evaluation(p) and not (p.said and is_duration(p.key))
-        },
+        metrics=metrics,
+        eval_metrics=eval_metrics,
         series=series_name(loss.key, counters) if loss else "",
         plan=is_plan and loss is None,
         certain=loss is not None and loss.scope is NameScope.TRAIN,
@@ -103,6 +101,20 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         and (counters.epoch_steps or 0) >= _FEWEST_SAMPLES
         and _SAMPLES.search(line) is not None,
     )
+
+
+def _metrics_of(named: Sequence[Pair]) -> tuple[dict[str, float], dict[str, float]]:
+    """The values of training and those of an evaluation; ``v_loss`` beside ``loss`` is one of an evaluation."""
+    metrics = {p.key: p.measured for p in named if _is_named(p) and not _of_evaluation(p)}
+    eval_metrics = {
+        f"{p.said} {p.key}".strip(): p.measured
+        for p in named
+        if _is_named(p) and _of_evaluation(p) and not (p.said and is_duration(p.key))
+    }
+    twins = [name for name in metrics if name.startswith("v_")]
+    if any(name[2:] in metrics for name in twins):
+        eval_metrics.update((name, metrics.pop(name)) for name in twins)
+    return metrics, eval_metrics
 
 
 def _arguments(line: str, pairs: Sequence[Pair]) -> list[Pair]:
@@ -130,7 +142,7 @@ def _is_named(pair: Pair) -> bool:
     A count out of a count (``Correct: 970/1000``) is nobody's value, two losses beside each other are.
     """
     counts = pair.total and pair.name.role is Role.OTHER
-    if counts or _IS_FILE.search(pair.key):
+    if counts or _IS_FILE.search(pair.key) or (pair.unit and pair.key.lower() == "rate"):
         return False
     return pair.marked or not pair.key.lower().endswith(_GOES_ON)
 
@@ -167,7 +179,7 @@ _SHARE = re.compile(r"\d{1,3}(?:\.\d{1,3})?\s?%")
 _SAMPLES = re.compile(r"\[\s*\d{1,9}/\d{1,7}00 \(\s*\d{1,3}%\)\]")
 """``[640/60000 (1%)]``: samples, as the examples of PyTorch count them; of batches there are rarely hundreds even."""
 _FEWEST_SAMPLES = 1000
-_SO_FAR = ("progress", "completed", "done", "finished")
+_SO_FAR = ("progress", "progress on", "completed", "done", "finished")
 
 
 def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[Counters, bool]:
@@ -289,6 +301,12 @@ def _opens_pair(pairs: Sequence[Pair]) -> bool:
     return near and bool(first.total) == bool(second.total) and second.unit == ""
 
 
+def _evaluated_loss(pairs: Sequence[Pair]) -> Pair | None:
+    """The loss of an evaluation that a line begins with: ``dev loss: 0.5, best: True`` is no remark."""
+    losses = (pair for pair in pairs if pair.marked and pair.name.role is Role.LOSS)
+    return next((pair for pair in losses if pair.scope is NameScope.EVAL), None)
+
+
 def _is_note(line: str, loss: Pair | None) -> bool:
     """A remark about a checkpoint or a best value in front of the loss: it repeats a reading, it is none."""
     if not any(map(line.lower().__contains__, _NOTE_HINTS)):
@@ -306,9 +324,9 @@ def _first(pairs: Sequence[Pair], role: Role) -> Pair | None:
 
 _LONGEST = 200
 _LETTERS = re.compile(r"[^\W\d_]+")
-_NAME_WORDS = LOSS_WORDS | MEASURE_WORDS | AVERAGE_WORDS
-_MEASURES = LOSS_WORDS | MEASURE_WORDS
-_LABELS = EVAL_WORDS | LABEL_WORDS | {"end", "of", "training", "final"}
+_MEASURES = LOSS_WORDS | MEASURE_WORDS | {"score"}
+_NAME_WORDS = _MEASURES | AVERAGE_WORDS | {"f"}
+_LABELS = EVAL_WORDS | LABEL_WORDS | {"end", "of", "training", "final", "am", "pm", "is", "was"}
 _COMPARES = ("->", "→", "<", ">", "?")
 
 
@@ -321,7 +339,11 @@ def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
     """
     starred = line.startswith("* ") and not any(" " in pair.key for pair in pairs)  # ``* EPE 4.2``: the whole of it
     measures = [pair for pair in pairs if _is_evaluated(pair)] if len(line) <= _LONGEST else []
-    if len(measures) < 2 and not starred and not any(pair.scope is NameScope.EVAL for pair in measures):
+    if (
+        len(measures) < 2
+        and not starred
+        and not any(pair.name.scope is NameScope.TRAIN or pair.scope is NameScope.EVAL for pair in measures)
+    ):
         return False
     if any(map(line[pairs[0].start :].__contains__, _COMPARES)):
         return False
@@ -337,6 +359,6 @@ def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
 
 def _is_evaluated(pair: Pair) -> bool:
     """``val_loss``, ``test accuracy``, or a plain ``loss`` behind "Test:"; ``accuracy 97/100`` counts samples."""
-    own = {word for word in words_of(pair.key) if not word.isdigit()} - EVAL_WORDS
+    own = {word for word in words_of(pair.key) if not word.isdigit()} - _SCOPE_WORDS
     evaluated = pair.scope is NameScope.EVAL or LOSS_WORDS.isdisjoint(own)
     return evaluated and not pair.total and not own.isdisjoint(_MEASURES) and own <= _NAME_WORDS

@@ -98,9 +98,9 @@ PIXEL_WORDS = _words("pix pixel percep perceptual fea style gan g d real fake to
 NEVER_A_LOSS = _words(
     """
     scale weight weights fn func function type name smoothing best min minimum lowest max previous prev last
-    delta change ratio lambda coef coefficient factor scaler scaling improved target threshold patience explored
-    best_loss old diff initial gap decrease reduction std var norm grad perplexity time times second seconds sec
-    speed memory mem gpu elapsed duration 最小 最佳 最低 ベスト 最良
+    delta change ratio lambda coef coefs coeff coeffs coefficient factor scaler scaling improved target
+    threshold patience explored best_loss old diff initial gap decrease reduction std var norm grad perplexity time
+    times second seconds sec speed memory mem gpu elapsed duration 最小 最佳 最低 ベスト 最良
     """
 )
 """A name with one of these is no training loss, whatever else it says."""
@@ -118,6 +118,7 @@ _ERRORS_AND_SCORES = """
 """
 _MEASURES = MEASURE_WORDS | LOSS_WORDS | _words(_ERRORS_AND_SCORES)
 """Name a measure where a sign joins it to a number."""
+_RETRIEVAL = re.compile(r"(?:[Rr]ank|R)[-@][1-9]\d?|CMC[-@ ]?[1-9]\d?")
 _RANKED = _words("map ap top hit hits")
 LABEL_WORDS = _words("set results result metrics")
 """Stand beside the word that says whose values a line holds: "Test set", "Validation results"."""
@@ -222,8 +223,12 @@ def words_of(text: str) -> list[str]:
     return parts
 
 
-_NEVER_A_METRIC = _words("eta remaining left seed version pid port shape size sizes dim dims rank ranks bs")
-_NO_NAME = _words("in at of the and to from by is for with using min max mins sec secs hours days v num n no on as")
+_NEVER_A_METRIC = _words(
+    "eta remaining left checkpoint checkpointer seed version pid port shape size sizes dim dims rank ranks bs"
+)
+_NO_NAME = _words(
+    "in at of the and to from by is for with using min max mins sec secs hours days v num n no on as am pm"
+)
 _DURATIONS = _words("time times elapsed duration took data 耗时 時間 시간")
 _SPELLINGS = {
     **dict.fromkeys(("accuracy", "accuracies", "准确率", "精度", "正解率", "정확도", "точность"), "acc"),
@@ -238,9 +243,14 @@ _BESIDE_A_MEASURE = LABEL_WORDS | _words("avg average averaged avr mean moyenne 
 def is_measure(text: str) -> bool:
     """Whether a name is that of a measure of a model (``test_acc``), not of a setting (``acc_threshold``)."""
     words = words_of(text)
-    if words and words[0] in _RANKED and all(word.isdigit() for word in words[1:]):
+    if _is_retrieval(text) or (words and words[0] in _RANKED and all(word.isdigit() for word in words[1:])):
         return True  # ``mAP@50``, ``top 5``; a ``feature_map`` and ``top_k`` are none
     return _NO_MEASURE.isdisjoint(words) and not _MEASURES.isdisjoint(words)
+
+
+def _is_retrieval(text: str) -> bool:
+    """Whether a name is a hit rate of retrieval (``Rank-5``), not the number of a process (``rank 5``)."""
+    return _RETRIEVAL.fullmatch(text) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -267,7 +277,8 @@ def is_never_a_metric(text: str) -> bool:
     """Whether a name is that of something that a program also prints: the time that is left, a seed, a version."""
     words = words_of(text)
     counts = bool(words) and words[-1] in STEP_WORDS | EPOCH_WORDS | BATCH_WORDS and not is_measure(text)
-    return counts or not _NEVER_A_METRIC.isdisjoint(words) or all(word in _NO_NAME for word in words)
+    unknown = not _NEVER_A_METRIC.isdisjoint(words) and not _is_retrieval(text)
+    return counts or unknown or all(word in _NO_NAME for word in words)
 
 
 @lru_cache(maxsize=4096)
@@ -283,6 +294,8 @@ def classify(text: str) -> Name:
         return Name(Role.THROUGHPUT, scope)
     if _VALUE_OF_GROUP.match(text):
         return Name(Role.LOSS, scope, PART)
+    if scope is NameScope.NONE and _is_retrieval(text):
+        return Name(Role.OTHER, NameScope.EVAL)
     return _counter(own, text, scope) or _rate(words, scope) or _loss(own, scope) or Name(Role.OTHER, scope)
 
 

@@ -15,7 +15,7 @@ from .names import EVAL_WORDS, TRAIN_WORDS, NameScope, Role, classify, words_of
 from .pairs import spell_ordinals
 from .points import NOWHERE, Counters, LineReading, Phase, parse_count
 
-_TIME = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?"
+_TIME = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?: [AP]M\b)?"
 _DATE = r"(?:\d{4}[-/.]\d{2}[-/.]\d{2}|\d{2}[-/]\d{2}(?:[-/]\d{2,4})?|[A-Z][a-z]{2} [ \d]\d)"
 _STAMP = rf"{_DATE}[T ,_-]{{1,2}}{_TIME}(?:Z|[+-]\d{{2}}:?\d{{2}})?"
 _LAUNCHER = re.compile(

@@ -80,6 +80,8 @@ _OF_SAMPLES = re.compile(
 _TRAINED_EPOCH = re.compile(r"\ATrain: (\d{1,6}) \[\s{0,9}(\d{1,9}/\d{1,9}) \(\s{0,2}\d{1,3}%\)\]")
 """As timm's train.py has it."""
 _TAGGED_EPOCH = re.compile(r"\A\[\s?([A-Za-z]{3,12})\s?\|\s?(\d{1,6}/\d{1,6})\s?\]")
+_COUNTED_UNIT = re.compile(r"(?<![\w.])(\d[\d.]{0,9}[kKM]?)it/(\d[\d.]{0,9}[kKM]?)it(?!\w)")
+"""``1.53kit/200kit``, as tqdm's counts are printed where there is no terminal."""
 _CELLS = re.compile(
     r"\A\s{0,80}[│┃]\s{1,80}([^\W\d][^│┃\s]{0,80}(?: [^│┃\s]{1,40}){0,4})\s{1,80}[│┃]"
     r"\s{1,80}([-+]?[\d.]{1,30}(?:e[-+]?\d{1,3})?)\s{1,80}[│┃]\s{0,80}\Z"
@@ -170,6 +172,8 @@ def read_pairs(line: str) -> list[Pair]:
         line = _TRAINED_EPOCH.sub(r"Train epoch \1 [\2]", line)
     if line.startswith("[") and "|" in line[:20]:
         line = _TAGGED_EPOCH.sub(r"[\1] epoch \2 ", line)
+    if "it/" in line:
+        line = _COUNTED_UNIT.sub(r"\1/\2", line)
     if _GLUE.search(line):
         line = _GLUED.sub(r"\1 ", line)
     scopes = _scopes(line)
@@ -280,6 +284,8 @@ def _named_by(gap: str) -> _Named:
         return _Named("", classify(""), False, bracketed, False)
     key = found["name"][::-1].rpartition(". ")[2].strip().lstrip("*")
     name = classify(key)
+    if key.endswith((" is", " was")) and (is_measure(key) or name.role in (Role.LOSS, Role.LEARNING_RATE)):
+        key = key.rpartition(" ")[0]  # ``val loss is 0.5``
     of_two = "/" in key and name.role is Role.LOSS and name.rank > 0
     return _Named(key, name, bool(found["mark"]), bracketed, of_two)
 

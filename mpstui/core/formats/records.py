@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 
-from .names import PART, NameScope, Role, classify
+from .names import PART, TRAIN_WORDS, NameScope, Role, classify, is_duration, scope_of, words_of
 from .points import Counters, LineReading, Number, Phase, as_float, as_number, series_name
 
 EPOCH, EPOCHS, STEP, STEPS = "epoch", "epochs", "step", "steps"
@@ -51,7 +51,7 @@ _NAMES = {
         "samples_per_second steps_per_second tok_s tokens_per_second throughput images_per_second it_s tps "
         "wps train_samples_per_second time/fps"
     ),
-    PHASE: "phase mode split stage",
+    PHASE: "phase mode split stage _type",
     IGNORED: "update time timestamp pid rank world_size seq schema _timestamp time/iterations",
 }
 ALIASES: dict[str, str] = {name: field for field, names in _NAMES.items() for name in names.split()}
@@ -61,8 +61,8 @@ _NO_METRIC = (*_COUNTERS, PHASE, IGNORED, DONE_OR_PLANNED)
 _TOTALS = {EPOCH: EPOCHS, STEP: STEPS, EPOCH_STEP: EPOCH_STEPS}
 _OF_TOTAL = re.compile(r"\s{0,8}(\d{1,12})\s?/\s?(\d{1,12})\s{0,8}\Z")
 _PRECEDENCE = ("train_loss_step", "train/loss_step", "loss", "train/loss", "train_loss", "training_loss", "total_loss")
+_LONGEST_PHASE = 20
 _RUN_SUMMARY = ("train_runtime", "train_steps_per_second", "total_flos")
-_EVALUATION_PHASES = ("val", "valid", "validation", "eval", "test", "dev")
 
 
 def read_record(record: Mapping[str, object], grammar: str) -> LineReading | None:
@@ -89,6 +89,8 @@ def read_record(record: Mapping[str, object], grammar: str) -> LineReading | Non
         if fields[key] not in _NO_METRIC:
             of_evaluation = evaluation or classify(key).scope is NameScope.EVAL
             (eval_metrics if of_evaluation else metrics)[key.strip()] = number
+    if loss is None and not eval_metrics and all(map(is_duration, metrics)):
+        metrics = {}  # how long a checkpoint took to be saved
     if loss is None and not metrics and not eval_metrics and counters == Counters():
         return None
     speed = _first_of(fields, numbers, THROUGHPUT, Role.THROUGHPUT)
@@ -119,8 +121,8 @@ def _has_rivals(loss: str, numbers: Mapping[str, float]) -> bool:
 def _is_evaluation(flat: Mapping[str, object], fields: Mapping[str, str | None], numbers: Mapping[str, float]) -> bool:
     if "schema" in flat:
         return False  # mpstui's own heartbeat: its phase says what the program does, its loss is of training
-    phases = [str(flat[key]).strip().lower() for key, field in fields.items() if field == PHASE]
-    if any(phase in _EVALUATION_PHASES for phase in phases):
+    phases = [words_of(str(flat[key])[:_LONGEST_PHASE]) for key, field in fields.items() if field == PHASE]
+    if any(scope_of(words) is NameScope.EVAL and TRAIN_WORDS.isdisjoint(words) for words in phases):
         return True
     scopes = [classify(key).scope for key in numbers if fields[key] is None]
     has_loss = any(fields[key] == LOSS for key in numbers)

@@ -46,6 +46,20 @@ def read(text: str) -> MetricPoint:
         ("第3轮 训练损失: 0.5 验证损失: 0.7", {"训练损失": 0.5}, {"验证损失": 0.7}),
         ("│      test_loss_epoch      │    0.0445    │", {}, {"test_loss_epoch": 0.0445}),
         ("    test_loss_epoch         0.0445", {}, {"test_loss_epoch": 0.0445}),
+        ("Epoch 4, val loss is 0.25, val mse is 0.0625.", {}, {"val loss": 0.25, "val mse": 0.0625}),
+        ("Epoch 4, Step 25, mean loss so far is 0.25", {"mean loss so far": 0.25}, {}),
+        ("05/31 02:36:30 PM valid_acc 38.5", {}, {"valid_acc": 38.5}),
+        ("05/31 02:36:30 PM train_acc 38.5", {"train_acc": 38.5}, {}),
+        ("epoch: 3, batch: 200, mean dev loss: 0.25, best: True", {}, {"mean dev loss": 0.25}),
+        ("DEV  : loss 1.5 - f-score 0.25 - acc 0.5", {}, {"DEV loss": 1.5, "DEV f-score": 0.25, "DEV acc": 0.5}),
+        (
+            "Epoch 8: v_kl 3.5  kl 2.5  v_loss 1.5  loss 0.5  v_fid 4.5",
+            {"kl": 2.5, "loss": 0.5},
+            {"v_kl": 3.5, "v_loss": 1.5, "v_fid": 4.5},
+        ),
+        ("Epoch 8: loss 0.5  v_pot 4.5", {"loss": 0.5, "v_pot": 4.5}, {}),
+        ('{"_type": "val_epoch", "epoch": "5/400", "top1_err": 41.5}', {}, {"top1_err": 41.5}),
+        ("Rank-5  : 86.5%", {}, {"Rank-5": 86.5}),
     ],
 )
 def test_the_word_in_front_says_whose_values_follow(
@@ -143,6 +157,23 @@ def test_a_setting_is_said_once_and_is_no_metric() -> None:
         "loss",
         "acc",
     )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "loss_shape_coeff = {}.0",
+        "'entropy_coeff': 0.00{}, 'kl_loss_coef': 0.5{}, 'clip_lb': {}",
+        "{{'use_kl_loss': 'True', 'loss_mode': 'vanilla', 'clip_cov_lb': {}.5, 'kl_cov_ratio': 0.{}}}",
+        "Epoch {} @ 10:27 PM : done",
+        "{{'step': {}000, 'event_type': 'save', 'wait_start_time': 17.{}, 'blocking_duration_secs': 4.{}}}",
+        "Progress on: {}.53kit/200kit rate:1.{}s/it remaining:83:54:02 elapsed:46:47 postfix:-",
+    ],
+)
+def test_what_a_training_was_told_and_how_long_it_saves_are_no_metrics(line: str) -> None:
+    text = line.format(4, 4, 4) + "\n"
+    epochs = [f"epoch {e} loss 0.{9 - e}5\n" for e in range(1, 5)]
+    assert names(text + "".join(epochs) + line.format(5, 5, 5) + "\n" + epochs[0]) == ("loss",)
 
 
 def test_the_rate_among_settings_is_not_the_rate_in_use() -> None:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..assemble import read_counters
+from ..names import Role, classify
 from ..pairs import read_pairs
-from ..points import Counters, LineReading, Priority
+from ..points import Counters, LineReading, Priority, as_float
 from ..records import read_record
 from . import Example, LineGrammar
 
@@ -101,7 +102,8 @@ def _says_something(record: dict[str, object]) -> bool:
     keys = {key.lower() for key in record}
     if keys & _COUNTED:
         return len(keys) >= 2
-    return any("loss" in key for key in keys) and not keys & _CONFIGURED
+    losses = (key for key, value in record.items() if "loss" in key.lower() and as_float(value) is not None)
+    return any(classify(key).role is Role.LOSS for key in losses) and not keys & _CONFIGURED
 
 
 GRAMMAR = Dictionary
