@@ -23,7 +23,11 @@ The program is asked for its arguments (--help), and the newest run of the comma
 files; nothing is asked of you. Examples:
   mpstui init -- python train.py --epochs 3
   mpstui init RUN --name baseline"""
-    parser.add_argument("--name", metavar="NAME", help="name of the profile (default: the script's)")
+    parser.add_argument(
+        "--name",
+        metavar="NAME",
+        help="name of the profile (default: the script's; its folder's for train.py, main.py, run.py)",
+    )
     parser.add_argument("--to", metavar="FILE", help="where it is written (default: profiles/NAME.toml)")
     parser.add_argument("--replace", action="store_true", help="replace a file that is there")
     parser.add_argument("--json", action="store_true", help="print where it is and what it was made from, as JSON")
