@@ -83,7 +83,7 @@ def test_a_choice_is_kept_as_a_profile() -> None:
         await driver.press("n", "enter")
         await driver.sees("--epochs 200")
         await driver.press("ctrl+o")
-        await driver.sees("save as a profile of your own")
+        await driver.sees("name of your new profile")
         await driver.press(*"fast", "enter")
         await driver.hears("saved as /home/me/.config/mpstui/profiles/fast.toml")
         await driver.press("ctrl+o", "escape")
