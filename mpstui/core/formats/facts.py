@@ -54,15 +54,24 @@ _NAMED = re.compile(
 )
 _USED = re.compile(
     r"(?i)\b(?:using|(?:train|runn|comput|execut|fine.?tun)ing(?: \w{1,20}){0,4}? (?:on|with)|"
+    r"train (?:on|with)(?= device)|set(?:ting)? (?:the )?(?:ds_)?(?:device|accelerator) to|"
     r"(?:trains|runs|will (?:train|run)) on|(?:proceed|continu)\w{1,3} (?:on|with)|"
     r"(?:fall\w{0,4}|fell|fallback|switch\w{0,4}|default\w{0,3}|revert\w{0,3})(?: back)? (?:on|to)|"
     r"(?:model|network|module|everything)(?: \w{1,20}){0,3}? (?:on|to|onto)|"
     r"on \d{1,3} (?:devices?|gpus?) \(|(?:^|[,;:.(] ?)device(?= (?:cuda|mps|cpu)))"
     rf"(?:\s{{1,3}}|(?<=\())(?:device\b[\s:]{{0,3}})?{_VALUE}"
 )
+_CUDA = re.compile(
+    r"(?i)\bgpu device\s?[=:]\s?\d{1,2}\Z|\bCreated TensorFlow device \(\S{0,80}GPU:\d|\bUse GPU with device ID \d|"
+    r"\bdevice: \d{1,2}, GPU Compute Capability"
+)
+_SAID_ALONE = re.compile(r"Use (CPU|GPU)\.?(?:: cuda:\d)?\Z")
 _LIGHTNING = re.compile(r"\bGPU available: (?:True|False)(?: \((?P<kind>\w{2,12})\))?, used: (?P<used>True|False)")
 _YOLO = re.compile(r"torch-\d[\w.+]{0,30} (?P<value>CUDA:\d{1,3}|MPS|CPU)(?= \(|\Z)")
-_TENSOR = re.compile(r"\bdevice='(?P<value>(?:cuda|mps|cpu|xpu)(?::\d{1,3})?)'")
+_TENSOR = re.compile(
+    r"(?:\bdevice='|'device': device\(type='|device_map'?: (?:\{'[\w.]{0,20}': )?(?:device\(type=)?')"
+    r"(?P<value>(?:cuda|mps|cpu|xpu)(?::\d{1,3})?)'"
+)
 _ONLY_SAID = re.compile(
     r"(?i)\b(?:not|never|without|instead of|if|when|unless|should|could|can|may|might|would|must|please|"
     r"recommend\w{0,5}|consider|try|option\w{0,3}|support\w{0,3}|avail\w{0,8}|requires?|eval\w{0,8}|validat\w{0,3}|test(?:ing)?|"
@@ -85,6 +94,11 @@ def device_of(line: str) -> Fact | None:
     yolo = _YOLO.search(line)
     if yolo is not None:
         return Fact(device=yolo["value"].lower(), stated=True)
+    if _CUDA.search(line):
+        return Fact(device="cuda", stated=True)
+    alone = _SAID_ALONE.match(line)
+    if alone is not None:
+        return Fact(device=alone[1].lower(), stated=True)
     found = [match for pattern in (_NAMED, _USED) for match in pattern.finditer(line)]
     meant = [match for match in found if _ONLY_SAID.search(line[: match.start("value")]) is None]
     if meant:

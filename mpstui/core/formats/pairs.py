@@ -80,6 +80,10 @@ _OF_SAMPLES = re.compile(
 _TRAINED_EPOCH = re.compile(r"\ATrain: (\d{1,6}) \[\s{0,9}(\d{1,9}/\d{1,9}) \(\s{0,2}\d{1,3}%\)\]")
 """As timm's train.py has it."""
 _TAGGED_EPOCH = re.compile(r"\A\[\s?([A-Za-z]{3,12})\s?\|\s?(\d{1,6}/\d{1,6})\s?\]")
+_VALUE_FIRST = re.compile(
+    r"(?<=[:,|] )(\d{1,6}\.\d{1,12}\s?%?) ((?:[A-Za-z.]{1,12} ){0,2}(?:loss|Loss|acc|accuracy|Accuracy))(?=,|\Z| \|)"
+)
+"""``0.98 train loss, 94.3% accuracy``."""
 _COUNTED_UNIT = re.compile(r"(?<![\w.])(\d[\d.]{0,9}[kKM]?)it/(\d[\d.]{0,9}[kKM]?)it(?!\w)")
 """``1.53kit/200kit``, as tqdm's counts are printed where there is no terminal."""
 _CELLS = re.compile(
@@ -172,6 +176,8 @@ def read_pairs(line: str) -> list[Pair]:
         line = _TRAINED_EPOCH.sub(r"Train epoch \1 [\2]", line)
     if line.startswith("[") and "|" in line[:20]:
         line = _TAGGED_EPOCH.sub(r"[\1] epoch \2 ", line)
+    if line[-1:].isalpha() and "oss" in line:
+        line = _VALUE_FIRST.sub(r"\2: \1", line)
     if "it/" in line:
         line = _COUNTED_UNIT.sub(r"\1/\2", line)
     if _GLUE.search(line):

@@ -65,6 +65,16 @@ DEVICES = [
     ("epoch 1 loss tensor(0.5, device='mps:0', grad_fn=<NllLossBackward0>)", "mps:0"),
     ("Using mps for training", "mps"),
     ("Torch version 2.5, device cuda", "cuda"),
+    ("gpu device = 1", "cuda"),
+    ("Created TensorFlow device (/job:a/replica:0/task:0/device:GPU:0 with 999 MB memory)", "cuda"),
+    ("W1205 12:44:41.1   27 device.cc:4] Please NOTE: device: 0, GPU Compute Capability: 7.0", "cuda"),
+    ("Setting ds_accelerator to cuda (auto detect)", "cuda"),
+    ("Use GPU with device ID 0", "cuda"),
+    ("Use CPU", "cpu"),
+    ("train with device cuda and pytorch 1.7", "cuda"),
+    ("model.hf_device_map: {'': device(type='mps', index=0)}", "mps"),
+    ("model_kwargs: {'device_map': 'cuda:0', 'dtype': torch.bfloat16}", "cuda:0"),
+    (" 'device': device(type='cpu'),", "cpu"),
 ]
 
 
@@ -102,6 +112,10 @@ def test_a_printed_device_is_the_device(line: str, device: str) -> None:
         "device: auto",
         "device=0",
         "Using device mapping",
+        "device_map: auto",
+        "'offload': {'device': 'cpu'}",
+        "Use CPU offload",
+        "train without device cuda",
         "eval device: cpu",
         "data device: cpu",
         "offload_device=cpu",

@@ -60,6 +60,7 @@ def read(text: str) -> MetricPoint:
         ("Epoch 8: loss 0.5  v_pot 4.5", {"loss": 0.5, "v_pot": 4.5}, {}),
         ('{"_type": "val_epoch", "epoch": "5/400", "top1_err": 41.5}', {}, {"top1_err": 41.5}),
         ("Rank-5  : 86.5%", {}, {"Rank-5": 86.5}),
+        ("Epoch 3 @ 10:27 PM : 0.25 C.E. Loss, 94.5% Accuracy", {"Loss": 0.25, "Accuracy": 94.5}, {}),
     ],
 )
 def test_the_word_in_front_says_whose_values_follow(
@@ -174,6 +175,14 @@ def test_what_a_training_was_told_and_how_long_it_saves_are_no_metrics(line: str
     text = line.format(4, 4, 4) + "\n"
     epochs = [f"epoch {e} loss 0.{9 - e}5\n" for e in range(1, 5)]
     assert names(text + "".join(epochs) + line.format(5, 5, 5) + "\n" + epochs[0]) == ("loss",)
+
+
+def test_a_label_in_front_of_an_epoch_is_no_step() -> None:
+    lines = [f"[000{ticker}][Epoch 0{e}/50] Loss:{e}.5 PV:14" for ticker in (660, 720) for e in (1, 2, 3)]
+    reader = LogReader()
+    reader.feed("\n".join([*lines, ""]).encode())
+    assert (reader.summary().step, reader.summary().epoch, reader.summary().epochs) == (None, 3, 50)
+    assert LogReader().feed(b"[000100] loss 0.5\n")[0].step == 100
 
 
 def test_the_rate_among_settings_is_not_the_rate_in_use() -> None:

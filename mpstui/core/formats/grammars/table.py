@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..names import Role, classify
+from ..names import Role, classify, is_measure
 from ..points import LineReading, Priority, as_float
 from ..records import read_record
 from . import Example, LineGrammar
@@ -46,6 +46,7 @@ class Table(LineGrammar):
             epoch=1,
             step=200,
         ),
+        Example("total loss\tborder loss\t\n" + "3.5\t0.5\t\n2.5\t0.4\t\n" * 4, 2.5, losses=8),
         Example("Step\tTraining Loss\n10\t1.250000\n20\t1.125000\n", 1.125, losses=2, step=20),
         Example(
             "epoch,train_loss,val_loss,lr\n1,1.5,,0.1\n2,1.25,1.5,0.1\n",
@@ -92,6 +93,8 @@ def _header(line: str) -> list[str]:
         return []
     for columns in (_by_commas(line),) if "," in line else (_split(line), line.split()):
         roles = [classify(column).role for column in columns]
+        if "\t" in line and len(columns) > 1 and Role.LOSS in roles and all(map(is_measure, columns)):
+            return columns  # no counter: each row is a reading
         if 2 <= len(columns) <= _MAX_COLUMNS and roles[0] in _COUNTERS and Role.LOSS in roles:
             return columns if not any(as_float(column) is not None for column in columns) else []
         if columns[:2] == ["E", "#"]:
