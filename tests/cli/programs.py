@@ -1,4 +1,7 @@
-"""Small programs for the commands to start, and the commands as a person starts them: in a process of their own."""
+"""Small programs for the commands to start, and the commands as a person starts them: in a process of their own.
+
+Only `wait` is called inside the test's process: most tests just let a run end by it.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,11 @@ for step in range(int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit(
 
 def mpstui(*words: str, env: dict[str, str] | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run one command to its end."""
+    if words[0] == "wait" and env is None and cwd is None:
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main(words)
+        return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
     return subprocess.run(
         [sys.executable, "-m", "mpstui", *words],
         env={**os.environ, **(env or {})},
