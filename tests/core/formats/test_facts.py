@@ -116,6 +116,7 @@ def test_a_printed_device_is_the_device(line: str, device: str) -> None:
         "'offload': {'device': 'cpu'}",
         "Use CPU offload",
         "train without device cuda",
+        "set device to cpu if you have no accelerator",
         "eval device: cpu",
         "data device: cpu",
         "offload_device=cpu",
