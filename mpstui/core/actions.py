@@ -175,14 +175,19 @@ def _own_checkpoints(snapshot: RunSnapshot) -> tuple[Checkpoint, ...]:
 def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Question | None:
     if not caution and has_checkpoint(snapshot):
         return None
-    begins = caution or "it begins from scratch: there is no checkpoint"
+    told = snapshot.numbers.checkpoint
+    elsewhere = told is not None and f"{told.path} is not where the checkpoints of this run are looked for"
+    begins = caution or f"it begins from scratch: {elsewhere or 'there is no checkpoint'}"
     stopped = ("The attempt that runs now is stopped first.",) if snapshot.state.active else ()
     return Question(f"Restart {snapshot.name}{where}?", (*stopped, f"{begins[:1].upper()}{begins[1:]}."), "restart it")
 
 
 def has_checkpoint(snapshot: RunSnapshot) -> bool:
-    """Whether a new attempt has something to continue from."""
-    return snapshot.numbers.checkpoint is not None or bool(_own_checkpoints(snapshot))
+    """Whether a new attempt has something to continue from.
+
+    What the trainer told of may lie where nobody looks for it: only a brief snapshot, without its files, rests on that.
+    """
+    return bool(_own_checkpoints(snapshot)) or (snapshot.brief and snapshot.numbers.checkpoint is not None)
 
 
 # -- the table

@@ -301,3 +301,13 @@ def test_a_key_that_cannot_work_is_dim_in_the_footer() -> None:
         assert screen.usable(restart)
 
     drive(world, play)
+
+
+def test_a_checkpoint_that_is_not_looked_for_is_nothing_to_go_on_from() -> None:
+    """The agent tells of each file that a program saves, wherever it lies; [resume] may look elsewhere."""
+    told = replace(fakes.running(), checkpoints=())
+    question = BY_ID["restart"].question(told, "")
+    assert question is not None
+    assert any("epoch-056.pt is not where the checkpoints" in line for line in question.lines)
+    assert BY_ID["restart"].question(replace(told, brief=True), "") is None
+    assert BY_ID["restart"].question(fakes.running(), "") is None

@@ -26,7 +26,8 @@ from mpstui.ui.charting.plot import (
     metric_names,
     over_time,
 )
-from mpstui.ui.panels.chart import move_cursor, pan, zoom
+from mpstui.ui.panels import RunFacts
+from mpstui.ui.panels.chart import LossChart, move_cursor, pan, zoom
 from mpstui.ui.rows import sparkline
 
 from . import fakes
@@ -347,3 +348,18 @@ def test_what_a_log_axis_cannot_hold_leaves_it_at_the_edge() -> None:
     canvas = Canvas(1, 2)
     draw_buckets(canvas, Frame(Scale(0, 1), Scale(0.1, 10, log=True), 1, 2), "raw", [(0.0, -1.0, 3.0, 0.5)])
     assert picture(canvas) == ["⡄", "⡇"]
+
+
+def test_a_loss_that_comes_late_takes_the_chart_unless_a_metric_was_chosen() -> None:
+    run = fakes.running()
+    early = replace(run, series={name: view for name, view in run.series.items() if "loss" not in name})
+    for chosen in (False, True):
+        chart = LossChart()
+        chart.facts = RunFacts(snapshot=early)
+        chart._take_facts()
+        first = chart._metric
+        assert first != "loss"
+        chart._is_chosen = chosen
+        chart.facts = RunFacts(snapshot=run)
+        chart._take_facts()
+        assert chart._metric == (first if chosen else "loss")

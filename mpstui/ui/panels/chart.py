@@ -26,6 +26,8 @@ class LossChart(RunPanel):
         self.data = self._whole = ChartData(name="loss")
         """What is drawn, and the same by step."""
         self._metric = "loss"
+        self._is_chosen = False
+        """Whether a person chose the metric: else a loss that comes later takes the place of what came first."""
         self._metrics: list[str] = []
         self._drawn: list[Row] = []
         self._drawn_key: tuple[object, ...] = ()
@@ -39,7 +41,7 @@ class LossChart(RunPanel):
         """Choose the metric, and put its curves on the axis that is chosen."""
         if self.facts is not None:
             self._metrics = metric_names(self.facts.snapshot)
-            if self._metric not in self._metrics:
+            if self._metric not in self._metrics or ("loss" in self._metrics and not self._is_chosen):
                 self._metric = self._metrics[0] if self._metrics else "loss"
             self._whole = replace(chart_data(self.facts.snapshot, self._metric), slow=self.facts.slow)
         moved = over_time(self._whole) if self.view.by_time else None
@@ -91,6 +93,7 @@ class LossChart(RunPanel):
     def _next_metric(self) -> str | None:
         if len(self._metrics) < 2:
             return "there is no other metric to draw"
+        self._is_chosen = True
         self._metric = self._metrics[(self._metrics.index(self._metric) + 1) % len(self._metrics)]
         self.view = ChartView(blocks=self.view.blocks, by_epoch=self.view.by_epoch, by_time=self.view.by_time)
         return None
