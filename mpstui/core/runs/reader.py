@@ -22,7 +22,7 @@ from ..follow import Budget, Occasional
 from ..model.snapshot import Checkpoint, Health, Numbers, RunSnapshot, SeriesView, State
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .comparison import asked_totals
-from .external import ExternalMetrics, LogNotes, outputs_of
+from .external import FACTS, ExternalMetrics, LogNotes, outputs_of
 from .files import EventReader, LocalMachine, PointReader, WitnessReader
 from .numbers import JoinedCurves, ProgressPace, Witness, Witnesses, said, timed, with_facts
 from .signs import Condition, Heartbeats, assess
@@ -208,7 +208,7 @@ class RunFollower:
             return None if moment is None else max(0.0, now - moment - heard.slept_seconds)
 
         steps = self.pace.steps if self.pace.steps.step is not None else self.program_pace.steps
-        counted = steps.step is not None or (self.external is not None and bool(self.external.newest))
+        counted = steps.step is not None or (self.external is not None and not self.external.newest.keys() <= FACTS)
         signs = replace(
             heard,
             steps_done=counted or heard.steps_done,

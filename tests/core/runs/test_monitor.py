@@ -216,6 +216,17 @@ def test_a_run_that_is_continued_was_stopped_by_nobody_else(home: Home) -> None:
     run.release()
 
 
+@pytest.mark.parametrize(("more", "health"), [("", Health.WARMING), ("step 1 loss 0.5\n", Health.TRAINING)])
+def test_a_program_that_has_printed_no_step_is_still_warming_up(home: Home, more: str, health: Health) -> None:
+    run, table = running(home), FakeTable()
+    table.add(77, 5, "S")
+    run.output(f"Using device: cpu\nloading the data\n{more}")
+    os.utime(run.run.attempt(1).output, (NOW + 5, NOW + 5))
+    shown = only(make_monitor(home, FakeClock(), table).refresh())
+    assert (shown.health, shown.numbers.device.type) == (health, "cpu")
+    run.release()
+
+
 def test_a_recycled_pid_is_somebody_else(home: Home) -> None:
     table = FakeTable()
     table.add(77, 999)
