@@ -184,13 +184,10 @@ def _fixed(snapshot: RunSnapshot, sets: Mapping[str, str], *, accept_risk: bool)
             value is needed that nobody knows.
     """
     from ..core.diagnosis.engine import diagnose_run
-    from ..core.launching.cure import cure_of, told_by_program
+    from ..core.launching.cure import cure_of
 
     run, session, findings = RunDir(snapshot.dir), Session(), diagnose_run(snapshot.dir)
-    cure = cure_of(run, findings, session.environ)
-    if cure is not None and (cure.asks or cure.unnamed or cure.risk != cure.finding.remedy.risk):
-        told = told_by_program(run, session.environ, session.home.arguments)
-        cure = cure_of(run, findings, session.environ, told) or cure
+    cure = cure_of(run, findings, session.environ, session.home.arguments, ask=True)
     if cure is None:
         raise OperationError(f"no remedy is known for {snapshot.name} that could be applied", "see `mpstui diagnose`")
     cure, title = cure.with_sets(sets), cure.finding.title

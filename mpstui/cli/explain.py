@@ -65,9 +65,10 @@ def run_diagnose(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"findings": findings_as_json(findings)})
         return 0
-    cure = (
-        cure_of(RunDir(path), findings, Session().environ) if path.is_dir() and (path / "spec.json").exists() else None
-    )
+    cure = None
+    if path.is_dir() and (path / "spec.json").exists():
+        session = Session()
+        cure = cure_of(RunDir(path), findings, session.environ, session.home.arguments)
     unknown = unexplained(findings, evidence)
     cards = [textwrap.fill(unknown, width=CARD_WIDTH, break_on_hyphens=False)] if unknown else []
     print("\n\n".join([*cards, *(_card(number, finding, cure) for number, finding in enumerate(findings, 1))]))

@@ -99,7 +99,7 @@ class Services:
         from ..wire.rundir import RunDir
 
         try:
-            return findings, None, cure_of(RunDir(snapshot.dir), findings, self.environ)
+            return findings, None, cure_of(RunDir(snapshot.dir), findings, self.environ, self.home.arguments)
         except OperationError:  # its record cannot be read: nothing can be started from it
             return findings, None, None
 

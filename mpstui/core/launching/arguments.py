@@ -103,6 +103,7 @@ def known_arguments(
     environ: Mapping[str, str],
     cache: Path | None = None,
     seconds: float = LONGEST_SECONDS,
+    ask: bool = True,
 ) -> tuple[Argument, ...]:
     """The arguments of the Python program that ``command`` starts, in its own order; empty where it cannot be asked.
 
@@ -110,6 +111,7 @@ def known_arguments(
         command: complete, as it would be started.
         cache: the folder that answers are kept in, by the program's file and interpreter.
         seconds: how long the program may take to build its parser.
+        ask: False starts nothing: what was kept is all that is known.
     """
     found = _program(command, cwd, environ)
     if found is None:
@@ -125,7 +127,7 @@ def known_arguments(
         record = storage.read_json(kept) if kept else None
         if record and record["stamp"] == stamp:
             return tuple(_argument(one) for one in record["arguments"])
-    arguments = _asked(python, words, cwd, environ, seconds)
+    arguments = _asked(python, words, cwd, environ, seconds) if ask else ()
     if kept is not None and arguments:
         with contextlib.suppress(OSError):
             storage.make_private_folder(kept.parent)

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 
 from ...wire import heartbeat, storage
 from ...wire.records import LaunchRecord
@@ -45,6 +44,8 @@ class Cure:
     """Roles that the profile gives no argument for."""
     risk: str | None = None
     """What a person must accept before it is started."""
+    could_ask: bool = False
+    """Whether the program itself, which was not asked, may know more."""
     rehearsed: Rehearsed | None = None
     """What trying a changed launch of this attempt has shown."""
 
@@ -67,6 +68,8 @@ class Cure:
             *most, last = [role.replace("_", " ") for role in self.unnamed]
             roles = f"{', '.join(most)} or {last}" if most else last
             sentences.append(f"No argument is known that sets {roles}; a profile can name it in [roles].")
+        if self.could_ask and not self.works:
+            sentences.append("`mpstui restart RUN --fix` asks the program itself.")
         return " ".join(sentences)
 
     def with_sets(self, sets: Mapping[str, str]) -> Cure:
@@ -83,14 +86,17 @@ def cure_of(
     run: RunDir,
     findings: Sequence[Finding],
     environ: Mapping[str, str],
-    told: Mapping[str, str | None] = MappingProxyType({}),
+    cache: Path,
+    *,
+    ask: bool = False,
 ) -> Cure | None:
     """What `f` and ``restart --fix`` would do: the first cure that works, of the causes about as probable as the first;
     else what keeps the first one from working. None where no cause has a remedy that could be applied.
 
     Args:
         environ: the caller's.
-        told: arguments that the program itself tells of, with their defaults; see :func:`told_by_program`.
+        cache: what programs told of their arguments, :attr:`Home.arguments`.
+        ask: start the program where only it knows an argument: on request alone, never for looking at a run.
 
     Raises:
         OperationError: the run's record cannot be read.
@@ -100,9 +106,16 @@ def cure_of(
         return None
     choice, recorded = recorded_choice(run), read_run(run)
     no_cpu = recorded.device_refusal("cpu") if recorded else ""
-    found = [_cure(item, choice, _known(run, choice, environ, told), no_cpu) for item in curable]
-    best = next((cure for cure in found if cure.works), found[0])
-    return replace(best, rehearsed=newest_rehearsal(run))
+
+    def best(told: Mapping[str, str | None]) -> Cure:
+        found = [_cure(item, choice, _known(run, choice, environ, told), no_cpu) for item in curable]
+        return next((cure for cure in found if cure.works), found[0])
+
+    cure = best({})
+    if cure.asks or cure.unnamed or cure.risk != cure.finding.remedy.risk:
+        told = _told_by_program(run, environ, cache, ask=ask)
+        cure = replace(best(told), could_ask=not told and not ask)
+    return replace(cure, rehearsed=newest_rehearsal(run))
 
 
 def _cure(finding: Finding, choice: LaunchChoice, known: KnownLaunch, no_cpu: str) -> Cure:
@@ -135,14 +148,14 @@ def _cure(finding: Finding, choice: LaunchChoice, known: KnownLaunch, no_cpu: st
     )
 
 
-def told_by_program(run: RunDir, environ: Mapping[str, str], cache: Path) -> Mapping[str, str | None]:
-    """The arguments that the program of a run knows, with their defaults: it is started to tell them, once."""
+def _told_by_program(run: RunDir, environ: Mapping[str, str], cache: Path, *, ask: bool) -> Mapping[str, str | None]:
+    """The arguments that the program of a run knows, with their defaults."""
     number = failed_attempt(run)
     launched = storage.read_or_none(LaunchRecord, run.attempt(number).launch) if number else None
     if launched is None:
         return {}
     env = {**environ, **launched.env}
-    found = known_arguments(launched.argv, cwd=Path(launched.cwd), environ=env, cache=cache)
+    found = known_arguments(launched.argv, cwd=Path(launched.cwd), environ=env, cache=cache, ask=ask)
     return {one.name: one.default for one in found}
 
 

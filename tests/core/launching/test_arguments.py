@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ Ask = Callable[..., dict[str, Argument]]
 @pytest.fixture
 def ask(tmp_path: Path) -> Ask:
     def asked(
-        text: str, *words: str, command: tuple[str, ...] = (sys.executable, "train.py"), **options: float
+        text: str, *words: str, command: tuple[str, ...] = (sys.executable, "train.py"), **options: Any
     ) -> dict[str, Argument]:
         (tmp_path / "train.py").write_text(text)
         cache = tmp_path / "cache"

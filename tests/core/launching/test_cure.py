@@ -13,7 +13,7 @@ from mpstui.core.diagnosis.engine import diagnose_run
 from mpstui.core.diagnosis.model import ArgumentChange, Finding, Kind, Remedy
 from mpstui.core.diagnosis.rules import all_rules, rule
 from mpstui.core.launching.choice import LaunchChoice
-from mpstui.core.launching.cure import Cure, cure_of, told_by_program
+from mpstui.core.launching.cure import Cure, cure_of
 from mpstui.core.launching.editing import recorded_choice, save_profile
 from mpstui.core.launching.planning import plan, spec_json
 from mpstui.core.model.home import Home
@@ -100,7 +100,7 @@ def crashed(
 
 
 def cured(run: RunDir, *remedies: Remedy) -> Cure:
-    found = cure_of(run, [finding(one) for one in remedies] or diagnose_run(run.path), ENVIRON)
+    found = cure_of(run, [finding(one) for one in remedies] or diagnose_run(run.path), ENVIRON, run.path / "kept")
     assert found is not None
     return found
 
@@ -166,18 +166,19 @@ def test_usual_names_of_a_bare_script_are_enough_to_keep_its_effective_batch(tmp
     assert said(halved) == ["batch_size 8 -> 4"]
     assert "The effective batch changes from 8 to 4" in (halved.risk or "")
     run = crashed(LaunchChoice(alone), tmp_path, text=OUT_OF_MEMORY)
-    told = told_by_program(run, ENVIRON, tmp_path / "kept")
-    asked = cure_of(run, diagnose_run(run.path), ENVIRON, told)
+    asked = cure_of(run, diagnose_run(run.path), ENVIRON, run.path / "kept", ask=True)
     assert asked is not None
     assert said(asked) == ["batch_size 8 -> 4", "gradient_accumulation_steps 2 -> 4"]
     assert asked.risk is None
+    assert said(cured(run)) == said(asked)  # what was told is remembered: the screen and `diagnose` say the same
 
 
 @pytest.mark.parametrize("text", [OUT_OF_MEMORY, "RuntimeError: loss is nan"])
 def test_nothing_is_offered_for_a_bare_script_that_has_no_such_argument(text: str, tmp_path: Path) -> None:
     choice = LaunchChoice(profile_of_command((sys.executable, "train.py"), cwd=tmp_path))
     found = cured(crashed(choice, tmp_path, "auto", text))
-    assert not found.works
+    assert (found.works, found.could_ask) == (False, True)
+    assert found.sentence.endswith("`mpstui restart RUN --fix` asks the program itself.")
     assert "The remedy changes nothing here. No argument is known that sets" in found.sentence
 
 
@@ -246,9 +247,9 @@ def test_the_first_remedy_that_works_is_taken_of_causes_about_as_probable(profil
     told, idle, cure = Remedy(text="read"), Remedy(text="w", args=SMALLER.args[3:]), Remedy(text="c", env={"A": "1"})
     assert cured(run, told, idle, cure).finding.remedy == cure
     assert cured(run, told, idle).finding.remedy == idle
-    assert cure_of(run, (finding(told), finding(cure, Kind.SYMPTOM)), ENVIRON) is None
-    assert cure_of(run, (finding(told), finding(cure, confidence=0.5)), ENVIRON) is None
-    assert cure_of(run, (), ENVIRON) is None
+    assert cure_of(run, (finding(told), finding(cure, Kind.SYMPTOM)), ENVIRON, tmp_path) is None
+    assert cure_of(run, (finding(told), finding(cure, confidence=0.5)), ENVIRON, tmp_path) is None
+    assert cure_of(run, (), ENVIRON, tmp_path) is None
 
 
 def test_every_role_that_a_remedy_changes_can_be_named_by_a_profile() -> None:
