@@ -14,7 +14,7 @@ _MOST_RISES = 2
 """A number of steps that is corrected upwards more often was counted, not planned: ``NumTimesteps 2048``."""
 
 
-class Plan:
+class PlannedTotals:
     """How much training banners and settings announce; a run that goes beyond it had another plan."""
 
     def __init__(self) -> None:

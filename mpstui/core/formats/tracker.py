@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .bars import BarBook
-from .ends import Ends, Plan
+from .ends import Ends, PlannedTotals
+from .epoch_passes import EpochPasses
 from .facts import Fact
 from .loss_series import EpochSteps, LossSeries, first_known, follows, goes_back, leader, or_zero
 from .metric_names import MetricNames
 from .names import classify, quantity
 from .notices import Announcement
-from .passes import Passes
 from .points import Counters, LineReading, MetricPoint, Number, ParsedLog, Phase, Standing
 
 _MAX_SERIES = 64
@@ -31,7 +31,7 @@ class Tracker:
         self._sure = False
         self.current = Counters()
         self._line = Counters()
-        self._plan = Plan()
+        self._plan = PlannedTotals()
         self._ends = Ends()
         self._planned_rate: float | None = None
         self._rate: float | None = None
@@ -46,7 +46,7 @@ class Tracker:
         """The newest evaluation."""
         self._moves = 0
         self._bars = BarBook()
-        self._passes = Passes()
+        self._passes = EpochPasses()
         self._epoch_steps = EpochSteps()
         self._epochs_announced = 0
         self._trained = self._of_samples = False

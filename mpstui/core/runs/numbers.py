@@ -51,7 +51,7 @@ def said(beat: Heartbeat | None, points: Mapping[str, Any]) -> dict[str, Any]:
     return {**told, **known} if newer else {**points, **told}
 
 
-class Witnesses(NamedTuple):
+class NumberWitnesses(NamedTuple):
     """All that speak of one run."""
 
     own: Witness

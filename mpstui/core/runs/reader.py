@@ -24,7 +24,7 @@ from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .comparison import asked_totals
 from .external import FACTS, ExternalMetrics, LogNotes, outputs_of
 from .files import EventReader, LocalMachine, PointReader, WitnessReader
-from .numbers import JoinedCurves, ProgressPace, Witness, Witnesses, said, timed, with_facts
+from .numbers import JoinedCurves, NumberWitnesses, ProgressPace, Witness, said, timed, with_facts
 from .signs import Condition, Heartbeats, assess
 from .state import exit_summary
 
@@ -145,7 +145,7 @@ class RunFollower:
         points = self.points.newest if self.points is not None else {}
         points = points if points.get("attempt", attempt) in (attempt, 0) else {}
         printed = external.newest if external is not None else {}
-        numbers = Witnesses(
+        numbers = NumberWitnesses(
             Witness(self._own_name, said(own, points)),
             Witness(beats.program_name, said(program, {})),
             Witness(external.path.name if external is not None else "", printed),

@@ -36,7 +36,7 @@ class _Count:
     """Steps of a pass where no line tells them, as far as one was seen to go."""
 
 
-class Passes:
+class EpochPasses:
     """All counts of one log."""
 
     def __init__(self) -> None:
