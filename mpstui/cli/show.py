@@ -17,6 +17,8 @@ from .session import RUN_HELP, Session, print_json, respawn_missing_supervisors,
 
 _CHECKPOINTS = 3
 _LOOK_SECONDS = 1.5
+_LONGER_LOOK_SECONDS = 6.0
+"""At a program that counts slowly, but does: three counts make a speed."""
 _LABEL = 10
 _WIDTH = 100
 
@@ -31,11 +33,15 @@ def run(args: argparse.Namespace) -> int:
     respawn_missing_supervisors(session)
     home = session.home
     monitor, name = Monitor(home), find_run(home, args.run).run
-    snapshot, end = monitor.snapshot(name), time.monotonic() + _LOOK_SECONDS
+    snapshot, begun = monitor.snapshot(name), time.monotonic()
+    first, end = snapshot.numbers, begun + _LOOK_SECONDS
     # A program that only prints tells its speed by what is added while somebody looks.
     while args.json and _lacks_speed(snapshot) and time.monotonic() < end:
         time.sleep(_LOOK_SECONDS / 6)
         snapshot = monitor.snapshot(name)
+        now = snapshot.numbers
+        if (now.step, now.epoch_step, now.epoch) != (first.step, first.epoch_step, first.epoch):
+            end = begun + _LONGER_LOOK_SECONDS
     told = as_json(snapshot, full=True)
     if args.json:
         print_json(told)

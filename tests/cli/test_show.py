@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -72,3 +73,15 @@ def test_an_end_that_was_asked_for_is_told_once(tmp_path: Path) -> None:
     assert state.startswith("state     killed: ended by SIGKILL")
     assert state.count("SIGKILL") == 1
     assert not any(line.startswith("why ") for line in lines), "who asked is the reason"
+
+
+def test_a_program_that_prints_a_line_a_second_has_a_rate(tmp_path: Path) -> None:
+    script = "import time\nfor i in range(30): print(f'step {i} loss {9 / (i + 1):.4f}', flush=True); time.sleep(0.9)\n"
+    (tmp_path / "program.py").write_text(script)
+    run = ok("run", "--name", "slow", "--no-agent", "--", sys.executable, "program.py", cwd=tmp_path).strip()
+    told = json.loads(ok("show", run, "--json"))
+    while told["step"] is None:
+        told = json.loads(ok("show", run, "--json"))
+    ok("kill", run)
+    assert told["steps_per_second"] is not None
+    assert 0.5 < told["steps_per_second"] < 2.0

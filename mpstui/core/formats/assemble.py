@@ -273,8 +273,9 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
         last = index == len(pairs) - 1 and not pair.key
         batches = (pair.bracketed or last) and planned is not None and has_loss and counters.shown_step is None
         return in_epoch if batches else counters
-    if planned is None and pair.text[:1] == "0" < pair.text[1:] and pairs[1:] and pairs[1].name.role is Role.EPOCH:
-        return counters  # ``[000660][Epoch 01/50]``: a label
+    padded = planned is None and pair.text[:1] == "0" < pair.text[1:]
+    if padded and line[pair.end : pair.end + 2] == "][" and pairs[1:] and pairs[1].name.role is Role.EPOCH:
+        return counters  # ``[000660][Epoch 01/50]``: a label; ``[0005] Epoch 3`` is a step
     alone = planned is not None and len(line) <= pair.end + 2 and pair.start <= 2
     if alone or (pair.bracketed and _opens_pair(pairs)):
         return Counters(epoch=count, epochs=planned)

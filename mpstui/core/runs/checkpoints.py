@@ -20,6 +20,8 @@ MOST_CHECKPOINTS = 300
 LOOK_SECONDS = 5.0
 _STEP = re.compile(r"(?:step|iter|iteration)s?[=_.-]?(\d+)", re.IGNORECASE)
 _STEP_OF_FOLDER = re.compile(r"(?:step|iter|iteration|checkpoint|ckpt)s?[=_.-]?(\d+)", re.IGNORECASE)
+_BESIDE_A_STEP = ("trainer_state.json", "random_states_", "scheduler.")
+"""In folders that transformers and accelerate have written: their numbers are steps, those of others may be epochs."""
 _TEMPORARY = re.compile(r"^\.|\.(?:tmp|temp|part|partial|incomplete)(?:\.|$)", re.IGNORECASE)
 _ZIP_START, _ZIP_END, _ZIP_END_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22
 
@@ -55,9 +57,11 @@ class CheckpointScanner:
             try:
                 found, is_file = path.stat(), path.is_file()
                 size = found.st_size
+                counts_steps = False
                 if not is_file:
-                    files = (entry for entry in os.scandir(path) if entry.is_file(follow_symlinks=False))
+                    files = [entry for entry in os.scandir(path) if entry.is_file(follow_symlinks=False)]
                     size = sum(entry.stat().st_size for entry in files)
+                    counts_steps = any(entry.name.startswith(_BESIDE_A_STEP) for entry in files)
             except OSError:
                 continue
             key = (str(path), found.st_size, found.st_mtime_ns)
@@ -70,7 +74,7 @@ class CheckpointScanner:
                 path=path,
                 size_bytes=size,
                 time=found.st_mtime,
-                step=steps.get(path.name, step_of(path.name, folder=not is_file)),
+                step=steps.get(path.name, step_of(path.name, folder=counts_steps)),
                 best=is_best(path.stem),
                 complete=whole,
                 owner=owner,
@@ -90,7 +94,7 @@ def steps_told(newest: CheckpointNote | None, events: Iterable[RunEvent]) -> dic
 
 
 def step_of(name: str, *, folder: bool = False) -> int | None:
-    """The step that a name tells: ``step_1200.pt``, a folder ``checkpoint-500`` (transformers).
+    """The step that a name tells: ``step_1200.pt``, or where ``folder``, ``checkpoint-500`` (transformers).
 
     An epoch is no step, and ``checkpoint-7.pth.tar`` (timm) counts epochs: without a word for steps nobody knows.
     """

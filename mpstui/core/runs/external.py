@@ -161,7 +161,7 @@ class ExternalMetrics:
         """Show what the file says of the run as a whole; a name printed above the part that was read stays."""
         self.newest.update(done=standing.done, device=standing.device or self.newest.get("device"))
         if self.newest.get("of_samples"):
-            self.newest["step"] = None  # nobody tells how many of them are one
+            self.newest["step"], self._store.counted = None, "sample"  # nobody tells how many of them are a step
         if standing.done and isinstance(self.newest.get("epoch"), int):
             self.newest["epoch_done"] = True
 

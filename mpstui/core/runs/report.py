@@ -32,8 +32,8 @@ def as_json(snapshot: RunSnapshot, *, full: bool) -> dict[str, Any]:
         "state": str(snapshot.state),
         "health": str(snapshot.health) if snapshot.health else None,
         "device": numbers.device.type,
-        "epoch": numbers.epoch,
-        "epochs": numbers.epochs,
+        "epoch": _whole(numbers.epoch),
+        "epochs": _whole(numbers.epochs),
         "step": numbers.step,
         "steps": numbers.steps,
         "loss": numbers.loss,
@@ -47,6 +47,11 @@ def as_json(snapshot: RunSnapshot, *, full: bool) -> dict[str, Any]:
     }
     found: dict[str, Any] = storage.plain({**row, **_everything(snapshot)} if full else row)
     return found
+
+
+def _whole(count: float | None) -> float | None:
+    """``7``, not ``7.0``."""
+    return int(count) if count is not None and count % 1 == 0 else count
 
 
 def _everything(snapshot: RunSnapshot) -> dict[str, Any]:

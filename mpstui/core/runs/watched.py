@@ -14,8 +14,9 @@ from .reader import STANDING, RunFollower
 from .signs import Condition, duration
 
 HEARTBEAT_NAMES = ("heartbeat.json", "*heartbeat*.json", "status.json")
-METRIC_NAMES = "*.jsonl, *.csv, trainer_state.json, *tfevents*"
 LOG_NAMES = ("output.log", "*.log", "*.out", "*.txt")
+NAMES_IN_SHORT = ".log .out .txt .csv .jsonl tfevents, heartbeat or trainer_state"
+"""All that is looked for in a folder, in one line of 80 columns."""
 HISTORY_BYTES = 1 << 14
 FIND_SECONDS = 2.0
 """How often files are looked for: a folder may fill up after we came."""
@@ -121,8 +122,7 @@ class WatchedReader(RunFollower):
         if updated is None:
             if not self.path.is_dir():
                 return "nothing that could be read is there yet"
-            names = ", ".join((*HEARTBEAT_NAMES[1:], METRIC_NAMES, *LOG_NAMES[1:]))
-            return f"nothing to read yet; looked for {names}"
+            return f"there is no {NAMES_IN_SHORT}"
         # An age in whole minutes: a snapshot that differs every second is drawn every second, by an idle screen too.
         minutes = int((self.machine.clock() - updated) // 60)
         ago = "less than a minute" if minutes < 1 else f"{minutes} min" if minutes < 60 else duration(60 * minutes)

@@ -18,7 +18,7 @@ from ..model.snapshot import Piece, SeriesView
 from .pyramid import CAPACITY, NAN, Columns, Pyramid, joined, means, no_columns, split, thinned
 
 MOST_SEGMENTS = 12
-AXES = {"step": 0, "epoch": 1, "time": 2}
+AXES = {"step": 0, "sample": 0, "epoch": 1, "time": 2}
 SMOOTHING = 0.8
 _NOTHING = no_columns()
 _EVALUATION = frozenset(("val", "eval", "test", "valid", "validation", "dev"))
@@ -129,7 +129,7 @@ class Series:
         """The curve, thinned to at most ``most`` columns (the cost does not depend on the length of the run).
 
         Args:
-            axis: what x is: ``step``, ``epoch`` or ``time`` (Unix seconds).
+            axis: what x is: ``step``, ``sample`` (where a program counts those), ``epoch`` or ``time`` (Unix seconds).
             smoothing: weight of the past in the moving average, per column, 0 to below 1; less for a short curve.
             complete: False says that not all points have been added yet.
             read_share: how much has been read then, for whoever waits.
@@ -231,6 +231,8 @@ class SeriesStore:
         self._step = NAN
         self._axes: dict[str, str] = {}
         self._views: dict[object, tuple[int, dict[str, SeriesView]]] = {}
+        self.counted = "step"
+        """What the steps of the records are."""
         self.count = 0
         """Records taken in."""
 
@@ -269,7 +271,7 @@ class SeriesStore:
         made_at, views = self._views.get(key, (-1, {}))
         if made_at != self.count:
             wanted = self._series if names is None else [name for name in names if name in self._series]
-            views = {n: self._series[n].view(**{"axis": self._axes.get(n, "step"), **options}) for n in wanted}
+            views = {n: self._series[n].view(**{"axis": self._axes.get(n, self.counted), **options}) for n in wanted}
             if len(self._views) >= MOST_CACHED:
                 self._views.clear()
             self._views[key] = (self.count, views)

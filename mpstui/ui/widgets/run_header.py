@@ -38,8 +38,8 @@ def header(snapshot: RunSnapshot, width: int, now: float, warning: str = "") -> 
     wrong = held or warning or nothing
     if not wrong:
         return [_title(snapshot, width), _facts(snapshot, width, now)]
-    device = Span(clean(snapshot.numbers.device.type or "device n/a", 20))
-    warned = (Span(" "), device, _DOT, Span(f"! {clean(wrong, 200)}", "warn"))
+    device = (Span(clean(snapshot.numbers.device.type or "device n/a", 20)), _DOT)
+    warned = (Span(" "), *(() if wrong == nothing else device), Span(f"! {clean(wrong, 200)}", "warn"))
     return [_title(snapshot, width), row(*clip(warned, width))]
 
 

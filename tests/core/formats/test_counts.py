@@ -26,6 +26,8 @@ FORMS: list[tuple[str, tuple[Number | None, ...]]] = [
     ("[==>   ] 340/5000 loss 0.51", (None, None, 340, 5000, None, None)),
     ("█████░░░░░ 3/20 loss: 0.51", (None, None, 3, 20, None, None)),
     ("[1/10] step 3/20 loss: 0.51", (1, 10, None, None, 3, 20)),
+    ("[0005] Epoch 3 loss: 0.51", (3, None, 5, None, None, None)),
+    ("[000660][Epoch 03/50] loss: 0.51", (3, 50, None, None, None, None)),
     ("Epoch 2/10 (3/20) loss 0.51", (2, 10, None, None, 3, 20)),
     ("[Epoch 2][Step 3/20] loss 0.51", (2, None, None, None, 3, 20)),
     ("[>....]  Step: 7s867ms | Tot: 23s700ms | Loss: 2.1 | Acc: 23.2% (119/512) 4/7", (None, None, None, None, 4, 7)),

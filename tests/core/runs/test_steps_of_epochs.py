@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mpstui.core.formats.files import read_log
 from mpstui.core.present import epoch_text, total_progress
+from mpstui.core.runs.report import as_json
 from tests.core.runs.build import FakeClock, make_home, make_monitor
 
 
@@ -32,7 +33,7 @@ def test_samples_are_an_axis_and_no_steps(tmp_path: Path) -> None:
     shown = next(run for run in monitor.refresh(key) if run.run == key)
     assert (shown.numbers.epoch, shown.numbers.step, shown.numbers.steps) == (2, None, None)
     assert (shown.numbers.epoch_step, shown.numbers.epoch_steps) == (5760, 6000)
-    assert list(shown.series["loss"].x)[-1] == 11760
+    assert (shown.series["loss"].axis, list(shown.series["loss"].x)[-1]) == ("sample", 11760)
     assert read_log(log).of_samples
 
 
@@ -43,5 +44,6 @@ def test_the_last_epoch_counted_from_zero_is_shown_as_the_last_of_so_many(tmp_pa
     key = monitor.watch(log)
     shown = next(run for run in monitor.refresh(key) if run.run == key)
     assert shown.numbers.epoch == 3
+    assert isinstance(as_json(shown, full=False)["epochs"], int)
     assert epoch_text(shown.numbers) == "4/4"
     assert total_progress(shown.numbers) == 1.0

@@ -19,6 +19,7 @@ from mpstui.core.runs.files import LocalMachine
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.signs import external_heartbeat
 from mpstui.core.runs.watched import WatchedReader
+from mpstui.ui.widgets.run_header import header
 from tests.core.runs.build import NOW, FakeClock, FakeTable, RunBuilder, make_home, make_monitor
 
 
@@ -323,10 +324,8 @@ def test_metric_files_are_found_as_parse_finds_them(monitor: Monitor, tmp_path: 
     version.mkdir(parents=True)
     (version / "hparams.yaml").write_text("lr: 0.1\n")
     empty = look(monitor, version)
-    assert empty.reason == (
-        "nothing to read yet; looked for *heartbeat*.json, status.json, *.jsonl, *.csv, "
-        "trainer_state.json, *tfevents*, *.log, *.out, *.txt"
-    )
+    assert empty.reason == "there is no .log .out .txt .csv .jsonl tfevents, heartbeat or trainer_state"
+    assert header(empty, 80, NOW)[1].text.rstrip().endswith("trainer_state"), "all of it is seen in a narrow window"
     assert empty.health is None
     (version / "data.csv").write_text("id,text\n1,a\n")
     (version / "metrics.csv").write_text("epoch,step,train_loss,val_loss\n0,10,2.5,\n1,20,1.5,1.75\n")
