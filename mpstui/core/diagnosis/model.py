@@ -69,12 +69,13 @@ class Evidence:
 class ArgumentChange:
     """One change to the argument that plays ``role`` (batch_size, gradient_accumulation, workers, precision, ...).
 
-    ``scale`` multiplies, rounds down and never goes below 1.
+    ``scale`` multiplies, rounds down and never goes below 1. ``before``: it is made where the argument has this value.
     """
 
     role: str
     operation: Literal["set", "scale", "remove"]
     value: object = None
+    before: str | None = None
 
 
 # Changes that several remedies share.
@@ -101,7 +102,8 @@ class Remedy:
     """What helps. ``env`` maps a variable to its value, ``None`` removes it; ``device`` moves the run there.
 
     ``risk`` is the sentence a person must accept before this is applied; ``None`` when it can do no harm.
-    ``from_checkpoint`` comes first where the run has a checkpoint to go back to.
+    ``from_checkpoint`` comes first where the run has a checkpoint to go back to. ``defeated_by`` is a pattern and a
+    sentence: where a line of the evidence has the pattern, ``env`` is of no use and not offered; the sentence says why.
     """
 
     text: str
@@ -110,6 +112,7 @@ class Remedy:
     device: str | None = None
     risk: str | None = None
     from_checkpoint: str = ""
+    defeated_by: tuple[str, str] | None = None
 
     @property
     def can_be_applied(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .model import ArgumentChange, Remedy, whole_number
@@ -13,6 +13,7 @@ _OF_MPS = ("PYTORCH_MPS_", "PYTORCH_ENABLE_MPS_", "MTL_", "METAL_")
 """Variables that nothing reads where no MPS device is used."""
 _AS_UNSET = {"PYTORCH_MPS_HIGH_WATERMARK_RATIO": 1.7, "PYTORCH_MPS_LOW_WATERMARK_RATIO": 1.4}
 """What torch takes where these are not set: to unset such a value changes nothing."""
+_FULL_PRECISION = ("fp32", "float32", "32", "32-true", "no", "none", "full", "off")
 _DIVISORS = (2, 3, 5, 7)
 
 
@@ -34,12 +35,14 @@ class KnownLaunch:
 
     ``arguments`` are those it was given, ``usual`` maps a role to the value of an argument that was not given, as far
     as anybody knows it (the run's own heartbeat, the profile's ``[defaults]``), ``roles`` maps a role to the name this
-    program gives that argument, ``device`` is where it ran: None is unknown.
+    program gives that argument, ``choices`` an argument to the words it takes, ``device`` is where it ran: None is
+    unknown.
     """
 
     arguments: Mapping[str, object]
     roles: Mapping[str, str] = field(default_factory=dict)
     usual: Mapping[str, object] = field(default_factory=dict)
+    choices: Mapping[str, Sequence[str]] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     device: str | None = None
     may_be_mps: bool = True
@@ -132,21 +135,40 @@ def _make_batch_smaller(launch: KnownLaunch, found: RemediedLaunch) -> None:
 
 def _change_argument(change: ArgumentChange, launch: KnownLaunch, found: RemediedLaunch) -> None:
     name, before = launch.roles[change.role], launch.value(change.role)
+    after = _full_precision(name, before, launch.choices.get(name, ())) if change.value == "fp32" else change.value
+    if change.before is not None and str(before) != change.before:
+        return
     if change.operation == "remove":
         if found.arguments.pop(name, None) is not None:
             found.changes.append(Change(name, _shown(before), NOT_GIVEN))
-    elif change.operation == "set" and _shown(before) == _shown(change.value):
+    elif change.operation == "set" and after is None:
+        found.notes.append(f"{name} knows no word for full precision")
+    elif change.operation == "set" and _shown(before) == _shown(after):
         found.notes.append(f"{name} is {_shown(before)} already")
     elif change.operation == "set":
-        _set(name, change.value, before, found)
+        _set(name, after, before, found)
     elif (number := whole_number(before)) is None:
         found.asks.append(name)
     else:
-        after = max(1, int(number * float(str(change.value))))
-        if after == number:
+        scaled = max(1, int(number * float(str(change.value))))
+        if scaled == number:
             found.notes.append(f"{name} is {number} already")
         else:
-            _set(name, after, number, found)
+            _set(name, scaled, number, found)
+
+
+def _full_precision(name: str, before: object, choices: Sequence[str]) -> str | None:
+    """What a program calls full precision: one of the words it takes, else in the manner of the word it was given."""
+    if choices:
+        return next((word for word in _FULL_PRECISION if word in choices), None)
+    text = str(before).lower()
+    if text in _FULL_PRECISION:
+        return text
+    if name.replace("-", "_").endswith("mixed_precision"):
+        return "no"
+    if text.startswith(("float", "bfloat")):
+        return "float32"
+    return "32" if text == "16" or text.endswith(("-mixed", "-true")) else "fp32"
 
 
 def _set(name: str, after: object, before: object, found: RemediedLaunch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,8 +17,8 @@ from ..diagnosis.model import EAGER_GRAPH, Finding
 from ..diagnosis.remedy import Change, KnownLaunch, apply_remedy
 from ..model.errors import UsageError
 from ..profiles.model import DIAGNOSIS_ROLES, RECIPES, Profile
-from ..profiles.written import USUAL_NAMES, folded, written_options
-from .arguments import known_arguments
+from ..profiles.written import NAMES_FOR_REMEDIES, folded, written_options
+from .arguments import Argument, known_arguments
 from .choice import LaunchChoice, launch_arguments
 from .devices import named_device
 from .editing import recorded_choice
@@ -107,7 +108,7 @@ def cure_of(
     choice, recorded = recorded_choice(run), read_run(run)
     no_cpu = recorded.device_refusal("cpu") if recorded else ""
 
-    def best(told: Mapping[str, str | None]) -> Cure:
+    def best(told: Mapping[str, Argument]) -> Cure:
         found = [_cure(item, choice, _known(run, choice, environ, told), no_cpu) for item in curable]
         return next((cure for cure in found if cure.works), found[0])
 
@@ -119,11 +120,14 @@ def cure_of(
 
 
 def _cure(finding: Finding, choice: LaunchChoice, known: KnownLaunch, no_cpu: str) -> Cure:
-    remedy, notes = finding.remedy, []
+    remedy, notes = finding.remedy, list[str]()
     if "TORCH_COMPILE_DISABLE" in remedy.env and _wants_one_graph(choice.profile, finding):
         remedy = replace(remedy, env=EAGER_GRAPH)
+    pattern, why = remedy.defeated_by or ("", "")
+    if pattern and any(re.search(pattern, line.text) for line in finding.evidence):
+        remedy, notes = replace(remedy, env={}), [why]
     if remedy.device == "cpu" and no_cpu:
-        remedy, notes = replace(remedy, device=None), [no_cpu]
+        remedy, notes = replace(remedy, device=None), [*notes, no_cpu]
     changed = apply_remedy(remedy, known)
     sets = {key: _text(value) for key, value in changed.arguments.items() if known.arguments.get(key) != value}
     gone = set(known.arguments) - set(changed.arguments)
@@ -148,20 +152,18 @@ def _cure(finding: Finding, choice: LaunchChoice, known: KnownLaunch, no_cpu: st
     )
 
 
-def _told_by_program(run: RunDir, environ: Mapping[str, str], cache: Path, *, ask: bool) -> Mapping[str, str | None]:
-    """The arguments that the program of a run knows, with their defaults."""
+def _told_by_program(run: RunDir, environ: Mapping[str, str], cache: Path, *, ask: bool) -> Mapping[str, Argument]:
+    """The arguments that the program of a run knows."""
     number = failed_attempt(run)
     launched = storage.read_or_none(LaunchRecord, run.attempt(number).launch) if number else None
     if launched is None:
         return {}
     env = {**environ, **launched.env}
     found = known_arguments(launched.argv, cwd=Path(launched.cwd), environ=env, cache=cache, ask=ask)
-    return {one.name: one.default for one in found}
+    return {one.name: one for one in found}
 
 
-def _known(
-    run: RunDir, choice: LaunchChoice, environ: Mapping[str, str], told: Mapping[str, str | None]
-) -> KnownLaunch:
+def _known(run: RunDir, choice: LaunchChoice, environ: Mapping[str, str], told: Mapping[str, Argument]) -> KnownLaunch:
     """The attempt that failed, as its own record and heartbeat tell it; else as it was to be."""
     profile = choice.profile
     number = failed_attempt(run)
@@ -176,11 +178,12 @@ def _known(
     with contextlib.suppress(UsageError):  # a launch that was started can be read
         arguments |= launch_arguments(choice)[0]
     roles, usual = dict(profile.roles), dict[str, object]()
-    for role, names in USUAL_NAMES.items():
-        key = next((key for key in told if folded(key) in names), None)
+    for role, names in NAMES_FOR_REMEDIES.items():
+        key = next((key for key in (*arguments, *told) if folded(key) in names), None)
         roles |= {} if key is None or role in roles else {role: key, DIAGNOSIS_ROLES.get(role, role): key}
     for role, name in roles.items():
-        default = profile.defaults.get(f"{name}.{device}", profile.defaults.get(name, told.get(name)))
+        own = told[name].default if name in told else None
+        default = profile.defaults.get(f"{name}.{device}", profile.defaults.get(name, own))
         usual |= {role: default} if default is not None else {}
     if beat is not None:  # its own word is better
         said: dict[str, object] = {
@@ -196,6 +199,7 @@ def _known(
         arguments=arguments,
         roles=roles,
         usual=usual,
+        choices={name: one.choices for name, one in told.items() if one.choices},
         env=dict(launched.env) if launched else seen,
         device=device,
         may_be_mps=device == "mps" or (device is None and sys.platform == "darwin"),

@@ -26,6 +26,20 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
 }
 """What programs call an argument that plays a role, where no profile says so."""
 
+NAMES_FOR_REMEDIES: Mapping[str, tuple[str, ...]] = {
+    **USUAL_NAMES,
+    "precision": ("precision", "mixed_precision", "dtype", "amp_dtype"),
+    "fp16": ("fp16", "use_fp16"),
+    "bf16": ("bf16", "use_bf16"),
+    "pin_memory": ("pin_memory", "pin_mem", "dataloader_pin_memory"),
+    "persistent_workers": ("persistent_workers", "dataloader_persistent_workers"),
+    "prefetch_factor": ("prefetch_factor", "dataloader_prefetch_factor"),
+    "devices": ("devices",),
+    "strategy": ("strategy",),
+    "backend": ("dist_backend", "ddp_backend"),
+}
+"""With those that only a remedy changes: a recipe must not guess them."""
+
 
 class WrittenOption(NamedTuple):
     """One option of a command."""

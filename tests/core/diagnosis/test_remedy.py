@@ -207,3 +207,32 @@ def test_shared_changes_are_pairs_that_belong_together() -> None:
         Remedy(text="", args=(ArgumentChange("workers", "scale", 0.5),)), KnownLaunch(arguments={}, roles=ROLES)
     )
     assert scaled.asks == ["num_workers"]
+
+
+@pytest.mark.parametrize(
+    ("before", "choices", "after"),
+    [
+        ("bf16", (), "fp32"),
+        ("16-mixed", (), "32"),
+        (16, (), "32"),
+        ("bfloat16", (), "float32"),
+        ("bf16", ("no", "fp16", "bf16"), "no"),
+        ("bf16", ("32-true", "bf16-mixed"), "32-true"),
+        ("32", (), None),
+        ("bf16", ("bf16", "fp16"), None),
+    ],
+)
+def test_full_precision_is_said_in_the_programs_own_words(
+    before: object, choices: tuple[str, ...], after: str | None
+) -> None:
+    launch = KnownLaunch(arguments={"precision": before}, roles=ROLES, choices={"precision": choices})
+    found = apply_remedy(rule("nan_loss").remedy, launch)
+    assert said(found) == ([f"precision {before} -> {after}"] if after else [])
+    mixed = KnownLaunch(arguments={"mixed_precision": "fp16"}, roles={"precision": "mixed_precision"})
+    assert said(apply_remedy(rule("amp_fp16_not_mps").remedy, mixed)) == ["mixed_precision fp16 -> no"]
+
+
+def test_an_older_name_is_given_only_in_place_of_the_newer() -> None:
+    changed = {"bf16-mixed": ["precision bf16-mixed -> bf16"], "16-mixed": ["precision 16-mixed -> 16"], "32-true": []}
+    for before, after in changed.items():
+        assert said(applied("lightning_precision", {"precision": before})) == after

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.diagnosis.engine import diagnose_run
-from mpstui.core.diagnosis.model import ArgumentChange, Finding, Kind, Remedy
+from mpstui.core.diagnosis.model import ArgumentChange, Finding, Kind, Remedy, Rule
 from mpstui.core.diagnosis.rules import all_rules, rule
 from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.cure import Cure, cure_of
@@ -255,3 +255,37 @@ def test_the_first_remedy_that_works_is_taken_of_causes_about_as_probable(profil
 def test_every_role_that_a_remedy_changes_can_be_named_by_a_profile() -> None:
     changed = {change.role for one in all_rules() for change in one.remedy.args}
     assert changed <= {*ROLES, *DIAGNOSIS_ROLES.values()}
+
+
+def test_a_variable_that_the_script_defeats_is_not_offered(profile_of: Build, tmp_path: Path) -> None:
+    text = "_pickle.UnpicklingError: Weights only load failed."
+    run = crashed(LaunchChoice(profile_of(TEXT)), tmp_path, text=text)
+    assert said(cured(run)) == ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD unset -> 1"]
+    explicit = crashed(
+        LaunchChoice(profile_of(TEXT)), tmp_path, text=f"    torch.load(path, weights_only=True)\n{text}"
+    )
+    found = cured(explicit)
+    assert not found.works
+    assert "weights_only=True itself" in found.sentence
+
+
+def test_arguments_of_a_bare_script_that_only_remedies_know_are_changed_too(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('hello')\n")
+    words = (sys.executable, "train.py", "--mixed_precision", "fp16", "--dataloader_num_workers", "4")
+    choice = LaunchChoice(profile_of_command(words, cwd=tmp_path))
+    assert said(cured(crashed(choice, tmp_path, text="ValueError: fp16 mixed precision requires a GPU"))) == [
+        "mixed_precision fp16 -> no"
+    ]
+    assert said(cured(crashed(choice, tmp_path, text="AttributeError: Can't pickle local object 'f'"))) == [
+        "dataloader_num_workers 4 -> 0"
+    ]
+
+
+ALONE = [one for one in all_rules() if one.remedy.args and not one.remedy.device and one.kind is not Kind.SYMPTOM]
+
+
+@pytest.mark.parametrize("one", ALONE, ids=lambda one: one.id)
+def test_a_remedy_of_arguments_is_not_offered_to_a_script_that_has_none(one: Rule, tmp_path: Path) -> None:
+    run = crashed(LaunchChoice(profile_of_command((sys.executable, "train.py"), cwd=tmp_path)), tmp_path, "cuda")
+    found = cured(run, one.remedy)
+    assert (found.works, found.choice.sets) == (False, {})

@@ -12,11 +12,16 @@ RULES = (
             text="If you trust the file, start again with TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 (it works where the "
             "script did not pass weights_only itself).",
             env={"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"},
+            defeated_by=(
+                r"weights_only ?= ?True\b",
+                "the script says weights_only=True itself, and that beats the variable",
+            ),
             risk="A checkpoint loaded this way can run any code on this machine: only for files whose origin you "
             "trust.",
         ),
         sources=("gpoesia/minimo#21", "ROCm/Megatron-LM#56"),
         patterns=(
+            r"torch\.load\(.{0,120}weights_only ?= ?True",
             r"Weights only load failed",
             r"WeightsUnpickler error",
             r"was not an allowed global by default",

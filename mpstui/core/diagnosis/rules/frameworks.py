@@ -11,7 +11,10 @@ RULES = (
         remedy=Remedy(
             text="Take one of the values it lists: precision=bf16 on Lightning 1.x, bf16-mixed from 2.0 on; or "
             "upgrade Lightning.",
-            args=(ArgumentChange("precision", "set", "bf16"),),
+            args=(
+                ArgumentChange("precision", "set", "bf16", before="bf16-mixed"),
+                ArgumentChange("precision", "set", "16", before="16-mixed"),
+            ),
         ),
         sources=("Lightning-AI/litgpt#241", "simchowitzlabpublic/nano-world-model#17"),
         patterns=(

@@ -83,9 +83,9 @@ RULES = (
         title="This library refuses fp16 mixed precision without CUDA",
         cause="accelerate before 1.10 or so, and transformers' arguments, allow fp16 mixed precision on CUDA only.",
         remedy=Remedy(
-            text="Switch fp16 off (ACCELERATE_MIXED_PRECISION=no, --fp16 False, --mixed_precision no), or upgrade "
+            text="Switch fp16 off (--fp16 False, --mixed_precision no, no ACCELERATE_MIXED_PRECISION), or upgrade "
             "accelerate and torch (2.8).",
-            env={"ACCELERATE_MIXED_PRECISION": "no"},
+            env={"ACCELERATE_MIXED_PRECISION": None},
             args=(ArgumentChange("precision", "set", "fp32"), ArgumentChange("fp16", "remove")),
         ),
         sources=("liasece/sd-webui-train-tools#11",),
@@ -104,7 +104,7 @@ RULES = (
         cause="accelerate or transformers asked the device whether it can do bfloat16, and it said no.",
         remedy=Remedy(
             text="Switch bf16 off (--mixed_precision no, --bf16 False), or run on CPU, where it is allowed.",
-            env={"ACCELERATE_MIXED_PRECISION": "no"},
+            env={"ACCELERATE_MIXED_PRECISION": None},
             args=(ArgumentChange("precision", "set", "fp32"), ArgumentChange("bf16", "remove")),
         ),
         sources=("kijai/ComfyUI-FluxTrainer#181",),

@@ -77,7 +77,8 @@ RULES = (
         cause="Since torch 2.10 some MPS kernels check indices and report later, at the next wait for the GPU; the "
         "traceback may point at an unrelated line.",
         remedy=Remedy(
-            text="Run on CPU, where it fails at the right line; then fix the data or the sizes.", device="cpu"
+            text="Run it on CPU (`mpstui restart RUN --device cpu`), where it fails at the right line; then fix the "
+            "data or the sizes."
         ),
         sources=("pytorch/pytorch#166615", "pytorch/pytorch#178079"),
         patterns=(

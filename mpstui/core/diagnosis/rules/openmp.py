@@ -9,11 +9,10 @@ RULES = (
         cause="torch brings its own libomp and another package (faiss, scikit-learn, OpenCV, LightGBM, conda's MKL) "
         "brought a second one; the runtime refuses to go on.",
         remedy=Remedy(
-            text="Best: install torch and the other package from one source, so that one runtime is left. "
-            "OMP_NUM_THREADS=1 avoids most of the harm. KMP_DUPLICATE_LIB_OK=TRUE only silences the check: "
+            text="Install torch and the other package from one source, so that one runtime is left; "
+            "OMP_NUM_THREADS=1 does not pass this check. KMP_DUPLICATE_LIB_OK=TRUE only silences it: "
             "its vendor warns of crashes and silently wrong results (pytorch#78490 reports a segmentation "
             "fault).",
-            env={"OMP_NUM_THREADS": "1"},
         ),
         sources=("pytorch/pytorch#78490", "ogx-ai/ogx#6304", "jianchang512/ChatTTS-ui#22"),
         patterns=(
@@ -34,8 +33,8 @@ RULES = (
         cause="Two OpenMP runtimes share the process without having noticed each other and crash in a barrier or a "
         "lock.",
         remedy=Remedy(
-            text="Start again with OMP_NUM_THREADS=1, import torch before faiss or scikit-learn, and remove the "
-            "second runtime.",
+            text="Start again with OMP_NUM_THREADS=1 (what runs on the CPU is slower then), import torch before faiss "
+            "or scikit-learn, and remove the second runtime.",
             env={"OMP_NUM_THREADS": "1"},
         ),
         sources=("pytorch/pytorch#136217", "pytorch/pytorch#149201"),
