@@ -6,7 +6,6 @@ They submit a request, wait for its answer, print it, and exit with what it says
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from ..core.model.errors import OperationError, UsageError
 from ..core.model.snapshot import RunSnapshot
 from ..wire.records import Ack, Rehearsal, Request
 from ..wire.rundir import RunDir
-from .session import RUN_HELP, Session, add_repeatable, print_json, say, wait_for, warn
+from .session import RUN_HELP, Session, add_repeatable, print_json, say, say_lines, wait_for, warn
 
 if TYPE_CHECKING:
     from ..core.launching.cure import Cure
@@ -87,7 +86,7 @@ def _act(
             "the request stays; `mpstui show` tells how the run is",
         )
     if ack.ok and then is not None:
-        print(ack.text, file=sys.stderr)
+        say_lines(ack.text, beside=True)
         ack = then(one.dir)
     if args.json:
         print_json(answer(ack, ack.text))
@@ -198,5 +197,5 @@ def _fixed(snapshot: RunSnapshot, sets: Mapping[str, str], *, accept_risk: bool)
         raise OperationError(f"{title}: {cure.sentence}", "`mpstui restart` starts it again as it was")
     if cure.risk and not accept_risk:
         raise OperationError(f"{title}: {cure.risk}", "say --accept-risk if you accept that")
-    print(f"{title}: {cure.sentence}", file=sys.stderr)
+    say_lines(f"{title}: {cure.sentence}", beside=True)
     return cure

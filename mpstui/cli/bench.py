@@ -33,7 +33,7 @@ from ..core.machine import DEVICES, Machine, require_device, this_machine, train
 from ..core.model.errors import UsageError
 from ..core.present import UNKNOWN, size
 from .main import INTERRUPTED
-from .session import Session, add_repeatable, one_line, print_json, warn
+from .session import Session, add_repeatable, one_line, print_json, say_lines, warn
 
 _NAME = 21
 _HEADS = ("step ms", "range", "samples/s", "×", "memory")
@@ -199,7 +199,7 @@ class Output:
         if self._args.json:
             print_json({**document, "report": places})
         else:
-            print("\n".join([*lines, f"report: {places['svg']}", f"        {places['json']}"]))
+            say_lines("\n".join([*lines, f"report: {places['svg']}", f"        {places['json']}"]))
 
     def exit_code(self, interrupted: bool, well: bool) -> int:
         """Also say it where Ctrl-C ended the measurement."""
@@ -226,7 +226,8 @@ class LiveLine:
                 self._stream.write(f"\r{cut}\x1b[K")
                 self._stream.flush()
         elif beginning != self._shown:
-            print(one_line(beginning or text), file=self._stream, flush=True)
+            self._stream.write(f"{one_line(beginning or text)}\n")
+            self._stream.flush()
         self._shown = cut if self._live else beginning
 
     def clear(self) -> None:

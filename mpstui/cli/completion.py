@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from ..core.model.errors import OperationError, UsageError
 from .main import command_parser, commands, screen_parser
-from .session import Session, one_line
+from .session import Session, give, one_line
 
 FILES = ":files"
 """Stands among the candidates for the names of files, which each shell completes best itself."""
@@ -80,10 +80,10 @@ Add one of these lines to ~/.bashrc, ~/.zshrc (after compinit) or ~/.config/fish
 
 def run(args: argparse.Namespace) -> int:
     if args.shell != "words":
-        print(SCRIPTS[args.shell], end="")
+        give(SCRIPTS[args.shell])
         return 0
     for word, meaning in candidates(args.words or [""]):
-        print(f"{word}\t{meaning}" if meaning else word)
+        give(f"{word}\t{meaning}\n" if meaning else f"{word}\n")
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import textwrap
 from dataclasses import replace
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..core.formats.console import strip_controls
 from ..core.model.errors import OperationError, UsageError
-from .session import Session, print_json
+from .session import Session, print_json, say_lines
 
 if TYPE_CHECKING:
     from ..core.diagnosis.model import Finding, Remedy
@@ -71,7 +70,7 @@ def run_diagnose(args: argparse.Namespace) -> int:
         cure = cure_of(RunDir(path), findings, session.environ, session.home.arguments)
     unknown = unexplained(findings, evidence)
     cards = [textwrap.fill(unknown, width=CARD_WIDTH, break_on_hyphens=False)] if unknown else []
-    print("\n\n".join([*cards, *(_card(number, finding, cure) for number, finding in enumerate(findings, 1))]))
+    say_lines("\n\n".join([*cards, *(_card(number, finding, cure) for number, finding in enumerate(findings, 1))]))
     return 0
 
 
@@ -127,7 +126,10 @@ def run_parse(args: argparse.Namespace) -> int:
     from ..core.formats.files import read_log
 
     found = read_log(args.file)
-    print(json.dumps(as_json(found), ensure_ascii=False) if args.json else as_table(found))
+    if args.json:
+        print_json(as_json(found), indent=None)
+    else:
+        say_lines(as_table(found))
     return 0
 
 

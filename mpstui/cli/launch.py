@@ -23,7 +23,7 @@ from ..core.model.errors import UsageError
 from ..core.profiles.library import load_profile, names_profile
 from ..core.profiles.model import profile_of_command
 from ..wire.records import QueueRule
-from .session import Session, add_repeatable, print_json, warn
+from .session import Session, add_repeatable, print_json, say_lines, warn
 
 AGENT_HELP = "load the agent into every Python of the program: heartbeat, cache clearing, CPU override (default: yes)"
 
@@ -94,7 +94,7 @@ def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) ->
     if args.json:
         print_json({"run": runs[0]} if len(runs) == 1 else {"runs": runs})
     else:
-        print("\n".join(runs))
+        say_lines("\n".join(runs))
     return 0
 
 

@@ -15,7 +15,7 @@ from ..core.formats.console import colour_only
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.snapshot import RunSnapshot, State
 from ..core.runs.waiting import restart_is_wished
-from ..wire import liveness
+from ..wire import liveness, storage
 from .session import POLL_SECONDS, RUN_HELP, OneRun, Session, respawn_missing_supervisors, say, wait_for, warn
 
 _CHUNK = 1 << 16
@@ -113,7 +113,7 @@ def _opened(one: OneRun, number: int, lines: int | None) -> FollowedFile:
 def _offset_of_last(path: Path, lines: int) -> int:
     """Where the last ``lines`` lines begin; reads from the end only what it must."""
     try:
-        file = path.open("rb")
+        file = storage.open_file(path)
     except FileNotFoundError:
         return 0
     with file:

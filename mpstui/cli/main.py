@@ -226,9 +226,6 @@ def _nearest(word: str, home: Home) -> str:
 
 def _complain(sentence: str, hint: str) -> None:
     """Sentences quote names that a run, a file or a person chose: nothing in them may steer the terminal."""
-    from ..core.formats.console import strip_controls
+    from .session import say_lines
 
-    sentence, hint = strip_controls(sentence), strip_controls(hint)
-    print(f"mpstui: {sentence}", file=sys.stderr)
-    if hint:
-        print(f"hint: {hint}", file=sys.stderr)
+    say_lines(f"mpstui: {sentence}" + (f"\nhint: {hint}" if hint else ""), beside=True)

@@ -18,8 +18,8 @@ from ..core.model.checks import ProfileError
 from ..core.model.errors import UsageError
 from ..core.profiles.library import ProfileEntry, list_profiles, load_profile
 from ..core.profiles.sweep import sweep_toml
-from ..wire.storage import masked
-from .session import Session, add_repeatable, one_line, print_json, say
+from ..wire.secrets import masked
+from .session import Session, add_repeatable, give, one_line, print_json, say
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -104,7 +104,7 @@ def _show(session: Session, name: str, args: argparse.Namespace) -> int:
     if args.json:
         print_json({**_as_json(made), **({"shell": script} if args.shell else {})})
     elif args.shell:
-        print(script, end="")
+        give(script)
     else:
         for line in _lines(made):
             say(line)

@@ -61,9 +61,9 @@ def run(args: argparse.Namespace) -> int:
         del widths[title]
     for line in table:
         cells = ((title, cell) for title, cell in zip(_HEAD, line, strict=True) if title in widths)
-        print("  ".join(f"{cell:{'>' if title in _RIGHT else '<'}{widths[title]}}" for title, cell in cells).rstrip())
+        say("  ".join(f"{cell:{'>' if title in _RIGHT else '<'}{widths[title]}}" for title, cell in cells).rstrip())
     if left_out:
-        print(f"and {left_out} older: mpstui ps --all")
+        say(f"and {left_out} older: mpstui ps --all")
     return 0
 
 
@@ -128,7 +128,7 @@ def seems_active(run: RunDir) -> bool:
     try:
         if liveness.is_held(run.supervisor_lock) or liveness.is_held(run.run_lock):
             return True
-        return b"stop_failed" in run.status.read_bytes()
+        return b"stop_failed" in storage.read_bytes(run.status)
     except FileNotFoundError:
         return False
     except OSError:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.home import Home, resolve_home
 from ..core.settings import THEMES, load_settings
-from ..wire import liveness
+from ..wire import liveness, storage
 
 if TYPE_CHECKING:
     from ..ui.app import MpstuiApp
@@ -192,7 +192,7 @@ def first_frame(title: str, lines: list[str], width: int, height: int) -> str:
 def last_lines(log: Path, count: int) -> list[str]:
     """The newest lines, each as it was drawn last; none when the file cannot be read."""
     try:
-        with log.open("rb") as file:
+        with storage.open_file(log) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
             data = file.read(_END_BYTES)
     except OSError:

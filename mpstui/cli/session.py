@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ..core.model.snapshot import RunSnapshot
 
 POLL_SECONDS = 0.1
+_STEERING = re.compile("[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 RUN_HELP = "an id, a unique beginning of one, a name, or a profile (then its newest run)"
 
 
@@ -108,15 +110,36 @@ def wait_for(look: Callable[[], bool], seconds: float | None) -> bool:
     return True
 
 
-def print_json(value: Any) -> None:
+def print_json(value: Any, indent: int | None = 2) -> None:
     """One JSON document on standard output; non-finite numbers are null."""
     every_character = (sys.stdout.encoding or "").lower().startswith("utf")
-    print(json.dumps(plain(value), ensure_ascii=not every_character, allow_nan=False, indent=2))
+    text = json.dumps(plain(value), ensure_ascii=not every_character, allow_nan=False, indent=indent)
+    # JSON leaves these as they are: they steer terminals, and some of them end a line for those who split lines.
+    print(_STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def say(text: str) -> None:
     """One line for people, safe on any terminal whatever a run is called."""
     print(one_line(text))
+
+
+def say_lines(text: str, *, beside: bool = False) -> None:
+    """Several lines for people, as safe.
+
+    Args:
+        beside: on standard error, beside the result.
+    """
+    from ..core.formats.console import strip_controls
+
+    print(strip_controls(text), file=sys.stderr if beside else sys.stdout)
+
+
+def give(text: str) -> None:
+    """What a program is to read, byte for byte; on a terminal it is as safe as the rest."""
+    if sys.stdout.isatty():
+        say_lines(text.removesuffix("\n"))
+    else:
+        print(text, end="")
 
 
 def warn(text: str) -> None:

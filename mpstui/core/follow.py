@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from ..wire import storage
 from ..wire.storage import NewerSchema, UnreadableRecord, load_object
 
 T = TypeVar("T")
 SLICE_BYTES = 1 << 18
 LONGEST_LINE_BYTES = 1 << 20
 """A line longer than this is dropped: no record of ours is, and memory must stay bounded."""
-MOST_RECORD_BYTES = 1 << 24
-"""No record is larger; whatever is, is not ours."""
 _WITNESS_BYTES = 32
 
 
@@ -54,7 +53,7 @@ class FollowedFile:
         """Look at the file; True when it is not as it was. One that is gone for a moment keeps what was read of it."""
         try:
             found = os.stat(self._name)  # noqa: PTH116 - half the price of Path.stat
-        except OSError:
+        except (OSError, ValueError):  # ValueError: a name that no file can have
             self.changed_at = self._mark = None
             return False
         if _mark(found) == self._mark:
@@ -97,7 +96,7 @@ class FollowedFile:
 
     def _open(self) -> int:
         """The file opened, and compared with what was seen of it."""
-        descriptor = os.open(self._name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = storage.open_descriptor(self._name)
         try:
             found = os.fstat(descriptor)
             if _mark(found) != self._mark:
@@ -208,7 +207,7 @@ class RecordFile(Generic[T]):
         self._mark, self.modified_ns = _mark(found), found.st_mtime_ns
         self.value, self.error, self.newer, self.raw = None, None, False, {}
         try:
-            self.raw = load_object(_content(self._name, found.st_size))
+            self.raw = load_object(storage.read_bytes(self._name))
             self.value = self._parse(self.raw)
         except NewerSchema as error:
             self.newer, self.error = True, f"{self.path.name}: {error}"
@@ -249,7 +248,7 @@ class Budget:
 def last_lines(path: Path, budget_bytes: int) -> bytes:
     """The complete lines within the last ``budget_bytes`` of a file; nothing when it cannot be read."""
     try:
-        with path.open("rb") as file:
+        with storage.open_file(path) as file:
             size = os.fstat(file.fileno()).st_size
             start = max(0, size - budget_bytes)
             data = os.pread(file.fileno(), budget_bytes, start)
@@ -273,15 +272,6 @@ def after_hole(descriptor: int, offset: int, size: int) -> int:
 def hundredths(read_bytes: int, size: int) -> float:
     """How much of a file has been read, rounded down to hundredths: 1.0 says all of it."""
     return min(read_bytes, size) * 100 // size / 100 if size > 0 else 0.0
-
-
-def _content(name: str, size: int) -> bytes:
-    """The content of a file of ``size`` bytes, at half the price of ``Path.read_bytes``."""
-    descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        return os.read(descriptor, min(size, MOST_RECORD_BYTES))
-    finally:
-        os.close(descriptor)
 
 
 def _mark(found: os.stat_result) -> tuple[int, int, int]:

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Protocol
 
+from ..wire import storage
 from ..wire.records import GPU_VARIABLE
 from .model.errors import OperationError, UsageError
 
@@ -157,7 +158,7 @@ def may_start_python(program: str, cwd: Path, environ: Mapping[str, str]) -> boo
         return True
     found = str(cwd / program) if "/" in program else shutil.which(program, path=environ.get("PATH"))
     try:
-        with Path(found or "").open("rb") as file:
+        with storage.open_file(found or "") as file:
             return file.read(2) == b"#!"
     except OSError:
         return True

@@ -104,16 +104,22 @@ def percent(fraction: float | None) -> str:
 
 def clock(moment: float | None) -> str:
     """Local wall-clock time, ``14:03:07``."""
-    return UNKNOWN if moment is None else time.strftime("%H:%M:%S", time.localtime(moment))
+    return _local(moment, "%H:%M:%S")
 
 
 def moment_of_day(moment: float | None, now: float) -> str:
     """``14:03:07`` for the last day, ``Nov 18 14:03`` for what is older."""
-    if moment is None:
-        return UNKNOWN
-    if abs(now - moment) < _DAY:
+    if moment is not None and abs(now - moment) < _DAY:
         return clock(moment)
-    return time.strftime("%b %d %H:%M", time.localtime(moment))
+    return _local(moment, "%b %d %H:%M")
+
+
+def _local(moment: float | None, form: str) -> str:
+    """In local time; a moment that no calendar has, such as nanoseconds where seconds belong, is unknown."""
+    try:
+        return UNKNOWN if moment is None else time.strftime(form, time.localtime(moment))
+    except (OverflowError, ValueError, OSError):
+        return UNKNOWN
 
 
 def loss_text(numbers: Numbers) -> str:

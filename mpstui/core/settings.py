@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..wire import storage
 from ..wire.records import ALERT_EVENTS, ALERT_WHEN, is_safe_address
 from ..wire.rundir import RunDir
 from .model import checks
@@ -70,7 +71,7 @@ def load_settings(home: Home) -> Settings:
         SettingsError: the file cannot be read or has mistakes; all are named.
     """
     try:
-        text = home.settings.read_text(encoding="utf-8")
+        text = storage.read_text(home.settings, errors="strict")
     except FileNotFoundError:
         return Settings()
     except (OSError, UnicodeDecodeError) as error:
@@ -190,7 +191,7 @@ def send_test(home: Home) -> tuple[bool, str]:
             timeout=TEST_SECONDS,
             check=False,
         )
-        text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+        text = storage.read_text(log) if log.exists() else ""
         return done.returncode == 0, text
     except (OSError, subprocess.TimeoutExpired) as error:
         raise OperationError(f"no test could be sent: {error}") from error

@@ -125,7 +125,7 @@ def _expand(root: Path, pattern: str) -> Iterator[Path]:
 
 def _is_whole(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
+        with storage.open_file(path) as file:
             head = file.read(8)
             if head.startswith(b"PK\x03\x04"):
                 size = file.seek(0, os.SEEK_END)

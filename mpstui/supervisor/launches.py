@@ -23,7 +23,8 @@ from ..wire.records import (
     Totals,
 )
 from ..wire.rundir import RUN_VARIABLES, RunDir
-from ..wire.storage import UnreadableRecord, without_secrets
+from ..wire.secrets import without_secrets
+from ..wire.storage import UnreadableRecord
 from . import checkpoints
 from .attempt import Attempt, Child
 from .family import Family
@@ -355,7 +356,7 @@ def write_pid_file(spec: Spec, pid: int | None, *, instead_of: int | None = None
     path = Path(spec.launch.cwd, os.path.expanduser(spec.pid_file))  # noqa: PTH111  raises for no user
     if pid is not None:
         storage.write_bytes(path, f"{pid}\n".encode())
-    elif path.read_bytes().strip() == str(instead_of).encode():
+    elif storage.read_bytes(path).strip() == str(instead_of).encode():
         path.unlink()
 
 

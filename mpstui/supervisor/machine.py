@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from ..wire import storage
 from ..wire.liveness import ProcessTable, boot_id, output_of, system_process_table
 from .family import Signaller, SystemSignaller
 
@@ -73,7 +74,7 @@ def memory_kill_report(pid: int, since: float, folder: Path = REPORTS) -> str | 
     with contextlib.suppress(OSError):
         found = [(path.stat().st_mtime, path) for path in folder.glob("JetsamEvent-*.ips")]
         for moment, path in sorted(found, reverse=True):
-            if moment >= since and (text := parse_jetsam(path.read_text(encoding="utf-8", errors="replace"), pid)):
+            if moment >= since and (text := parse_jetsam(storage.read_text(path), pid)):
                 return text
     return None
 

@@ -14,6 +14,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from ..wire import storage
 from ..wire.liveness import ProcessIdentity
 from ..wire.records import Request
 from .attempt import Attempt
@@ -109,7 +110,7 @@ class StackDumps:
             ok = not text
         else:
             came = 0
-            with contextlib.suppress(OSError), dump.output.open("rb") as file:
+            with contextlib.suppress(OSError), storage.open_file(dump.output) as file:
                 file.seek(dump.begin)
                 came = file.read(8 << 20).count(_END_OF_DUMP)
             if came < len(dump.asked) and not late and self._supervision.trainer_lives():
@@ -121,7 +122,7 @@ class StackDumps:
         self._dump = None
         place = f"from byte {dump.begin:,}"
         if dump.begin <= MOST_COUNTED_BYTES:
-            with contextlib.suppress(OSError), dump.output.open("rb") as file:
+            with contextlib.suppress(OSError), storage.open_file(dump.output) as file:
                 place = f"line {file.read(dump.begin).count(10) + 1:,} ({place})"
         count = f"{len(dump.asked)} processes" if len(dump.asked) > 1 else f"pid {dump.asked[0]}"
         where = f"the stacks of {count} are in the output, {place}"
@@ -135,7 +136,7 @@ def listening(attempt: Attempt) -> list[tuple[int, ProcessIdentity]]:
     """The processes of an attempt that dump their stacks, each with the signal at which it does."""
     found: dict[ProcessIdentity, int] = {}
     with contextlib.suppress(OSError, UnicodeDecodeError):
-        for line in attempt.run.attempt(attempt.number).stack_signal.read_text().splitlines():
+        for line in storage.read_text(attempt.run.attempt(attempt.number).stack_signal).splitlines():
             with contextlib.suppress(ValueError):
                 number, pid, start = map(int, line.split())
                 found[ProcessIdentity(pid, start)] = signal.Signals(number).value

@@ -93,7 +93,7 @@ def size_of(path: Path) -> int:
 def read_tail(path: Path, limit: int = TAIL_BYTES) -> str:
     """The last ``limit`` bytes of a file as text; empty when it cannot be read."""
     try:
-        with path.open("rb") as file:
+        with storage.open_file(path) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - limit))
             return file.read(limit).decode("utf-8", "replace")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from . import storage
+
 _BEST = re.compile(r"(?<![a-z])best|best(?![a-z])", re.IGNORECASE)
 _EARLIER = re.compile(r"^best-earlier-(\d+)$")
 
@@ -45,7 +47,7 @@ def mark(run: str) -> str:
 def owner_of(path: Path) -> str | None:
     """The id of the run that wrote a checkpoint; None where the file does not say, or cannot be read."""
     try:
-        with path.open("rb") as file:
+        with storage.open_file(path) as file:
             found = _FOUND.search(file.read(_HEAD_BYTES))
     except OSError:
         return None

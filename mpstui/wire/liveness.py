@@ -71,7 +71,7 @@ def _is_refused(path: Path, kind: int) -> bool:
     Opens the file for reading: by that the supervisor tells who looks from who inherited the lock.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         return False
     try:

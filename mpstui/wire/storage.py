@@ -1,4 +1,4 @@
-"""JSON as it is kept in files: strict, non-finite numbers as null, every write whole or not there, without secrets.
+"""JSON as it is kept in files: strict, non-finite numbers as null, every write whole or not there.
 
 A write goes to a temporary file in the same folder: fsync, rename, fsync of the folder. Reading a record is tolerant of
 unknown fields, so that an older program can watch a newer run; a record of a newer schema is readable but must not be
@@ -14,11 +14,11 @@ import functools
 import json
 import math
 import os
-import re
+import stat
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, BinaryIO, TypeVar, get_args, get_origin
 
 from .liveness import ProcessIdentity
 
@@ -27,6 +27,21 @@ SCHEMA = 1
 R = TypeVar("R", bound="tuple[Any, ...]")
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
+
+
+_SLICE_BYTES = 1 << 16
+_LARGEST = 1 << 63
+MOST_RECORD_BYTES = 1 << 24
+"""No record is larger; whatever is, is not ours."""
+_KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFDIR: "a folder", stat.S_IFSOCK: "a socket"}
+
+
+class NotAFile(OSError):
+    """A pipe, a device or a folder stands where a file is expected."""
+
+
+class TooLarge(OSError):
+    """More bytes than anything that belongs there has."""
 
 
 class UnreadableRecord(Exception):
@@ -49,6 +64,14 @@ def plain(value: Any) -> Any:
 def dump(value: Any, *, indent: int | None = None) -> str:
     """Strict JSON text; a value json does not know travels as its string."""
     return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, default=str, indent=indent)
+
+
+def dump_bytes(value: Any) -> bytes:
+    """One line of strict JSON; names that are no UTF-8 come back from it as they were."""
+    try:
+        return (dump(value) + "\n").encode()
+    except UnicodeEncodeError:  # the escapes of ASCII JSON hold any code unit, half of a surrogate pair too
+        return (json.dumps(plain(value), allow_nan=False, default=str) + "\n").encode()
 
 
 def load_object(text: str | bytes) -> dict[str, Any]:
@@ -96,7 +119,7 @@ def write_bytes(path: Path, data: bytes, *, durable: bool = False, sync: bool = 
 
 def write_json(path: Path, value: Any, *, durable: bool = False, sync: bool = True) -> None:
     """Replace ``path`` by ``value`` as JSON; see :func:`write_bytes`."""
-    write_bytes(path, (dump(value) + "\n").encode(), durable=durable, sync=sync)
+    write_bytes(path, dump_bytes(value), durable=durable, sync=sync)
 
 
 def create_json(path: Path, value: Any, *, durable: bool = False) -> bool:
@@ -114,7 +137,7 @@ def create_json(path: Path, value: Any, *, durable: bool = False) -> bool:
     if path.exists():
         return False
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    write_bytes(temporary, (dump(value) + "\n").encode(), durable=durable)
+    write_bytes(temporary, dump_bytes(value), durable=durable)
     try:
         os.link(temporary, path)
     except FileExistsError:
@@ -139,18 +162,66 @@ def append_line(path: Path, value: Any) -> None:
     try:
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        _write_all(descriptor, (b"\n" if torn else b"") + (dump(value) + "\n").encode())
+        _write_all(descriptor, (b"\n" if torn else b"") + dump_bytes(value))
     finally:
         os.close(descriptor)
 
 
 def append_text(path: Path, text: str) -> None:
     """Append lines in one write."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE), "wb", 0) as file:
+        _write_all(file.fileno(), text.encode("utf-8", "replace"))
+
+
+def open_descriptor(path: Path | str) -> int:
+    """Open for reading what somebody else may have put there: a regular file, and without waiting for anything.
+
+    All that mpstui reads is opened here: a pipe would wait for its writer for ever, ``/dev/zero`` fill the memory.
+
+    Raises:
+        NotAFile: there is something, but no file.
+        OSError: it cannot be opened.
+    """
     try:
-        _write_all(descriptor, text.encode("utf-8", "replace"))
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except ValueError as error:  # a NUL, or half a surrogate pair
+        raise NotAFile(errno.EINVAL, "is no name that a file can have", repr(str(path))) from error
+    kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+    if kind != stat.S_IFREG:
+        os.close(descriptor)
+        raise NotAFile(errno.EINVAL, f"is {_KINDS.get(kind, 'a device')}, not a file", str(path))
+    return descriptor
+
+
+def open_file(path: Path | str) -> BinaryIO:
+    """The file, opened as by :func:`open_descriptor`."""
+    return os.fdopen(open_descriptor(path), "rb")
+
+
+def read_bytes(path: Path | str, most_bytes: int = MOST_RECORD_BYTES) -> bytes:
+    """The whole content of a file.
+
+    Raises:
+        TooLarge: it holds more than ``most_bytes``.
+        OSError: as :func:`open_descriptor`, or it cannot be read.
+    """
+    descriptor = open_descriptor(path)
+    try:
+        parts, wanted = [], most_bytes + 1
+        size = os.fstat(descriptor).st_size or _SLICE_BYTES  # files of /proc have no size and yet a content
+        while wanted > 0 and (part := os.read(descriptor, min(wanted, size + 1))):
+            parts.append(part)
+            wanted -= len(part)
     finally:
         os.close(descriptor)
+    if wanted <= 0:
+        raise TooLarge(errno.EFBIG, f"is larger than {most_bytes:,} bytes", str(path))
+    return b"".join(parts)
+
+
+def read_text(path: Path | str, most_bytes: int = MOST_RECORD_BYTES, *, errors: str = "replace") -> str:
+    """The whole content of a text file; raises like :func:`read_bytes`."""
+    return read_bytes(path, most_bytes).decode("utf-8", errors)
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
@@ -161,7 +232,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
         OSError: the file is there and cannot be read.
     """
     try:
-        data = path.read_bytes()
+        data = read_bytes(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     return load_object(data)
@@ -244,7 +315,16 @@ def _fit_of(hint: Any) -> Callable[[Any], Any]:
     if get_origin(hint) is Mapping:
         item = _fit_of(get_args(hint)[1])
         return lambda value: {name: item(part) for name, part in _only(value, dict).items()}
-    return lambda value: _only(value, *((int, float) if hint is float else (hint,)))
+    if hint is int or hint is float:
+        return _number if hint is float else lambda value: _number(_only(value, int))
+    return lambda value: _only(value, hint)
+
+
+def _number(value: Any) -> Any:
+    """JSON's numbers have any length; none of ours is larger than a file offset or a moment in nanoseconds."""
+    if not -_LARGEST < _only(value, int, float) < _LARGEST:  # NaN is not, either
+        raise _Misfit
+    return value
 
 
 def _identity(value: Any) -> ProcessIdentity:
@@ -272,7 +352,7 @@ def stat_of(path: Path) -> os.stat_result | None:
     """What the file system says of a file; None where there is none."""
     try:
         return path.stat()
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a name that no file can have
         return None
 
 
@@ -283,7 +363,7 @@ def stamp(path: str | Path) -> tuple[int, int, int] | None:
     """
     try:
         found = os.stat(path)  # noqa: PTH116 - half the price of Path.stat, and asked of every run
-    except OSError:
+    except (OSError, ValueError):
         return None
     return found.st_mtime_ns, found.st_ino, found.st_size
 
@@ -318,35 +398,3 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-_SECRET_NAME = re.compile(
-    r"(?:^|_)(?:.*TOKEN|.*SECRETS?|.*PASSWORDS?|PASSWD|PASSPHRASE|PASS|SSHPASS|(?<=_)PWD|PWD_HASH|PAT|API_?KEYS?"
-    r"|.*ACCESS_?KEY(?:_ID)?|PRIVATE_?KEY|KEY|CREDENTIALS?|AUTH|COOKIE|SESSION_?ID|DSN|WEBHOOK(?:_URL)?)(?:_|$)",
-    re.IGNORECASE,
-)
-_URL_PASSWORD = re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)")
-HIDDEN = "•••"
-
-
-def is_secret(name: str) -> bool:
-    """Whether a variable's name says that its value is nobody's business."""
-    return _SECRET_NAME.search(name) is not None
-
-
-def hides(name: str, value: str) -> bool:
-    """Whether a variable's value may not be written: a secret by its name, or an address with a password in it."""
-    return is_secret(name) or _URL_PASSWORD.search(value) is not None
-
-
-def without_secrets(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Split an environment: what may be written, and the sorted names of what may not."""
-    shown = {name: value for name, value in environment.items() if not hides(name, value)}
-    return shown, sorted(set(environment) - set(shown))
-
-
-def masked(environment: Mapping[str, str]) -> dict[str, str]:
-    """For the screen: every name, and dots in place of secret values and of passwords inside URLs."""
-    return {
-        name: HIDDEN if is_secret(name) else _URL_PASSWORD.sub(HIDDEN, value) for name, value in environment.items()
-    }

@@ -17,8 +17,8 @@ from pathlib import Path
 from mpstui.core.follow import Budget
 from mpstui.core.logview.document import LogDocument
 from mpstui.core.runs.external import ExternalMetrics
+from mpstui.core.runs.follower import FULL_COLUMNS
 from mpstui.core.runs.monitor import Monitor
-from mpstui.core.runs.reader import FULL_COLUMNS
 from mpstui.core.series.series import Points, Series
 from mpstui.ui.charting.plot import ChartData, ChartView, draw
 from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mpstui.wire import heartbeat, records, rundir, storage
+from mpstui.wire import heartbeat, records, rundir, secrets, storage
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, Heartbeat, MemoryReading
 from mpstui.wire.liveness import ProcessIdentity
 from mpstui.wire.records import Ack, ExitRecord, LaunchTemplate, RestartRule, Spec, Status, Variant
@@ -161,9 +161,9 @@ SECRET_NAMES = [
 
 @pytest.mark.parametrize("name", SECRET_NAMES)
 def test_names_that_look_secret(name: str) -> None:
-    assert storage.is_secret(name)
-    assert storage.without_secrets({name: "x", "HOME": "y"}) == ({"HOME": "y"}, [name])
-    assert storage.masked({name: "x"}) == {name: storage.HIDDEN}
+    assert secrets.is_secret(name)
+    assert secrets.without_secrets({name: "x", "HOME": "y"}) == ({"HOME": "y"}, [name])
+    assert secrets.masked({name: "x"}) == {name: secrets.HIDDEN}
 
 
 PLAIN_NAMES = [
@@ -174,15 +174,15 @@ PLAIN_NAMES = [
 
 @pytest.mark.parametrize("name", PLAIN_NAMES)
 def test_names_that_do_not(name: str) -> None:
-    assert not storage.is_secret(name)
+    assert not secrets.is_secret(name)
 
 
 def test_a_password_inside_a_url_is_masked_and_not_written() -> None:
-    assert storage.without_secrets({"PROXY": "http://ada:pw@host:1/", "HUB": "http://host:1/"}) == (
+    assert secrets.without_secrets({"PROXY": "http://ada:pw@host:1/", "HUB": "http://host:1/"}) == (
         {"HUB": "http://host:1/"},
         ["PROXY"],
     )
-    assert storage.masked({"PROXY": "http://ada:pw@host:1/"}) == {"PROXY": f"http://{storage.HIDDEN}@host:1/"}
+    assert secrets.masked({"PROXY": "http://ada:pw@host:1/"}) == {"PROXY": f"http://{secrets.HIDDEN}@host:1/"}
 
 
 def test_a_supervisor_starts_without_dataclasses() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ...wire import storage
 from ...wire.rundir import RunDir
 from ..launching.actions import Actions
 from ..launching.planning import LaunchPlan, launch
@@ -165,7 +166,7 @@ def _entrant(plan: LaunchPlan, snapshot: RunSnapshot, record: _Record, why: str)
     there = [path for path in outputs if path.is_file()]
     fallbacks: list[str] = []  # operators named as run on the CPU, once for each line
     for path in there:
-        with path.open("rb") as file:
+        with storage.open_file(path) as file:
             fallbacks += [match[1].decode(errors="replace") for match in _FALLBACK.finditer(file.read(_LOG_BYTES))]
     view = snapshot.train_loss
     losses = tuple((x, y) for x, y in zip(view.x, view.mean, strict=True) if y == y) if view else ()

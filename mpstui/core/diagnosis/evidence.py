@@ -109,7 +109,7 @@ def _heartbeat(path: Path, launched_device: str | None) -> HeartbeatEvidence:
 
 def log_lines(path: Path) -> tuple[LogLine, ...]:
     """Return the screen lines of the parts of a log that matter, in order; numbered as in an editor, from 1."""
-    with path.open("rb") as file:
+    with storage.open_file(path) as file:
         lines: list[LogLine] = []
         for start, end, first_number in _pieces(file, file.seek(0, 2)):
             file.seek(start)

@@ -260,7 +260,7 @@ def speeds(steps: Sequence[float], times: Sequence[float]) -> list[tuple[float, 
     if not pieces:
         return []
     longest = GAP_TIMES * median(seconds for _, _, seconds in pieces)
-    return [(step, time, 1 / seconds) for step, time, seconds in pieces if seconds <= longest]
+    return [(step, time, 1 / seconds) for step, time, seconds in pieces if 0 < seconds <= longest]
 
 
 def slow_stretches(pieces: Sequence[tuple[float, float, float]]) -> tuple[Stretch, ...]:

@@ -72,8 +72,9 @@ _STRING = (
 _SHORT = r"\x1b[ -/]{0,8}[0-~]"
 _SEQUENCE = re.compile(rf"{_CSI}|{_STRING}|{_SHORT}|\x1b")
 _SGR = re.compile(r"\x1b\[([0-9;:]{0,64})m")
-_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-_SUSPECT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_STEERING = r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+_UNSAFE = re.compile(f"[{_STEERING}]")
+_SUSPECT = re.compile(rf"[{_STEERING}\ud800-\udfff]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -89,8 +90,9 @@ class StyleSpan:
 def strip_controls(text: str) -> str:
     """Text that is safe on any terminal: no escape sequence, no control but tab and newline, no direction override.
 
-    Escape sequences vanish whole, control characters (C0, C1, DEL) and the invisible characters that reorder or break
-    lines vanish singly, unpaired surrogates become U+FFFD. Idempotent, linear in the length of ``text``.
+    Escape sequences vanish whole, control characters (C0, C1, DEL) and the invisible characters that reorder and break
+    lines or make names differ that look alike vanish singly, unpaired surrogates become U+FFFD. Idempotent, linear in
+    the length of ``text``.
     """
     if not _SUSPECT.search(text):
         return text

@@ -69,7 +69,7 @@ def start_supervisor(run: RunDir, environ: Mapping[str, str], *, program: Path =
         time.sleep(POLL_SECONDS)
     # None: a machine so slow that the run's own record must say how it goes on.
     if code not in (0, ALREADY_SUPERVISED, None):
-        lines = run.supervisor_log.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = storage.read_text(run.supervisor_log).splitlines()
         why = lines[-1] if lines else f"exit code {code}"
         raise OperationError(f"the supervisor of {run.run} gave up: {why}", f"see {run.supervisor_log}")
 

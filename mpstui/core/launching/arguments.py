@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from ...wire import storage
-from ...wire.storage import UnreadableRecord, hides
+from ...wire.secrets import hides
+from ...wire.storage import UnreadableRecord
 from ..machine import is_python
 from ..profiles.written import is_option
 
@@ -117,7 +118,7 @@ def known_arguments(
     if found is None:
         return ()
     python, words, file = found
-    text = file.read_text(encoding="utf-8", errors="replace") if file and file.suffix == ".py" else None
+    text = storage.read_text(file) if file and file.suffix == ".py" else None
     if text is not None and not _PARSER.search(text):
         return _settings(text) if _SETTINGS.search(text) else ()
     stamp = str(storage.stamp(file)) if file else ""
@@ -161,7 +162,7 @@ def _program(
         file = next((one for one in (parts.with_suffix(".py"), parts / "__main__.py") if one.is_file()), None)
     else:
         place, file = 0, Path(first)
-        with contextlib.suppress(OSError), file.open("rb") as opened:
+        with contextlib.suppress(OSError), storage.open_file(file) as opened:
             if shebang := _SHEBANG.search(opened.read(1000)):
                 lead = takewhile(lambda word: not is_option(word), command[1:])
                 return os.fsdecode(shebang[1]), (first, *lead), file
@@ -196,7 +197,7 @@ def _asked(
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
         try:
-            return tuple(_argument(one) for one in json.loads(answer.read_text(encoding="utf-8")))
+            return tuple(_argument(one) for one in json.loads(storage.read_text(answer)))
         except (OSError, ValueError):
             return ()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...wire import storage
 from ...wire.records import QueueRule
-from ...wire.storage import without_secrets
+from ...wire.secrets import without_secrets
 from ..model.checks import environment_name, nearest
 from ..model.errors import UsageError
 from ..model.home import Home

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...wire.rundir import AGENT_VARIABLE
-from ...wire.storage import HIDDEN, hides, is_secret
+from ...wire.secrets import HIDDEN, hides, is_secret
 from ..machine import Machine, is_python
 from ..model.checks import is_number
 from ..profiles.model import RECIPES, ArgumentValue, Profile, Scalar

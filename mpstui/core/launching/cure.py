@@ -217,11 +217,7 @@ def _wants_one_graph(profile: Profile, finding: Finding) -> bool:
     script = script_of(profile)
     with contextlib.suppress(OSError):
         path = profile.cwd / script if script else None
-        return (
-            path is not None
-            and path.stat().st_size <= 1 << 20
-            and "fullgraph=True" in path.read_text("utf-8", "replace")
-        )
+        return path is not None and "fullgraph=True" in storage.read_text(path, 1 << 20)
     return False
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from ...wire import storage
 from ...wire.records import LaunchRecord, QueueRule
 from ...wire.rundir import RunDir
-from ...wire.storage import HIDDEN, hides
+from ...wire.secrets import HIDDEN, hides
 from ..machine import Machine
 from ..model.checks import LineIndex
 from ..model.errors import OperationError, UsageError

@@ -11,7 +11,7 @@ from typing import Any
 from ...wire import rundir, storage
 from ...wire.records import AFTER_CHECKPOINT, AlertRule, CauseRule, GpuRule, LaunchTemplate, QueueRule, Spec, Variant
 from ...wire.rundir import RunDir, create_run_dir
-from ...wire.storage import is_secret
+from ...wire.secrets import is_secret
 from ..machine import DEVICES, Machine, require_device, require_disk_space, trainer_module
 from ..model.checks import nearest
 from ..model.errors import OperationError, UsageError

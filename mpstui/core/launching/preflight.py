@@ -152,8 +152,7 @@ def preflight_warnings(
 
         available = int(psutil.virtual_memory().available)
     with contextlib.suppress(OSError):
-        if script and (profile.cwd / script).stat().st_size <= 1 << 20:
-            text = (profile.cwd / script).read_text(encoding="utf-8", errors="replace")
+        text = storage.read_text(profile.cwd / script, 1 << 20) if script else ""
     with contextlib.suppress(OSError):
         free = shutil.disk_usage(home.runs).free
     found = preflight(

@@ -13,7 +13,8 @@ from types import MappingProxyType
 
 from ...wire import storage
 from ...wire.rundir import RunDir, run_dirs, slug
-from ...wire.storage import UnreadableRecord, hides
+from ...wire.secrets import hides
+from ...wire.storage import UnreadableRecord
 from ..machine import is_python
 from ..model.errors import OperationError
 from ..model.home import Home

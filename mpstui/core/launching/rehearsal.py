@@ -114,7 +114,7 @@ def _points(path: Path, attempt: int) -> Mapping[int, tuple[float, float]]:
     """Time and loss by step, of one attempt."""
     found: dict[int, tuple[float, float]] = {}
     try:
-        records = parse_lines(path.read_bytes())
+        records = parse_lines(storage.read_bytes(path))
     except OSError:
         return found
     for record in records:

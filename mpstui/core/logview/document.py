@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from ...wire import storage
 from ..follow import Budget, FollowedFile, after_hole
 from ..formats.console import SNIFF_BYTES, sniff_utf16, utf8_of
 from .line import LONGEST_FRAME_BYTES, LogLine, make_line
@@ -121,7 +122,7 @@ class LogDocument:
             self._restarts, self._counter = self._file.restarts, LineCounter(self._file)
         if self._descriptor is None:
             with suppress(OSError):
-                self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+                self._descriptor = storage.open_descriptor(self.path)
                 changed = True
         if self._descriptor is None or not changed:
             return False

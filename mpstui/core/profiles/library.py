@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...wire import storage
-from ...wire.storage import HIDDEN
+from ...wire.secrets import HIDDEN
 from ..model.checks import Problem, ProfileError, nearest
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home
@@ -114,7 +114,7 @@ def read_profile(path: Path, cwd: Path) -> Profile:
 
 def _read(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with storage.open_file(path) as file:
             data = file.read(MAX_PROFILE_BYTES + 1)
     except OSError as error:
         raise UsageError(

@@ -108,7 +108,7 @@ def is_whole(path: Path) -> bool:
     A file in another format is taken for whole: nothing cheap can tell.
     """
     try:
-        with path.open("rb") as file:
+        with storage.open_file(path) as file:
             if file.read(4) != _ZIP_START:
                 return os.fstat(file.fileno()).st_size > 0
             file.seek(max(0, os.fstat(file.fileno()).st_size - _ZIP_END_BYTES - 256))

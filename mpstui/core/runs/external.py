@@ -394,7 +394,7 @@ def _identity(path: Path, pattern: str | None, position: int) -> list[Any]:
 
 def _bytes_at(path: Path, offset: int, length: int) -> bytes:
     try:
-        with path.open("rb") as file:
+        with storage.open_file(path) as file:
             return os.pread(file.fileno(), length, offset)
     except OSError:
         return b""

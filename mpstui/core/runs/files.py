@@ -141,10 +141,15 @@ class WitnessReader:
         return self.machine.process(identity) if identity else None
 
     def _gather(self, age_seconds: float) -> RunWitnesses:
-        try:
-            supervisor_held, run_held = (liveness.is_held(lock) for lock in self._locks)
-        except OSError:
-            supervisor_held = run_held = False  # may not be read: the records say so with their own errors
+        doubtful: list[tuple[str, str]] = []
+        held = []
+        for lock in self._locks:
+            try:
+                held.append(liveness.is_held(lock))
+            except OSError as error:
+                held.append(False)
+                doubtful.append((lock.name, f"{lock.name}: {error.strerror}"))
+        supervisor_held, run_held = held
         self.spec.read()
         self.status.read()
         self._find_attempt()
@@ -164,7 +169,10 @@ class WitnessReader:
             age_seconds=0.0 if supervisor_held and self.spec.value else age_seconds,
             ended_seconds_ago=self.machine.clock() - ended.ended if ended else None,
             begun=bool(ended or self.launch.value or (status and status.trainer) or self.launch.error),
-            unreadable=tuple((file.path.name, file.error) for file in files if file.error and not file.newer),
+            unreadable=(
+                *((file.path.name, file.error) for file in files if file.error and not file.newer),
+                *doubtful,
+            ),
             newer=tuple((file.path.name, file.error) for file in files if file.error and file.newer),
         )
 
@@ -367,7 +375,7 @@ def _spread_lines(path: Path, size: int, count: int, length: int) -> list[bytes]
     """The first complete line in each of ``count`` stretches of ``length`` bytes."""
     lines = []
     try:
-        with path.open("rb") as file:
+        with storage.open_file(path) as file:
             for i in range(count):
                 at = i * (size - length) // count
                 data = os.pread(file.fileno(), length, at)

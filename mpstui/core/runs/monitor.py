@@ -19,8 +19,9 @@ from ..model.home import Home
 from ..model.snapshot import Availability, RunSnapshot, State
 from .files import LocalMachine
 from .find import find_run
+from .follower import RunFollower
 from .queueing import Waiter, places
-from .reader import RunFollower, RunReader
+from .reader import RunReader
 from .watched import WatchedReader
 
 REFRESH_SECONDS = 0.05

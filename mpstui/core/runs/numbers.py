@@ -198,11 +198,11 @@ class ProgressPace:
             counts: their steps count; False: another witness of this side tells them.
         """
         for record in records[-NEWEST_RECORDS:]:
-            moment, step = record.get("time"), record.get("step")
+            moment, step = number(record.get("time")), number(record.get("step"))
             other = attempt is not None and record.get("attempt", attempt) not in (attempt, 0)
-            if other or not isinstance(moment, (int, float)):
+            if other or moment is None:
                 continue
-            if counts and isinstance(step, (int, float)):
+            if counts and step is not None:
                 self.steps.add(float(moment), float(step))
             done = _epochs_done(record, alone=self.steps.step is None)
             if done is not None:
@@ -246,16 +246,17 @@ def _epochs_done(record: Mapping[str, Any], *, alone: bool) -> float | None:
     Args:
         alone: nothing else is counted; the line with an epoch's loss is then taken for its end.
     """
-    epoch, step, steps = (record.get(name) for name in ("epoch", "epoch_step", "epoch_steps"))
-    if not isinstance(epoch, (int, float)):
+    epoch, step, steps = (number(record.get(name)) for name in ("epoch", "epoch_step", "epoch_steps"))
+    if epoch is None:
         return None
-    if isinstance(epoch, float) and epoch != int(epoch):
+    if epoch != int(epoch):
         return epoch  # a share of all of them
-    behind = float(epoch) - float(record.get("first_epoch", 1))
+    first = number(record.get("first_epoch"))
+    behind = float(epoch) - (1 if first is None else first)
     if record.get("epoch_done"):
         return behind + 1.0
-    if isinstance(step, (int, float)) and steps:
-        return behind + min(1.0, float(step) / float(steps))
+    if step is not None and steps:
+        return behind + min(1.0, step / steps)
     return behind + 1.0 if alone and step is None and "loss" in record else None
 
 

@@ -83,7 +83,7 @@ def derive(seen: RunWitnesses) -> StateVerdict:
         return StateVerdict(
             State.UNREADABLE, f"written by a newer mpstui ({seen.newer[0][1]}): {_life(seen)}; look, do not touch"
         )
-    if seen.spec is None:
+    if seen.spec is None and not (seen.supervisor_held or seen.trainer_lives):
         damaged = dict(seen.unreadable).get("spec.json")
         if damaged is None and seen.age_seconds < NEWCOMER_SECONDS:
             return StateVerdict(State.STARTING, "its spec.json is being written")
@@ -265,7 +265,10 @@ def _how(record: ExitRecord) -> str:
 def _life(seen: RunWitnesses) -> str:
     if seen.supervisor_held:
         return "it is supervised"
-    return "it still runs" if seen.trainer_lives else "nothing of it runs"
+    if seen.trainer_lives:
+        return "it still runs"
+    unknown = any(name.endswith(".lock") for name, _ in seen.unreadable)
+    return "whether it runs cannot be told" if unknown else "nothing of it runs"
 
 
 def _doubts(seen: RunWitnesses) -> str:

@@ -34,7 +34,7 @@ def is_abandoned(run: RunDir) -> bool:
     start by itself because they look.
     """
     try:
-        data = run.status.read_bytes()
+        data = storage.read_bytes(run.status)
         if not any(word in data for word in _WAITING) or liveness.is_held(run.supervisor_lock):
             return False
         status = storage.from_json(Status, storage.load_object(data))

@@ -10,7 +10,7 @@ from ..follow import Budget
 from ..model.snapshot import RunSnapshot, State
 from .external import ExternalMetrics
 from .files import LocalMachine
-from .reader import STANDING, RunFollower
+from .follower import STANDING, RunFollower
 from .signs import Condition, duration
 
 HEARTBEAT_NAMES = ("heartbeat.json", "*heartbeat*.json", "status.json")
@@ -39,12 +39,22 @@ class WatchedReader(RunFollower):
         self._find_at: float | None = None
         self._was_there = False
 
-    def refresh(self, *, full: bool, budget: Budget) -> RunSnapshot:
+    def _refreshed(self, full: bool, budget: Budget) -> RunSnapshot:
         self._find_files()
         self._read_external(budget, anyway=full)
         self._full, self._outdated = full, False
-        self.snapshot = self._made(full)
-        return self.snapshot
+        return self._made(full)
+
+    def _unreadable(self, why: str) -> RunSnapshot:
+        return RunSnapshot(
+            run=str(self.path),
+            name=self.path.name,
+            dir=self.path.parent,
+            state=State.WATCHED,
+            reason=why,
+            seen=self.machine.clock(),
+            brief=not self._full,
+        )
 
     def rest(self) -> None:
         """Its curves are kept: nobody else holds them."""
@@ -132,7 +142,7 @@ class WatchedReader(RunFollower):
 def _is_history(path: Path) -> bool:
     """Whether a JSON file is a metric file (the Trainer state of transformers), no heartbeat."""
     try:
-        with path.open("rb") as file:
+        with storage.open_file(path) as file:
             return b'"log_history"' in file.read(HISTORY_BYTES)
     except OSError:
         return False
@@ -163,10 +173,8 @@ _MARKS = (b"Traceback", "╰─".encode())
 
 def _exception(path: Path) -> str | None:
     """``RuntimeError: ...`` as it was printed; None where training goes on behind it, and where there is none."""
-    if not path.is_file():
-        return None  # opening a pipe would wait for its writer
     try:
-        with path.open("rb") as file:
+        with storage.open_file(path) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
             data = file.read(TAIL_BYTES)
     except OSError:

@@ -49,7 +49,7 @@ class HistoryFile:
     def read(self) -> list[HistoryPoint]:
         """All points in order of time; lines that are torn or foreign are passed over, a missing file is empty."""
         try:
-            text = self._path.read_text("utf-8", "replace")
+            text = storage.read_text(self._path)
         except OSError:
             return []
         points: list[HistoryPoint] = []
@@ -64,7 +64,7 @@ class HistoryFile:
         return sorted(points, key=lambda point: point.time)
 
     def _thin(self) -> None:
-        with self._path.open("rb") as current:
+        with storage.open_file(self._path) as current:
             try:
                 fcntl.flock(current, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

@@ -75,7 +75,7 @@ def read_settings(path: Path) -> AlertSettings | None:
         OSError, ValueError: the file cannot be read, is no TOML, or holds something else than it should.
     """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8")).get("alerts", {})
+        table = tomllib.loads(storage.read_text(path, errors="strict")).get("alerts", {})
     except FileNotFoundError:
         return None
     if not isinstance(table, dict):

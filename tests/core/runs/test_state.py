@@ -143,8 +143,15 @@ CASES: list[tuple[str, RunWitnesses, State, str]] = [
     (
         "damaged spec, alive",
         seen(spec=None, unreadable=(("spec.json", "spec.json: x"),), **BOTH),
+        State.RUNNING,
+        "spec.json: x",
+    ),
+    ("no spec, only its processes live", seen(spec=None, run_held=True), State.UNSUPERVISED, "goes on"),
+    (
+        "nothing can be opened",
+        seen(spec=None, unreadable=(("spec.json", "spec.json: Too many open files"), ("run.lock", "run.lock: x"))),
         State.UNREADABLE,
-        "supervised",
+        "whether it runs cannot be told",
     ),
     (
         "damaged status, alive",

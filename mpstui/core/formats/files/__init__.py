@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar, Protocol
 
+from ....wire import storage
 from ...follow import FollowedFile
 from ...model.errors import OperationError, UsageError
 from ...model.plugins import METRIC_FILES, discovered
@@ -160,7 +161,7 @@ def detect(path: Path) -> MetricFile:
             raise UsageError(
                 f"{path} is not a regular file", "a pipe or device cannot be read twice: write it to a file"
             )
-        with path.open("rb") as file:
+        with storage.open_file(path) as file:
             start = file.read(SNIFF_BYTES)
         return next(kind for kind in metric_files() if _recognises(kind, path, start))(path)
     except FileNotFoundError:

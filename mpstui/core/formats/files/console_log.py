@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
+from ....wire import storage
 from ...follow import FollowedFile
 from ..points import MetricPoint, ParsedLog, Priority
 from ..reader import LogReader
@@ -46,7 +47,7 @@ class ConsoleLog:
 
     def read_through(self, limit: int | None = None) -> ParsedLog:
         """The summary of the whole file, or of its first ``limit`` bytes; keeps no points, whatever the log's size."""
-        with self.path.open("rb") as file:
+        with storage.open_file(self.path) as file:
             while (limit is None or file.tell() < limit) and (chunk := file.read(CHUNK)):
                 self._reader.take(chunk)
         self._reader.close()

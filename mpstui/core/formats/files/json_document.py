@@ -97,7 +97,7 @@ def _load(path: Path) -> dict[str, object] | None:
     if path.stat().st_size > _MAX_BYTES:
         return None
     try:
-        value = json.loads(path.read_bytes())
+        value = json.loads(storage.read_bytes(path, _MAX_BYTES))
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+from ....wire import storage
 from ..names import EVAL_WORDS
 from ..points import MetricPoint
 from . import Records
@@ -78,7 +79,7 @@ class TensorBoard(Records):
     def _records(self, limit: int | None) -> Iterator[bytes]:
         size = self.path.stat().st_size
         stop = size if limit is None else self._offset + limit
-        with self.path.open("rb") as file:
+        with storage.open_file(self.path) as file:
             while self._offset < stop and self._offset + _HEADER.size + _FOOTER <= size:
                 file.seek(self._offset)
                 header = file.read(_HEADER.size)

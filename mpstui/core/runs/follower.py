@@ -1,0 +1,230 @@
+"""The numbers of any run, followed through its files and attempts: heartbeats, our records, others' logs.
+
+What says where the run is, and which files these are, is told by the two kinds of it:
+:class:`mpstui.core.runs.reader.RunReader` for run directories of ours, and
+:class:`mpstui.core.runs.watched.WatchedReader` for what mpstui did not start.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import replace
+from statistics import median
+
+from ..follow import Budget
+from ..model.snapshot import Health, Numbers, RunSnapshot, SeriesView
+from .external import FACTS, ExternalMetrics
+from .files import LocalMachine, PointReader
+from .numbers import JoinedCurves, NumberWitnesses, ProgressPace, Witness, said, timed, with_facts
+from .signs import Condition, Heartbeats, assess
+
+STANDING = frozenset({Health.STALLED, Health.HUNG})
+"""A run that stands still has neither a speed nor an end in sight, whatever it had before."""
+LIST_SERIES, LIST_COLUMNS = ("loss",), 120
+FULL_COLUMNS = 1024
+
+
+class RunFollower:
+    """The numbers of one run, followed through its files and attempts."""
+
+    def __init__(self, machine: LocalMachine) -> None:
+        self.machine = machine
+        self.snapshot: RunSnapshot | None = None
+        self.pace, self.program_pace = ProgressPace(), ProgressPace()
+        """As we or the agent count, and as the program itself does."""
+        self.heartbeats = Heartbeats(machine, self.pace, self.program_pace)
+        self.points: PointReader | None = None
+        """Its own metrics, where it is a run of ours."""
+        self.external: ExternalMetrics | None = None
+        self._earlier: list[ExternalMetrics] = []
+        """The outputs of the attempts before this one, whose curves it continues."""
+        self._joined = JoinedCurves()
+        self._asked: Mapping[str, float] | None = None
+        """The totals among its arguments; None until they are wanted."""
+        self._resumed = False
+        self._launched = 0.0
+        self._output_changed: float | None = None
+        self._moved: float | None = None
+        self._pauses: deque[float] = deque(maxlen=30)
+        self._full = False
+        self._failed = False
+        """The last look ended with an error."""
+        self._outdated = False
+        self._pending = False
+        """The numbers of the list are still to be read."""
+
+    def refresh(self, *, full: bool, budget: Budget) -> RunSnapshot:
+        """A snapshot of now; the very same object when nothing changed in a run that has settled.
+
+        Whatever its files hold, it never raises: a run that cannot be read says so itself, and hides no other.
+
+        Args:
+            full: with all curves, events and checkpoints.
+        """
+        try:
+            self.snapshot, self._failed = self._refreshed(full, budget), False
+        except Exception as error:  # noqa: BLE001 - a reader's mistake, or a program's that nobody thought of
+            why = f"reading it failed: {type(error).__name__}: {error}"
+            self._failed, self._full = True, full
+            self.snapshot = self._unreadable(why)
+        return self.snapshot
+
+    def _refreshed(self, full: bool, budget: Budget) -> RunSnapshot:
+        raise NotImplementedError
+
+    def _unreadable(self, why: str) -> RunSnapshot:
+        """All that can be said of it without its numbers."""
+        raise NotImplementedError
+
+    def read_on(self, budget: Budget) -> None:
+        """Go on with the history alone, once a full :meth:`refresh` has begun it."""
+        if self._shows_history:
+            self._outdated = True
+            if self.points is not None:
+                self.points.read_history(budget)
+            self._read_external(budget, anyway=True)
+
+    @property
+    def pending_bytes(self) -> int:
+        """How much of the history that a full snapshot shows is still to be read."""
+        return sum(file.pending_bytes for file in self._files()) if self._shows_history else 0
+
+    @property
+    def _shows_history(self) -> bool:
+        """Nobody else keeps the curves of what is not ours: they are shown in the list too."""
+        return self._full or self.points is None
+
+    @property
+    def settled(self) -> bool:
+        """Whether it has ended for good, unless somebody starts it again."""
+        return False
+
+    @property
+    def caught_up(self) -> bool:
+        unread = self._pending or self._outdated or (self.external is not None and not self.external.complete)
+        return self._failed or not unread
+
+    @property
+    def owed_bytes(self) -> int:
+        """How much its curve for the list still lacks; less than nothing: nothing was read, the numbers neither."""
+        external = self.external
+        unread = self._pending or (external is not None and not external.newest and external.behind)
+        return -1 if unread else external.pending_bytes if external is not None else 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether the curves hold every point."""
+        return all(file.complete for file in self._files())
+
+    def _files(self) -> list[PointReader | ExternalMetrics]:
+        return [*self._earlier, *(file for file in (self.points, self.external) if file is not None)]
+
+    def rest(self) -> None:
+        """Nobody looks at it in full any more: give the memory of its whole history back."""
+        if self.points is not None:
+            self.points.drop_history()
+        self._full = False
+
+    def _read_external(self, budget: Budget, *, anyway: bool = False) -> None:
+        """Read on in what is not ours; the outputs of earlier attempts first, for one curve from the first on.
+
+        Args:
+            anyway: one slice, even where the budget is spent already.
+        """
+        if (external := self.external) is None:
+            return
+        grown = [one.poll() for one in (external, *self._earlier)]  # this attempt's may be empty, one before it unread
+        if (budget.spent and not anyway) or not any(grown):
+            return
+        external.preview()
+        for one in self._earlier:
+            one.read(budget)
+            if not one.complete:
+                return
+        found = external.read(budget)
+        program = self.heartbeats.program
+        self.program_pace.feed(found, counts=program is None or program.step is None)
+
+    def _numbers(self, attempt: int = 0, *, moving: bool) -> Numbers:
+        """Joined from all that speak of it; one that stands still has neither a speed nor an end in sight."""
+        beats, external = self.heartbeats, self.external
+        own, program = beats.own, beats.program
+        points = self.points.newest if self.points is not None else {}
+        points = points if points.get("attempt", attempt) in (attempt, 0) else {}
+        printed = external.newest if external is not None else {}
+        numbers = NumberWitnesses(
+            Witness(self._own_name, said(own, points)),
+            Witness(beats.program_name, said(program, {})),
+            Witness(external.path.name if external is not None else "", printed),
+            Witness("arguments", self._asked or {}),
+            counts_anew=own is not None and own.step_from == "process",
+            sees_losses=own is not None and own.loss_seen == "backward",
+            resumed=self._resumed,
+        ).joined()
+        by_program = numbers.told_by.get("step") != self._own_name
+        numbers = timed(numbers, self.pace, self.program_pace, by_program=by_program, moving=moving)
+        return with_facts(numbers, own, program, printed)
+
+    @property
+    def _own_name(self) -> str:
+        own = self.heartbeats.own
+        if own is None:
+            return self.points.path.name if self.points is not None and self.points.newest else "heartbeat"
+        return "agent" if own.step_from or own.loss_seen else "heartbeat"
+
+    def _curves(self, full: bool, lead: str | None) -> Mapping[str, SeriesView]:
+        """``lead``: the witness whose loss is shown."""
+        names, most = (None, FULL_COLUMNS) if full else (LIST_SERIES, LIST_COLUMNS)
+        own = self.points.views(names, most=most) if self.points is not None else {}
+        printed = self.external.views(names, most=most) if self.external is not None else {}
+        read = self.heartbeats.readings.views(names, most=most)
+        told = [(self._own_name, own), (self.external.path.name if self.external is not None else "", printed)]
+        return self._joined.of([*told, (self.heartbeats.program_name, read)], lead)
+
+    def _written(self) -> list[float]:
+        """When what it prints was last written."""
+        files = (self.points.tail if self.points is not None else None, self.external.file if self.external else None)
+        moments = [self._output_changed, *(file.changed_at for file in files if file is not None)]
+        return [moment for moment in moments if moment is not None]
+
+    def _updated(self) -> float | None:
+        """The run's last sign of life, Unix seconds."""
+        beat = self.heartbeats.beat
+        return max((*self._written(), *((beat.time,) if beat else ())), default=None)
+
+    def _told_by(self) -> str | None:
+        """The name of the file that the numbers come from."""
+        file = self.heartbeats.file
+        if file is not None:
+            return "heartbeat" if file.ours else file.path.name
+        if self.points is not None and self.points.newest:
+            return self.points.path.name
+        return self.external.source if self.external and self.external.newest else None
+
+    def _condition(self, *, paused: bool = False, process_state: str | None = None) -> Condition:
+        """What it is doing, by its signs of life at this moment."""
+        now = self.machine.clock()
+        heard = self.heartbeats.signs(now)
+        moved = max((moment for moment in self._written() if moment >= self._launched), default=None)
+        if moved is not None and moved != self._moved:
+            if self._moved is not None and moved > self._moved:
+                self._pauses.append(moved - self._moved)
+            self._moved = moved
+
+        def age(moment: float | None) -> float | None:
+            return None if moment is None else max(0.0, now - moment - heard.slept_seconds)
+
+        steps = self.pace.steps if self.pace.steps.step is not None else self.program_pace.steps
+        counted = steps.step is not None or (self.external is not None and not self.external.newest.keys() <= FACTS)
+        signs = replace(
+            heard,
+            steps_done=counted or heard.steps_done,
+            step_age=age(steps.advanced_at),
+            usual_step_seconds=steps.seconds_per_step,
+            output_age=age(self._moved),
+            usual_output_seconds=median(self._pauses) if len(self._pauses) > 2 else None,
+            paused=paused,
+            process_state=process_state,
+        )
+        return assess(signs)
