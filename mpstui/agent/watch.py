@@ -64,6 +64,9 @@ class Watch:
         self._patience = _LEAST_PATIENCE_SECONDS
         self._beaten_step = self._pointed = 0
         self._beaten_at = 0.0
+        self._was_away = False
+        """An evaluation or a save lies between the last beat of the training and the next one."""
+        self._speed: float | None = None
         self._crashed = False
 
     def guarded(self, look: Callable[..., None]) -> Callable[..., None]:
@@ -186,6 +189,9 @@ class Watch:
         speed = done / elapsed if done > 0 and elapsed > 0.1 else None
         self._beaten_at, self._beaten_step = now, step or 0
         self._patience = max(_LEAST_PATIENCE_SECONDS, _PATIENCE_STEPS / speed if speed else 0.0)
+        if speed is not None and not self._was_away:  # an evaluation is no slowness of the training
+            self._speed = speed
+        self._was_away = False
         # What passes backward in the first step may be one of several losses: the second step tells.
         settled = (last or (step or 0) - (self.steps.before or 0) != 1) and "loss" not in told
         loss, further = self.losses.read() if settled else (None, {})
@@ -198,7 +204,7 @@ class Watch:
             "loss": loss,
             "loss_seen": "trainer" if told.get("loss") is not None else None if loss is None else "backward",
             "lr": self.steps.lr,
-            "steps_per_second": speed,
+            "steps_per_second": self._speed,
             "accumulate": passes if passes >= 1 and not further and settled else None,
             "checkpoint": self._checkpoint,
             **self.passes.facts(passes, self.steps.before, self.steps.epochs_before),
@@ -227,8 +233,8 @@ class Watch:
         """A backward pass or a step: it trains."""
         now = self._monotonic()
         self._eval_at, self._idle_batches = None, 0
-        if self._phase != "train":  # what is left of the evaluation is no slowness of the training
-            self._phase, self._beaten_at, self._beaten_step, self._next_beat = "train", now, self.steps.count or 0, now
+        if self._phase != "train":
+            self._phase, self._was_away, self._next_beat = "train", True, now
         self._worked_at = now
 
     def before_eval(self, *args: Any, **kwargs: Any) -> None:

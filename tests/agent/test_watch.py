@@ -68,6 +68,26 @@ def test_the_pass_after_a_validation_is_the_next_epoch(tmp_path: Path, says_eval
     assert [last.get(name) for name in ("step", "epoch", "epoch_step", "epoch_steps")] == [12, 3, 4, 4]
 
 
+def test_the_speed_after_an_evaluation_is_that_of_whole_steps(tmp_path: Path) -> None:
+    script = (
+        "import time; at = [100.0]; time.monotonic = lambda: at[0]\n"
+        + SCRIPT
+        + "from torch.utils.data import DataLoader\n"
+        "import json, os\n"
+        "def train(forward):\n"
+        "    net.train(); at[0] += forward; loss = ((net(x) - 1) ** 2).mean()\n"
+        "    loss.backward(); at[0] += 1; optimizer.step(); net.eval()\n"
+        "    told = json.load(open(os.environ['MPSTUI_RUN_DIR'] + '/attempts/1/heartbeat.json'))\n"
+        "    print(told.get('steps_per_second'))\n"
+        "for forward in (3, 3, 7):\n"
+        "    train(forward)\n"
+        "    for batch in DataLoader(x, batch_size=8): at[0] += 4; net(batch)\n"
+        "train(3); train(3)\n"
+    )
+    printed, _ = ran(script, tmp_path)
+    assert printed.split() == ["None", "None", "None", "None", "0.25"]
+
+
 def test_a_compiled_optimizer_is_neither_traced_nor_lost(tmp_path: Path) -> None:
     script = (
         SCRIPT.replace("SGD", "Adam")
