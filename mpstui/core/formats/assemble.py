@@ -67,8 +67,10 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     if strict:
         stray_words = len(_WORD.findall(line[:2000])) - sum(len(_WORD.findall(pair.key)) for pair in pairs)
     told = loss or _evaluated_loss(pairs)
-    if strict and ((len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs)) or _is_note(line, told)):
+    if strict and len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs):
         return None
+    if strict and _is_note(line, told):
+        return _best(grammar, pairs)
     counters, is_plan = read_counters(pairs, line, has_loss=loss is not None)
     named = [
         pair
@@ -76,7 +78,8 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         if pair.key and pair.name.role in _VALUES and pair not in arguments and not _opens_list(pairs[at : at + 4])
     ]
     says_more = any(pair.marked and pair.key.count(" ") < _LONGEST_NAME for pair in named)
-    counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER
+    two_counts = counters.epoch is not None and counters.shown_step is not None
+    counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two_counts
     if loss is None and not (says_more or counts_alone or is_evaluation(line, pairs)):
         return None
     rate = _first(named, Role.LEARNING_RATE)
@@ -193,6 +196,8 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
             if getattr(counters, field) is None and or_zero(pair.counted) <= or_zero(pair.planned):
                 counters = counters._replace(**{field: pair.counted, f"{field}s": pair.planned})
             continue
+        if index and pair.key.lower() in _PLURALS and not pair.total and pairs[0].key.lower() == "episode":
+            continue  # how long the episode was
         so_far = bool(pair.total) and pair.key.lower().endswith(_SO_FAR) and not counters.positioned
         if pair.key and pair.name.role not in _COUNTING and not pair.bracketed and not so_far:
             continue
@@ -279,7 +284,7 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
     alone = planned is not None and len(line) <= pair.end + 2 and pair.start <= 2
     if alone or (pair.bracketed and _opens_pair(pairs)):
         return Counters(epoch=count, epochs=planned)
-    if planned is None and has_loss and pair.start == 0 and _stands_alone(pairs):
+    if planned is None and has_loss and pair.start == 0 and (_stands_alone(pairs) or _tells_both(pairs)):
         return Counters(epoch=count)
     if planned is None and has_loss and pair.start <= (_PADDED_COUNTER if pair.bracketed else 0):
         return Counters(step=count)
@@ -293,6 +298,11 @@ def _stands_alone(pairs: Sequence[Pair]) -> bool:
     pair = pairs[1]
     bare = not (pair.key or pair.total or pair.unit or pair.bracketed) and isinstance(pair.value, int)
     return bare and pair.start - pairs[0].end <= 2
+
+
+def _tells_both(pairs: Sequence[Pair]) -> bool:
+    """Whether a line has values of training and of an evaluation, each called so: that of an epoch, as a rule."""
+    return {NameScope.TRAIN, NameScope.EVAL} <= {pair.scope for pair in pairs if pair.key}
 
 
 def _opens_pair(pairs: Sequence[Pair]) -> bool:
@@ -316,6 +326,14 @@ def _is_note(line: str, loss: Pair | None) -> bool:
         return False
     match = _NOTE.search(line, 0, 200)
     return match is not None and (loss is None or match.start() < loss.start)
+
+
+def _best(grammar: str, pairs: Sequence[Pair]) -> LineReading | None:
+    """The best value so far, which is a metric of its own: ``Best validation accuracy: 16.5 %``."""
+    found = [pair for pair in pairs if pair.marked and pair.key[:4].lower() == "best" and is_measure(pair.key)]
+    metrics, eval_metrics = _metrics_of(found)
+    evaluates = Phase.TRAIN if metrics else Phase.EVAL
+    return LineReading(grammar, phase=evaluates, metrics=metrics, eval_metrics=eval_metrics) if found else None
 
 
 def _first(pairs: Sequence[Pair], role: Role) -> Pair | None:

@@ -62,9 +62,10 @@ _USED = re.compile(
     rf"(?:\s{{1,3}}|(?<=\())(?:device\b[\s:]{{0,3}})?{_VALUE}"
 )
 _CUDA = re.compile(
-    r"(?i)\bgpu device\s?[=:]\s?\d{1,2}\Z|\bCreated TensorFlow device \(\S{0,80}GPU:\d|\bUse GPU with device ID \d|"
-    r"\bdevice: \d{1,2}, GPU Compute Capability"
+    r"(?i)\bgpu device\s?[=:]\s?\d{1,2}\Z|\bCreat(?:ed|ing) TensorFlow device \(\S{0,80}GPU:\d|"
+    r"\bUse GPU with device ID \d|\bdevice: \d{1,2}, GPU Compute Capability"
 )
+_CUDA_SET = re.compile(r"(?:use_)?cuda\s?[:=]\s?True\Z")
 _SAID_ALONE = re.compile(r"Use (CPU|GPU)\.?(?:: cuda:\d)?\Z")
 _LIGHTNING = re.compile(r"\bGPU available: (?:True|False)(?: \((?P<kind>\w{2,12})\))?, used: (?P<used>True|False)")
 _YOLO = re.compile(r"torch-\d[\w.+]{0,30} (?P<value>CUDA:\d{1,3}|MPS|CPU)(?= \(|\Z)")
@@ -96,6 +97,8 @@ def device_of(line: str) -> Fact | None:
         return Fact(device=yolo["value"].lower(), stated=True)
     if _CUDA.search(line):
         return Fact(device="cuda", stated=True)
+    if _CUDA_SET.match(line):
+        return Fact(device="cuda")
     alone = _SAID_ALONE.match(line)
     if alone is not None:
         return Fact(device=alone[1].lower(), stated=True)

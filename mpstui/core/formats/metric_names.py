@@ -8,6 +8,7 @@ program's first name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from .names import is_duration, is_measure, is_never_a_metric, quantity
 from .points import Counters, LineReading
 
 _MOST = 512
+_CURRENT = re.compile(r"(?i)(?:the |current |cur |now |new )+")
 _Shown = Mapping[str, str]
 
 
@@ -39,6 +41,8 @@ class MetricNames:
         self._given: dict[tuple[str, bool], str] = {}
         self._known: dict[object, tuple[_Shown, _Shown]] = {}
         self._kept_back: dict[str, _First] = {}
+        self._alone: set[str] = set()
+        """Names that came on lines of their own, with nothing that says whether they are of training."""
         self.came_again: list[tuple[str, _First]] = []
         """Of the last reading, the names whose first value was kept back, and that value."""
 
@@ -57,14 +61,16 @@ class MetricNames:
         eval_metrics = {evaluated[name]: value for name, value in reading.eval_metrics.items() if evaluated[name]}
         counted = reading.rank > 1 if reading.bar else reading.counters.positioned
         beside = reading.certain or counted or reading.loss is not None
-        if not beside and not any(is_measure(name) or self._is_trained(name) for name in eval_metrics):
+        alone = beside and reading.loss is None and all(map(is_duration, (*metrics, *eval_metrics)))
+        if (alone or not beside) and not any(is_measure(name) or self._is_trained(name) for name in eval_metrics):
             metrics, eval_metrics = (
                 {name: value for name, value in values.items() if self._is_metric(name, _First(value, moves, held))}
                 for values in (metrics, eval_metrics)
             )
         for name in (*metrics, *eval_metrics):
-            if len(self.shown) < _MOST:
-                self.shown.setdefault(name)
+            if len(self.shown) < _MOST and name not in self.shown:
+                self.shown[name] = None
+                self._alone.update(() if beside else (name,))
         if metrics == reading.metrics and eval_metrics == reading.eval_metrics:
             return reading
         return replace(reading, metrics=metrics, eval_metrics=eval_metrics)
@@ -88,10 +94,12 @@ class MetricNames:
         if is_never_a_metric(name):
             return ""
         kind, what = quantity(name)
-        if phase and what == "lr":
-            return ""
+        if what == "lr":
+            return "" if phase else _CURRENT.sub("", name)
         meant = (kind or phase, what)
-        shown = self._given.get((name, bool(phase))) or (name if what == "lr" else self._names.get(meant, name))
+        shown = self._given.get((name, bool(phase))) or self._names.get(meant, name)
+        if shown in self._alone and shown != name:
+            shown = name
         if shown != name and (shown in printed or shown in taken):
             shown = name
         if self._quantities.get(shown, meant) != meant:

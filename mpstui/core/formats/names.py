@@ -107,14 +107,14 @@ NEVER_A_LOSS = _words(
 MEASURE_WORDS = _words(
     """
     acc accuracy acc1 acc5 top1 top5 ppl perplexity bpb bpc f1 precision recall auc auroc iou miou
-    dice psnr ssim mae mse rmse bleu wer cer map50 ap50 prec fid 准确率 精度 正解率 정확도 точность
+    dice psnr ssim mae mse rmse bleu wer cer map50 ap50 prec rec fid 准确率 精度 正解率 정확도 точность
     """
 )
 """Name a measure of a model that is taken for nothing else where no sign joins it to a number."""
 _NO_MEASURE = NEVER_A_LOSS - _words("perplexity norm grad old diff std var gap")
 _ERRORS_AND_SCORES = """
     accuracies error err reward rewards score scores kl elbo entropy mcc kappa rouge meteor ndcg mrr r2 mape medae
-    specificity sensitivity correlation lpips chrf eer gnorm
+    specificity sensitivity correlation lpips chrf eer gnorm fnmr fmr far frr
 """
 _MEASURES = MEASURE_WORDS | LOSS_WORDS | _words(_ERRORS_AND_SCORES)
 """Name a measure where a sign joins it to a number."""
@@ -226,10 +226,14 @@ def words_of(text: str) -> list[str]:
 _NEVER_A_METRIC = _words(
     "eta remaining left checkpoint checkpointer seed version pid port shape size sizes dim dims rank ranks bs"
 )
+_COUNTED = STEP_WORDS | EPOCH_WORDS | BATCH_WORDS | _words("fold folds trial stage phase episode episodes")
 _NO_NAME = _words(
-    "in at of the and to from by is for with using min max mins sec secs hours days v num n no on as am pm"
+    """
+    in at of the and to from by is for with using min max mins sec secs hours days v num n no on as am pm device gpu
+    cuda
+    """
 )
-_DURATIONS = _words("time times elapsed duration took data 耗时 時間 시간")
+_DURATIONS = _words("time times timer elapsed elasped duration took data 耗时 時間 시간")
 _SPELLINGS = {
     **dict.fromkeys(("accuracy", "accuracies", "准确率", "精度", "正解率", "정확도", "точность"), "acc"),
     **dict.fromkeys(("perplexity",), "ppl"),
@@ -243,6 +247,7 @@ _BESIDE_A_MEASURE = LABEL_WORDS | _words("avg average averaged avr mean moyenne 
 def is_measure(text: str) -> bool:
     """Whether a name is that of a measure of a model (``test_acc``), not of a setting (``acc_threshold``)."""
     words = words_of(text)
+    words = words[1:] if words[:1] == ["best"] else words
     if _is_retrieval(text) or (words and words[0] in _RANKED and all(word.isdigit() for word in words[1:])):
         return True  # ``mAP@50``, ``top 5``; a ``feature_map`` and ``top_k`` are none
     return _NO_MEASURE.isdisjoint(words) and not _MEASURES.isdisjoint(words)
@@ -276,7 +281,7 @@ def quantity(text: str) -> tuple[str, str]:
 def is_never_a_metric(text: str) -> bool:
     """Whether a name is that of something that a program also prints: the time that is left, a seed, a version."""
     words = words_of(text)
-    counts = bool(words) and words[-1] in STEP_WORDS | EPOCH_WORDS | BATCH_WORDS and not is_measure(text)
+    counts = bool(words) and words[-1] in _COUNTED and not is_measure(text)
     unknown = not _NEVER_A_METRIC.isdisjoint(words) and not _is_retrieval(text)
     return counts or unknown or all(word in _NO_NAME for word in words)
 

@@ -40,7 +40,7 @@ def _token(first: str, number: str) -> re.Pattern[str]:
         rf"(?P<total>\d{{1,3}}(?:,\d{{3}}){{1,6}}(?!,?\d)|\d{{1,30}}(?:\.0{{1,2}}|(?:\.\d{{1,3}})?[kKMB])?(?![\w.])))?"
         rf"(?P<unit>\s?%|\s?(?:{_RATE_UNIT}|(?:ms|us|µs|s|sec)/[a-z]{{2,8}})(?![\w/]|\s{{0,2}}[:=：＝])|"
         rf"{_UNIT}(?![\w])|/s(?:ec)?(?![\w/])|\s(?:secs?|seconds|ms|minutes|hours?|hrs)(?![\w.]|\s?[:=\d])|\ss(?=\s{{1,4}}[\d|]|[,;)]))?"
-        r")(?![\w@]|\.\d|:\d|/\d{1,12}(?!\d|\.\d))"
+        r")(?![\w@]|\.\d|:\d|/\d{1,12}(?!\d|\.\d)|-[A-Za-z]{3})"
     )
 
 
@@ -52,9 +52,9 @@ _OPENS = r"[\[('\"`{$*×#№]{0,2}"
 _REVERSED_KEY = re.compile(
     rf"\s{{0,8}}(?:{_OPENS}?(?:\(rosnet|\(yarr[aA](?:eciveD)?|\(\d\dtaolf\.pn)|{_OPENS})\s{{0,24}}"
     r"(?P<mark>(?<=\s):?(?:si|saw)(?=\s{1,24}['\"`*)])|=:|>=|>-|→|:|=|：|＝|~|≈|\s-\s)?\s{0,24}"
-    r"['\"`*]{0,2}(?:[)\]](?:[^()\[\]=:]{0,24}[(\[]\s|[^()\[\]=:]{0,12} [^()\[\]=:]{0,12}[(\[]))?"
+    r"['\"`*]{0,2}(?:[)\]](?:(?P<beside>[^()\[\]=:]{0,24})[(\[]\s|[^()\[\]=:]{0,12} [^()\[\]=:]{0,12}[(\[]))?"
     r"(?P<name>(?:\)(?:[^()\s=:]{1,12}|\)[^()\s=:]{1,8}\([^()\s=:]{0,8})\((?=\w))?(?:[\d.e+-]{1,16} (?:[*×] )?)?"
-    rf"(?:{_IN_NAME}{{0,40}}[^\W\d_][ _]){{0,5}}{_IN_NAME}{{0,60}}[^\W\d]\*?)"
+    rf"(?:{_IN_NAME}{{0,40}}[^\W\d_][ _]){{0,5}}{_IN_NAME}{{0,60}}[^\W\d](?:\*|\d(?=[\s,;|(\[]|\Z))?)"
 )
 """A name, a sign, an opening bracket, backwards: what stands right in front of a number is at the end of any text, and
 a search for it from the front would try every word of a sentence."""
@@ -102,6 +102,11 @@ _SHORTEST_RATIO = len("s/it")
 _SPEEDS = ("speed", "rate", "velocity", "ips")
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _MEASURED = (Role.OTHER, Role.LOSS)
+_AVERAGINGS = ("macro", "micro", "weighted", "binary", "mean", "std", "median")
+_ABBREVIATED = ("L", "l")
+"""A loss, behind a word that says whose: ``Train(L=0.695 | A=0.497)``."""
+_AT_STEP = re.compile(r"(?i)(?<=\()(epoch:? \d{1,9}, )total_(?:steps|iters)(?= \d)")
+"""``(epoch 4, total_steps 1280)`` is a place, not a plan."""
 _HEADS = re.compile(r"(?i)(?: (?:set|data|results?|metrics?|loop|phase))?\s{0,3}[^\w\s]")
 """Behind a word that says whose values all the rest of the line holds: ``Test: ..``, ``[Val]``, ``Test set: ..``."""
 _GLUED = re.compile(r"(?i)(?<![\w./\\-])(epochs?|ep|steps?|iter|iteration|it|batch)[_-]?(?=\d)")
@@ -178,6 +183,8 @@ def read_pairs(line: str) -> list[Pair]:
         line = _TAGGED_EPOCH.sub(r"[\1] epoch \2 ", line)
     if line[-1:].isalpha() and "oss" in line:
         line = _VALUE_FIRST.sub(r"\2: \1", line)
+    if "total_" in line:
+        line = _AT_STEP.sub(r"\1step", line)
     if "it/" in line:
         line = _COUNTED_UNIT.sub(r"\1/\2", line)
     if _GLUE.search(line):
@@ -245,6 +252,8 @@ def _pair(line: str, match: re.Match[str], previous: int, scopes: list[_Scope]) 
         _, nearest, word, heads = scopes[before - 1]  # the nearest word in front of the number
         if heads or nearest is NameScope.TRAIN or name.role is not Role.OTHER or is_measure(named.key):
             scope, said = nearest, word
+            if heads and named.key in _ABBREVIATED and "." in text:
+                name = classify("loss")
     unit = unit.strip() if unit else ""
     return Pair(named.key, name, scope, said, text, total or "", unit, named.marked, named.bracketed, start, end)
 
@@ -288,12 +297,16 @@ def _named_by(gap: str) -> _Named:
     bracketed = gap.rstrip()[-1:] in ("[", "【", "(", "（")
     if found is None:
         return _Named("", classify(""), False, bracketed, False)
-    key = found["name"][::-1].rpartition(". ")[2].strip().lstrip("*")
+    key = found["name"][::-1].rpartition(". ")[2].strip().lstrip("*").removeprefix("the ")
     name = classify(key)
-    if key.endswith((" is", " was")) and (is_measure(key) or name.role in (Role.LOSS, Role.LEARNING_RATE)):
+    said = key.endswith((" is", " was")) and (is_measure(key) or name.role in (Role.LOSS, Role.LEARNING_RATE))
+    if said:
         key = key.rpartition(" ")[0]  # ``val loss is 0.5``
+    beside = (found["beside"] or "")[::-1]
+    if beside.lower() in _AVERAGINGS:
+        key = f"{key} ({beside})"  # ``F1 (macro): 0.5``
     of_two = "/" in key and name.role is Role.LOSS and name.rank > 0
-    return _Named(key, name, bool(found["mark"]), bracketed, of_two)
+    return _Named(key, name, bool(found["mark"]) or said, bracketed, of_two)
 
 
 def spell_ordinals(line: str) -> str:

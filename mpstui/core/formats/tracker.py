@@ -189,7 +189,7 @@ class Tracker:
     def _starts_run(self, reading: LineReading) -> bool:
         series = self._begun(reading.series)
         if series is None:
-            return False
+            return self._is_next_stage(reading)
         resumed, self._resumed = self._resumed, False
         if resumed:
             return False
@@ -197,6 +197,13 @@ class Tracker:
             return True
         new_epoch = series.epochs_announced != self._epochs_announced
         return goes_back(series, reading.counters, new_epoch=new_epoch)
+
+    def _is_next_stage(self, reading: LineReading) -> bool:
+        """Whether a loss of another name begins at the first epoch, where the main one has come to a later one."""
+        main, epoch = self.primary, reading.counters.epoch
+        if main is None or main.bar or reading.bar or reading.part or reading.loss is None or epoch is None:
+            return False
+        return epoch <= max(1, or_zero(main.start.epoch)) < or_zero(main.counters.epoch)
 
     def _epoch_fell(self, series: LossSeries) -> bool:
         """Whether the epoch on a line above has returned to its start since the last reading of a series."""

@@ -67,6 +67,8 @@ DEVICES = [
     ("Torch version 2.5, device cuda", "cuda"),
     ("gpu device = 1", "cuda"),
     ("Created TensorFlow device (/job:a/replica:0/task:0/device:GPU:0 with 999 MB memory)", "cuda"),
+    ("Creating TensorFlow device (/gpu:0) -> (device: 0, name: Tesla P100, pci bus id: 0000:82:00.0)", "cuda"),
+    ("cuda: True", "cuda"),
     ("W1205 12:44:41.1   27 device.cc:4] Please NOTE: device: 0, GPU Compute Capability: 7.0", "cuda"),
     ("Setting ds_accelerator to cuda (auto detect)", "cuda"),
     ("Use GPU with device ID 0", "cuda"),

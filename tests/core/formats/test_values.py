@@ -58,6 +58,18 @@ def read(text: str) -> MetricPoint:
             {"v_kl": 3.5, "v_loss": 1.5, "v_fid": 4.5},
         ),
         ("Epoch 8: loss 0.5  v_pot 4.5", {"loss": 0.5, "v_pot": 4.5}, {}),
+        (
+            "3 Train(L=0.5 | A=0.25) Valid(L=0.75 | A=0.5)",
+            {"L": 0.5, "A": 0.25},
+            {"Valid L": 0.75, "Valid A": 0.5},
+        ),
+        ("step 3 loss 0.5 [5HT:0.25 DA:0.75]", {"loss": 0.5, "5HT": 0.25, "DA": 0.75}, {}),
+        ("F1 (weighted): 0.25", {"F1 (weighted)": 0.25}, {}),
+        ("CV acc (5-fold): 0.25", {"CV acc": 0.25}, {}),
+        ("Best validation accuracy: 16.5%", {}, {"Best validation accuracy": 16.5}),
+        ("Done: the best validation accuracy of it is 0.75 in epoch 9.", {}, {"best validation accuracy of it": 0.75}),
+        ("Episode 3/30, Steps: 6, Score: 44", {"Score": 44.0}, {}),
+        ("step 3 current learning rate: 0.25", {"learning rate": 0.25}, {}),
         ('{"_type": "val_epoch", "epoch": "5/400", "top1_err": 41.5}', {}, {"top1_err": 41.5}),
         ("Rank-5  : 86.5%", {}, {"Rank-5": 86.5}),
         ("Epoch 3 @ 10:27 PM : 0.25 C.E. Loss, 94.5% Accuracy", {"Loss": 0.25, "Accuracy": 94.5}, {}),
@@ -69,7 +81,8 @@ def test_the_word_in_front_says_whose_values_follow(
     point = read(line)
     assert dict(point.eval_metrics) == evaluated
     assert train is None or dict(point.metrics) == train
-    assert point.loss == next((value for name, value in point.metrics.items() if "oss" in name or "损失" in name), None)
+    losses = (value for name, value in point.metrics.items() if "oss" in name or "损失" in name or name == "L")
+    assert point.loss == next(losses, None)
 
 
 @pytest.mark.parametrize(
@@ -183,6 +196,44 @@ def test_a_label_in_front_of_an_epoch_is_no_step() -> None:
     reader.feed("\n".join([*lines, ""]).encode())
     assert (reader.summary().step, reader.summary().epoch, reader.summary().epochs) == (None, 3, 50)
     assert LogReader().feed(b"[000100] loss 0.5\n")[0].step == 100
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Creating device (/gpu:0) -> (device: 1, name: P100)",
+        "Model saved, best at epoch 3, loss 0.5",
+        "stopped: wallclock_cap train_time:600038ms step:3/20",
+        "Timer: 1.5",
+        "Fold 3: took 5",
+    ],
+)
+def test_devices_clocks_and_folds_are_no_metrics(line: str) -> None:
+    points = LogReader().feed(f"step 1 loss 0.5\n{line}\nstep 2 loss 0.4\n{line.replace('1', '2')}\n".encode())
+    assert {name for point in points for name in (*point.metrics, *point.eval_metrics)} == {"loss"}
+
+
+def test_a_measure_that_stands_alone_is_not_that_of_training() -> None:
+    lines = "Accuracy: 0.9\nEpoch 1 | Train Acc 24.5 | Train Loss 0.5 | Valid Loss 0.4\n"
+    points = LogReader().feed(lines.encode())
+    assert [dict(point.metrics) for point in points] == [{"Accuracy": 0.9}, {"Train Acc": 24.5, "Train Loss": 0.5}]
+
+
+def test_the_place_in_brackets_above_the_values_of_a_block() -> None:
+    reader = LogReader()
+    reader.feed(
+        b"".join(b"Display progress at (epoch %d, total_steps %d0)\nloss: 0.%d\n" % (e, e, e) for e in (2, 4, 6))
+    )
+    found = reader.summary()
+    assert (found.epoch, found.step, found.steps) == (6, 60, None)
+
+
+def test_a_last_training_under_another_name_is_a_run_of_its_own() -> None:
+    reader = LogReader()
+    reader.feed(b"".join(b"[Fold 1 Ep %03d] tr_loss=0.%d val_f1=0.5\n" % (e, e) for e in range(1, 9)))
+    reader.feed(b"".join(b"[Ep %03d/005] loss=0.%d\n" % (e, e) for e in range(1, 4)))
+    found = reader.summary()
+    assert (found.epoch, found.epochs, found.runs) == (3, 5, 2)
 
 
 def test_the_rate_among_settings_is_not_the_rate_in_use() -> None:
