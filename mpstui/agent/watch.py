@@ -202,7 +202,7 @@ class Watch:
         facts = {
             "step_from": "process" if anew and step is not None and not self.steps.before else None,
             "loss": loss,
-            "loss_seen": "trainer" if told.get("loss") is not None else None if loss is None else "backward",
+            "loss_seen": "trainer" if told.get("loss") is not None else "backward",
             "lr": self.steps.lr,
             "steps_per_second": self._speed,
             "accumulate": passes if passes >= 1 and not further and settled else None,

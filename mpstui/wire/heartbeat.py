@@ -82,7 +82,7 @@ class Heartbeat(NamedTuple):
     """What is trained on, in a few words; generated data says "synthetic"."""
     loss_seen: Optional[str] = None
     """Where the agent has the loss from: ``backward`` (what was passed to it; what the program prints is the better
-    witness) or ``trainer`` (a framework told it); None: the program reported it itself."""
+    witness) or ``trainer`` (a framework told it), also while it has none; None: the program reports for itself."""
     step_from: Optional[str] = None
     """``process``: steps are counted since this process began, which may have gone on from a checkpoint."""
     batch_size: Optional[int] = None

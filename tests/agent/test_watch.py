@@ -127,6 +127,16 @@ def test_what_it_cannot_see_it_says(tmp_path: Path) -> None:
     assert "saw no step of a torch optimizer" in _events(tmp_path)[0]["text"]
 
 
+def test_a_beat_says_that_the_agent_tells_it_also_where_it_knows_no_loss(tmp_path: Path) -> None:
+    script = SCRIPT + (
+        "for _ in range(4):\n"
+        "    optimizer.zero_grad(); torch.nn.functional.mse_loss(net(x)[:, 0], x[:, 0], reduction='sum').backward()\n"
+        "    optimizer.step()\n"
+    )
+    _, last = ran(script, tmp_path)
+    assert (last.get("loss"), last["metrics"].keys(), last["loss_seen"]) == (None, {"loss_sum"}, "backward")
+
+
 def test_the_last_beat_has_the_last_learning_rate(tmp_path: Path) -> None:
     script = SCRIPT + (
         "schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=9)\n"

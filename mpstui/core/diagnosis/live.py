@@ -92,17 +92,18 @@ def curve_warnings(snapshot: RunSnapshot) -> tuple[LiveWarning, ...]:
     loss, numbers = snapshot.train_loss, snapshot.numbers
     values = list(_points(loss))
     extremes = list(zip(loss.low, loss.high, strict=False)) if loss is not None and values else []
-    if not numbers.loss_is_finite and numbers.step is not None:
+    unit = loss.axis if loss is not None else "step"
+    if not numbers.loss_is_finite and numbers.step is not None and unit == "step":
         values.append((float(numbers.step), math.nan))
         extremes.append((math.nan, math.nan))
     norm = next((snapshot.series[name] for name in _GRADIENT_NAMES if name in snapshot.series), None)
-    found = nonfinite(values), exploding_gradient(_points(norm)), plateau(values, extremes)
+    found = nonfinite(values, unit), exploding_gradient(_points(norm)), plateau(values, extremes, unit)
     return tuple(warning for warning in found if warning)
 
 
 def _points(view: SeriesView | None) -> Points:
-    """The columns of a curve as points; only over steps, since the warnings name one."""
-    return tuple(zip(view.x, view.mean, strict=False)) if view is not None and view.axis == "step" else ()
+    """The columns of a curve as points; only over steps or samples, since the warnings name one."""
+    return tuple(zip(view.x, view.mean, strict=False)) if view is not None and view.axis in ("step", "sample") else ()
 
 
 def memory_running_out(headroom: Headroom | None) -> LiveWarning | None:
@@ -116,7 +117,7 @@ def memory_running_out(headroom: Headroom | None) -> LiveWarning | None:
     return LiveWarning("memory_growing", f"{grows} and reaches its limit in {seconds / 60:.0f} minutes.")
 
 
-def nonfinite(loss: Points) -> LiveWarning | None:
+def nonfinite(loss: Points, unit: str = "step") -> LiveWarning | None:
     """Warn when the newest loss is NaN or infinite, since the first of this unbroken stretch."""
     since = None
     for step, value in reversed(loss):
@@ -125,10 +126,10 @@ def nonfinite(loss: Points) -> LiveWarning | None:
         since = step
     if since is None:
         return None
-    return LiveWarning("nan_loss", f"The loss is NaN or infinite since step {since:,.0f}.")
+    return LiveWarning("nan_loss", f"The loss is NaN or infinite since {unit} {since:,.0f}.")
 
 
-def plateau(loss: Points, extremes: Points = ()) -> LiveWarning | None:
+def plateau(loss: Points, extremes: Points = (), unit: str = "step") -> LiveWarning | None:
     """Warn when the loss is constant: dead units, a rate of zero, a model that answers with the share of each class.
 
     Nothing is said of a loss that has converged (it keeps its noise), of one printed with too few digits to tell, or of
@@ -136,6 +137,7 @@ def plateau(loss: Points, extremes: Points = ()) -> LiveWarning | None:
 
     Args:
         extremes: lowest and highest value behind each point of ``loss``, where these are means of many.
+        unit: what x counts.
     """
     ranges = extremes if len(extremes) == len(loss) else [(value, value) for _, value in loss]
     known = [(x, *ends) for (x, value), ends in zip(loss, ranges, strict=True) if math.isfinite(value)]
@@ -154,7 +156,7 @@ def plateau(loss: Points, extremes: Points = ()) -> LiveWarning | None:
         return None
     share = f"{100 * PLATEAU_RANGE:g} %"
     since = known[start][0]
-    return LiveWarning("plateau", f"The loss has stayed within {share} of {value:.4g} since step {since:,.0f}.")
+    return LiveWarning("plateau", f"The loss has stayed within {share} of {value:.4g} since {unit} {since:,.0f}.")
 
 
 def exploding_gradient(norm: Points) -> LiveWarning | None:

@@ -111,10 +111,11 @@ MEASURE_WORDS = _words(
     """
 )
 """Name a measure of a model that is taken for nothing else where no sign joins it to a number."""
-_NO_MEASURE = NEVER_A_LOSS - _words("perplexity norm grad old diff std var gap")
+_NO_MEASURE = NEVER_A_LOSS - _words("perplexity norm grad old diff std var gap last")
 _ERRORS_AND_SCORES = """
     accuracies error err reward rewards score scores kl elbo entropy mcc kappa rouge meteor ndcg mrr r2 mape medae
-    specificity sensitivity correlation lpips chrf eer gnorm fnmr fmr far frr
+    specificity sensitivity correlation lpips chrf eer gnorm fnmr fmr far frr cosine similarity pearson spearman
+    kendall brier
 """
 _MEASURES = MEASURE_WORDS | LOSS_WORDS | _words(_ERRORS_AND_SCORES)
 """Name a measure where a sign joins it to a number."""

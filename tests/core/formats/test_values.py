@@ -72,6 +72,8 @@ def read(text: str) -> MetricPoint:
         ("step 3 current learning rate: 0.25", {"learning rate": 0.25}, {}),
         ('{"_type": "val_epoch", "epoch": "5/400", "top1_err": 41.5}', {}, {"top1_err": 41.5}),
         ("Rank-5  : 86.5%", {}, {"Rank-5": 86.5}),
+        ("  Val cosine: 0.25 ± 0.05", {}, {"Val cosine": 0.25}),
+        ("Episode 7\tLast reward: 18.00\tAverage reward: 10.50", {"Last reward": 18.0, "Average reward": 10.5}, {}),
         ("Epoch 3 @ 10:27 PM : 0.25 C.E. Loss, 94.5% Accuracy", {"Loss": 0.25, "Accuracy": 94.5}, {}),
     ],
 )

@@ -73,6 +73,20 @@ def test_the_loss_of_a_whole_epoch_leaves_the_agents_curve_unless_that_is_divide
     run.release()
 
 
+@pytest.mark.parametrize("metrics", [{"loss_sum": 44276.0}, {"errD_real": 0.7, "errG": 2.1}])
+def test_where_the_agent_knows_no_loss_the_one_that_is_printed_is_shown(home: Home, metrics: dict[str, float]) -> None:
+    """A sum over the batch, and the losses of a GAN, are none; samples are printed, so the axis is one of samples."""
+    run = run_of(home).beat(step=94, epoch=2, epoch_step=47, epoch_steps=47, loss_seen="backward", metrics=metrics)
+    run.points({"time": NOW, "attempt": 1, "epoch": 2, "step": 94, **metrics})
+    lines = (f"Train Epoch: 1 [{n}/6000 ({n // 60}%)]\tLoss: {500 - n / 100:.6f}\n" for n in range(0, 6000, 640))
+    run.output("".join(lines) + "====> Test set loss: 393.6999\n")
+    shown = both(home, run)[1]
+    assert (shown.numbers.loss, shown.numbers.told_by["loss"], shown.numbers.step) == (442.4, "output.log", 94)
+    assert (shown.series["loss"].axis, shown.series["Test set loss"].axis) == ("sample", "sample")
+    assert metrics.keys() < shown.series.keys()
+    run.release()
+
+
 def test_a_loss_that_a_framework_told_the_agent_is_the_programs_own(home: Home) -> None:
     run = run_of(home).beat(step=40, steps=90, epoch=1.5, epochs=3, loss=2.5, loss_seen="trainer")
     run.points({"time": NOW, "attempt": 1, "epoch": 1.5, "step": 40, "loss": 2.5})
