@@ -21,6 +21,21 @@ BEST = "best.pt"
 EARLIER_BESTS = 2
 """Bests of trainings before it that stay; a folder that is trained in again and again must not fill the disk."""
 _PATTERN = "step-*.pt"
+_PARTS: Mapping[str, tuple[type, ...]] = {
+    "task": (str,),
+    "signature": (dict,),
+    "model": (dict,),
+    "optimizer_name": (str,),
+    "average": (dict, type(None)),
+    "order": (dict,),
+    "order.seed": (int,),
+    "order.size": (int,),
+    "order.step_size": (int,),
+    "progress": (dict,),
+    "progress.step": (int,),
+    "device": (str,),
+}
+"""What a training, an evaluation and an export read of a checkpoint, and of which type it is."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +132,17 @@ def _best_of(state: Mapping[str, Any]) -> tuple[Any, Any] | None:
     """The best value that a state knows of, and its step."""
     progress = state.get("progress")
     return (progress.get("best"), progress.get("best_step")) if isinstance(progress, dict) else None
+
+
+def incomplete(state: Mapping[str, Any]) -> str | None:
+    """What is missing of a whole training's state, in a few words; None when nothing is."""
+    for name, kinds in _PARTS.items():
+        value: Any = state
+        for key in name.split("."):
+            value = value.get(key, ...) if isinstance(value, dict) else ...
+        if not isinstance(value, kinds):
+            return f"its `{name}` is missing or damaged"
+    return None
 
 
 def _recorded_best(path: Path) -> tuple[Any, Any] | None:

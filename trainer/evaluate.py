@@ -81,7 +81,7 @@ def find_checkpoint(path: Path) -> Loaded:
     """A checkpoint, or the newest of a folder."""
     try:
         found = checkpoint.find(
-            str(path.absolute()), path, lambda state: None, lambda text: print(text, file=sys.stderr)
+            str(path.absolute()), path, checkpoint.incomplete, lambda text: print(text, file=sys.stderr)
         )
     except UsageError as error:
         reason = str(error).partition(";")[0].removeprefix("--resume ").replace(str(path.absolute()), str(path))

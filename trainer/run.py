@@ -92,6 +92,8 @@ def _resumed(name: str, asked: Options, folder: CheckpointFolder) -> Loaded | No
         return None
 
     def misfit(state: Mapping[str, Any]) -> str | None:
+        if reason := checkpoint.incomplete(state):
+            return reason
         return None if state["task"] == name else f"it is of the task {state['task']}, not {name}"
 
     loaded = checkpoint.find(asked.resume, folder.path, misfit, lambda text: print(text, flush=True))
@@ -121,7 +123,7 @@ def resume(job: Job, loaded: Loaded) -> None:
     """
     try:
         job.load_state_dict(loaded.state)
-    except (ValueError, RuntimeError, KeyError) as error:
+    except (ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise UsageError(f"{loaded.path} does not fit this model ({reason}); {_RESUME_REMEDY}") from error
     job.folder.goes_on_from(loaded.state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import pickle
 from pathlib import Path
@@ -60,6 +61,65 @@ def test_a_pickle_that_names_code_is_refused_before_it_runs(tmp_path: Path, acti
     with pytest.raises(pickle.UnpicklingError, match="not allowed in a data file"):
         load_restricted(pickle.dumps({b"data": Hostile()}, protocol=2))
     assert not (tmp_path / "touched").exists()
+
+
+_ARRAYS = (
+    np.arange(6, dtype=np.uint8).reshape(2, 3),
+    np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    np.array([1.5], dtype=">f4"),
+    np.array(["one", "other"]),
+    np.float32(2),
+)
+
+
+@pytest.mark.parametrize("protocol", range(5))
+def test_arrays_come_back_as_they_were_pickled(protocol: int) -> None:
+    found, plain = (load(pickle.dumps(_ARRAYS, protocol)) for load in (load_restricted, pickle.loads))
+    for array, known in zip(found, plain, strict=True):
+        np.testing.assert_array_equal(array, known)
+        assert (array.dtype, array.shape) == (known.dtype, known.shape)
+    boxed = load_restricted(pickle.dumps(np.array({"corners": np.ones(2)}, dtype=object), protocol))
+    assert boxed.item()["corners"].sum() == 2
+
+
+class _Forged:
+    """Pickled as a type, an array or a number that a pickle puts together by itself."""
+
+    def __init__(self, *parts: Any) -> None:
+        self.parts = parts
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.parts
+
+
+_OBJECTS_WITHOUT_THEIR_FLAG = _Forged(np.dtype, ("O8", False, True), (3, "|", None, None, None, -1, -1, 0))
+_RECORD_OF_OBJECTS = _Forged(
+    np.dtype,
+    ("V8", False, True),
+    (3, "|", None, ("a",), {"a": (np.dtype(object), 0)}, 8, 1, 0),
+)
+_EMPTY = (np.ndarray, (0,), b"b")
+_BUILD = np.zeros(0).__reduce__()[0]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        _Forged(_BUILD, _EMPTY, (1, (1,), _OBJECTS_WITHOUT_THEIR_FLAG, False, b"A" * 8)),
+        _Forged(_BUILD, _EMPTY, (1, (1,), _RECORD_OF_OBJECTS, False, b"A" * 8)),
+        _Forged(_BUILD, _EMPTY, (1, (4,), np.dtype(object), False, [None])),
+        _Forged(_BUILD, _EMPTY, (1, (2**62, 4), np.dtype(np.uint8), False, b"")),
+        _Forged(_BUILD, _EMPTY, (1, (-1, -8), np.dtype(np.uint8), False, b"A" * 8)),
+        _Forged(np.ndarray, ((1,), np.dtype(object))),
+        _Forged(np.float64(1).__reduce__()[0], (_OBJECTS_WITHOUT_THEIR_FLAG, b"A" * 8)),
+        _Forged(np.float64(1).__reduce__()[0], (np.dtype(np.float64), b"A")),
+        _Forged(codecs.encode, ("A" * 8, "rot13")),
+    ],
+)
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_a_pickle_cannot_forge_a_type_or_an_array(forged: Any, protocol: int) -> None:
+    with pytest.raises((pickle.UnpicklingError, TypeError)):
+        load_restricted(pickle.dumps([forged], protocol))
 
 
 def test_a_hostile_batch_becomes_one_sentence(tmp_path: Path) -> None:

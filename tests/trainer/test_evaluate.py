@@ -54,6 +54,24 @@ def test_a_folder_means_its_newest_checkpoint(
     )
 
 
+@pytest.mark.parametrize("verb", ["evaluate", "export", "cifar"])
+@pytest.mark.parametrize("state", [{}, {"task": "cifar"}, {"task": "cifar", "signature": {}, "order": {"seed": "x"}}])
+def test_a_checkpoint_that_lacks_a_part_is_one_sentence(
+    state: dict[str, object], verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cut.pt"
+    torch.save({"format": "mpstui.trainer/1", **state}, path)
+    words = {
+        "evaluate": ("evaluate", str(path)),
+        "export": ("export", str(path), str(tmp_path / "x.safetensors")),
+        "cifar": ("cifar", "--resume", str(path), *CIFAR, "--out", str(tmp_path)),
+    }
+    assert command(*words[verb]) == 2
+    told = capsys.readouterr().err
+    assert "is missing or damaged" in told
+    assert told.count("\n") == 1
+
+
 def test_exported_weights_are_the_averaged_ones_and_say_what_they_are(
     trained: tuple[Path, dict[str, float]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -144,6 +144,26 @@ def test_reads_a_benchmark(tmp_path: Path) -> None:
     assert [TOKENS[token] for token in train.take(torch.tensor([20]), 20)[0][0]] == list(text)
 
 
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"no gzip at all", "Not a gzipped file"),
+        (gzip.compress(b">chr1\nACGT\n")[:-9], "cannot be read"),
+        (gzip.compress(b"")[:10] + b"\xff" * 40, "cannot be read"),
+        (gzip.compress(b">chr1\n" + b"A" * 99), "line 2 has more than 64 characters"),
+    ],
+)
+def test_a_genome_that_does_not_unpack_is_one_sentence(
+    tmp_path: Path, content: bytes, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(genomes, "LONGEST_LINE", 64)
+    packed, bed = tmp_path / "g.fa.gz", tmp_path / "i.bed"
+    packed.write_bytes(content)
+    bed.write_text("chr1\t2\t6\tb\nchr1\t0\t3\ta\n")
+    with pytest.raises(UsageError, match=why):
+        genomes.read_intervals(packed, bed)
+
+
 def test_reads_intervals_from_plain_and_gzipped_fasta(tmp_path: Path) -> None:
     plain, packed, bed = tmp_path / "g.fa", tmp_path / "g.fa.gz", tmp_path / "i.bed"
     plain.write_text(">chr1 first\nAACC\nGGTT\n>chrX\nzzz\n>chr2\nACGTACGT\n")

@@ -263,6 +263,17 @@ def test_an_array_that_nobody_asks_for_does_no_harm(tmp_path: Path, compressed: 
     assert made("twotower", "--train-npz", str(path)).train_size > 0
 
 
+@pytest.mark.parametrize("shape", [(2**62, 4), (-1, -8), (-5,), (2**63 - 1, 2**63 - 1)])
+def test_a_shape_that_no_file_can_have_is_refused(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    path = tmp_path / "x.npy"
+    with path.open("wb") as file:
+        header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.write(bytes(64))
+    with pytest.raises(UsageError, match=r"cut short|is none"):
+        open_npy(path, "--x")
+
+
 def test_a_damaged_compressed_array_is_named(tmp_path: Path) -> None:
     path = _written(tmp_path)
     _compress(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from .sequences import BadSequence, SequenceSet, gathered, reverse_complement, t
 
 _LAYOUT = "expected train/CLASS/*.txt and test/CLASS/*.txt with one sequence a file"
 _BED_COLUMNS = 4
+LONGEST_LINE = 1 << 29
+"""Characters of a line of a text file; the longest human chromosome in one line has half of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +171,13 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """
     try:
         with _opened(path) as file:
-            yield from enumerate(file, start=1)
-    except (OSError, EOFError) as error:
+            number = 0
+            while text := file.readline(LONGEST_LINE + 1):
+                number += 1
+                if len(text) > LONGEST_LINE:
+                    raise UsageError(f"{path} line {number} has more than {LONGEST_LINE:,} characters; wrap it")
+                yield number, text
+    except (OSError, EOFError, zlib.error) as error:
         raise UsageError(f"{path} cannot be read ({error}); name a readable file") from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import zipfile
 import zlib
@@ -137,7 +138,7 @@ def _load(path: Path, name: str, flag: str) -> np.ndarray[Any, Any]:
     try:
         with zipfile.ZipFile(path) as archive, archive.open(name) as member:
             found: np.ndarray[Any, Any] = np.lib.format.read_array(member, allow_pickle=False)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, MemoryError) as error:
         reason = _OBJECTS if _holds_objects(error) else _reason(error)
         array = name.removesuffix(".npy")
         raise UsageError(f"{flag} {path}: {array}: {reason}; save it as an array of numbers or texts") from error
@@ -156,7 +157,9 @@ def _stored(path: Path, file: BinaryIO) -> Stored:
     if dtype.hasobject:
         raise ValueError(_OBJECTS)
     found = Stored(path, file.tell(), dtype.str, tuple(shape), bool(fortran))
-    if path.stat().st_size < found.offset + dtype.itemsize * int(np.prod(shape, dtype=np.int64)):
+    if not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError(f"the shape {shape} is none")
+    if path.stat().st_size < found.offset + dtype.itemsize * math.prod(shape):  # of whole numbers: no overflow
         raise ValueError("it is cut short")
     return found
 

@@ -178,7 +178,7 @@ def _array(record: Mapping[Any, Any], name: str) -> npt.NDArray[Any]:
         raise BadPlan(f"{name} has the shape {list(value.shape)} instead of {list(SHAPES[name])}")
     if not np.isfinite(value).all():
         raise BadPlan(f"{name} holds NaN or infinity")
-    return value
+    return np.asarray(value)
 
 
 def _plan(arrays: Mapping[str, npt.NDArray[Any]]) -> Plan:

@@ -1,47 +1,118 @@
 """Pickles from anywhere, read without letting them run code.
 
 A pickle is a program that may import and call anything. Data files need containers, numbers and numpy arrays: the few
-names by which those are built are looked up, every other name is refused before it is.
+names that arrays are built of stand for functions of ours here, every other name is refused before it is looked up.
+
+No type of numpy's is ever the pickle's own work. It may set a type's flags, and numpy believes them: an array whose
+type has lost its "holds Python objects" takes the file's bytes for pointers. So a type is read as its words, and made
+anew from those.
 """
 
 from __future__ import annotations
 
 import io
+import math
 import pickle
+import re
 from typing import Any
 
 import numpy as np
 
-_ALLOWED = {
+_NAMES = {
     # What a pickled numpy array needs, under the names of numpy 1 and 2; _codecs.encode carries bytes in protocol 2.
-    ("numpy.core.multiarray", "_reconstruct"),
-    ("numpy._core.multiarray", "_reconstruct"),
-    ("numpy.core.multiarray", "scalar"),
-    ("numpy._core.multiarray", "scalar"),
-    ("numpy", "ndarray"),
-    ("numpy", "dtype"),
-    ("_codecs", "encode"),
+    ("numpy.core.multiarray", "_reconstruct"): "new_array",
+    ("numpy._core.multiarray", "_reconstruct"): "new_array",
+    ("numpy.core.multiarray", "scalar"): "scalar",
+    ("numpy._core.multiarray", "scalar"): "scalar",
+    ("numpy", "ndarray"): "array_class",
+    ("numpy", "dtype"): "new_type",
+    ("_codecs", "encode"): "encode",
 }
+_TYPE = re.compile(r"[biufc]\d{1,2}|[SU]\d{1,9}|O8?")
+
+
+class _Type:
+    """The words of a numpy type."""
+
+    __slots__ = ("name", "order")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.order = "="
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        order = _text(state[1])
+        if order not in ("<", ">", "=", "|"):
+            raise pickle.UnpicklingError("a byte order that is none")
+        self.order = order
+
+    def made(self) -> np.dtype[Any]:
+        return np.dtype(self.name if self.name.startswith("O") else self.order + self.name)
+
+
+class _Array(np.ndarray[Any, Any]):
+    """An array that is filled once, with as many values as its shape has."""
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, shape, kind, fortran, content = state
+        dtype = kind.made()
+        if type(shape) is not tuple or not all(type(size) is int and size >= 0 for size in shape):
+            raise pickle.UnpicklingError("a shape that is none")
+        count = math.prod(shape)  # of whole numbers, which cannot overflow
+        if type(content) is not (list if dtype.hasobject else bytes):
+            raise pickle.UnpicklingError(f"an array of type {dtype} that holds a {type(content).__name__}")
+        if len(content) != count * (1 if dtype.hasobject else dtype.itemsize):
+            raise pickle.UnpicklingError(f"an array of shape {shape} and another number of values")
+        super().__setstate__((1, shape, dtype, bool(fortran), content))  # type: ignore[arg-type]  # bool, not numpy's
 
 
 class RestrictedUnpickler(pickle.Unpickler):
     """Builds containers, bytes, numbers and numpy arrays; every other name is refused before it is looked up."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """The class behind a name in the pickle, if it is one of the few that arrays need."""
-        if (module, name) not in _ALLOWED:
+        """What stands for a name in the pickle, if it is one of the few that arrays need.
+
+        Methods: nothing that a pickle does to one changes it.
+        """
+        if (module, name) not in _NAMES:
             raise pickle.UnpicklingError(f"{module}.{name} is not allowed in a data file")
-        return super().find_class(module.replace("numpy.core", "numpy._core") if _numpy_2() else module, name)
+        return getattr(self, _NAMES[module, name])
+
+    def new_type(self, name: Any, *_: object) -> _Type:
+        words = _text(name)
+        if not _TYPE.fullmatch(words):
+            raise pickle.UnpicklingError(f"the type {words[:20]!r} is not allowed in a data file")
+        return _Type(words)
+
+    def new_array(self, *_: object) -> _Array:
+        return np.ndarray.__new__(_Array, (0,), np.uint8)
+
+    def array_class(self) -> None:
+        raise pickle.UnpicklingError("an array that is not built as numpy builds it")
+
+    def scalar(self, kind: _Type, content: bytes) -> Any:
+        dtype = kind.made()
+        if dtype.hasobject or len(content) != dtype.itemsize:
+            raise pickle.UnpicklingError(f"a number of type {dtype} in {len(content)} bytes")
+        return np.frombuffer(content, dtype)[0]
+
+    def encode(self, text: str, codec: Any) -> bytes:
+        if _text(codec) != "latin1":
+            raise pickle.UnpicklingError(f"the encoding {codec!r} is not allowed in a data file")
+        return text.encode("latin1")
+
+
+def _text(word: Any) -> str:
+    """A word as it is, or as Python 2 wrote it."""
+    return word.decode("ascii", "replace") if isinstance(word, bytes) else str(word)
 
 
 def load_restricted(content: bytes) -> Any:
     """Unpickle data that may come from anywhere; texts of Python 2 become bytes.
 
+    Its arrays are of a class of ours, for ``np.asarray`` to make plain ones of.
+
     Raises:
         pickle.UnpicklingError: it names anything but containers and arrays.
     """
     return RestrictedUnpickler(io.BytesIO(content), encoding="bytes").load()
-
-
-def _numpy_2() -> bool:
-    return int(np.__version__.partition(".")[0]) >= 2

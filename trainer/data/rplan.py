@@ -72,7 +72,8 @@ def read_labels(path: Path) -> Labels:
         if (width, height, depth, interlaced) != (SIDE, SIDE, 8, 0) or colour not in _CHANNELS:
             raise BadPlan(f"has {width} x {height} pixels of {depth} bits, RPLAN's have {SIDE} x {SIDE} of 8")
         channels = _CHANNELS[colour]
-        raw = zlib.decompress(b"".join(data for kind, data in parts if kind == b"IDAT"))
+        coded = b"".join(data for kind, data in parts if kind == b"IDAT")
+        raw = zlib.decompressobj().decompress(coded, SIDE * (1 + SIDE * channels) + 1)
         lines = np.frombuffer(raw, np.uint8).reshape(SIDE, 1 + SIDE * channels)
     except (OSError, struct.error, zlib.error, ValueError, IndexError) as error:
         if isinstance(error, BadPlan):

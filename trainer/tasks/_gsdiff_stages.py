@@ -265,7 +265,9 @@ def _stage1(asked: str) -> CornerDenoiser:
     """The model of a stage 1 checkpoint, with its averaged weights where it has them."""
 
     def misfit(state: Mapping[str, Any]) -> str | None:
-        fits = state["task"] == "gsdiff" and state["signature"]["stage"] == 1
+        if reason := checkpoint.incomplete(state):
+            return reason
+        fits = state["task"] == "gsdiff" and state["signature"].get("stage") == 1
         return None if fits else "it is not of gsdiff --stage 1"
 
     try:
