@@ -131,7 +131,7 @@ A run that is active is stopped first. It continues from its newest checkpoint. 
 def run_restart(args: argparse.Namespace) -> int:
     # Here, not at the top: `mpstui stop` needs nothing of what plans a launch.
     from ..core.launching.choice import effective_arguments, parse_environment, parse_sets
-    from ..core.launching.editing import recorded_choice
+    from ..core.launching.editing import changes_between, recorded_choice
     from ..core.launching.rehearsal import rehearsal_of
     from ..core.machine import DEVICES
 
@@ -150,9 +150,10 @@ def run_restart(args: argparse.Namespace) -> int:
                 warn(note)
         rehearsal = None
         if args.rehearse is not None:
-            said = [*args.set, *args.env, *([f"device {args.device}"] if args.device else [])]
-            what = ", ".join([*map(str, cure.changes if cure else ()), *said])
-            rehearsal = rehearsal_of(snapshot, what, args.rehearse)
+            recorded = recorded_choice(RunDir(snapshot.dir))
+            tried = replace(edited or recorded, device=args.device or (edited or recorded).device)
+            changes = changes_between(recorded, tried, cure.changes if cure else ())
+            rehearsal = rehearsal_of(snapshot, changes, tried.profile, args.rehearse)
         return actions.restart(snapshot, args.device, args.source, edited, rehearsal)
 
     return _act(args, ask, _watch_rehearsal if args.rehearse is not None else None)

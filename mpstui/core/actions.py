@@ -279,7 +279,7 @@ ACTIONS: tuple[Action, ...] = (
         refusal=_cannot_restart,
         request="restart",
         key="f",
-        help="open the launch form with the remedy filled in",
+        help="open the form with the remedy, or go on if tried",
         footer=16,
         screen_action="fix",
     ),

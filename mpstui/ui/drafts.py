@@ -160,7 +160,6 @@ class Draft:
         self._asks = cure.asks if cure else ()
         """Arguments that a remedy changes and whose value nobody knows: they have to be filled in."""
         self._note = cure.sentence if cure else ""
-        self._changes = ", ".join(map(str, cure.changes)) if cure else ""
         self._choice = choice
         self._starts = environ is None
         self._sweep = {key: ", ".join(one.text for one in values) for key, values in open_axes(choice).items()}
@@ -264,9 +263,13 @@ class Draft:
         self._plan(values, choice, check=True)
         rehearsal = None
         if rehearse:
+            from ..core.launching.editing import changes_between, recorded_choice
             from ..core.launching.rehearsal import rehearsal_of
+            from ..wire.rundir import RunDir
 
-            rehearsal = rehearsal_of(snapshot, self._changes)
+            told = self._cure.changes if self._cure else ()
+            changes = changes_between(recorded_choice(RunDir(snapshot.dir)), choice, told)
+            rehearsal = rehearsal_of(snapshot, changes, choice.profile)
         return self._launcher.actions.restart(snapshot, choice=choice, rehearsal=rehearsal)
 
     def save(self, values: Mapping[str, str], name: str) -> Path:

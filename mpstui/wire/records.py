@@ -244,6 +244,10 @@ class Rehearsal(NamedTuple):
     """It is ended after this time at the latest, loading included."""
     changes: str = ""
     """What is tried, for people."""
+    before: str = ""
+    """What it takes the place of, in short: ``batch 64``."""
+    after: str = ""
+    """``32 x 2``"""
 
 
 class LaunchRecord(NamedTuple):

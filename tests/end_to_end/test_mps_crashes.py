@@ -112,8 +112,9 @@ def test_the_remedy_halves_the_batch_and_the_run_goes_on(mpstui: CommandLine) ->
     fix = ("restart", run, "--fix", "--env", "MPSTUI_STANDIN=oom-above@20")
     tried = mpstui.call(*fix, "--rehearse", "8")
     assert tried.returncode == 0, tried.stderr
-    assert "batch-size 32 -> 16, accumulate 1 -> 2" in tried.stdout
-    assert "✓" in tried.stdout
+    assert "batch-size 32, MPSTUI_STANDIN oom@7: " in tried.stdout
+    assert " ✗ → 16 × 2, MPSTUI_STANDIN oom-above@20: " in tried.stdout
+    assert "✓, loss " in tried.stdout
     fixed = mpstui.call(*fix)
     assert fixed.returncode == 0, fixed.stderr
     assert "batch-size 32 -> 16" in fixed.stderr

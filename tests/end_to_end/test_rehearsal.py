@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.core.launching.actions import Actions
+from mpstui.core.model.home import Home
+from mpstui.core.runs.monitor import Monitor
 from mpstui.wire.rundir import RunDir
 from tests.end_to_end.conftest import CommandLine
 
@@ -71,9 +74,8 @@ def test_a_remedy_proves_itself_and_then_goes_on_for_real(mpstui: CommandLine, c
     before = mpstui.show(crashed)
     done = mpstui.call("restart", crashed, "--fix", "--rehearse", "15")
     assert done.returncode == 0, done.stderr
-    assert "batch 64 -> 32, accumulate 1 -> 2: ✓" in done.stdout
-    assert "memory 64.0 MiB -> 32.0 MiB" in done.stdout
-    assert "loss equal to" in done.stdout
+    assert "batch 64: 64.0 MiB ✗ → 32 × 2: 32.0 MiB ✓, loss equal to" in done.stdout
+    assert "steps done, past step 29 where it failed" in done.stdout
     assert "x the speed" in done.stdout
     run = RunDir(mpstui.home / "runs" / crashed)
     after = mpstui.show(crashed)
@@ -83,9 +85,7 @@ def test_a_remedy_proves_itself_and_then_goes_on_for_real(mpstui: CommandLine, c
     assert after["metrics"] == before["metrics"]
     assert after["diagnosis"]["findings"][0]["id"] == "mps_oom"
     assert not list(run.checkpoints.glob("step_3*.pt"))
-    real = mpstui.call("restart", crashed, "--fix")
-    assert real.returncode == 0, real.stderr
-    assert "batch 64 -> 32" in real.stderr
+    Actions(mpstui.environment()).go_on(Monitor(Home(mpstui.home, mpstui.home)).snapshot(crashed))
     shown = mpstui.wait_state(crashed, "finished")
     assert (shown["attempt"], shown["step"]) == (3, 60)
     assert "--batch 32 " in " ".join(shown["argv"]) + " "
@@ -95,7 +95,7 @@ def test_a_remedy_proves_itself_and_then_goes_on_for_real(mpstui: CommandLine, c
 def test_a_remedy_that_does_not_help_says_so_and_changes_nothing(mpstui: CommandLine, crashed: str) -> None:
     done = mpstui.call("restart", crashed, "--fix", "--set", "limit=8", "--rehearse", "40")
     assert done.returncode == 1
-    assert "✗ MPS ran out of memory" in done.stderr
+    assert "batch 64, limit 32: 64.0 MiB ✗ → 32 × 2, limit 8: 32.0 MiB ✗ MPS ran out of memory" in done.stderr
     assert mpstui.show(crashed)["state"] == "failed"
     again = mpstui.call("restart", crashed, "--rehearse", "0")
     assert again.returncode == 2

@@ -338,6 +338,9 @@ class FakeActions(Actions):
         self.asked.append((request, snapshot.run, {**BY_ID[action].options, **options}))
         return Request(f"r{len(self.asked)}", request, snapshot.attempt, "me@here:1", NOW, options)
 
+    def go_on(self, snapshot: RunSnapshot) -> Request:
+        return self.send(snapshot, "restart", tried=True)
+
     def answer(self, run_dir: Path, request_id: str) -> Ack | None:
         return self.answers.get(request_id, self.automatic)
 
@@ -555,6 +558,7 @@ class FakeServices(Services):
         self.log = Log(folder / "output.log")
         self.findings: Sequence[Finding] = (FINDING,)
         self.exception: EvidenceLine | None = None
+        self.remedy: Cure | None = None
         self.mistakes: tuple[tuple[int, str], ...] = ()
         self.alarms: list[Alarm] = []
         self.queue_changes: list[tuple[str, object]] = []
@@ -580,7 +584,8 @@ class FakeServices(Services):
         return self.log
 
     def explain(self, snapshot: RunSnapshot) -> tuple[Sequence[Finding], EvidenceLine | None, Cure | None]:
-        return self.findings, self.exception, next((cure(one) for one in self.findings if one.can_be_cured), None)
+        found = self.remedy or next((cure(one) for one in self.findings if one.can_be_cured), None)
+        return self.findings, self.exception, found
 
     def launcher(self) -> Launcher:
         return self.launching

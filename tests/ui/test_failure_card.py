@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.diagnosis.model import EvidenceLine, Finding
-from mpstui.core.launching.rehearsal import Rehearsed
+from mpstui.core.launching.rehearsal import Rehearsed, Shown
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import ExitSummary, State
 from mpstui.ui.services import Services
@@ -148,15 +148,25 @@ def test_the_numbers_of_the_failure_stand_beside_its_name() -> None:
 
 
 def test_what_a_rehearsal_showed_stands_on_the_card() -> None:
-    rehearsal = Rehearsal(of=1, changes="batch 64 -> 32")
-    good = Rehearsed(attempt=2, rehearsal=rehearsal, steps=21, failure="", memory_bytes=(2 << 30, 1 << 30))
+    rehearsal = Rehearsal(of=1, before="batch 64", after="32 × 2")
+    good = Rehearsed(
+        attempt=2,
+        rehearsal=rehearsal,
+        failed=Shown(step=30, memory="2.0 GiB"),
+        tried=Shown(step=41, memory="1.0 GiB"),
+        steps=21,
+        failure="",
+    )
     bad = replace(good, failure="MPS ran out of memory")
     shown = [
         " ".join(
-            line.text
+            line.text.strip("▌ ")
             for line in card(Failure(fakes.failed(), (fakes.FINDING,), cure=fakes.cure(rehearsed=one)), 110, 12)
         )
         for one in (good, bad)
     ]
-    assert "tried batch 64 -> 32: ✓ 21 steps done, memory 2.0 GiB -> 1.0 GiB, loss not comparable" in shown[0]
-    assert "tried batch 64 -> 32: ✗ MPS ran out of memory" in shown[1]
+    assert "tried batch 64: 2.0 GiB ✗ → 32 × 2: 1.0 GiB ✓; 21 steps done, past step 30 where it failed" in shown[0]
+    assert "not compared, since not told by both: loss, speed" in shown[0]
+    assert "f go on with what was tried" in shown[0]
+    assert "tried batch 64: 2.0 GiB ✗ → 32 × 2: 1.0 GiB ✗ MPS ran out of memory" in shown[1]
+    assert "f apply the remedy" in shown[1]

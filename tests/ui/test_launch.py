@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mpstui.core.diagnosis.model import Finding, Remedy
+from mpstui.core.launching.rehearsal import Rehearsed, Shown
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.present import needs_attention
@@ -14,6 +15,7 @@ from mpstui.ui.bindings import KEYS
 from mpstui.ui.drafts import Preview
 from mpstui.ui.screens.acting import ActingScreen
 from mpstui.ui.widgets.launching import preview_rows
+from mpstui.wire.records import Rehearsal
 
 from . import fakes
 from .driving import Driver, drive
@@ -231,6 +233,22 @@ def test_a_remedy_can_be_rehearsed_from_the_form() -> None:
 
     drive(world, play, opening=fakes.failed().run)
     assert (world.launcher.form.rehearsed, world.launcher.form.restarted) == ([fakes.failed().run], [])
+
+
+def test_what_a_rehearsal_has_proven_is_gone_on_with_by_one_key() -> None:
+    world = fakes.world((fakes.failed(),))
+    shown = Shown(step=30, memory="1.0 GiB")
+    tried = Rehearsed(attempt=2, rehearsal=Rehearsal(of=1), failed=shown, tried=shown, steps=20, failure="")
+    world.services.remedy = fakes.cure(rehearsed=tried)
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("f go on with what was tried")
+        await driver.press("f")
+        await driver.hears("restart requested")
+
+    drive(world, play, opening=fakes.failed().run)
+    assert world.services.acting.asked == [("restart", fakes.failed().run, {"tried": True})]
+    assert world.launcher.form.restarted == []
 
 
 def test_a_new_launch_offers_no_rehearsal() -> None:

@@ -131,6 +131,19 @@ class Actions:
         )
         return self._submit(snapshot, "restart", options, secrets)
 
+    def go_on(self, snapshot: RunSnapshot) -> Request:
+        """Start for real what the newest rehearsal of a run has tried.
+
+        Raises:
+            OperationError: it was rehearsed by nobody; else see :meth:`restart`.
+        """
+        from .editing import rehearsed_launch  # with the first rehearsal
+
+        tried = rehearsed_launch(RunDir(snapshot.dir))
+        if tried is None:
+            raise OperationError(f"no rehearsal of {snapshot.name} is on record", "f opens the form with the remedy")
+        return self.restart(snapshot, tried.device, tried.source, tried.choice)
+
     def answer(self, run_dir: Path, request_id: str) -> Ack | None:
         """The answer to a request, None while there is none; starts a supervisor again if none is there to answer."""
         run = RunDir(run_dir)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 from collections.abc import Iterable, Mapping
@@ -146,6 +147,16 @@ def launch_arguments(choice: LaunchChoice) -> tuple[dict[str, ArgumentValue], li
     """
     arguments, notes = effective_arguments(choice.profile, choice.sets)
     return {key: value for key, value in arguments.items() if key not in choice.drop_args}, notes
+
+
+def given_arguments(choice: LaunchChoice) -> dict[str, ArgumentValue]:
+    """Every argument that a launch of this choice has a value for, those written in its command included."""
+    found: dict[str, ArgumentValue] = {
+        one.key: one.value for one in written_options(choice.profile.command) if one.value is not None
+    }
+    with contextlib.suppress(UsageError):  # a launch that was started can be read
+        found |= launch_arguments(choice)[0]
+    return found
 
 
 def split_device(choice: LaunchChoice) -> LaunchChoice:

@@ -15,11 +15,10 @@ from ...wire.rundir import RunDir
 from ..diagnosis.evidence import failed_attempt
 from ..diagnosis.model import EAGER_GRAPH, Finding
 from ..diagnosis.remedy import Change, KnownLaunch, apply_remedy
-from ..model.errors import UsageError
 from ..profiles.model import DIAGNOSIS_ROLES, RECIPES, Profile
-from ..profiles.written import NAMES_FOR_REMEDIES, folded, written_options
+from ..profiles.written import NAMES_FOR_REMEDIES, folded
 from .arguments import Argument, known_arguments
-from .choice import LaunchChoice, launch_arguments
+from .choice import LaunchChoice, given_arguments
 from .devices import named_device
 from .editing import recorded_choice
 from .preflight import script_of
@@ -49,6 +48,11 @@ class Cure:
     """Whether the program itself, which was not asked, may know more."""
     rehearsed: Rehearsed | None = None
     """What trying a changed launch of this attempt has shown."""
+
+    @property
+    def proven(self) -> bool:
+        """Whether a rehearsal has done what the failed attempt did not: it can be gone on with."""
+        return self.rehearsed is not None and not self.rehearsed.failure
 
     @property
     def works(self) -> bool:
@@ -172,11 +176,7 @@ def _known(run: RunDir, choice: LaunchChoice, environ: Mapping[str, str], told: 
     device = (beat.device.type if beat else None) or _named(launched.device if launched else choice.device)
     if device is None and launched is not None:
         device = named_device(launched.argv)
-    arguments: dict[str, object] = {
-        one.key: one.value for one in written_options(profile.command) if one.value is not None
-    }
-    with contextlib.suppress(UsageError):  # a launch that was started can be read
-        arguments |= launch_arguments(choice)[0]
+    arguments: dict[str, object] = {**given_arguments(choice)}
     roles, usual = dict(profile.roles), dict[str, object]()
     for role, names in NAMES_FOR_REMEDIES.items():
         key = next((key for key in (*arguments, *told) if folded(key) in names), None)

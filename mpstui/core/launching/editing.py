@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...wire import storage
 from ...wire.records import LaunchRecord, QueueRule
 from ...wire.rundir import RunDir
 from ...wire.secrets import HIDDEN, hides
+from ...wire.storage import UnreadableRecord
+from ..diagnosis.evidence import failed_attempt
+from ..diagnosis.remedy import NOT_GIVEN, UNSET, Change
 from ..machine import Machine
 from ..model.checks import LineIndex
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home
 from ..profiles.library import save_profile_text
-from ..profiles.model import ROLES, Profile, profile_of_command
+from ..profiles.model import ROLES, ArgumentValue, Profile, profile_of_command
 from ..profiles.parse import parse_profile
 from ..profiles.sweep import sweep_toml
-from .choice import LaunchChoice, choice_json, launch_arguments, open_axes
+from .choice import LaunchChoice, choice_json, given_arguments, launch_arguments, open_axes
 from .command import environment_again
-from .record import read_run
+from .record import RecordedRun, read_run
 
 
 def recorded_choice(run: RunDir) -> LaunchChoice:
@@ -35,7 +39,11 @@ def recorded_choice(run: RunDir) -> LaunchChoice:
     found = read_run(run)
     if found is None:
         raise OperationError(f"the record of run {run.run} cannot be read", f"see {run.spec}")
-    spec, choice = found.spec, found.choice
+    return _choice_of(run, found, found.choice)
+
+
+def _choice_of(run: RunDir, found: RecordedRun, choice: Mapping[str, Any]) -> LaunchChoice:
+    spec = found.spec
     cwd = Path(spec.launch.cwd)
     if spec.profile_text:
         try:
@@ -45,7 +53,7 @@ def recorded_choice(run: RunDir) -> LaunchChoice:
     else:
         variant = spec.launch.variants.get(spec.launch.device) or next(iter(spec.launch.variants.values()))
         profile = profile_of_command(tuple(variant.argv), cwd=cwd, name=spec.name)
-    last = storage.read_or_none(LaunchRecord, run.attempt(next(reversed(run.attempt_numbers()), 0)).launch)
+    last = storage.read_or_none(LaunchRecord, run.attempt(failed_attempt(run) or 0).launch)
     others = {*found.template.variants} - {found.template.device}
     return LaunchChoice(
         profile=profile,
@@ -59,6 +67,53 @@ def recorded_choice(run: RunDir) -> LaunchChoice:
         queue=storage.from_json(QueueRule, choice["queue"]) if choice.get("queue") else QueueRule(),
         agent=choice.get("agent"),
     )
+
+
+class RehearsedLaunch(NamedTuple):
+    """What a rehearsal tried: the arguments of :meth:`Actions.restart` that do it for real."""
+
+    device: str | None
+    source: str
+    choice: LaunchChoice | None
+
+
+def rehearsed_launch(run: RunDir) -> RehearsedLaunch | None:
+    """The launch that the newest rehearsal of a run tried; None where there was none.
+
+    Raises:
+        OperationError: the run's record cannot be read.
+    """
+    found = read_run(run)
+    for path in sorted(run.requests.glob("[!.]*.json"), reverse=True):
+        with contextlib.suppress(UnreadableRecord, OSError):
+            options = (storage.read_json(path) or {}).get("options") or {}
+            if options.get("rehearsal") and found is not None:
+                choice = _choice_of(run, found, options["choice"]) if options.get("choice") else None
+                return RehearsedLaunch(options.get("device"), options.get("from") or "latest", choice)
+    return None
+
+
+def changes_between(before: LaunchChoice, after: LaunchChoice, known: Sequence[Change] = ()) -> tuple[Change, ...]:
+    """What a changed launch changes. ``known`` may tell what an argument was that was not given."""
+    told = {change.name: change.before for change in known}
+    pairs = [(given_arguments(before), given_arguments(after), NOT_GIVEN), (before.env, after.env, UNSET)]
+    found = [
+        Change(
+            name, _said(old[name]) if name in old else told.get(name, none), _said(new[name]) if name in new else none
+        )
+        for old, new, none in pairs
+        for name in {**old, **new}
+        if old.get(name) != new.get(name)
+    ]
+    dropped = {name: Change(name, told.get(name, "set"), UNSET) for name in {*after.drop_env} - {*before.drop_env}}
+    moved = [Change("device", before.device or "auto", after.device or "auto")] if before.device != after.device else []
+    return (*found, *(change for name, change in dropped.items() if name not in before.env), *moved)
+
+
+def _said(value: ArgumentValue) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return " ".join(map(_said, value)) if isinstance(value, tuple) else str(value)
 
 
 def environment_of(run: RunDir, environ: Mapping[str, str], machine: Machine) -> dict[str, str]:

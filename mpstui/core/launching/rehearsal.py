@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -15,51 +15,106 @@ from ...wire.rundir import RunDir
 from ..diagnosis.engine import diagnose
 from ..diagnosis.evidence import evidence_from_run_dir
 from ..diagnosis.log_text import last_exception
+from ..diagnosis.remedy import Change
+from ..follow import last_lines
+from ..formats.reader import LogReader
 from ..model.errors import OperationError, UsageError
 from ..model.snapshot import RunSnapshot
-from ..present import size
+from ..present import duration, size, whole
+from ..profiles.model import Profile
+from ..profiles.written import NAMES_FOR_REMEDIES, folded
 from ..runs.files import parse_lines
 
 _ALIKE = 0.01
 BY = "rehearsal"
 """Who asked for the end of a rehearsal that got so far."""
+_LEAST_SECONDS = 30.0
+_LOG_BYTES = 1 << 18
+"""As much of the end of an attempt's output is read where nothing else tells its steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What is known of one attempt; None is unknown."""
+
+    step: int | None = None
+    """The last one."""
+    memory: str = ""
+    """In words; empty where nothing tells it."""
+    steps_per_second: float | None = None
+    losses: Mapping[int, float] = field(default_factory=dict)
+    """By step."""
+    seconds: float | None = None
+    """From its launch to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsed:
-    """A rehearsal that has ended; None is unknown. Pairs are of the failed attempt and of the rehearsal."""
+    """A rehearsal that has ended, beside the attempt that failed."""
 
     attempt: int
     rehearsal: Rehearsal
+    failed: Shown
+    tried: Shown
     steps: int | None
-    """How many it did."""
+    """How many it did; None is unknown."""
     failure: str
     """Why it ended before its steps were done; empty: it did them."""
-    memory_bytes: tuple[int | None, int | None] = (None, None)
-    steps_per_second: tuple[float | None, float | None] = (None, None)
-    loss_difference: float | None = None
-    """The largest relative difference of the loss at a step that both have done."""
+
+    @property
+    def loss_difference(self) -> float | None:
+        """The largest relative difference of the loss at a step that both have done."""
+        before, after = self.failed.losses, self.tried.losses
+        apart = [abs(after[step] - before[step]) / max(abs(before[step]), 1e-12) for step in after if step in before]
+        return max(apart, default=None)
 
     @property
     def sentence(self) -> str:
-        """``batch 64 -> 32: 20 steps done, memory 20.1 GiB -> 11.8 GiB, loss equal to 1e-04, 0.93x the speed``."""
-        tried = self.rehearsal.changes or "the same launch"
+        """``batch 64: 20.1 GiB ✗ → 32 × 2: 11.8 GiB ✓, loss equal to 1e-4, 0.93x the speed; 20 steps done, ...``."""
+        before = f"{_labelled(self.rehearsal.before or 'before', self.failed.memory)} ✗"
+        after = _labelled(self.rehearsal.after or self.rehearsal.changes or "the same launch", self.tried.memory)
         if self.failure:
-            return f"{tried}: ✗ {self.failure}"
-        before, after = self.memory_bytes
-        memory = f"memory {_size(before)} -> {_size(after)}" if after is not None else "memory unknown"
-        apart = self.loss_difference
-        loss = "loss not comparable" if apart is None else f"loss equal to {apart:.0e}"
-        if apart is not None and apart > _ALIKE:
-            loss = f"loss up to {apart:.0%} apart"
-        slow, fast = self.steps_per_second
-        speed = f"{fast / slow:.2f}x the speed" if slow and fast else "speed unknown"
-        done = "ended well" if self.steps is None else f"{self.steps} steps done"
-        return f"{tried}: ✓ {done}, {memory}, {loss}, {speed}"
+            return f"{before} → {after} ✗ {self.failure}"
+        apart, slow, fast = self.loss_difference, self.failed.steps_per_second, self.tried.steps_per_second
+        parts = [f"{before} → {after} ✓"]
+        if apart is not None:
+            near = "loss equal" + (f" to {apart:.0e}".replace("e-0", "e-") if apart else "")
+            parts.append(near if apart <= _ALIKE else f"loss up to {apart:.0%} apart")
+        parts += [f"{fast / slow:.2f}x the speed"] if slow and fast else []
+        unknown = {
+            "memory": not (self.failed.memory and self.tried.memory),
+            "loss": apart is None,
+            "speed": not (slow and fast),
+        }
+        lacking = [name for name, lacks in unknown.items() if lacks]
+        told = "; ".join([", ".join(parts), self._how_far])
+        return f"{told}; not compared, since not told by both: {', '.join(lacking)}" if lacking else told
+
+    @property
+    def _how_far(self) -> str:
+        """How long it ran, and whether that is further than the attempt that failed came."""
+        came, failed_at = self.tried.step, self.failed.step
+        if self.steps is not None and came is not None:
+            done = f"{whole(self.steps)} step{'' if self.steps == 1 else 's'} done"
+            if failed_at is None:
+                return done
+            passed = came >= failed_at
+            return f"{done}, {'past' if passed else 'not yet at'} step {whole(failed_at)} where it failed"
+        lasted, before = self.tried.seconds, self.failed.seconds
+        if lasted is None:
+            return "ended well"
+        beside = "" if before is None else f" (the failed one: {duration(before)})"
+        return f"no steps are told, it ran {duration(lasted)}{beside}"
 
 
-def rehearsal_of(snapshot: RunSnapshot, changes: str, steps: int = 20) -> Rehearsal:
+def _labelled(label: str, memory: str) -> str:
+    return f"{label}: {memory}" if memory else label
+
+
+def rehearsal_of(snapshot: RunSnapshot, changes: Sequence[Change], profile: Profile, steps: int = 20) -> Rehearsal:
     """What to ask for, to try a changed launch of this run.
+
+    A program that reports no steps is given twice the time in which it failed.
 
     Raises:
         UsageError: no step is asked for.
@@ -69,7 +124,31 @@ def rehearsal_of(snapshot: RunSnapshot, changes: str, steps: int = 20) -> Rehear
         raise UsageError(f"a rehearsal of {steps} steps shows nothing", "leave the number out for 20")
     if snapshot.state.active:
         raise OperationError(f"{snapshot.name} is {snapshot.state}: a rehearsal needs a run that has ended", "stop it")
-    return Rehearsal(of=snapshot.attempt, steps=steps, changes=changes)
+    longest: float = Rehearsal._field_defaults["seconds"]
+    reports = snapshot.numbers.beat is not None and snapshot.numbers.beat.step is not None
+    if not reports and snapshot.ended and snapshot.attempt_started:
+        longest = min(longest, max(_LEAST_SECONDS, 2 * (snapshot.ended - snapshot.attempt_started)))
+    before, after = _in_short(changes, profile)
+    return Rehearsal(snapshot.attempt, steps, longest, ", ".join(map(str, changes)), before, after)
+
+
+def _in_short(changes: Sequence[Change], profile: Profile) -> tuple[str, str]:
+    """``batch 64`` and ``32 × 2``: a batch is told with what is accumulated of it."""
+
+    def of(role: str) -> Change | None:
+        named = profile.roles.get(role)
+        return next((one for one in changes if one.name == named or folded(one.name) in NAMES_FOR_REMEDIES[role]), None)
+
+    batch, times = of("batch_size"), of("accumulate")
+    others = [one for one in changes if one is not batch and (batch is None or one is not times)]
+    before, after = [f"{one.name} {one.before}" for one in others], [f"{one.name} {one.after}" for one in others]
+    if batch is not None:
+        told = ("", "") if times is None else (f" × {times.before}", f" × {times.after}")
+        before.insert(0, f"{batch.name} {batch.before}{'' if told[0] == ' × 1' else told[0]}")
+        after.insert(0, f"{batch.after}{told[1]}")
+    elif len(others) == 1:
+        after = [others[0].after]
+    return ", ".join(before), ", ".join(after)
 
 
 def newest_rehearsal(run: RunDir) -> Rehearsed | None:
@@ -80,22 +159,17 @@ def newest_rehearsal(run: RunDir) -> Rehearsed | None:
     if launched is None or launched.rehearsal is None or ended is None:
         return None
     rehearsal = launched.rehearsal
-    beats = heartbeat.read(run.attempt(rehearsal.of).heartbeat()), heartbeat.read(folder.heartbeat())
-    failed = _points(run.metrics, rehearsal.of)
-    tried = _points(RunDir(folder.rehearsal).metrics, number)
-    common = [step for step in tried if step in failed]
-    differences = [abs(tried[step][1] - failed[step][1]) / max(abs(failed[step][1]), 1e-12) for step in common]
-    first = min(tried, default=None)
-    last = beats[1].step if beats[1] is not None else None
+    failed = _shown(run, rehearsal.of, run.metrics)
+    tried = _shown(run, number, RunDir(folder.rehearsal).metrics)
+    first = min(tried.losses, default=None)
     begun = 0 if launched.checkpoint is None or first is None else first - 1
     return Rehearsed(
         attempt=number,
         rehearsal=rehearsal,
-        steps=last - begun if last is not None else None,
+        failed=failed,
+        tried=tried,
+        steps=tried.step - begun if tried.step is not None else None,
         failure="" if ended.requested_by == BY or ended.code == 0 else _failure(run, number, ended),
-        memory_bytes=(_memory(beats[0]), _memory(beats[1])),
-        steps_per_second=(_pace(failed) or _told(beats[0]), _pace(tried) or _told(beats[1])),
-        loss_difference=max(differences, default=None),
     )
 
 
@@ -108,6 +182,23 @@ def _failure(run: RunDir, number: int, ended: ExitRecord) -> str:
         return found.title + (f" ({found.numbers})" if found.numbers else "")
     exception = last_exception(evidence.lines)
     return exception.text if exception is not None else ended.spawn_error or f"exit code {ended.code}"
+
+
+def _shown(run: RunDir, number: int, metrics: Path) -> Shown:
+    """What an attempt's reports, else its output and its exit record, tell of it."""
+    folder = run.attempt(number)
+    beat, ended = heartbeat.read(folder.heartbeat()), storage.read_or_none(ExitRecord, folder.exit)
+    launched = storage.read_or_none(LaunchRecord, folder.launch)
+    points = _points(metrics, number)
+    losses = {step: loss for step, (_, loss) in points.items()} or _losses_in_output(folder.output)
+    held, peak = _memory(beat), ended.rusage.get("max_rss_bytes") if ended else None
+    return Shown(
+        step=beat.step if beat is not None and beat.step is not None else max(losses, default=None),
+        memory=size(held) if held else f"RAM {size(int(peak))}" if peak and beat is None else "",
+        steps_per_second=_pace(points) or (beat.steps_per_second if beat is not None else None),
+        losses=losses,
+        seconds=ended.ended - launched.time if ended and launched else None,
+    )
 
 
 def _points(path: Path, attempt: int) -> Mapping[int, tuple[float, float]]:
@@ -124,6 +215,23 @@ def _points(path: Path, attempt: int) -> Mapping[int, tuple[float, float]]:
     return found
 
 
+def _losses_in_output(path: Path) -> Mapping[int, float]:
+    """The printed training loss by the printed step."""
+    reader, found = LogReader(), dict[int, float]()
+    for point in (*reader.feed(_end_of(path)), *reader.close()):
+        step = point.run_step
+        if step is not None and point.loss is not None and point.series == reader.primary and not point.of_samples:
+            found[int(step)] = point.loss
+    return found
+
+
+def _end_of(path: Path) -> bytes:
+    try:
+        return last_lines(path, _LOG_BYTES)
+    except OSError:
+        return b""
+
+
 def _pace(points: Mapping[int, tuple[float, float]]) -> float | None:
     """Steps a second: the median, since the first steps are slow everywhere."""
     steps = sorted(points)
@@ -135,14 +243,6 @@ def _pace(points: Mapping[int, tuple[float, float]]) -> float | None:
     return median(paces) if paces else None
 
 
-def _told(beat: Heartbeat | None) -> float | None:
-    return beat.steps_per_second if beat is not None else None
-
-
 def _memory(beat: Heartbeat | None) -> int | None:
     held = beat.memory if beat is not None else None
     return (held.driver or held.allocated or held.footprint or held.rss) if held is not None else None
-
-
-def _size(value: int | None) -> str:
-    return "unknown" if value is None else size(value)

@@ -101,7 +101,11 @@ class ActingScreen(Screen[None]):
         """Names in the footer that depend on the run."""
         snapshot = self.acting_on
         toggles = [action for action in ACTIONS if action.when_frozen]
-        return {} if snapshot is None else {f"act('{one.id}')": meant(snapshot, one).name for one in toggles}
+        if snapshot is None:
+            return {}
+        cure = self.context.state.cure(snapshot)
+        proven = {"fix": "go on"} if cure is not None and cure.proven else {}
+        return {f"act('{one.id}')": meant(snapshot, one).name for one in toggles} | proven
 
     def able(self, action: Action, again: Callable[[], None]) -> RunSnapshot | None:
         """The run in view, where the action can work for it; else the reason is said.
@@ -156,7 +160,10 @@ class ActingScreen(Screen[None]):
             self.context.launch(snapshot, None)
 
     def action_fix(self) -> None:
-        """Open that form with the diagnosis's remedy filled in; one that can do harm is asked about first."""
+        """Open that form with the diagnosis's remedy filled in; one that can do harm is asked about first.
+
+        What a rehearsal has proven is started for real at once.
+        """
         snapshot = self.able(BY_ID["fix"], self.action_fix)
         if snapshot is None:
             return
@@ -165,6 +172,10 @@ class ActingScreen(Screen[None]):
         cure, why_not = self.context.state.cure(snapshot), self._why_no_fix(snapshot)
         if why_not or cure is None:
             self.context.say(f"fix: {why_not}", "warning")
+            return
+        if cure.proven:
+            go_on = lambda: self.context.services.actions.go_on(snapshot)  # noqa: E731
+            self.context.requests.ask(snapshot, BY_ID["restart"].name, go_on)
             return
         asked = None
         if cure.risk is not None:
@@ -181,7 +192,7 @@ class ActingScreen(Screen[None]):
         cure = self.context.state.cure(snapshot)
         if cure is None:
             return "no remedy is known that could be applied here"
-        return "" if cure.works else cure.sentence
+        return "" if cure.works or cure.proven else cure.sentence
 
     def action_remove(self) -> None:
         """Find out what removing the run would delete, then ask."""

@@ -147,7 +147,9 @@ def _keys(failure: Failure, finding: Finding | None, width: int, *, log_in_reach
     offers = [("r", "restart", "restart", "dim"), ("R", "edit", "edit", "dim")]
     if log_in_reach and finding is not None and evidence_line(finding) is not None:
         offers.insert(0, ("l", "log there", "log there", "dim"))
-    if failure.fixable and failure.cure is not None and failure.cure.works:
+    if failure.fixable and failure.cure is not None and failure.cure.proven:
+        offers.insert(0, ("f", "go on with what was tried", "go on", "strong"))
+    elif failure.fixable and failure.cure is not None and failure.cure.works:
         offers.insert(0, ("f", "apply the remedy", "remedy", "strong"))
     if failure.on_cpu and finding is not None and finding.restart_on_cpu_helps:
         offers.insert(0, ("c", "restart on CPU", "on CPU", "strong"))
