@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from mpstui.wire import storage
 from mpstui.wire.checkpoints import earlier_best, earlier_number, mark
 
 from .errors import UsageError
@@ -70,7 +71,9 @@ class CheckpointFolder:
         Raises:
             OSError: it could not be written; what was there before still is.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        if not self.path.is_dir():
+            self.path.mkdir(parents=True, exist_ok=True)
+            storage.sync_folder(self.path.parent)
         target = self.path / f"step-{step:08d}.pt"
         _replace(target, lambda temporary: _write(temporary, {"format": FORMAT, **self._origin, **state}))
         if best:
@@ -235,6 +238,8 @@ def _link_or_copy(source: Path, target: Path) -> None:
         target.hardlink_to(source)
     except OSError:  # a file system without hard links
         shutil.copy2(source, target)  # with its time: the newest is told by it
+        with target.open("rb") as file:
+            os.fsync(file.fileno())
 
 
 def _replace(target: Path, write: Callable[[Path], None]) -> None:
@@ -242,5 +247,6 @@ def _replace(target: Path, write: Callable[[Path], None]) -> None:
     try:
         write(temporary)
         temporary.replace(target)
+        storage.sync_folder(target.parent)  # before an older one is forgotten
     finally:
         temporary.unlink(missing_ok=True)

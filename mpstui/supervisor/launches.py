@@ -234,7 +234,7 @@ def _announce(run: RunDir, journal: Journal, machine: Machine) -> None:
         me = machine.table.find(os.getpid())
         if me is not None:
             running = journal.status._replace(trainer=me.identity, updated=machine.clock.wall())
-            storage.write_json(run.status, running, sync=False)  # against the death of processes, not of the machine
+            storage.write_json(run.status, running)
 
 
 def _write_launch(run: RunDir, spec: Spec, plan: Plan, command: Command, journal: Journal, machine: Machine) -> None:

@@ -147,7 +147,7 @@ def create_run_dir(runs: Path, name: str, now: float) -> RunDir:
 
     Ids sort by time and are never reused; two launches in one second get different ones.
     """
-    runs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    storage.make_private_folder(runs)
     base = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{slug(name)}"
     for number in range(1, 10_000):
         path = runs / (base if number == 1 else f"{base}-{number}")
@@ -158,6 +158,8 @@ def create_run_dir(runs: Path, name: str, now: float) -> RunDir:
         run = RunDir(path)
         run.requests.mkdir(mode=0o700)
         (path / "attempts").mkdir(mode=0o700)
+        storage.sync_folder(path)
+        storage.sync_folder(runs)
         return run
     raise OSError(f"{runs} already holds 10,000 runs named {base}")
 

@@ -27,8 +27,6 @@ SCHEMA = 1
 R = TypeVar("R", bound="tuple[Any, ...]")
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
-
-
 _SLICE_BYTES = 1 << 16
 _LARGEST = 1 << 63
 MOST_RECORD_BYTES = 1 << 24
@@ -101,20 +99,14 @@ def write_bytes(path: Path, data: bytes, *, durable: bool = False, sync: bool = 
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
-        try:
-            _write_all(descriptor, data)
-            if sync:
-                flush_to_disk(descriptor, drive_cache=durable)
-        finally:
-            os.close(descriptor)
+        _write_whole(temporary, data, drive_cache=durable, sync=sync)
         temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
     if sync:
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
 def write_json(path: Path, value: Any, *, durable: bool = False, sync: bool = True) -> None:
@@ -128,43 +120,41 @@ def create_json(path: Path, value: Any, *, durable: bool = False) -> bool:
     A hard link is the one portable "create with content, atomically, unless it exists". Where a file system knows none
     (exFAT, some network volumes), a look and a rename stand in for it.
 
-    Args:
-        durable: see :func:`write_bytes`.
-
     Raises:
         OSError: it could not be written; nothing was left behind.
     """
     if path.exists():
         return False
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    write_bytes(temporary, dump_bytes(value), durable=durable)
     try:
-        os.link(temporary, path)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno not in _NO_HARD_LINKS:
-            raise
-        temporary.replace(path)
+        _write_whole(temporary, dump_bytes(value), drive_cache=durable)
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise
+            temporary.replace(path)
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
     return True
 
 
 def append_line(path: Path, value: Any) -> None:
     """Append one JSON line in one write; writers in other processes never interleave inside it.
 
-    A torn line left by a writer that died is closed first, so that it costs itself and not its neighbour.
+    A torn line is closed first, so that it costs itself and not its neighbour. Where it lacks its end alone, as a full
+    disk may leave it, and is this very line, it stands once.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE)
-    try:
-        size = os.fstat(descriptor).st_size
-        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        _write_all(descriptor, (b"\n" if torn else b"") + dump_bytes(value))
-    finally:
-        os.close(descriptor)
+    data = dump_bytes(value)
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE), "rb+", 0) as file:
+        tail = os.pread(file.fileno(), len(data), max(0, os.fstat(file.fileno()).st_size - len(data)))
+        torn = bool(tail) and not tail.endswith(b"\n")
+        same = torn and tail in (data[:-1], b"\n" + data[:-1])
+        _write_all(file.fileno(), b"\n" if same else b"\n" + data if torn else data)
 
 
 def append_text(path: Path, text: str) -> None:
@@ -228,8 +218,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
     """The object in ``path``, None when there is no such file.
 
     Raises:
-        UnreadableRecord: there is something, but it is not one JSON object.
-        OSError: the file is there and cannot be read.
+        UnreadableRecord: there is something, but it is not one JSON object. OSError: it cannot be read.
     """
     try:
         data = read_bytes(path)
@@ -342,8 +331,7 @@ def _only(value: Any, *kinds: type) -> Any:
 def is_settled(changed: float, now: float) -> bool:
     """Whether a modification time can be relied upon: what follows within one tick of the file system's clock keeps it.
 
-    Args:
-        changed: the modification time, ``now`` the present, both Unix seconds.
+    ``changed`` is the modification time, ``now`` the present, both Unix seconds.
     """
     return now - changed > 2.0
 
@@ -369,20 +357,31 @@ def stamp(path: str | Path) -> tuple[int, int, int] | None:
 
 
 def make_private_folder(path: Path) -> None:
-    """Create a folder and its missing parents, readable by this user alone."""
-    path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+    """Create a folder and its missing parents, readable by this user alone; a power cut does not take them back.
+
+    Raises:
+        OSError: it cannot be made, or something else has its name.
+    """
+    if not path.is_dir():
+        make_private_folder(path.parent)
+        path.mkdir(mode=FOLDER_MODE, exist_ok=True)
+        sync_folder(path.parent)
 
 
 def flush_to_disk(descriptor: int, *, drive_cache: bool) -> None:
     """fsync; on macOS with ``drive_cache`` F_FULLFSYNC, since fsync(2) there leaves data in the drive's cache."""
     if drive_cache and sys.platform == "darwin":
-        try:
+        with contextlib.suppress(OSError):  # network volumes refuse it; the plain fsync below is the best there is
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-        except OSError:
-            pass  # network volumes refuse it; the plain fsync below is the best there is
-        else:
             return
     os.fsync(descriptor)
+
+
+def _write_whole(path: Path, data: bytes, *, drive_cache: bool, sync: bool = True) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE), "wb", 0) as file:
+        _write_all(file.fileno(), data)
+        if sync:
+            flush_to_disk(file.fileno(), drive_cache=drive_cache)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -391,7 +390,8 @@ def _write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder survive a power cut: what a file's own fsync does not do."""
     with contextlib.suppress(OSError):  # some file systems cannot sync a folder; the rename itself is done
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -63,6 +63,25 @@ def test_a_torn_last_line_costs_itself_alone(tmp_path: Path) -> None:
     assert storage.load_object(lines[1]) == {"event": "note"}
 
 
+def test_a_line_that_lacked_its_end_alone_on_a_full_disk_stands_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, write = tmp_path / "metrics.jsonl", os.write
+    storage.append_line(path, {"step": 1})
+
+    def full(descriptor: int, data: bytes) -> int:
+        if len(data) == 1:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data[:-1])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(OSError, match="No space"):
+            storage.append_line(path, {"step": 2})
+    storage.append_line(path, {"step": 2})
+    assert path.read_text() == '{"step": 1}\n{"step": 2}\n'
+
+
 @pytest.mark.parametrize("data", [b'{"a": 1', b"[1]", b"", b"\xff\xfe", b"[" * 100_000])
 def test_what_is_no_object_is_unreadable(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "x.json"
