@@ -231,10 +231,10 @@ _COUNTED = STEP_WORDS | EPOCH_WORDS | BATCH_WORDS | _words("fold folds trial sta
 _NO_NAME = _words(
     """
     in at of the and to from by is for with using min max mins sec secs hours days v num n no on as am pm device gpu
-    cuda
+    cuda after before over within under during until since every per
     """
 )
-_DURATIONS = _words("time times timer elapsed elasped duration took data 耗时 時間 시간")
+_DURATIONS = _words("time times timer elapsed elasped duration runtime took data 耗时 時間 시간")
 _SPELLINGS = {
     **dict.fromkeys(("accuracy", "accuracies", "准确率", "精度", "正解率", "정확도", "точность"), "acc"),
     **dict.fromkeys(("perplexity",), "ppl"),

@@ -66,6 +66,8 @@ _ORDINAL = re.compile(
 _TAG = re.compile(r"\W{0,4}\[[^\]\d]{2,40}\]")
 _CJK = "\u2e80-\u9fff\uac00-\ud7af\uff66-\uff9f"
 _VALUE_BEHIND = re.compile(r"\s{1,8}[-+]?\.?\d")
+_COUNTED = re.compile(r" [a-z]{2,20}s\b(?!\s{0,2}[:=]|\s-?[\d.])")
+"""Behind a whole number: what there are so many of."""
 _VALUE_OF_NAME = re.compile(r"[)\]]?\s{0,4}[:=：＝]\s{0,8}[-+]?\.?\d")
 _LABELLED = re.compile(
     r"(?i)(?!best|last|max|min|per|every|warm|start|end|stop|save|eval|log|num|total|patience|decay)"
@@ -202,6 +204,8 @@ def read_pairs(line: str) -> list[Pair]:
                 pairs.append(pair)
                 end = pair.end
                 continue
+            if pair.name.role is Role.LOSS and not pair.unit and pair.text.isdigit() and _COUNTED.match(line, pair.end):
+                continue  # ``Softmax loss: 3 vectors concatenated``
             if pair.text[-1] in "nNfFyY" and not pair.marked and pair.name.role is Role.OTHER:
                 continue  # the word "nan" or "inf" within a name: "number of nan iterations"
             pairs.append(pair)

@@ -228,6 +228,10 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
         left = epochs.remaining_seconds(numbers.epochs)
     if left is None and numbers.epochs is not None and numbers.epoch_steps is not None:
         left = steps.remaining_seconds(numbers.epochs * numbers.epoch_steps)
+    if left is None and numbers.epoch is not None and (numbers.step or 0) > 1:
+        begun = numbers.epoch - numbers.first_epoch + 1
+        if numbers.step in (begun, begun - 1):  # each epoch is one step, as graph networks have it
+            left = steps.remaining_seconds(numbers.epochs)
     if epochs.step is not None:
         epoch_left = epochs.remaining_seconds(math.floor(epochs.step) + 1)
     elif numbers.step is not None and numbers.epoch_step is not None and numbers.epoch_steps is not None:

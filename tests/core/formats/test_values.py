@@ -238,6 +238,23 @@ def test_a_last_training_under_another_name_is_a_run_of_its_own() -> None:
     assert (found.epoch, found.epochs, found.runs) == (3, 5, 2)
 
 
+@pytest.mark.parametrize(
+    ("line", "metrics"),
+    [
+        ("Loss: 0.5 after 196 batches", ["Loss"]),
+        ("loss 0.5 over 20 batches", ["loss"]),
+        ("Loss: 0.5 within 31 minutes", ["Loss"]),
+        ("Softmax loss: 3 vectors concatenated", []),
+        ("Losses: 2 functions, reduction mean", []),
+        ("loss: 3 steps: 40", ["loss"]),
+    ],
+)
+def test_what_a_sentence_counts_is_no_metric(line: str, metrics: list[str]) -> None:
+    reader = LogReader()
+    points = reader.feed(f"{line}\n".encode() * 2)
+    assert sorted({name for point in points for name in point.metrics}) == metrics
+
+
 def test_the_rate_among_settings_is_not_the_rate_in_use() -> None:
     points = LogReader().feed(b"learning_rate = 0.5\nlr: 0.5\nstep 1 loss 0.9\nstep 2 loss 0.8\nlr: 0.25\n")
     assert [point.learning_rate for point in points if point.learning_rate is not None] == [0.25]

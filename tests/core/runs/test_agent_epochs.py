@@ -170,3 +170,16 @@ def test_printed_metrics_of_all_attempts_are_one_curve(home: Home) -> None:
     shown = make_monitor(home, FakeClock()).refresh(focus=run.run.run)[0]
     assert list(shown.series["val_loss"].x) == [1, 2, 3]
     run.release()
+
+
+@pytest.mark.parametrize(("first", "printed", "left"), [(1, 8, 52.0), (0, 7, 52.0), (1, 3, None)])
+def test_one_look_tells_the_time_left_where_each_epoch_is_one_step(
+    home: Home, first: int, printed: int, left: float | None
+) -> None:
+    run = RunBuilder(home).status("running", trainer=[77, 5]).launch().hold()
+    run.points(*({"time": NOW - 8 + step, "attempt": 1, "step": step, "loss": 1.5} for step in range(1, 9)))
+    run.beat(step=8, loss=1.5, **AGENT)
+    run.output("".join(f"Epoch: {epoch}/60 loss_train: 1.5 acc_val: 0.5\n" for epoch in range(first, printed + 1)))
+    shown = make_monitor(home, FakeClock()).refresh()[0]
+    assert (shown.numbers.epoch, shown.numbers.epochs, shown.numbers.eta_seconds) == (printed, 60, left)
+    run.release()
