@@ -6,6 +6,8 @@ import math
 from typing import Any
 
 _MARK = "_mpstui_pass"
+_MOST_OFTEN = 100
+"""A pass that shows each sample oftener than this is a stream without an end, and no epoch."""
 
 
 class _Pass:
@@ -13,12 +15,14 @@ class _Pass:
 
     def __init__(self, loader: Any, torch: Any) -> None:
         self.length: int | None = None
+        self.is_endless = False
+        self.batch_size: int | None = loader.batch_size if isinstance(loader.batch_size, int) else None
         if not isinstance(loader.dataset, torch.utils.data.IterableDataset):  # to ask one changes what torch warns of
             try:
                 self.length = len(loader)
+                self.is_endless = self.length * (self.batch_size or 1) > _MOST_OFTEN * len(loader.dataset)
             except Exception:  # noqa: BLE001 - a sampler of the program's own may not know
                 self.length = None
-        self.batch_size: int | None = loader.batch_size if isinstance(loader.batch_size, int) else None
         self.batches = 0
         self.steps = 0
         self.evaluates = False
@@ -74,6 +78,7 @@ class Passes:
             return
         self._trained = fed
         self._epochs_begun += 1
+        self._are_epochs = self._are_epochs and not fed.is_endless
         if before is not None and before.length != before.batches:
             # `next(iter(loader))` for each step is no epoch; one that was left early has another length.
             self._are_epochs = self._are_epochs and before.batches > 1
@@ -82,7 +87,7 @@ class Passes:
     def epoch_steps(self, passes_per_step: int) -> int | None:
         """Optimizer steps in an epoch; None where nobody knows."""
         fed = self._trained
-        if fed is None or not fed.length or not self._are_whole:
+        if fed is None or not fed.length or fed.is_endless or not self._are_whole:
             return None
         return math.ceil(fed.length / max(1, passes_per_step))
 

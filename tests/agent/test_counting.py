@@ -190,6 +190,22 @@ def test_an_epoch_that_is_left_early_has_no_length() -> None:
     assert _told(passes)[:3] == (2, None, None)
 
 
+def test_a_sampler_without_an_end_makes_no_epochs() -> None:
+    passes = Passes(torch)
+    data = TensorDataset(torch.ones(10, 3))
+    loader = DataLoader(data, batch_size=2, sampler=torch.utils.data.RandomSampler(data, True, int(1e10)))
+    for number, _batch in enumerate(_batches(passes, loader)):
+        passes.stepped(1)
+        if number == 5:
+            break
+    assert _told(passes) == (None, None, None, 2)
+    oversampled = DataLoader(data, batch_size=2, sampler=torch.utils.data.RandomSampler(data, True, 40))
+    passes = Passes(torch)
+    for _batch in _batches(passes, oversampled):
+        passes.stepped(1)
+    assert _told(passes) == (1, 20, 20, 2)
+
+
 def test_a_stream_has_no_length_and_its_batches_are_measured() -> None:
     passes = Passes(torch)
     for _batch in _batches(passes, DataLoader(_Endless(), batch_size=None, sampler=None)):

@@ -115,7 +115,9 @@ class NumberWitnesses(NamedTuple):
         order = (self.own, *along, self.program, self.printed)
         if self.sees_losses:
             divided = (number(self.own.says.get("backward_passes_per_step")) or 1.0) > 1.0
-            order = (*along, *(() if divided else (self.own,)), self.program, self.printed, self.own)
+            counts = integer(self.own.says.get("step")) is not None  # else it has a last loss, and no curve
+            seen = (self.own,) if counts and not divided else ()
+            order = (*along, *seen, self.program, self.printed, self.own)
         return (one for one in order if "loss" in one.says)
 
 

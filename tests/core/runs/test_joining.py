@@ -87,6 +87,18 @@ def test_where_the_agent_knows_no_loss_the_one_that_is_printed_is_shown(home: Ho
     run.release()
 
 
+def test_the_last_loss_of_an_agent_that_counts_nothing_leaves_the_printed_one(home: Home) -> None:
+    run = run_of(home).beat(loss=0.27, loss_seen="backward", phase="done")
+    run.output(
+        "epoch  train_loss  valid_loss  time\n"
+        "4      0.29        0.17        00:02\n"
+        "5      0.19        0.16        00:02\n"
+    )
+    for shown in both(home, run):
+        assert (shown.numbers.loss, shown.numbers.told_by["loss"]) == (0.19, "output.log")
+    run.release()
+
+
 def test_a_loss_that_a_framework_told_the_agent_is_the_programs_own(home: Home) -> None:
     run = run_of(home).beat(step=40, steps=90, epoch=1.5, epochs=3, loss=2.5, loss_seen="trainer")
     run.points({"time": NOW, "attempt": 1, "epoch": 1.5, "step": 40, "loss": 2.5})
