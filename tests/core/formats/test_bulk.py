@@ -82,26 +82,20 @@ KINDS: list[Callable[[int], str]] = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("chunk", [40_000, 1_000_000])
-def test_bulk_gives_what_line_by_line_gives(kind: Callable[[int], str], chunk: int) -> None:
+def test_columns_hold_the_points_of_line_by_line_and_sum_up_to_the_same(kind: Callable[[int], str]) -> None:
     data = "".join(kind(i) + "\n" for i in range(LINES)).encode()
     slow = LogReader()
-    slow.feed(data)
-    assert repr(_skim(data, chunk)) == repr(slow.summary())
+    ordinary = repr([told for point in slow.feed(data) for told in _told(point)])
     assert slow.summary().train_loss is not None
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("chunk", [BLOCK_OF_FEW, 40_000, 1_000_000])
-def test_columns_hold_the_points_of_line_by_line(kind: Callable[[int], str], chunk: int) -> None:
-    data = "".join(kind(i) + "\n" for i in range(LINES)).encode()
-    ordinary = [told for point in LogReader().feed(data) for told in _told(point)]
-    reader = LogReader()
-    found = [point for start in range(0, len(data), chunk) for point in reader.take(data[start : start + chunk])]
-    assert repr([told for point in found for told in _told(point)]) == repr(ordinary)
-    # Where every line of a log is a reading that goes on, most of them come as columns.
-    if chunk > BLOCK_OF_FEW and kind in (steps, epochs, dictionaries, thousands):
-        assert len(found) < LINES / 4
+    for chunk in (BLOCK_OF_FEW, 40_000, 1_000_000):
+        reader = LogReader()
+        found = [point for start in range(0, len(data), chunk) for point in reader.take(data[start : start + chunk])]
+        reader.close()
+        assert repr([told for point in found for told in _told(point)]) == ordinary, chunk
+        assert repr(reader.summary()) == repr(slow.summary()), chunk
+        # Where every line of a log is a reading that goes on, most of them come as columns.
+        if chunk > BLOCK_OF_FEW and kind in (steps, epochs, dictionaries, thousands):
+            assert len(found) < LINES / 4
 
 
 def test_lines_before_one_that_spoils_a_shape_are_counted() -> None:

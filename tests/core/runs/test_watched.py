@@ -115,7 +115,7 @@ def test_a_log_that_ends_with_an_exception_says_so_until_training_goes_on(monito
     assert look(monitor, log).log_exception is None
 
 
-def boxed(*, colour: bool, width: int = 80, calls: int = 0) -> str:
+def boxed(*, colour: bool, width: int, calls: int) -> str:
     """A crash as rich prints it, so many calls deep."""
     printed = io.StringIO()
     console = Console(file=printed, width=width, force_terminal=colour, color_system="256" if colour else None)
@@ -133,12 +133,11 @@ def boxed(*, colour: bool, width: int = 80, calls: int = 0) -> str:
     return f"step 6 loss 0.3000\nstep 7 loss 0.2500\n{printed.getvalue()}"
 
 
-@pytest.mark.parametrize(
-    "text", [boxed(colour=False), boxed(colour=True), boxed(colour=False, width=30), boxed(colour=True, calls=90)]
-)
+@pytest.mark.parametrize(("colour", "width", "calls"), [(False, 80, 0), (True, 80, 0), (False, 30, 0), (True, 80, 90)])
 def test_a_traceback_in_a_box_is_one_in_colour_too_narrow_or_longer_than_what_is_read(
-    monitor: Monitor, tmp_path: Path, text: str
+    monitor: Monitor, tmp_path: Path, colour: bool, width: int, calls: int
 ) -> None:
+    text = boxed(colour=colour, width=width, calls=calls)
     log = tmp_path / "crashed.log"
     log.write_text(text)
     shown = look(monitor, log)

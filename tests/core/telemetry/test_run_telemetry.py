@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.model.snapshot import Numbers, RunSnapshot, State
+from mpstui.core.telemetry import run_telemetry
 from mpstui.core.telemetry.history import is_throttled, is_unified, memory_now, memory_then, run_point
 from mpstui.core.telemetry.model import GpuSample, SystemSample, TreeSample
-from mpstui.core.telemetry.run_telemetry import MAX_POINTS, RunTelemetry, TelemetryRecorder
+from mpstui.core.telemetry.run_telemetry import RunTelemetry, TelemetryRecorder
 from mpstui.wire.heartbeat import DeviceReading, MemoryReading
 from mpstui.wire.rundir import RunDir
 from tests.snapshots import changed
@@ -122,13 +123,16 @@ def test_a_folder_that_takes_nothing_loses_nothing_on_the_screen(tmp_path: Path)
     assert not book.writes
 
 
-def test_a_long_watch_stays_bounded(tmp_path: Path) -> None:
+def test_a_long_watch_stays_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 200
+    monkeypatch.setattr(run_telemetry, "MAX_POINTS", most)
+    monkeypatch.setattr(run_telemetry, "MAX_FILE_BYTES", 80_000)
     book = recorder_of(tmp_path)
-    watch(book, 0.0, 3 * MAX_POINTS)
+    watch(book, 0.0, 3 * most)
     memory = past(book).memory
-    assert MAX_POINTS / 2 < len(memory) <= MAX_POINTS
-    assert RunDir(tmp_path).telemetry.stat().st_size < 600_000
-    assert (memory[0].time, memory[-1].time) == (0.0, 5.0 * (3 * MAX_POINTS - 1))
+    assert most / 2 < len(memory) <= most
+    assert 40_000 < RunDir(tmp_path).telemetry.stat().st_size < 82_000
+    assert (memory[0].time, memory[-1].time) == (0.0, 5.0 * (3 * most - 1))
     book.close()
 
 
