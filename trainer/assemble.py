@@ -97,7 +97,8 @@ def _prepare_torch(wish: Request) -> None:
     torch.set_float32_matmul_precision(wish.options.matmul_precision)
     if wish.options.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS is first used
-    torch.use_deterministic_algorithms(wish.options.deterministic)
+    if wish.options.deterministic != torch.are_deterministic_algorithms_enabled():
+        torch.use_deterministic_algorithms(wish.options.deterministic)  # imports torch.compile's parts even to say no
     if wish.options.memory_fraction:
         wish.device.limit_to(wish.options.memory_fraction)
     wish.reporter.memory = wish.device.memory
