@@ -9,8 +9,10 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wait_until(condition: Callable[[], T], *, timeout: float = 60.0, what: str = "the condition") -> T:
-    """Ask until the answer is truthy and return it.
+def wait_until(
+    condition: Callable[[], T], *, timeout: float = 60.0, what: str = "the condition", every: float = 0.02
+) -> T:
+    """Ask ``every`` so many seconds until the answer is truthy, and return it.
 
     Raises:
         AssertionError: the time is up.
@@ -21,4 +23,4 @@ def wait_until(condition: Callable[[], T], *, timeout: float = 60.0, what: str =
         if found:
             return found
         assert time.monotonic() < deadline, f"{what} did not come about within {timeout:.0f} s"
-        time.sleep(0.02)
+        time.sleep(every)

@@ -20,6 +20,8 @@ from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 STANDIN = ROOT / "tests" / "standin"
+LOOK_SECONDS = 0.1
+"""Between two looks at a run, which cost more than most waits: reading all of it takes some hundredths."""
 
 
 @dataclass
@@ -72,7 +74,7 @@ class CommandLine:
             return shown if shown["state"] in states else None
 
         try:
-            found = wait_until(reached, timeout=timeout, what=f"{run} in {states}")
+            found = wait_until(reached, timeout=timeout, what=f"{run} in {states}", every=LOOK_SECONDS)
         except AssertionError as error:
             output = self.call("logs", run).stdout[-2000:]
             raise AssertionError(f"{error}; states seen: {sorted(set(seen))}; output:\n{output}") from None
@@ -87,7 +89,7 @@ class CommandLine:
             assert shown["state"] in {"starting", "running"}, (shown["state"], self.call("logs", run).stdout[-3000:])
             return shown if (shown["step"] or 0) >= step else None
 
-        found = wait_until(passed, timeout=timeout, what=f"{run} at step {step}")
+        found = wait_until(passed, timeout=timeout, what=f"{run} at step {step}", every=LOOK_SECONDS)
         assert found is not None
         return found
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import CommandLine
+from tests.end_to_end.conftest import STANDIN, CommandLine
 from tests.terminal import Terminal
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.torch]
@@ -50,7 +50,9 @@ def screen(mpstui: CommandLine, *arguments: str, columns: int = 120, rows: int =
     return Terminal(argv, columns=columns, rows=rows, env=mpstui.environment(), cwd=mpstui.cwd)
 
 
-def test_stop_saves_and_restart_continues_the_curve(mpstui: CommandLine, tiny: Path) -> None:
+def test_stop_saves_restart_continues_the_curve_and_a_killed_trainer_is_told_apart(
+    mpstui: CommandLine, tiny: Path
+) -> None:
     run = mpstui.launch(str(tiny))
     mpstui.wait_step(run, 10)
     stopped = mpstui.call("stop", run)
@@ -65,19 +67,15 @@ def test_stop_saves_and_restart_continues_the_curve(mpstui: CommandLine, tiny: P
     assert again["attempt"] == 2
     assert again["metrics"]["loss"]["count"] > ended["metrics"]["loss"]["count"]
 
-
-def test_a_killed_trainer_is_killed_and_nothing_else(mpstui: CommandLine, tiny: Path) -> None:
-    run = mpstui.launch(str(tiny))
-    shown = mpstui.wait_step(run, 5)
-    os.kill(shown["pid"], signal.SIGKILL)
-    ended = mpstui.wait_state(run, "killed")
-    assert ended["exit"]["signal"] == 9
-    assert ended["exit"]["requested_by"] is None
+    os.kill(again["pid"], signal.SIGKILL)
+    killed = mpstui.wait_state(run, "killed")
+    assert killed["exit"]["signal"] == 9
+    assert killed["exit"]["requested_by"] is None
     assert mpstui.call("wait", run).returncode == 1
 
 
-def test_the_screen_may_die_and_the_run_goes_on(mpstui: CommandLine, tiny: Path) -> None:
-    run = mpstui.launch(str(tiny))
+def test_the_screen_may_die_the_run_goes_on_and_the_next_screen_acts_on_it(mpstui: CommandLine, tiny: Path) -> None:
+    run = mpstui.launch(str(tiny), "--env", f"PYTHONPATH={STANDIN}")
     mpstui.wait_step(run, 5)
     with screen(mpstui) as first:
         first.wait_text("tiny")
@@ -88,18 +86,11 @@ def test_the_screen_may_die_and_the_run_goes_on(mpstui: CommandLine, tiny: Path)
     mpstui.wait_step(run, before["step"] + 5)
     with screen(mpstui) as second:
         second.wait_text("tiny", "training")
-
-
-def test_the_screen_acts_on_a_real_training(mpstui: CommandLine, tiny: Path) -> None:
-    run = mpstui.launch(str(tiny))
-    mpstui.wait_step(run, 5)
-    with screen(mpstui) as terminal:
-        terminal.wait_text("tiny", "training")
-        terminal.press("enter")
-        terminal.wait_text("attempt 1", "memory")
-        terminal.press("x")
-        terminal.wait_text("nothing to free")
-        terminal.press("s")
+        second.press("enter")
+        second.wait_text("attempt 1", "memory")
+        second.press("x")
+        second.wait_text("nothing to free")
+        second.press("s")
         ended = mpstui.wait_state(run, "stopped")
-        terminal.wait_text("■ stopped")
+        second.wait_text("■ stopped")
     assert ended["exit"]["code"] == 0

@@ -17,7 +17,6 @@ from tests.end_to_end.conftest import STANDIN, CommandLine
 from tests.end_to_end.pressing import second_attempt
 from tests.ui import fakes
 from tests.ui.driving import Driver
-from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.torch]
 
@@ -68,19 +67,6 @@ def test_clearing_the_cache_is_answered_with_bytes_by_the_trainer(mpstui: Comman
     assert answer["before"] - answer["after"] == answer["freed"] > 0
 
 
-def test_out_of_memory_is_named_and_the_flip_to_the_cpu_continues_the_run(mpstui: CommandLine) -> None:
-    run = launch(mpstui, "oom@7")
-    failed = mpstui.wait_state(run, "failed", timeout=180)
-    assert failed["exit"]["cause"] == "mps_oom"
-    assert failed["diagnosis"]["findings"][0]["id"] == "mps_oom"
-    assert failed["diagnosis"]["findings"][0]["restart_on_cpu_helps"] is True
-    restarted = mpstui.call("restart", run, "--device", "cpu")
-    assert restarted.returncode == 0, restarted.stderr
-    again = mpstui.wait_step(run, 12)
-    assert (again["device"], again["attempt"]) == ("cpu", 2)
-    assert "resumed from" in mpstui.call("logs", run).stdout
-
-
 def test_a_metal_assertion_is_told_apart_from_a_kill(mpstui: CommandLine) -> None:
     run = launch(mpstui, "abort@6")
     ended = mpstui.wait_state(run, "failed", "killed", timeout=180)
@@ -98,7 +84,7 @@ def test_nan_stops_before_it_reaches_the_weights(mpstui: CommandLine) -> None:
 
 def test_a_hung_device_can_still_be_killed(mpstui: CommandLine) -> None:
     run = launch(mpstui, "hang@6")
-    wait_until(lambda: (mpstui.show(run)["step"] or 0) >= 4, timeout=180, what="the last steps before the hang")
+    mpstui.wait_step(run, 4)
     assert mpstui.call("kill", run).returncode == 0
     ended = mpstui.wait_state(run, "killed")
     assert ended["exit"]["signal"] == 9
@@ -126,9 +112,14 @@ def test_the_remedy_halves_the_batch_and_the_run_goes_on(mpstui: CommandLine) ->
     assert "out of memory" not in output
 
 
-def test_the_remedy_is_one_key_away(mpstui: CommandLine) -> None:
+def test_out_of_memory_is_named_its_remedy_is_one_key_away_and_the_flip_to_the_cpu_continues_the_run(
+    mpstui: CommandLine,
+) -> None:
     run = launch(mpstui, "oom@7")
-    mpstui.wait_state(run, "failed", timeout=180)
+    failed = mpstui.wait_state(run, "failed", timeout=180)
+    assert failed["exit"]["cause"] == "mps_oom"
+    assert failed["diagnosis"]["findings"][0]["id"] == "mps_oom"
+    assert failed["diagnosis"]["findings"][0]["restart_on_cpu_helps"] is True
     home = Home(mpstui.home, mpstui.home)
     app = MpstuiApp(Services(home, mpstui.environment(), mpstui.cwd, time.time), opening=run, theme=OWN_THEME)
 
@@ -143,5 +134,13 @@ def test_the_remedy_is_one_key_away(mpstui: CommandLine) -> None:
 
     asyncio.run(press())
     # The stand-in counts the steps of each process, so that this attempt fails as well, seven steps further on.
-    wait_until(lambda: (mpstui.show(run)["step"] or 0) >= 9, timeout=180, what="steps beyond the crash")
+    again = mpstui.wait_state(run, "failed", timeout=180)
+    assert again["attempt"] == 2
+    assert again["step"] >= 9
+    assert again["exit"]["cause"] == "mps_oom"
     assert "32 samples a step (micro-batch 16)" in mpstui.call("logs", run, "--attempt", "2").stdout
+    restarted = mpstui.call("restart", run, "--device", "cpu")
+    assert restarted.returncode == 0, restarted.stderr
+    flipped = mpstui.wait_step(run, again["step"] + 6)
+    assert (flipped["device"], flipped["attempt"]) == ("cpu", 3)
+    assert "resumed from" in mpstui.call("logs", run).stdout
