@@ -13,6 +13,7 @@ import pytest
 
 import mpstui
 from mpstui.wire.rundir import RunDir
+from tests import standin
 
 BOOT = Path(mpstui.__file__).parent / "agent" / "boot"
 TORCH_FOLDER = Path(pytest.importorskip("torch").__file__).parents[1]
@@ -35,10 +36,10 @@ def step(scale=lambda loss: loss):
 
 
 def environment(run: Path | None, **extra: str) -> dict[str, str]:
-    """Ours without what makes a Python find mpstui, with the agent switched on."""
+    """Ours without what makes a Python find mpstui, with the agent switched on and torch's compiler stood in for."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     told = {"MPSTUI_RUN_DIR": str(run), "MPSTUI_ATTEMPT": "1"} if run else {}
-    return {**kept, "PYTHONPATH": str(BOOT), "MPSTUI_AGENT": "1", **told, **extra}
+    return {**kept, "PYTHONPATH": f"{BOOT}{os.pathsep}{standin.FOLDER}", "MPSTUI_AGENT": "1", **told, **extra}
 
 
 def run(script: str, run: Path | None, *, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]:

@@ -27,6 +27,7 @@ def test_a_program_that_only_asks_first_whether_there_is_a_torch_is_watched_too(
         asks + SCRIPT + "step()",
         tmp_path,
         cwd=tmp_path,
+        PYTHONPATH=str(BOOT),
     )
     assert (done.stdout, done.stderr) == ("", "")
     assert beat(tmp_path)["step"] == 1
@@ -42,7 +43,7 @@ def test_steps_loss_and_end_are_seen_and_nothing_of_ours_can_be_imported(tmp_pat
         "assert importlib.util.find_spec('_mpstui_private.core') is None\n"
         "print(losses[-1])\n"
     )
-    done = run(script, tmp_path, cwd=tmp_path)
+    done = run(script, tmp_path, cwd=tmp_path, PYTHONPATH=str(BOOT))
     assert (done.returncode, done.stderr) == (0, "")
     told = beat(tmp_path)
     assert (told["step"], told["phase"], told["device"]["type"], told["lr"]) == (25, "done", "cpu", 0.05)
@@ -109,9 +110,9 @@ def test_the_device_can_be_taken_away(tmp_path: Path) -> None:
         "      os.environ.get('DISABLE_MPS'), os.environ.get('ACCELERATE_USE_CPU'))\n"
     )
     path = f"{standin.FOLDER}{os.pathsep}{BOOT}"
-    there = run(script, None, cwd=tmp_path, PYTHONPATH=path)
+    there = run(script, None, cwd=tmp_path, PYTHONPATH=path, MPSTUI_STANDIN="")
     assert there.stdout == "True True True None None\n", there.stderr
-    gone = run(script, None, cwd=tmp_path, PYTHONPATH=path, MPSTUI_AGENT_DEVICE="cpu")
+    gone = run(script, None, cwd=tmp_path, PYTHONPATH=path, MPSTUI_STANDIN="", MPSTUI_AGENT_DEVICE="cpu")
     assert gone.stdout == "False False False 1 1\n", gone.stderr
 
 
@@ -168,47 +169,46 @@ def test_a_shadowed_sitecustomize_still_runs(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("the other one\nprogram\n", "")
 
 
-def _answers(run: RunDir, ids: list[str]) -> list[Ack]:
-    """All the answers, or none while one is missing."""
-    found = [ack for name in ids if (ack := rundir.answer_to(run, name)) is not None]
-    return found if len(found) == len(ids) else []
+def _answered(place: RunDir, action: str) -> Ack:
+    request = rundir.submit(place, rundir.new_request(action, 1, time.time()))
+    ack = wait_until(lambda: rundir.answer_to(place, request.id), timeout=120)
+    assert ack is not None
+    return ack
 
 
 SAVES = "def mpstui_save():\n    open('w.pt', 'w').close()\n    return 'w.pt'\n"
 FAILS = "def mpstui_save():\n    raise OSError('disk full')\n"
 
 
-@pytest.mark.parametrize(
-    ("hook", "ok", "text"),
-    [
-        ("", False, "this program saves by its own rules: its main script has no function `mpstui_save` to call"),
-        (SAVES, True, r"saved at step \d+: w.pt"),
-        (FAILS, False, "`mpstui_save` failed: OSError: disk full"),
-    ],
-)
-def test_clear_cache_and_save_are_answered(tmp_path: Path, hook: str, ok: bool, text: str) -> None:
+def test_clear_cache_and_save_are_answered(tmp_path: Path) -> None:
     place = RunDir(tmp_path)
     place.requests.mkdir()
-    asked = [rundir.submit(place, rundir.new_request(action, 1, time.time())) for action in ("clear_cache", "save")]
+    program = (
+        "import os, time\n"
+        "while True:\n"
+        "    if os.path.exists('hook'): exec(open('hook').read())\n"
+        "    step(); time.sleep(0.01)\n"
+    )
     child = subprocess.Popen(
-        [
-            sys.executable,
-            "-S",
-            "-c",
-            PRELUDE + hook + SCRIPT + "import time\nwhile True:\n    step(); time.sleep(0.01)\n",
-        ],
-        env=environment(tmp_path),
-        cwd=tmp_path,
+        [sys.executable, "-S", "-c", PRELUDE + SCRIPT + program], env=environment(tmp_path), cwd=tmp_path
     )
     try:
-        answers = wait_until(lambda: _answers(place, [request.id for request in asked]), timeout=120)
+        cache, unsaved = (_answered(place, action) for action in ("clear_cache", "save"))
+        (tmp_path / "hook").write_text(SAVES)
+        saved = wait_until(lambda: ack if (ack := _answered(place, "save")).ok else None)
+        (tmp_path / "hook").write_text(FAILS)
+        failed = wait_until(lambda: ack if not (ack := _answered(place, "save")).ok else None)
     finally:
         child.kill()
         child.wait()
-    cache, save = answers
-    assert (cache.ok, cache.by, cache.text) == (True, "agent", "nothing to free")
-    assert (save.ok, save.by) == (ok, "agent")
-    assert re.fullmatch(text, save.text)
+    assert (cache.ok, cache.text) == (True, "nothing to free")
+    assert unsaved.text == "this program saves by its own rules: its main script has no function `mpstui_save` to call"
+    assert saved is not None
+    assert re.fullmatch(r"saved at step \d+: w.pt", saved.text)
+    assert failed is not None
+    assert failed.text == "`mpstui_save` failed: OSError: disk full"
+    assert [one.ok for one in (unsaved, saved, failed)] == [False, True, False]
+    assert {one.by for one in (cache, unsaved, saved, failed)} == {"agent"}
 
 
 def test_a_step_costs_microseconds(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mpstui.wire.rundir import RunDir
-from tests.agent.programs import SCRIPT, beat, ran, run
+from tests.agent.programs import BOOT, SCRIPT, beat, ran, run
 
 TELL = """
 import json, os, time
@@ -109,7 +109,7 @@ optimizer = torch.optim.Adam(net.parameters(), lr=0.05)
 print(breaks(3) == without)
 """
     )
-    done = run(script, tmp_path, cwd=tmp_path, MPSTUI_AGENT="0")
+    done = run(script, tmp_path, cwd=tmp_path, MPSTUI_AGENT="0", PYTHONPATH=str(BOOT))
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
     assert "mpstui" not in done.stderr
     assert (beat(tmp_path)["step"], beat(tmp_path)["lr"]) == (6, 0.05)

@@ -1,4 +1,4 @@
-"""The stand-in for MPS: ``PYTHONPATH=tests/standin`` for a child process; tests only, never shipped."""
+"""Stand-ins for MPS and for torch's compiler: ``PYTHONPATH=tests/standin`` for a child process; never shipped."""
 
 from __future__ import annotations
 

@@ -1,9 +1,15 @@
-"""Loaded by Python's start when this folder is on PYTHONPATH: installs the stand-in once the program imports torch."""
+"""Loaded by Python's start when this folder is on PYTHONPATH: stands in for parts of the torch that is imported then.
+
+For the MPS device where ``MPSTUI_STANDIN`` is set, if only to nothing. And always for the compiler: an optimizer asks
+for it at each step, so that even a program that compiles nothing loads it, which takes longer than torch itself.
+"""
 
 from __future__ import annotations
 
+import gc
 import importlib.abc
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
@@ -13,8 +19,15 @@ from types import ModuleType
 _HERE = Path(__file__).resolve().parent
 
 
+class _NoCompiler(ModuleType):
+    """What ``torch._dynamo`` is asked for by programs of one process that compile nothing."""
+
+    graph_break = staticmethod(lambda: None)
+    disable = staticmethod(lambda function, *_, **__: function)
+
+
 class _AfterTorch(importlib.abc.MetaPathFinder):
-    """Lets torch load as always, then installs the stand-in."""
+    """Lets torch load as always, but for looks for garbage, then installs the stand-ins."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -32,8 +45,12 @@ def _run_after(loader: importlib.abc.Loader) -> None:
     execute = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
+        gc.disable()
         execute(module)
-        _load(_HERE / "mps.py", "_mps_standin").install()
+        gc.enable()
+        sys.modules.setdefault("torch._dynamo", _NoCompiler("torch._dynamo"))
+        if "MPSTUI_STANDIN" in os.environ:
+            _load(_HERE / "mps.py", "_mps_standin").install()
 
     loader.exec_module = exec_module  # type: ignore[method-assign]
 

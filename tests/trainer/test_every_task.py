@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from tests.trainer.building import ROOT
+from tests.trainer.building import environment
 from tests.trainer.cases import cases
 from tests.trainer.running import QUIET, command, metrics, train
 from tests.waiting import wait_until
@@ -73,18 +72,18 @@ def test_resumed_from_a_random_step_equals_uninterrupted(tmp_path: Path, name: s
 def test_killed_at_a_random_moment_loses_at_most_the_steps_since_the_last_checkpoint(tmp_path: Path) -> None:
     words = [*CASES["cifar"][1].command(tmp_path), "--epochs", "24", "--save-steps", "4", "--eval-every", "8"]
     run_dir, every = tmp_path / "run", 4
-    environ = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MPSTUI_RUN_DIR": str(run_dir)}
     arguments = [sys.executable, "-P", "-m", "trainer", "cifar", *QUIET, *words]
     moment = random.Random(0).randrange(every + 1, 25)
-    with subprocess.Popen(arguments, env=environ, stdout=subprocess.DEVNULL) as child:
+    with subprocess.Popen(arguments, env=environment(run_dir), stdout=subprocess.DEVNULL) as child:
         wait_until(lambda: steps(run_dir) >= moment or child.poll() is not None, timeout=180, what=f"step {moment}")
         child.kill()
     reached = steps(run_dir)
     assert reached < 168, "it ended before it was killed"
-    train("cifar", *words, "--resume", "latest", run_dir=run_dir)
+    rest = ("--stop-after", str(reached + 2 * every))
+    train("cifar", *words, *rest, "--resume", "latest", run_dir=run_dir)
     again = next(point["step"] for point in metrics(run_dir)[reported(run_dir, reached) :] if "loss" in point)
     assert reached - every <= again - 1, f"killed at step {reached}, went on with {again}"
-    train("cifar", *words, run_dir=tmp_path / "whole")
+    train("cifar", *words, *rest, run_dir=tmp_path / "whole")
     assert by_step(run_dir) == by_step(tmp_path / "whole")
 
 

@@ -32,12 +32,14 @@ def _beat(run: RunDir, rank: int = 0) -> dict[str, Any]:
     return found
 
 
-def _started(tmp_path: Path, *arguments: str, fault: str | None = None) -> tuple[subprocess.Popen[str], RunDir]:
+def _started(
+    tmp_path: Path, *arguments: str, fault: str | None = None, compiler: bool = False
+) -> tuple[subprocess.Popen[str], RunDir]:
     run = RunDir(tmp_path)
     run.requests.mkdir()
     child = subprocess.Popen(
         command(*arguments),
-        env=environment(tmp_path, fault=fault),
+        env=environment(tmp_path, fault=fault, compiler=compiler),
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         text=True,
@@ -55,7 +57,7 @@ def _asked(run: RunDir, action: str) -> Ack:
 
 
 def test_a_training_beats_answers_saves_and_ends_with_0_when_asked(tmp_path: Path) -> None:
-    child, run = _started(tmp_path, *ENDLESS)
+    child, run = _started(tmp_path, *ENDLESS, compiler=True)
     beat = _beat(run)
     assert beat["phase"] in {"train", "eval", "save"}
     assert beat["device"]["type"] == "cpu"
@@ -91,7 +93,7 @@ def test_two_ranks_beat_each_for_itself_and_a_stop_saves_although_torchrun_passe
     run.requests.mkdir()
     child = subprocess.Popen(
         torchrun("trainer", "cifar", *TINY, *ENDLESS, *layout),
-        env=environment(tmp_path),
+        env=environment(tmp_path, compiler=True),
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -35,7 +35,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
     train("cifar", *AVERAGE, "--batch-size", "16", "--stop-after", "5", run_dir=folder / "alone")
     child = subprocess.run(
         torchrun("tests.trainer.sharded_ranks", str(folder)),
-        env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=240, check=False,
+        env=environment(compiler=True), cwd=ROOT, capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert child.returncode == 0, child.stderr[-4000:]
     return folder

@@ -15,6 +15,7 @@ from mpstui.core.doctor import CheckResult, Status, examine
 from mpstui.core.doctor import machine_check as machine
 from mpstui.core.doctor.torch_check import examine_torch
 from mpstui.core.model.home import Home
+from tests import standin
 
 FAKE_TORCH = """
 import os, sys, types
@@ -50,7 +51,8 @@ def by_id(results: tuple[CheckResult, ...]) -> dict[str, CheckResult]:
 
 @pytest.mark.torch
 def test_the_real_torch_computes_and_learns(tmp_path: Path) -> None:
-    report = examine(Home(tmp_path, tmp_path), os.environ, python=sys.executable, train=True)
+    environ = {**os.environ, "PYTHONPATH": str(standin.FOLDER)}
+    report = examine(Home(tmp_path, tmp_path), environ, python=sys.executable, train=True)
     told = report.as_json()
     cpu = told["devices"]["cpu"]
     assert cpu["works"]
