@@ -1,6 +1,7 @@
 """Small programs for the commands to start, and the commands as a person starts them: in a process of their own.
 
-Only `wait` is called inside the test's process: most tests just let a run end by it.
+What only looks at runs or ends them is called inside the test's process; in processes those commands are started by
+tests/end_to_end.
 """
 
 from __future__ import annotations
@@ -26,13 +27,17 @@ for step in range(int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit(
 """
 
 
+_INSIDE = {"wait", "show", "ps", "logs", "kill"}
+
+
 def mpstui(*words: str, env: dict[str, str] | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run one command to its end."""
-    if words[0] == "wait" and env is None and cwd is None:
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    if words[0] in _INSIDE and env is None:
+        said = io.BytesIO(), io.BytesIO()
+        out, err = (io.TextIOWrapper(one, "utf-8", write_through=True) for one in said)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), contextlib.chdir(cwd or "."):
             code = main(words)
-        return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+        return subprocess.CompletedProcess(words, code, *(one.getvalue().decode() for one in said))
     return subprocess.run(
         [sys.executable, "-m", "mpstui", *words],
         env={**os.environ, **(env or {})},
