@@ -6,6 +6,7 @@ Examples of hypothesis are the same at every run; ``--hypothesis-profile=search`
 from __future__ import annotations
 
 import gc
+import re
 import signal
 from itertools import count
 from pathlib import Path
@@ -26,7 +27,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Everything imported is looked through for garbage once, when all tests are known, and not again and again.
 gc.set_threshold(50_000, 20, 50)
 
-_HOMES = count()
+_FOLDERS = count()
 _THE_DEVELOPERS_OWN = (
     *("MPSTUI_RUN_ID", "MPSTUI_RUN_DIR", "MPSTUI_ATTEMPT", "NO_COLOR", "SSH_CONNECTION", "COLUMNS", "LINES"),
     *("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"),
@@ -38,12 +39,23 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of the test's own."""
+    return _folder(tmp_path_factory, re.sub(r"\W", "_", request.node.name)[:30])
+
+
+def _folder(factory: pytest.TempPathFactory, name: str) -> Path:
+    """Not ``mktemp`` for each: it looks through the folders of all tests before for a number."""
+    folder: Path = factory.getbasetemp() / f"{name}-{next(_FOLDERS)}"
+    folder.mkdir()
+    return folder
+
+
 @pytest.fixture(autouse=True)
 def _a_home_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads or writes the developer's runs, profiles or settings."""
-    # Not `mktemp` for each: it looks through all folders of all tests before for a number.
-    home: Path = tmp_path_factory.getbasetemp() / f"mpstui-home-{next(_HOMES)}"
-    home.mkdir()
+    home = _folder(tmp_path_factory, "mpstui-home")
     monkeypatch.setenv("MPSTUI_HOME", str(home))
     for name in _THE_DEVELOPERS_OWN:
         monkeypatch.delenv(name, raising=False)
