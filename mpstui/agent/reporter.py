@@ -30,6 +30,7 @@ MOST_WAITING_LINES = 10_000
 _NO_REQUESTS: list[Request] = []
 R = TypeVar("R")
 POLL_SECONDS = 0.25
+MOST_READ_AT_ONCE = 50
 STACK_SIGNAL = signal.SIGURG
 """At this signal a process writes its stacks. Ignored by default on Linux and macOS: where another handler took the
 place of ours, or none is left, it ends nobody."""
@@ -223,10 +224,12 @@ class Mailbox:
         self._monotonic = monotonic
         self._next_poll = 0.0
         self._seen_mtime = -1.0
-        self._taken: set[str] = set()
+        self._looked_at: set[str] = set()
 
     def collect(self) -> list[Request]:
-        """New requests, oldest first; read at most four times a second, and one stat call each when nothing came.
+        """New requests, oldest first; looked for at most four times a second, with one stat call when nothing came.
+
+        Each file is read once, and some of many at a time: however many lie there, the training goes on.
 
         Raises:
             OSError: the folder cannot be read.
@@ -237,13 +240,13 @@ class Mailbox:
         self._next_poll = now + POLL_SECONDS
         if not self._changed():
             return []
-        found = [
-            request
-            for request in rundir.unanswered(self._run)
-            if request.action in TRAINER_ACTIONS and request.attempt == self._attempt and request.id not in self._taken
-        ]
-        self._taken.update(request.id for request in found)
-        return found
+        before = len(self._looked_at)
+        fresh = list(rundir.unanswered(self._run, self._looked_at, MOST_READ_AT_ONCE))
+        if len(self._looked_at) - before >= MOST_READ_AT_ONCE // 2:
+            self._seen_mtime = -1.0  # there are more
+        # Listing a folder of many thousands takes its time: at most a twentieth of the training's.
+        self._next_poll = now + max(POLL_SECONDS, 20 * (self._monotonic() - now))
+        return [item for item in fresh if item.action in TRAINER_ACTIONS and item.attempt == self._attempt]
 
     def _changed(self) -> bool:
         try:

@@ -59,6 +59,11 @@ class Child:
         except ChildProcessError:
             return True
 
+    def killed_by(self) -> int | None:
+        """The signal that has ended it already, without reaping it; None: it runs, exited, or nobody can tell."""
+        found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) if self._note is None else None
+        return found.si_status if found is not None and found.si_code != os.CLD_EXITED else None
+
     def reap(self) -> Ending:
         """Collect it. From here on its pid may be anybody's."""
         try:
@@ -121,6 +126,8 @@ class Attempt:
         self.paused = paused
         self.stop_sequence: StopSequence | None = None
         self.ending: Ending | None = None
+        self.was_reached = False
+        """A signal of ours came while the trainer lived: what ended before that ended by itself."""
         self._machine = machine
         self._refreshes = 0
         self._next_refresh = machine.clock.monotonic() + TREE_REFRESH_SECONDS[0]
@@ -220,6 +227,8 @@ class Attempt:
         self.paused = False
 
     def _carry_out(self, moves: tuple[Move, ...]) -> None:
+        self._orphan_check = (0.0, True)  # look now
+        self.was_reached = self.was_reached or (bool(moves) and self.leader_is_alive())
         for move in moves:
             if move is Move.CONTINUE:
                 self._to_all(signal.SIGCONT)

@@ -77,7 +77,7 @@ def _end(supervision: Supervision, attempt: Attempt) -> None:
         supervision.machine.clock.sleep(0.02)
     survivors = attempt.refresh(thorough=True).others
     # A request that was refused, since nothing seemed to help, is what ended it all the same.
-    asked = (supervision.leading_request() or request_in_progress(supervision)) if attempt.stop_sequence else None
+    asked = (supervision.leading_request() or request_in_progress(supervision)) if attempt.was_reached else None
     found = attempt.collect()
     evidence = _memory_kill(supervision, attempt) if found.signal == signal.SIGKILL and asked is None else {}
     record = supervision.conclusion(attempt.number, found, asked, survivors, **evidence)

@@ -24,6 +24,12 @@ LIST_ANYWAY_SECONDS = 2.0
 """File times are coarse, and a write within the same tick of the clock may leave the folder's time as it was."""
 
 
+ENDS = frozenset({"stop", "kill"})
+MOST_AT_ONCE = 20
+"""Requests other than these are answered at a tick: each answer is synced, and the tick has other things to do."""
+MOST_READ_AT_ONCE = 500
+
+
 class Pending(NamedTuple):
     """One write that did not get through yet."""
 
@@ -116,37 +122,54 @@ class Journal:
 
 
 class Inbox:
-    """Hands out each request once."""
+    """Hands out each request once: whoever wants an end first, and of the others only some at a time."""
 
     def __init__(self, run: RunDir, clock: Clock) -> None:
+        self.newest_end: Request | None = None
+        """The last stop or kill that was handed out; a restart that was asked for before it is not carried out."""
         self._run = run
         self._clock = clock
-        self._seen: set[str] = set()
+        self._looked_at: set[str] = set()
+        self._kept: dict[str, Request] = {}
+        """Read, and not handed out yet."""
         self._changed = -1
         self._list_at = 0.0
 
     def poll(self, *, trainer_lives: bool) -> list[Request]:
-        """New requests, oldest first; what the trainer answers is left to it while it lives."""
-        now = self._clock.monotonic()
-        try:
-            changed = self._run.requests.stat().st_mtime_ns
-        except OSError:
-            return []
-        if changed == self._changed and now < self._list_at and trainer_lives:
-            return []
-        self._changed, self._list_at = changed, now + LIST_ANYWAY_SECONDS
-        fresh = [item for item in rundir.unanswered(self._run) if item.id not in self._seen]
-        mine = [item for item in fresh if not (trainer_lives and item.action in TRAINER_ACTIONS)]
-        self._seen.update(item.id for item in mine)
-        return mine
+        """New requests; what the trainer answers is left to it while it lives."""
+        self._look(anyway=not trainer_lives)
+        mine = [item for item in self._kept.values() if not (trainer_lives and item.action in TRAINER_ACTIONS)]
+        mine.sort(key=lambda item: item.id)
+        ends = [item for item in mine if item.action in ENDS]
+        handed = [*ends, *[item for item in mine if item.action not in ENDS][:MOST_AT_ONCE]]
+        for item in handed:
+            del self._kept[item.id]
+        self.newest_end = max([*ends, *([self.newest_end] if self.newest_end else [])], key=_id, default=None)
+        return [item for item in handed if not self._run.ack(item.id).exists()]
 
     def mark_seen(self, request: Request) -> None:
         """Somebody carries it out already."""
-        self._seen.add(request.id)
+        self._looked_at.add(self._run.request(request.id).name)
+        self._kept.pop(request.id, None)
 
     def waiting(self) -> bool:
         """Whether a request lies there that was not handed out."""
-        return any(item.id not in self._seen for item in rundir.unanswered(self._run))
+        self._look(anyway=True)
+        return any(not self._run.ack(name).exists() for name in self._kept)
+
+    def _look(self, *, anyway: bool) -> None:
+        now = self._clock.monotonic()
+        found = storage.stat_of(self._run.requests)
+        if found is None or (found.st_mtime_ns == self._changed and now < self._list_at and not anyway):
+            return
+        fresh = list(rundir.unanswered(self._run, self._looked_at, MOST_READ_AT_ONCE))
+        self._kept.update((item.id, item) for item in fresh)
+        self._changed = found.st_mtime_ns if len(fresh) < MOST_READ_AT_ONCE // 2 else -1
+        self._list_at = now + LIST_ANYWAY_SECONDS
+
+
+def _id(request: Request) -> str:
+    return request.id
 
 
 def complain(text: str) -> None:

@@ -170,7 +170,9 @@ def answer_accepted(supervision: Supervision) -> None:
     ends = [request for request in accepted if request.action != "restart"]
     restarts = [request for request in accepted if request.action == "restart"]
     for request in ends:
-        text = f"attempt {supervision.journal.status.attempt} has ended; all its processes are gone"
+        text = (
+            f"attempt {supervision.journal.status.attempt} has ended; all processes of it that could be found are gone"
+        )
         _reply(supervision, request, ok=True, text=text)
     for request in restarts if ends else restarts[1:]:
         first = ends[-1] if ends else restarts[0]
@@ -229,6 +231,9 @@ def _restart(supervision: Supervision, request: Request) -> None:
     if refusal:
         _reply(supervision, request, ok=False, text=refusal)
         return
+    earlier = supervision.upcoming.plan.request if supervision.upcoming else None
+    if earlier is not None:
+        _reply(supervision, earlier, ok=False, text=f"not started: {request.by} asked for a restart after you")
     if supervision.attempt is None:
         supervision.find_remains()
     if supervision.attempt is None:
@@ -240,11 +245,11 @@ def _restart(supervision: Supervision, request: Request) -> None:
 
 def _refusal(supervision: Supervision, request: Request) -> str | None:
     """Why a restart cannot work, found out before anything is stopped for it."""
-    current, upcoming = supervision.journal.status.attempt, supervision.upcoming
+    current, end = supervision.journal.status.attempt, supervision.inbox.newest_end
+    if end is not None and request.id < end.id:
+        return f"not restarted: {end.by} asked to {end.action} it"
     if 0 < request.attempt < launches.last_real_attempt(supervision.run, current):
         return f"attempt {request.attempt} was already restarted: attempt {current} came after it"
-    if upcoming is not None and upcoming.plan.request:
-        return f"{upcoming.plan.request.by} asked for a restart before you"
     return supervision.why_not(supervision.requested_plan(request))
 
 

@@ -261,6 +261,8 @@ class Outcome(Enum):
     PENDING = "pending"
     OK = "ok"
     FAILED = "failed"
+    LOST = "lost"
+    """It ended, and nobody saw how: neither ok nor failed."""
     MISSING = "missing"
 
 
@@ -280,7 +282,7 @@ def judge(when: str, outcome: Outcome) -> Verdict:
         return Verdict.NEVER
     if when == "any":
         return Verdict.GO
-    return Verdict.GO if (outcome is Outcome.FAILED) == (when == "fail") else Verdict.NEVER
+    return Verdict.GO if outcome is (Outcome.FAILED if when == "fail" else Outcome.OK) else Verdict.NEVER
 
 
 def outcome(run: RunDir, table: ProcessTable, boot_id: str) -> Outcome:
@@ -291,19 +293,19 @@ def outcome(run: RunDir, table: ProcessTable, boot_id: str) -> Outcome:
     seen = witnesses.gather(run, status, table, boot_id)
     if not seen.ended:
         waits = seen.alive or not seen.begun or liveness.is_held(run.supervisor_lock)
-        return Outcome.PENDING if waits else Outcome.FAILED
+        return Outcome.PENDING if waits else Outcome.LOST
     goes_on = seen.alive or seen.restart_due or liveness.is_held(run.supervisor_lock)
     if status is not None and status.phase != "ended" and goes_on:
         return Outcome.PENDING
     record, spec = witnesses.read_exit(run, seen.attempt), storage.read_or_none(Spec, run.spec)
     if record is None:
-        return Outcome.FAILED
+        return Outcome.LOST
     beat = witnesses.newest_beat(run, spec, record.attempt, record.started) if spec else None
     # Finished: exited 0 without a stop request and, if it wrote heartbeats, in phase `done`.
     done = beat is None or beat.phase in (None, "done")
-    unseen = beat is not None and beat.phase == "done"
-    finished = unseen if record.unknown else record.code == 0 and record.requested_by is None and done
-    return Outcome.OK if finished else Outcome.FAILED
+    if record.unknown and record.requested_by is None:
+        return Outcome.OK if beat is not None and beat.phase == "done" else Outcome.LOST
+    return Outcome.OK if record.code == 0 and record.requested_by is None and done else Outcome.FAILED
 
 
 def sentence(after: Mapping[str, str], found: Outcome) -> str:
@@ -311,5 +313,5 @@ def sentence(after: Mapping[str, str], found: Outcome) -> str:
     run, when = after.get("run", "?"), after.get("when", "ok")
     if found is Outcome.MISSING:
         return f"run {run} does not exist"
-    how = "finished" if found is Outcome.OK else "did not finish"
+    how = {Outcome.OK: "finished", Outcome.LOST: "is lost, nobody saw how it ended"}.get(found, "did not finish")
     return f"run {run} {how}, and this one was to start when it {'fails' if when == 'fail' else 'is done'}"

@@ -42,7 +42,8 @@ def arrive(supervision: Supervision) -> None:
         _back_off_again(supervision, seen)
     elif duty is Duty.CLOSE:
         # We had asked it to end, and it did while no supervisor lived.
-        record = supervision.conclusion(seen.attempt, Ending(), ending.request_in_progress(supervision), ())
+        asked = ending.request_in_progress(supervision) if supervision.journal.status.asked_at is not None else None
+        record = supervision.conclusion(seen.attempt, Ending(), asked, ())
         supervision.journal.exit(record)
         supervision.journal.event("exit", "ended as asked, while no supervisor lived", attempt=seen.attempt)
         supervision.journal.update(phase="ended", request=None, action=None)
@@ -150,7 +151,12 @@ def start(supervision: Supervision, plan: Plan) -> None:
             launches.write_pid_file(spec, leader.pid)
         except OSError as error:
             supervision.journal.event("note", f"the pid file could not be written: {error}")
-    _tell(supervision, plan, command, note)
+    killed = begun.child.killed_by() if begun.child else None
+    if killed is None:
+        _tell(supervision, plan, command, note)
+    elif plan.request:
+        text = f"attempt {plan.number} was killed by signal {killed} as it started"
+        supervision.journal.answer(plan.request, ok=False, text=text)
 
 
 def _tell(supervision: Supervision, plan: Plan, command: Command, note: str) -> None:

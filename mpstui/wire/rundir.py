@@ -192,19 +192,33 @@ def submit(run: RunDir, request: Request) -> Request:
     return request
 
 
-def unanswered(run: RunDir) -> Iterator[Request]:
-    """Requests without an answer, oldest first; an unreadable or misnamed one is passed over and left where it is."""
+def unanswered(run: RunDir, looked_at: set[str] | None = None, most: int | None = None) -> Iterator[Request]:
+    """Requests without an answer, oldest first; an unreadable or misnamed one is passed over and left where it is.
+
+    Args:
+        looked_at: names of files that are passed over; those that are read now are added.
+        most: how many files are read; of more than these the oldest and the newest.
+    """
     try:
-        names = sorted(entry.name for entry in run.requests.iterdir())
+        names = sorted(os.listdir(run.requests))  # noqa: PTH208 - a path object an entry is what costs
     except OSError:
         return
-    answered = {name[: -len(".ack.json")] for name in names if name.endswith(".ack.json")}
-    for name in names:
-        if name.startswith(".") or not name.endswith(".json") or name.endswith(".ack.json"):
-            continue
-        if name[: -len(".json")] in answered:
-            continue
-        found = storage.read_or_none(Request, run.requests / name)
+    passed = {f"{name[: -len('.ack.json')]}.json" for name in names if name.endswith(".ack.json")} | (
+        looked_at or set()
+    )
+    left = [name for name in names if name.endswith(".json") and not name.startswith(".") and name not in passed]
+    left = [name for name in left if not name.endswith(".ack.json")]
+    if most is not None and len(left) > most:
+        left = left[: most // 2] + left[-(most // 2) :]
+    for name in left:
+        try:
+            found = storage.read(Request, run.requests / name)
+        except (UnreadableRecord, storage.NotAFile):
+            found = None
+        except OSError:
+            continue  # no descriptor to be had, say: the next look may have one
+        if looked_at is not None:
+            looked_at.add(name)
         if found is not None and found.id == name[: -len(".json")]:
             yield found
 

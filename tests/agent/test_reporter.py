@@ -172,7 +172,7 @@ def test_the_folder_is_read_only_when_it_changed_and_four_times_a_second_at_most
     os.utime(run.requests, (900, 900))
     looks: list[RunDir] = []
 
-    def unanswered(asked: RunDir) -> list[Request]:
+    def unanswered(asked: RunDir, *_: object) -> list[Request]:
         looks.append(asked)
         return []
 
@@ -186,6 +186,29 @@ def test_the_folder_is_read_only_when_it_changed_and_four_times_a_second_at_most
     moving.now += 0.3
     mailbox.collect()
     assert len(looks) == 2
+
+
+def test_of_a_flood_each_request_is_read_once_and_some_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, moving, read = RunDir(tmp_path), Clock(), storage.read
+    for number in range(120):
+        action = "save" if number == 60 else "pause"
+        rundir.submit(run, rundir.new_request(action, 1, 0.0, by="test@here:1"))
+    looks: list[int] = [0]
+
+    def counted(kind: Any, path: Path) -> Any:
+        looks[-1] += 1
+        return read(kind, path)
+
+    monkeypatch.setattr(storage, "read", counted)
+    mailbox, found = Mailbox(run, 1, clock=moving, monotonic=moving), []
+    for _ in range(5):
+        moving.now += 1.0
+        found += mailbox.collect()
+        looks.append(0)
+    assert [item.action for item in found] == ["save"]
+    assert (sum(looks), max(looks)) == (120, 50)
 
 
 def test_a_poll_costs_next_to_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,130 @@
+"""What requests are answered, and what the exit record names, when accidents meet them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mpstui.supervisor import launches
+from mpstui.supervisor.journal import MOST_AT_ONCE, Inbox
+from mpstui.supervisor.loop import Supervisor
+from mpstui.supervisor.machine import Clock, this_machine
+from mpstui.wire import rundir, storage
+from mpstui.wire.records import QueueRule
+
+from .kit import Run, decide, wait_for
+
+MakeRun = Callable[..., Run]
+WAITS = (
+    "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.02)\nraise SystemExit(7)"
+)
+
+
+@pytest.mark.parametrize("action", ["stop", "restart"])
+def test_what_ended_by_itself_before_our_signal_was_ended_by_nobody(make_run: MakeRun, action: str) -> None:
+    run = make_run(WAITS)
+    run.start()
+    run.wait_output("up")
+    supervisor = run.wait_phase("running").supervisor
+    assert supervisor is not None
+    os.kill(supervisor.pid, signal.SIGSTOP)
+    request = run.ask(action, source="scratch") if action == "restart" else run.ask(action)
+    (run.home / "go").touch()
+    trainer = run.status.trainer
+    assert trainer is not None
+    wait_for(lambda: Path(f"/proc/{trainer.pid}/stat").read_text().split()[2] == "Z", "the trainer to end")
+    os.kill(supervisor.pid, signal.SIGCONT)
+    assert run.wait_ack(request).ok
+    record = run.wait_exit()
+    assert (record.code, record.action, record.requested_by) == (7, None, None)
+
+
+def test_a_later_restart_takes_the_place_of_one_that_still_waits(make_run: MakeRun) -> None:
+    run = make_run("print('up')", queue=QueueRule(group="mps"))
+    run.start()
+    run.wait_exit()
+    run.wait_unsupervised()
+    decide(run, "mps", paused=True)
+    first = run.ask("restart", source="scratch")
+    run.start()
+    run.wait_phase("queued")
+    run.kill_supervisor()
+    storage.write_json(run.dir.status, run.status._replace(boot_id="the boot before"))
+    second = run.ask("restart", source="scratch", by="bob@here:2")
+    run.start()
+    assert run.wait_ack(first).text == "not started: bob@here:2 asked for a restart after you"
+    decide(run, "mps", paused=False)
+    assert run.wait_ack(second).ok
+    assert run.wait_exit(2).code == 0
+
+
+def test_an_attempt_killed_before_it_became_the_program_is_not_told_of_as_started(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run("print('up')")
+    run.start()
+    run.wait_exit()
+    run.wait_unsupervised()
+    request = run.ask("restart", source="scratch")
+    supervisor = Supervisor(run.dir, run.spec, run.status, this_machine())
+    monkeypatch.setattr(launches, "_announce", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+
+    def ticked(found: Callable[[], object]) -> object:
+        supervisor.tick()
+        return found()
+
+    wait_for(lambda: ticked(lambda: rundir.answer_to(run.dir, request.id)))
+    found = run.wait_ack(request)
+    assert (found.ok, found.text) == (False, "attempt 2 was killed by signal 9 as it started")
+    wait_for(lambda: ticked(lambda: run.exit(2)))
+    assert run.wait_exit(2).signal == 9
+
+
+def test_of_a_flood_the_ends_come_first_and_each_file_is_read_once(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run("pass")
+    flood = [run.ask("continue") for _ in range(60)]
+    restart, stop = run.ask("restart"), run.ask("stop")
+    inbox = Inbox(run.dir, Clock())
+    handed = inbox.poll(trainer_lives=True)
+    assert (handed[0], len(handed)) == (stop, 1 + MOST_AT_ONCE)
+    assert inbox.newest_end == stop
+    monkeypatch.setattr(storage, "read", None)
+    for _ in range(3):
+        handed += inbox.poll(trainer_lives=True)
+    assert handed[1:] == [*flood, restart]
+
+
+def test_a_restart_is_not_carried_out_after_a_stop_that_was_asked_for_later(make_run: MakeRun) -> None:
+    run = make_run("print('up')")
+    run.start()
+    run.wait_exit()
+    run.wait_unsupervised()
+    restart, stop = run.ask("restart", source="scratch"), run.ask("stop", by="bob@here:2")
+    run.start()
+    assert run.wait_ack(stop).ok
+    assert run.wait_ack(restart).text == "not restarted: bob@here:2 asked to stop it"
+    run.wait_unsupervised()
+    assert run.dir.attempt_numbers() == [1]
+
+
+@pytest.mark.parametrize(("when", "cause"), [("ok", "dependency_failed"), ("fail", "dependency_failed"), ("any", None)])
+def test_a_lost_run_is_neither_ok_nor_failed(make_run: MakeRun, when: str, cause: str | None) -> None:
+    lost = make_run("import time; print('up', flush=True); time.sleep(60)")
+    waiting = make_run("print('up')", queue=QueueRule(None, [{"run": lost.dir.run, "when": when}]))
+    lost.start()
+    lost.wait_output("up")
+    trainer = lost.wait_phase("running").trainer
+    lost.kill_supervisor()
+    assert trainer is not None
+    os.kill(trainer.pid, signal.SIGKILL)
+    waiting.start()
+    record = waiting.wait_exit()
+    assert record.cause == cause
+    if cause:
+        assert "is lost, nobody saw how it ended" in record.evidence["dependency"]
