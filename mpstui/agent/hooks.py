@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import inspect
 import sys
 import time
 import types
@@ -70,9 +71,11 @@ def attach(torch: Any, watch: Watch) -> None:
         (_found(optim, "Optimizer"), "load_state_dict", watch.steps.resumed, None),
         (_found(torch, "serialization"), "_load", None, watch.steps.loaded),
         (_found(torch, "serialization"), "save", watch.before_save, watch.after_save),
+        (_found(torch, "cuda.CUDAGraph"), "capture_end", None, watch.after_capture),
+        (_found(torch, "cuda.CUDAGraph"), "replay", None, watch.after_replay),
         (_found(data, "DataLoader"), "__iter__", None, watch.passes.begun),
         (_found(data, "dataloader._BaseDataLoaderIter"), "__next__", None, watch.after_fetch),
-        (sys, "excepthook", watch.on_crash, None),
+        (sys if sys.version_info < (3, 11) else None, "excepthook", on_crash, None),
     ):
         _put(watch, owner, name, before, after)
     if hasattr(torch, "save"):
@@ -89,6 +92,14 @@ def imported(module: Any) -> None:
         _hide_from_compilers(sys.modules["torch"])
 
 
+def on_crash(kind: Any, error: Any, trace: Any) -> None:
+    """Before ``sys.excepthook``: what it prints of the program's frames is without ours."""
+    while trace is not None:
+        while trace.tb_next is not None and trace.tb_next.tb_frame.f_globals is globals():
+            trace.tb_next = trace.tb_next.tb_next
+        trace = trace.tb_next
+
+
 def _put(watch: Watch, owner: Any, name: str, before: Any, after: Any) -> None:
     if hasattr(owner, name):
         looks = [look and watch.guarded(look) for look in (before, after)]
@@ -98,19 +109,36 @@ def _put(watch: Watch, owner: Any, name: str, before: Any, after: Any) -> None:
 def watched(original: Any, before: Callable[..., None] | None = None, after: Callable[..., None] | None = None) -> Any:
     """A function that calls ``before`` with the same arguments, and ``after`` with its result and them.
 
-    Neither may raise anything.
+    Neither may raise anything. Nothing tells it from the original: not its name and signature, not tracebacks,
+    not the line that a warning is put down to, not what a compiler makes of it.
     """
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if before is not None:
             before(*args, **kwargs)
-        result = original(*args, **kwargs)
+        try:
+            result = original(*args, **kwargs)
+        except BaseException as error:
+            if error.__traceback__ is not None:  # Python before 3.11 keeps the one it has: see on_crash
+                error.__traceback__ = error.__traceback__.tb_next
+            raise
         if after is not None:
             after(result, *args, **kwargs)
         return result
 
+    wrapped.__code__ = _passed_over(wrapped.__code__)
     functools.update_wrapper(wrapped, original, updated=())
+    if not hasattr(original, "__wrapped__"):
+        with contextlib.suppress(TypeError, ValueError):  # one in C may have none
+            wrapped.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
+    wrapped._torchdynamo_inline = original  # type: ignore[attr-defined]
     return wrapped
+
+
+@functools.cache
+def _passed_over(code: types.CodeType) -> types.CodeType:
+    """The same under a name by which ``warnings`` and ``logging`` know frames that nobody wrote."""
+    return code.replace(co_filename=f"{code.co_filename} (passed over like importlib._bootstrap)")
 
 
 def _found(owner: Any, path: str) -> Any:
@@ -142,4 +170,5 @@ def _hide_from_compilers(torch: Any) -> None:
     while waiting:
         code = waiting.pop()
         skip(code)
+        skip(_passed_over(code))
         waiting += [const for const in code.co_consts if isinstance(const, types.CodeType)]

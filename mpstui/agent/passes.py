@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+import weakref
 from typing import Any
 
-_MARK = "_mpstui_pass"
 _MOST_OFTEN = 100
 """A pass that shows each sample oftener than this is a stream without an end, and no epoch."""
 
@@ -37,6 +37,7 @@ class Passes:
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
+        self._known: weakref.WeakKeyDictionary[Any, _Pass] = weakref.WeakKeyDictionary()
         self._newest: _Pass | None = None
         self._previous: _Pass | None = None
         self._trained: _Pass | None = None
@@ -45,11 +46,11 @@ class Passes:
 
     def begun(self, iterator: Any, loader: Any) -> None:
         """Behind ``DataLoader.__iter__``."""
-        setattr(iterator, _MARK, _Pass(loader, self._torch))
+        self._known[iterator] = _Pass(loader, self._torch)
 
     def fetched(self, batch: Any, iterator: Any) -> None:
         """Behind ``__next__`` of its iterator."""
-        found: _Pass | None = getattr(iterator, _MARK, None)
+        found = self._known.get(iterator)
         if found is None:
             return
         if found is not self._newest:

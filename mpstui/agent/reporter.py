@@ -159,7 +159,7 @@ class Reporter:
     def disable(self, reason: str) -> None:
         """Report nothing from now on, and say so once."""
         self.enabled = False
-        self._say(f"mpstui: reporting is off, the training goes on ({reason})")
+        self._say(f"reporting is off, the training goes on ({reason})")
 
     def _write_beat(self) -> None:
         self._seq += 1
@@ -198,13 +198,15 @@ class Reporter:
 
     def _complain(self, error: OSError) -> None:
         if not self._complained:
-            self._say(f"mpstui: cannot write into {self._run.path} ({error}); the training goes on, trying again later")
+            self._say(f"cannot write into {self._run.path} ({error}); the training goes on, trying again later")
         self._complained = True
 
-    @staticmethod
-    def _say(text: str) -> None:
+    def _say(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):  # stderr may be gone too
-            print(text, file=sys.stderr, flush=True)
+            if self._by == "agent":  # a guest: what the program prints stays its own
+                storage.append_line(self._run.events, rundir.event(self._clock(), self._attempt, "note", text))
+            else:
+                print(f"mpstui: {text}", file=sys.stderr, flush=True)
 
 
 class Mailbox:

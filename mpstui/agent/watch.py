@@ -10,16 +10,18 @@ import gc
 import os
 import sys
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..wire import liveness, rundir, storage
 from ..wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
 from ..wire.records import Request
+from . import ranks
+from .awake import Awake
 from .counting import Steps
 from .losses import Losses
 from .passes import Passes
-from .reporter import BEAT_SECONDS, POLL_SECONDS, Reporter, place_of
+from .reporter import BEAT_SECONDS, POLL_SECONDS, Reporter
 
 _LEAST_PATIENCE_SECONDS = 60.0
 _PATIENCE_STEPS = 50
@@ -30,7 +32,6 @@ _FEWEST_PASSES = _IDLE_BATCHES = 3
 _EVALUATES_AFTER_SECONDS = 1.0
 _SAVE_HOOK = "mpstui_save"
 _SHIPPED_REPORTER = "mpstui.agent.reporter"
-_MOST_RANKS = 64
 
 
 class Watch:
@@ -52,8 +53,13 @@ class Watch:
         self._pid = 0
         self._thread = 0
         self._claim: int | None = None
-        self._writing = _thread.allocate_lock()
+        self._awake: Awake | None = None
+        self._writing = _thread.RLock()
+        """Held by the one thread that reports: several may train, and one looks after long evaluations."""
         self._device = "cpu"
+        self._captured: list[weakref.ref[Any]] = []
+        self._replayed: weakref.WeakKeyDictionary[Any, list[weakref.ref[Any]]] = weakref.WeakKeyDictionary()
+        """Optimizers whose steps are in a CUDA graph."""
         self._phase = "train"
         self._worked_at = self._first_backward = 0.0
         self._eval_at: float | None = None
@@ -67,7 +73,6 @@ class Watch:
         self._was_away = False
         """An evaluation or a save lies between the last beat of the training and the next one."""
         self._speed: float | None = None
-        self._crashed = False
 
     def guarded(self, look: Callable[..., None]) -> Callable[..., None]:
         """The same, switched off for good at its first surprise: a guest must not break the house."""
@@ -86,7 +91,7 @@ class Watch:
         self.losses.before_backward(*args, **kwargs)
         self._worked()
         self._first_backward = self._first_backward or self._worked_at
-        if not self.steps.seen:
+        if not self.steps.seen and not self._is_capturing():
             self._go_on_without_steps()
 
     def after_step(self, optimizer: Any) -> None:
@@ -95,15 +100,38 @@ class Watch:
             return
         try:
             self.losses.stepped()
-            self.passes.stepped(self.losses.passes_per_step)
-            self.steps.stepped(optimizer, self.passes.epoch_steps(self.losses.passes_per_step))
-            self._worked()
-            if self._reporter is None:
-                groups = (one for group in optimizer.param_groups for one in group["params"])
-                self._begin(next((str(one.device.type) for one in groups), "cpu"))
-            self._report()
+            if self._is_capturing():  # nothing is computed yet, and to read a number would end the program
+                self._captured.append(weakref.ref(optimizer))
+            else:
+                self._stepped(optimizer)
         except Exception as error:  # noqa: BLE001 - a guest must not break the house
             self._give_up(error)
+
+    def after_capture(self, result: Any, graph: Any) -> None:
+        """Behind ``CUDAGraph.capture_end``: the steps in it are made by each replay."""
+        if self._captured:
+            self._replayed[graph], self._captured = self._captured, []
+
+    def after_replay(self, result: Any, graph: Any) -> None:
+        """Behind ``CUDAGraph.replay``."""
+        for optimizer in (ref() for ref in self._replayed.get(graph, ())):
+            if optimizer is not None:
+                self._stepped(optimizer)
+
+    def _is_capturing(self) -> bool:
+        """Whether the work goes into a CUDA graph, not to the device."""
+        cuda = self._torch.cuda
+        return bool(cuda.is_initialized() and cuda.is_current_stream_capturing())
+
+    def _stepped(self, optimizer: Any) -> None:
+        self.passes.stepped(self.losses.passes_per_step)
+        self.steps.stepped(optimizer, self.passes.epoch_steps(self.losses.passes_per_step))
+        self._worked()
+        if self._reporter is None:
+            with self._writing:
+                groups = (one for group in optimizer.param_groups for one in group["params"])
+                self._begin(next((str(one.device.type) for one in groups), "cpu"))
+        self._report()
 
     def _go_on_without_steps(self) -> None:
         """Backward passes alone: an optimizer of the program's own, or one whose step is compiled."""
@@ -117,14 +145,15 @@ class Watch:
         self._report()
 
     def _begin(self, device: str) -> None:
+        if self._reporter is not None:  # another thread was first
+            return
         if _SHIPPED_REPORTER in sys.modules:  # this program reports by itself
             self._off = True
             return
         self._pid, self._thread = os.getpid(), _thread.get_ident()
         self._device = device
-        environ = {**self._environ, **self._ranks()}
-        taken = self._claimed(environ)
-        self._reporter = Reporter.from_environment({**environ, "RANK": str(taken)}, by="agent")
+        told, self._claim = ranks.claimed(self._torch, self._environ)
+        self._reporter = Reporter.from_environment({**self._environ, **told}, by="agent")
         self._reporter.memory = self._memory
         self._reporter.listen_for_stacks()
         reading = DeviceReading(device, None, None)
@@ -136,34 +165,7 @@ class Watch:
             self._reporter.event("note", "the agent is loaded, but saw no step of a torch optimizer: it counts none")
         else:
             self._reporter.event("first_step", "the agent saw the first optimizer step")
-        _thread.start_new_thread(self._stay_awake, ())
-
-    def _ranks(self) -> dict[str, str]:
-        """Rank and world size as torch.distributed knows them: processes from mp.spawn have no RANK variable."""
-        distributed = getattr(self._torch, "distributed", None)
-        if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-            return {}
-        return {"RANK": str(distributed.get_rank()), "WORLD_SIZE": str(distributed.get_world_size())}
-
-    def _claimed(self, environ: Mapping[str, str]) -> int:
-        """The rank whose heartbeat is ours: of unrelated processes that all call themselves rank 0, the first is."""
-        words = environ.get("RANK", "0"), environ.get("WORLD_SIZE", "1")
-        asked, world = (int(word) if word.isdigit() else 0 for word in words)
-        run, attempt = place_of(environ)
-        rank = asked
-        try:
-            storage.make_private_folder(run.attempt(attempt).path)
-            while rank < _MOST_RANKS:
-                self._claim = liveness.acquire(run.attempt(attempt).rank_lock(rank))
-                if self._claim is not None:
-                    break
-                rank = max(rank + 1, world)
-            if rank != asked:
-                text = f"process {os.getpid()} trains beside another rank {asked}: it is shown as rank {rank}"
-                storage.append_line(run.events, rundir.event(time.time(), attempt, "note", text))
-        except OSError:
-            return asked
-        return rank
+        self._awake = Awake(self._stay_awake, BEAT_SECONDS)
 
     def _report(self) -> None:
         if self._reporter is None:
@@ -172,13 +174,18 @@ class Watch:
             self._off = True
             return
         now = self._worked_at
-        if now >= self._next_beat:
-            self._next_beat = now + BEAT_SECONDS
-            self._beat(now)
-        if now >= self._next_look:
-            self._next_look = now + POLL_SECONDS
-            for request in self._reporter.requests():
-                self._answer(request)
+        if now < min(self._next_beat, self._next_look) or not self._writing.acquire(False):
+            return
+        try:
+            if now >= self._next_beat:
+                self._next_beat = now + BEAT_SECONDS
+                self._beat(now)
+            if now >= self._next_look:
+                self._next_look = now + POLL_SECONDS
+                for request in self._reporter.requests():
+                    self._answer(request)
+        finally:
+            self._writing.release()
 
     def _beat(self, now: float, *, last: bool = False) -> None:
         """Read the loss back (this waits for the device, hence once a second) and write beat and point."""
@@ -214,9 +221,8 @@ class Watch:
         }
         if told:
             facts["step_from"] = None
-        with self._writing:
-            self._phase = "train"
-            self._reporter.beat("train", now=True, expect_next_in=self._patience, **facts)
+        self._phase = "train"
+        self._reporter.beat("train", now=True, expect_next_in=self._patience, **facts)
         if point_step is not None and point_step > self._pointed:
             self._pointed = point_step
             values = {**told.get("metrics", further), "loss": facts["loss"], "lr": facts["lr"]}
@@ -241,6 +247,8 @@ class Watch:
         """Before ``Module.eval``."""
         if self._eval_at is None:
             self._eval_at = self._monotonic()
+            if self._awake is not None:
+                self._awake.start()
 
     def after_fetch(self, batch: Any, iterator: Any, *args: Any) -> None:
         """Behind ``__next__`` of a data loader: some batches without a backward pass between them are an evaluation."""
@@ -267,25 +275,23 @@ class Watch:
             self._reporter.beat(phase, now=True, expect_next_in=seconds or self._patience)
 
     def _stay_awake(self) -> None:
-        """A thread of its own: beats on while a long evaluation without a data loader moves through the program."""
-        before: list[tuple[int, int]] = []
-        moved_at = 0.0
-        while not self._off:
-            time.sleep(BEAT_SECONDS)
-            now = self._monotonic()
-            if self._phase == "train" and not self._evaluates(now):
-                continue
-            try:
-                frame, places = sys._current_frames().get(self._thread), []
-                while frame is not None:
-                    places.append((id(frame.f_code), frame.f_lasti))
-                    frame = frame.f_back
-                if places != before:
-                    before, moved_at = places, now
-                if self._phase != "save" and now - moved_at < 5 * BEAT_SECONDS:
+        """On a thread of its own: beats on while a long evaluation without a data loader moves through the program."""
+        now = self._monotonic()
+        if (
+            self._off
+            or self._awake is None
+            or self._phase == "save"
+            or (self._phase == "train" and not self._evaluates(now))
+        ):
+            return
+        try:
+            if self._awake.stands_still(now) < 5 * BEAT_SECONDS and self._writing.acquire(False):
+                try:
                     self._beat_on("eval", now)
-            except Exception as error:  # noqa: BLE001 - a guest must not break the house
-                self._give_up(error)
+                finally:
+                    self._writing.release()
+        except Exception as error:  # noqa: BLE001 - a guest must not break the house
+            self._give_up(error)
 
     def before_save(self, obj: Any, f: Any = None, *args: Any, **kwargs: Any) -> None:
         """Before ``torch.save``."""
@@ -302,7 +308,7 @@ class Watch:
         if self.trainer is None:  # which would tell of the folder
             self._checkpoint = CheckpointNote(os.path.abspath(path), self.steps.count, time.time())  # noqa: PTH100
         self._saved_at = self._monotonic()
-        if self._phase == "save":
+        if self._phase == "save" and self._pid == os.getpid():
             with self._writing:
                 self._phase = "train" if self._eval_at is None else "eval"
                 self._reporter.beat(self._phase, expect_next_in=self._patience, checkpoint=self._checkpoint)
@@ -362,15 +368,6 @@ class Watch:
             )
         return MemoryReading()
 
-    def on_crash(self, kind: Any, error: Any, trace: Any) -> None:
-        """Before ``sys.excepthook``: what it prints of the program's frames is without ours."""
-        self._crashed = True
-        here = os.path.dirname(__file__)  # noqa: PTH120
-        while trace is not None:
-            while trace.tb_next is not None and trace.tb_next.tb_frame.f_code.co_filename.startswith(here):
-                trace.tb_next = trace.tb_next.tb_next
-            trace = trace.tb_next
-
     def at_exit(self) -> None:
         """A last word: the newest numbers, and ``done`` unless an exception ended the program."""
         if self._off:
@@ -380,11 +377,14 @@ class Watch:
                 self._begin(self.losses.device)
             if self._reporter is None or self._pid != os.getpid():
                 return
-            if _thread.get_ident() == self._thread:
-                self._beat(self._monotonic(), last=True)
-            self._off = True
-            if not self._crashed:
-                self._reporter.beat("done", expect_next_in=0.0)
+            if self._awake is not None:
+                self._awake.end()
+            with self._writing:
+                if _thread.get_ident() == self._thread:
+                    self._beat(self._monotonic(), last=True)
+                self._off = True
+                if not hasattr(sys, "last_value"):  # an exception that nobody caught
+                    self._reporter.beat("done", expect_next_in=0.0)
         except Exception:  # noqa: BLE001 - nobody can act on it any more, and a device may be gone
             self._off = True
 

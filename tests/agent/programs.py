@@ -18,7 +18,7 @@ from tests import standin
 BOOT = Path(mpstui.__file__).parent / "agent" / "boot"
 TORCH_FOLDER = Path(pytest.importorskip("torch").__file__).parents[1]
 # -S leaves out site-packages (and with it our editable install) but also sitecustomize, so the script calls it.
-PRELUDE = f"import sitecustomize, sys; sys.path.append({str(TORCH_FOLDER)!r})\n"
+PRELUDE = f"try: import sitecustomize\nexcept ImportError: pass\nimport sys; sys.path.append({str(TORCH_FOLDER)!r})\n"
 SCRIPT = """
 import sys, torch
 torch.set_num_threads(1)

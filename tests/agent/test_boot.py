@@ -96,11 +96,15 @@ def test_a_program_that_only_imports_torch_writes_nothing(tmp_path: Path) -> Non
 
 
 def test_an_agent_that_breaks_does_not_break_the_program(tmp_path: Path) -> None:
+    program = SCRIPT + "print(len([step() for _ in range(3)]))"
     (tmp_path / "file").write_text("in the way of the run directory")
-    done = run(SCRIPT + "print(len([step() for _ in range(3)]))", tmp_path / "file", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "3\n")
-    assert done.stderr.count("\n") == 1
-    assert "the training goes on" in done.stderr
+    done = run(program, tmp_path / "file", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
+    (tmp_path / "attempts").write_text("in the way of the heartbeat")
+    done = run(program, tmp_path, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
+    (told,) = RunDir(tmp_path).events.read_text().splitlines()[:1]
+    assert "cannot write into" in json.loads(told)["text"]
 
 
 def test_the_device_can_be_taken_away(tmp_path: Path) -> None:
@@ -145,28 +149,52 @@ def test_a_program_that_names_its_device_is_given_the_cpu(tmp_path: Path) -> Non
     assert beat(tmp_path)["device"]["type"] == "cpu"
 
 
-def test_a_python_that_is_too_old_notices_nothing(tmp_path: Path) -> None:
-    ast.parse((BOOT / "sitecustomize.py").read_text(), feature_version=(3, 4))
-    script = "import sys\nsys.version_info = (2, 7)\nimport sitecustomize\nprint(sys.path[:1], sys.meta_path[3:])\n"
-    environ = environment(tmp_path, PYTHONPATH=f"{BOOT}{os.pathsep}{tmp_path}")
-
-    def started() -> tuple[str, str]:
-        command = [sys.executable, "-S", "-P", "-c", script]
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
-        return done.stdout, done.stderr
-
-    assert started() == (f"{[str(BOOT)]} []\n", "")
-    (tmp_path / "sitecustomize.py").write_text("print('the other one')")
-    assert started() == (f"the other one\n{[str(BOOT)]} []\n", "")
+def _printed(code: str, folder: Path, *options: str, agent: bool = True, **extra: str) -> tuple[int, str, str]:
+    """Exit code and output of a program that finds what is in a folder, with the agent and without it."""
+    path = f"{BOOT}{os.pathsep}{folder}" if agent else str(folder)
+    command = [sys.executable, *options, "-c", code]
+    environ = environment(folder / "run", **extra) | {"PYTHONPATH": path}
+    done = subprocess.run(command, env=environ, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout, done.stderr
 
 
-def test_a_shadowed_sitecustomize_still_runs(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text("print('the other one')")
-    environ = environment(None) | {"PYTHONPATH": f"{BOOT}{os.pathsep}{tmp_path}"}
-    done = subprocess.run(
-        [sys.executable, "-c", "print('program')"], env=environ, capture_output=True, text=True, timeout=99, check=False
-    )
-    assert (done.stdout, done.stderr) == ("the other one\nprogram\n", "")
+OWN = "import sys\ndef told(): return __name__, __file__\nprint('the other one')\nsys.path.append('added')\n"
+ASKS = """
+import sys
+try:
+    import sitecustomize
+    print(sitecustomize.told(), sys.path)
+except ImportError: print('none', sys.path)
+"""
+
+
+@pytest.mark.parametrize("source", [OWN, "1/0", "import nothing", "raise ImportError('x', name='sitecustomize')", None])
+@pytest.mark.parametrize("options", [[], ["-P"], ["-O", "-Werror"]], ids=str)
+def test_a_sitecustomize_of_the_programs_own_is_as_without_ours(
+    tmp_path: Path, source: str | None, options: list[str]
+) -> None:
+    if source is not None:
+        (tmp_path / "sitecustomize.py").write_text(source)
+    (tmp_path / "usercustomize.py").write_text("print('and the user')")
+    assert _printed(ASKS, tmp_path, *options) == _printed(ASKS, tmp_path, *options, agent=False)
+
+
+LOCAL_TORCHES = {
+    "a module": "def light(): return 'on'\n",
+    "one with tensors": "class Tensor: pass\n",
+    "one that fails": "def light():\n    import nothing\nlight()\n",
+    "one that fails at work": "def light():\n    return 1 / 0\nlight()\n",
+    "one that is no Python": "def light(:\n",
+}
+
+
+@pytest.mark.parametrize("source", LOCAL_TORCHES.values(), ids=list(LOCAL_TORCHES))
+def test_another_module_of_the_name_torch_is_left_alone(tmp_path: Path, source: str) -> None:
+    (tmp_path / "torch.py").write_text(source)
+    code = "import torch\nprint(torch.light(), torch.__spec__.origin)"
+    without = _printed(code, tmp_path, agent=False)
+    assert _printed(code, tmp_path) == _printed(code, tmp_path, MPSTUI_AGENT_DEVICE="cpu") == without
+    assert not (tmp_path / "run").exists()
 
 
 def _answered(place: RunDir, action: str) -> Ack:

@@ -1,4 +1,4 @@
-"""The agent inside Pythons older than our own: every one found on this machine from 3.9 on runs it."""
+"""The agent inside other Pythons than our own: every one found on this machine from 3.9 on runs it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,6 @@ from mpstui.wire.rundir import RunDir
 from tests.waiting import wait_until
 
 PACKAGE = Path(mpstui.__file__).parent
-OLDEST = (3, 9)
 FAKE_TORCH = """
 class Tensor: pass
 class _Mps:
@@ -33,6 +32,9 @@ class autograd:
 class amp:
     class GradScaler:
         def scale(self, loss): return loss
+class cuda:
+    @staticmethod
+    def is_initialized(): return False
 import torch.optim.optimizer
 """
 OPTIMIZER = """
@@ -46,7 +48,9 @@ class Optimizer:
         for hook in hooks: hook(self, (), {})
 """
 PROGRAM = """
-import sitecustomize, sys, time, torch, torch.optim.optimizer
+try: import sitecustomize
+except ImportError: pass
+import sys, time, torch, torch.optim.optimizer
 def mpstui_save(): return "w.pt"
 optimizer = torch.optim.optimizer.Optimizer()
 while True:
@@ -55,17 +59,40 @@ while True:
 """
 
 
-def older_pythons() -> Iterator[str]:
-    """Interpreters from 3.9 up to ours, without ours: on PATH and of pyenv."""
+TOO_OLD = ("2.7", "3.4", "3.5", "3.6", "3.7", "3.8")
+OLD = tuple(f"3.{minor}" for minor in range(9, sys.version_info[1]))
+
+
+def pythons(versions: Sequence[str]) -> Iterator[str]:
+    """Interpreters of these versions: of pyenv, else on PATH."""
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    for minor in range(OLDEST[1], sys.version_info[1]):
-        name = f"python{OLDEST[0]}.{minor}"
-        built = [str(path) for path in sorted(pyenv.glob(f"{OLDEST[0]}.{minor}.*/bin/{name}"))]
-        on_path = shutil.which(name)
+    for version in versions:
+        built = [str(path) for path in sorted(pyenv.glob(f"{version}.*/bin/python{version}"))]
+        on_path = shutil.which(f"python{version}")
         yield from built or ([on_path] if on_path else [])
 
 
-@pytest.fixture(params=list(older_pythons()) or [""])
+@pytest.mark.parametrize("python", list(pythons(TOO_OLD)) or [""])
+@pytest.mark.parametrize("source", ["print('the other one, as ' + __name__)", "1/0", None])
+def test_a_python_that_is_too_old_notices_nothing(python: str, source: str | None, tmp_path: Path) -> None:
+    if not python:
+        pytest.skip("no Python older than 3.9 was found under pyenv or on PATH")
+    if source is not None:
+        (tmp_path / "sitecustomize.py").write_text(source)
+    boot = tmp_path / "boot"  # 2.7 leaves its bytecode beside the source
+    shutil.copytree(PACKAGE / "agent" / "boot", boot)
+    code = "import sys; print(sys.path[1:3], sorted(name for name in sys.modules if 'custom' in name), sys.flags)"
+    printed = []
+    for folders in ([boot, tmp_path], [tmp_path]):
+        command = [python, "-c", code]
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders)), "MPSTUI_AGENT": "1"}
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+        printed.append((done.returncode, done.stdout, done.stderr))
+    assert printed[0] == printed[1]
+    assert printed[0][0] == 0
+
+
+@pytest.fixture(params=list(pythons(OLD)) or [""])
 def python(request: pytest.FixtureRequest) -> str:
     if not request.param:
         pytest.skip("no Python older than ours, from 3.9 on, was found on PATH or under pyenv")
@@ -78,6 +105,40 @@ def test_every_module_can_be_imported(python: str) -> None:
     code = f"import sys; sys.path.append({str(PACKAGE.parent)!r})\n" + "".join(f"import {name}\n" for name in modules)
     done = subprocess.run([python, "-I", "-S", "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+FORKS = """
+import os, sys, time
+from mpstui.agent.awake import Awake
+looks = []
+awake = Awake(lambda: looks.append(time.monotonic()), 0.01)
+def wait_for_looks():
+    seen, until = len(looks), time.monotonic() + 30
+    while len(looks) < seen + 3 and time.monotonic() < until: pass
+    return len(looks) >= seen + 3
+awake.start()
+assert wait_for_looks() and awake.stands_still(time.monotonic()) >= 0
+for _ in range(3):
+    child = os.fork()
+    if not child:
+        grandchild = os.fork()
+        if grandchild: os.waitpid(grandchild, 0)
+        seen = len(looks); time.sleep(0.05)
+        os._exit(len(looks) - seen)
+    assert os.waitpid(child, 0)[1] == 0
+    awake.start()
+    assert wait_for_looks()
+awake.end()
+seen = len(looks); time.sleep(0.05)
+os._exit(0 if len(looks) == seen else 1)
+"""
+
+
+@pytest.mark.parametrize("python", [sys.executable, *pythons(("3.12", "3.13", "3.14"))])
+def test_the_second_thread_is_not_there_at_a_fork(python: str) -> None:
+    command = [python, "-W", "always", "-c", f"import sys; sys.path.append({str(PACKAGE.parent)!r})\n{FORKS}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_a_training_reports_and_answers(python: str, tmp_path: Path) -> None:

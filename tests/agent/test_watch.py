@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from mpstui.agent.watch import Watch
 from mpstui.wire.rundir import RunDir
 from tests.agent.programs import BOOT, SCRIPT, beat, ran, run
 
@@ -166,6 +169,63 @@ def test_of_two_processes_that_are_both_rank_0_each_has_a_heartbeat(tmp_path: Pa
     points = [json.loads(line) for line in RunDir(tmp_path).metrics.read_text().splitlines()]
     assert [point["step"] for point in points] == sorted({point["step"] for point in points}), "of the first alone"
     assert any(f"process {second['pid']} trains beside" in event["text"] for event in _events(tmp_path))
+
+
+def test_threads_that_train_at_once_share_one_heartbeat(tmp_path: Path) -> None:
+    script = SCRIPT + (
+        "import threading\n"
+        "def trains():\n"
+        "    net = torch.nn.Linear(8, 1); optimizer = torch.optim.SGD(net.parameters(), lr=0.05)\n"
+        "    for _ in range(200): net(x).mean().backward(); optimizer.step()\n"
+        "sys.setswitchinterval(1e-5)\n"
+        "watch = sys.modules['_mpstui_private.agent.hooks']._watches[0]\n"
+        "sys.modules['_mpstui_private.agent.watch'].BEAT_SECONDS = 0.0\n"
+        "threads = [threading.Thread(target=trains) for _ in range(8)]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+    )
+    last = ran(script, tmp_path)[1]
+    assert (last["phase"], last["rank"]) == ("done", 0)
+    assert [event["event"] for event in _events(tmp_path)] == ["first_step"]
+    assert sorted(path.name for path in (tmp_path / "attempts" / "1").iterdir()) == [
+        "heartbeat.json",
+        "rank0.lock",
+        "stack_signal",
+    ]
+
+
+def test_steps_that_a_cuda_graph_captures_count_when_it_is_replayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "mpstui.agent.reporter")  # programs that have it report by themselves
+    net = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
+    moment = iter(range(1000))
+    watch = Watch(torch, {"MPSTUI_RUN_DIR": str(tmp_path)}, monotonic=lambda: float(next(moment)))
+
+    def step() -> None:
+        loss = net(torch.ones(2)).mean()
+        watch.before_backward(loss)
+        watch.after_step(optimizer)
+
+    class Graph:
+        """Can be referred to weakly, as torch's."""
+
+    step()
+    graph, other = Graph(), Graph()
+    with monkeypatch.context() as capture:
+        capture.setattr(torch.cuda, "is_initialized", lambda: True)
+        capture.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+        capture.setattr(torch.Tensor, "item", lambda tensor: pytest.fail("this waits for the device"))
+        step()
+        step()
+        watch.after_capture(None, graph)
+    assert watch.steps.count == 1
+    for replayed in (graph, other, graph):
+        watch.after_replay(None, replayed)
+    assert watch.steps.count == 5
+    watch.at_exit()
+    assert beat(tmp_path)["step"] == 5
 
 
 def test_a_traceback_and_a_pickled_function_are_as_without_it(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ not there. Nothing happens before the program itself imports torch. The agent's 
 under a private name, so that nothing else of mpstui can be imported by accident. Python 3.9+, standard library only.
 """
 
-# ruff: noqa: PTH100, PTH118, PTH120
+# ruff: noqa: PTH100, PTH118, PTH120, PTH123
 # Importing pathlib would cost the start of every Python process 5 ms.
 from __future__ import annotations
 
@@ -40,15 +40,22 @@ class _Imports:
     Each is waited for until it was really loaded: many libraries only ask first whether there is one.
     """
 
+    def __init__(self) -> None:
+        self._finding: set[str] = set()
+
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Ask the other finders for it, and add one call behind its execution."""
-        if name not in _WATCHED:
+        if name not in _WATCHED or name in self._finding:  # another like us asks all finders again
             return None
-        others = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
-        found = (finder.find_spec(name, path, target) for finder in others)
-        spec = next((spec for spec in found if spec is not None), None)
-        if spec is not None and spec.loader is not None:
-            self._act_behind(spec.loader)
+        self._finding.add(name)
+        try:
+            others = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
+            found = (finder.find_spec(name, path, target) for finder in others)
+            spec = next((spec for spec in found if spec is not None), None)
+        finally:
+            self._finding.discard(name)
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            _attempt(lambda: self._act_behind(spec.loader))
         return spec
 
     def _act_behind(self, loader: Any) -> None:
@@ -56,19 +63,28 @@ class _Imports:
 
         def exec_module(module: Any) -> None:
             execute(module)
-            _WATCHED.discard(module.__name__)
-            if module.__name__ == "torch":
-                _attempt(lambda: _load_agent().install(module, os.environ))
-            else:
-                _told_later.append(module)
-            while _told_later and "torch" not in _WATCHED:
-                _attempt(lambda: sys.modules[f"{_PRIVATE}.agent.hooks"].imported(_told_later.pop()))
+            _attempt(lambda: _imported(module))
 
+        # Tracebacks of imports are without importlib's own frames, but only where no other is between them.
+        exec_module.__code__ = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")
         loader.exec_module = exec_module
 
 
 _told_later: list[Any] = []
 """Modules that the agent was not told of yet: it comes with torch."""
+
+
+def _imported(module: Any) -> None:
+    if module.__name__ not in _WATCHED:
+        return
+    _WATCHED.discard(module.__name__)
+    if module.__name__ != "torch":
+        _told_later.append(module)
+    elif hasattr(module, "Tensor") and "torch.optim.optimizer" in sys.modules:  # not another module of that name
+        _load_agent().install(module, os.environ)
+    hooks = sys.modules.get(f"{_PRIVATE}.agent.hooks")
+    while _told_later and hooks is not None:
+        hooks.imported(_told_later.pop())
 
 
 def _load_agent() -> Any:
@@ -97,32 +113,24 @@ def _load(name: str, path: str, *, package: bool = False) -> None:
     spec.loader.exec_module(module)
 
 
-def _load_shadowed() -> None:
-    """Run the sitecustomize that this one hides: Homebrew's and Debian's Python have one of their own.
-
-    Only folders behind ours are searched, so that two that do this for each other do not go in circles.
-    """
-    from importlib.machinery import PathFinder
-
-    folders = [os.path.abspath(entry or ".") for entry in sys.path]
-    behind = sys.path[folders.index(_HERE) + 1 :] if _HERE in folders else []
-    spec = PathFinder.find_spec("sitecustomize", behind)
-    if spec is not None and spec.origin:
-        _load("_sitecustomize_behind_mpstui", spec.origin)
-
-
 def _attempt(action: Callable[[], Any]) -> None:
     try:
         action()
     except Exception as error:  # noqa: BLE001 - the program we are guests of must not notice
-        _say(f"mpstui: the agent is off, the program goes on ({type(error).__name__}: {error})")
+        _tell(f"the agent is off, the program goes on ({type(error).__name__}: {error})")
 
 
-def _say(text: str) -> None:
+def _tell(text: str) -> None:
+    """An event of the run: what the program prints stays its own."""
+    import json
+    import time
     from contextlib import suppress
 
-    with suppress(OSError, ValueError):  # nobody listens
-        print(text, file=sys.stderr)
+    number = os.environ.get("MPSTUI_ATTEMPT", "1")
+    line = {"time": time.time(), "attempt": int(number) if number.isdigit() else 1, "event": "note", "text": text}
+    path = os.path.join(os.environ.get("MPSTUI_RUN_DIR") or os.devnull, "events.jsonl")
+    with suppress(OSError, ValueError), open(path, "a", encoding="utf-8") as file:  # nobody listens
+        file.write(json.dumps(line) + "\n")
 
 
 def _arm() -> None:
@@ -135,4 +143,3 @@ def _arm() -> None:
 
 if os.environ.get("MPSTUI_AGENT") == "1":
     _attempt(_arm)
-_attempt(_load_shadowed)

@@ -1,24 +1,29 @@
-"""Found by the start of every Python when this folder is on PYTHONPATH: loads the agent's boot where it can run.
+"""Found by the start of every Python when this folder is on PYTHONPATH: loads the agent's boot, and steps aside.
 
-Any Python may come by, from 2.7 on: this file is written so that each can read it. One that is too old for the agent
-notices nothing, and a ``sitecustomize`` of its own runs as ever.
+Any Python may come by, from 2.7 on: this file is written so that each can read it. The folder leaves ``sys.path`` and
+the name goes to the ``sitecustomize`` behind, which Homebrew's and Debian's Python have: it runs, fails or is missing
+as if this one were not there. Only folders behind ours are searched, so that two that do so do not go in circles.
 """
 
-# ruff: noqa: PTH100, PTH120, UP036
+# ruff: noqa: PTH120, SIM105, UP036
 import os
 import sys
 
 if sys.version_info >= (3, 9):
-    __import__("_mpstui_boot")
-else:
-    _kept = sys.modules.pop("sitecustomize", None)  # Python 2 empties a module that nobody holds
-    _folders = [os.path.abspath(_entry or ".") for _entry in sys.path]
-    _here = os.path.dirname(os.path.abspath(__file__))
-    _ahead = sys.path[: _folders.index(_here) + 1] if _here in _folders else []
-    sys.path[: len(_ahead)] = []
     try:
-        __import__("sitecustomize")
-    except ImportError:
-        sys.modules["sitecustomize"] = _kept
-    finally:
-        sys.path[:0] = _ahead
+        __import__("_mpstui_boot")
+    except Exception:  # noqa: BLE001, S110 - half an installation: the program that we are guests of must not notice
+        pass
+_kept = sys.modules.pop("sitecustomize", None)  # Python 2 empties a module that nobody holds
+_here = os.path.dirname(__file__)
+_before = sys.path[: sys.path.index(_here)] if _here in sys.path else []
+sys.path[: len(_before) + (_here in sys.path)] = []
+try:
+    __import__("sitecustomize")
+except ImportError:
+    if __name__ == "sitecustomize":  # else another one in front has loaded us by itself
+        raise
+finally:
+    sys.path[:0] = _before
+if __name__ != "sitecustomize" and _kept is not None:
+    sys.modules["sitecustomize"] = _kept
