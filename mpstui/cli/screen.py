@@ -156,7 +156,7 @@ def _made(
 def announce_screen(home: Home) -> int | None:
     """Hold the lock that tells alerts a screen is open; without it, alerts come although somebody watches."""
     try:
-        home.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        storage.make_private_folder(home.state)
         return liveness.share(home.screen_lock)
     except OSError:
         return None

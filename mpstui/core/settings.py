@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..wire import storage
+from ..wire import storage, trust
 from ..wire.records import ALERT_EVENTS, ALERT_WHEN, is_safe_address
 from ..wire.rundir import RunDir
 from .model import checks
 from .model.checks import Check, LineIndex
 from .model.errors import OperationError, SettingsError
-from .model.home import Home
+from .model.home import HINT_OWN, Home
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +70,8 @@ def load_settings(home: Home) -> Settings:
     Raises:
         SettingsError: the file cannot be read or has mistakes; all are named.
     """
+    if why := trust.distrust_of_any(home.config, home.settings):
+        raise SettingsError(home.settings, [(None, f"not obeyed, because {why}")], HINT_OWN)
     try:
         text = storage.read_text(home.settings, errors="strict")
     except FileNotFoundError:
@@ -181,7 +183,7 @@ def send_test(home: Home) -> tuple[bool, str]:
     words = ["test", str(home.state), "1", TEXT, str(home.settings), str(home.screen_lock)]
     log = RunDir(home.state).alerts_log
     try:
-        home.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        storage.make_private_folder(home.state)
         log.unlink(missing_ok=True)
         done = subprocess.run(
             [sys.executable, "-I", "-S", str(_PROGRAM), *words],

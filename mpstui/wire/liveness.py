@@ -8,6 +8,8 @@ public creation time moves with the clock.
 from __future__ import annotations
 
 import fcntl
+import functools
+import hashlib
 import os
 import subprocess
 import sys
@@ -249,6 +251,22 @@ def boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
+
+
+@functools.cache
+def machine_id() -> str:
+    """A text that tells this machine from others and outlives a reboot: by its host name where the system has no id.
+
+    Hashed, because the system's own is meant to stay on the machine.
+    """
+    if sys.platform == "darwin":
+        known = output_of("ioreg", "-rd1", "-c", "IOPlatformExpertDevice").partition("IOPlatformUUID")[2][:60]
+    else:
+        try:
+            known = Path("/etc/machine-id").read_text(errors="replace").strip()
+        except OSError:
+            known = ""
+    return hashlib.sha256(f"mpstui:{known or os.uname().nodename}".encode()).hexdigest()[:16]
 
 
 def output_of(*command: str, env: Mapping[str, str] | None = None) -> str:

@@ -163,6 +163,16 @@ def is_safe_address(url: str) -> bool:
     return url.startswith(("https://", "http://127.0.0.1:", "http://localhost:"))
 
 
+class Origin(NamedTuple):
+    """Where a run was made: it starts by itself only there, and not from a copy of its directory."""
+
+    machine: str
+    folder: str
+    """The run's directory, as it was called then."""
+    inode: int
+    """The directory's own number, which a copy does not have and another name for it does."""
+
+
 class Spec(NamedTuple):
     """``spec.json``: what was asked, frozen at launch."""
 
@@ -190,6 +200,8 @@ class Spec(NamedTuple):
     min_free_bytes: int = 0
     """No attempt starts by itself, from a queue or after a crash, while less of the disk is free."""
     alerts: Optional[AlertRule] = None
+    origin: Optional[Origin] = None
+    """None: made by an older mpstui, which did not say."""
 
 
 class Status(NamedTuple):

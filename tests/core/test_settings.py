@@ -9,12 +9,23 @@ import pytest
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.settings import Settings, load_settings, parse_settings
+from mpstui.supervisor.notify.alert import read_settings
 
 PATH = Path("settings.toml")
 
 
 def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
     assert load_settings(Home(tmp_path, tmp_path)) == Settings()
+
+
+@pytest.mark.parametrize("name", ["", "settings.toml"])
+def test_settings_that_others_can_write_are_not_obeyed(tmp_path: Path, name: str) -> None:
+    (tmp_path / "settings.toml").write_text('[alerts]\nhook = ["/bin/true"]\n')
+    (tmp_path / name).chmod(0o777)
+    with pytest.raises(UsageError, match=r"not obeyed, because .* can be written by everybody"):
+        load_settings(Home(tmp_path, tmp_path))
+    with pytest.raises(OSError, match=r"not obeyed, because .* can be written by everybody"):
+        read_settings(tmp_path / "settings.toml")
 
 
 def test_every_key_is_read(tmp_path: Path) -> None:

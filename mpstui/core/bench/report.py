@@ -137,7 +137,7 @@ def report_folder(home: Home, name: str, now: float) -> Path:
     """
     folder = home.state / "bench" / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{slug(name)}"
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        storage.make_private_folder(folder)
     except OSError as error:
         raise OperationError(
             f"no report can be kept in {folder}: {error.strerror}", "name a folder by --out"

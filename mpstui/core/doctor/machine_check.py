@@ -21,8 +21,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ...wire import liveness, storage
-from ..model.home import Home
+from ...wire import liveness, storage, trust
+from ..model.home import HINT_OWN, Home
 from ..present import size
 from ..telemetry.reading import SourceReport
 from ..telemetry.sampler import Sampler, default_sampler
@@ -123,9 +123,11 @@ def judge_limits(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
 
 
 def home_facts(home: Home) -> dict[str, Any]:
-    """Whether the home can be written to, and whether its file system supports locks."""
+    """Whether the home can be written to, by us alone, and whether its file system supports locks."""
     probe = home.state / f".doctor.{os.getpid()}"
     facts: dict[str, Any] = {"path": str(home.state), "writable": False, "locks": None, "error": None}
+    own = (home.state, home.runs, home.queue, home.config, home.settings, home.user_profiles)
+    facts["distrusted"] = trust.distrust_of_any(*own)
     try:
         storage.make_private_folder(home.state)
         storage.write_bytes(probe, b"x")
@@ -149,6 +151,8 @@ def judge_home(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
     elif not facts["locks"]:
         text = f"the file system of {facts['path']} has no locks: mpstui cannot tell whether a run is alive"
         yield CheckResult("home", Status.PROBLEM, text, "set MPSTUI_HOME to a folder on a local disk")
+    elif facts["distrusted"]:
+        yield CheckResult("home", Status.PROBLEM, facts["distrusted"], HINT_OWN)
     else:
         yield CheckResult("home", Status.OK, f"{facts['path']} is writable and supports locks")
 

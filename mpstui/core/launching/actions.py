@@ -17,9 +17,9 @@ from ...wire.records import Ack, Rehearsal, Request
 from ...wire.rundir import RUN_VARIABLES, RunDir, event, run_dirs
 from ..actions import BY_ID
 from ..model.errors import OperationError, UsageError
-from ..model.home import Home
+from ..model.home import HINT_OWN, Home
 from ..model.snapshot import RunSnapshot
-from ..runs.waiting import is_abandoned
+from ..runs.waiting import distrust_of_run, is_abandoned
 from .record import RecordedRun, availability, plan_restart, read_run
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def start_supervisor(run: RunDir, environ: Mapping[str, str], *, program: Path =
     Raises:
         OperationError: it could not take the run; its own words are in ``supervisor.log``.
     """
+    if why := distrust_of_run(run):
+        raise OperationError(f"{run.run} is not started: {why}", HINT_OWN)
     command = [sys.executable, "-I", "-S", str(program), str(run.path)]
     log = os.open(run.supervisor_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:

@@ -9,13 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from ...wire import rundir, storage
-from ...wire.records import AFTER_CHECKPOINT, AlertRule, CauseRule, GpuRule, LaunchTemplate, QueueRule, Spec, Variant
+from ...wire.liveness import machine_id
+from ...wire.records import (
+    AFTER_CHECKPOINT,
+    AlertRule,
+    CauseRule,
+    GpuRule,
+    LaunchTemplate,
+    Origin,
+    QueueRule,
+    Spec,
+    Variant,
+)
 from ...wire.rundir import RunDir, create_run_dir
 from ...wire.secrets import is_secret
 from ..machine import DEVICES, Machine, require_device, require_disk_space, trainer_module
 from ..model.checks import nearest
 from ..model.errors import OperationError, UsageError
-from ..model.home import Home
+from ..model.home import Home, require_own
 from ..profiles.model import ARGUMENT_DOUBTS, RECIPES, ArgumentValue
 from ..profiles.written import replace_option, totals_of
 from .actions import start_supervisor
@@ -213,6 +224,7 @@ def launch(plan: LaunchPlan, home: Home, environ: Mapping[str, str], now: float)
         OperationError: the home cannot be written, the disk is nearly full, or the supervisor gave up.
     """
     require_disk_space(home.runs, plan.choice.profile.min_free_bytes)
+    require_own(home)
     try:
         run = create_run_dir(home.runs, plan.name, now)
         try:
@@ -226,6 +238,11 @@ def launch(plan: LaunchPlan, home: Home, environ: Mapping[str, str], now: float)
         ) from error
     start_supervisor(run, {**environ, **plan.choice.env, **plan.secrets})
     return run.run
+
+
+def _origin(run: RunDir) -> Origin:
+    found = storage.stat_of(run.path)
+    return Origin(machine_id(), str(run.path), found.st_ino if found is not None else 0)
 
 
 def spec_json(plan: LaunchPlan, run: RunDir, now: float, home: Home | None = None) -> dict[str, Any]:
@@ -255,5 +272,6 @@ def spec_json(plan: LaunchPlan, run: RunDir, now: float, home: Home | None = Non
         max_log_bytes=profile.max_log_bytes,
         min_free_bytes=profile.min_free_bytes,
         alerts=AlertRule(str(home.settings), str(home.screen_lock)) if home else None,
+        origin=_origin(run),
     )
     return {**storage.to_json(spec), "choice": choice_json(plan.choice)}

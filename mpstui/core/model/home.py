@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...wire import trust
+from .errors import OperationError
+
 
 @dataclass(frozen=True, slots=True)
 class Home:
@@ -43,6 +46,21 @@ class Home:
     def user_profiles(self) -> Path:
         """The profiles this person saved."""
         return self.config / "profiles"
+
+
+HINT_OWN = (
+    "what others can write is not obeyed: `chmod go-w` it if it is yours, or set MPSTUI_HOME to a folder of yours"
+)
+
+
+def require_own(home: Home) -> None:
+    """Nothing is started from, or set in, a folder that another user could steer it by.
+
+    Raises:
+        OperationError: the home belongs to another user, or others can write it.
+    """
+    if why := trust.distrust_of_any(home.state, home.runs, home.queue, strict=True):
+        raise OperationError(why, HINT_OWN)
 
 
 def resolve_home(environ: Mapping[str, str]) -> Home:

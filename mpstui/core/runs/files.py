@@ -21,6 +21,7 @@ from ..follow import SLICE_BYTES, Budget, LineTail, RecordFile, hundredths, last
 from ..model.snapshot import RunEvent, SeriesView, State
 from ..series.series import SeriesStore
 from .state import RunWitnesses, StateVerdict, derive
+from .waiting import elsewhere
 
 TABLE_SECONDS = 2.0
 """How long a look at the process table serves: on macOS each one starts ``ps``."""
@@ -166,6 +167,11 @@ class WitnessReader:
             run_held=run_held,
             alive=self._alive(status, ended, supervisor_held and run_held),
             same_boot=self.same_boot,
+            elsewhere=(
+                elsewhere(self.run, self.spec.value, status)
+                if status and status.phase == "queued" and not supervisor_held
+                else ""
+            ),
             age_seconds=0.0 if supervisor_held and self.spec.value else age_seconds,
             ended_seconds_ago=self.machine.clock() - ended.ended if ended else None,
             begun=bool(ended or self.launch.value or (status and status.trainer) or self.launch.error),

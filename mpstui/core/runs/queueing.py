@@ -18,8 +18,9 @@ from ...wire.queues import MOST_SLOTS, Queue, QueueBusy, QueueFiles
 from ...wire.records import LaunchRecord, QueueRule, Spec, Status
 from ...wire.rundir import RunDir, run_dirs
 from ...wire.storage import UnreadableRecord
+from ...wire.trust import distrust_of_any
 from ..model.errors import OperationError, UsageError
-from ..model.home import Home
+from ..model.home import HINT_OWN, Home
 from ..model.snapshot import QueuePlace
 from .find import run_name
 from .waiting import is_waiting
@@ -295,6 +296,8 @@ def _peek(files: QueueFiles) -> Queue:
 
 def _edit(files: QueueFiles, change: Callable[[Queue], Queue]) -> Queue:
     """Change a group; whoever edits it at this moment is waited for."""
+    if why := distrust_of_any(files.folder.parent, files.folder, strict=True):
+        raise OperationError(f"queue group {files.group} cannot be changed: {why}", HINT_OWN)
     deadline = time.monotonic() + 2.0
     while True:
         try:

@@ -60,6 +60,8 @@ class RunWitnesses:
     """Recorded processes (the trainer and its tree) that live now, by pid *and* start time."""
     same_boot: bool | None = None
     """Whether this boot is the one the status was written in; None where the system tells none."""
+    elsewhere: str = ""
+    """Why a run that waits, and whose supervisor is gone, is not for us to start."""
     age_seconds: float = 0.0
     """Since the run directory last changed."""
     ended_seconds_ago: float | None = None
@@ -241,6 +243,8 @@ def _vanished(seen: RunWitnesses) -> StateVerdict:
         if status is not None and status.action in ("stop", "kill"):
             return StateVerdict(State.STOPPED, "cancelled before its first attempt")
         waiting = status is not None and status.phase == "queued"
+        if waiting and seen.elsewhere:
+            return StateVerdict(State.LOST, f"queued elsewhere, not started here: {seen.elsewhere}")
         when = "while it waited for its turn" if waiting else "before it started the program"
         return StateVerdict(State.LOST, f"its supervisor died {when}" + _doubts(seen))
     wish = f" while a {status.action} was being carried out" if status and status.action else ""

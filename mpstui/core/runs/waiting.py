@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from ...wire import liveness, rundir, storage
-from ...wire.liveness import boot_id
+from ...wire.liveness import boot_id, machine_id
 from ...wire.records import LaunchRecord, Spec, Status
 from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
+from ...wire.trust import distrust_of_any
 
 _WAITING = (b'"queued"', b'"backing_off"')
 
@@ -31,16 +32,40 @@ def is_abandoned(run: RunDir) -> bool:
     """Whether a run waits and its supervisor is dead. Costs one small file for a run that does not wait.
 
     A restart that its profile asks for is awaited within the same boot only: nobody expects a training of last week to
-    start by itself because they look.
+    start by itself because they look. Nor is a run of another user, of another machine, or a copy of one.
     """
     try:
         data = storage.read_bytes(run.status)
         if not any(word in data for word in _WAITING) or liveness.is_held(run.supervisor_lock):
             return False
         status = storage.from_json(Status, storage.load_object(data))
-        return (status.phase == "backing_off" and _is_awaited(status)) or is_waiting(run, status)
+        waits = (status.phase == "backing_off" and _is_awaited(status)) or is_waiting(run, status)
+        return waits and not elsewhere(run, storage.read(Spec, run.spec), status)
     except (OSError, UnreadableRecord):
         return False
+
+
+def elsewhere(run: RunDir, spec: Spec | None, status: Status) -> str:
+    """Why a waiting run is not for us to start, as the end of a sentence; empty where it is.
+
+    Looking at runs starts those that wait, so it must not start what somebody else, or another machine, is to start.
+    """
+    if why := distrust_of_run(run):
+        return why
+    origin = spec.origin if spec is not None else None
+    if origin is None:
+        return "" if status.boot_id in ("", boot_id()) else "it was queued before the machine restarted, or on another"
+    if origin.machine != machine_id():
+        return f"it was queued on another machine{f' by {spec.by}' if spec is not None and spec.by else ''}"
+    found = storage.stat_of(run.path)
+    is_same = origin.folder == str(run.path) or (found is not None and found.st_ino == origin.inode)
+    return "" if is_same else f"this is a copy of {origin.folder}"
+
+
+def distrust_of_run(run: RunDir) -> str:
+    """Why a run must not be started by us, as a sentence: it, or a folder it lies in, is another user's to write."""
+    runs = run.path.parent
+    return distrust_of_any(runs.parent, runs, runs.parent / "queue", run.path, run.spec, run.status, strict=True)
 
 
 def _is_awaited(status: Status) -> bool:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from ...wire import heartbeat, liveness, storage
+from ...wire import heartbeat, liveness, storage, trust
 from ...wire.records import ALERT_EVENTS, ALERT_WHEN, ExitRecord, Spec, Status, is_safe_address
 from ...wire.rundir import RunDir
 
@@ -74,6 +74,8 @@ def read_settings(path: Path) -> AlertSettings | None:
     Raises:
         OSError, ValueError: the file cannot be read, is no TOML, or holds something else than it should.
     """
+    if why := trust.distrust_of_any(path.parent, path):
+        raise PermissionError(f"not obeyed, because {why}")
     try:
         table = tomllib.loads(storage.read_text(path, errors="strict")).get("alerts", {})
     except FileNotFoundError:

@@ -57,7 +57,7 @@ def test_the_real_torch_computes_and_learns(tmp_path: Path) -> None:
     cpu = told["devices"]["cpu"]
     assert cpu["works"]
     assert cpu["losses"][2] < cpu["losses"][1] < cpu["losses"][0]
-    assert told["home"] == {"path": str(tmp_path), "writable": True, "locks": True, "error": None}
+    assert told["home"] == {"path": str(tmp_path), "writable": True, "locks": True, "error": None, "distrusted": ""}
     assert told["memory"]["total"] > told["memory"]["available"] > 0
     assert told["ok"]
     assert list(tmp_path.iterdir()) == []
@@ -110,6 +110,16 @@ def test_a_torch_that_cannot_be_imported(torch_that: Torch) -> None:
 def test_no_such_interpreter() -> None:
     found = examine_torch("/no/python", {}, system="Linux", train=False).results[0]
     assert "cannot be started" in found.text
+
+
+def test_a_home_that_others_can_write_is_a_problem(tmp_path: Path) -> None:
+    home = Home(tmp_path / "state", tmp_path / "config")
+    assert [one.status for one in machine.judge_home(machine.home_facts(home))] == [Status.OK]
+    home.config.mkdir()
+    home.settings.touch()
+    home.settings.chmod(0o666)
+    (result,) = machine.judge_home(machine.home_facts(home))
+    assert (result.status, result.text) == (Status.PROBLEM, f"{home.settings} can be written by everybody")
 
 
 def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:

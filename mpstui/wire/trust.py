@@ -1,0 +1,60 @@
+"""Whose a file is: only what this user made, where nobody else can write, is run or taken for settings."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import stat
+from pathlib import Path
+
+
+def distrusted(path: Path | str, *, strict: bool = False) -> str:
+    """Why what lies there must not be obeyed, as the end of a sentence; empty where it may be, or is not there.
+
+    Args:
+        strict: not even what belongs to root is obeyed by another user: a run is started by who made it.
+    """
+    try:
+        looked_at = [Path(path).lstat(), Path(path).stat()]
+    except (OSError, ValueError):
+        return ""  # whoever reads it will say so
+    ours = {os.geteuid()} if strict else {os.geteuid(), 0}
+    for found in looked_at:
+        if found.st_uid not in ours:
+            return f"belongs to {user_name(found.st_uid)}, not to you"
+    mode, is_sticky = looked_at[1].st_mode, stat.S_ISDIR(looked_at[1].st_mode) and looked_at[1].st_mode & stat.S_ISVTX
+    if mode & stat.S_IWOTH and not is_sticky:
+        return "can be written by everybody"
+    if mode & stat.S_IWGRP and not is_sticky and not _is_private_group(looked_at[1].st_gid):
+        return f"can be written by the group {_group_name(looked_at[1].st_gid)}"
+    return ""
+
+
+def distrust_of_any(*paths: Path, strict: bool = False) -> str:
+    """The first of these that must not be obeyed, with its reason, as a sentence; empty where all may be."""
+    return next((f"{path} {why}" for path in paths if (why := distrusted(path, strict=strict))), "")
+
+
+def user_name(uid: int) -> str:
+    """``user ada``, or the number of a user that the system does not know."""
+    try:
+        return f"user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"user {uid}"
+
+
+def _group_name(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)
+
+
+def _is_private_group(gid: int) -> bool:
+    """Whether a group is the user's own, as many systems make one: named like the user, with nobody else in it."""
+    try:
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    return group.gr_gid == user.pw_gid and group.gr_name == user.pw_name and not set(group.gr_mem) - {user.pw_name}
