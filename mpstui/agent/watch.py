@@ -196,8 +196,8 @@ class Watch:
         speed = done / elapsed if done > 0 and elapsed > 0.1 else None
         self._beaten_at, self._beaten_step = now, step or 0
         self._patience = max(_LEAST_PATIENCE_SECONDS, _PATIENCE_STEPS / speed if speed else 0.0)
-        if speed is not None and not self._was_away:  # an evaluation is no slowness of the training
-            self._speed = speed
+        if speed is not None and self._phase == "train" and not self._was_away:
+            self._speed = speed  # an evaluation is no slowness of the training
         self._was_away = False
         # What passes backward in the first step may be one of several losses: the second step tells.
         settled = (last or (step or 0) - (self.steps.before or 0) != 1) and "loss" not in told

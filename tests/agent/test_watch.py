@@ -86,9 +86,12 @@ def test_the_speed_after_an_evaluation_is_that_of_whole_steps(tmp_path: Path) ->
         "    train(forward)\n"
         "    for batch in DataLoader(x, batch_size=8): at[0] += 4; net(batch)\n"
         "train(3); train(3)\n"
+        "loss = ((net(x) - 1) ** 2).mean(); loss.backward(); optimizer.step()\n"
+        "for batch in DataLoader(x, batch_size=8): at[0] += 4; net(batch)\n"
     )
-    printed, _ = ran(script, tmp_path)
+    printed, last = ran(script, tmp_path)
     assert printed.split() == ["None", "None", "None", "None", "0.25"]
+    assert last["steps_per_second"] == 0.25
 
 
 def test_a_compiled_optimizer_is_neither_traced_nor_lost(tmp_path: Path) -> None:
