@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: run demo test lint types contracts unit setup clean bench bench-agent bench-train faults pictures
+.PHONY: run demo test lint types contracts unit setup clean bench bench-agent bench-train faults fuzz pictures
 
 run: setup
 	$(BIN)/mpstui
@@ -41,6 +41,11 @@ unit: setup
 # A thousand randomised accidents to real processes; SEED= repeats a run.
 faults: setup
 	$(BIN)/python -m tests.supervisor.faults --runs $(or $(RUNS),1000) $(if $(SEED),--seed $(SEED))
+
+# A minute of damage to records, and one of damage to everything else that is read; SEED= repeats a run.
+fuzz: setup
+	$(BIN)/python -m tests.fuzz records --seconds $(or $(FUZZ_SECONDS),60) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.fuzz bytes --seconds $(or $(FUZZ_SECONDS),60) $(if $(SEED),--seed $(SEED))
 
 # Ratios, measured in one run. HARNESS names a folder with peer_table.py, to stand beside other programs.
 bench: setup

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -17,6 +16,7 @@ from .model import checks
 from .model.checks import Check, LineIndex
 from .model.errors import OperationError, SettingsError
 from .model.home import HINT_OWN, Home
+from .model.toml import TomlMistake, load_toml
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,6 @@ def load_settings(home: Home) -> Settings:
 
 _DEAREST = 1e6
 _LONGEST_CURRENCY = 4
-_POSITION = re.compile(r"\s*\(at line (\d+), column \d+\)$")
 
 
 def parse_settings(text: str, path: Path) -> Settings:
@@ -92,14 +91,10 @@ def parse_settings(text: str, path: Path) -> Settings:
     Raises:
         SettingsError: with every mistake.
     """
-    import tomllib  # most people have no such file
-
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        position = _POSITION.search(str(error))
-        wrong = f"this is not TOML: {_POSITION.sub('', str(error))}"
-        raise SettingsError(path, [(int(position[1]) if position else None, wrong)]) from error
+        data = load_toml(text)
+    except TomlMistake as mistake:
+        raise SettingsError(path, [(mistake.line, mistake.what)]) from mistake
     index = LineIndex(text)
     problems = [(index.line_of(key) or 1, sentence) for key, sentence in _problems(data)]
     if problems:

@@ -57,6 +57,17 @@ def clean(text: str, longest: int = LONGEST) -> str:
     return cut if len(cut) <= longest else cut[: longest - 1] + "…"
 
 
+def visible(text: str) -> str:
+    """Text as it may reach the terminal: what is invisible or steers it is replaced, each character by one cell.
+
+    The last door: whatever forgot :func:`clean` shows ``␛`` and obeys nothing.
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else _CONTROLS.get(one, "\ufffd") for one in text)
+
+
+_CONTROLS = {chr(code): chr(0x2400 + code) for code in range(32)} | {"\x7f": "␡"}
 _SPACES = str.maketrans("\t\n\r\v\f", "     ")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core import present as shown
 from .messages import RequestAnswered, SettingsMistaken, Severity
-from .rows import clean, wrap
+from .rows import clean, visible, wrap
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -72,7 +72,7 @@ class Toasts:
         for note in notes:
             if gone or note not in self._notes:
                 self._app.notify(
-                    "\n".join(self._lines(note.text)),
+                    "\n".join(map(visible, self._lines(note.text))),
                     severity=note.severity,
                     timeout=max(0.1, note.until - self._clock()),
                     markup=False,

@@ -173,6 +173,20 @@ class Origin(NamedTuple):
     """The directory's own number, which a copy does not have and another name for it does."""
 
 
+class ChoiceRecord(NamedTuple):
+    """What was chosen beside the profile: for the form that shows a launch again. Without secrets."""
+
+    device: Optional[str] = None
+    sets: Mapping[str, str] = {}
+    recipe: Optional[str] = None
+    name: Optional[str] = None
+    env: Mapping[str, str] = {}
+    drop_args: Sequence[str] = []
+    drop_env: Sequence[str] = []
+    queue: QueueRule = QueueRule()
+    agent: Optional[bool] = None
+
+
 class Spec(NamedTuple):
     """``spec.json``: what was asked, frozen at launch."""
 

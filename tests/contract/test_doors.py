@@ -58,3 +58,13 @@ def test_every_word_is_printed_at_one_door() -> None:
         if ast.unparse(call.func) in ("print", "sys.stderr.write") and name not in PRINTS
     ]
     assert not found, "print it with say, say_lines, give, warn or print_json: a name in it may steer the terminal"
+
+
+def test_every_word_is_drawn_at_one_door() -> None:
+    """Rows by ``LinePanel``, values by ``TextField``, both through ``rows.visible``."""
+    doors = {"ui/widgets/lines.py", "ui/widgets/text_field.py"}
+    own = {"Segment", "Strip", "Static", "Label", "Input", "Text", "print"}
+    found = [
+        f"{name}:{call.lineno}" for name, call in calls("ui") if ast.unparse(call.func) in own and name not in doors
+    ]
+    assert not found, "draw it with rows, or with TextField: a value in it may steer the terminal"

@@ -326,16 +326,18 @@ def parse_count(text: str, suffix: str = "") -> Number | None:
 
 
 def as_number(value: object) -> Number | None:
-    """A number from what JSON, CSV or a Python literal holds (numbers, quoted numbers); None for anything else."""
+    """A number from what JSON, CSV or a Python literal holds (numbers, quoted numbers); None for anything else.
+
+    JSON's integers have any length; what no counter of 64 bits holds is none.
+    """
     if isinstance(value, str):
         value = parse_number(value)
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    if isinstance(value, float):
+        return value
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
 
 
 def as_float(value: object) -> float | None:
     """Like `as_number`, but always a float."""
     number = as_number(value)
-    try:
-        return None if number is None else float(number)
-    except OverflowError:
-        return None
+    return None if number is None else float(number)

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from ...wire import storage
-from ...wire.records import QueueRule
+from ...wire.records import ChoiceRecord, QueueRule
 from ...wire.secrets import without_secrets
 from ..model.checks import environment_name, nearest
 from ..model.errors import UsageError
@@ -49,19 +49,10 @@ class LaunchChoice:
 
 
 def choice_json(choice: LaunchChoice) -> dict[str, Any]:
-    """What was chosen beside the profile, without secrets."""
+    """As a :class:`ChoiceRecord`."""
     shown, _ = without_secrets(choice.env)
-    return {
-        "device": choice.device,
-        "sets": dict(choice.sets),
-        "recipe": choice.recipe,
-        "name": choice.name,
-        "env": shown,
-        "drop_args": list(choice.drop_args),
-        "drop_env": list(choice.drop_env),
-        "queue": storage.to_json(choice.queue),
-        "agent": choice.agent,
-    }
+    chosen = {name: getattr(choice, name) for name in ChoiceRecord._fields}
+    return storage.to_json(ChoiceRecord(**{**chosen, "env": shown}))
 
 
 def parse_sets(items: Iterable[str], option: str = "--set") -> dict[str, str]:

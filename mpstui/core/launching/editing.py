@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...wire import storage
-from ...wire.records import LaunchRecord, QueueRule
+from ...wire import heartbeat, storage
+from ...wire.records import ChoiceRecord, LaunchRecord, Request
 from ...wire.rundir import RunDir
 from ...wire.secrets import HIDDEN, hides
-from ...wire.storage import UnreadableRecord
 from ..diagnosis.evidence import failed_attempt
 from ..diagnosis.remedy import NOT_GIVEN, UNSET, Change
 from ..machine import Machine
 from ..model.checks import LineIndex
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home
+from ..model.toml import TomlMistake, load_toml
 from ..profiles.library import save_profile_text
 from ..profiles.model import ROLES, ArgumentValue, Profile, profile_of_command
 from ..profiles.parse import parse_profile
 from ..profiles.sweep import sweep_toml
 from .choice import LaunchChoice, choice_json, given_arguments, launch_arguments, open_axes
 from .command import environment_again
-from .record import RecordedRun, read_run
+from .record import RecordedRun, chosen, read_run
 
 
 def recorded_choice(run: RunDir) -> LaunchChoice:
@@ -42,7 +40,7 @@ def recorded_choice(run: RunDir) -> LaunchChoice:
     return _choice_of(run, found, found.choice)
 
 
-def _choice_of(run: RunDir, found: RecordedRun, choice: Mapping[str, Any]) -> LaunchChoice:
+def _choice_of(run: RunDir, found: RecordedRun, choice: ChoiceRecord) -> LaunchChoice:
     spec = found.spec
     cwd = Path(spec.launch.cwd)
     if spec.profile_text:
@@ -57,15 +55,15 @@ def _choice_of(run: RunDir, found: RecordedRun, choice: Mapping[str, Any]) -> La
     others = {*found.template.variants} - {found.template.device}
     return LaunchChoice(
         profile=profile,
-        device=last.device if last and last.device in others else choice.get("device"),  # as by *restart on CPU*
-        sets=dict(choice.get("sets") or {}),
-        recipe=choice.get("recipe"),
-        name=choice.get("name"),
-        env=dict(choice.get("env") or {}),
-        drop_args=tuple(choice.get("drop_args") or ()),
-        drop_env=tuple(choice.get("drop_env") or ()),
-        queue=storage.from_json(QueueRule, choice["queue"]) if choice.get("queue") else QueueRule(),
-        agent=choice.get("agent"),
+        device=last.device if last and last.device in others else choice.device,  # as by *restart on CPU*
+        sets=choice.sets,
+        recipe=choice.recipe,
+        name=choice.name,
+        env=choice.env,
+        drop_args=tuple(choice.drop_args),
+        drop_env=tuple(choice.drop_env),
+        queue=choice.queue,
+        agent=choice.agent,
     )
 
 
@@ -85,11 +83,11 @@ def rehearsed_launch(run: RunDir) -> RehearsedLaunch | None:
     """
     found = read_run(run)
     for path in sorted(run.requests.glob("[!.]*.json"), reverse=True):
-        with contextlib.suppress(UnreadableRecord, OSError):
-            options = (storage.read_json(path) or {}).get("options") or {}
-            if options.get("rehearsal") and found is not None:
-                choice = _choice_of(run, found, options["choice"]) if options.get("choice") else None
-                return RehearsedLaunch(options.get("device"), options.get("from") or "latest", choice)
+        request = storage.read_or_none(Request, path)
+        if request is not None and request.options.get("rehearsal") and found is not None:
+            choice = _choice_of(run, found, chosen(request.options)) if request.options.get("choice") else None
+            device, source = heartbeat.text(request.options.get("device")), heartbeat.text(request.options.get("from"))
+            return RehearsedLaunch(device, source or "latest", choice)
     return None
 
 
@@ -187,8 +185,8 @@ def frozen_text(profile: Profile) -> str:
             if len(value) >= 6:  # long enough to be unique
                 text = text.replace(value, HIDDEN)
     try:
-        env = tomllib.loads(text).get("env", {}) if text else {}
-    except tomllib.TOMLDecodeError:
+        env = load_toml(text).get("env", {}) if text else {}
+    except TomlMistake:
         return profile_toml(profile)
     # A secret may be written in a way that no line of the file shows.
     return text if text and all(env.get(name) == HIDDEN for name in hidden) else profile_toml(profile)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...wire import storage
-from ...wire.records import LaunchTemplate, Rehearsal, Spec
+from ...wire.records import ChoiceRecord, LaunchTemplate, Rehearsal, Request, Spec, Status
 from ...wire.rundir import AGENT_VARIABLE, RunDir
 from ...wire.storage import UnreadableRecord
 from ..actions import ACTIONS, BY_ID, RunFacts, allowed
@@ -28,8 +27,8 @@ class RecordedRun:
     """``spec.json``, and the edit of a restart that replaced its launch."""
 
     spec: Spec
-    choice: Mapping[str, Any]
-    """As :func:`~mpstui.core.launching.choice.choice_json` wrote it; empty in records of other programs."""
+    choice: ChoiceRecord
+    """Nothing was chosen in records of other programs."""
     template: LaunchTemplate
     """What the next attempt starts from."""
 
@@ -85,24 +84,31 @@ def read_run(run: RunDir) -> RecordedRun | None:
 def _read_run(path: Path, stamps: tuple[object, object]) -> RecordedRun | None:
     run = RunDir(path)
     try:
-        record = storage.read_json(run.spec)
-        status = storage.read_json(run.status) or {}
-        if record is None:
+        record, status = storage.read_json(run.spec), storage.read(Status, run.status)
+        spec = storage.from_json(Spec, record) if record is not None else None
+        if record is None or spec is None or not spec.launch.variants:
             return None
-        spec = storage.from_json(Spec, record)
-        edited = status.get("template")
+        edited = status.template if status else None
         template = storage.from_json(LaunchTemplate, edited) if edited else spec.launch
     except (UnreadableRecord, OSError):
         return None
     if not edited:
-        return RecordedRun(spec, record.get("choice") or {}, template)
+        return RecordedRun(spec, chosen(record), template)
     # The choice came with the newest restart that asked for this template; request ids sort by time.
     for path in sorted(run.requests.glob("[!.]*.json"), reverse=True):
-        with contextlib.suppress(UnreadableRecord, OSError):
-            options = (storage.read_json(path) or {}).get("options") or {}
-            if options.get("launch") == edited:
-                return RecordedRun(spec, options.get("choice") or {}, template)
-    return RecordedRun(spec, {}, template)
+        request = storage.read_or_none(Request, path)
+        if request is not None and request.options.get("launch") == edited:
+            return RecordedRun(spec, chosen(request.options), template)
+    return RecordedRun(spec, ChoiceRecord(), template)
+
+
+def chosen(found: Mapping[str, Any]) -> ChoiceRecord:
+    """The choice in a record or a request; nothing was chosen where it cannot be read."""
+    choice = found.get("choice")
+    try:
+        return storage.from_json(ChoiceRecord, choice) if isinstance(choice, dict) else ChoiceRecord()
+    except UnreadableRecord:
+        return ChoiceRecord()
 
 
 def plan_restart(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from ...wire.secrets import HIDDEN
 from ..model.checks import Problem, ProfileError, nearest
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home
+from ..model.toml import TomlMistake, load_toml
 from .model import Profile
 from .parse import parse_profile
 
@@ -68,8 +68,8 @@ def names_profile(word: str, home: Home, cwd: Path) -> bool:
     path = cwd / Path(word).expanduser()
     if word.endswith(SUFFIX) and path.is_file():
         try:
-            return "command" in tomllib.loads(_read(path))
-        except (UsageError, tomllib.TOMLDecodeError):
+            return "command" in load_toml(_read(path))
+        except (UsageError, TomlMistake):
             return False
     return any(file.stem == word.removesuffix(SUFFIX) for file, _ in _files(home, cwd))
 

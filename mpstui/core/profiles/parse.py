@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from ...wire.records import RESTART_CAUSES, RestartRule, StopRule
 from ...wire.rundir import slug
 from ..model import checks
 from ..model.checks import Check, KeyPath, LineIndex, Problem, ProfileError, size_in_bytes
+from ..model.toml import TomlMistake, load_toml
 from .model import (
     DEFAULT_MAX_LOG_BYTES,
     DEFAULT_MIN_FREE_BYTES,
@@ -22,8 +21,6 @@ from .model import (
     Profile,
 )
 from .sweep import read_sweep, sweep_problems
-
-_POSITION = re.compile(r"\s*\(at line (\d+), column \d+\)$")
 
 
 def parse_profile(text: str, *, path: Path | None, default_cwd: Path) -> Profile:
@@ -37,12 +34,9 @@ def parse_profile(text: str, *, path: Path | None, default_cwd: Path) -> Profile
         ProfileError: with every mistake in it.
     """
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        position = _POSITION.search(str(error))
-        line = int(position[1]) if position else text.count("\n") + 1
-        what = _POSITION.sub("", str(error))
-        raise ProfileError(path, [Problem("", f"this is not TOML: {what}", line)]) from error
+        data = load_toml(text)
+    except TomlMistake as mistake:
+        raise ProfileError(path, [Problem("", mistake.what, mistake.line)]) from mistake
     lines = LineIndex(text)
     found = [*_top_level(data), *_consistency(data)]
     if found:

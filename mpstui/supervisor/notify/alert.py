@@ -80,6 +80,8 @@ def read_settings(path: Path) -> AlertSettings | None:
         table = tomllib.loads(storage.read_text(path, errors="strict")).get("alerts", {})
     except FileNotFoundError:
         return None
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
     if not isinstance(table, dict):
         raise ValueError("`alerts` must be a table")  # noqa: TRY004  one kind of mistake, one exception
     found = AlertSettings(**{name: table[name] for name in AlertSettings._fields if name in table})

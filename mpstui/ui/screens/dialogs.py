@@ -18,6 +18,7 @@ from ..bindings import KEYS, Scope
 from ..panels import panels
 from ..rows import EMPTY, Row, clean, clip, cut, fit, row, wrap
 from ..widgets.lines import LinePanel
+from ..widgets.text_field import TextField
 
 if TYPE_CHECKING:
     from ...core.runs.removal import Removable
@@ -116,7 +117,7 @@ class Prompt(ModalScreen[str | None]):
         title.styles.height = 1
         with Vertical(id="prompt"):
             yield title
-            yield Input(self._value, compact=True)
+            yield TextField(self._value, compact=True)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value)

@@ -24,6 +24,7 @@ from ..messages import Launched, Toast
 from ..rows import Row, clean, cut, fit, row, wrap
 from ..widgets.launching import Choice, Completion, LaunchPreview, ProfileList
 from ..widgets.lines import KeyLine, LinePanel
+from ..widgets.text_field import TextField
 from ..workers.requests import aside
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ class LaunchForm(_LaunchingScreen):
                 yield Choice(field.value, field.choices, id=f"value-{place}")
             else:
                 completion = Completion(partial(aside, self._draft.completed, field.key))
-                yield Input(field.value, field.hint, suggester=completion, compact=True, id=f"value-{place}")
+                yield TextField(field.value, field.hint, suggester=completion, compact=True, id=f"value-{place}")
         note = FieldNote(id=f"note-{place}")
         note.display = False
         yield note

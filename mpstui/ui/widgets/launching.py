@@ -12,7 +12,7 @@ from textual.suggester import Suggester
 
 from ...core.model.errors import ReportedError
 from ..drafts import Preview
-from ..rows import EMPTY, Row, Span, clean, clip, cut, fit, row, wrap
+from ..rows import EMPTY, Row, Span, clean, clip, cut, fit, row, visible, wrap
 from .lines import LinePanel
 
 if TYPE_CHECKING:
@@ -179,7 +179,8 @@ def preview_rows(preview: Preview | None, error: ReportedError | None, width: in
     title = "the first will run" if preview.runs else "will run"
     folder = cut(clean(preview.cwd, 300), width - len(title) - 6)
     lines.append(row((title, "heading"), ("  in ", "faint"), (folder, "dim")))
-    lines += _marked("$ ", "faint", preview.command, "", width, _LONGEST_COMMAND_LINES)
+    # What runs is shown with its invisible characters, which everything else leaves out.
+    lines += _marked("$ ", "faint", visible(preview.command), "", width, _LONGEST_COMMAND_LINES)
     lines += [EMPTY, row(("with environment", "heading"))]
     if not preview.environment:
         lines.append(row(("  nothing added", "dim")))

@@ -20,7 +20,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ..bindings import Key, Scope
-from ..rows import EMPTY, Row, Span, cut, row, width_of
+from ..rows import EMPTY, Row, Span, cut, row, visible, width_of
 from ..theme import palette, sgr_style
 
 _GAP = 8
@@ -126,7 +126,9 @@ class LinePanel(Widget):
     def render_line(self, y: int) -> Strip:
         shown = self._painted[y] if y < len(self._painted) else EMPTY
         ground = self._style(shown.base)
-        segments = [Segment(text, ground + self._style(role) if role else ground) for text, role in shown.spans]
+        segments = [
+            Segment(visible(text), ground + self._style(role) if role else ground) for text, role in shown.spans
+        ]
         return Strip(segments).adjust_cell_length(self.size.width, ground)
 
     def _style(self, role: str) -> Style:

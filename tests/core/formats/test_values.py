@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from mpstui.core.formats.files import read_log
 from mpstui.core.formats.points import MetricPoint
 from mpstui.core.formats.reader import LogReader
 
@@ -367,3 +370,9 @@ def test_the_table_of_a_detector_is_an_evaluation(header: str, bar: str, shown: 
     assert [dict(point.eval_metrics)[shown] for point in points if point.eval_metrics] == [0.1, 0.2]
     assert (reader.summary().epoch, reader.summary().epochs) == (2, 9)
     assert len(reader.summary().metrics) == 7
+
+
+def test_a_whole_number_longer_than_any_counter_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"step": ' + "9" * 400 + ', "loss": 0.5}\n{"step": 2, "loss": 0.4}\n{"step": 3, "loss": 1e999}\n')
+    assert read_log(path).step == 3

@@ -20,7 +20,7 @@ from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, QueuePlace, RunSnapshot, State
 from mpstui.core.profiles.model import Profile, profile_of_command
 from mpstui.wire import liveness, rundir, storage
-from mpstui.wire.records import Ack, LaunchRecord, Request
+from mpstui.wire.records import Ack, LaunchRecord, Request, Status
 from mpstui.wire.rundir import RunDir, create_run_dir
 
 from .conftest import linux
@@ -163,7 +163,7 @@ def test_an_edited_restart_carries_its_template_and_can_be_edited_again(bench: B
     options = bench.written(request)["options"]
     assert options["launch"]["variants"]["auto"]["argv"][-4:] == ["--lr", "3", "--device", "cpu"]
     assert recorded_choice(bench.run).sets == {"lr": "2"}
-    storage.write_json(bench.run.status, {"run": bench.run.run, "template": options["launch"]})
+    storage.write_json(bench.run.status, Status(bench.run.run, "running", 2, 1.0, template=options["launch"]))
     after = recorded_choice(bench.run)
     assert (after.sets, after.recipe) == ({"lr": "3"}, "classic")
 

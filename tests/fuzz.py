@@ -1,0 +1,208 @@
+"""Looks for what the quick tests do not reach: ``python -m tests.fuzz TARGET [--seconds N] [--seed N]``.
+
+Targets: ``records`` puts every poison into every field of every record and asks every command; ``bytes`` feeds every
+decoder and reader random changes of what it reads. Ends with 1 at the first thing that raises, hangs or steers the
+terminal, and says how to see it again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import itertools
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mpstui.cli.main import main as mpstui
+from mpstui.core.formats.files import read_log
+from mpstui.core.formats.reader import LogReader
+from mpstui.core.model.errors import ReportedError
+from mpstui.core.model.home import Home
+from mpstui.core.profiles.parse import parse_profile
+from mpstui.core.settings import parse_settings
+from mpstui.wire import heartbeat, storage
+from mpstui.wire.records import ExitRecord, LaunchRecord, Request, Spec, Status
+from mpstui.wire.storage import UnreadableRecord
+from tests.core.runs.build import RunBuilder
+from tests.damage import STEERING, damages, records_of, run_with_everything
+
+COMMANDS = (
+    *("ps", "ps --json", "show RUN", "show RUN --json", "diagnose RUN", "remove RUN --dry-run", "queue", "results"),
+    "wait RUN --timeout 0",
+)
+SLOW_SECONDS = 2.0
+_STEERS = set("\x1b\x9b\u202e\u2028\u200b")
+
+
+def records(seconds: float, chance: random.Random) -> Iterator[str]:
+    """Each change of each record, in an order of chance, under each command."""
+    with tempfile.TemporaryDirectory(prefix="mpstui-fuzz-") as folder:
+        os.environ["MPSTUI_HOME"] = folder
+        home = Home(state=Path(folder), config=Path(folder))
+        home.runs.mkdir()
+        healthy = RunBuilder(home, "healthy", created=time.time()).status("ended").launch().exit(code=0)
+        runs = [run_with_everything(home, healthy.run.run, live=live) for live in (False, True)]
+        tries = [(run, path, *one) for run in runs for path in records_of(run) for one in damages(path.read_text())]
+        chance.shuffle(tries)
+        end = time.monotonic() + seconds
+        for run, path, place, poison, text in tries:
+            whole = path.read_text()
+            path.write_text(text)
+            for command in COMMANDS:
+                wrong = _ask(command.replace("RUN", run.run).split())
+                if wrong:
+                    yield f"{command}: {wrong}: {path.name} {place} {str(poison)[:60]!r}"
+            path.write_text(whole)
+            if time.monotonic() > end:
+                return
+
+
+def _ask(words: list[str]) -> str:
+    printed, began = io.StringIO(), time.monotonic()
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            code = mpstui(words)
+    except Exception:  # noqa: BLE001 - what it looks for
+        return traceback.format_exc(limit=-3)
+    if code not in (0, 1, 2) or (words[0] == "ps" and "healthy" not in printed.getvalue()):
+        return f"exit code {code}, or the other run is missing"
+    if _STEERS & set(printed.getvalue()):
+        return "steers the terminal"
+    return "reading it failed" if "reading it failed" in printed.getvalue() else _slow(began)
+
+
+def _slow(began: float) -> str:
+    took = time.monotonic() - began
+    return f"took {took:.1f} s" if took > SLOW_SECONDS else ""
+
+
+def changed_bytes(seconds: float, chance: random.Random) -> Iterator[str]:
+    """Random changes of a sample of each kind of file, for whatever reads such bytes."""
+    with tempfile.TemporaryDirectory(prefix="mpstui-fuzz-") as folder:
+        end, readers = time.monotonic() + seconds, list(_readers(Path(folder)))
+        for name, sample, read in itertools.cycle(readers):
+            data, began = _changed(sample, chance), time.monotonic()
+            try:
+                read(data)
+            except (UnreadableRecord, ReportedError):
+                pass
+            except Exception:  # noqa: BLE001 - what it looks for
+                yield f"{name}: {traceback.format_exc(limit=-3)}: {data[:2000]!r}"
+            if slow := _slow(began):
+                yield f"{name}: {slow}: {data[:2000]!r}"
+            if time.monotonic() > end:
+                return
+
+
+Reader = Callable[[bytes], object]
+
+
+def _readers(folder: Path) -> Iterator[tuple[str, bytes, Reader]]:
+    home = Home(state=folder, config=folder)
+    home.runs.mkdir()
+    run = run_with_everything(home, "x", live=False)
+    kinds = {run.spec: Spec, run.status: Status, run.attempt(1).launch: LaunchRecord, run.attempt(1).exit: ExitRecord}
+    for path, kind in kinds.items():
+        yield kind.__name__, path.read_bytes(), partial(_read_record, kind)
+    request = storage.dump_bytes(Request("1", "stop", 1, "me", 1.0, {"a": [1]}))
+    yield "Request", request, partial(_read_record, Request)
+    beat = run.attempt(1).heartbeat().read_bytes()
+    yield "heartbeat", beat, lambda data: heartbeat.from_json(storage.load_object(data))
+    log = "\n".join(
+        f"\x1b[32mEpoch {i}/9\x1b[0m: 50%|##   | {i}/9 [00:01<00:02, 3.1it/s, loss={1 / i:.3f}]\r" for i in range(1, 9)
+    )
+    yield "log", log.encode(), _read_log
+    for name, text in {
+        "x.csv": "epoch,step,loss,val_loss\n1,10,0.5,0.6\n2,20,0.4,\n",
+        "x.jsonl": '{"step": 1, "loss": 0.5}\n{"step": 2, "loss": NaN}\n',
+        "trainer_state.json": json.dumps({"log_history": [{"step": 1, "loss": 0.5, "epoch": 0.1}], "max_steps": 9}),
+    }.items():
+        yield name, text.encode(), partial(_read_file, folder / name)
+    profile = 'name = "x"\ncommand = ["{python}", "t.py"]\n[args]\nlr = 0.1\n[watch]\npattern = "loss (.*)"\n'
+    yield "profile", profile.encode(), lambda data: parse_profile(_text(data), path=None, default_cwd=folder)
+    settings = '[alerts]\nhook = ["a"]\non = ["crash"]\n[energy]\nprice = 0.3\ncurrency = "EUR"\n'
+    yield "settings", settings.encode(), lambda data: parse_settings(_text(data), folder / "settings.toml")
+
+
+def _read_record(kind: type[Any], data: bytes) -> None:
+    storage.from_json(kind, storage.load_object(data))
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _read_log(data: bytes) -> None:
+    reader = LogReader()
+    reader.feed(data)
+    reader.close()
+    reader.summary()
+
+
+def _read_file(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    read_log(path)
+
+
+_SPLICES = (
+    b"\0",
+    b"\r",
+    b"\x08",
+    b"\x1b[A",
+    b"[" * 500,
+    b'"',
+    b"NaN",
+    b"1e999",
+    b"9" * 400,
+    b"\xff\xfe",
+    STEERING.encode(),
+)
+
+
+def _changed(sample: bytes, chance: random.Random) -> bytes:
+    data = bytearray(sample)
+    for _ in range(chance.randint(1, 6)):
+        at = chance.randrange(len(data) + 1)
+        match chance.randrange(5):
+            case 0:
+                data[at : at + chance.randint(1, 20)] = b""
+            case 1:
+                data[at:at] = chance.choice(_SPLICES) * chance.choice((1, 1, 1, 50))
+            case 2:
+                data[at : at + 1] = chance.randbytes(1)
+            case 3:
+                data[at:at] = data[: chance.randrange(len(data) + 1)]
+            case _:
+                data[at:] = data[at:][::-1] if chance.random() < 0.1 else data[at:]
+        if len(data) > 1 << 20:
+            del data[1 << 20 :]
+    return bytes(data)
+
+
+TARGETS = {"records": records, "bytes": changed_bytes}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("target", choices=TARGETS)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    args = parser.parse_args()
+    sys.stderr.write(f"{args.target}, {args.seconds:g} s, --seed {args.seed}\n")
+    wrong = next(TARGETS[args.target](args.seconds, random.Random(args.seed)), "")
+    sys.stderr.write(wrong + "\n" if wrong else "nothing found\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
