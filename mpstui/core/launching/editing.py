@@ -94,7 +94,11 @@ def rehearsed_launch(run: RunDir) -> RehearsedLaunch | None:
 def changes_between(before: LaunchChoice, after: LaunchChoice, known: Sequence[Change] = ()) -> tuple[Change, ...]:
     """What a changed launch changes. ``known`` may tell what an argument was that was not given."""
     told = {change.name: change.before for change in known}
-    pairs = [(given_arguments(before), given_arguments(after), NOT_GIVEN), (before.env, after.env, UNSET)]
+    variables = _variables(before)
+    pairs: list[tuple[Mapping[str, ArgumentValue], Mapping[str, ArgumentValue], str]] = [
+        (given_arguments(before), given_arguments(after), NOT_GIVEN),
+        (variables, _variables(after), UNSET),
+    ]
     found = [
         Change(
             name, _said(old[name]) if name in old else told.get(name, none), _said(new[name]) if name in new else none
@@ -105,7 +109,13 @@ def changes_between(before: LaunchChoice, after: LaunchChoice, known: Sequence[C
     ]
     dropped = {name: Change(name, told.get(name, "set"), UNSET) for name in {*after.drop_env} - {*before.drop_env}}
     moved = [Change("device", before.device or "auto", after.device or "auto")] if before.device != after.device else []
-    return (*found, *(change for name, change in dropped.items() if name not in before.env), *moved)
+    return (*found, *(change for name, change in dropped.items() if name not in variables), *moved)
+
+
+def _variables(choice: LaunchChoice) -> dict[str, str]:
+    """Those that a launch sets, its profile's included."""
+    told = {**choice.profile.env, **choice.env}
+    return {name: value for name, value in told.items() if name not in choice.drop_env}
 
 
 def _said(value: ArgumentValue) -> str:

@@ -121,3 +121,10 @@ def test_what_a_person_wrote_in_the_form_is_what_is_told_and_not_the_remedy() ->
         "A 1 -> 2",
         "device auto -> cpu",
     ]
+
+
+def test_a_variable_of_the_profile_is_told_as_it_was() -> None:
+    profile = replace(profile_of_command(("python", "train.py"), cwd=Path("/")), env={"A": "1", "B": "2"})
+    before = LaunchChoice(profile)
+    after = replace(before, env={"A": "3"}, drop_env=("B", "C"))
+    assert [str(one) for one in changes_between(before, after)] == ["A 1 -> 3", "B 2 -> unset", "C set -> unset"]
