@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.end_to_end, pytest.mark.torch]
 PROFILE = """
 name = "on mps"
 command = ["{{python}}", "-P", "-m", "trainer", "cifar"]
-device = "mps"
+device = "{device}"
 [env]
 PYTHONPATH = "{standin}"
 MPSTUI_STANDIN = "{fault}"
@@ -42,6 +42,7 @@ precision = "fp32"
 args = ["--resume", "{{checkpoint}}"]
 checkpoints = "checkpoints/*.pt"
 [device_args]
+auto = ["--device", "mps"]
 cpu = ["--device", "cpu"]
 mps = ["--device", "mps"]
 [roles]
@@ -52,14 +53,15 @@ accumulate = 1
 """
 
 
-def launch(mpstui: CommandLine, fault: str = "") -> str:
+def launch(mpstui: CommandLine, fault: str = "", device: str = "auto") -> str:
+    """Start a training on the stand-in; a device with a name is first looked for by the program's own Python."""
     path: Path = mpstui.cwd / "mps.toml"
-    path.write_text(PROFILE.format(standin=STANDIN, fault=fault))
+    path.write_text(PROFILE.format(standin=STANDIN, fault=fault, device=device))
     return mpstui.launch(str(path))
 
 
 def test_clearing_the_cache_is_answered_with_bytes_by_the_trainer(mpstui: CommandLine) -> None:
-    run = launch(mpstui)
+    run = launch(mpstui, device="mps")
     shown = mpstui.wait_step(run, 3)
     assert shown["device"] == "mps"
     answer = mpstui.json("clear-cache", run)
