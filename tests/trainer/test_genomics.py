@@ -152,6 +152,7 @@ def test_reads_a_benchmark(tmp_path: Path) -> None:
         (gzip.compress(b"")[:10] + b"\xff" * 40, "cannot be read"),
         (gzip.compress(b">chr1\n" + b"A" * 99), "line 2 has more than 64 characters"),
     ],
+    ids=["no gzip", "cut", "noise", "a long line"],  # gzip writes the time into the bytes
 )
 def test_a_genome_that_does_not_unpack_is_one_sentence(
     tmp_path: Path, content: bytes, why: str, monkeypatch: pytest.MonkeyPatch
