@@ -33,10 +33,9 @@ class Steps:
 
     @property
     def count(self) -> int | None:
-        """Steps that are done; of an optimizer whose steps are compiled, its own count."""
-        if self._counts:
-            return max(self._counts.values())
-        return max((count for count in map(_count_of, self._alive()) if count), default=None)
+        """Steps that are done: as they were seen, or as an optimizer counts whose steps are compiled."""
+        told = (count for count in map(_count_of, self._alive()) if count)
+        return max((*self._counts.values(), *told), default=None)
 
     @property
     def lr(self) -> float | None:

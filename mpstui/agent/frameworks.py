@@ -44,7 +44,7 @@ def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
         def after(result: Any, tensors: Any, filename: Any = None, *args: Any, **kwargs: Any) -> None:
             watch.after_save(result, tensors, filename)
 
-        return (("", "save_file", before, after),)
+        return (("", "serialize_file", before, after),)
     lightning = _lightning.setdefault(id(watch), _Lightning(watch))  # its two modules share one
     if module.endswith(".call"):
         return (("", "_call_callback_hooks", lightning.before_hook, None),)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import ctypes.util
+import errno
 import faulthandler
 import functools
 import os
+import resource
 import signal
 import struct
 import sys
@@ -27,6 +29,7 @@ BEAT_SECONDS = 1.0
 RETRY_SECONDS = 10.0
 """After a write failed (disk full), how long to wait before the next try."""
 MOST_WAITING_LINES = 10_000
+_LONGEST_LINE_BYTES = 4096
 _NO_REQUESTS: list[Request] = []
 R = TypeVar("R")
 POLL_SECONDS = 0.25
@@ -172,6 +175,7 @@ class Reporter:
             **self._facts,
         )
         path = self._run.attempt(self._attempt).heartbeat(self._rank)
+        _check_limit(path)
         storage.write_json(path, to_json(beat), sync=False)
         self._flush()
 
@@ -182,6 +186,7 @@ class Reporter:
 
     def _flush(self) -> None:
         while self._waiting:
+            _check_limit(self._waiting[0][0])
             storage.append_line(*self._waiting[0])
             self._waiting.popleft()
 
@@ -204,9 +209,18 @@ class Reporter:
     def _say(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):  # stderr may be gone too
             if self._by == "agent":  # a guest: what the program prints stays its own
+                _check_limit(self._run.events)
                 storage.append_line(self._run.events, rundir.event(self._clock(), self._attempt, "note", text))
             else:
                 print(f"mpstui: {text}", file=sys.stderr, flush=True)
+
+
+def _check_limit(path: Path) -> None:
+    """Raise an OSError where a write may pass the limit on file sizes: the signal ends who does not ignore it."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    found = None if limit == resource.RLIM_INFINITY else storage.stat_of(path)
+    if limit != resource.RLIM_INFINITY and (found.st_size if found else 0) + _LONGEST_LINE_BYTES > limit:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
 
 
 class Mailbox:

@@ -49,6 +49,17 @@ def _resumed(kind: Any, checkpoint: dict[str, Any], **options: Any) -> tuple[Ste
     return steps, made
 
 
+def test_of_steps_that_are_compiled_at_times_the_optimizer_tells() -> None:
+    steps = Steps()
+    made = _made(torch.optim.Adam, steps)
+    _step(made, steps)
+    for _ in range(4):  # unseen
+        made[1].step()
+    assert steps.count == 5
+    _step(made, steps)
+    assert steps.count == 6
+
+
 def test_steps_count_from_the_first_one() -> None:
     steps = Steps()
     made = _made(torch.optim.SGD, steps, momentum=0.9)

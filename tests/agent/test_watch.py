@@ -231,6 +231,49 @@ def test_steps_that_a_cuda_graph_captures_count_when_it_is_replayed(
     assert beat(tmp_path)["step"] == 5
 
 
+SAFETENSORS = "def serialize_file(tensors, filename, metadata=None): open(filename, 'w').write(str(sorted(tensors)))\n"
+SAVES_FILE = """
+import torch
+from safetensors import serialize_file
+def save_file(tensors, filename, metadata=None):
+    serialize_file({name: {} for name in tensors}, filename, metadata=metadata)
+"""
+
+
+@pytest.mark.parametrize("first", ["import safetensors\n", ""], ids=["imported before torch", "behind it"])
+def test_safetensors_files_are_checkpoints(tmp_path: Path, first: str) -> None:
+    folder = tmp_path / "safetensors"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(SAFETENSORS)
+    (folder / "torch.py").write_text(SAVES_FILE)
+    (tmp_path / "out").mkdir()
+    script = SCRIPT + (
+        "from safetensors.torch import save_file\n"
+        "step(); save_file(net.state_dict(), 'first.safetensors')\n"
+        "step(); save_file(net.state_dict(), filename='out/model.safetensors', metadata={'format': 'pt'})\n"
+        "step(); print(open('out/model.safetensors').read())\n"
+    )
+    printed, last = ran(first + script, tmp_path)
+    assert printed == "['bias', 'weight']\n"
+    note = last["checkpoint"]
+    assert (note["path"], note["step"]) == (str(tmp_path / "out" / "model.safetensors"), 2)
+
+
+def test_a_limit_on_file_sizes_costs_the_program_nothing(tmp_path: Path) -> None:
+    script = SCRIPT + (
+        "import resource, signal\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (16384, 16384))\n"
+        "sys.modules['_mpstui_private.agent.watch'].BEAT_SECONDS = 0.0\n"
+        "for _ in range(400): step()\n"
+        "print('the end')\n"
+    )
+    done = run(script, tmp_path, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "the end\n", "")
+    assert 8_000 < RunDir(tmp_path).metrics.stat().st_size <= 16_384
+    assert "too large" in _events(tmp_path)[-1]["text"]
+
+
 def test_a_traceback_and_a_pickled_function_are_as_without_it(tmp_path: Path) -> None:
     script = SCRIPT + (
         "import pickle\n"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PRIVATE = "_mpstui_private"
 _WATCHED = {
     "torch",
-    "safetensors.torch",
+    "safetensors",  # its serialize_file is behind every save_file
     "transformers.trainer_callback",
     "keras.src.callbacks.callback_list",
     *(
