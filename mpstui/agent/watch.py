@@ -207,7 +207,7 @@ class Watch:
         anew = self.steps.may_go_on or self._environ.get("MPSTUI_ATTEMPT", "1") != "1"
         point_step = told.pop("loss_step", step)
         facts = {
-            "step_from": "process" if anew and step is not None and not self.steps.before else None,
+            "step_from": "process" if not told and anew and step is not None and not self.steps.before else None,
             "loss": loss,
             "loss_seen": "trainer" if told.get("loss") is not None else "backward",
             "lr": self.steps.lr,
@@ -219,8 +219,6 @@ class Watch:
             "step": step,
             "metrics": told.get("metrics", metrics),
         }
-        if told:
-            facts["step_from"] = None
         self._phase = "train"
         self._reporter.beat("train", now=True, expect_next_in=self._patience, **facts)
         if point_step is not None and point_step > self._pointed:
@@ -271,8 +269,9 @@ class Watch:
         if self._reporter is None or (self._phase == phase and now < self._next_beat) or self._pid != os.getpid():
             return
         with self._writing:
-            self._phase, self._next_beat = phase, now + BEAT_SECONDS
-            self._reporter.beat(phase, now=True, expect_next_in=seconds or self._patience)
+            if not self._off:
+                self._phase, self._next_beat = phase, now + BEAT_SECONDS
+                self._reporter.beat(phase, now=True, expect_next_in=seconds or self._patience)
 
     def _stay_awake(self) -> None:
         """On a thread of its own: beats on while a long evaluation without a data loader moves through the program."""

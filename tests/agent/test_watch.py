@@ -133,6 +133,23 @@ def test_what_it_cannot_see_it_says(tmp_path: Path) -> None:
     assert "saw no step of a torch optimizer" in _events(tmp_path)[0]["text"]
 
 
+def test_nothing_is_said_behind_the_last_word(tmp_path: Path) -> None:
+    """The thread that beats on through an evaluation may just be at it when the program ends."""
+    script = SCRIPT + (
+        "import gc, threading, time\n"
+        "for _ in range(3): step()\n"
+        "watch = next(one for one in gc.get_objects() if type(one).__name__ == 'Watch')\n"
+        "beat = watch._reporter.beat\n"
+        "def then_the_other_thread(phase=None, **facts):\n"
+        "    beat(phase, **facts)\n"
+        "    if phase == 'done':\n"
+        "        other = threading.Thread(target=watch._beat_on, args=('eval', time.monotonic()), daemon=True)\n"
+        "        other.start(); other.join(0.5)\n"
+        "watch._reporter.beat = then_the_other_thread\n"
+    )
+    assert ran(script, tmp_path)[1]["phase"] == "done"
+
+
 def test_a_beat_says_that_the_agent_tells_it_also_where_it_knows_no_loss(tmp_path: Path) -> None:
     script = SCRIPT + (
         "for _ in range(4):\n"

@@ -52,6 +52,7 @@ _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _VALUES = frozenset((Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT))
 _COUNTING = frozenset((Role.EPOCH, Role.EPOCHS, Role.STEP, Role.STEPS, Role.BATCH))
 _PLURALS = ("steps", "iters", "iterations", "updates", "batches", "timesteps", "次数", "步数")
+_BITS = frozenset(("8", "16", "32", "64"))
 _IS_FILE = re.compile(r"(?i)\.(?:py|cpp|cc|cu|cuh|h|hpp|mm|metal|json|ya?ml|toml|txt|log|pth?|ckpt|safetensors|so)\Z")
 
 
@@ -145,6 +146,8 @@ def _is_named(pair: Pair) -> bool:
     A count out of a count (``Correct: 970/1000``) is nobody's value, two losses beside each other are.
     """
     counts = pair.total and pair.name.role is Role.OTHER
+    if pair.text in _BITS and not pair.unit and words_of(pair.key)[-1:] == ["precision"]:
+        return False  # of numbers in the machine: ``precision: 16``
     if counts or _IS_FILE.search(pair.key) or (pair.unit and pair.key.lower() == "rate"):
         return False
     return pair.marked or not pair.key.lower().endswith(_GOES_ON)

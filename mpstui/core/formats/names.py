@@ -121,6 +121,8 @@ _MEASURES = MEASURE_WORDS | LOSS_WORDS | _words(_ERRORS_AND_SCORES)
 """Name a measure where a sign joins it to a number."""
 _RETRIEVAL = re.compile(r"(?:[Rr]ank|R)[-@][1-9]\d?|CMC[-@ ]?[1-9]\d?")
 _RANKED = _words("map ap top hit hits")
+_NUMBERED = _words("top hit hits")
+"""Are no measures without their number: ``hits: 12`` are those of a cache."""
 LABEL_WORDS = _words("set results result metrics")
 """Stand beside the word that says whose values a line holds: "Test set", "Validation results"."""
 RATE_WORDS = _words("lr 学习率 学習率 학습률 lrate lernrate leersnelheid inlärningshastighet")
@@ -249,7 +251,8 @@ def is_measure(text: str) -> bool:
     """Whether a name is that of a measure of a model (``test_acc``), not of a setting (``acc_threshold``)."""
     words = words_of(text)
     words = words[1:] if words[:1] == ["best"] else words
-    if _is_retrieval(text) or (words and words[0] in _RANKED and all(word.isdigit() for word in words[1:])):
+    ranked = bool(words) and words[0] in _RANKED and (len(words) > 1 or words[0] not in _NUMBERED)
+    if _is_retrieval(text) or (ranked and all(word.isdigit() for word in words[1:])):
         return True  # ``mAP@50``, ``top 5``; a ``feature_map`` and ``top_k`` are none
     return _NO_MEASURE.isdisjoint(words) and not _MEASURES.isdisjoint(words)
 

@@ -126,7 +126,7 @@ class ExternalMetrics:
         points = self._reader.preview() if self._reader is not None else ()
         self._previewed = self._previewed or bool(points)
         for point in points[-PREVIEW_POINTS:]:
-            self.newest.update(_known(point.newest, leads=not point.newest.part))
+            self.newest.update(_known(point.newest, leads=not point.newest.part), begun_epoch=None)
         if self._reader is not None and self._previewed:
             self._take_standing(self._reader.standing)
 
@@ -144,7 +144,7 @@ class ExternalMetrics:
                 for record in records:
                     # Of loss and steps a later point counts also where it says that they are not known.
                     known = {k: v for k, v in record.items() if v is not None or k in ("loss", "steps")}
-                    self.newest.update(known)
+                    self.newest.update({"begun_epoch": known.get("epoch"), **self.newest, **known})
                 self._take_standing(self._reader.standing)
                 fresh.extend(records)
             if budget.spent or self.file.offset == before:

@@ -85,11 +85,15 @@ class NumberWitnesses(NamedTuple):
             from_zero = first is self.own and self.counts_anew and self.resumed
             for one in totals[:1] if from_zero else totals:
                 planned = kind(one.says.get(total))
+                if one is self.asked and planned is not None:
+                    planned = self._as_counted(count, planned, found.get(count) or 0)
                 if planned is not None and planned >= (found.get(count) or 0):
                     found[total], by[total] = planned, one.name
                     break
             if first is not None and count == "epoch":
                 start = integer(first.says.get("first_epoch"))
+                if first is self.own and self.sees_losses and self._counts_from_zero():
+                    found[count], start = found[count] - 1, 0  # as the program prints it
                 found |= {
                     "first_epoch": 1 if start is None else start,
                     "epoch_done": first.says.get("epoch_done") is True,
@@ -108,6 +112,20 @@ class NumberWitnesses(NamedTuple):
         spoken = (item for one in (self.printed, self.program, self.own) for item in reported_metrics(one.says).items())
         metrics = {name: value for name, value in spoken if name not in ("loss", "lr", *_RATES)}
         return Numbers(**found, metrics=metrics, told_by=by)
+
+    def _as_counted(self, count: str, asked: float, now: float) -> float:
+        """A total among the arguments, on the scale of the count: ``--epochs 2`` from epoch 4 on end with 5.
+
+        A loop that leaves behind `if step > max_steps` makes one more than it says.
+        """
+        begun = integer(self.printed.says.get("begun_epoch")) or 0
+        if count == "epoch" and asked < begun <= now < begun + asked:
+            return begun + asked - 1
+        return now if count == "step" and now == asked + 1 else asked
+
+    def _counts_from_zero(self) -> bool:
+        """Whether the program prints epochs and calls the first of them 0."""
+        return self.printed.says.get("first_epoch") == 0 and integer(self.printed.says.get("epoch")) is not None
 
     def _of_loss(self) -> Iterator[Witness]:
         """Those that tell a loss, the best first: one printed along the steps goes before one seen from outside."""

@@ -28,7 +28,7 @@ _BETWEEN_WORDS = re.compile(r"[\s_/.-]+")
 MOST_SERIES = 400
 """Names beyond this are not kept: a program that makes up a name a step must not fill the memory."""
 MOST_CACHED = 8
-_COUNTS = ("epoch", "epochs", "step", "steps", "epoch_step", "epoch_steps", "first_epoch")
+_COUNTS = ("epoch", "epochs", "step", "steps", "epoch_step", "epoch_steps", "first_epoch", "begun_epoch")
 NOT_METRICS = frozenset({"time", "attempt", "rank", "nonfinite", "schema", "printed_step", "device", "done", *_COUNTS})
 
 

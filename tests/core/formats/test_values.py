@@ -139,6 +139,8 @@ def test_a_label_in_front_of_the_epoch_and_a_unit_behind_a_space() -> None:
         "aten/src/ATen/native/cuda/Indexing.cu:1290: select: block: [250,0,0] Assertion `index < size` failed.",
         "train.py: Assertion `loss: 5` failed.",
         "lib/torch/optim/optimizer.py: 546",
+        "│   └── precision: 16",
+        "Cache stats: {'hits': 0, 'misses': 0, 'saves': 0}",
     ],
 )
 def test_what_names_a_file_or_a_failure_has_no_values(line: str) -> None:

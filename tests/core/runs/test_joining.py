@@ -11,6 +11,7 @@ import pytest
 
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
+from mpstui.core.present import epoch_text
 from mpstui.core.runs.comparison import asked_totals
 from mpstui.core.runs.report import as_json
 from mpstui.wire import storage
@@ -128,6 +129,38 @@ def test_the_agents_count_after_a_resume_is_no_share_of_a_total(home: Home) -> N
     seen_by_agent(run, 51, 0.5)
     for shown in both(home, run):
         assert (shown.numbers.step, shown.numbers.steps) == (51, None)
+    run.release()
+
+
+@pytest.mark.parametrize(("printed", "now", "end"), [((4,), 4, 5), ((4, 5), 5, 5), ((1,), 1, 2), ((3, 4, 5), 5, None)])
+def test_epochs_that_are_asked_for_beyond_a_checkpoint_end_with_the_last_of_them(
+    home: Home, printed: tuple[int, ...], now: int, end: int | None
+) -> None:
+    """``--epochs 2`` of a program that goes on from epoch 4 is 4 and 5; three of them are no two."""
+    run = run_of(home, ["python", "t.py", "--epochs", "2"])
+    run.output("".join(f"EPOCH {e}\n[ep {e} step {s}/300] loss={3 / (e * s):.4f}\n" for e in printed for s in (1, 200)))
+    for shown in both(home, run):
+        assert (shown.numbers.epoch, shown.numbers.epochs) == (now, end)
+        assert "begun_epoch" not in shown.numbers.metrics
+    run.release()
+
+
+def test_a_loop_that_makes_one_step_more_than_its_limit_has_made_all_of_them(home: Home) -> None:
+    run = run_of(home, ["python", "t.py", "--max_iters=120"]).beat(step=121, loss=0.5, loss_seen="backward")
+    run.output("".join(f"iter {i}: loss {3 - i / 100:.4f}\n" for i in range(121)))
+    for shown in both(home, run):
+        assert (shown.numbers.step, shown.numbers.steps) == (121, 121)
+    run.release()
+
+
+def test_an_epoch_the_agent_counts_is_called_what_the_program_calls_it(home: Home) -> None:
+    run = run_of(home, ["python", "t.py", "--epochs", "3"])
+    run.beat(step=6, epoch=2, epoch_step=2, epoch_steps=4, loss=0.5, loss_seen="backward")
+    run.output(
+        "".join(f"Epoch: [{e}][{b}/4]\tLoss {2 - e / 5:.3f}\n" for e, b in ((0, 1), (0, 2), (0, 3), (0, 4), (1, 1)))
+    )
+    for shown in both(home, run):
+        assert (shown.numbers.epoch, shown.numbers.first_epoch, epoch_text(shown.numbers)) == (1, 0, "2/3")
     run.release()
 
 
