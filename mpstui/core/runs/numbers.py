@@ -99,6 +99,8 @@ class NumberWitnesses(NamedTuple):
                     "epoch_done": first.says.get("epoch_done") is True,
                 }
                 within = next((one for one in (first, *order) if one.says.get("epoch_steps")), first)
+                if within.says.get("epoch_steps") == self.own.says.get("epoch_steps"):
+                    within = self.own  # as many batches, told of each step
                 found |= {name: integer(within.says.get(name)) for name in ("epoch_step", "epoch_steps")}
         for one in self._of_loss():
             found["loss"], by["loss"] = number(one.says["loss"]), one.name
@@ -246,16 +248,20 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
     left, epoch_left = steps.remaining_seconds(numbers.steps), None
     if left is None:
         left = epochs.remaining_seconds(numbers.epochs)
-    if left is None and numbers.epochs is not None and numbers.epoch_steps is not None:
-        left = steps.remaining_seconds(numbers.epochs * numbers.epoch_steps)
+    epoch_end: int | None = None
+    if numbers.step is not None and numbers.epoch_step is not None and numbers.epoch_steps is not None:
+        epoch_end = numbers.step + numbers.epoch_steps - numbers.epoch_step
+        if left is None and numbers.epochs is not None and numbers.epoch is not None:
+            more = numbers.epochs - math.floor(numbers.epoch) + numbers.first_epoch - 1  # epochs behind this one
+            left = steps.remaining_seconds(epoch_end + more * numbers.epoch_steps)
     if left is None and numbers.epoch is not None and (numbers.step or 0) > 1:
         begun = numbers.epoch - numbers.first_epoch + 1
         if numbers.step in (begun, begun - 1):  # each epoch is one step, as graph networks have it
             left = steps.remaining_seconds(numbers.epochs)
     if epochs.step is not None:
         epoch_left = epochs.remaining_seconds(math.floor(epochs.step) + 1)
-    elif numbers.step is not None and numbers.epoch_step is not None and numbers.epoch_steps is not None:
-        epoch_left = steps.remaining_seconds(numbers.step + numbers.epoch_steps - numbers.epoch_step)
+    elif epoch_end is not None:
+        epoch_left = steps.remaining_seconds(epoch_end)
     pace = numbers.steps_per_second or steps.steps_per_second
     if left is None and pace and numbers.step is not None and numbers.steps is not None:
         left = max(0, numbers.steps - numbers.step) / pace

@@ -17,6 +17,8 @@ from mpstui.core.runs.report import as_json
 from mpstui.wire import storage
 from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
 
+AGENT: dict[str, Any] = {"step_from": "process", "loss_seen": "backward"}
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
@@ -33,7 +35,7 @@ def run_of(home: Home, argv: list[str] | None = None, attempt: int = 1, **launch
 
 def seen_by_agent(run: RunBuilder, step: int, loss: float, attempt: int = 1, **told: Any) -> RunBuilder:
     """As the agent reports it: it counts since the process began, and sees what goes into backward."""
-    run.beat(attempt, step=step, loss=loss, lr=0.01, step_from="process", loss_seen="backward", **told)
+    run.beat(attempt, step=step, loss=loss, lr=0.01, **AGENT, **told)
     return run.points({"time": NOW, "attempt": attempt, "epoch": None, "step": step, "loss": loss, "lr": 0.01})
 
 
@@ -115,7 +117,7 @@ def test_after_a_resume_the_steps_go_on_as_the_program_prints_them(home: Home) -
     seen_by_agent(run, 300, 0.03)
     run.exit(1, code=1).launch(2, checkpoint="ckpt.pt").status("running", 2, trainer=[77, 5])
     run.output("".join(f"step {i}/400 loss {9 / i:.3f}\n" for i in range(310, 351, 10)), 2)
-    run.beat(2, step=51, loss=0.02, step_from="process", loss_seen="backward")
+    run.beat(2, step=51, loss=0.02, **AGENT)
     run.points(*({"time": NOW + i, "attempt": 2, "epoch": None, "step": i, "loss": 0.02} for i in range(1, 52)))
     listed, shown = both(home, run)
     curve = shown.series["loss"]
@@ -142,6 +144,20 @@ def test_epochs_that_are_asked_for_beyond_a_checkpoint_end_with_the_last_of_them
     for shown in both(home, run):
         assert (shown.numbers.epoch, shown.numbers.epochs) == (now, end)
         assert "begun_epoch" not in shown.numbers.metrics
+    run.release()
+
+
+def test_what_is_left_behind_a_checkpoint_is_what_this_process_has_to_do(home: Home) -> None:
+    """Two epochs of 150 steps from epoch 4 on, at one step a second: 10 steps are made, 290 are not."""
+    run = run_of(home, ["python", "t.py", "--epochs", "2"]).output("EPOCH 4\n[ep 4 step 0/150] loss=3.5\n")
+    clock = FakeClock()
+    monitor = make_monitor(home, clock)
+    for step in range(1, 11):
+        clock.advance(1.0)
+        run.beat(step=step, epoch=1, epoch_step=step, epoch_steps=150, time=clock(), **AGENT)
+        shown = monitor.refresh(run.run.run)[0]
+    assert shown.numbers.epochs == 5
+    assert shown.numbers.eta_seconds == pytest.approx(290, rel=0.02)
     run.release()
 
 
