@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml constraints.txt mpstui/__init__.py
 	@$(PYTHON) -c 'import sys; sys.exit("mpstui needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 run") if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[train,dev]'
-	-@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib
+	-@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib mpstui trainer
 	@touch $(STAMP)
 
 # Types are looked through by one core while the other ones begin with the tests.

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import signal
 import time
 from pathlib import Path
 
@@ -60,13 +63,23 @@ def launch(mpstui: CommandLine, fault: str = "", device: str = "auto") -> str:
     return mpstui.launch(str(path))
 
 
+def folder(mpstui: CommandLine, run: str) -> RunDir:
+    """Where a run keeps what it writes."""
+    return RunDir(mpstui.home / "runs" / run)
+
+
 def test_clearing_the_cache_is_answered_with_bytes_by_the_trainer(mpstui: CommandLine) -> None:
     run = launch(mpstui, device="mps")
     shown = mpstui.wait_step(run, 3)
     assert shown["device"] == "mps"
+    beat = json.loads(folder(mpstui, run).attempt(1).heartbeat(0).read_text())
+    assert beat["device"] == {"type": "mps", "name": "Stand-in for MPS", "precision": "fp32"}
+    assert beat["memory"]["driver"] > beat["memory"]["allocated"] > 0
     answer = mpstui.json("clear-cache", run)
-    assert answer["ok"]
+    assert (answer["ok"], answer["by"]) == (True, "trainer")
     assert answer["before"] - answer["after"] == answer["freed"] > 0
+    os.kill(shown["pid"], signal.SIGTERM)
+    assert mpstui.wait_state(run, "finished", "stopped", "failed", "killed")["exit"]["code"] == 0
 
 
 def test_a_metal_assertion_is_told_apart_from_a_kill(mpstui: CommandLine) -> None:
@@ -75,6 +88,7 @@ def test_a_metal_assertion_is_told_apart_from_a_kill(mpstui: CommandLine) -> Non
     assert ended["exit"]["signal"] == 6
     assert ended["exit"]["cause"] == "mps_assert_ndarray"
     assert ended["exit"]["requested_by"] is None
+    assert "failed assertion" in folder(mpstui, run).attempt(1).output.read_text()
 
 
 def test_nan_stops_before_it_reaches_the_weights(mpstui: CommandLine) -> None:
@@ -82,6 +96,9 @@ def test_nan_stops_before_it_reaches_the_weights(mpstui: CommandLine) -> None:
     ended = mpstui.wait_state(run, "failed", timeout=180)
     assert ended["exit"]["code"] == 1
     assert ended["diagnosis"]["findings"][0]["id"] == "nan_loss"
+    printed = folder(mpstui, run).attempt(1).output.read_text()
+    assert "non-finite (NaN or infinity) at step 6" in printed
+    assert "step-00000004.pt" in printed
 
 
 def test_a_hung_device_can_still_be_killed(mpstui: CommandLine) -> None:
@@ -119,7 +136,9 @@ def test_out_of_memory_is_named_its_remedy_is_one_key_away_and_the_flip_to_the_c
 ) -> None:
     run = launch(mpstui, "oom@7")
     failed = mpstui.wait_state(run, "failed", timeout=180)
-    assert failed["exit"]["cause"] == "mps_oom"
+    assert (failed["exit"]["code"], failed["exit"]["cause"]) == (1, "mps_oom")
+    printed = folder(mpstui, run).attempt(1).output.read_text()
+    assert "RuntimeError: MPS backend out of memory (MPS allocated: 17.92 GiB" in printed
     assert failed["diagnosis"]["findings"][0]["id"] == "mps_oom"
     assert failed["diagnosis"]["findings"][0]["restart_on_cpu_helps"] is True
     home = Home(mpstui.home, mpstui.home)
@@ -132,7 +151,7 @@ def test_out_of_memory_is_named_its_remedy_is_one_key_away_and_the_flip_to_the_c
             await driver.press("f")
             await driver.sees("batch-size 32 -> 16")
             await driver.press("ctrl+s")
-            await second_attempt(driver, RunDir(home.runs / run))
+            await second_attempt(driver, folder(mpstui, run))
 
     asyncio.run(press())
     # The stand-in counts the steps of each process, so that this attempt fails as well, seven steps further on.
