@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..core.actions import ACTIONS
+from ..core.actions import ACTIONS, BY_ID
 from ..core.launching.actions import Actions
 from ..core.model.errors import OperationError, UsageError
 from ..core.model.snapshot import RunSnapshot
@@ -19,6 +19,8 @@ from ..wire.rundir import RunDir
 from .session import RUN_HELP, Session, add_repeatable, print_json, say, say_lines, wait_for, warn
 
 if TYPE_CHECKING:
+    from ..core.diagnosis.remedy import Change
+    from ..core.launching.choice import LaunchChoice
     from ..core.launching.cure import Cure
     from ..core.launching.rehearsal import Rehearsed
 
@@ -71,14 +73,7 @@ def _act(
     if args.no_wait:
         print_json({"run": one.dir.run, "request": request.id}) if args.json else say(f"requested: {request.action}")
         return 0
-    acks: list[Ack | None] = [None]
-
-    def answered() -> bool:
-        acks.append(actions.answer(one.dir.path, request.id))
-        return acks[-1] is not None
-
-    wait_for(answered, args.timeout)
-    ack = acks[-1]
+    ack = wait_for(lambda: actions.answer(one.dir.path, request.id), args.timeout)
     if ack is None:
         asked = request.action.replace("_", " ")
         raise OperationError(
@@ -126,52 +121,71 @@ A run that is active is stopped first. It continues from its newest checkpoint. 
         help="only try it: compare so many steps (default: 20) with the failed attempt, and leave the run as it was",
     )
     parser.add_argument("--accept-risk", action="store_true", help="with --fix: even if the remedy can do harm")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print what would change and what it costs; start nothing"
+    )
 
 
 def run_restart(args: argparse.Namespace) -> int:
     # Here, not at the top: `mpstui stop` needs nothing of what plans a launch.
     from ..core.launching.choice import effective_arguments, parse_environment, parse_sets
     from ..core.launching.editing import changes_between, recorded_choice
+    from ..core.launching.record import availability
     from ..core.launching.rehearsal import rehearsal_of
     from ..core.machine import DEVICES
+    from ..core.runs.monitor import Monitor
 
     if args.device is not None and args.device not in DEVICES:
         raise UsageError(f"there is no device {args.device!r}", f"one of {', '.join(DEVICES)}", field="device")
     sets, env = parse_sets(args.set), parse_environment(args.env)
 
-    def ask(actions: Actions, snapshot: RunSnapshot) -> Request:
+    def edited(snapshot: RunSnapshot) -> tuple[LaunchChoice | None, Cure | None]:
         cure = _fixed(snapshot, sets, accept_risk=args.accept_risk) if args.fix else None
-        edited = cure.choice if cure else None
+        choice = cure.choice if cure else None
         if sets or env or args.agent is not None:
-            edited = edited or recorded_choice(RunDir(snapshot.dir))  # earlier changes are kept
-            agent = edited.agent if args.agent is None else args.agent
-            edited = replace(edited, sets={**edited.sets, **sets}, env={**edited.env, **env}, agent=agent)
-            for note in effective_arguments(edited.profile, sets)[1]:
+            choice = choice or recorded_choice(RunDir(snapshot.dir))  # earlier changes are kept
+            agent = choice.agent if args.agent is None else args.agent
+            choice = replace(choice, sets={**choice.sets, **sets}, env={**choice.env, **env}, agent=agent)
+            for note in effective_arguments(choice.profile, sets)[1]:
                 warn(note)
+        return choice, cure
+
+    def tried(snapshot: RunSnapshot, choice: LaunchChoice | None, cure: Cure | None) -> tuple[Change, ...]:
+        recorded = recorded_choice(RunDir(snapshot.dir))
+        after = choice or recorded
+        after = replace(after, device=args.device or after.device)
+        return changes_between(recorded, after, cure.changes if cure else ())
+
+    def ask(actions: Actions, snapshot: RunSnapshot) -> Request:
+        choice, cure = edited(snapshot)
         rehearsal = None
         if args.rehearse is not None:
-            recorded = recorded_choice(RunDir(snapshot.dir))
-            tried = replace(edited or recorded, device=args.device or (edited or recorded).device)
-            changes = changes_between(recorded, tried, cure.changes if cure else ())
-            rehearsal = rehearsal_of(snapshot, changes, tried.profile, args.rehearse)
-        return actions.restart(snapshot, args.device, args.source, edited, rehearsal)
+            profile = recorded_choice(RunDir(snapshot.dir)).profile
+            rehearsal = rehearsal_of(snapshot, tried(snapshot, choice, cure), profile, args.rehearse)
+        return actions.restart(snapshot, args.device, args.source, choice, rehearsal)
 
-    return _act(args, ask, _watch_rehearsal if args.rehearse is not None else None)
+    if args.dry_run:
+        session = Session()
+        snapshot = Monitor(session.home).snapshot(session.run(args.run).dir.run)
+        changes = tried(snapshot, *edited(snapshot))
+        cost = BY_ID["restart"].cost(snapshot, availability(snapshot, "restart").why) if args.source == "latest" else ""
+        say(f"would change {', '.join(map(str, changes))}" if changes else "would change nothing")
+        say(cost or "what is done again is unknown")
+        return 0
+    before = max(Session().run(args.run).dir.attempt_numbers(), default=0)
+    return _act(args, ask, (lambda run: _watch_rehearsal(run, before)) if args.rehearse is not None else None)
 
 
-def _watch_rehearsal(run: RunDir) -> Ack:
-    """Wait for the end of a rehearsal, and say what it showed."""
+def _watch_rehearsal(run: RunDir, before: int) -> Ack:
+    """Wait for the end of a rehearsal, an attempt behind the number ``before``, and say what it showed."""
     from ..core.launching.rehearsal import newest_rehearsal
 
-    shown: list[Rehearsed] = []
-
-    def ended() -> bool:
+    def ended() -> Rehearsed | None:
         found = newest_rehearsal(run)
-        shown.extend([found] if found is not None else [])
-        return bool(shown)
+        return found if found is not None and found.attempt > before else None
 
-    wait_for(ended, None)
-    found = shown[0]
+    found = wait_for(ended, None)
+    assert found is not None  # without a limit it is waited for
     on = "" if found.failure else "; go on for real with the same command without --rehearse"
     return Ack("", not found.failure, "supervisor", 0.0, found.sentence + on)
 

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.model.errors import OperationError
 from ..core.model.home import Home, resolve_home
@@ -20,6 +20,7 @@ from ..wire.storage import UnreadableRecord, plain
 if TYPE_CHECKING:
     from ..core.model.snapshot import RunSnapshot
 
+T = TypeVar("T")
 POLL_SECONDS = 0.1
 _STEERING = re.compile("[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 RUN_HELP = "an id, a unique beginning of one, a name, or a profile (then its newest run)"
@@ -99,15 +100,15 @@ def add_repeatable(parser: argparse.ArgumentParser, option: str, metavar: str, t
     parser.add_argument(option, action="append", default=[], metavar=metavar, help=f"{text}; may be repeated")
 
 
-def wait_for(look: Callable[[], bool], seconds: float | None) -> bool:
-    """Ask until the answer is yes; False when ``seconds`` have passed first."""
+def wait_for(look: Callable[[], T], seconds: float | None) -> T | None:
+    """Ask until there is an answer, and return it; None when ``seconds`` have passed first."""
     deadline = None if seconds is None else time.monotonic() + seconds
-    while not look():
+    while not (found := look()):
         left = POLL_SECONDS if deadline is None else deadline - time.monotonic()
         if left <= 0:
-            return False
+            return None
         time.sleep(min(POLL_SECONDS, left))
-    return True
+    return found
 
 
 def print_json(value: Any, indent: int | None = 2) -> None:

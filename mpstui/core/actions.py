@@ -46,6 +46,7 @@ class Question(NamedTuple):
 
 Refusal = Callable[[RunSnapshot, RunFacts], str]
 Ask = Callable[[RunSnapshot, str], Question | None]
+Cost = Callable[[RunSnapshot, str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,6 +62,8 @@ class Action:
     """What should be known before it is done, though it can be done."""
     question: Ask = lambda run, caution: None
     """What the screen asks first, given the caution; None: it goes ahead."""
+    cost: Cost = lambda run, caution: ""
+    """What it costs, in a sentence, as far as that is known, given the caution; empty: nothing."""
     request: str = ""
     """The request it sends to the supervisor or the trainer; empty: whoever offers it does something else."""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -134,31 +137,59 @@ def _not_queued(snapshot: RunSnapshot, facts: RunFacts) -> str:
 
 def _ask_to_kill(snapshot: RunSnapshot, caution: str) -> Question:
     ends = f"Process {snapshot.pid or '?'} and all it started end at once. Nothing is saved."
-    return Question(f"Kill {snapshot.name}?", (ends, *_what_is_lost(snapshot)), "kill it")
+    instead = "s (stop) lets it save first."
+    if not snapshot.brief and not has_checkpoint(snapshot):
+        instead = "s (stop) gives a program that can save the time to do so."
+    return Question(f"Kill {snapshot.name}?", (ends, _cost_of_end(snapshot), instead), "kill it")
 
 
-def _what_is_lost(snapshot: RunSnapshot) -> tuple[str, str]:
-    """What a kill costs, as far as it is known: steps where the checkpoint tells its own, else the time since."""
-    told, instead = snapshot.numbers.checkpoint, "s (stop) lets it save first."
-    files = _own_checkpoints(snapshot)
+def _cost_of_end(snapshot: RunSnapshot, unless: str = "") -> str:
+    return f"{_at_stake(snapshot)} lost{unless}."
+
+
+def _cost_of_stop(snapshot: RunSnapshot, caution: str) -> str:
+    return _cost_of_end(snapshot, " unless it saves first") if snapshot.state in _HAS_PROCESSES else ""
+
+
+def _cost_of_restart(snapshot: RunSnapshot, caution: str) -> str:
+    if snapshot.state in _WAITS or snapshot.started is None:
+        return ""
+    if caution:
+        return f"Everything since the start ({_time(_lasted(snapshot))}) is done again."
+    return f"{_at_stake(snapshot)} done again{' unless it saves first' if snapshot.state.active else ''}."
+
+
+def _at_stake(snapshot: RunSnapshot) -> str:
+    """What was trained since the newest checkpoint, as far as it is known: steps where it tells its own, and time."""
+    told, files = snapshot.numbers.checkpoint, _own_checkpoints(snapshot)
     if told is None and not files:
         if snapshot.brief:
-            return "Whether there is a checkpoint is not known yet.", instead
-        instead = "s (stop) gives a program that can save the time to do so."
-        return "There is no checkpoint: everything since the start is lost.", instead
+            return "Whether there is a checkpoint is not known yet: perhaps everything is"
+        return f"There is no checkpoint: everything since the start ({_time(_lasted(snapshot))}) is"
     file = max(files, key=lambda item: item.time, default=None)
     moment, step = (told.time, told.step) if told is not None else (None, None)
     if file is not None and file.time > (moment or 0.0) + (_LATE_SECONDS if told is not None else 0.0):
         moment, step = file.time, file.step
-    since = "since the newest checkpoint are lost"
-    if step is not None and snapshot.numbers.step is not None:
-        return f"{_steps(max(0, snapshot.numbers.step - step))} {since}.", instead
-    if moment is None:
-        return "All training since the newest checkpoint is lost; how much that is, is unknown.", instead
-    seconds = max(0.0, (snapshot.updated or snapshot.seen) - max(moment, snapshot.attempt_started or 0.0))
     pace = snapshot.numbers.steps_per_second
+    began = max(moment, snapshot.attempt_started or 0.0) if moment is not None else None
+    seconds = max(0.0, (snapshot.updated or snapshot.seen) - began) if began is not None else None
+    if step is not None and snapshot.numbers.step is not None:
+        lost = max(0, snapshot.numbers.step - step)
+        return (
+            f"{_steps(lost)} ({_time(lost / pace if pace else seconds)}) since the checkpoint at step {whole(step)} are"
+        )
+    if seconds is None:
+        return "All training since the newest checkpoint, unknown how much, is"
     steps = f"about {_steps(round(seconds * pace))}" if pace else "unknown how many steps"
-    return f"{duration(seconds)} of training ({steps}) {since}.", instead
+    return f"{duration(seconds)} of training ({steps}) since the newest checkpoint are"
+
+
+def _lasted(snapshot: RunSnapshot) -> float | None:
+    return (snapshot.updated or snapshot.seen) - snapshot.started if snapshot.started else None
+
+
+def _time(seconds: float | None) -> str:
+    return "time unknown" if seconds is None else duration(seconds)
 
 
 def _steps(count: int) -> str:
@@ -179,7 +210,8 @@ def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Que
     elsewhere = told is not None and f"{told.path} is not where the checkpoints of this run are looked for"
     begins = caution or f"it begins from scratch: {elsewhere or 'there is no checkpoint'}"
     stopped = ("The attempt that runs now is stopped first.",) if snapshot.state.active else ()
-    return Question(f"Restart {snapshot.name}{where}?", (*stopped, f"{begins[:1].upper()}{begins[1:]}."), "restart it")
+    lines = (*stopped, f"{begins[:1].upper()}{begins[1:]}.", _cost_of_restart(snapshot, "from scratch"))
+    return Question(f"Restart {snapshot.name}{where}?", tuple(filter(None, lines)), "restart it")
 
 
 def has_checkpoint(snapshot: RunSnapshot) -> bool:
@@ -199,6 +231,7 @@ ACTIONS: tuple[Action, ...] = (
         refusal=lambda run, facts: _cannot_restart(run, facts) or facts.no_cpu,
         caution=lambda facts: facts.not_resumable,
         question=lambda run, caution: _ask_to_restart(run, caution, " on CPU"),
+        cost=lambda run, caution: f"{_cost_of_restart(run, caution)} How fast it is on CPU is unknown.".strip(),
         request="restart",
         options={"device": "cpu"},
         key="c",
@@ -210,6 +243,7 @@ ACTIONS: tuple[Action, ...] = (
         id="stop",
         name="stop",
         refusal=_cannot_end,
+        cost=_cost_of_stop,
         request="stop",
         options={"force": False},
         key="s",
@@ -257,6 +291,7 @@ ACTIONS: tuple[Action, ...] = (
         refusal=_cannot_restart,
         caution=lambda facts: facts.not_resumable,
         question=_ask_to_restart,
+        cost=_cost_of_restart,
         request="restart",
         key="r",
         help="start a new attempt from the newest checkpoint",
@@ -266,6 +301,7 @@ ACTIONS: tuple[Action, ...] = (
         id="edit_restart",
         name="edit and restart",
         refusal=_cannot_restart,
+        cost=_cost_of_restart,
         request="restart",
         key="R",
         label="edit",
@@ -277,6 +313,7 @@ ACTIONS: tuple[Action, ...] = (
         id="fix",
         name="fix",
         refusal=_cannot_restart,
+        cost=_cost_of_restart,
         request="restart",
         key="f",
         help="open the form with the remedy, or go on if tried",

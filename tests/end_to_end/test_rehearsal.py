@@ -72,6 +72,12 @@ def crashed(mpstui: CommandLine) -> str:
 
 def test_a_remedy_proves_itself_and_then_goes_on_for_real(mpstui: CommandLine, crashed: str) -> None:
     before = mpstui.show(crashed)
+    costs = mpstui.call("restart", crashed, "--fix", "--dry-run")
+    assert costs.returncode == 0, costs.stderr
+    assert costs.stdout.splitlines() == [
+        "would change batch 64 -> 32, accumulate 1 -> 2",
+        "9 steps (0s) since the checkpoint at step 20 are done again.",
+    ]
     done = mpstui.call("restart", crashed, "--fix", "--rehearse", "15")
     assert done.returncode == 0, done.stderr
     assert "batch 64: 64.0 MiB ✗ → 32 × 2: 32.0 MiB ✓, loss equal to" in done.stdout

@@ -9,7 +9,7 @@ import pytest
 
 from mpstui.core.actions import ACTIONS, BY_ID
 from mpstui.core.model.errors import OperationError
-from mpstui.core.model.snapshot import Checkpoint, Health, Numbers, RunSnapshot
+from mpstui.core.model.snapshot import Checkpoint, Health, Numbers, RunSnapshot, State
 from mpstui.supervisor import loop
 from mpstui.ui.bindings import KEYS
 from mpstui.ui.messages import RequestAnswered
@@ -217,9 +217,9 @@ def test_any_other_failure_of_a_job_is_told_too() -> None:
 @pytest.mark.parametrize(
     ("snapshot", "action", "words"),
     [
-        (fakes.running(), "kill", "405 steps since the newest checkpoint are lost."),
-        (fakes.failed(), "kill", "everything since the start is lost"),
-        (fakes.running(checkpoint=None), "kill", "steps since the newest"),
+        (fakes.running(), "kill", "since the checkpoint at step"),
+        (fakes.failed(), "kill", "everything since the start ("),
+        (fakes.running(checkpoint=None), "kill", "since the checkpoint at step"),
         (fakes.running(checkpoint=None, checkpoints=()), "restart_cpu", "stopped first"),
     ],
 )
@@ -242,8 +242,13 @@ def saved(path: str, seconds_ago: float, step: int | None = None) -> Checkpoint:
         ((saved("ep3.pt", 40.0),), 0.5, "40s of training (about 20 steps) since the newest checkpoint are lost."),
         ((saved("ep3.pt", 40.0),), None, "40s of training (unknown how many steps) since"),
         ((saved("ep3.pt", 40.0), saved("ep2.pt", 80.0, step=100)), 0.5, "about 20 steps"),
-        ((saved("step_300.pt", 40.0, step=300),), 0.5, "20 steps since the newest checkpoint are lost."),
-        ((replace(saved("torn.pt", 4.0), complete=False),), 1.0, "There is no checkpoint"),
+        ((saved("step_300.pt", 40.0, step=300),), 0.5, "20 steps (40s) since the checkpoint at step 300 are lost."),
+        ((saved("step_300.pt", 50.0, step=300),), None, "20 steps (50s) since the checkpoint at step 300 are lost."),
+        (
+            (replace(saved("torn.pt", 4.0), complete=False),),
+            1.0,
+            "There is no checkpoint: everything since the start (15m 00s) is lost.",
+        ),
         ((replace(saved("other.pt", 4.0), owner="another"),), 1.0, "There is no checkpoint"),
     ],
 )
@@ -260,7 +265,7 @@ def test_what_a_kill_costs_is_told_from_what_is_known(
 def test_a_list_that_has_not_looked_for_checkpoints_says_so() -> None:
     asked = BY_ID["kill"].question(replace(fakes.running(checkpoint=None, checkpoints=()), brief=True), "")
     assert asked is not None
-    assert asked.lines[1] == "Whether there is a checkpoint is not known yet."
+    assert asked.lines[1] == "Whether there is a checkpoint is not known yet: perhaps everything is lost."
 
 
 @pytest.mark.parametrize(
@@ -276,6 +281,33 @@ def test_a_caution_of_the_core_becomes_a_question() -> None:
     )
     assert asked is not None
     assert "does not say how" in " ".join(asked.lines)
+    assert "Everything since the start (" in " ".join(asked.lines)
+
+
+def test_what_is_not_asked_says_what_it_costs() -> None:
+    at = Checkpoint(Path("/runs/x/step_300.pt"), 1 << 20, NOW - 40.0, 300)
+    numbers = Numbers(step=320, steps_per_second=0.5)
+    run = replace(fakes.running(), numbers=numbers, checkpoints=(at,), updated=NOW, attempt_started=NOW - 900)
+    again = "20 steps (40s) since the checkpoint at step 300 are done again unless it saves first."
+    costs = {name: BY_ID[name].cost(run, "") for name in ("stop", "restart", "restart_cpu", "edit_restart", "fix")}
+    assert costs == {
+        "stop": "20 steps (40s) since the checkpoint at step 300 are lost unless it saves first.",
+        "restart": again,
+        "restart_cpu": f"{again} How fast it is on CPU is unknown.",
+        "edit_restart": again,
+        "fix": again,
+    }
+    ended = replace(run, state=State.FAILED)
+    assert BY_ID["fix"].cost(ended, "") == "20 steps (40s) since the checkpoint at step 300 are done again."
+    assert BY_ID["restart"].cost(ended, "it begins from scratch").startswith("Everything since the start (")
+    assert BY_ID["pause"].cost(run, "") == ""
+    world = fakes.world((run,))
+
+    async def play(driver: Driver) -> None:
+        await driver.press("s")
+        await driver.hears("stop requested · 20 steps (40s) since the checkpoint at step 300 are lost unless it saves")
+
+    drive(world, play, opening=run.run)
 
 
 def test_answers_in_words() -> None:

@@ -125,9 +125,11 @@ def rehearsal_of(snapshot: RunSnapshot, changes: Sequence[Change], profile: Prof
     if snapshot.state.active:
         raise OperationError(f"{snapshot.name} is {snapshot.state}: a rehearsal needs a run that has ended", "stop it")
     longest: float = Rehearsal._field_defaults["seconds"]
-    reports = snapshot.numbers.beat is not None and snapshot.numbers.beat.step is not None
-    if not reports and snapshot.ended and snapshot.attempt_started:
-        longest = min(longest, max(_LEAST_SECONDS, 2 * (snapshot.ended - snapshot.attempt_started)))
+    folder = RunDir(snapshot.dir).attempt(snapshot.attempt)
+    beat, ended = heartbeat.read(folder.heartbeat()), storage.read_or_none(ExitRecord, folder.exit)
+    launched = storage.read_or_none(LaunchRecord, folder.launch)
+    if (beat is None or beat.step is None) and launched and ended:
+        longest = min(longest, max(_LEAST_SECONDS, 2 * (ended.ended - launched.time)))
     before, after = _in_short(changes, profile)
     return Rehearsal(snapshot.attempt, steps, longest, ", ".join(map(str, changes)), before, after)
 

@@ -140,10 +140,10 @@ class ActingScreen(Screen[None]):
         snapshot = self.able(action, partial(self.action_act, name))
         if snapshot is not None:
             send = lambda: self.context.services.actions.send(snapshot, action.id)  # noqa: E731
-            self.confirm(
-                action.question(snapshot, allowed(snapshot, action).why),
-                lambda: self.context.requests.ask(snapshot, action.name, send),
-            )
+            caution = allowed(snapshot, action).why
+            asked = action.question(snapshot, caution)
+            told = "" if asked else action.cost(snapshot, caution)
+            self.confirm(asked, lambda: self.context.requests.ask(snapshot, action.name, send, told))
 
     def confirm(self, asked: Question | None, go: Callable[[], None]) -> None:
         """Go, after a yes where something is asked."""
@@ -175,7 +175,9 @@ class ActingScreen(Screen[None]):
             return
         if cure.proven:
             go_on = lambda: self.context.services.actions.go_on(snapshot)  # noqa: E731
-            self.context.requests.ask(snapshot, BY_ID["restart"].name, go_on)
+            restart = BY_ID["restart"]
+            cost = restart.cost(snapshot, allowed(snapshot, restart).why)
+            self.context.requests.ask(snapshot, restart.name, go_on, cost)
             return
         asked = None
         if cure.risk is not None:

@@ -148,7 +148,10 @@ class LaunchForm(_LaunchingScreen):
 
     def compose(self) -> ComposeResult:
         verb = BY_ID["edit_restart"].name if self._restarting else "launch"
-        yield TitleLine(f"{verb} · {self._draft.title}", self._draft.description.strip().partition("\n")[0])
+        again, restart = self._restarting, BY_ID["restart"]
+        caution = again.available[restart.id].why if again and restart.id in again.available else ""
+        cost = restart.cost(again, caution) if again else ""
+        yield TitleLine(f"{verb} · {self._draft.title}", cost or self._draft.description.strip().partition("\n")[0])
         with Horizontal(id="form"):
             with VerticalScroll(id="fields", can_focus=False):
                 for place, field in enumerate(self._fields):

@@ -52,14 +52,14 @@ class RequestWorker(Worker):
         self._jobs: queue.SimpleQueue[tuple[str, Callable[[], object]]] = queue.SimpleQueue()
         self._awaited: list[_Awaited] = []
 
-    def ask(self, snapshot: RunSnapshot, name: str, write: Callable[[], Request]) -> None:
-        """Write a request, say so, and report its answer when there is one."""
+    def ask(self, snapshot: RunSnapshot, name: str, write: Callable[[], Request], cost: str = "") -> None:
+        """Write a request, say so and what it costs, and report its answer when there is one."""
 
         def job() -> None:
             request = write()
             until = time.monotonic() + self._patience_seconds
             self._awaited.append(_Awaited(snapshot.run, name, snapshot.dir, request, until))
-            self._post(Toast(f"{name} requested", run=snapshot.run))
+            self._post(Toast(f"{name} requested" + (f" · {cost}" if cost else ""), run=snapshot.run))
 
         self._jobs.put((name, job))
 

@@ -88,21 +88,23 @@ def test_what_was_reported_beats_what_was_printed(run: RunDir) -> None:
     )
 
 
-def failed(**more: object) -> RunSnapshot:
-    made = RunSnapshot(run="a", name="net", dir=Path("/none"), state=State.FAILED, seen=1.0)
-    return replace(made, **more)  # type: ignore[arg-type]
+FAILED = RunSnapshot(run="a", name="net", dir=Path("/none"), state=State.FAILED, seen=1.0, attempt=1)
 
 
-def test_a_program_without_reports_is_given_twice_the_time_in_which_it_failed() -> None:
-    def seconds(lasted: float) -> float:
-        return rehearsal_of(failed(attempt_started=100.0, ended=100.0 + lasted), HALVED, PLAIN).seconds
-
-    assert [seconds(lasted) for lasted in (2.0, 40.0, 9000.0)] == [30.0, 80.0, 300.0]
+@pytest.mark.parametrize(("lasted", "given"), [(2.0, 30.0), (40.0, 80.0), (9000.0, 300.0)])
+def test_a_program_without_reports_is_given_twice_the_time_in_which_it_failed(
+    lasted: float, given: float, run: RunDir
+) -> None:
+    attempt(run, 1, ["loading"], seconds=lasted)
+    failed = replace(FAILED, dir=run.path)
+    assert rehearsal_of(failed, HALVED, PLAIN).seconds == given
+    storage.write_json(run.attempt(1).heartbeat(), to_json(Heartbeat(1.0, 1, step=3)))
+    assert rehearsal_of(failed, HALVED, PLAIN).seconds == 300.0
 
 
 def test_what_is_tried_is_told_in_short() -> None:
     def short(*changes: Change) -> tuple[str, str]:
-        made = rehearsal_of(failed(), changes, PLAIN)
+        made = rehearsal_of(FAILED, changes, PLAIN)
         return made.before, made.after
 
     assert short(*HALVED) == ("batch_size 64", "32 × 2")
