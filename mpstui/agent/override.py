@@ -6,10 +6,14 @@ the program has passed a device by its name, and might pass it anywhere.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib
 import operator
 import re
 from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 _GONE = re.compile(r"(?:mps|cuda|xpu|hip)(?::\d+)?")
@@ -21,6 +25,13 @@ _RETURNS_ITSELF = ("Tensor.cuda", "nn.Module.cuda")
 _NOTHING_TO_DO = {
     "cuda": ("set_device", "synchronize", "empty_cache", "reset_peak_memory_stats", "manual_seed", "manual_seed_all"),
     "mps": ("synchronize", "empty_cache", "manual_seed", "set_per_process_memory_fraction"),
+}
+_TOLD_OF_THE_GPU: dict[str, Any] = {
+    "get_device_name": "CPU",
+    "get_device_capability": (0, 0),
+    "get_device_properties": SimpleNamespace(name="CPU", total_memory=0, major=0, minor=0, multi_processor_count=0),
+    "mem_get_info": (0, 0),
+    "current_device": 0,
 }
 _NOTHING_HELD = ("current_allocated_memory", "driver_allocated_memory")
 
@@ -38,14 +49,26 @@ def force_cpu(torch: Any, tell: Callable[[str], None]) -> None:
     available = torch.backends.mps.is_available
     if hasattr(available, "cache_clear"):
         available.cache_clear()
-    torch.backends.mps.is_built = lambda: False
-    torch.cuda.is_available = lambda: False
+    from .insistence import answering  # reads code: not in every program
+
+    folder = Path(torch.__file__).parent
+    for module, name, hidden, there in (
+        (torch.backends.mps, "is_available", False, True),
+        (torch.backends.mps, "is_built", False, True),
+        (torch.cuda, "is_available", False, True),
+        (torch.cuda, "device_count", 0, 1),
+    ):
+        setattr(module, name, answering(hidden, there, folder, tell))
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is not None and hasattr(accelerator, "current_accelerator"):
         accelerator.current_accelerator = lambda check_available=False: None
         accelerator.is_available = lambda: False
     if hasattr(torch, "nn"):
         _Named(torch, tell).take_over()
+
+
+def _always(value: Any, path: str, original: Any) -> Callable[..., Any]:
+    return lambda *args, **kwargs: value
 
 
 class _Named:
@@ -61,6 +84,8 @@ class _Named:
     def take_over(self) -> None:
         """Look at every place where one can be named."""
         torch = self._torch
+        with contextlib.suppress(ImportError):
+            importlib.import_module("torch.utils._device")  # torch loads it late
         makers: Any = getattr(getattr(torch.utils, "_device", None), "_device_constructors", tuple)
         named = [name for name in (str(one.__name__) for one in makers()) if hasattr(torch, name)]
         for path in (*_ARGUMENTS, *named):
@@ -72,7 +97,11 @@ class _Named:
                 self._replace(f"{module}.{name}", lambda path, original: lambda *args, **kwargs: None)
         for name in _NOTHING_HELD:
             self._replace(f"mps.{name}", lambda path, original: lambda: 0)
+        for name, value in _TOLD_OF_THE_GPU.items():
+            self._replace(f"cuda.{name}", functools.partial(_always, value))
         self._replace("load", self._loaded)
+        self._replace("nn.parallel.DistributedDataParallel.__init__", self._without_devices)
+        self._replace("distributed.init_process_group", self._by_gloo)
         for name in ("device", "Generator"):
             setattr(torch, name, self._stand_in(getattr(torch, name)))
 
@@ -112,6 +141,23 @@ class _Named:
     def _loaded(self, path: str, original: Any) -> Any:
         def wrapped(file: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
             return original(file, "cpu", *args, **kwargs)
+
+        return wrapped
+
+    def _without_devices(self, path: str, original: Any) -> Any:
+        def wrapped(
+            one: Any, module: Any, device_ids: Any = None, output_device: Any = None, *args: Any, **kw: Any
+        ) -> Any:
+            return original(one, module, None, None, *args, **kw)
+
+        return wrapped
+
+    def _by_gloo(self, path: str, original: Any) -> Any:
+        def wrapped(backend: Any = None, *args: Any, **kwargs: Any) -> Any:
+            if "nccl" in str(backend):
+                self._say(path)
+            kwargs.pop("device_id", None)
+            return original("gloo" if backend is None or "nccl" in str(backend) else backend, *args, **kwargs)
 
         return wrapped
 

@@ -149,6 +149,38 @@ def test_a_program_that_names_its_device_is_given_the_cpu(tmp_path: Path) -> Non
     assert beat(tmp_path)["device"]["type"] == "cpu"
 
 
+INSISTS = """
+import os, sys, torch
+assert torch.cuda.is_available(), "needs a GPU"
+assert torch.cuda.device_count() > 0 and torch.backends.mps.is_available()
+if not torch.backends.mps.is_available():
+    print("no MPS", file=sys.stderr)
+    sys.exit(1)
+if not torch.cuda.is_available():
+    raise RuntimeError("no CUDA")
+if torch.cuda.is_available() or torch.cuda.device_count() or torch.backends.mps.is_built():
+    sys.exit("told of a device that is hidden")
+if not torch.cuda.is_available():
+    print("goes on")
+torch.distributed.init_process_group(backend="nccl", init_method=f"file://{os.getcwd()}/meet", rank=0, world_size=1)
+net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1).cuda(), device_ids=[0], output_device=0)
+net = torch.nn.DataParallel(net.module, device_ids=[0])
+print(net(torch.ones(2, 4, device="cuda")).device, torch.cuda.get_device_name(0), torch.cuda.current_device())
+torch.distributed.destroy_process_group()
+"""
+
+
+def test_a_check_that_only_ends_the_program_is_passed_and_every_other_is_told_the_truth(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(INSISTS)
+    done = run("import runpy; runpy.run_path('train.py')", tmp_path, cwd=tmp_path, MPSTUI_AGENT_DEVICE="cpu")
+    assert (done.stdout, done.stderr) == ("goes on\ncpu CPU 0\n", "")
+    told = [json.loads(line)["text"] for line in RunDir(tmp_path).events.read_text().splitlines()]
+    passed = [text for text in told if "that check was passed" in text]
+    assert [text.rpartition("(")[2] for text in passed] == [f"train.py:{line})" for line in (3, 4, 4, 5, 8)]
+    assert any("init_process_group was given the CPU" in text for text in told)
+
+
 def _printed(code: str, folder: Path, *options: str, agent: bool = True, **extra: str) -> tuple[int, str, str]:
     """Exit code and output of a program that finds what is in a folder, with the agent and without it."""
     path = f"{BOOT}{os.pathsep}{folder}" if agent else str(folder)
