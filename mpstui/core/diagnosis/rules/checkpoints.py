@@ -105,6 +105,21 @@ RULES = (
         outranks=("shape_bug",),
     ),
     Rule(
+        id="save_folder",
+        title="The folder to save into cannot be written",
+        cause="torch.save makes no folders: the one that the checkpoint should go into does not exist, or its disk "
+        "takes no more files.",
+        remedy=Remedy(
+            text="Make the folder before the start (or in the script), and see that its disk has free space."
+        ),
+        sources=("Sachini/ronin#51",),
+        patterns=(
+            r"Parent directory \S{1,200} does not exist",
+            r"RuntimeError: File \S{1,200} cannot be opened",
+        ),
+        confidence=0.92,
+    ),
+    Rule(
         id="disk_full",
         title="The disk is full (or refused to write)",
         cause="A write, usually of a checkpoint, failed: no space, quota reached, or the volume gave an error.",

@@ -43,6 +43,37 @@ RULES = (
         clues={"device:cuda": -0.1},
     ),
     DeviceRule(
+        id="cuda_arch",
+        title="This torch has no code for this GPU",
+        cause="The installed torch was built for other GPUs than this one: it is older, or newer, than those.",
+        remedy=Remedy(text="Install a torch whose CUDA version knows the GPU (`torch.cuda.get_arch_list()` tells)."),
+        sources=("c10/cuda/CUDAException.cpp",),
+        patterns=(
+            r"no kernel image is available for execution on the device",
+            r"is not compatible with the current PyTorch installation",
+        ),
+        confidence=0.93,
+        outranks=("cuda_hardcoded",),
+    ),
+    Rule(
+        id="cuda_fault",
+        title="A CUDA kernel or library failed",
+        cause="A kernel read outside its memory, or cuDNN or cuBLAS could not work; they report late, so the line of "
+        "the traceback may be innocent. An index out of range, too little free memory, or versions that do not fit.",
+        remedy=Remedy(
+            text="Start again with CUDA_LAUNCH_BLOCKING=1 (`mpstui restart RUN --env CUDA_LAUNCH_BLOCKING=1`) to see "
+            "the right line, try a smaller batch, and see that no other program fills the GPU."
+        ),
+        sources=("seanie12/Info-HCVAE#7", "tinyvision/DAMO-YOLO#20"),
+        patterns=(
+            r"CUDA error: an illegal memory access was encountered",
+            r"CUDA error: (?:misaligned address|unspecified launch failure|an illegal instruction)",
+            r"CUDNN_STATUS_\w+",
+            r"CUBLAS_STATUS_(?!ALLOC_FAILED)\w+",
+        ),
+        confidence=0.8,
+    ),
+    DeviceRule(
         id="cuda_oom",
         title="CUDA ran out of memory",
         cause="The model, its gradients, the optimizer state and the activations of this batch do not fit the GPU.",

@@ -56,7 +56,11 @@ RULES = (
         title="A DataLoader worker died",
         cause="A worker process crashed in native code or was killed (fork together with Apple's frameworks, or too "
         "little memory), and the training could not go on without it.",
-        remedy=Remedy(text="Load data without workers (num_workers=0), or use fewer.", args=NO_WORKERS),
+        remedy=Remedy(
+            text="Load data without workers (num_workers=0), or use fewer; in a container give them more shared memory "
+            "(`docker run --shm-size 8g`).",
+            args=NO_WORKERS,
+        ),
         sources=("pytorch/pytorch#78924", "pytorch/pytorch#94417"),
         patterns=(
             r"DataLoader worker \(pid(?:\(s\))?:? [\d,\s]{1,80}\) (?:is killed by signal|exited unexpectedly)",
@@ -68,6 +72,25 @@ RULES = (
         ),
         confidence=0.87,
         outranks=("killed_os", "segfault", "bus_error"),
+    ),
+    Rule(
+        id="dl_shared_memory",
+        title="The shared memory of the DataLoader workers is full",
+        cause="Workers hand batches over through /dev/shm, which is small in containers (64 MB in Docker unless asked "
+        "for more); the disk is not concerned.",
+        remedy=Remedy(
+            text="Load data without workers (num_workers=0), or give the container more (`docker run --shm-size 8g`, "
+            "`--ipc host`).",
+            args=NO_WORKERS,
+        ),
+        sources=("pytorch/pytorch#5040", "open-mmlab/mmsegmentation#1356", "NVIDIA/Megatron-LM#878"),
+        patterns=(
+            r"unable to (?:allocate|write to|resize) (?:file |shared memory ?(?:\(shm\))? for file )?</torch_",
+            r"unable to allocate shared memory",
+            r"No space left on device: \W?/dev/shm",
+        ),
+        confidence=0.96,
+        outranks=("dl_worker_signal", "bus_error", "disk_full", "too_many_files"),
     ),
     DeviceRule(
         id="dl_share_mps",

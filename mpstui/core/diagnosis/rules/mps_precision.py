@@ -42,6 +42,7 @@ RULES = (
             r"bf16 (?:is |are )?(?:only|not(?: yet)?) (?:supported|available) .{0,20}(?:MPS|mac ?OS)",
             r"MPS .{0,40}(?:does not|doesn't) support (?:the )?(?:bf16|bfloat16)",
             r"unknown type name \W?bfloat",
+            r"\w_mps\W{1,3}not implemented for \W?BFloat16",
         ),
         confidence=0.93,
         clues={"precision:bf16": 0.03},

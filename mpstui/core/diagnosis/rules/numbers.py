@@ -68,8 +68,12 @@ RULES = (
             r"index out of range in self",
             r"index -?\d+ is out of bounds for (?:dimension|axis) \d+ with size",
             r"index \w+ is out of bounds for dimension",
+            r"Assertion \W?srcIndex < srcSelectDimSize",
+            r"indexSelect(?:Large|Small)Index: block",
+            r"Assertion \W?.{0,60}index out of bounds",
         ),
         weak_patterns=(r"IndexError: (?!list|tuple|string|pop|deque|range|bytes).{0,40}out of (?:range|bounds)",),
+        outranks=("label_bug",),
     ),
     Rule(
         id="mps_index_assert",

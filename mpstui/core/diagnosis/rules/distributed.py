@@ -1,0 +1,44 @@
+"""Several processes that train one model: collectives that wait for ever, unused parameters."""
+
+from ..model import Remedy, Rule
+
+RULES = (
+    Rule(
+        id="dist_timeout",
+        title="The processes of this training lost each other",
+        cause="One process waited in a collective until its time was up: another one had crashed, hung, did other work "
+        "(saving, evaluating, a longer shard of the data) or came to the collectives in another order.",
+        remedy=Remedy(
+            text="Look for the process that failed first: its traceback stands before this. Where all of them lived, "
+            "give each the same number of batches, and raise the timeout of init_process_group for long pauses."
+        ),
+        sources=("pytorch/pytorch#97191", "lsdefine/simple_GRPO#46", "hiyouga/LlamaFactory#8261"),
+        patterns=(
+            r"Watchdog caught collective operation timeout",
+            r"watchdog thread terminated with exception",
+            r"Some NCCL operations have failed or timed out",
+            r"Timed out waiting \d+ms for (?:send|recv)",
+            r"DistStoreError: (?:Socket Timeout|Timed out)",
+            r"\[c10d\] .{0,80}timed out",
+        ),
+        confidence=0.86,
+        signals=(6,),
+        outranks=("segfault",),
+    ),
+    Rule(
+        id="ddp_unused",
+        title="Some parameters took no part in the loss",
+        cause="DistributedDataParallel waits for the gradient of every parameter, and this step left some without one.",
+        remedy=Remedy(
+            text="Pass find_unused_parameters=True (transformers: --ddp_find_unused_parameters True), or use every "
+            "output of forward in the loss. TORCH_DISTRIBUTED_DEBUG=DETAIL names the parameters."
+        ),
+        sources=("pytorch/pytorch#57473", "modelscope/DiffSynth-Studio#1001"),
+        patterns=(
+            r"Expected to have finished reduction in the prior iteration",
+            r"module has parameters that were not used in producing",
+        ),
+        confidence=0.95,
+        outranks=("dist_timeout",),
+    ),
+)
