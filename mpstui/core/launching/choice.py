@@ -205,15 +205,19 @@ def _scalar(key: str, text: str, example: Scalar) -> Scalar:
     if isinstance(example, bool):
         if word in _TRUE or word in _FALSE:
             return word in _TRUE
-        raise UsageError(f"--set {key}={text}: {key!r} is true or false", field=f"args.{key}")
+        raise UsageError(f"{key!r} is true or false, {_not(text)}", field=f"args.{key}")
     if isinstance(example, (int, float)):
         try:
             float(text)
         except ValueError:
-            sentence = f"--set {key}={text}: {key!r} is a number ({example} so far)"
+            sentence = f"{key!r} is a number ({example} so far), {_not(text)}"
             raise UsageError(sentence, field=f"args.{key}") from None
         return text.strip()
     return text
+
+
+def _not(text: str) -> str:
+    return f"not {text!r}" if text.strip() else "and may not be empty"
 
 
 def combinations(choice: LaunchChoice) -> tuple[LaunchChoice, ...]:

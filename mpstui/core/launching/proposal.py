@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ...wire import storage
+from ...wire.records import ExitRecord, LaunchRecord, Spec
 from ...wire.rundir import RunDir, run_dirs, slug
 from ...wire.secrets import hides
 from ...wire.storage import UnreadableRecord
@@ -84,7 +85,7 @@ def propose(
     if name is None and typed.name in ("main", "train", "run"):  # the folder tells more
         typed = replace(typed, name=cwd.name, slug=slug(cwd.name))
     style = "equals" if any(one.joined for one in known.values()) else typed.arg_style
-    shown = _shown(cwd, snapshot) if snapshot else _Shown()
+    shown = _shown(cwd, snapshot, _others(cwd, snapshot, home)) if snapshot else _Shown()
     words = list(typed.command)
     written = {folded(one.key): one.key for one in written_options(words)}
     device, device_args, telling = _device(words, known, style)
@@ -238,16 +239,31 @@ def _resuming(known: Mapping[str, Argument], style: str, shown: _Shown) -> tuple
     ], used
 
 
-def _shown(cwd: Path, snapshot: RunSnapshot) -> _Shown:
-    """The checkpoints, heartbeat and metric files in the program's folder that were written while the run lasted."""
+def _others(cwd: Path, snapshot: RunSnapshot, home: Home) -> list[tuple[float, float]]:
+    """When other runs wrote into the same folder."""
+    found = []
+    for run in run_dirs(home.runs):
+        spec = storage.read_or_none(Spec, run.spec) if run.run != snapshot.run else None
+        for number in run.attempt_numbers() if spec is not None and Path(spec.launch.cwd) == cwd else ():
+            launched = storage.read_or_none(LaunchRecord, run.attempt(number).launch)
+            ended = storage.read_or_none(ExitRecord, run.attempt(number).exit)
+            found += [(launched.time, ended.ended if ended else snapshot.seen)] if launched else []
+    return found
+
+
+def _shown(cwd: Path, snapshot: RunSnapshot, others: Sequence[tuple[float, float]]) -> _Shown:
+    """The checkpoints, heartbeat and metric files in the program's folder that were written while the run lasted, and
+    no other: whose a file is that two may have written is not known, unless the run has told of it."""
     began, ended = snapshot.started or 0.0, snapshot.ended or snapshot.seen
+    told = snapshot.numbers.checkpoint
     weights: list[tuple[float, Path]] = []
     watch: dict[str, str] = {}
     for path in _files(cwd):
         stamp = storage.stamp(path)
         written = stamp[0] / 1e9 if stamp else 0.0
         inside = path.relative_to(cwd)
-        if not began <= written <= ended + 60:
+        shared = any(start <= written <= end for start, end in others)
+        if not began <= written <= ended + 60 or (shared and (told is None or cwd / told.path != path)):
             continue
         if path.suffix in _WEIGHTS and not _BESIDE_WEIGHTS.search(path.name):
             weights.append((written, inside))

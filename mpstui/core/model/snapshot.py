@@ -127,6 +127,7 @@ class SeriesView:
     last: float | None = None
     """The newest value; None: it is NaN or infinite."""
     minimum: float | None = None
+    """The lowest and highest value that no later attempt has measured again."""
     maximum: float | None = None
     attempt_marks: Sequence[float] = ()
     """x positions where a new attempt took over."""

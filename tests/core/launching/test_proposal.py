@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mpstui.core.launching.choice import LaunchChoice
+from mpstui.core.launching.planning import plan, spec_json
 from mpstui.core.launching.proposal import propose
 from mpstui.core.model.home import Home
-from mpstui.core.model.snapshot import RunSnapshot, State
-from mpstui.core.profiles.model import Profile
+from mpstui.core.model.snapshot import Numbers, RunSnapshot, State
+from mpstui.core.profiles.model import Profile, profile_of_command
 from mpstui.core.profiles.parse import parse_profile
+from mpstui.wire import storage
+from mpstui.wire.heartbeat import CheckpointNote
+from mpstui.wire.records import ExitRecord, LaunchRecord
+from mpstui.wire.rundir import create_run_dir
+
+from .conftest import linux
 
 ARGPARSE = """
 import argparse
@@ -120,6 +129,24 @@ def test_a_run_shows_its_heartbeat_and_metrics(place: Place) -> None:
     profile = place.made("print('hello')", snapshot=snapshot)
     assert profile.watch == {"heartbeat": "artifacts/beat.json", "metrics": "artifacts/metrics.jsonl"}
     assert profile.checkpoints is None
+
+
+def test_files_that_another_run_may_have_written_are_not_taken_for_its_own(place: Place) -> None:
+    home = Home(place.folder / "home", place.folder / "home")
+    mine = place.left("out/early.pt", "out/late.pt")  # at 1098 and 1099
+    other = create_run_dir(home.runs, "other", 1090.0)
+    choice = LaunchChoice(profile_of_command((sys.executable, "net.py"), cwd=place.folder))
+    made = plan(choice, environ=os.environ, machine=linux(), check=False)
+    storage.write_json(other.spec, spec_json(made, other, 1.0))
+    folder = other.attempt(1)
+    folder.path.mkdir(parents=True)
+    storage.write_json(folder.launch, LaunchRecord(1, 1090.0, ["python"], str(place.folder), "cpu"))
+    storage.write_json(folder.exit, ExitRecord(1, 1098.5, code=0))
+    assert place.made(ARGPARSE.replace("DEVICE", ""), snapshot=mine).checkpoints == "out/late.pt"
+    storage.write_json(folder.exit, ExitRecord(1, 1200.0, code=0))
+    assert place.made(ARGPARSE.replace("DEVICE", ""), snapshot=mine).checkpoints is None
+    told = replace(mine, numbers=Numbers(checkpoint=CheckpointNote(path="out/late.pt", step=1, time=1100.0)))
+    assert place.made(ARGPARSE.replace("DEVICE", ""), snapshot=told).checkpoints == "out/late.pt"
 
 
 def test_settings_at_the_top_are_written_with_equals_signs(place: Place) -> None:

@@ -92,6 +92,17 @@ def test_a_third_attempt_from_before_the_second_supersedes_both() -> None:
     assert [piece.mean[0] for piece in view.superseded] == [1.0, 2.0]
 
 
+def test_the_best_value_is_none_that_was_measured_again() -> None:
+    series = Series("val_loss")
+    series.extend(1, points(0, 100, 0.1))
+    series.extend(2, points(0, 20, 2.0))
+    view = series.view()
+    assert (view.minimum, view.maximum) == (2.0, 2.0)
+    series.extend(3, points(20, 5, 3.0))
+    view = series.view()
+    assert (view.minimum, view.maximum, view.first, view.count) == (2.0, 3.0, 0.1, 125)
+
+
 def test_a_rewind_inside_one_attempt_is_seen_too() -> None:
     series = Series("loss")
     series.extend(1, Points([1.0, 2.0, 3.0, 2.0, 3.0], [NAN] * 5, [NAN] * 5, [1.0, 1.0, 1.0, 5.0, 6.0]))
