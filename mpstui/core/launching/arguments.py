@@ -1,4 +1,4 @@
-"""What arguments a program knows, asked of the program itself: its argparse parser, or the settings at its top.
+"""What arguments a program knows, asked of the program itself: its parser, or the settings at its top.
 
 The program is started with ``--help`` appended and its parser looked into, before it would train; one whose text has no
 parser is not started. What was found is kept until the file changes.
@@ -30,13 +30,29 @@ from ..profiles.written import is_option
 
 LONGEST_SECONDS = 60.0
 """Importing torch and transformers from a cold disk takes half of it."""
-_PARSER = re.compile(r"argparse|[Pp]arse_?[Aa]rg|Arg(?:ument)?Parser|add_argument|tyro|LightningCLI")
+_PARSERS = Path(__file__).parent / "parsers"
+_PARSER = re.compile(
+    r"\bclick\b|\btyper\b|\babsl\b|argparse|[Pp]arse_?[Aa]rg|Arg(?:ument)?Parser|add_argument|tyro|LightningCLI"
+)
 _SETTINGS = re.compile(r"configurator|globals\(\)")
 _SHEBANG = re.compile(rb"^(?:#!|'''exec' )\"?(/\S*python[\d.]*)", re.MULTILINE)
 _LOOK = r"""
-import argparse, json, os, runpy, sys
-answer, words = sys.argv[1], sys.argv[2:]
+import argparse, importlib, json, os, runpy, sys
+answer, parsers, words = sys.argv[1], sys.argv[2], sys.argv[3:]
 found, plain = {}, (str, int, float, bool)
+def keep(rows):
+    found.update((row["name"], row) for row in rows)
+    with open(answer, "w") as file:
+        json.dump(list(found.values()), file)
+sys.path.insert(1, parsers)
+for name in sorted(name[:-3] for name in os.listdir(parsers) if name.startswith("of_") and name.endswith(".py")):
+    kind = importlib.import_module(name)
+    for package in kind.PACKAGES:
+        try:
+            kind.look(importlib.import_module(package), keep)
+        except (ImportError, AttributeError):
+            pass
+sys.path.remove(parsers)
 nothing = (argparse._HelpAction, argparse._VersionAction, argparse._SubParsersAction)
 def look(parser):
     for one in parser._actions:
@@ -58,8 +74,7 @@ def look(parser):
             kind="switch" if switch else kind if kind in ("int", "float") else "text",
             default=None if default is None or switch and default is False else str(default),
             choices=[str(choice) for choice in one.choices or ()], help=" ".join(str(text).split())[:300])
-    with open(answer, "w") as file:
-        json.dump(list(found.values()), file)
+    keep([])
 ask = argparse.ArgumentParser.parse_known_args
 def parse_known_args(self, args=None, namespace=None, **options):
     look(self)
@@ -178,7 +193,7 @@ def _asked(
     """Start the program with ``--help`` and read what its parser holds; whatever it does else is ended with it."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "arguments.json"
-        command = [python, "-c", _LOOK, str(answer), *words, "--help"]
+        command = [python, "-c", _LOOK, str(answer), str(_PARSERS), *words, "--help"]
         try:
             child = subprocess.Popen(
                 command,

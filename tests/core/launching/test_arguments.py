@@ -137,3 +137,65 @@ def test_settings_at_the_top_of_a_script_are_arguments(ask: Ask) -> None:
 
 def test_what_is_no_python_knows_no_arguments(ask: Ask) -> None:
     assert ask("", command=("true",)) == {}
+
+
+CLICK = """
+import click
+@click.group()
+def program(): pass
+@program.command()
+@click.option("--lr", "-l", default=0.1, help="rate")
+@click.option("--batch-size", type=int, default=64)
+@click.option("--arch", type=click.Choice(["a", "b"]))
+@click.option("--amp/--no-amp", default=False)
+@click.argument("data")
+def train(**given): open("trained", "w")
+program()
+"""
+
+
+def test_a_program_of_click_tells_the_options_of_its_command(ask: Ask) -> None:
+    pytest.importorskip("click")
+    found = ask(CLICK, "train", "--lr", "1")
+    assert found["lr"] == Argument(name="lr", flags=("--lr", "-l"), kind="float", default="0.1", help="rate")
+    assert (found["batch-size"].kind, found["arch"].choices) == ("int", ("a", "b"))
+    assert (found["amp"].kind, found["amp"].flags, found["amp"].default) == ("switch", ("--amp", "--no-amp"), None)
+    assert (found["data"].flags, found["data"].required) == ((), True)
+
+
+ABSL = """
+from absl import flags
+flags.FLAGS(["train.py"])
+open("trained", "w")
+"""
+ABSL_FLAGS = """
+class Flag:
+    def __init__(self, name, kind, default, values=(), boolean=False):
+        self.name, self.default, self.parser, self.boolean = name, default, self, boolean
+        self.enum_values = values
+        self.help, self.flag_type = "words", lambda: kind
+class FlagValues:
+    def flags_by_module_dict(self):
+        own = [Flag("lr", "float", 0.1), Flag("arch", "enum", "a", ["a", "b"])]
+        own += [Flag("amp", "bool", False, boolean=True), Flag("shuffle", "bool", True, boolean=True)]
+        return {"__main__": own, "absl.logging": [Flag("verbosity", "int", -1)]}
+    def __call__(self, argv): pass
+FLAGS = FlagValues()
+"""
+
+
+def test_a_program_of_absl_tells_its_own_flags(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "absl").mkdir()
+    (tmp_path / "absl" / "__init__.py").write_text("")
+    (tmp_path / "absl" / "flags.py").write_text(ABSL_FLAGS)
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    (tmp_path / "train.py").write_text(ABSL)
+    told = known_arguments((sys.executable, "train.py"), cwd=tmp_path, environ=environ)
+    found = {one.name: (one.kind, one.default, one.choices, one.joined) for one in told}
+    assert not (tmp_path / "trained").exists()
+    assert found == {
+        "lr": ("float", "0.1", (), False),
+        "arch": ("text", "a", ("a", "b"), False),
+        "amp": ("switch", None, (), False),
+        "shuffle": ("text", "true", (), True),
+    }
