@@ -169,8 +169,12 @@ class WithoutMachine(Services):
 
 
 def heartbeat_to_chart(run: Run, home: Home) -> set[str]:
-    """The files of one heartbeat with one point, written by the reporter, until the screen has painted it."""
+    """The files of a heartbeat with one point, written by the reporter, until the screen has painted it.
+
+    Those of each of three: a look at the log or at the checkpoints that falls into the same moment is none of its path.
+    """
     called = FilesCalled()
+    each: list[set[str]] = []
     reporter = Reporter(run.dir)
 
     def report(step: int, loss: float) -> None:
@@ -185,15 +189,18 @@ def heartbeat_to_chart(run: Run, home: Home) -> set[str]:
                 await until(partial(is_on, app, f"{loss:.4f}"[:5]), f"loss {loss} on the screen")
             await pilot.press("1", "z")  # the chart alone: the other panels are fed from the same snapshot
             await pilot.pause()
-            called.on = True
-            report(400, 0.6125)
-            await until(partial(is_on, app, "0.612"), "the new loss on the screen")
-            await pilot.pause()
-            called.on = False
+            for step, loss in ((400, 0.6125), (500, 0.5125), (600, 0.4125)):
+                called.found.clear()
+                called.on = True
+                report(step, loss)
+                await until(partial(is_on, app, f"{loss:.4f}"[:5]), "the new loss on the screen")
+                await pilot.pause()
+                called.on = False
+                each.append(set(called.found))
 
     with called.installed():
         asyncio.run(play())
-    return called.found
+    return set.intersection(*each)
 
 
 def mark_key_presses(monkeypatch: pytest.MonkeyPatch) -> None:

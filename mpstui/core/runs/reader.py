@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -40,6 +41,9 @@ class RunReader(RunFollower):
         self._output: Path | None = None
         self._known = False
         self._started: float | None = None
+        self._launch: LaunchRecord | None = None
+        self._env: Mapping[str, str] = {}
+        """The variables of that launch, secrets masked."""
 
     @property
     def settled(self) -> bool:
@@ -155,6 +159,8 @@ class RunReader(RunFollower):
     def _numbers_of_attempt(self, launch: LaunchRecord | None, *, moving: bool) -> Numbers:
         if self._started is None and launch is not None:  # the start of the first attempt never changes
             self._started = (storage.read_or_none(LaunchRecord, self.run.attempt(1).launch) or launch).time
+        if launch is not None and launch is not self._launch:
+            self._launch, self._env = launch, masked(launch.env)
         own = self.heartbeats.own
         if self._asked is None and launch is not None and (own is None or own.steps is None):
             self._asked, self._resumed = asked_totals(launch.argv), launch.checkpoint is not None
@@ -203,7 +209,7 @@ class RunReader(RunFollower):
             events=events,
             series=self._curves(full, numbers.told_by.get("loss")),
             argv=tuple(launch.argv) if launch else (),
-            env=masked(launch.env) if launch else {},
+            env=self._env,
             paused=paused and live,
             held_for=status.held_for if status and live else None,
             output=self._output if self._output_changed is not None else None,

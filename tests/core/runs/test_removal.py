@@ -112,7 +112,7 @@ def living(made: RunBuilder, kind: str) -> None:
     elif kind == "outlived":
         made.hold(supervisor=False)
     elif kind == "queued, supervisor dead":
-        made.status("queued")
+        made.status("queued", boot_id=liveness.boot_id() or "")
         (made.run.attempt(1).exit).unlink()
     elif kind == "restart asked for":
         rundir.submit(made.run, Request("r1", "restart", 1, "me", NOW))
