@@ -10,6 +10,7 @@ from ..core.launching.editing import environment_of, recorded_choice
 from ..core.launching.proposal import command_of, earlier_run, propose
 from ..core.machine import this_machine
 from ..core.model.errors import OperationError, UsageError
+from ..core.profiles.first_run import remember
 from ..core.profiles.parse import parse_profile
 from ..core.runs.monitor import Monitor
 from ..wire import storage
@@ -64,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         storage.write_bytes(file, made.text.encode())
+        remember(parse_profile(made.text, path=file, default_cwd=cwd), session.home)
     except OSError as error:
         raise OperationError(f"{file} cannot be written: {error.strerror}") from error
     if args.json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +22,9 @@ from ..core.launching.planning import launch, plan
 from ..core.machine import this_machine
 from ..core.model.errors import UsageError
 from ..core.profiles.library import load_profile, names_profile
-from ..core.profiles.model import profile_of_command
+from ..core.profiles.model import Profile, profile_of_command
 from ..wire.records import QueueRule
-from .session import Session, add_repeatable, print_json, say_lines, warn
+from .session import Session, add_repeatable, agreed, print_json, say_lines, warn
 
 AGENT_HELP = "load the agent into every Python of the program: heartbeat, cache clearing, CPU override (default: yes)"
 
@@ -71,8 +72,32 @@ def run_launch(args: argparse.Namespace) -> int:
         )
     session = Session()
     profile = load_profile(args.profile, session.home, session.cwd)
+    _introduce(profile, session, args.profile)
     sweep = {key: tuple(values.split(",")) for key, values in parse_sets(args.sweep, "--sweep").items()}
     return _launch(session, args, LaunchChoice(profile, sets=parse_sets(args.set), sweep=sweep))
+
+
+def _introduce(profile: Profile, session: Session, named: str) -> None:
+    """Show what a profile of the current folder runs before it first does; on a terminal, ask.
+
+    Raises:
+        UsageError: another user's profile, or the answer was no.
+    """
+    from ..core.profiles.first_run import acquaintance
+
+    asked = "/" in named
+    found = acquaintance(profile, session.home, session.cwd, asked=asked)
+    for note in found.notes:
+        warn(note)
+    if not found.shown:
+        return
+    if asked or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        warn(" ".join(line.strip() for line in found.shown))
+        return
+    for line in found.shown:
+        say_lines(line, beside=True)
+    if not agreed("launch it?"):
+        raise UsageError("nothing was launched", f"`mpstui launch {shlex.quote(str(profile.path))}` does not ask")
 
 
 def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) -> int:

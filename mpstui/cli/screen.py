@@ -83,10 +83,10 @@ def run_demo(arguments: argparse.Namespace) -> int:
     from ..core.launching.choice import LaunchChoice
     from ..core.launching.planning import launch, plan
     from ..core.machine import this_machine
-    from ..core.profiles.library import load_profile
+    from ..core.profiles.library import FIRST, shipped_profile
 
     home = resolve_home(os.environ)
-    choice = LaunchChoice(load_profile("quickstart", home, Path.cwd()), device=arguments.device)
+    choice = LaunchChoice(shipped_profile(FIRST, Path.cwd()), device=arguments.device)
     planned = plan(choice, environ=os.environ, machine=this_machine())
     started = launch(planned, home, os.environ, time.time())
     return show_screen(home, arguments, opening=started)

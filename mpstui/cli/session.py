@@ -148,6 +148,12 @@ def warn(text: str) -> None:
     print(f"mpstui: {one_line(text)}", file=sys.stderr)
 
 
+def agreed(question: str) -> bool:
+    """Ask on the terminal, beside the result; only a yes is one."""
+    print(f"{one_line(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def one_line(text: str) -> str:
     """Text that cannot leave its line nor steer the terminal."""
     from ..core.formats.console import strip_controls

@@ -38,6 +38,42 @@ def test_launch_wait_logs(folder: Path) -> None:
     assert row["epochs"] == 7  # what its arguments ask for
 
 
+def test_a_profile_of_a_cloned_folder_is_shown_before_it_first_runs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "profiles").mkdir()
+    (folder / "profiles" / "steps.toml").write_text('cwd = ".."\n' + PROFILE + r'note = "x\u001b]52;c;x\u0007y"')
+    monkeypatch.chdir(folder)
+    for stream in (sys.stdin, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stdin, "readline", lambda: "\n")
+    assert main(["launch", "steps"]) == 2
+    asked = capsys.readouterr().err
+    assert "steps of ./profiles is launched for the first time" in asked
+    assert "steps.py 3" in asked
+    assert "with epochs=2" in asked
+    assert "\x1b" not in asked
+    assert runs_started() == []
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False)  # a script is told, and not asked
+    assert main(["launch", "steps"]) == 0
+    assert capsys.readouterr().err.count("launched for the first time") == 1
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    assert main(["launch", "steps"]) == 0
+    assert "first time" not in capsys.readouterr().err
+    assert len(runs_started()) == 2
+
+
+def test_one_profile_that_nobody_can_read_hides_no_other(folder: Path) -> None:
+    (folder / "profiles").mkdir()
+    for name, text in (("deep", "x=" + "[" * 99_999), ("dots", ".".join("a" * 99_999)), ("digits", "x=" + "1" * 9999)):
+        (folder / "profiles" / f"{name}.toml").write_text(text)
+    os.mkfifo(folder / "profiles" / "pipe.toml")
+    listed = {row["name"]: row for row in as_json("profiles", cwd=folder)}
+    assert {name for name, row in listed.items() if row["error"]} == {"deep", "dots", "digits", "pipe"}
+    assert "quickstart" in listed
+    assert mpstui("launch", "misspelt", cwd=folder).returncode == 2
+
+
 def test_any_command_keeps_its_words(folder: Path) -> None:
     words = ["a b", "$HOME", "`id`", "it's", "--device", "--", '"', "*", "--json"]
     script = "import json, sys; print(json.dumps(sys.argv[1:]))"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -45,6 +46,8 @@ def receiver() -> Iterator[Receiver]:
             if self.path == "/away":
                 self.send_response(302)
                 self.send_header("Location", "/elsewhere")
+            elif self.path == "/broken":
+                self.send_response(500)
             else:
                 server.posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
                 self.send_response(204)
@@ -179,6 +182,45 @@ def test_a_webhook_that_cannot_be_reached_or_leads_away_is_said(receiver: Receiv
     assert alert.post(f"{here}/away", b"{}") == (False, "HTTP 302")
     assert alert.post("http://127.0.0.1:1/x?token=s3cret", b"{}").text.startswith("failed: ")
     assert "https" in alert.post("http://example.com/", b"{}").text
+
+
+@pytest.mark.parametrize("url", ["https://[::1", "https://", "https://a b/", "https://x:99999999/", "https://\ud800/"])
+def test_an_address_that_is_none_is_a_line_of_the_log(url: str) -> None:
+    said: list[str] = []
+    message = {"event": "test", "name": "a name that \ud800 no encoding takes"}
+    assert not alert.deliver(alert.AlertSettings(webhook=url), message, said.append)
+    assert len(said) == 1
+    assert said[0].startswith("test: webhook: failed")
+
+
+@pytest.mark.parametrize("path", ["/away", "/broken"])
+def test_an_answer_that_is_no_success_is_a_failure(receiver: Receiver, path: str) -> None:
+    wanted = alert.AlertSettings(webhook=f"http://127.0.0.1:{receiver.server_port}{path}")
+    assert not alert.deliver(wanted, {"event": "test"}, lambda text: None)
+
+
+def test_a_message_to_this_machine_passes_no_proxy(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1/")
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert alert.post(f"http://127.0.0.1:{receiver.server_port}/x?token=s3cret", b"{}") == (True, "HTTP 204")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not tell orphans")
+def test_what_a_hook_starts_in_a_session_of_its_own_ends_with_it(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    daemon = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(99)"
+    code = (
+        "import os, subprocess, sys, time\n"
+        f"subprocess.Popen([sys.executable, '-c', {daemon!r}], start_new_session=True)\n"
+        f"while not os.path.exists({str(pid)!r}) or not open({str(pid)!r}).read(): time.sleep(0.01)\n"
+    )
+    settings = tmp_path / "settings.toml"
+    settings.write_text(f"[alerts]\nhook = {json.dumps([sys.executable, '-c', code])}\n")
+    notifier = Path(alert.__file__).with_name("__main__.py")
+    words = ["test", str(tmp_path), "1", "a test", str(settings), str(tmp_path / "lock")]
+    subprocess.run([sys.executable, "-I", "-S", str(notifier), *words], check=True, timeout=60)
+    process = liveness.LinuxProcessTable().find(int(pid.read_text()))
+    assert process is None or not process.alive
 
 
 def test_a_hook_that_never_ends_is_ended_with_all_it_started(tmp_path: Path) -> None:

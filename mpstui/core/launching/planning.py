@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,7 @@ from ..machine import DEVICES, Machine, require_device, require_disk_space, trai
 from ..model.checks import nearest
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home, require_own
+from ..profiles.first_run import remember
 from ..profiles.model import ARGUMENT_DOUBTS, RECIPES, ArgumentValue
 from ..profiles.written import replace_option, totals_of
 from .actions import start_supervisor
@@ -237,6 +239,8 @@ def launch(plan: LaunchPlan, home: Home, environ: Mapping[str, str], now: float)
             f"no run can be created in {home.runs}: {error.strerror}", "see `mpstui doctor`, or set MPSTUI_HOME"
         ) from error
     start_supervisor(run, {**environ, **plan.choice.env, **plan.secrets})
+    with contextlib.suppress(OSError):
+        remember(plan.choice.profile, home)
     return run.run
 
 

@@ -33,6 +33,11 @@ class Home:
         return self.state / "arguments"
 
     @property
+    def known_profiles(self) -> Path:
+        """Hashes of the profiles, and of the places of profiles, that this user has launched."""
+        return self.state / "known_profiles"
+
+    @property
     def settings(self) -> Path:
         """What this person set for all runs."""
         return self.config / "settings.toml"

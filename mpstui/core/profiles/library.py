@@ -63,6 +63,11 @@ def list_profiles(home: Home, cwd: Path) -> tuple[ProfileEntry, ...]:
     return tuple(found.values())
 
 
+def shipped_profile(name: str, cwd: Path) -> Profile:
+    """The profile of that name that comes with mpstui, whatever the current folder calls so."""
+    return read_profile(shipped_folder() / f"{name}{SUFFIX}", cwd)
+
+
 def names_profile(word: str, home: Home, cwd: Path) -> bool:
     """Whether a word is a profile's name, or the path of a TOML file that has a profile's command."""
     path = cwd / Path(word).expanduser()

@@ -9,6 +9,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import time
 import tomllib
 import urllib.error
@@ -30,6 +31,8 @@ LARGEST_LOG_BYTES = 1 << 20
 TITLES = {"crash": "crashed: ", "finish": "finished: "}
 """What becomes of a run, before the text that says how. The text of a stall begins with its own word: hung, paused."""
 TEST = "test"
+_SET_CHILD_SUBREAPER = 36
+"""``PR_SET_CHILD_SUBREAPER`` of prctl(2)."""
 
 
 class AlertSettings(NamedTuple):
@@ -57,15 +60,20 @@ def main(arguments: Sequence[str]) -> int:
     log = functools.partial(_append, run.alerts_log)
     try:
         wanted = read_settings(Path(settings))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         log(f"{event}: nobody was told: {settings} cannot be read: {error}")
         return 1
     if wanted is None:
         return 0
     unseen = wanted.when == "always" or (wanted.when == "no_screen" and not liveness.is_shared(Path(screen_lock)))
-    if event == TEST or (event in wanted.on and unseen):
-        return 0 if deliver(wanted, compose(event, run, int(attempt), text), log) else 1
-    return 0
+    if event != TEST and not (event in wanted.on and unseen):
+        return 0
+    _inherit_orphans()
+    arrived = deliver(wanted, compose(event, run, int(attempt), text), log)
+    for left in liveness.descendants(liveness.system_process_table().snapshot(), [os.getpid()]):
+        with contextlib.suppress(OSError):  # a child of the hook's, in a session of its own
+            os.kill(left.pid, signal.SIGKILL)
+    return 0 if arrived else 1
 
 
 def read_settings(path: Path) -> AlertSettings | None:
@@ -122,7 +130,7 @@ def deliver(
     wanted: AlertSettings, message: Mapping[str, Any], log: Callable[[str], None], hook_seconds: float = HOOK_SECONDS
 ) -> bool:
     """Start the hook, post, then see the hook to its end: neither waits for the other. True when both went well."""
-    body = json.dumps(message, ensure_ascii=False).encode()
+    body = json.dumps(message).encode()  # ASCII: a name may hold what no encoding takes
     hook = _start_hook(wanted.hook, message, log) if wanted.hook else None
     deadline = time.monotonic() + hook_seconds
     if hook is not None and hook.stdin is not None:
@@ -146,13 +154,14 @@ def post(url: str, body: bytes, seconds: float = WEBHOOK_SECONDS) -> Outcome:
     """POST JSON and say what came of it, without the address: it may hold a token. Redirects are not followed."""
     if not is_safe_address(url):
         return Outcome(False, "not sent: the address must begin with https://")
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json", "User-Agent": "mpstui"})
-    opener = urllib.request.build_opener(_NoRedirect)
+    here = [urllib.request.ProxyHandler({})] if url.startswith("http:") else []  # a proxy is not this machine
+    opener = urllib.request.build_opener(_NoRedirect, *here)
     before = signal.signal(signal.SIGALRM, _too_late)
     signal.setitimer(signal.ITIMER_REAL, seconds)  # urllib's own limit is for each packet, not for the whole
     try:
+        request = urllib.request.Request(url, body, {"Content-Type": "application/json", "User-Agent": "mpstui"})
         with opener.open(request, timeout=seconds) as response:
-            return Outcome(True, f"HTTP {response.status}")
+            return Outcome(200 <= response.status < 300, f"HTTP {response.status}")
     except urllib.error.HTTPError as error:
         return Outcome(False, f"HTTP {error.code}")
     except (OSError, ValueError) as error:
@@ -196,6 +205,15 @@ def _start_hook(
     except (OSError, ValueError) as error:
         log(f"{message['event']}: hook: could not be started: {error}")
         return None
+
+
+def _inherit_orphans() -> None:
+    """Become the parent of what the hook leaves behind, so that it can be found; Linux alone has that."""
+    if sys.platform.startswith("linux"):
+        with contextlib.suppress(OSError, ImportError, AttributeError):
+            import ctypes
+
+            ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _finish_hook(hook: subprocess.Popen[bytes], deadline: float) -> Outcome:

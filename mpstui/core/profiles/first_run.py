@@ -1,0 +1,93 @@
+"""What a profile of the current folder must be told of before it runs: a cloned folder's is a stranger's program."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ...wire import storage
+from ...wire.secrets import masked
+from ...wire.trust import distrusted
+from ..model.errors import UsageError
+from ..model.home import Home
+from .library import shipped_folder
+from .model import Profile
+
+
+class Acquaintance(NamedTuple):
+    """What is to be said of a profile before it is launched."""
+
+    notes: tuple[str, ...] = ()
+    """Sentences for everybody."""
+    shown: tuple[str, ...] = ()
+    """What it would run, where this user has launched nothing from its file yet; empty: nothing to show."""
+
+
+def acquaintance(profile: Profile, home: Home, cwd: Path, *, asked: bool) -> Acquaintance:
+    """What this user should know of a profile before it runs.
+
+    Args:
+        asked: the person named its file by a path, not by a name that might have meant another.
+
+    Raises:
+        UsageError: it lies in ./profiles, and another user wrote it or could write it.
+    """
+    path = profile.path
+    if path is None or path.parent.resolve() in (shipped_folder().resolve(), home.user_profiles.resolve()):
+        return Acquaintance()
+    where = f"./{path.parent.name}" if path.parent == cwd / path.parent.name else str(path.parent)
+    for one in (path.parent, path):
+        why = distrusted(one)
+        if why and not asked and "the group" not in why:  # a shared folder is often a group's
+            raise UsageError(
+                f"profile {path.stem} is from {where}, and {one} {why}", f"read it, then name its path: {path}"
+            )
+    notes = []
+    if (shipped_folder() / path.name).is_file() and not asked:
+        notes.append(f"{path.stem} is from {where}, not the one that ships with mpstui")
+    known = _known(home)
+    if _content(profile) in known:
+        return Acquaintance(tuple(notes))
+    if _place(profile) in known:
+        notes.append(f"{path.stem} of {where} has changed since you launched it: {shlex.join(profile.command)}")
+        return Acquaintance(tuple(notes))
+    return Acquaintance(tuple(notes), tuple(_told(profile, where)))
+
+
+def remember(profile: Profile, home: Home) -> None:
+    """This user has launched it, or written it.
+
+    Raises:
+        OSError: that cannot be noted down.
+    """
+    if profile.path is not None and profile.path.parent.resolve() != shipped_folder().resolve():
+        marks = {_content(profile), _place(profile)} - _known(home)
+        if marks:
+            storage.make_private_folder(home.state)
+            storage.append_text(home.known_profiles, "".join(f"{mark}\n" for mark in sorted(marks)))
+
+
+def _told(profile: Profile, where: str) -> Iterator[str]:
+    yield f"{profile.slug} of {where} is launched for the first time. It runs, in {profile.cwd}:"
+    yield f"  {shlex.join(profile.command)}"
+    interpreter = {"python": profile.python} if profile.python else {}
+    values = {**interpreter, **{name: str(value) for name, value in profile.args.items()}, **profile.env}
+    yield from (f"  with {name}={value}" for name, value in masked(values).items())
+
+
+def _known(home: Home) -> set[str]:
+    try:
+        return set(storage.read_text(home.known_profiles).split())
+    except OSError:
+        return set()
+
+
+def _content(profile: Profile) -> str:
+    return hashlib.sha256(profile.text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _place(profile: Profile) -> str:
+    return hashlib.sha256(str(profile.path).encode("utf-8", "surrogateescape")).hexdigest()
