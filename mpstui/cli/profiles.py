@@ -18,7 +18,7 @@ from ..core.model.checks import ProfileError
 from ..core.model.errors import UsageError
 from ..core.profiles.library import ProfileEntry, list_profiles, load_profile
 from ..core.profiles.sweep import sweep_toml
-from ..wire.secrets import masked
+from ..wire.secrets import masked, masked_words
 from .session import Session, add_repeatable, give, one_line, print_json, say
 
 
@@ -124,7 +124,7 @@ def _as_json(made: LaunchPlan) -> dict[str, Any]:
         "path": str(profile.path),
         "device": made.device,
         "recipe": made.recipe,
-        "argv": list(made.argv),
+        "argv": list(masked_words(made.argv)),
         "cwd": made.template.cwd,
         "env": [asdict(line) for line in made.env],
         "args": dict(profile.args),
@@ -144,7 +144,7 @@ def _lines(made: LaunchPlan) -> Iterator[str]:
         yield f"  {profile.description}"
     yield f"  file     {profile.path}"
     yield f"  folder   {made.template.cwd}"
-    yield f"  command  {shlex.join(made.argv)}"
+    yield f"  command  {shlex.join(masked_words(made.argv))}"
     if profile.sweep:  # the command shown is that without a sweep
         yield f"  sweep    {len(combinations(made.choice))} runs, one at a time on each accelerator:"
     for key, values in profile.sweep.items():

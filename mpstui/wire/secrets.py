@@ -1,27 +1,51 @@
-"""Which names and values are nobody's business: they are neither written down nor shown."""
+"""Which names and values are nobody's business: they are neither written down nor shown.
+
+Told by name (of a variable, an option, a part of an address), by shape (a token of a known service, an address with a
+password) and by place (behind ``Authorization:``, in the query of an address). What nobody can tell from other words,
+such as a password given as a bare argument, is not told.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-_SECRET_NAME = re.compile(
-    r"(?:^|_)(?:.*TOKEN|.*SECRETS?|.*PASSWORDS?|PASSWD|PASSPHRASE|PASS|SSHPASS|(?<=_)PWD|PWD_HASH|PAT|API_?KEYS?"
-    r"|.*ACCESS_?KEY(?:_ID)?|PRIVATE_?KEY|KEY|CREDENTIALS?|AUTH|COOKIE|SESSION_?ID|DSN|WEBHOOK(?:_URL)?)(?:_|$)",
-    re.IGNORECASE,
-)
-_URL_PASSWORD = re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)")
 HIDDEN = "•••"
+_WORDS = (
+    r".*TOKENS?|.*SECRETS?|.*PASSWORDS?|PASSWD|PASSPHRASE|PASSCODE|PASS|SSHPASS|(?<=_)PWD|PWD_HASH|PW|PAT|JWT|BEARER"
+    r"|API_?KEYS?|.*ACCESS_?KEYS?(?:_ID)?|PRIVATE_?KEYS?|ACCOUNT_?KEY|KEYS?|CREDENTIALS?|CREDS|AUTH|AUTHORIZATION"
+    r"|SIGNATURE|COOKIE|SESSION_?ID|DSN|CONNECTION_?STRING|WEBHOOK(?:_URL)?"
+)
+_SECRET_NAME = re.compile(rf"(?:^|_)(?:{_WORDS})(?:_|$)", re.IGNORECASE)
+_AMOUNT = re.compile(r"(?:^|_)(?:MAX|MIN|NUM|N|NEW|TOTAL)(?:_\w+)?_TOKENS?$", re.IGNORECASE)
+_COUNT = re.compile(r"\d{1,7}(?:\.\d*)?|true|false|yes|no|on|off|none|null|", re.IGNORECASE)
+"""What options such as ``--max-tokens`` have for a value."""
+_COUNTED_NAME = re.compile(r"(?:^|_)(?:\w*TOKENS?|KEYS?)(?:_|$)", re.IGNORECASE)
+_SHAPES = (
+    re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"),  # user:password of an address
+    re.compile(r"https?://([^/\s:@]{8,})@"),  # a token in the user's place
+    re.compile(r"(?i)[?&][\w-]*(?:key|token|secret|password|passwd|pwd|sig|signature|auth)=([^&\s;#]+)"),
+    re.compile(r"://\S{1,200}?/t/([\w-]{8,})"),
+    re.compile(r"(?i)(?<![\w-])(?:account_?key|shared_?access_?key|password|pwd)=([^;\s]+)"),
+    re.compile(r"(?i)\bauthorization[\"']?\s*[:=]\s*[\"']?(?:\w+\s+)?([^\s\"',;]{6,})"),
+    re.compile(r"(?i)\bbearer\s+([\w.~+/=-]{8,})"),
+    re.compile(r"(?<![\w-])(?:sk|pk|rk)-[\w-]{16,}"),
+    re.compile(r"(?<![\w-])(?:hf_|gh[pousr]_|github_pat_|glpat-|xox[abprs]-|npm_|pypi-)[\w-]{10,}"),
+    re.compile(r"(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])"),
+    re.compile(r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),  # a JSON web token
+)
+_OPTION = re.compile(r"--?([A-Za-z][\w.-]*)|\+{0,2}([A-Za-z][\w.-]*)(?==)")
 
 
 def is_secret(name: str) -> bool:
-    """Whether a variable's name says that its value is nobody's business."""
-    return _SECRET_NAME.search(name) is not None
+    """Whether the name of a variable or option says that its value is nobody's business."""
+    name = name.replace("-", "_").replace(".", "_")
+    return _SECRET_NAME.search(name) is not None and not _AMOUNT.search(name)
 
 
 def hides(name: str, value: str) -> bool:
-    """Whether a variable's value may not be written: a secret by its name, or an address with a password in it."""
-    return is_secret(name) or _URL_PASSWORD.search(value) is not None
+    """Whether a value may not be written: a secret by its name or by its shape. How many tokens there are is none."""
+    return _is_named(name, value) or masked_text(value) != value
 
 
 def without_secrets(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -31,7 +55,44 @@ def without_secrets(environment: Mapping[str, str]) -> tuple[dict[str, str], lis
 
 
 def masked(environment: Mapping[str, str]) -> dict[str, str]:
-    """For the screen: every name, and dots in place of secret values and of passwords inside URLs."""
-    return {
-        name: HIDDEN if is_secret(name) else _URL_PASSWORD.sub(HIDDEN, value) for name, value in environment.items()
-    }
+    """For the screen: every name, and dots in place of secret values and of secrets inside values."""
+    return {name: HIDDEN if _is_named(name, value) else masked_text(value) for name, value in environment.items()}
+
+
+def masked_text(text: str) -> str:
+    """Any text with dots in place of what has the shape of a secret."""
+    for shape in _SHAPES:
+        text = shape.sub(_dots, text)
+    return text
+
+
+def masked_words(words: Sequence[str]) -> tuple[str, ...]:
+    """A command with dots in place of its secrets: ``--api-key X``, ``--token=X``, ``key=X``, and shapes."""
+    shown: list[str] = []
+    option = ""
+    for word in words:
+        found = _OPTION.match(word)
+        name = (found[1] or found[2]) if found else ""
+        head, equals, value = word.partition("=")
+        if option and not word.startswith("-") and _is_named(option, word):
+            shown.append(HIDDEN)
+        elif name and equals and _is_named(head.lstrip("-+"), value):
+            shown.append(f"{head}={HIDDEN}")
+        else:
+            shown.append(masked_text(word))
+        option = name if word.startswith("-") and not equals else ""
+    return tuple(shown)
+
+
+def _is_named(name: str, value: str) -> bool:
+    if not is_secret(name):
+        return False
+    return not (_COUNT.fullmatch(value) and _COUNTED_NAME.search(name.replace("-", "_").replace(".", "_")))
+
+
+def _dots(found: re.Match[str]) -> str:
+    """The match with its group, or the whole of it, hidden."""
+    if not found.re.groups:
+        return HIDDEN
+    start, end = (place - found.start() for place in found.span(1))
+    return found[0][:start] + HIDDEN + found[0][end:]

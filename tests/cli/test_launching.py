@@ -178,6 +178,24 @@ def test_an_ambiguous_run_lists_the_candidates(folder: Path) -> None:
     assert all(run in done.stderr for run in ids)
 
 
+def test_a_secret_among_the_arguments_reaches_the_program_and_is_shown_nowhere(folder: Path) -> None:
+    words = [
+        "steps.py",
+        "3",
+        "--api-key",
+        "s3cret-1",
+        "--hf-token=s3cret-2",
+        "https://ada:s3cret-3@host/x?sig=s3cret-4",
+    ]
+    started = mpstui("run", "--", sys.executable, *words, cwd=folder)
+    assert "the secret of `--api-key` stays in the run's record" in started.stderr
+    run = started.stdout.strip()
+    ok("wait", run, "--timeout", "90")
+    assert all(f"s3cret-{number}" in ok("logs", run) for number in range(1, 5))
+    shown = started.stderr + ok("show", run) + ok("show", run, "--json") + ok("ps", "--json") + ok("diagnose", run)
+    assert "s3cret" not in shown
+
+
 def test_secrets_never_touch_the_disk(folder: Path) -> None:
     (folder / "steps.py").write_text("import os; print(len(os.environ['HF_TOKEN'] + os.environ['MY_API_KEY']))\n")
     (folder / "steps.toml").write_text(

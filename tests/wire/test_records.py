@@ -155,6 +155,8 @@ def test_attempts_and_ranks_are_found_by_their_names(tmp_path: Path) -> None:
 
 SECRET_NAMES = [
     *("HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "db_password", "KEY"),
+    *("HF_TOKENS", "SIGNING_KEYS", "BEARER", "JWT", "AUTHORIZATION", "CREDS", "PASSCODE", "DB_PW", "SIGNATURE"),
+    *("AZURE_STORAGE_CONNECTION_STRING", "api-key", "hub.token"),
     *("DB_PASS", "SSHPASS", "MYSQL_PWD", "GITHUB_PAT", "OPENAI_API_KEYS", "VAULT_SECRETS"),
 ]
 

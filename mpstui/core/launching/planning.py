@@ -23,7 +23,7 @@ from ...wire.records import (
     Variant,
 )
 from ...wire.rundir import RunDir, create_run_dir
-from ...wire.secrets import is_secret
+from ...wire.secrets import HIDDEN, masked_words
 from ..machine import DEVICES, Machine, require_device, require_disk_space, trainer_module
 from ..model.checks import nearest
 from ..model.errors import OperationError, UsageError
@@ -206,9 +206,14 @@ def _warnings(
     found = [f"{line.name}={line.value}: {line.doubtful}" for line in environment.lines if line.doubtful]
     if any(AFTER_CHECKPOINT in str(value) for value in arguments.values()) and not choice.queue.after:
         found.append(f"{AFTER_CHECKPOINT} stays empty: `--after RUN` names the run whose checkpoint it is")
-    for key in arguments:
-        if is_secret(key.replace("-", "_").replace(".", "_")):
-            found.append(f"the argument `{key}` is written into the run's record: put secrets in [env]")
+    argv = next(iter(variants.found.values())).argv
+    for place, (word, shown) in enumerate(zip(argv, masked_words(argv), strict=True)):
+        if word != shown:
+            name = argv[place - 1] if shown == HIDDEN and place else shown
+            found.append(
+                f"the secret of `{name}` stays in the run's record, which you alone can read; all see it in `ps`: "
+                "put it in the environment"
+            )
     rule = profile.restart
     if rule.on and profile.resume_args is None:
         found.append("[restart] without [resume]: each restart begins from scratch")

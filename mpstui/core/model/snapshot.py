@@ -281,6 +281,7 @@ class RunSnapshot:
     events: tuple[RunEvent, ...] = ()
     series: Mapping[str, SeriesView] = field(default_factory=dict)
     argv: tuple[str, ...] = ()
+    """What was started, secret words masked."""
     env: Mapping[str, str] = field(default_factory=dict)
     """What the launch added to the environment, secret values masked."""
     paused: bool = False

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...wire import storage
-from ...wire.secrets import masked
+from ...wire.secrets import masked, masked_words
 from ...wire.trust import distrusted
 from ..model.errors import UsageError
 from ..model.home import Home
@@ -52,7 +52,9 @@ def acquaintance(profile: Profile, home: Home, cwd: Path, *, asked: bool) -> Acq
     if _content(profile) in known:
         return Acquaintance(tuple(notes))
     if _place(profile) in known:
-        notes.append(f"{path.stem} of {where} has changed since you launched it: {shlex.join(profile.command)}")
+        notes.append(
+            f"{path.stem} of {where} has changed since you launched it: {shlex.join(masked_words(profile.command))}"
+        )
         return Acquaintance(tuple(notes))
     return Acquaintance(tuple(notes), tuple(_told(profile, where)))
 
@@ -72,7 +74,7 @@ def remember(profile: Profile, home: Home) -> None:
 
 def _told(profile: Profile, where: str) -> Iterator[str]:
     yield f"{profile.slug} of {where} is launched for the first time. It runs, in {profile.cwd}:"
-    yield f"  {shlex.join(profile.command)}"
+    yield f"  {shlex.join(masked_words(profile.command))}"
     interpreter = {"python": profile.python} if profile.python else {}
     values = {**interpreter, **{name: str(value) for name, value in profile.args.items()}, **profile.env}
     yield from (f"  with {name}={value}" for name, value in masked(values).items())

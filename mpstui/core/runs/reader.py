@@ -11,7 +11,7 @@ from pathlib import Path
 from ...wire import storage
 from ...wire.records import LaunchRecord
 from ...wire.rundir import RunDir
-from ...wire.secrets import masked
+from ...wire.secrets import masked, masked_words
 from ..follow import Budget, Occasional
 from ..model.snapshot import Checkpoint, Numbers, RunSnapshot, State
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
@@ -42,8 +42,9 @@ class RunReader(RunFollower):
         self._known = False
         self._started: float | None = None
         self._launch: LaunchRecord | None = None
+        self._argv: tuple[str, ...] = ()
         self._env: Mapping[str, str] = {}
-        """The variables of that launch, secrets masked."""
+        """The words and the variables of that launch, secrets masked."""
 
     @property
     def settled(self) -> bool:
@@ -160,7 +161,7 @@ class RunReader(RunFollower):
         if self._started is None and launch is not None:  # the start of the first attempt never changes
             self._started = (storage.read_or_none(LaunchRecord, self.run.attempt(1).launch) or launch).time
         if launch is not None and launch is not self._launch:
-            self._launch, self._env = launch, masked(launch.env)
+            self._launch, self._argv, self._env = launch, masked_words(launch.argv), masked(launch.env)
         own = self.heartbeats.own
         if self._asked is None and launch is not None and (own is None or own.steps is None):
             self._asked, self._resumed = asked_totals(launch.argv), launch.checkpoint is not None
@@ -208,7 +209,7 @@ class RunReader(RunFollower):
             checkpoints=self._checkpoints.get(self.machine.monotonic(), told, look) if full else (),
             events=events,
             series=self._curves(full, numbers.told_by.get("loss")),
-            argv=tuple(launch.argv) if launch else (),
+            argv=self._argv,
             env=self._env,
             paused=paused and live,
             held_for=status.held_for if status and live else None,

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from ...wire import heartbeat, liveness, storage, trust
 from ...wire.records import ALERT_EVENTS, ALERT_WHEN, ExitRecord, Spec, Status, is_safe_address
 from ...wire.rundir import RunDir
+from ...wire.secrets import masked_text
 
 HOOK_SECONDS = 60.0
 WEBHOOK_SECONDS = 10.0
@@ -240,13 +241,13 @@ def _finish_hook(hook: subprocess.Popen[bytes], deadline: float) -> Outcome:
 
 
 def _append(path: Path, text: str) -> None:
-    """Append a line with its time to ``alerts.log``: private, bounded, and not worth an error."""
+    """Append a line with its time to ``alerts.log``: private, bounded, without secrets, and not worth an error."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             if os.fstat(descriptor).st_size < LARGEST_LOG_BYTES:
-                os.write(descriptor, f"{stamp} {text}\n".encode("utf-8", "replace"))
+                os.write(descriptor, f"{stamp} {masked_text(text)}\n".encode("utf-8", "replace"))
         finally:
             os.close(descriptor)
 
