@@ -60,15 +60,19 @@ class Printer:
     def copy(self, file: FollowedFile) -> None:
         """Print what was written to a file since the last call; nothing while there is none.
 
-        An unfinished line waits, since an escape sequence may be cut in two.
+        What stands behind the last newline or carriage return waits, since an escape sequence may be cut in two; but no
+        line waits for ever.
 
         Raises:
             OperationError: it cannot be read.
         """
         while data := file.take(_CHUNK):
             if self._on_terminal:
-                whole, separator, self._rest = (self._rest + self._decoder.decode(data)).rpartition("\n")
-                sys.stdout.write(_shown(whole + separator))
+                text = self._rest + self._decoder.decode(data)
+                end = max(text.rfind("\n"), text.rfind("\r", 0, -1)) + 1
+                end = len(text) if len(text) - end > _CHUNK else end
+                sys.stdout.write(_shown(text[:end]))
+                self._rest = text[end:]
             else:
                 sys.stdout.buffer.write(data)
         (sys.stdout if self._on_terminal else sys.stdout.buffer).flush()

@@ -62,6 +62,7 @@ _GROUPS: dict[str, dict[str, Command]] = {
     },
 }
 USAGE_EXIT = 2
+_LONGEST_PATH = 200
 INTERRUPTED = 130
 _PAGE = """\
 examples:
@@ -139,6 +140,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (head, less) has gone: nobody is left to tell. Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a home that cannot be read or written, where no command knows better
+        where = f"{str(error.filename)[:_LONGEST_PATH]}: " if error.filename else ""
+        _complain(f"{where}{error.strerror or error}", "`mpstui doctor` checks the folders")
+        return 1
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -96,7 +96,7 @@ def age_seconds(text: str) -> float:
     Raises:
         UsageError: it is no age.
     """
-    match = re.fullmatch(r"(\d+)\s*([mhdw])", text.strip().lower())
+    match = re.fullmatch(r"(\d{1,9})\s*([mhdw])", text.strip().lower())
     if match is None:
         raise UsageError(f"--older-than {text!r} is no age", "such as 45m, 12h, 30d or 2w")
     return float(int(match[1]) * _UNITS[match[2]])

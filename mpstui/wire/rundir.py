@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import getpass
 import itertools
 import os
@@ -187,6 +188,8 @@ def submit(run: RunDir, request: Request) -> Request:
     Raises:
         OSError: it could not be written (disk full, read-only home).
     """
+    if run.requests.is_symlink():
+        raise OSError(errno.ELOOP, "its folder of requests is a link, which leads elsewhere")
     storage.make_private_folder(run.requests)
     storage.create_json(run.request(request.id), request)
     return request

@@ -50,7 +50,9 @@ def text(value: Any) -> str | None:
 
 
 def any_text(value: Any) -> str | None:
-    """Any text, the empty one included."""
+    """Any text, the empty one included; NUL cannot travel in an argument or a path."""
+    if isinstance(value, str) and "\0" in value:
+        return "a text without NUL characters"
     return None if isinstance(value, str) else "a text in quotes"
 
 

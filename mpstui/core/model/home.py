@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...wire import trust
-from .errors import OperationError
+from .errors import OperationError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,10 @@ def resolve_home(environ: Mapping[str, str]) -> Home:
     """``$MPSTUI_HOME`` for both, else the platform's user folders (platformdirs reads the process's environment)."""
     named = environ.get("MPSTUI_HOME", "").strip()
     if named:
-        folder = Path(named).expanduser().absolute()
+        try:
+            folder = Path(named).expanduser().absolute()
+        except RuntimeError as error:
+            raise UsageError(f"MPSTUI_HOME={named}: there is no such user", "set it to a folder of yours") from error
         return Home(state=folder, config=folder)
     import platformdirs
 

@@ -1,0 +1,72 @@
+"""A home, a name or an age that nobody meant is one sentence."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mpstui.cli.logs import Printer
+from mpstui.cli.main import main
+from mpstui.core.follow import FollowedFile
+from mpstui.wire import rundir
+
+
+@pytest.mark.parametrize("home", ["~nosuchuser/x", "/tmp/" + "a" * 300, "/tmp/" + "a/" * 3000])
+@pytest.mark.parametrize("words", [("ps",), ("run", "--", "true"), ("wait", "x"), ("queue",)])
+def test_a_home_that_cannot_be_is_a_sentence(
+    home: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MPSTUI_HOME", home)
+    main(list(words))
+    told = capsys.readouterr().err
+    assert "Traceback" not in told
+    assert len(told) < 9000
+
+
+def test_an_age_of_four_hundred_digits_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["remove", "--older-than", "9" * 400 + "d", "--yes"]) == 2
+    assert "is no age" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text", ['command = ["true", "a\\u0000b"]', 'command = ["true"]\n[device_args]\ncpu = ["\\u0000"]']
+)
+def test_a_word_that_no_program_can_be_given_is_found_by_the_check(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "p.toml").write_text(text)
+    assert main(["profiles", "check", str(tmp_path / "p.toml")]) == 2
+    assert "without NUL" in capsys.readouterr().err
+
+
+def test_no_request_is_written_where_a_link_leads(tmp_path: Path) -> None:
+    run = rundir.create_run_dir(tmp_path / "runs", "x", 1.0)
+    (tmp_path / "other").mkdir()
+    run.requests.rmdir()
+    run.requests.symlink_to(tmp_path / "other")
+    with pytest.raises(OSError, match="leads elsewhere"):
+        rundir.submit(run, rundir.new_request("stop", 1, 2.0))
+    assert list((tmp_path / "other").iterdir()) == []
+
+
+def test_a_bar_is_printed_as_it_grows_and_a_line_without_end_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", shown)
+    path = tmp_path / "output.log"
+    path.write_bytes(b"10%\r20%\r30%")
+    file, printer = FollowedFile(path, start=0), Printer(on_terminal=True)
+    printer.copy(file)
+    assert shown.getvalue() == "10%\r20%\r"
+    with path.open("ab") as more:
+        more.write(b"x" * 30_000_000)
+    began = time.monotonic()
+    printer.copy(file)
+    printer.finish()
+    assert time.monotonic() - began < 5
+    assert len(shown.getvalue()) == 30_000_011
