@@ -106,7 +106,8 @@ def _not_running(snapshot: RunSnapshot, facts: RunFacts) -> str:
 
 
 def _cannot_end(snapshot: RunSnapshot, facts: RunFacts) -> str:
-    ends = snapshot.state in _WAITS or facts.restart_requested
+    # Of a lost run nobody saw the end: whoever looks for its processes may find some.
+    ends = snapshot.state in (*_WAITS, State.LOST) or facts.restart_requested or bool(snapshot.survivors)
     return "" if ends else _not_running(snapshot, facts)
 
 
@@ -394,6 +395,8 @@ def allowed(snapshot: RunSnapshot, facts: RunFacts | None, action: Action) -> Av
     """Whether an action can work for a run now; ``facts`` is None where its record cannot be read."""
     if snapshot.state is State.WATCHED:
         return Availability(False, "mpstui did not start this run and only watches it")
+    if facts is None and action.refusal is _cannot_end and snapshot.state in _HAS_PROCESSES:
+        return Availability(True, "its record cannot be read; what lives of it can be ended")
     if facts is None or snapshot.state is State.UNREADABLE:
         return Availability(False, "the run's record cannot be read (damaged, or written by a newer mpstui)")
     why = action.refusal(snapshot, facts)

@@ -151,6 +151,8 @@ def handle(supervision: Supervision, request: Request) -> None:
 def stop_from_outside(supervision: Supervision) -> None:
     """SIGTERM to the supervisor is a stop request of whoever sent it (a service manager at shutdown, most often).
 
+    A second one is a kill. Commands send them where no request can be written.
+
     Of a run that waits it does not mean to cancel it, else a reboot would clear every queue: the supervisor leaves, and
     the next one finds the run waiting.
     """
@@ -160,7 +162,9 @@ def stop_from_outside(supervision: Supervision) -> None:
         return
     now, attempt = supervision.machine.clock.wall(), supervision.journal.status.attempt
     supervision.journal.event("request", "stop by SIGTERM to the supervisor")
-    request = Request(f"{NO_FILE}{int(now * 1000)}", "stop", attempt, "SIGTERM to the supervisor", now)
+    again = any(request.id.startswith(NO_FILE) for request in supervision.accepted)
+    options = {"force": again}
+    request = Request(f"{NO_FILE}{int(now * 1000)}", "stop", attempt, "SIGTERM to the supervisor", now, options)
     _end(supervision, request)
 
 

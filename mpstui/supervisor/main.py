@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..wire import liveness, storage
-from ..wire.records import Spec, Status
+from ..wire.records import LaunchTemplate, Spec, Status
 from ..wire.rundir import RunDir
 from ..wire.storage import UnreadableRecord
+from . import witnesses
 from .journal import complain, complain_of
 from .loop import Supervisor
 from .machine import Machine, this_machine
@@ -70,14 +71,14 @@ def supervise(run: RunDir, ready: Callable[[], None], build: Build = Supervisor)
 
 
 def _open(run: RunDir, machine: Machine, build: Build) -> Supervisor | None:
+    spec, why = None, f"{run.spec} is missing: there is nothing to run"
     try:
         spec = storage.read(Spec, run.spec)
     except (UnreadableRecord, OSError) as error:
-        complain(f"{run.spec} cannot be acted upon: {error}")
-        return None
-    if spec is None:
-        complain(f"{run.spec} is missing: there is nothing to run")
-        return None
+        why = f"{run.spec} cannot be acted upon: {error}"
+        if isinstance(error, storage.NewerSchema):
+            complain(why)
+            return None
     try:
         status = storage.read(Status, run.status)
     except storage.NewerSchema as error:
@@ -86,6 +87,11 @@ def _open(run: RunDir, machine: Machine, build: Build) -> Supervisor | None:
     except UnreadableRecord as error:
         status = None
         keep_aside(run.status, error)
+    if spec is None:
+        complain(why)
+        if not witnesses.gather(run, status, machine.table, machine.boot_id).alive:
+            return None
+        spec = Spec(run.run, run.run, 0.0, LaunchTemplate("auto", {}, "/"))  # enough to end what lives, and to say how
     return build(run, spec, status, machine)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -35,12 +36,12 @@ class Terminal:
 
     def gone(self) -> bool:
         """Whether it hung up: asking for its settings then fails."""
-        if self._before is None:
-            return False
         try:
             termios.tcgetattr(self._descriptor)
-        except termios.error:
-            return True
+        except termios.error as error:
+            return (
+                self._before is not None or error.args[0] == errno.EIO
+            )  # it hung up before we began, or never was one
         return False
 
     def overdue(self) -> bool:

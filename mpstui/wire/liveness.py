@@ -11,6 +11,7 @@ import fcntl
 import functools
 import hashlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -224,6 +225,27 @@ def is_same(table: ProcessTable, identity: ProcessIdentity) -> bool:
     """Whether exactly that process is alive; a recycled pid is somebody else."""
     found = table.find(identity.pid)
     return found is not None and found.start == identity.start and found.alive
+
+
+def send_signal(target: ProcessIdentity, number: int) -> bool:
+    """Signal exactly that process; True when it was sent. On Linux a pidfd closes the gap behind the last look."""
+    try:
+        descriptor = os.pidfd_open(target.pid) if hasattr(os, "pidfd_open") else None
+    except OSError:
+        return False
+    try:
+        if not is_same(system_process_table(), target):
+            return False
+        if descriptor is None:
+            os.kill(target.pid, number)
+        else:
+            signal.pidfd_send_signal(descriptor, number)
+    except OSError:
+        return False
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+    return True
 
 
 def descendants(snapshot: Mapping[int, Process], roots: Iterable[int]) -> list[Process]:

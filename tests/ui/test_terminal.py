@@ -16,6 +16,8 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from mpstui.ui.terminal import Terminal as ScreensTerminal
+
 from ..terminal import Terminal
 from ..waiting import wait_until
 
@@ -64,6 +66,16 @@ def test_a_dead_terminal_ends_the_program_even_where_hangups_are_ignored() -> No
         terminal.wait_text("no runs yet")
         os.close(terminal.descriptor)
         wait_until(lambda: terminal.exit_code() is not None, what="the end of the orphan")
+
+
+def test_a_terminal_that_hung_up_before_the_screen_began_is_gone() -> None:
+    master, slave = os.openpty()
+    os.close(master)
+    assert ScreensTerminal(slave).gone()
+    os.close(slave)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    assert not ScreensTerminal(nothing).gone()
+    os.close(nothing)
 
 
 def test_a_frozen_terminal_does_not_outlive_sigterm() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -13,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ...wire import liveness, rundir, storage
-from ...wire.records import Ack, Rehearsal, Request
+from ...wire.records import Ack, ExitRecord, Rehearsal, Request, Status
 from ...wire.rundir import RUN_VARIABLES, RunDir, event, run_dirs
 from ..actions import BY_ID
 from ..model.errors import OperationError, UsageError
@@ -31,6 +33,8 @@ NUDGE_SECONDS = 1.0
 ALREADY_SUPERVISED = 100
 READY_SECONDS = 10.0
 POLL_SECONDS = 0.003
+BY_SIGNAL = "signal-"
+"""Ids of requests that no file could be written for begin like this."""
 _PROGRAM = Path(__file__).resolve().parents[2] / "supervisor" / "__main__.py"
 
 
@@ -98,7 +102,7 @@ class Actions:
         entry = BY_ID[action]
         if entry.request == "restart":
             return self.restart(snapshot, **{**entry.options, **options})
-        self._available(snapshot, action)
+        self._require(snapshot, action)
         return self._submit(snapshot, entry.request, {**entry.options, **options}, {})
 
     def restart(
@@ -149,10 +153,14 @@ class Actions:
     def answer(self, run_dir: Path, request_id: str) -> Ack | None:
         """The answer to a request, None while there is none; starts a supervisor again if none is there to answer."""
         run = RunDir(run_dir)
-        found = rundir.answer_to(run, request_id)
+        by_signal = request_id.startswith(BY_SIGNAL)
+        found = _ended_by_signal(run, request_id) if by_signal else rundir.answer_to(run, request_id)
         if found is None and self.clock() - self.nudged.get(run_dir, 0.0) >= NUDGE_SECONDS:
             self.nudged[run_dir] = self.clock()
-            self.supervise(run, noting=False)
+            if not by_signal:
+                self.supervise(run, noting=False)
+            elif "-kill-" in request_id:
+                _signal_supervisor(run, signal.SIGTERM)
         return found
 
     def supervise(self, run: RunDir, secrets: Mapping[str, str] = MappingProxyType({}), *, noting: bool = True) -> None:
@@ -166,6 +174,7 @@ class Actions:
             OperationError: it could not be started.
         """
         if liveness.is_held(run.supervisor_lock):
+            _wake_supervisor(run, self.clock())
             return
         recorded = read_run(run)
         wanted = recorded.spec.secret_env if recorded else []
@@ -177,10 +186,13 @@ class Actions:
             storage.append_line(run.events, event(self.clock(), attempt, "note", text))
         self.start(run, environ)
 
-    def _available(self, snapshot: RunSnapshot, action: str) -> RecordedRun:
+    def _require(self, snapshot: RunSnapshot, action: str) -> None:
         found = snapshot.available.get(action) or availability(snapshot, action)
         if not found.ok:
             raise OperationError(f"{action.replace('_', ' ')} {snapshot.name}: {found.why}")
+
+    def _available(self, snapshot: RunSnapshot, action: str) -> RecordedRun:
+        self._require(snapshot, action)
         recorded = read_run(RunDir(snapshot.dir))
         if recorded is None:
             raise OperationError(f"the record of run {snapshot.run} cannot be read")
@@ -194,7 +206,11 @@ class Actions:
         try:
             request = rundir.submit(run, rundir.new_request(action, snapshot.attempt, now, options=options))
         except OSError as error:
-            raise OperationError(f"the request for run {run.run} could not be written: {error.strerror}") from error
+            if action in ("stop", "kill") and _signal_supervisor(run, signal.SIGTERM):
+                self.nudged[snapshot.dir] = now
+                return Request(f"{BY_SIGNAL}{action}-{int(now * 1000)}", action, snapshot.attempt, rundir.asker(), now)
+            text = f"the request for run {run.run} could not be written: {error.strerror}"
+            raise OperationError(text, "free some space or inodes, then ask again") from error
         self.nudged[snapshot.dir] = now
         self.supervise(run, secrets, noting=action == "restart")
         return request
@@ -204,6 +220,40 @@ class Actions:
 
         self.machine = self.machine or this_machine()
         return self.machine
+
+
+def _supervisor_of(run: RunDir) -> liveness.Process | None:
+    """The process that supervises a run now, where its record names the one that lives."""
+    status = storage.read_or_none(Status, run.status)
+    known = status.supervisor if status is not None and status.boot_id == liveness.boot_id() else None
+    found = liveness.system_process_table().find(known.pid) if known is not None else None
+    is_it = found is not None and found.identity == known and found.alive and liveness.is_held(run.supervisor_lock)
+    return found if is_it else None
+
+
+def _signal_supervisor(run: RunDir, number: signal.Signals) -> bool:
+    """Where no request can be written: SIGTERM is a stop to a supervisor, and a second one a kill."""
+    found = _supervisor_of(run)
+    return found is not None and liveness.send_signal(found.identity, number)
+
+
+def _wake_supervisor(run: RunDir, now: float) -> None:
+    """Let a supervisor that a signal has stopped go on: nothing is answered before it does."""
+    found = _supervisor_of(run)
+    if found is not None and found.state == "T" and liveness.send_signal(found.identity, signal.SIGCONT):
+        text = "its supervisor was stopped by a signal and goes on, since somebody asks for something"
+        with contextlib.suppress(OSError):
+            storage.append_line(run.events, event(now, next(reversed(run.attempt_numbers()), 0), "note", text))
+
+
+def _ended_by_signal(run: RunDir, request_id: str) -> Ack | None:
+    """What came of a stop by signal: no answer can be written, but the end is."""
+    number = next(reversed(run.attempt_numbers()), 0)
+    record = storage.read_or_none(ExitRecord, run.attempt(number).exit)
+    if record is None or liveness.is_held(run.run_lock):
+        return None
+    text = f"attempt {number} has ended (asked for by a signal to its supervisor: no request could be written)"
+    return Ack(request_id, True, "supervisor", record.ended, text)
 
 
 def _profile_secrets(recorded: RecordedRun | None) -> dict[str, str]:

@@ -166,6 +166,7 @@ class WitnessReader:
             supervisor_held=supervisor_held,
             run_held=run_held,
             alive=self._alive(status, ended, supervisor_held and run_held),
+            supervisor_stopped=supervisor_held and self._is_stopped(status.supervisor if status else None),
             same_boot=self.same_boot,
             elsewhere=(
                 elsewhere(self.run, self.spec.value, status)
@@ -181,6 +182,11 @@ class WitnessReader:
             ),
             newer=tuple((file.path.name, file.error) for file in files if file.error and file.newer),
         )
+
+    def _is_stopped(self, supervisor: ProcessIdentity | None) -> bool:
+        """Whether the recorded supervisor stands still (asked as rarely as the table is)."""
+        found = self.machine.process(supervisor) if supervisor and self.same_boot is not False else None
+        return found is not None and found.state == "T"
 
     def _find_attempt(self) -> None:
         """The newest attempt is the one with the highest number, in the status or as a folder. After a rehearsal

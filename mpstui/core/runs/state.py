@@ -35,6 +35,9 @@ JUDGING_SECONDS = 5.0
 """How long a supervisor may take to write down whether a crashed attempt is followed by another."""
 
 
+_SILENT = "its supervisor is stopped by a signal and sees nothing: `mpstui stop`, or `kill -CONT`, lets it go on"
+
+
 class StateVerdict(NamedTuple):
     """A state and the sentence that says which witness gave it."""
 
@@ -58,6 +61,8 @@ class RunWitnesses:
     run_held: bool = False
     alive: tuple[int, ...] = ()
     """Recorded processes (the trainer and its tree) that live now, by pid *and* start time."""
+    supervisor_stopped: bool = False
+    """Whether a signal (SIGSTOP) has frozen its supervisor, which then sees nothing and carries out nothing."""
     same_boot: bool | None = None
     """Whether this boot is the one the status was written in; None where the system tells none."""
     elsewhere: str = ""
@@ -91,7 +96,8 @@ def derive(seen: RunWitnesses) -> StateVerdict:
             return StateVerdict(State.STARTING, "its spec.json is being written")
         return StateVerdict(State.UNREADABLE, f"{damaged or 'spec.json is missing'}; {_life(seen)}")
     if seen.supervisor_held:
-        return _supervised(seen)
+        verdict = _supervised(seen)
+        return verdict._replace(reason=f"{verdict.reason}; {_SILENT}") if seen.supervisor_stopped else verdict
     if seen.exit is not None:
         return _outlived(seen, ended(seen.exit, seen.phase))
     if seen.trainer_lives:
@@ -183,7 +189,7 @@ def _supervised(seen: RunWitnesses) -> StateVerdict:
     match status.phase:
         case "queued":
             return StateVerdict(State.QUEUED, status.message or "waits for its turn")
-        case "starting":
+        case "starting" if record is not None or status.trainer is None:
             return StateVerdict(State.STARTING, status.message or f"attempt {max(1, status.attempt)} is being started")
         case "backing_off":
             after = f" after {record.cause}" if record and record.cause else ""
@@ -200,7 +206,7 @@ def _supervised(seen: RunWitnesses) -> StateVerdict:
             if seen.trainer_lives or not seen.begun:
                 held = status.message if status.held_for else None
                 return StateVerdict(State.RUNNING, (held or "its supervisor and its processes live") + _doubts(seen))
-            return StateVerdict(State.RUNNING, "its processes have just ended, the exit record is being written")
+            return StateVerdict(State.STOPPING, "its processes have just ended, the exit record is being written")
     if status.action == "restart":
         return StateVerdict(State.STARTING, "the next attempt is being prepared")
     # The moment between an exit record and the supervisor's word on what comes next must not pass for the end; it is
@@ -242,11 +248,12 @@ def _vanished(seen: RunWitnesses) -> StateVerdict:
             return StateVerdict(State.STARTING, "its supervisor is coming up")
         if status is not None and status.action in ("stop", "kill"):
             return StateVerdict(State.STOPPED, "cancelled before its first attempt")
-        waiting = status is not None and status.phase == "queued"
-        if waiting and seen.elsewhere:
-            return StateVerdict(State.LOST, f"queued elsewhere, not started here: {seen.elsewhere}")
-        when = "while it waited for its turn" if waiting else "before it started the program"
-        return StateVerdict(State.LOST, f"its supervisor died {when}" + _doubts(seen))
+        if status is not None and status.phase == "queued":
+            if seen.elsewhere:
+                return StateVerdict(State.LOST, f"queued elsewhere, not started here: {seen.elsewhere}")
+            text = "its supervisor died while it waited for its turn; it waits for another one"
+            return StateVerdict(State.QUEUED, text + _doubts(seen))
+        return StateVerdict(State.LOST, "its supervisor died before it started the program" + _doubts(seen))
     wish = f" while a {status.action} was being carried out" if status and status.action else ""
     if seen.same_boot is False:
         return StateVerdict(

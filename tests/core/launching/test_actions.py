@@ -172,7 +172,7 @@ def test_an_edited_restart_carries_its_template_and_can_be_edited_again(bench: B
     ("action", "state", "part"),
     [
         ("stop", State.FINISHED, "not running (finished)"),
-        ("kill", State.LOST, "not running (lost)"),
+        ("kill", State.STOPPED, "not running (stopped)"),
         ("stop", State.WATCHED, "only watches it"),
         ("stop", State.UNREADABLE, "cannot be read"),
         ("pause", State.QUEUED, "has not been started yet"),
@@ -201,6 +201,7 @@ def test_refusals(bench: Bench, action: str, state: State, part: str) -> None:
         ("stop", State.BACKING_OFF),
         ("kill", State.STOP_FAILED),
         ("stop", State.UNSUPERVISED),
+        ("kill", State.LOST),
         ("remove", State.FINISHED),
     ],
 )
@@ -246,8 +247,10 @@ def test_a_run_of_a_bare_command_is_not_told_of_its_profile(home: Home, tmp_path
 def test_a_damaged_record_is_only_looked_at(bench: Bench) -> None:
     bench.run.spec.write_text("{torn")
     with pytest.raises(OperationError, match="cannot be read"):
-        bench.actions.send(bench.snapshot(), "stop")
+        bench.actions.send(bench.snapshot(), "pause")
     assert list(bench.run.requests.iterdir()) == []
+    assert availability(bench.snapshot(), "stop").ok  # what lives is ended all the same
+    assert not availability(bench.snapshot(State.FINISHED), "stop").ok
 
 
 def test_a_trainer_that_reported_before_is_only_starting(bench: Bench) -> None:

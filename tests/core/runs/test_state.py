@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mpstui.core.model.snapshot import State
 from mpstui.core.runs.state import RunWitnesses, derive, ended
+from mpstui.wire.liveness import ProcessIdentity
 from mpstui.wire.records import ExitRecord, LaunchTemplate, RestartRule, Spec, Status
 
 SPEC = Spec("run-1", "name", 1.0, LaunchTemplate("cpu", {}, "/"))
@@ -77,7 +78,20 @@ CASES: list[tuple[str, RunWitnesses, State, str]] = [
     ("supervisor coming up", seen(attempt=0, begun=False, supervisor_held=True), State.STARTING, "coming up"),
     ("supervisor not there yet", seen(attempt=0, begun=False, age_seconds=1.0), State.STARTING, "coming up"),
     ("supervisor never came", seen(attempt=0, begun=False), State.LOST, "supervisor died"),
-    ("died in the queue", seen(status=status("queued"), begun=False), State.LOST, "waited"),
+    ("died in the queue", seen(status=status("queued"), begun=False), State.QUEUED, "waited for its turn"),
+    (
+        "up, not told of yet",
+        seen(status=status("starting")._replace(trainer=ProcessIdentity(5, 1)), supervisor_held=True, run_held=True),
+        State.RUNNING,
+        "live",
+    ),
+    ("just ended", seen(status=status("running"), supervisor_held=True), State.STOPPING, "just ended"),
+    (
+        "frozen supervisor",
+        seen(status=status("running"), supervisor_held=True, run_held=True, supervisor_stopped=True),
+        State.RUNNING,
+        "sees nothing",
+    ),
     ("taken back", seen(status=status("ended", action="stop"), begun=False), State.STOPPED, "cancelled"),
     ("unsupervised by lock", seen(status=status("running"), run_held=True), State.UNSUPERVISED, "supervisor has died"),
     ("unsupervised by process", seen(status=status("running"), alive=(5,)), State.UNSUPERVISED, "goes on"),
@@ -215,7 +229,7 @@ def test_whatever_is_seen_there_is_one_state_with_a_reason(witnesses: RunWitness
 
 @given(witnesses_of_any_kind)
 def test_nothing_runs_without_a_lock_or_a_process(witnesses: RunWitnesses) -> None:
-    if derive(witnesses).state in (State.RUNNING, State.UNSUPERVISED, State.QUEUED, State.BACKING_OFF):
+    if derive(witnesses).state in (State.RUNNING, State.UNSUPERVISED, State.BACKING_OFF):
         assert witnesses.supervisor_held or witnesses.trainer_lives
 
 
