@@ -42,6 +42,13 @@ class Recorder:
         """One line of the trace."""
         self._write(self._trace, (json.dumps(words) + "\n").encode())
 
+    def note_what_is_there(self) -> None:
+        """What lies below the root already counts as safe."""
+        for path in sorted(Path(self._root).rglob("*")):
+            data = base64.b64encode(path.read_bytes()).decode() if path.is_file() else None
+            if path.is_dir() or data is not None:
+                self.note("there", path.relative_to(self._root).as_posix(), data)
+
     @contextlib.contextmanager
     def recording(self) -> Iterator[None]:
         """Record until left; in a process that never leaves, for good."""
@@ -287,6 +294,12 @@ class Disk:
         return tree
 
     # -- one line of the trace each -----------------------------------------------------------------------------------
+
+    def _there(self, name: str, data: str | None) -> None:
+        safe = base64.b64decode(data or "")
+        self._folder_of(name).safe[os.path.basename(name)] = _File(safe, safe) if data is not None else name  # noqa: PTH119
+        if data is None:
+            self._folders[name] = _Folder()
 
     def _begin(self, name: str, value: Any) -> None:
         self.begun.setdefault(name, []).append(value)

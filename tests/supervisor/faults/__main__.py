@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import accidents, disks, heavy, kills
+from . import accidents, disks, heavy, kills, rules
 from .stage import Faults, Scene, Scenes, Stage
 
 PROOFS = {
@@ -27,6 +27,18 @@ PROOFS = {
     "no_exit_record": "running_trainer",
     "unknown_is_success": "running_supervisor",
     "two_terms": "stopping_supervisor",
+    "lost_is_ok": "after_a_lost_run",
+    "no_sync": "power_cut",
+    "exit_not_durable": "power_cut",
+    "slot_not_released": "slot_while_it_leaves",
+    "slot_not_inherited": "slot_of_a_dead_supervisor",
+    "place_not_left": "slot_of_a_dead_supervisor",
+    "reaped_first": "child_that_slipped_away",
+    "answered_first": "answers_follow_acts",
+    "shutdown_cancels": "shutdown_in_the_queue",
+    "no_waiting": "crashes_twice",
+    "waiting_forgotten": "crashes_twice",
+    "progress_gate_open": "crashes_twice",
 }
 """One rule broken on purpose, and a scene that must notice."""
 SMALL_DISK_BYTES = 2 << 20
@@ -45,7 +57,7 @@ class Played:
 
 def scenes() -> dict[str, tuple[Scene, dict[str, Any]]]:
     """Every scene that can be played here, by name."""
-    found: Scenes = {**kills.SCENES, **kills.BESIDE, **accidents.SCENES, **disks.SCENES, **heavy.SCENES}
+    found: Scenes = {**kills.SCENES, **kills.BESIDE, **accidents.SCENES, **disks.SCENES, **heavy.SCENES, **rules.SCENES}
     if importlib.util.find_spec("torch"):
         found |= heavy.TORCH_SCENES
     if os.geteuid() == 0 and sys.platform.startswith("linux"):

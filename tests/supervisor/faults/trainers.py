@@ -56,6 +56,21 @@ GRANDCHILD = _HEAD + (
 )
 """A daemon of its own: double fork, new session, every descriptor closed."""
 
+SLIPS = _HEAD + (
+    "if os.fork() == 0:\n"
+    " os.closerange(0, 64); os.execve('/bin/sleep', ['sleep', '20'], {})\n"
+    "time.sleep(0.1); print('up', flush=True); raise SystemExit(7)"
+)
+"""Ends at once and leaves a child in its session that kept neither descriptors nor environment."""
+
+CRASHES = _HEAD + (
+    "import json\n"
+    "place = os.environ['MPSTUI_RUN_DIR'] + '/attempts/' + os.environ['MPSTUI_ATTEMPT'] + '/heartbeat.json'\n"
+    "json.dump({'schema': 1, 'time': time.time(), 'seq': 1, 'step': 5, 'phase': 'train'}, open(place, 'w'))\n"
+    "print('up\\nMPS backend out of memory', flush=True); raise SystemExit(1)"
+)
+"""Runs out of memory at step 5, each time."""
+
 FLOODS = _HEAD + "while True: print('x' * 1000, flush=True)"
 """Prints until the disk is full, and ends of it."""
 

@@ -17,11 +17,27 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[3]))
 
-from mpstui.supervisor import attempt, disk_space, family, launches, loop, machine, main, starting, state, witnesses
+from mpstui.supervisor import (
+    attempt,
+    conclusion,
+    disk_space,
+    ending,
+    family,
+    launches,
+    loop,
+    machine,
+    main,
+    queue,
+    starting,
+    state,
+    witnesses,
+)
 from mpstui.supervisor.attempt import Ending
 from mpstui.supervisor.journal import Journal
 from mpstui.supervisor.machine import Clock
-from mpstui.wire import liveness
+from mpstui.wire import liveness, storage
+from mpstui.wire.records import Request
+from tests.supervisor.power_cut import Recorder
 
 HOLD_SECONDS = 120.0
 
@@ -65,6 +81,8 @@ def hold_at(point: str, run: Path) -> None:
         around(loop, "answer_accepted", stop)
     elif point == "exit_written":
         around(Journal, "exit", None, stop)
+    elif point == "leaving":
+        around(loop.Supervisor, "run", None, stop)
     elif point == "exit_write":
         link = os.link
 
@@ -127,7 +145,118 @@ def _two_terms() -> None:
     put(attempt.Attempt, stop=lambda self, rule, *, force, asked_seconds_ago=None: stop(self, rule, force=force))
 
 
+def _lost_is_ok() -> None:
+    """Whoever waits for a run takes a missing exit record for a good end."""
+    outcome = queue.outcome
+
+    def found(*values: Any) -> queue.Outcome:
+        seen = outcome(*values)
+        return queue.Outcome.OK if seen is queue.Outcome.LOST else seen
+
+    put(queue, outcome=found)
+
+
+def _no_sync() -> None:
+    """Records are left to the kernel."""
+    put(storage, flush_to_disk=lambda *_, **__: None, sync_folder=lambda folder: None)
+
+
+def _exit_not_durable() -> None:
+    """The exit record alone is."""
+    create = storage.create_json
+
+    def created(path: Path, value: Any, *, durable: bool = False) -> bool:
+        flush = storage.flush_to_disk
+        put(storage, flush_to_disk=(lambda *_, **__: None) if durable else flush)
+        try:
+            return create(path, value)
+        finally:
+            put(storage, flush_to_disk=flush)
+
+    put(storage, create_json=created)
+
+
+def _slot_not_released() -> None:
+    """Whoever leaves keeps the slot."""
+    put(queue.QueueSlot, close=lambda self: None)
+
+
+def _slot_not_inherited() -> None:
+    """The trainer gets no descriptor of the slot."""
+    put(queue.QueueSlot, kept=())
+
+
+def _place_not_left() -> None:
+    """Who has started stays in the line."""
+    put(queue, left=lambda found, run: found)
+
+
+def _reaped_first() -> None:
+    """The trainer's number is given back before anybody looks who came from it."""
+    watch = ending._end
+
+    def end(supervision: Any, found: Any) -> None:
+        found.collect()
+        watch(supervision, found)
+
+    put(ending, _end=end)
+
+
+def _answered_first() -> None:
+    """A stop is answered when it is asked for."""
+    begin = ending.begin_stop
+
+    def answered(supervision: Any, request: Request, **named: Any) -> None:
+        supervision.journal.answer(request, ok=True, text="done")
+        begin(supervision, request, **named)
+
+    put(ending, begin_stop=answered)
+
+
+def _shutdown_cancels() -> None:
+    """SIGTERM is a stop, also of a run that waits."""
+
+    def stop(supervision: Any) -> None:
+        loop._end(supervision, Request("sigterm-1", "stop", 1, "SIGTERM", 0.0))
+
+    put(loop, stop_from_outside=stop)
+
+
+def _no_waiting() -> None:
+    """A restart by rule begins at once."""
+    decide = conclusion.decide
+    put(conclusion, decide=lambda *values: (found := decide(*values)) and found._replace(delay_seconds=0.0))
+
+
+def _waiting_forgotten() -> None:
+    """A next supervisor does not wait for the rest of the time."""
+    schedule = state.Supervision.schedule
+
+    def scheduled(self: Any, plan: Any, *, phase: str, delay_seconds: float = 0.0, **named: Any) -> None:
+        schedule(self, plan, phase=phase, delay_seconds=delay_seconds if named else 0.0, **named)
+
+    put(state.Supervision, schedule=scheduled)
+
+
+def _progress_gate_open() -> None:
+    """Whoever crashes where it crashed before is started again."""
+    decide = conclusion.decide
+    put(conclusion, decide=lambda rule, crash, history, now: decide(rule, crash, (), now))
+
+
 rules: dict[str, Callable[[], None]] = {
+    "lost_is_ok": _lost_is_ok,
+    "no_sync": _no_sync,
+    "exit_not_durable": _exit_not_durable,
+    "slot_not_released": _slot_not_released,
+    "slot_not_inherited": _slot_not_inherited,
+    "place_not_left": _place_not_left,
+    "reaped_first": _reaped_first,
+    "answered_first": _answered_first,
+    "shutdown_cancels": _shutdown_cancels,
+    "no_waiting": _no_waiting,
+    "waiting_forgotten": _waiting_forgotten,
+    "progress_gate_open": _progress_gate_open,
     "pid_is_enough": _pid_is_enough,
     "no_tree": _no_tree,
     "no_exit_record": _no_exit_record,
@@ -163,7 +292,14 @@ if __name__ == "__main__":
     parser.add_argument("--sabotage")
     parser.add_argument("--clock-back", type=float)
     parser.add_argument("--free", type=Path)
+    parser.add_argument("--record", type=Path)
+    parser.add_argument("--without-subreaper", action="store_true")
     chosen = parser.parse_args()
+    if chosen.record:
+        recorder = Recorder(Path(chosen.run).parents[1], chosen.record)
+        recorder.note_what_is_there()
+        recording = recorder.recording()  # kept: it would end with its last reference
+        recording.__enter__()
     if chosen.at:
         hold_at(chosen.at, Path(chosen.run))
     if chosen.sabotage:
