@@ -91,6 +91,9 @@ class Run:
 
         return wait_for(reached, f"phase {phases}: {self.log()}", seconds)
 
+    def wait_waiting_for(self, what: str) -> None:
+        wait_for(lambda: self.dir.status.exists() and self.status.waiting_for == what, f"it to wait for a {what}")
+
     def wait_output(self, text: str, attempt: int = 1, seconds: float = PATIENCE_SECONDS) -> None:
         wait_for(lambda: text in self.output(attempt), f"{text!r} in the output: {self.log()}", seconds)
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from mpstui.core.launching.actions import SupervisorRecovery, start_supervisor
+from mpstui.core.model.home import Home
 from mpstui.supervisor.machine import this_machine
 from mpstui.supervisor.queue import Outcome, QueueSlot, Verdict, joined, judge, left, may_claim
-from mpstui.wire import liveness, queues
+from mpstui.wire import liveness, queues, storage
 from mpstui.wire.queues import Queue
 from mpstui.wire.records import LaunchTemplate, QueueRule, Status, Variant
 from mpstui.wire.rundir import RunDir
@@ -236,3 +239,21 @@ def test_a_run_in_a_group_goes_through_the_line_again_when_it_is_restarted(make_
     assert first.wait_phase("queued").waiting_for in (None, "slot")
     (second.home / "two").touch()
     assert first.wait_exit(2).code == 0
+
+
+def test_a_reboot_keeps_the_order_of_the_line(make_run: MakeRun, tmp_path: Path) -> None:
+    runs = [make_run(f"open('starts', 'a').write('{number}')", queue=ONE) for number in range(4)]
+    line = [runs[number] for number in (2, 0, 3, 1)]
+    decide(runs[0], "mps", order=[run.dir.run for run in line], paused=True)
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.wait_waiting_for("group")
+        run.kill_supervisor()
+        storage.write_json(run.dir.status, run.status._replace(waiting_for="slot"))  # as before the group was paused
+    decide(runs[0], "mps", paused=False)
+    home = Home(tmp_path / "home", tmp_path / "home" / "config")
+    SupervisorRecovery(home, lambda run: start_supervisor(run, os.environ)).respawn_missing()
+    for run in line:
+        run.wait_exit()
+    assert (tmp_path / "home" / "starts").read_text() == "2031"

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ...wire import liveness, rundir, storage
-from ...wire.records import Ack, ExitRecord, Rehearsal, Request, Status
+from ...wire import liveness, queues, rundir, storage
+from ...wire.records import Ack, ExitRecord, Rehearsal, Request, Spec, Status
 from ...wire.rundir import RUN_VARIABLES, RunDir, event, run_dirs
 from ..actions import BY_ID
 from ..model.errors import OperationError, UsageError
@@ -279,20 +279,24 @@ class SupervisorRecovery:
         """Stamp of the status of each run that needs nothing until its status is written again."""
 
     def respawn_missing(self) -> list[str]:
-        """Start a supervisor for every waiting run without one; the ids of those runs.
+        """Start a supervisor for every waiting run without one, the next in line first; the ids of those runs.
 
         Raises:
             OperationError: one could not be started; the others were.
         """
-        started, failures = [], []
+        started, failures, abandoned = [], [], list[RunDir]()
         for run in run_dirs(self._home.runs):
             stamp = storage.stamp(run.status)
             if stamp is None or self._settled.get(run.path) == stamp or liveness.is_held(run.supervisor_lock):
                 continue
+            self._settled[run.path] = stamp
+            if is_abandoned(run):
+                abandoned.append(run)
+        for run in sorted(abandoned, key=_place_in_line) if len(abandoned) > 1 else abandoned:
+            stamp = self._settled.pop(run.path)
             try:
-                if is_abandoned(run):
-                    self._supervise(run)
-                    started.append(run.run)
+                self._supervise(run)
+                started.append(run.run)
                 self._settled[run.path] = stamp
             except OSError as error:
                 failures.append(OperationError(f"no supervisor for waiting run {run.run}: {error.strerror}"))
@@ -301,3 +305,12 @@ class SupervisorRecovery:
         if failures:
             raise failures[0]
         return started
+
+
+def _place_in_line(run: RunDir) -> tuple[int, str]:
+    """Who is up first has the slot: behind a reboot the order of a queue is that in which its supervisors come."""
+    spec = storage.read_or_none(Spec, run.spec)
+    files = queues.files_of(run, spec.queue.group) if spec is not None and spec.queue.group else None
+    queue = storage.read_or_none(queues.Queue, files.state) if files is not None else None
+    order = list(queue.order) if queue is not None else []
+    return (order.index(run.run) if run.run in order else len(order), run.run)
