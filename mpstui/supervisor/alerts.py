@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from ..wire.records import AlertRule, ExitRecord, Spec
 from ..wire.rundir import RunDir
 from . import witnesses
+from .family import HELPER, helpers
 from .journal import complain
 from .machine import Clock
 
@@ -43,14 +45,18 @@ class Alerts:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
+                env={**os.environ, HELPER: "1"},
             )
             self._started.append(started)
+            helpers.add(started.pid)
         except (OSError, ValueError) as error:
             complain(f"nobody could be told of the {event}: {error}")
 
     def reap(self) -> None:
         """Collect those that are done; one that outlives this supervisor is collected by init."""
-        self._started = [process for process in self._started if process.poll() is None]
+        done = [process for process in self._started if process.poll() is not None]
+        self._started = [process for process in self._started if process not in done]
+        helpers.difference_update(process.pid for process in done)
 
 
 def event_of(run: RunDir, spec: Spec, record: ExitRecord) -> str | None:

@@ -159,7 +159,11 @@ class Attempt:
     def refresh(self, *, thorough: bool = False) -> Family:
         """Bring the family up to date; ``thorough`` also looks for what slipped out of the tree (Linux)."""
         heirs = family.linux_heirs(self.run.run_lock, family.mark_of(self.run)) if thorough else ()
-        self.family = family.grow(self.family, self._machine.table.snapshot(), heirs, family.linux_supervises)
+        snapshot = self._machine.table.snapshot()
+        if self._machine.adopts:
+            trainer, mark = self.child.pid if self.child else None, family.mark_of(self.run)
+            heirs = {*heirs, *family.orphans(snapshot, trainer, mark)}
+        self.family = family.grow(self.family, snapshot, heirs, family.linux_supervises)
         return self.family
 
     def refresh_when_due(self) -> bool:

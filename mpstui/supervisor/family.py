@@ -1,12 +1,15 @@
 """Whom an attempt consists of, and signals that reach only them.
 
 The family: the trainer, its descendants, and whoever can be proved to come from it. A link from child to parent is
-lost when the parent dies, so members are remembered by pid and start time as long as they live. On Linux two more
-proofs find what slipped away before it was seen: an inherited descriptor of ``run.lock``, the mark in the environment.
+lost when the parent dies, so members are remembered by pid and start time as long as they live. On Linux three more
+proofs find what slipped away before it was seen: an inherited descriptor of ``run.lock``, the mark in the environment,
+and that whoever loses its parent becomes a child of the supervisor.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import re
 import signal
@@ -19,6 +22,12 @@ from ..wire.liveness import Process, ProcessIdentity, ProcessTable, descendants
 from ..wire.rundir import RunDir
 
 _SUPERVISOR = b"supervisor/__main__.py"
+_PR_SET_CHILD_SUBREAPER = 36
+HELPER = "MPSTUI_HELPER"
+"""In the environment of what a supervisor starts beside the trainer, and so of whatever that starts."""
+_MARKS = (f"{HELPER}=".encode(), b"MPSTUI_RUN_DIR=")
+helpers: set[int] = set()
+"""Pids of what this supervisor has started beside the trainer."""
 
 
 class Family(NamedTuple):
@@ -106,6 +115,38 @@ def linux_heirs(run_lock: Path, mark: bytes, proc: Path = Path("/proc")) -> set[
         return set()
     pids = (int(entry.name) for entry in os.scandir(proc) if entry.name.isdigit())
     return {pid for pid in pids if pid != os.getpid() and _is_heir(proc / str(pid), str(run_lock), mark)}
+
+
+def adopt_orphans() -> bool:
+    """Have what loses its parent below us become our child, as init's it would be (Linux); True when it is so."""
+    if not sys.platform.startswith("linux"):
+        return False
+    return bool(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+
+
+def orphans(snapshot: Mapping[int, Process], trainer: int | None, mark: bytes, proc: Path = Path("/proc")) -> set[int]:
+    """Pids that became children of this process when their parents died; those that have ended are collected.
+
+    Args:
+        trainer: our own child, which somebody else collects.
+        mark: see :func:`mark_of`. What carries another run's is that run's, whose supervisor has died.
+    """
+    mine = [
+        found for found in snapshot.values() if found.parent == os.getpid() and found.pid not in (trainer, *helpers)
+    ]
+    for found in mine:
+        if not found.alive:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(found.pid, os.WNOHANG)
+    return {found.pid for found in mine if found.alive and not _is_anothers(proc / str(found.pid), mark)}
+
+
+def _is_anothers(process: Path, mark: bytes) -> bool:
+    try:
+        marks = {word for word in (process / "environ").read_bytes().split(b"\0") if word.startswith(_MARKS)}
+        return not marks <= {mark}
+    except OSError:
+        return True  # gone meanwhile, or of another user by now: not ours to touch
 
 
 def _is_heir(process: Path, run_lock: str, mark: bytes) -> bool:

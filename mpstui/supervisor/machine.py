@@ -41,6 +41,8 @@ class Machine(NamedTuple):
     table: ProcessTable
     signaller: Signaller
     boot_id: str
+    adopts: bool = False
+    """Whether what the trainer leaves without a parent comes to this process."""
 
 
 def this_machine() -> Machine:

@@ -14,6 +14,7 @@ from ..wire.records import LaunchTemplate, Spec, Status
 from ..wire.rundir import RunDir
 from ..wire.storage import UnreadableRecord
 from . import witnesses
+from .family import adopt_orphans
 from .journal import complain, complain_of
 from .loop import Supervisor
 from .machine import Machine, this_machine
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str], build: Build = Supervisor) -> int:
 def supervise(run: RunDir, ready: Callable[[], None], build: Build = Supervisor) -> int:
     """Take the lock and supervise until nothing is left to do. See :func:`main` for the codes."""
     wakeup = install_signals()
-    machine = this_machine()
+    machine = this_machine()._replace(adopts=adopt_orphans())
     while True:
         lock = liveness.acquire(run.supervisor_lock)
         if lock is None:

@@ -18,6 +18,7 @@ from ..wire import storage
 from ..wire.liveness import ProcessIdentity
 from ..wire.records import Request
 from .attempt import Attempt
+from .family import helpers
 from .state import Supervision
 from .witnesses import size_of
 
@@ -98,6 +99,7 @@ class StackDumps:
         except OSError as error:
             self._reply(request, ok=False, text=f"py-spy could not be started: {error}")
             return
+        helpers.add(started.pid)
         deadline = self._supervision.now + PY_SPY_SECONDS
         self._dump = _Dump(request, output, begin, (leader.pid,), deadline, (started,))
 

@@ -6,16 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 import mpstui.supervisor
-from mpstui.supervisor.family import Family, SystemSignaller, grow, infer_leader, linux_supervises
+from mpstui.supervisor.family import HELPER, Family, SystemSignaller, grow, infer_leader, linux_supervises, orphans
 from mpstui.wire.liveness import Process, ProcessIdentity, system_process_table
 
-from .kit import alive, identity, wait_for
+from .kit import Run, alive, identity, wait_for
 
 
 class Table(dict[int, Process]):
@@ -129,3 +129,47 @@ def test_init_everybody_and_ourselves_are_out_of_bounds() -> None:
         assert not signaller.send(ProcessIdentity(pid, 0), 0)
     for group in (-1, 0, 1, os.getpgrp()):
         assert not signaller.send_group(group, [identity(os.getpid())], 0)
+
+
+DAEMON = (
+    "import os, time\n"
+    "if os.fork() == 0:\n"
+    " os.setsid()\n"
+    " if os.fork() == 0:\n"
+    "  open('daemon', 'w').write(str(os.getpid())); os.closerange(0, 64)\n"
+    "  os.execve('/bin/sleep', ['sleep', '60'], {})\n"
+    " os._exit(0)\n"
+    "os.wait(); print('up', flush=True); time.sleep(60)"
+)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has subreapers")
+def test_a_daemon_without_a_trace_is_found_and_collected(make_run: Callable[..., Run]) -> None:
+    run = make_run(DAEMON)
+    run.start()
+    run.wait_output("up")
+    told = run.home / "daemon"
+    daemon = identity(int(wait_for(lambda: told.read_text() if told.exists() else None, "the daemon")))
+    assert run.wait_ack(run.ask("kill")).ok
+    assert not alive(daemon)
+    run.wait_unsupervised()
+    assert system_process_table().find(daemon.pid) is None, "nobody collected it"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has subreapers")
+def test_orphans_are_no_helpers_nor_what_these_started_nor_of_another_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    helper = subprocess.Popen(["sleep", "60"])
+    started = subprocess.Popen(["sleep", "60"], env={HELPER: "1"})
+    foreign = subprocess.Popen(["sleep", "60"], env={"MPSTUI_RUN_DIR": "/another"})
+    orphan = subprocess.Popen(["sleep", "60"], env={})
+    try:
+        monkeypatch.setattr("mpstui.supervisor.family.helpers", {helper.pid})
+        rows = system_process_table()
+        snapshot = {one.pid: rows.find(one.pid) for one in (helper, started, foreign, orphan)}
+        mark = b"MPSTUI_RUN_DIR=/ours"
+        assert orphans({pid: row for pid, row in snapshot.items() if row}, None, mark) == {orphan.pid}
+        assert orphans({pid: row for pid, row in snapshot.items() if row}, orphan.pid, mark) == set()
+    finally:
+        for one in (helper, started, foreign, orphan):
+            one.kill()
+            one.wait()

@@ -34,6 +34,7 @@ PROOFS = {
     "slot_not_inherited": "slot_of_a_dead_supervisor",
     "place_not_left": "slot_of_a_dead_supervisor",
     "reaped_first": "child_that_slipped_away",
+    "no_subreaper": "daemon_without_a_trace",
     "answered_first": "answers_follow_acts",
     "shutdown_cancels": "shutdown_in_the_queue",
     "no_waiting": "crashes_twice",

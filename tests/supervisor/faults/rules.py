@@ -76,6 +76,18 @@ def child_that_slipped_away(stage: Stage) -> None:
     stage.expect_that(record is None or len(record.survivors) == 1, f"survivors: {record and record.survivors}")
 
 
+def daemon_without_a_trace(stage: Stage) -> None:
+    """A daemon that nothing ties to the run but that its parent was of it: a kill ends it, and no zombie is left."""
+    stage.start_running()
+    told = stage.home / "daemon"
+    daemon = int(wait_for(lambda: told.read_text() if told.exists() else None, "the daemon"))
+    stage.run.wait_ack(stage.run.ask("kill"))
+    found = system_process_table().find(daemon)
+    stage.expect_that(found is None or not found.alive, "a daemon outlived the kill")
+    if found is not None and found.alive:
+        os.kill(daemon, signal.SIGKILL)
+
+
 def power_cut(stage: Stage) -> None:
     """The machine loses its power at any moment of a run: nothing that was acknowledged is lost."""
     trace = stage.home.with_name("trace")
@@ -144,6 +156,7 @@ SCENES: Scenes = {
     slot_of_a_dead_supervisor: {"trainer": trainers.WAITS, "queue": GROUP},
     slot_while_it_leaves: {"trainer": trainers.WAITS, "queue": GROUP},
     child_that_slipped_away: {"trainer": trainers.SLIPS},
+    daemon_without_a_trace: {"trainer": trainers.DAEMON},
     power_cut: {"trainer": trainers.SLOW_TO_STOP},
     answers_follow_acts: {"trainer": trainers.SLOW_TO_STOP},
     shutdown_in_the_queue: {"trainer": trainers.WAITS, "queue": GROUP},

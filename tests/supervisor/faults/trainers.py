@@ -56,6 +56,16 @@ GRANDCHILD = _HEAD + (
 )
 """A daemon of its own: double fork, new session, every descriptor closed."""
 
+DAEMON = _HEAD + (
+    "if os.fork() == 0:\n"
+    " os.setsid()\n"
+    " if os.fork() == 0:\n"
+    "  note('daemon', str(os.getpid())); os.closerange(0, 64); os.execve('/bin/sleep', ['sleep', '60'], {})\n"
+    " os._exit(0)\n"
+    "os.wait(); print('up', flush=True)\nuntil('finish')"
+)
+"""Leaves a daemon at once: another session, no descriptors, no environment, no parent."""
+
 SLIPS = _HEAD + (
     "if os.fork() == 0:\n"
     " os.closerange(0, 64); os.execve('/bin/sleep', ['sleep', '20'], {})\n"

@@ -244,7 +244,13 @@ def _progress_gate_open() -> None:
     put(conclusion, decide=lambda rule, crash, history, now: decide(rule, crash, (), now))
 
 
+def _no_subreaper() -> None:
+    """What loses its parent goes to init."""
+    put(main, adopt_orphans=lambda: False)
+
+
 rules: dict[str, Callable[[], None]] = {
+    "no_subreaper": _no_subreaper,
     "lost_is_ok": _lost_is_ok,
     "no_sync": _no_sync,
     "exit_not_durable": _exit_not_durable,
@@ -300,6 +306,8 @@ if __name__ == "__main__":
         recorder.note_what_is_there()
         recording = recorder.recording()  # kept: it would end with its last reference
         recording.__enter__()
+    if chosen.without_subreaper:
+        put(main, adopt_orphans=lambda: False)
     if chosen.at:
         hold_at(chosen.at, Path(chosen.run))
     if chosen.sabotage:
