@@ -185,6 +185,7 @@ class Attempt:
         """
         now = self._machine.clock.monotonic()
         self.refresh(thorough=True)
+        self.was_reached = self.was_reached or asked_seconds_ago is not None
         moves: tuple[Move, ...] = ()
         if self.stop_sequence is None and asked_seconds_ago is not None and not force:
             self.stop_sequence, moves = (

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from mpstui.supervisor import launches
+from mpstui.supervisor.attempt import Attempt
+from mpstui.supervisor.family import Family
 from mpstui.supervisor.journal import MOST_AT_ONCE, Inbox
 from mpstui.supervisor.loop import Supervisor
 from mpstui.supervisor.machine import Clock, this_machine
@@ -128,3 +130,18 @@ def test_a_lost_run_is_neither_ok_nor_failed(make_run: MakeRun, when: str, cause
     assert record.cause == cause
     if cause:
         assert "is lost, nobody saw how it ended" in record.evidence["dependency"]
+
+
+def test_what_was_asked_by_an_earlier_supervisor_was_reached_by_its_signal(make_run: MakeRun) -> None:
+    run = make_run(WAITS)
+    run.start()
+    run.wait_output("up")
+    leader = run.wait_phase("running").trainer
+    attempt = Attempt(run.dir, 1, Family(leader), this_machine())
+    (run.home / "go").touch()
+    run.wait_exit()
+    attempt.stop(run.spec.stop, force=False, asked_seconds_ago=1.0)
+    assert attempt.was_reached
+    later = Attempt(run.dir, 1, Family(leader), this_machine())
+    later.stop(run.spec.stop, force=False)
+    assert not later.was_reached
