@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from ...wire import liveness, rundir, storage
 from ...wire.liveness import boot_id, machine_id
@@ -74,8 +75,16 @@ def _is_awaited(status: Status) -> bool:
 
 
 def restart_is_wished(run: RunDir) -> bool:
-    """Whether somebody asked for another attempt and has no answer yet."""
-    return any(request.action == "restart" for request in rundir.unanswered(run))
+    """Whether somebody asked for another attempt and has no answer yet. Each request is read once."""
+    looked_at, restarts = _requests_of(run)
+    restarts += [item.id for item in rundir.unanswered(run, looked_at) if item.action == "restart"]
+    return any(run.request(name).exists() and not run.ack(name).exists() for name in restarts)
+
+
+@lru_cache(maxsize=256)
+def _requests_of(run: RunDir) -> tuple[set[str], list[str]]:
+    """Names of requests that were looked at, and ids of the restarts among them."""
+    return set(), []
 
 
 def dependants(runs: Iterable[RunDir]) -> Mapping[str, str]:
