@@ -178,11 +178,12 @@ def _score_names(entry: Entry, found: Reading, result: Score) -> None:
         return
     wanted = [[_words(spelling) for spelling in _listed(spellings)] for spellings in entry["metrics"]]
     tolerated = {_words(name) for name in (*entry.get("tolerated", ()), *_SHOWN_ELSEWHERE)}
+    validated = {_words(f"val {name}") for name in entry.get("validation", ())}
     seen: set[Words] = set()
     for name in sorted(found.names):
         words = _readings_of(name, name in found.evaluated)
         seen |= words
-        is_metric = any(words & set(spellings) for spellings in wanted)
+        is_metric = any(words & set(spellings) for spellings in wanted) or not validated.isdisjoint(words)
         if is_metric or not words & tolerated:
             result.names += 1
             result.names_right += is_metric
@@ -211,7 +212,7 @@ def _score_validation(entry: Entry, found: Reading, result: Score) -> None:
     """One value for each name that the index tells, under any name that stands for it."""
     spellings = [_listed(names) for names in entry.get("metrics", ())]
     for name, values in entry.get("validation", {}).items():
-        known = {_words(name)}
+        known = {_words(name), _words(f"val {name}")}
         for group in spellings:
             words = {_words(spelling) for spelling in group}
             known |= words if known & words else set()

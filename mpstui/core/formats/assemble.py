@@ -7,6 +7,7 @@ Evaluations may be printed with spaces alone, no sign and no counter: ``val_loss
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -24,21 +25,16 @@ from .names import (
     Role,
     is_duration,
     is_measure,
+    is_never_a_metric,
     words_of,
 )
+from .notices import is_remark
 from .pairs import Pair
 from .points import Counters, LineReading, Phase, series_name
 
-_NOTE = re.compile(
-    r"(?i)\b(?:(?-i:[A-Z]\w{2,20}Warning)|deprecat\w{2,4}|checkpoint|ckpt|sav(?:ed|ing|e)|resum\w{0,4}|restor\w{0,4}|load(?:ed|ing)|best|improv\w{0,5}|early.?stop\w{0,4}|patience|lowest|"
-    r"minimum|previous|expected|target|theoretical|baseline|random)\b|保存|最佳|最良|ベスト|恢复|再開"
-)
-_NOTE_WORDS = """
-    warning deprecat ckpt sav resum restor load best improv early patience lowest minimum previous expected checkpoint
-    target theoretical baseline random 保存 最佳 最良 ベスト 恢复 再開
-"""
-_NOTE_HINTS = tuple(_NOTE_WORDS.split())
 _CALL = re.compile(r"([A-Za-z_][\w.]{1,60})\((?=[^()]{0,200}=)")
+_MEMBER = re.compile(r"""(?:"[\w ./-]{1,60}"|'[\w ./-]{1,60}') ?: ?[^,{}\[\]]{1,60},?\Z""")
+"""A line of a dictionary that is printed over several: a setting, unless its name is that of a measure."""
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MAX_STRAY_WORDS = 9
 _LONGEST_NAME = 4
@@ -46,7 +42,7 @@ _LONGEST_NAME = 4
 _WORDS_BESIDE_A_COUNTER = 4
 _PADDED_COUNTER = 12
 """How far to the right a counter in brackets may begin a line: ``[     500] loss 0.5``."""
-_GOES_ON = (" of", " for", " on", " at", " in", " the", " to", " by", " from", " than", " least", " most")
+_GOES_ON = (" of", " for", " on", " at", " in", " the", " to", " by", " from", " than", " least", " most", " en", " em")
 """A name that ends so, with no sign behind it, goes on in a sentence: "the loss of 3 engineers", "at least 2"."""
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _VALUES = frozenset((Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT))
@@ -67,12 +63,12 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     stray_words = 0  # words of the line that name none of its numbers
     if strict:
         stray_words = len(_WORD.findall(line[:2000])) - sum(len(_WORD.findall(pair.key)) for pair in pairs)
-    told = loss or _evaluated_loss(pairs)
-    if strict and len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs):
+    is_sentence = strict and len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs)
+    if is_sentence or (loss is None and _is_member(line, pairs)):
         return None
-    if strict and _is_note(line, told):
+    if strict and is_remark(line, loss or _evaluated_loss(pairs)):
         return _best(grammar, pairs)
-    counters, is_plan = read_counters(pairs, line, has_loss=loss is not None)
+    counters, is_plan = read_counters(pairs, line, has_loss=loss is not None or any(map(_is_part, pairs)))
     named = [
         pair
         for at, pair in enumerate(pairs)
@@ -107,11 +103,19 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     )
 
 
+def _is_member(line: str, pairs: Sequence[Pair]) -> bool:
+    """Whether a line is a setting in a dictionary that is printed over several."""
+    return len(pairs) == 1 and _MEMBER.match(line) is not None and not is_measure(pairs[0].key)
+
+
+_SHORT = {"evaluating": "val", "validating": "val", "testing": "test"}
+
+
 def _metrics_of(named: Sequence[Pair]) -> tuple[dict[str, float], dict[str, float]]:
     """The values of training and those of an evaluation; ``v_loss`` beside ``loss`` is one of an evaluation."""
     metrics = {p.key: p.measured for p in named if _is_named(p) and not _of_evaluation(p)}
     eval_metrics = {
-        f"{p.said} {p.key}".strip(): p.measured
+        f"{_SHORT.get(p.said.lower(), p.said)} {p.key}".strip(): p.measured
         for p in named
         if _is_named(p) and _of_evaluation(p) and not (p.said and is_duration(p.key))
     }
@@ -148,9 +152,9 @@ def _is_named(pair: Pair) -> bool:
     counts = pair.total and pair.name.role is Role.OTHER
     if pair.text in _BITS and not pair.unit and words_of(pair.key)[-1:] == ["precision"]:
         return False  # of numbers in the machine: ``precision: 16``
-    if counts or _IS_FILE.search(pair.key) or (pair.unit and pair.key.lower() == "rate"):
+    if counts or _IS_FILE.search(pair.key) or (pair.unit and pair.key.lower() == "rate") or pair.unit == "it":
         return False
-    return pair.marked or not pair.key.lower().endswith(_GOES_ON)
+    return pair.marked or not (pair.key.lower().endswith(_GOES_ON) or pair.counts_things)
 
 
 def _of_evaluation(pair: Pair) -> bool:
@@ -177,6 +181,10 @@ def training_loss(pairs: Sequence[Pair]) -> Pair | None:
     return whole[0] if of_one_group else None
 
 
+def _is_part(pair: Pair) -> bool:
+    return pair.marked and pair.name.role is Role.LOSS and pair.scope is not NameScope.EVAL
+
+
 _COUNTED = re.compile(
     r"(?i)\s?(?:(?P<epoch_step>batch(?:es)?)|(?P<step>steps|iterations|iters|updates)|(?P<epoch>epochs))\b(?!\s?[:=/]?\s?\d)"
 )
@@ -193,15 +201,18 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
     counters = Counters()
     plan = False
     for index, pair in enumerate(pairs):
-        counted = _COUNTED.match(line, pair.end) if pair.total and pair.name.role not in _COUNTING else None
+        so_many = pair.total or pair.key.lower() == "after"
+        counted = _COUNTED.match(line, pair.end) if so_many and pair.name.role not in _COUNTING else None
         if counted is not None and counted.lastgroup is not None and pair.scope is not NameScope.EVAL:
             field = counted.lastgroup
-            if getattr(counters, field) is None and or_zero(pair.counted) <= or_zero(pair.planned):
+            if getattr(counters, field) is None and or_zero(pair.counted) <= (pair.planned or math.inf):
                 counters = counters._replace(**{field: pair.counted, f"{field}s": pair.planned})
             continue
         if index and pair.key.lower() in _PLURALS and not pair.total and pairs[0].key.lower() == "episode":
             continue  # how long the episode was
-        so_far = bool(pair.total) and pair.key.lower().endswith(_SO_FAR) and not counters.positioned
+        trained = not pair.marked and pair.key.lower() in TRAIN_WORDS  # ``[Train 10/200]``
+        so_far = pair.key.lower().endswith(_SO_FAR) or trained
+        so_far = so_far and bool(pair.total) and not counters.positioned
         if pair.key and pair.name.role not in _COUNTING and not pair.bracketed and not so_far:
             continue
         if pair.scope is NameScope.EVAL and pair.name.role is not Role.EPOCH and not has_loss:
@@ -246,7 +257,8 @@ def _keyed(counters: Counters, pair: Pair, has_loss: bool) -> Counters:
         return counters
     if planned is None and pair.key.lower().endswith("progress"):
         return counters  # a share of the whole
-    if role is Role.EPOCH and (counters.epoch is None or len(pair.key) > 2):
+    elsewhere = pair.key.lower().startswith(("at ", "in ", "from ", "since "))  # ``best: 0.5 at epoch 2``
+    if role is Role.EPOCH and (counters.epoch is None or (len(pair.key) > 2 and not elsewhere)):
         return counters._replace(epoch=count, epochs=first_known(planned, counters.epochs))
     if role is Role.STEP and counters.step is None and not (pair.unit.endswith("s") or pair.is_rate):
         if pair.key.lower().endswith(_PLURALS) and not has_loss and planned is None and counters.epoch is None:
@@ -318,22 +330,21 @@ def _opens_pair(pairs: Sequence[Pair]) -> bool:
 
 
 def _evaluated_loss(pairs: Sequence[Pair]) -> Pair | None:
-    """The loss of an evaluation that a line begins with: ``dev loss: 0.5, best: True`` is no remark."""
+    """The loss of an evaluation that a line begins with: ``dev loss: 0.5, best: True`` is no remark.
+
+    A measure at its beginning is as good: ``psnr: 26.5  Best: 27.0 @ 5000 iter``.
+    """
+    first = pairs[0]
+    if first.marked and is_measure(first.key) and "best" not in words_of(first.key) and not first.total:
+        return first
     losses = (pair for pair in pairs if pair.marked and pair.name.role is Role.LOSS)
     return next((pair for pair in losses if pair.scope is NameScope.EVAL), None)
 
 
-def _is_note(line: str, loss: Pair | None) -> bool:
-    """A remark about a checkpoint or a best value in front of the loss: it repeats a reading, it is none."""
-    if not any(map(line.lower().__contains__, _NOTE_HINTS)):
-        return False
-    match = _NOTE.search(line, 0, 200)
-    return match is not None and (loss is None or match.start() < loss.start)
-
-
 def _best(grammar: str, pairs: Sequence[Pair]) -> LineReading | None:
     """The best value so far, which is a metric of its own: ``Best validation accuracy: 16.5 %``."""
-    found = [pair for pair in pairs if pair.marked and pair.key[:4].lower() == "best" and is_measure(pair.key)]
+    found = [pair for pair in pairs if pair.marked and "best" in words_of(pair.key) and not is_never_a_metric(pair.key)]
+    found = found if any(is_measure(pair.key) for pair in found) else []
     metrics, eval_metrics = _metrics_of(found)
     evaluates = Phase.TRAIN if metrics else Phase.EVAL
     return LineReading(grammar, phase=evaluates, metrics=metrics, eval_metrics=eval_metrics) if found else None

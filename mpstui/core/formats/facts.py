@@ -59,14 +59,16 @@ _USED = re.compile(
     r"(?:fall\w{0,4}|fell|fallback|switch\w{0,4}|default\w{0,3}|revert\w{0,3})(?: back)? (?:on|to)|"
     r"(?:model|network|module|everything)(?: \w{1,20}){0,3}? (?:on|to|onto)|"
     r"on \d{1,3} (?:devices?|gpus?) \(|(?:^|[,;:.(] ?)device(?= (?:cuda|mps|cpu)))"
-    rf"(?:\s{{1,3}}|(?<=\())(?:device\b[\s:]{{0,3}})?{_VALUE}"
+    rf"(?:(?<=on)\s?:\s{{1,3}}|\s{{1,3}}|(?<=\())(?:device\b[\s:]{{0,3}})?{_VALUE}"
 )
 _CUDA = re.compile(
     r"(?i)\bgpu device\s?[=:]\s?\d{1,2}\Z|\bCreat(?:ed|ing) TensorFlow device \(\S{0,80}GPU:\d|"
-    r"\bUse GPU with device ID \d|\bdevice: \d{1,2}, GPU Compute Capability"
+    r"\bUse GPU with device ID \d|\bBackend used: \[CUDA\]|\[(?:CudaDevice|GpuDevice|cuda)\(id=|"
+    r"\bdevice: \d{1,2}, GPU Compute Capability"
 )
 _CUDA_SET = re.compile(r"(?:use_)?cuda\s?[:=]\s?True\Z")
-_SAID_ALONE = re.compile(r"Use (CPU|GPU)\.?(?:: cuda:\d)?\Z")
+_SAID_ALONE = re.compile(r"(?:Use (?=CPU|GPU))?(CPU|GPU|cuda(?::\d)?|mps|cpu)\.?(?:: cuda:\d)?\Z")
+_COMMAND = re.compile(r"\.py [^\n]{0,300}?(?<= )--device[ =](cuda(?::\d)?|mps|cpu)(?= |\Z)")
 _LIGHTNING = re.compile(r"\bGPU available: (?:True|False)(?: \((?P<kind>\w{2,12})\))?, used: (?P<used>True|False)")
 _YOLO = re.compile(r"torch-\d[\w.+]{0,30} (?P<value>CUDA:\d{1,3}|MPS|CPU)(?= \(|\Z)")
 _TENSOR = re.compile(
@@ -97,6 +99,9 @@ def device_of(line: str) -> Fact | None:
         return Fact(device=yolo["value"].lower(), stated=True)
     if _CUDA.search(line):
         return Fact(device="cuda", stated=True)
+    command = _COMMAND.search(line) if " --device" in line else None
+    if command is not None:
+        return Fact(device=command[1])
     if _CUDA_SET.match(line):
         return Fact(device="cuda")
     alone = _SAID_ALONE.match(line)

@@ -49,7 +49,8 @@ EPOCH_PLURALS = _words("epochs épocas epocas époques epoques epochen 轮数")
 STEP_WORDS = _words(
     """
     step steps iter iters iteration iterations it itr update updates timestep timesteps num_updates шаг ステップ 步
-    次数 步数 스텝 단계 étape etape paso passo schritt イテレーション 迭代
+    次数 步数 스텝 단계 étape etape paso passo schritt イテレーション 迭代 iteración iteraciones itération itérations
+    iterazione iterazioni iteração iterações iterationen итерация итерации
     """
 )
 """Name an optimizer step."""
@@ -58,7 +59,7 @@ BATCH_WORDS = _words("batch minibatch batches minibatches バッチ 批次 batch
 BESIDE_A_COUNTER = _words(
     """
     global current optimization optimizer training this gradient model at in for the on now starting start begin
-    learning completed whole cur curr 迭代 更新
+    learning completed whole cur curr mini 迭代 更新
     """
 )
 """Say nothing about what a counter counts."""
@@ -89,7 +90,7 @@ FILLER_WORDS = _words(
 """Say nothing about which loss it is."""
 CRITERION_WORDS = _words(
     """
-    lm ce crossentropy cross entropy nll mse l1 l2 ntp mlm ar objective model g2p ctc diffusion denoising sft
+    lm ce crossentropy cross entropy nll mse l1 l2 ntp mlm ar model g2p ctc diffusion denoising sft
     """
 )
 """Name a criterion that is the training loss where there is no plainer one."""
@@ -107,19 +108,20 @@ NEVER_A_LOSS = _words(
 MEASURE_WORDS = _words(
     """
     acc accuracy acc1 acc5 top1 top5 ppl perplexity bpb bpc f1 precision recall auc auroc iou miou
-    dice psnr ssim mae mse rmse bleu wer cer map50 ap50 prec rec fid 准确率 精度 正解率 정확도 точность
+    dice psnr ssim mae mape mse rmse bleu wer cer map50 ap50 prec rec fid 准确率 精度 正解率 정확도 точность
     """
 )
 """Name a measure of a model that is taken for nothing else where no sign joins it to a number."""
-_NO_MEASURE = NEVER_A_LOSS - _words("perplexity norm grad old diff std var gap last")
+_NO_MEASURE = NEVER_A_LOSS - _words("perplexity norm grad old diff std var gap last") | _words("alpha gamma thresh thr")
 _ERRORS_AND_SCORES = """
-    accuracies error err reward rewards score scores kl elbo entropy mcc kappa rouge meteor ndcg mrr r2 mape medae
+    accuracies error err reward rewards score scores kl elbo entropy mcc kappa rouge meteor ndcg mrr r2 medae
     specificity sensitivity correlation lpips chrf eer gnorm fnmr fmr far frr cosine similarity pearson spearman
-    kendall brier
+    kendall brier srcc plcc krcc f05 f2
 """
 _MEASURES = MEASURE_WORDS | LOSS_WORDS | _words(_ERRORS_AND_SCORES)
 """Name a measure where a sign joins it to a number."""
 _RETRIEVAL = re.compile(r"(?:[Rr]ank|R)[-@][1-9]\d?|CMC[-@ ]?[1-9]\d?")
+_DETECTION = re.compile(r"m?A[PR](?:\d\d)?[sml]?(?:@\d{1,4})?")
 _RANKED = _words("map ap top hit hits")
 _NUMBERED = _words("top hit hits")
 """Are no measures without their number: ``hits: 12`` are those of a cache."""
@@ -204,11 +206,11 @@ _VOCABULARY = TRAIN_WORDS.union(
 # Chinese, Japanese and Korean put no space between words: the longest known words are cut out.
 _UNSPACED = re.compile("|".join(sorted((w for w in _VOCABULARY if w[0] >= "\u2e80"), key=len, reverse=True)))
 _DIGITS = re.compile(r"\d+$")
-_VALUE_OF_GROUP = re.compile(r"(?i)loss(?:es)?/value(?![a-z])")
+_VALUE_OF_GROUP = re.compile(r"(?i)loss(?:es)?(?:/value(?![a-z])| \(value\))")
 """The loss of the value function in a group of losses (``loss/value_avg``)."""
 _PAST = re.compile(r"(?i)trained|sampled|seen|done\Z")
 """Behind a counter: ``num_steps_trained`` is no plan."""
-_ORDINALS = ("id", "idx", "index", "no", "number", "nr", "progress")
+_ORDINALS = ("i", "id", "idx", "index", "no", "number", "nr", "progress")
 _GLUED_LOSS = re.compile(r"(?!f|stop)[^\W\d_]{1,12}(?=loss\Z)")
 _MAX_NAME = 80
 
@@ -229,14 +231,20 @@ def words_of(text: str) -> list[str]:
 _NEVER_A_METRIC = _words(
     "eta remaining left checkpoint checkpointer seed version pid port shape size sizes dim dims rank ranks bs"
 )
-_COUNTED = STEP_WORDS | EPOCH_WORDS | BATCH_WORDS | _words("fold folds trial stage phase episode episodes")
+_COUNTED = (
+    STEP_WORDS
+    | EPOCH_WORDS
+    | BATCH_WORDS
+    | _words("fold folds trial stage phase episode episodes tokens samples examples images params parameters")
+)
 _NO_NAME = _words(
     """
     in at of the and to from by is for with using min max mins sec secs hours days v num n no on as am pm device gpu
-    cuda after before over within under during until since every per
+    cuda best took after before over within under during until since every per
     """
 )
-_DURATIONS = _words("time times timer elapsed elasped duration runtime took data 耗时 時間 시간")
+_TIMES = "time times timer elapsed elasped duration runtime took data tiempo tempo temps zeit dauer durée"
+_DURATIONS = _words(f"{_TIMES} 耗时 用时 時間 시간")
 _SPELLINGS = {
     **dict.fromkeys(("accuracy", "accuracies", "准确率", "精度", "正解率", "정확도", "точность"), "acc"),
     **dict.fromkeys(("perplexity",), "ppl"),
@@ -249,10 +257,11 @@ _BESIDE_A_MEASURE = LABEL_WORDS | _words("avg average averaged avr mean moyenne 
 @lru_cache(maxsize=4096)
 def is_measure(text: str) -> bool:
     """Whether a name is that of a measure of a model (``test_acc``), not of a setting (``acc_threshold``)."""
-    words = words_of(text)
-    words = words[1:] if words[:1] == ["best"] else words
+    words = [word for word in words_of(text) if word != "best"]
     ranked = bool(words) and words[0] in _RANKED and (len(words) > 1 or words[0] not in _NUMBERED)
-    if _is_retrieval(text) or (ranked and all(word.isdigit() for word in words[1:])):
+    if _is_retrieval(text) or _DETECTION.fullmatch(text.rpartition(" ")[2]):
+        return True
+    if ranked and all(word.isdigit() for word in words[1:]):
         return True  # ``mAP@50``, ``top 5``; a ``feature_map`` and ``top_k`` are none
     return _NO_MEASURE.isdisjoint(words) and not _MEASURES.isdisjoint(words)
 
@@ -287,7 +296,8 @@ def is_never_a_metric(text: str) -> bool:
     words = words_of(text)
     counts = bool(words) and words[-1] in _COUNTED and not is_measure(text)
     unknown = not _NEVER_A_METRIC.isdisjoint(words) and not _is_retrieval(text)
-    return counts or unknown or all(word in _NO_NAME for word in words)
+    own = [word for word in words if word not in TRAIN_WORDS and word not in EVAL_WORDS]
+    return counts or unknown or not words or (bool(own) and all(word in _NO_NAME for word in own))
 
 
 @lru_cache(maxsize=4096)
@@ -303,9 +313,11 @@ def classify(text: str) -> Name:
         return Name(Role.THROUGHPUT, scope)
     if _VALUE_OF_GROUP.match(text):
         return Name(Role.LOSS, scope, PART)
-    if scope is NameScope.NONE and _is_retrieval(text):
+    if scope is NameScope.NONE and (_is_retrieval(text) or (text[0] == "A" and _DETECTION.fullmatch(text))):
         return Name(Role.OTHER, NameScope.EVAL)
-    return _counter(own, text, scope) or _rate(words, scope) or _loss(own, scope) or Name(Role.OTHER, scope)
+    loss = _loss(own, scope)
+    loss = None if loss and loss.rank == PART and "_" in text and text.isupper() else loss  # ``LOSS_ALPHA``
+    return _counter(own, text, scope) or _rate(words, scope) or loss or Name(Role.OTHER, scope)
 
 
 def scope_of(words: list[str]) -> NameScope:
@@ -364,6 +376,8 @@ def _loss(words: list[str], scope: NameScope) -> Name | None:
     """A loss and how well it stands for the whole: 0 plain or total, 1 average, 2 a criterion, 5 some component."""
     if words[:1] == ["l"] and len(words) > 1 and all(word in PIXEL_WORDS for word in words[1:]):
         return Name(Role.LOSS, scope, 0 if words[1:] == ["total"] else PART)
+    if words == ["l"] and scope is not NameScope.NONE:
+        return Name(Role.LOSS, scope)  # ``L_train``
     if not any(word in LOSS_WORDS for word in words):
         return None
     if any(word in NEVER_A_LOSS for word in words) and not _is_of_value_function(words):

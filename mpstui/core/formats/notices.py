@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from .names import EVAL_WORDS, TRAIN_WORDS, NameScope, Role, classify, words_of
-from .pairs import spell_ordinals
+from .pairs import Pair, spell_ordinals
 from .points import NOWHERE, Counters, LineReading, Phase, parse_count
 
 _TIME = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?: [AP]M\b)?"
@@ -168,6 +168,28 @@ class SourceLines:
         warned = "arning: " in text and _WARNED.match(text) is not None
         self.column, self.left = (2, 1) if warned else (0, 0)
         return False
+
+
+_REMARK = re.compile(
+    r"(?i)\b(?:(?-i:[A-Z]\w{2,20}Warning)|deprecat\w{2,4}|checkpoint|ckpt|sav(?:ed|ing|e)|resum\w{0,4}|restor\w{0,4}|load(?:ed|ing)|best|improv\w{0,5}|early.?stop\w{0,4}|patience|lowest|"
+    r"minimum|previous|expected|target|theoretical|baseline|random)\b|保存|最佳|最良|ベスト|恢复|再開"
+)
+_REMARK_WORDS = """
+    warning deprecat ckpt sav resum restor load best improv early patience lowest minimum previous expected checkpoint
+    target theoretical baseline random 保存 最佳 最良 ベスト 恢复 再開
+"""
+_REMARK_HINTS = tuple(_REMARK_WORDS.split())
+
+
+def is_remark(line: str, loss: Pair | None) -> bool:
+    """A remark about a checkpoint or a best value in front of the loss: it repeats a reading, it is none."""
+    if not any(map(line.lower().__contains__, _REMARK_HINTS)):
+        return False
+    match = _REMARK.search(line, 0, 200)
+    if match is None or loss is None:
+        return match is not None
+    aside = line[match.start() - 1 : match.start()] == "(" and line.find(")", match.end(), loss.start) >= 0
+    return match.start() < loss.start and not aside
 
 
 _PHASE_WORDS = "val test train 验证 検証 测试 評価 评估 训练 学習 검증 평가 훈련 тест обуч entra"

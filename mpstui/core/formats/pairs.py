@@ -12,7 +12,7 @@ from bisect import bisect_left
 from functools import lru_cache
 from typing import NamedTuple
 
-from .names import EVAL_WORDS, TRAIN_WORDS, Name, NameScope, Role, classify, is_measure
+from .names import EVAL_WORDS, TRAIN_WORDS, Name, NameScope, Role, classify, is_duration, is_measure
 from .points import Number, parse_count, parse_number
 
 _NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3}){1,6}(?!,?\d)|\d{1,30}|(?=\.\d))(?:\.\d{1,30})?(?:[eE][-+]?\d{1,4})?"
@@ -73,12 +73,18 @@ _LABELLED = re.compile(
     r"(?i)(?!best|last|max|min|per|every|warm|start|end|stop|save|eval|log|num|total|patience|decay)"
     r"[a-z][\w-]{1,20} (epoch|step|iter) \d"
 )
+_THINGS = re.compile(r"\s[^\W\d_]{3,20}\s?(?:\Z|[|,;).…])")
 _SHARES = re.compile(r"(?i)\bacc|correct")
 _OF_SAMPLES = re.compile(
     r"((?:\b(?:[Tt]est|[Tt]rain(?:ing)?|[Vv]al(?:idation)?) )?[Aa]ccuracy) (?:of|on) [^\d:\n]{1,60}"
     r"\d[\d,]{0,12} (test|train(?:ing)?|val(?:idation)?)?[\w ]{0,24}:(?=\s{0,4}\d)"
 )
 """``Accuracy of the network on the 10000 test images: 54 %``: 10000 is the number of images, 54 % the accuracy."""
+_COCO = re.compile(
+    r"Average (?:Precision|Recall) {1,8}\((A[PR])\) @\[ ?(?:IoU|OKS)=(?:0\.50:0\.95|0\.(\d\d)) {1,8}\| area= {0,8}"
+    r"(?:all|([sml])[a-z]{4,5}) \| maxDets= {0,4}(\d{1,4}) ?\] ?= ?(?=\d)"
+)
+"""A line of pycocotools: ``AP@100``, ``AP75@100``, ``APs@100``; -1 stands for nothing to measure."""
 _TRAINED_EPOCH = re.compile(r"\ATrain: (\d{1,6}) \[\s{0,9}(\d{1,9}/\d{1,9}) \(\s{0,2}\d{1,3}%\)\]")
 """As timm's train.py has it."""
 _TAGGED_EPOCH = re.compile(r"\A\[\s?([A-Za-z]{3,12})\s?\|\s?(\d{1,6}/\d{1,6})\s?\]")
@@ -104,7 +110,10 @@ _SHORTEST_RATIO = len("s/it")
 _SPEEDS = ("speed", "rate", "velocity", "ips")
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _MEASURED = (Role.OTHER, Role.LOSS)
-_AVERAGINGS = ("macro", "micro", "weighted", "binary", "mean", "std", "median")
+_ARTICLE = re.compile(r"(?i)\A(?:(?:the|new) (?=best\b)|the )")
+_UNITS = frozenset("s ms sec seconds db nats bits percent higher lower avg".split())  # noqa: SIM905
+_BESIDE_A_NAME = TRAIN_WORDS | EVAL_WORDS | _UNITS
+"""In brackets behind a name: units, and whose value it is."""
 _ABBREVIATED = ("L", "l")
 """A loss, behind a word that says whose: ``Train(L=0.695 | A=0.497)``."""
 _AT_STEP = re.compile(r"(?i)(?<=\()(epoch:? \d{1,9}, )total_(?:steps|iters)(?= \d)")
@@ -135,6 +144,8 @@ class Pair(NamedTuple):
     """True when the number stands right behind an opening bracket and is not a value in brackets behind another."""
     start: int
     end: int
+    counts_things: bool = False
+    """True for ``Generating 100 games``: what is counted stands behind the number, and ends the part of the line."""
 
     @property
     def value(self) -> Number | None:
@@ -179,6 +190,8 @@ def read_pairs(line: str) -> list[Pair]:
         line = _CELLS.sub(r"\1: \2", line)
     if "ccuracy o" in line:
         line = _OF_SAMPLES.sub(lambda m: f"{m[1]}:" if " " in m[1] else f"{m[2] or ''} {m[1]}:", line)
+    if "maxDets=" in line:
+        line = _COCO.sub(r"\1\2\3@\4: ", line)
     if line.startswith("Train: "):
         line = _TRAINED_EPOCH.sub(r"Train epoch \1 [\2]", line)
     if line.startswith("[") and "|" in line[:20]:
@@ -259,7 +272,11 @@ def _pair(line: str, match: re.Match[str], previous: int, scopes: list[_Scope]) 
             if heads and named.key in _ABBREVIATED and "." in text:
                 name = classify("loss")
     unit = unit.strip() if unit else ""
-    return Pair(named.key, name, scope, said, text, total or "", unit, named.marked, named.bracketed, start, end)
+    things = not named.marked and text.isdigit() and not unit and _THINGS.match(line, end) is not None
+    things = things and not is_measure(named.key)
+    return Pair(
+        named.key, name, scope, said, text, total or "", unit, named.marked, named.bracketed, start, end, things
+    )
 
 
 def _names_what_follows(line: str, pair: Pair) -> bool:
@@ -301,14 +318,18 @@ def _named_by(gap: str) -> _Named:
     bracketed = gap.rstrip()[-1:] in ("[", "【", "(", "（")
     if found is None:
         return _Named("", classify(""), False, bracketed, False)
-    key = found["name"][::-1].rpartition(". ")[2].strip().lstrip("*").removeprefix("the ")
-    name = classify(key)
-    said = key.endswith((" is", " was")) and (is_measure(key) or name.role in (Role.LOSS, Role.LEARNING_RATE))
-    if said:
-        key = key.rpartition(" ")[0]  # ``val loss is 0.5``
+    key = found["name"][::-1].rpartition(". ")[2].rpartition("..")[2].strip().lstrip("*.")
+    key = _ARTICLE.sub("", key)
+    name, said = classify(key), False
+    if key.endswith((" is", " was", " are")):
+        bare = key.rpartition(" ")[0]  # ``val loss is 0.5``, ``Epoch is [1/20]``
+        meant = classify(bare)
+        said = meant.role is not Role.OTHER or is_measure(bare) or is_duration(bare)
+        key, name = (bare, meant) if said else (key, name)
     beside = (found["beside"] or "")[::-1]
-    if beside.lower() in _AVERAGINGS:
-        key = f"{key} ({beside})"  # ``F1 (macro): 0.5``
+    if beside.isalnum() and beside.lower() not in _BESIDE_A_NAME and is_measure(key):
+        key = f"{key} ({beside})"  # ``F1 (macro): 0.5``, ``Loss (policy): 0.5``
+        name = classify(key)
     of_two = "/" in key and name.role is Role.LOSS and name.rank > 0
     return _Named(key, name, bool(found["mark"]) or said, bracketed, of_two)
 

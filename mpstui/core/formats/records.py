@@ -68,14 +68,14 @@ _RUN_SUMMARY = ("train_runtime", "train_steps_per_second", "total_flos")
 def read_record(record: Mapping[str, object], grammar: str) -> LineReading | None:
     """The reading of a flat record; None when nothing in it is a counter, a loss or a rate.
 
-    Values may be numbers or quoted numbers. Nested mappings and lists are passed over, except ``metrics`` and its like,
-    whose members count as fields of the record.
+    Values may be numbers or quoted numbers. Nested mappings and lists are passed over, except ``metrics``, ``val`` and
+    their like, whose members count as fields of the record.
     """
     flat = {key: value for key, value in record.items() if not isinstance(value, (dict, list))}
-    for name in ("metrics", "train", "progress", "data"):
+    for name in ("metrics", "progress", "data", "train", "val", "valid", "validation", "eval", "test"):
         inner = record.get(name)
         if isinstance(inner, dict):
-            prefix = "train/" if name == "train" else ""
+            prefix = "" if name in ("metrics", "progress", "data") else f"{name}/"
             flat.update({prefix + str(k): v for k, v in inner.items() if not isinstance(v, (dict, list))})
     fields = {key: ALIASES.get(key.strip().lower()) for key in flat}
     numbers = {key: number for key, value in flat.items() if (number := as_float(value)) is not None}

@@ -108,3 +108,9 @@ def test_one_metric_may_be_spelt_in_many_ways() -> None:
     log = "".join(f"epoch {epoch} train/loss 0.{epoch} valid-loss 0.{epoch}\n" for epoch in (1, 2, 3)).encode()
     entry = {"expected": {}, "metrics": ["loss", "loss (validation)"], "validation": {"Val_Loss": 0.3}}
     assert not metric_names.score(entry, metric_names.read(log)).wrong
+
+
+def test_the_name_of_an_evaluation_may_be_that_of_training() -> None:
+    entry = {"expected": {}, "metrics": ["loss", "acc"], "validation": {"acc": 0.75}}
+    found = metric_names.score(entry, metric_names.read(b"epoch 1 loss: 0.5 acc: 0.5 val_acc: 0.75\n"))
+    assert (found.names_right, found.names, found.validations_right) == (3, 3, 1)

@@ -72,6 +72,39 @@ def read(text: str) -> MetricPoint:
         ("Best validation accuracy: 16.5%", {}, {"Best validation accuracy": 16.5}),
         ("Done: the best validation accuracy of it is 0.75 in epoch 9.", {}, {"best validation accuracy of it": 0.75}),
         ("Episode 3/30, Steps: 6, Score: 44", {"Score": 44.0}, {}),
+        ("Ep 3 | L_train 0.5 | L_val 0.75 | acc_val 0.25", None, {"L_val": 0.75, "acc_val": 0.25}),
+        ("Epoch 3: train_loss 0.5 (best 0.25), val_loss 0.75 (best 0.5)", {"train_loss": 0.5}, {"val_loss": 0.75}),
+        ("Step 3 | Loss (policy): 0.5 | Return: 0.75", {"Loss (policy)": 0.5, "Return": 0.75}, {}),
+        ("Test acc on best model = 0.75", {}, {"Test acc on best model": 0.75}),
+        ("After 300 iterations, training cost = 0.5, test acc = 81%", None, {"test acc": 81.0}),
+        (
+            '{"epoch": 3, "train": {"loss": 0.5, "acc": 0.25}, "val": {"loss": 0.75}}',
+            {"train/loss": 0.5, "train/acc": 0.25},
+            {"val/loss": 0.75},
+        ),
+        (
+            " Average Recall     (AR) @[ IoU=0.50:0.95 | area= small | maxDets=100 ] = 0.25",
+            {},
+            {"ARs@100": 0.25},
+        ),
+        (
+            " Average Precision  (AP) @[ IoU=0.75      | area=   all | maxDets=100 ] = 0.25",
+            {},
+            {"AP75@100": 0.25},
+        ),
+        (
+            "Epoch is [1/20], mini-batch is [3/200], time consumption is 1.5, batch_loss is 0.5",
+            {"time consumption": 1.5, "batch_loss": 0.5},
+            {},
+        ),
+        ("val: {'loss': 0.75, 'acc': 0.25}", {}, {"val loss": 0.75, "acc": 0.25}),
+        ("[Eval FINAL]: {'loss': 0.75}", {}, {"val loss": 0.75}),
+        ("Epoch 3 acc: 79.5 (best 80.5 at 2) loss: 0.5", {"acc": 79.5, "loss": 0.5}, {}),
+        ("\t # psnr: 26.5\tBest: 27.0 @ 1600 iter", {"psnr": 26.5}, {}),
+        ("New Best Dice: 0.75", {"Best Dice": 0.75}, {}),
+        ("Score at iteration 300 is 1.5", {"Score": 1.5}, {}),
+        ("[Train 10/200] {'grads_finite': 1.0, 'train_loss': 0.5}", {"grads_finite": 1.0, "train_loss": 0.5}, {}),
+        ("RMSE 30.5, MAPE 0.25", {"RMSE": 30.5, "MAPE": 0.25}, {}),
         ("step 3 current learning rate: 0.25", {"learning rate": 0.25}, {}),
         ('{"_type": "val_epoch", "epoch": "5/400", "top1_err": 41.5}', {}, {"top1_err": 41.5}),
         ("Rank-5  : 86.5%", {}, {"Rank-5": 86.5}),
@@ -86,7 +119,11 @@ def test_the_word_in_front_says_whose_values_follow(
     point = read(line)
     assert dict(point.eval_metrics) == evaluated
     assert train is None or dict(point.metrics) == train
-    losses = (value for name, value in point.metrics.items() if "oss" in name or "损失" in name or name == "L")
+    losses = (
+        value
+        for name, value in point.metrics.items()
+        if "oss" in name or "损失" in name or name in ("L", "L_train", "training cost")
+    )
     assert point.loss == next(losses, None)
 
 
@@ -170,6 +207,25 @@ lib/torch/optim/optimizer.py:546: FutureWarning: `x=3` is deprecated
 """
 
 
+def test_a_table_of_parts_and_their_total() -> None:
+    reader = LogReader()
+    reader.feed(b"Epoch   Batch    box   conf   total   time\n")
+    reader.feed(b"".join(b" 0/29   %d/165   0.227   2.06   -1%d.5   59.6\n" % (n, n) for n in range(3)))
+    reader.feed(b"Image  Total   P   R   mAP\n 32   303   0.5   0.5   0.5\n")
+    reader.feed(b"Epoch   Batch    box   conf   total   time\n 1/29   0/165   0.227   2.06   -20.5   59.6\n")
+    found = reader.summary()
+    assert (found.epoch, found.step, found.steps, found.runs) == (1, 0, 165, 1)
+    assert found.train_loss is not None
+    assert (found.train_loss.first, found.train_loss.last, found.train_loss.count) == (-10.5, -20.5, 4)
+    assert {"box", "conf", "total"} <= set(found.metrics)
+
+
+def test_a_header_of_measures_stands_over_its_values() -> None:
+    points = LogReader().feed(b"copypaste: AP,AP50,AP75\ncopypaste: 41.0,60.5,44.5\n")
+    told = {name: value for point in points for name, value in {**point.metrics, **point.eval_metrics}.items()}
+    assert told == {"AP": 41.0, "AP50": 60.5, "AP75": 44.5}
+
+
 def test_a_setting_is_said_once_and_is_no_metric() -> None:
     epochs = "".join(f"epoch {e} step {e}0 loss 0.{9 - e}5 acc 0.{e}5\n" for e in range(1, 5))
     end = "Total time: 38.2s\nModel size: 5.4\nsaved in: 3\nTotal Training Time: {}.42 min\n"
@@ -213,6 +269,13 @@ def test_a_label_in_front_of_an_epoch_is_no_step() -> None:
         "stopped: wallclock_cap train_time:600038ms step:3/20",
         "Timer: 1.5",
         "Fold 3: took 5",
+        "Iteration 1 | Generating 100 games...",
+        "Iteración 1 completada en 31.5s",
+        "step 3: tokens 1.2M",
+        "LOSS_ALPHA: 0.25",
+        "SCORE_THRESH: 0.3",
+        '  "n_heads": 6,',
+        "Validating: 131it [00:03, 43.30it/s]",
     ],
 )
 def test_devices_clocks_and_folds_are_no_metrics(line: str) -> None:

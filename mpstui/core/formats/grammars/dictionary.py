@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..assemble import read_counters
-from ..names import Role, classify
+from ..names import NameScope, Role, classify, scope_of, words_of
 from ..pairs import read_pairs
 from ..points import Counters, LineReading, Priority, as_float
 from ..records import read_record
@@ -18,8 +18,14 @@ _MEMBER = re.compile(
     r"""(?:tensor|(?:Device)?[Aa]rray|j?np\.float\d\d)\((?P<tensor>[-+\w.]{1,40})|(?P<bare>[-+\w.]{1,40}))"""
 )
 _OPENING = re.compile(r"\{(?:\s{0,4}['\"][^'\"{}]{1,80}['\"]\s{0,4}:[^{}]{1,400},)?\s{0,4}\Z")
+_NESTED = re.compile(r"""['"](?P<of>[A-Za-z_]{2,12})['"]\s{0,2}:\s{0,2}\{(?P<inner>[^{}]{0,2000})\}""")
+_KEY = re.compile(r"""(['"])(?=[^'"{}]{1,80}['"]\s{0,4}:)""")
 _MAX_LINES = 60
-_TAG = re.compile(r"\[?(train_inner|train|valid\w{0,20}|test\w{0,20})\]")
+_EVALUATED = re.compile(
+    r"(?i)(?<![\w-])(?:val|valid|validation|eval|evaluation|test|dev)"
+    r"(?: (?:set|results?|metrics?|stats|scores?|final|(?:epoch|step) \d{1,9})){0,3}\W{0,4}\Z"
+)
+"""In front of a dictionary: it is of an evaluation."""
 _COUNTED = {"epoch", "step", "global_step", "iteration", "iter"}
 _CONFIGURED = {"loss_fn", "loss_type", "optimizer", "batch_size", "num_epochs", "seed"}
 _PYTHON = {"None": None, "null": None, "True": None, "False": None, "true": None, "false": None}
@@ -41,7 +47,7 @@ class Dictionary(LineGrammar):
             learning_rate=7e-06,
             format="hugging face trainer",
         ),
-        Example('GPT2Config {\n "lr": 0.5,\n "steps": 50\n}\nstep 1 loss: 0.75\n', 0.75, step=1, format="key-value"),
+        Example("log {'loss': 2.5,\n 'epoch': 3}\n", 2.5, epoch=3, format="hugging face trainer"),
     )
 
     def __init__(self) -> None:
@@ -72,6 +78,8 @@ class Dictionary(LineGrammar):
 
     def _read(self, line: str) -> Sequence[LineReading] | None:
         readings: list[LineReading] = []
+        if line.count("{") > 1:
+            line = _NESTED.sub(_flattened, line)
         start = line.find("{")
         while start >= 0 and (end := line.find("}", start)) >= 0:
             reading = self._one(line[start : end + 1], line[:start] if not readings else "")
@@ -91,10 +99,18 @@ class Dictionary(LineGrammar):
         if text.startswith('{"'):
             program = "fairseq" if "num_updates" in record or "train_num_updates" in record else "json lines"
         reading = read_record(record, program)
+        if reading is not None and _EVALUATED.search(before[-60:]):
+            return LineReading.evaluation(program, {**reading.metrics, **reading.eval_metrics})
         if reading is None or reading.counters != Counters() or not before:
             return reading
         counters, _ = read_counters(read_pairs(before), before, has_loss=reading.loss is not None)
         return replace(reading, counters=counters)
+
+
+def _flattened(nested: re.Match[str]) -> str:
+    """``"val": {"loss": 0.5}`` as ``"val/loss": 0.5``; dictionaries of anything else stay."""
+    whose = scope_of(words_of(nested["of"])) is not NameScope.NONE
+    return _KEY.sub(rf"\1{nested['of']}/", nested["inner"]) if whose else nested.group()
 
 
 def _says_something(record: dict[str, object]) -> bool:

@@ -15,7 +15,7 @@ from . import Example, LineGrammar
 
 _VALUE = r"(?P<value>-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?|nan|inf)"
 _LOSS_AT_STEP = re.compile(
-    r"(?i)(?P<name>(?:[a-z_]{1,16} ){0,3}(?:loss|cost)) (?:at|after|for|in|on) (?:the )?"
+    r"(?i)(?P<name>(?:[a-z_]{1,16} ){0,3}(?:loss|cost|score)) (?:at|after|for|in|on) (?:the )?"
     r"(?P<what>epoch|step|iteration|iter|batch|minibatch)s?[ #:]{0,4}(?P<n>\d{1,12})(?:\s?/\s?(?P<total>\d{1,12}))?"
     rf"\s{{0,4}}(?::|=|is|was|-)?\s{{0,8}}{_VALUE}"
 )
@@ -52,7 +52,7 @@ _NOT_A_PLAN = re.compile(
     r"(?i)\b(?:every|after|patience|warm.?up|last|sav(?:e|ed|ing)|log|eval\w{0,8}|remain\w{0,3}|accum\w{0,10}|took|best|resum\w{0,3}|skip\w{0,4})\b|loss"
 )
 _LONGEST_PLAN = 240
-_NEEDLES = "oss |oss: |OSS |ost |earning rate|lr |LR |poch|poca|poque|step|iter|updates|轮|エポック|에폭"
+_NEEDLES = "oss |oss: |OSS |ost |core at|earning rate|lr |LR |poch|poca|poque|step|iter|updates|轮|エポック|에폭"
 
 
 class Sentences(LineGrammar):
@@ -100,7 +100,8 @@ class Sentences(LineGrammar):
         if match is None:
             return None
         name, value = classify(match["name"]), as_float(match["value"])
-        if name.role is not Role.LOSS or value is None:
+        is_score = match["name"].lower().endswith("score")
+        if (name.role is not Role.LOSS and not is_score) or value is None:
             return None
         if name.scope is NameScope.EVAL:
             return LineReading(self.name, eval_metrics={match["name"]: value})
@@ -108,6 +109,8 @@ class Sentences(LineGrammar):
         n, total = parse_count(match["n"]), parse_count(found.get("total") or "")
         is_epoch = found.get("what", "").lower() == "epoch"
         counters = Counters(epoch=n, epochs=total) if is_epoch else Counters(step=n, steps=total)
+        if is_score:
+            return LineReading(self.name, counters, metrics={match["name"]: value}, certain=True)
         reading = LineReading.training(self.name, counters, match["name"], value)
         return replace(reading, certain=name.scope is NameScope.TRAIN)
 

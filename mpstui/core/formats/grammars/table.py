@@ -19,7 +19,12 @@ _NUMBER = re.compile(r"\d[./]\d")
 _CLOCK = re.compile(r"\d{1,3}:\d{2}(?::\d{2})?\Z")
 _SHARED = ("LOSS TOK2VEC", "LOSS TRANSFORMER")
 _BORDERS = " |│┃"
+_WORD = re.compile(r"\S+")
 _MAX_COLUMNS = 40
+_TOTAL = "loss  total"
+"""A column "total", where that is the sum of the losses beside it."""
+_HINTS = ("oss", "OSS", "total", "AP")
+_OF_TOTAL = re.compile(r"(\d{1,9})/\d{1,9}\Z")
 _COUNTERS = (Role.EPOCH, Role.STEP, Role.EPOCHS, Role.BATCH)
 
 
@@ -47,6 +52,15 @@ class Table(LineGrammar):
             step=200,
         ),
         Example("total loss\tborder loss\t\n" + "3.5\t0.5\t\n2.5\t0.4\t\n" * 4, 2.5, losses=8),
+        Example(
+            "epoch       iteration   main/loss   validation/main/loss  elapsed_time\n"
+            "0           100         2.5                               114.5\n"
+            "0           200         2.25        2.125                 229.5\n",
+            2.25,
+            losses=2,
+            epoch=0,
+            step=200,
+        ),
         Example("Step\tTraining Loss\n10\t1.250000\n20\t1.125000\n", 1.125, losses=2, step=20),
         Example(
             "epoch,train_loss,val_loss,lr\n1,1.5,,0.1\n2,1.25,1.5,0.1\n",
@@ -69,29 +83,45 @@ class Table(LineGrammar):
         self._commas = False
         self._fresh = False
         self._first_cell: float | None = None
+        self._starts: list[int] = []
+        """Where the columns begin."""
+        self._of_total = False
+        """Whether the first column is that of ``3/20``."""
 
     def read(self, line: str) -> Sequence[LineReading] | None:
         """A row's reading, or nothing for the header itself."""
+        line = line.removeprefix("copypaste: ")
         if not (self._columns and line.lstrip(_BORDERS)[:1].isdigit()):
             columns = _header(line)
             if columns:
                 self._columns, self._commas, self._fresh = columns, "," in line, True
+                self._starts = [word.start() for word in _WORD.finditer(line)]
             return () if columns else None
         cells = (_comma_cells if self._commas else _cells)(line, len(self._columns))
-        if cells is None:
-            return None
-        position = as_float(cells[0])
+        if cells is None and len(self._starts) == len(self._columns):
+            cells = _cells_below(line, self._starts)
+        if cells is None or (self._first_cell is not None and ("/" in cells[0]) != self._of_total):
+            return None  # a row of another table
+        self._of_total = "/" in cells[0]
+        position = _number(cells[0])
         repeats = self._fresh and self._first_cell is not None and position is not None and position <= self._first_cell
         self._fresh, self._first_cell = False, position
         reading = read_record(dict(zip(self._columns, cells, strict=False)), self.name)
-        return None if reading is None else (replace(reading, restart=repeats),)
+        if reading is None:
+            return None
+        metrics = {("total" if name == _TOTAL else name): value for name, value in reading.metrics.items()}
+        return (replace(reading, metrics=metrics, restart=repeats),)
 
 
 def _header(line: str) -> list[str]:
     """The column names, if the line is such a header."""
-    if len(line) > 600 or not ("oss" in line or "OSS" in line) or ":" in line or "=" in line or _NUMBER.search(line):
+    if len(line) > 600 or not any(map(line.__contains__, _HINTS)) or ":" in line or "=" in line or _NUMBER.search(line):
         return []
     for columns in (_by_commas(line),) if "," in line else (_split(line), line.split()):
+        if "," in line and len(columns) > 2 and all(map(is_measure, columns)):
+            return columns  # ``AP,AP50,AP75``
+        if "total" in columns and len(columns) > 3 and classify(columns[1]).role in _COUNTERS:
+            columns = [_TOTAL if column == "total" else column for column in columns]
         roles = [classify(column).role for column in columns]
         if "\t" in line and len(columns) > 1 and Role.LOSS in roles and all(map(is_measure, columns)):
             return columns  # no counter: each row is a reading
@@ -103,6 +133,12 @@ def _header(line: str) -> list[str]:
             renamed = {name: name.removeprefix("LOSS ") for name in _SHARED if len(own) == 1}
             return ["epoch", "step", *(renamed.get(column, column) for column in columns[2:])]
     return []
+
+
+def _number(cell: str) -> float | None:
+    """The value of a cell; of ``3/20`` the count."""
+    of_total = _OF_TOTAL.match(cell)
+    return as_float(of_total[1] if of_total else cell)
 
 
 def _split(line: str) -> list[str]:
@@ -128,11 +164,19 @@ def _cells(line: str, expected: int) -> list[str] | None:
         return by_space[1:]  # the index of pandas has no name
     for cells in (_split(line), line.replace("|", " ").split()):
         cells = [cell for cell in cells if cell != "+"]
-        numeric = sum(as_float(cell.rstrip("%s")) is not None or bool(_CLOCK.match(cell)) for cell in cells)
+        numeric = sum(_number(cell.rstrip("%s")) is not None or bool(_CLOCK.match(cell)) for cell in cells)
         enough = max(2, expected - 2) <= len(cells) <= expected and numeric >= len(cells) - 1
-        if enough and as_float(cells[0]) is not None:
+        if enough and _number(cells[0]) is not None:
             return [cell.rstrip("%s") for cell in cells]
     return None
+
+
+def _cells_below(line: str, starts: Sequence[int]) -> list[str] | None:
+    """The cells of a row with gaps, as Chainer prints it: each number begins where the name of its column does."""
+    found = {word.start(): word.group() for word in _WORD.finditer(line)}
+    if len(found) < 3 or not found.keys() <= set(starts) or any(as_float(cell) is None for cell in found.values()):
+        return None
+    return [found.get(start, "") for start in starts]
 
 
 GRAMMAR = Table
