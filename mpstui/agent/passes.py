@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import weakref
 from typing import Any
@@ -53,6 +54,9 @@ class Passes:
         found = self._known.get(iterator)
         if found is None:
             return
+        if found.length and found.batches == found.length:  # it goes on beyond its length: its sampler repeats
+            found = self._known[iterator] = copy.copy(found)
+            found.batches = found.steps = 0
         if found is not self._newest:
             if self._newest is not None and not self._newest.was_looked_through():
                 self._previous = self._newest

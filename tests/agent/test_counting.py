@@ -217,6 +217,22 @@ def test_a_sampler_without_an_end_makes_no_epochs() -> None:
     assert _told(passes) == (1, 20, 20, 2)
 
 
+def test_a_loader_that_goes_on_beyond_its_length_begins_an_epoch_each_time() -> None:
+    class Repeating(DataLoader[Any]):
+        def __iter__(self) -> Any:
+            return super().__iter__()
+
+        def __len__(self) -> int:
+            return 3
+
+    passes, told = Passes(torch), []
+    for _batch in _batches(passes, Repeating(TensorDataset(torch.ones(8, 3)), batch_size=1)):
+        passes.stepped(1)
+        told.append(_told(passes))
+    assert told[2:4] == [(1, 3, 3, 1), (2, 1, 3, 1)]
+    assert told[-1] == (3, 2, 3, 1)
+
+
 def test_a_stream_has_no_length_and_its_batches_are_measured() -> None:
     passes = Passes(torch)
     for _batch in _batches(passes, DataLoader(_Endless(), batch_size=None, sampler=None)):

@@ -46,6 +46,8 @@ _GOES_ON = (" of", " for", " on", " at", " in", " the", " to", " by", " from", "
 """A name that ends so, with no sign behind it, goes on in a sentence: "the loss of 3 engineers", "at least 2"."""
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _VALUES = frozenset((Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT))
+_MANY = 8
+"""So many values of which few are measures, without a loss and a counter, are the settings of a program."""
 _COUNTING = frozenset((Role.EPOCH, Role.EPOCHS, Role.STEP, Role.STEPS, Role.BATCH))
 _PLURALS = ("steps", "iters", "iterations", "updates", "batches", "timesteps", "次数", "步数")
 _BITS = frozenset(("8", "16", "32", "64"))
@@ -82,7 +84,11 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     rate = _first(named, Role.LEARNING_RATE)
     speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
     evaluation = bool(named) and all(pair.scope is NameScope.EVAL for pair in named)
-    metrics, eval_metrics = _metrics_of(named)
+    placed = loss is not None or counters.epoch is not None or counters.shown_step is not None
+    placed = placed or any(_of_evaluation(pair) for pair in named)
+    few = 3 * sum(is_measure(pair.key) for pair in named) < len(named)
+    is_settings = not placed and len(named) >= _MANY and few
+    metrics, eval_metrics = _metrics_of(() if is_settings else named)
     return LineReading(
         grammar=grammar,
         counters=counters,

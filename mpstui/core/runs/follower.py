@@ -163,8 +163,8 @@ class RunFollower:
             resumed=self._resumed,
         ).joined()
         by_program = numbers.told_by.get("step") != self._own_name
-        numbers = timed(numbers, self.pace, self.program_pace, by_program=by_program, moving=moving)
-        return with_facts(numbers, own, program, printed)
+        numbers = with_facts(numbers, own, program, printed)
+        return timed(numbers, self.pace, self.program_pace, by_program=by_program, moving=moving)
 
     @property
     def _own_name(self) -> str:

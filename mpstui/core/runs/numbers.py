@@ -48,6 +48,8 @@ def said(beat: Heartbeat | None, points: Mapping[str, Any]) -> dict[str, Any]:
     told = {**beat.metrics, **told, **({"loss": None} if "loss" in beat.nonfinite else {})}
     newer = (number(points.get("time")) or 0.0) > beat.time
     known = {name: value for name, value in points.items() if value is not None or name == "loss"}
+    if beat.loss is None and "loss" not in told and (beat.accumulate or 1) > 1:
+        points = {name: value for name, value in known.items() if name != "loss"}  # it was another loss once
     return {**told, **known} if newer else {**points, **told}
 
 
@@ -248,12 +250,14 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
     left, epoch_left = steps.remaining_seconds(numbers.steps), None
     if left is None:
         left = epochs.remaining_seconds(numbers.epochs)
+    # What is printed of an epoch may be samples, or batches that several make a step.
+    within = numbers if by_program or numbers.beat is None else numbers.beat
     epoch_end: int | None = None
-    if numbers.step is not None and numbers.epoch_step is not None and numbers.epoch_steps is not None:
-        epoch_end = numbers.step + numbers.epoch_steps - numbers.epoch_step
+    if numbers.step is not None and within.epoch_step is not None and within.epoch_steps is not None:
+        epoch_end = numbers.step + within.epoch_steps - within.epoch_step
         if left is None and numbers.epochs is not None and numbers.epoch is not None:
             more = numbers.epochs - math.floor(numbers.epoch) + numbers.first_epoch - 1  # epochs behind this one
-            left = steps.remaining_seconds(epoch_end + more * numbers.epoch_steps)
+            left = steps.remaining_seconds(epoch_end + more * within.epoch_steps)
     if left is None and numbers.epoch is not None and (numbers.step or 0) > 1:
         begun = numbers.epoch - numbers.first_epoch + 1
         if numbers.step in (begun, begun - 1):  # each epoch is one step, as graph networks have it

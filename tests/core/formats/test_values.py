@@ -306,6 +306,17 @@ def test_a_last_training_under_another_name_is_a_run_of_its_own() -> None:
     assert (found.epoch, found.epochs, found.runs) == (3, 5, 2)
 
 
+def test_a_measure_among_many_settings_is_a_setting() -> None:
+    names = ("lr0", "momentum", "box", "cls", "obj", "iou_t", "anchor_t", "hsv_h", "hsv_s", "scale")
+    settings = ", ".join(f"{name}=0.5" for name in names)
+    reader = LogReader()
+    reader.feed(f"hyperparameters: {settings}\nepoch 1 loss 0.5\n".encode())
+    assert reader.summary().metrics == ("loss",)
+    measures = " ".join(f"AP{size}: 0.5" for size in range(50, 95, 5))
+    reader.feed(f"Val mAP: 0.4 {measures}\n".encode())
+    assert "Val mAP" in reader.summary().metrics
+
+
 @pytest.mark.parametrize(
     ("line", "metrics"),
     [

@@ -102,6 +102,15 @@ def test_the_last_loss_of_an_agent_that_counts_nothing_leaves_the_printed_one(ho
     run.release()
 
 
+def test_a_loss_that_the_agent_knows_no_longer_is_not_shown_as_the_newest(home: Home) -> None:
+    """The first steps were made of one backward pass, the later ones of many whose share nobody can prove."""
+    run = run_of(home).points({"time": NOW - 9, "attempt": 1, "epoch": 1, "step": 2, "loss": 0.35})
+    run.beat(step=16, epoch=4, accumulate=16, loss_seen=None, step_from="process")
+    for shown in both(home, run):
+        assert (shown.numbers.loss, shown.numbers.step, shown.series["loss"].last) == (None, 16, 0.35)
+    run.release()
+
+
 def test_a_loss_that_a_framework_told_the_agent_is_the_programs_own(home: Home) -> None:
     run = run_of(home).beat(step=40, steps=90, epoch=1.5, epochs=3, loss=2.5, loss_seen="trainer")
     run.points({"time": NOW, "attempt": 1, "epoch": 1.5, "step": 40, "loss": 2.5})
