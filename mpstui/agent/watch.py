@@ -70,8 +70,7 @@ class Watch:
         self._patience = _LEAST_PATIENCE_SECONDS
         self._beaten_step = self._pointed = 0
         self._beaten_at = 0.0
-        self._was_away = False
-        """An evaluation or a save lies between the last beat of the training and the next one."""
+        self._was_away = False  # an evaluation or a save lies between the last beat of the training and the next
         self._speed: float | None = None
 
     def guarded(self, look: Callable[..., None]) -> Callable[..., None]:
@@ -236,9 +235,10 @@ class Watch:
     def _worked(self) -> None:
         """A backward pass or a step: it trains."""
         now = self._monotonic()
+        self._was_away |= self._eval_at is not None or self._phase != "train"
         self._eval_at, self._idle_batches = None, 0
         if self._phase != "train":
-            self._phase, self._was_away, self._next_beat = "train", True, now
+            self._phase, self._next_beat = "train", now
         self._worked_at = now
 
     def before_eval(self, *args: Any, **kwargs: Any) -> None:
