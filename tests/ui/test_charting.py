@@ -296,6 +296,12 @@ def test_validation_over_another_axis_has_a_chart_of_its_own() -> None:
     assert chart_data(apart, "val_loss").axis == "epoch"
 
 
+def test_where_no_loss_is_the_main_one_those_of_several_are_drawn_before_the_rest() -> None:
+    names = ("D(G(z))", "D(x)", "Loss_D", "Loss_G", "lr")
+    run = fakes.running(series={name: curve(name) for name in names})
+    assert metric_names(run)[:3] == ["Loss_D", "Loss_G", "D(G(z))"]
+
+
 @pytest.mark.parametrize("name", ["Val Loss", "validation loss", "eval/loss", "Test Average loss"])
 def test_validation_is_drawn_over_training_however_it_is_spelt(name: str) -> None:
     run = fakes.running(series={"loss": curve("loss"), name: curve(name, evaluation=True), "acc": curve("acc")})

@@ -31,8 +31,6 @@ RUNNING_BEHIND_BYTES = 1 << 18
 """A file that is being written is always a little ahead: up to this its curves pass for whole."""
 RUNS_PER_ATTEMPT = 1000
 """Numbers apart: one output may hold several runs one after the other."""
-FACTS = frozenset(("done", "device"))
-"""Said of the run as a whole: no sign of a step."""
 
 
 class ExternalMetrics:

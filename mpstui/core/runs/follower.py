@@ -14,14 +14,16 @@ from statistics import median
 
 from ..follow import Budget
 from ..model.snapshot import Health, Numbers, RunSnapshot, SeriesView
-from .external import FACTS, ExternalMetrics
+from .external import ExternalMetrics
 from .files import LocalMachine, PointReader
-from .numbers import JoinedCurves, NumberWitnesses, ProgressPace, Witness, said, timed, with_facts
+from .numbers import JoinedCurves, NumberWitnesses, ProgressPace, Witness, reported_metrics, said, timed, with_facts
 from .signs import Condition, Heartbeats, assess
 
 STANDING = frozenset({Health.STALLED, Health.HUNG})
 """A run that stands still has neither a speed nor an end in sight, whatever it had before."""
 LIST_SERIES, LIST_COLUMNS = ("loss",), 120
+_PLACES = ("step", "epoch", "epoch_step", "loss")
+"""Told by a program that trains; a rate alone may be a setting."""
 FULL_COLUMNS = 1024
 
 
@@ -216,7 +218,10 @@ class RunFollower:
             return None if moment is None else max(0.0, now - moment - heard.slept_seconds)
 
         steps = self.pace.steps if self.pace.steps.step is not None else self.program_pace.steps
-        counted = steps.step is not None or (self.external is not None and not self.external.newest.keys() <= FACTS)
+        told = self.external.newest if self.external is not None else {}
+        counted = (
+            steps.step is not None or bool(reported_metrics(told)) or any(told.get(n) is not None for n in _PLACES)
+        )
         signs = replace(
             heard,
             steps_done=counted or heard.steps_done,

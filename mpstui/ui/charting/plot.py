@@ -76,11 +76,11 @@ class ChartData:
 
 
 def metric_names(snapshot: RunSnapshot) -> list[str]:
-    """What can be drawn: the loss first; a validation series is drawn over its training series, not by itself."""
+    """What can be drawn: the loss or losses first; a validation series is drawn over its training series, not alone."""
     series = snapshot.series
     drawn = {(measured(name), view.axis) for name, view in series.items() if not view.evaluation}
     names = [name for name, view in series.items() if not view.evaluation or (measured(name), view.axis) not in drawn]
-    return sorted(names, key=lambda name: (name != "loss", name))
+    return sorted(names, key=lambda name: (name != "loss", "loss" not in name.lower(), name))
 
 
 def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:

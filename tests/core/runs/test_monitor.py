@@ -216,7 +216,15 @@ def test_a_run_that_is_continued_was_stopped_by_nobody_else(home: Home) -> None:
     run.release()
 
 
-@pytest.mark.parametrize(("more", "health"), [("", Health.WARMING), ("step 1 loss 0.5\n", Health.TRAINING)])
+@pytest.mark.parametrize(
+    ("more", "health"),
+    [
+        ("", Health.WARMING),
+        ("│       precision: 32\n│       lr: 0.0006\n", Health.WARMING),
+        ("step 1 loss 0.5\n", Health.TRAINING),
+        ("Episode 1\tAverage reward: 10.5\n", Health.TRAINING),
+    ],
+)
 def test_a_program_that_has_printed_no_step_is_still_warming_up(home: Home, more: str, health: Health) -> None:
     run, table = running(home), FakeTable()
     table.add(77, 5, "S")
