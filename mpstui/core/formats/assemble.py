@@ -42,7 +42,10 @@ _LONGEST_NAME = 4
 _WORDS_BESIDE_A_COUNTER = 4
 _PADDED_COUNTER = 12
 """How far to the right a counter in brackets may begin a line: ``[     500] loss 0.5``."""
-_GOES_ON = (" of", " for", " on", " at", " in", " the", " to", " by", " from", " than", " least", " most", " en", " em")
+_GOES_ON = (
+    *(" of", " for", " on", " at", " in", " in top", " the", " to", " by", " from", " than", " least", " most"),
+    *(" en", " em"),
+)
 """A name that ends so, with no sign behind it, goes on in a sentence: "the loss of 3 engineers", "at least 2"."""
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _VALUES = frozenset((Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT))

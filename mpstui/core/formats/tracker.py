@@ -64,6 +64,8 @@ class Tracker:
         if reading.bar and not self._bars.is_news(reading):
             self._bars.draw(reading)
             return self._evaluated_anew(self.names.of(reading, self._moves, self.current))
+        if reading.bar and reading.counters.shown_step == 0 and self._is_cleared(reading):
+            return None
         if self._starts_run(reading):
             self._begin_run(reading)
         said, reading = reading, self.names.of(reading, self._moves, self.current)
@@ -180,6 +182,11 @@ class Tracker:
         return step, steps if steps is not None else self._plan.at(Counters(step=step)).steps
 
     # -- runs ----------------------------------------------------------------------------------------------------
+
+    def _is_cleared(self, bar: LineReading) -> bool:
+        """Whether a bar is set back for the next epoch: still under the title and with the loss of the last."""
+        series = self._begun(bar.series)
+        return series is not None and (series.last, series.counters.epoch) == (bar.loss, bar.counters.epoch)
 
     def _begun(self, name: str) -> LossSeries | None:
         """The series of that name, if it has losses of this run."""

@@ -138,3 +138,27 @@ def test_a_resumed_training_goes_on_in_its_curve() -> None:
     points = read(log + "".join(behind(epoch) for epoch in range(4, 6)))
     assert {point.run for point in points} == {0}
     assert points[-1].run_step == 150
+
+
+def test_a_bar_that_is_set_back_before_its_title_begins_no_run() -> None:
+    """As Lightning 1 draws it: the frame at 0 has still the title and the numbers of the epoch before."""
+    text = ""
+    for epoch in range(3):
+        title = f"Epoch {epoch}: "
+        last = 5 / (epoch * 9 + 8)
+        text += (
+            "\r".join(bar(done, 9, title, None if done == 0 else 5 / (epoch * 9 + done)) for done in range(9)) + "\r"
+        )
+        text += bar(9, 9, title, last) + "\r" + bar(0, 9, title, last) + "\r"
+    reader = LogReader()
+    points = reader.feed(text.encode())
+    steps = [point.run_step or 0 for point in points if point.loss is not None]
+    assert ({point.run for point in points}, steps) == ({0}, sorted(set(steps)))
+    assert (reader.summary().epoch, reader.summary().runs) == (2, 1)
+
+
+def test_a_bar_at_0_with_a_loss_of_its_own_is_another_run() -> None:
+    text = "\r".join(bar(done, 9, "Epoch 0: ", 5 / (1 + done)) for done in (*range(9), *range(9)))
+    reader = LogReader()
+    reader.feed(text.encode() + b"\n")
+    assert reader.summary().runs == 2

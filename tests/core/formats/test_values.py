@@ -177,6 +177,7 @@ def test_a_label_in_front_of_the_epoch_and_a_unit_behind_a_space() -> None:
         "train.py: Assertion `loss: 5` failed.",
         "lib/torch/optim/optimizer.py: 546",
         "│   └── precision: 16",
+        "Epoch 3, global step 32: 'val/accuracy' was not in top 1",
         "Cache stats: {'hits': 0, 'misses': 0, 'saves': 0}",
     ],
 )
