@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..follow import Budget
+from ..model.checks import may_take_for_ever
 from .line import LogLine, begins_error
 
 BLOCK_BYTES = 1 << 20
@@ -264,8 +265,8 @@ class Search:
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """The pattern as a regular expression; what is none is taken literally."""
+    """The pattern as a regular expression; what is none, or could take for ever on a line, is taken literally."""
     try:
-        return re.compile(pattern, re.IGNORECASE)
+        return re.compile(re.escape(pattern) if may_take_for_ever(pattern) else pattern, re.IGNORECASE)
     except re.error:
         return re.compile(re.escape(pattern), re.IGNORECASE)

@@ -217,3 +217,36 @@ class LineIndex:
 
 def _split_keys(text: str) -> KeyPath:
     return tuple(next(part for part in match if part) for match in _KEY_PART.findall(text) if any(match))
+
+
+_PIECE = re.compile(
+    r"(?P<atom>\\.|\[\^?\]?(?:[^\]\\]|\\.)*\]|[^\\()|])(?P<many>[*+]|\{\d*,\d*\})?[?+]?|(?P<rest>.)", re.DOTALL
+)
+_MOST_ALIKE = 2
+"""Repetitions of the same that may follow each other: each one more multiplies the time by the length of the line."""
+
+
+def may_take_for_ever(pattern: str) -> bool:
+    """Whether a regular expression repeats a repetition, or the same several times in a row."""
+    repeats = [False]
+    """For each open group, whether something in it repeats."""
+    row: list[str] = []
+    pieces = list(_PIECE.finditer(pattern))
+    for number, piece in enumerate(pieces):
+        if piece["rest"] == "(":
+            repeats.append(False)
+        elif piece["rest"] == ")" and len(repeats) > 1:
+            inner = repeats.pop()
+            after = pieces[number + 1]["atom"] if number + 1 < len(pieces) else ""
+            outer = after in ("*", "+", "{")
+            if inner and outer:
+                return True
+            repeats[-1] |= inner or outer
+        elif piece["many"]:
+            repeats[-1] = True
+            row.append(piece["atom"])
+            if max(row.count(atom) for atom in row) > _MOST_ALIKE:
+                return True
+        elif piece["atom"] is not None:
+            row.clear()
+    return False

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import ClassVar, NamedTuple
 
+from ...model.checks import may_take_for_ever
 from ...model.errors import UsageError
 from ...model.plugins import LOG_GRAMMARS, discovered
 from ..bars import BarFrame
@@ -74,7 +75,6 @@ def all_grammars() -> list[LineGrammar]:
 _MAX_PATTERN = 2000
 _MAX_DECLARED_LINE = 2000
 """Characters of a line that a declared pattern is shown: it may be slow, so it gets little."""
-_NESTED_REPEAT = re.compile(r"\((?:[^()\\]|\\.)*[+*](?:[^()\\]|\\.)*\)[+*{]")
 
 
 class Declared(LineGrammar):
@@ -91,7 +91,7 @@ class Declared(LineGrammar):
     def __init__(self, pattern: str) -> None:
         """Raises UsageError when the pattern is no regular expression, names no group, or could take for ever."""
         shown = f"the log pattern {pattern[:60]!r}"
-        if len(pattern) > _MAX_PATTERN or _NESTED_REPEAT.search(pattern):
+        if len(pattern) > _MAX_PATTERN or may_take_for_ever(pattern):
             raise UsageError(
                 f"{shown} repeats a repetition or is too long", "write it without a repeated group that itself repeats"
             )
