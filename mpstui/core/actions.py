@@ -141,15 +141,11 @@ def _ask_to_kill(snapshot: RunSnapshot, caution: str) -> Question:
     instead = "s (stop) lets it save first."
     if not snapshot.brief and not has_checkpoint(snapshot):
         instead = "s (stop) gives a program that can save the time to do so."
-    return Question(f"Kill {snapshot.name}?", (ends, _cost_of_end(snapshot), instead), "kill it")
-
-
-def _cost_of_end(snapshot: RunSnapshot, unless: str = "") -> str:
-    return f"{_at_stake(snapshot)} lost{unless}."
+    return Question(f"Kill {snapshot.name}?", (ends, f"{_at_stake(snapshot)} lost.", instead), "kill it")
 
 
 def _cost_of_stop(snapshot: RunSnapshot, caution: str) -> str:
-    return _cost_of_end(snapshot, " unless it saves first") if snapshot.state in _HAS_PROCESSES else ""
+    return f"{_at_stake(snapshot)} lost unless it saves first." if snapshot.state in _HAS_PROCESSES else ""
 
 
 def _cost_of_restart(snapshot: RunSnapshot, caution: str) -> str:

@@ -36,8 +36,8 @@ from trainer.loop import Loop
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = tuple(f"{ROOT / package}{os.sep}" for package in ("mpstui", "trainer"))
-MOST_FILES_OF_A_HEARTBEAT = 32
-"""30, and what is polled now and then and may fall into the same moment: the log, the checkpoints."""
+MOST_FILES_OF_A_HEARTBEAT = 33
+"""Without what is polled now and then; the log, which may know better than the agent, is read with each beat."""
 MOST_FILES_OF_A_KEY = 30
 PATIENCE_SECONDS = 60.0
 

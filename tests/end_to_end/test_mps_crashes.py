@@ -56,11 +56,11 @@ accumulate = 1
 """
 
 
-def launch(mpstui: CommandLine, fault: str = "", device: str = "auto") -> str:
+def launch(mpstui: CommandLine, fault: str = "", *options: str, device: str = "auto") -> str:
     """Start a training on the stand-in; a device with a name is first looked for by the program's own Python."""
     path: Path = mpstui.cwd / "mps.toml"
     path.write_text(PROFILE.format(standin=STANDIN, fault=fault, device=device))
-    return mpstui.launch(str(path))
+    return mpstui.launch(str(path), *options)
 
 
 def folder(mpstui: CommandLine, run: str) -> RunDir:
@@ -111,7 +111,8 @@ def test_a_hung_device_can_still_be_killed(mpstui: CommandLine) -> None:
 
 
 def test_the_remedy_halves_the_batch_and_the_run_goes_on(mpstui: CommandLine) -> None:
-    run = launch(mpstui, "oom@7")
+    # Both attempts tell the loss of each step, not that of each second, which a quick machine may not share.
+    run = launch(mpstui, "oom@7", "--set", "report-every=1")
     failed = mpstui.wait_state(run, "failed", timeout=180)
     assert failed["exit"]["cause"] == "mps_oom"
     fix = ("restart", run, "--fix", "--env", "MPSTUI_STANDIN=oom-above@20")

@@ -215,7 +215,9 @@ async def press(driver: Driver, app: MpstuiApp, name: str, run: RunDir) -> None:
         assert run.attempt_numbers() == [1]
         await driver.press("y")
     await driver.sees("Changed by the remedy")
-    flat = " ".join(" ".join(driver.text.replace("│", " ").split()).split())
+    lines = driver.text.splitlines()
+    column = next(line.index("─ preview") for line in lines if "─ preview" in line)
+    flat = " ".join(" ".join(line[column:] for line in lines).split())
     assert [said for said in CASES[name].says if said not in flat] == [], driver.text
     await driver.press("ctrl+s")
     await second_attempt(driver, run)

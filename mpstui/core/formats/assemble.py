@@ -2,7 +2,6 @@
 
 This is the part that all grammars of the ``key value`` kind share. It knows the notations of counters
 (``Epoch [1][50/930]``, ``[1/25][10/1583]``, ``[1,  2000]``, ``step 14/20``, ``iter: 19``) and what disqualifies a line.
-Evaluations may be printed with spaces alone, no sign and no counter: ``val_loss 1.50 val_acc 60.00%``.
 """
 
 from __future__ import annotations
@@ -11,14 +10,12 @@ import math
 import re
 from collections.abc import Sequence
 
+from .evaluations import is_evaluation
 from .loss_series import first_known, or_zero
 from .names import (
-    AVERAGE_WORDS,
     EPOCH_PLURALS,
     EVAL_WORDS,
     LABEL_WORDS,
-    LOSS_WORDS,
-    MEASURE_WORDS,
     PART,
     TRAIN_WORDS,
     NameScope,
@@ -88,10 +85,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
     evaluation = bool(named) and all(pair.scope is NameScope.EVAL for pair in named)
     placed = loss is not None or counters.epoch is not None or counters.shown_step is not None
-    placed = placed or any(_of_evaluation(pair) for pair in named)
-    few = 3 * sum(is_measure(pair.key) for pair in named) < len(named)
-    is_settings = not placed and len(named) >= _MANY and few
-    metrics, eval_metrics = _metrics_of(() if is_settings else named)
+    metrics, eval_metrics = _metrics_of(named if placed or not _are_settings(named) else ())
     return LineReading(
         grammar=grammar,
         counters=counters,
@@ -110,6 +104,12 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         and (counters.epoch_steps or 0) >= _FEWEST_SAMPLES
         and _SAMPLES.search(line) is not None,
     )
+
+
+def _are_settings(named: Sequence[Pair]) -> bool:
+    """Whether many values of which few are measures, without a place in the training, are a program's settings."""
+    few = 3 * sum(is_measure(pair.key) for pair in named) < len(named)
+    return len(named) >= _MANY and few and not any(map(_of_evaluation, named))
 
 
 def _is_member(line: str, pairs: Sequence[Pair]) -> bool:
@@ -364,45 +364,3 @@ def _first(pairs: Sequence[Pair], role: Role) -> Pair | None:
     if role is Role.LEARNING_RATE:
         chosen = [p for p in chosen if not p.total and (p.value or 0) < 1e3]
     return chosen[0] if chosen else None
-
-
-_LONGEST = 200
-_LETTERS = re.compile(r"[^\W\d_]+")
-_MEASURES = LOSS_WORDS | MEASURE_WORDS | {"score"}
-_NAME_WORDS = _MEASURES | AVERAGE_WORDS | {"f"}
-_LABELS = EVAL_WORDS | LABEL_WORDS | {"end", "of", "training", "final", "am", "pm", "is", "was"}
-_COMPARES = ("->", "→", "<", ">", "?")
-
-
-def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
-    """Whether a line is a record of an evaluation, or a summary of several measures, by its names alone.
-
-    Nothing joins such names to their values, so every word has to be known: each name is that of a measure of an
-    evaluation, and what remains of the line is at most a label ("Validation:", "Test set"). One word more, and the line
-    may be a sentence: "the val loss 1.5 is better than 1.6".
-    """
-    starred = line.startswith("* ") and not any(" " in pair.key for pair in pairs)  # ``* EPE 4.2``: the whole of it
-    measures = [pair for pair in pairs if _is_evaluated(pair)] if len(line) <= _LONGEST else []
-    if (
-        len(measures) < 2
-        and not starred
-        and not any(pair.name.scope is NameScope.TRAIN or pair.scope is NameScope.EVAL for pair in measures)
-    ):
-        return False
-    if any(map(line[pairs[0].start :].__contains__, _COMPARES)):
-        return False
-    rest, position = list[str](), 0
-    for pair in pairs:
-        beside = pair.name.role not in (Role.OTHER, Role.LOSS) or pair.key.lower() in ("time", "elapsed")
-        if not (starred or beside or _is_evaluated(pair) if pair.key else pair.bracketed):  # ``60% (6000/10000)``
-            return False
-        rest.append(line[position : pair.start].rstrip(" [(").removesuffix(pair.key))
-        position = pair.end
-    return {word.lower() for word in _LETTERS.findall(" ".join([*rest, line[position:]]))} <= _LABELS
-
-
-def _is_evaluated(pair: Pair) -> bool:
-    """``val_loss``, ``test accuracy``, or a plain ``loss`` behind "Test:"; ``accuracy 97/100`` counts samples."""
-    own = {word for word in words_of(pair.key) if not word.isdigit()} - _SCOPE_WORDS
-    evaluated = pair.scope is NameScope.EVAL or LOSS_WORDS.isdisjoint(own)
-    return evaluated and not pair.total and not own.isdisjoint(_MEASURES) and own <= _NAME_WORDS

@@ -1,0 +1,60 @@
+"""Evaluations that are printed with spaces alone, no sign and no counter: ``val_loss 1.50 val_acc 60.00%``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from .names import (
+    AVERAGE_WORDS,
+    EVAL_WORDS,
+    LABEL_WORDS,
+    LOSS_WORDS,
+    MEASURE_WORDS,
+    TRAIN_WORDS,
+    NameScope,
+    Role,
+    words_of,
+)
+from .pairs import Pair
+
+_LONGEST = 200
+_LETTERS = re.compile(r"[^\W\d_]+")
+_MEASURES = LOSS_WORDS | MEASURE_WORDS | {"score"}
+_NAME_WORDS = _MEASURES | AVERAGE_WORDS | {"f"}
+_LABELS = EVAL_WORDS | LABEL_WORDS | {"end", "of", "training", "final", "am", "pm", "is", "was"}
+_COMPARES = ("->", "→", "<", ">", "?")
+
+
+def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
+    """Whether a line is a record of an evaluation, or a summary of several measures, by its names alone.
+
+    Nothing joins such names to their values, so every word has to be known: each name is that of a measure of an
+    evaluation, and what remains of the line is at most a label ("Validation:", "Test set"). One word more, and the line
+    may be a sentence: "the val loss 1.5 is better than 1.6".
+    """
+    starred = line.startswith("* ") and not any(" " in pair.key for pair in pairs)  # ``* EPE 4.2``: the whole of it
+    measures = [pair for pair in pairs if _is_evaluated(pair)] if len(line) <= _LONGEST else []
+    if (
+        len(measures) < 2
+        and not starred
+        and not any(pair.name.scope is NameScope.TRAIN or pair.scope is NameScope.EVAL for pair in measures)
+    ):
+        return False
+    if any(map(line[pairs[0].start :].__contains__, _COMPARES)):
+        return False
+    rest, position = list[str](), 0
+    for pair in pairs:
+        beside = pair.name.role not in (Role.OTHER, Role.LOSS) or pair.key.lower() in ("time", "elapsed")
+        if not (starred or beside or _is_evaluated(pair) if pair.key else pair.bracketed):  # ``60% (6000/10000)``
+            return False
+        rest.append(line[position : pair.start].rstrip(" [(").removesuffix(pair.key))
+        position = pair.end
+    return {word.lower() for word in _LETTERS.findall(" ".join([*rest, line[position:]]))} <= _LABELS
+
+
+def _is_evaluated(pair: Pair) -> bool:
+    """``val_loss``, ``test accuracy``, or a plain ``loss`` behind "Test:"; ``accuracy 97/100`` counts samples."""
+    own = {word for word in words_of(pair.key) if not word.isdigit()} - (TRAIN_WORDS | EVAL_WORDS)
+    evaluated = pair.scope is NameScope.EVAL or LOSS_WORDS.isdisjoint(own)
+    return evaluated and not pair.total and not own.isdisjoint(_MEASURES) and own <= _NAME_WORDS
