@@ -36,10 +36,10 @@ types: setup
 contracts: setup
 	$(BIN)/lint-imports
 
-# Three workers on two cores: tests of supervisors and screens wait for processes more than they compute. Without byte code
+# Four workers on two cores: tests of supervisors and screens wait for processes more than they compute. Without byte code
 # each of them, and each program they start, would compile everything anew.
 unit: setup
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadgroup
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 --dist loadgroup
 
 # A thousand randomised accidents to real processes; SEED= repeats a run.
 faults: setup
