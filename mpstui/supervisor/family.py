@@ -9,7 +9,6 @@ and that whoever loses its parent becomes a child of the supervisor.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import re
 import signal
@@ -121,7 +120,12 @@ def adopt_orphans() -> bool:
     """Have what loses its parent below us become our child, as init's it would be (Linux); True when it is so."""
     if not sys.platform.startswith("linux"):
         return False
-    return bool(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    try:
+        import ctypes  # left out of some Pythons; a supervisor does without
+
+        return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    except (ImportError, OSError, AttributeError):
+        return False
 
 
 def orphans(snapshot: Mapping[int, Process], trainer: int | None, mark: bytes, proc: Path = Path("/proc")) -> set[int]:

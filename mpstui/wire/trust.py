@@ -9,11 +9,12 @@ import stat
 from pathlib import Path
 
 
-def distrusted(path: Path | str, *, strict: bool = False) -> str:
+def distrusted(path: Path | str, *, strict: bool = False, groups: bool = False) -> str:
     """Why what lies there must not be obeyed, as the end of a sentence; empty where it may be, or is not there.
 
     Args:
         strict: not even what belongs to root is obeyed by another user: a run is started by who made it.
+        groups: a group may write it, as that of a shared project does.
     """
     try:
         looked_at = [Path(path).lstat(), Path(path).stat()]
@@ -26,7 +27,7 @@ def distrusted(path: Path | str, *, strict: bool = False) -> str:
     mode, is_sticky = looked_at[1].st_mode, stat.S_ISDIR(looked_at[1].st_mode) and looked_at[1].st_mode & stat.S_ISVTX
     if mode & stat.S_IWOTH and not is_sticky:
         return "can be written by everybody"
-    if mode & stat.S_IWGRP and not is_sticky and not _is_private_group(looked_at[1].st_gid):
+    if mode & stat.S_IWGRP and not (groups or is_sticky) and not _is_private_group(looked_at[1].st_gid):
         return f"can be written by the group {_group_name(looked_at[1].st_gid)}"
     return ""
 

@@ -159,7 +159,7 @@ class Actions:
             self.nudged[run_dir] = self.clock()
             if not by_signal:
                 self.supervise(run, noting=False)
-            elif "-kill-" in request_id:
+            elif request_id.startswith(f"{BY_SIGNAL}kill-"):
                 _signal_supervisor(run, signal.SIGTERM)
         return found
 

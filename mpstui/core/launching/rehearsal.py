@@ -220,18 +220,11 @@ def _points(path: Path, attempt: int) -> Mapping[int, tuple[float, float]]:
 def _losses_in_output(path: Path) -> Mapping[int, float]:
     """The printed training loss by the printed step."""
     reader, found = LogReader(), dict[int, float]()
-    for point in (*reader.feed(_end_of(path)), *reader.close()):
+    for point in (*reader.feed(last_lines(path, _LOG_BYTES)), *reader.close()):
         step = point.run_step
         if step is not None and point.loss is not None and point.series == reader.primary and not point.of_samples:
             found[int(step)] = point.loss
     return found
-
-
-def _end_of(path: Path) -> bytes:
-    try:
-        return last_lines(path, _LOG_BYTES)
-    except OSError:
-        return b""
 
 
 def _pace(points: Mapping[int, tuple[float, float]]) -> float | None:

@@ -40,8 +40,8 @@ def acquaintance(profile: Profile, home: Home, cwd: Path, *, asked: bool) -> Acq
         return Acquaintance()
     where = f"./{path.parent.name}" if path.parent == cwd / path.parent.name else str(path.parent)
     for one in (path.parent, path):
-        why = distrusted(one)
-        if why and not asked and "the group" not in why:  # a shared folder is often a group's
+        why = distrusted(one, groups=True)
+        if why and not asked:
             raise UsageError(
                 f"profile {path.stem} is from {where}, and {one} {why}", f"read it, then name its path: {path}"
             )

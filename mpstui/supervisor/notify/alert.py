@@ -9,7 +9,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 import tomllib
 import urllib.error
@@ -23,6 +22,7 @@ from ...wire import heartbeat, liveness, storage, trust
 from ...wire.records import ALERT_EVENTS, ALERT_WHEN, ExitRecord, Spec, Status, is_safe_address
 from ...wire.rundir import RunDir
 from ...wire.secrets import masked_text
+from ..family import adopt_orphans
 
 HOOK_SECONDS = 60.0
 WEBHOOK_SECONDS = 10.0
@@ -32,8 +32,6 @@ LARGEST_LOG_BYTES = 1 << 20
 TITLES = {"crash": "crashed: ", "finish": "finished: "}
 """What becomes of a run, before the text that says how. The text of a stall begins with its own word: hung, paused."""
 TEST = "test"
-_SET_CHILD_SUBREAPER = 36
-"""``PR_SET_CHILD_SUBREAPER`` of prctl(2)."""
 
 
 class AlertSettings(NamedTuple):
@@ -69,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
     unseen = wanted.when == "always" or (wanted.when == "no_screen" and not liveness.is_shared(Path(screen_lock)))
     if event != TEST and not (event in wanted.on and unseen):
         return 0
-    _inherit_orphans()
+    adopt_orphans()  # what the hook leaves behind can be found then
     arrived = deliver(wanted, compose(event, run, int(attempt), text), log)
     for left in liveness.descendants(liveness.system_process_table().snapshot(), [os.getpid()]):
         with contextlib.suppress(OSError):  # a child of the hook's, in a session of its own
@@ -206,15 +204,6 @@ def _start_hook(
     except (OSError, ValueError) as error:
         log(f"{message['event']}: hook: could not be started: {error}")
         return None
-
-
-def _inherit_orphans() -> None:
-    """Become the parent of what the hook leaves behind, so that it can be found; Linux alone has that."""
-    if sys.platform.startswith("linux"):
-        with contextlib.suppress(OSError, ImportError, AttributeError):
-            import ctypes
-
-            ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _finish_hook(hook: subprocess.Popen[bytes], deadline: float) -> Outcome:
