@@ -150,20 +150,20 @@ def test_only_when_no_screen_is_open(make_run: MakeRun) -> None:
     assert first is not None
     assert second is not None
     liveness.release(first)
-    assert alert.main(words) == 0
+    assert alert.tell(words) == 0
     assert not told(run)
     liveness.release(second)
-    assert alert.main(words) == 0
+    assert alert.tell(words) == 0
     assert len(told(run)) == 1
 
 
 def test_what_is_not_wanted_is_not_told(make_run: MakeRun) -> None:
     run = alerting(make_run, "", hooked(more='on = ["stall"]\n'))
     words = ["crash", str(run.dir.path), "1", "x", str(run.home / "settings.toml"), str(run.home / "screen.lock")]
-    alert.main(words)
+    alert.tell(words)
     assert not told(run)
     (run.home / "settings.toml").write_text("[alerts]\nhook = 3\n")
-    alert.main(words)
+    alert.tell(words)
     assert "nobody was told" in log_of(run)
 
 

@@ -51,6 +51,16 @@ class Outcome(NamedTuple):
 
 
 def main(arguments: Sequence[str]) -> int:
+    """Tell, as a process of its own, and leave nothing behind that a hook started. See :func:`tell` for the codes."""
+    adopt_orphans()  # what the hook leaves behind can be found then
+    code = tell(arguments)
+    for left in liveness.descendants(liveness.system_process_table().snapshot(), [os.getpid()]):
+        with contextlib.suppress(OSError):  # a child of the hook's, in a session of its own
+            os.kill(left.pid, signal.SIGKILL)
+    return code
+
+
+def tell(arguments: Sequence[str]) -> int:
     """Deliver one alert: 0 when all arrived, 1 when something did not (``alerts.log`` says what), 2 for wrong use."""
     if len(arguments) != 6 or not arguments[2].isdigit():
         return 2
@@ -67,12 +77,7 @@ def main(arguments: Sequence[str]) -> int:
     unseen = wanted.when == "always" or (wanted.when == "no_screen" and not liveness.is_shared(Path(screen_lock)))
     if event != TEST and not (event in wanted.on and unseen):
         return 0
-    adopt_orphans()  # what the hook leaves behind can be found then
-    arrived = deliver(wanted, compose(event, run, int(attempt), text), log)
-    for left in liveness.descendants(liveness.system_process_table().snapshot(), [os.getpid()]):
-        with contextlib.suppress(OSError):  # a child of the hook's, in a session of its own
-            os.kill(left.pid, signal.SIGKILL)
-    return 0 if arrived else 1
+    return 0 if deliver(wanted, compose(event, run, int(attempt), text), log) else 1
 
 
 def read_settings(path: Path) -> AlertSettings | None:

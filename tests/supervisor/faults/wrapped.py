@@ -111,7 +111,7 @@ def _pid_is_enough() -> None:
     """A process is whoever has the number."""
 
     def there(table: liveness.ProcessTable, identity: liveness.ProcessIdentity) -> bool:
-        return table.find(identity.pid) is not None
+        return (found := table.find(identity.pid)) is not None and found.alive
 
     put(family.SystemSignaller, _is=lambda self, target: True)
     put(family, _is_there=lambda member, snapshot: member.pid in snapshot)
