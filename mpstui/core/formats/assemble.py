@@ -12,22 +12,12 @@ from collections.abc import Sequence
 
 from .evaluations import is_evaluation
 from .loss_series import first_known, or_zero
-from .names import (
-    EPOCH_PLURALS,
-    EVAL_WORDS,
-    LABEL_WORDS,
-    PART,
-    TRAIN_WORDS,
-    NameScope,
-    Role,
-    is_duration,
-    is_measure,
-    is_never_a_metric,
-    words_of,
-)
+from .metric_names import is_duration, is_measure, is_never_a_metric
+from .names import PART, NameScope, Role, words_of
 from .notices import is_remark
 from .pairs import Pair
 from .points import Counters, LineReading, Phase, series_name
+from .vocabulary import EPOCH_PLURALS, EVAL_WORDS, LABEL_WORDS, TRAIN_WORDS
 
 _CALL = re.compile(r"([A-Za-z_][\w.]{1,60})\((?=[^()]{0,200}=)")
 _MEMBER = re.compile(r"""(?:"[\w ./-]{1,60}"|'[\w ./-]{1,60}') ?: ?[^,{}\[\]]{1,60},?\Z""")

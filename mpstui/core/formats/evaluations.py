@@ -5,18 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .names import (
-    AVERAGE_WORDS,
-    EVAL_WORDS,
-    LABEL_WORDS,
-    LOSS_WORDS,
-    MEASURE_WORDS,
-    TRAIN_WORDS,
-    NameScope,
-    Role,
-    words_of,
-)
+from .names import NameScope, Role, words_of
 from .pairs import Pair
+from .vocabulary import AVERAGE_WORDS, EVAL_WORDS, LABEL_WORDS, LOSS_WORDS, MEASURE_WORDS, TRAIN_WORDS
 
 _LONGEST = 200
 _LETTERS = re.compile(r"[^\W\d_]+")

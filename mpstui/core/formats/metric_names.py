@@ -11,14 +11,71 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
-from .names import is_duration, is_measure, is_never_a_metric, quantity
+from .names import DETECTION, NameScope, Role, classify, is_retrieval, scope_of, words_of
 from .points import Counters, LineReading
+from .vocabulary import (
+    BESIDE_A_MEASURE,
+    COUNTED,
+    DURATIONS,
+    EVAL_WORDS,
+    MEASURES,
+    NEVER_A_METRIC,
+    NO_MEASURE,
+    NO_NAME,
+    NUMBERED,
+    RANKED,
+    SPELLINGS,
+    TEST_WORDS,
+    TRAIN_WORDS,
+)
 
 _MOST = 512
 _CURRENT = re.compile(r"(?i)(?:the |current |cur |now |new )+")
 _Shown = Mapping[str, str]
+
+
+@lru_cache(maxsize=4096)
+def is_measure(text: str) -> bool:
+    """Whether a name is that of a measure of a model (``test_acc``), not of a setting (``acc_threshold``)."""
+    words = [word for word in words_of(text) if word != "best"]
+    ranked = bool(words) and words[0] in RANKED and (len(words) > 1 or words[0] not in NUMBERED)
+    if is_retrieval(text) or DETECTION.fullmatch(text.rpartition(" ")[2]):
+        return True
+    if ranked and all(word.isdigit() for word in words[1:]):
+        return True  # ``mAP@50``, ``top 5``; a ``feature_map`` and ``top_k`` are none
+    return NO_MEASURE.isdisjoint(words) and not MEASURES.isdisjoint(words)
+
+
+@lru_cache(maxsize=4096)
+def is_duration(text: str) -> bool:
+    """Whether a name is that of a time; of the batches of an evaluation nobody follows it."""
+    return not DURATIONS.isdisjoint(words_of(text))
+
+
+@lru_cache(maxsize=4096)
+def quantity(text: str) -> tuple[str, str]:
+    """On what it was measured (``val``, ``test``, nothing for training), and what: alike for every spelling."""
+    words = words_of(text)
+    kind = "val" if scope_of(words) is NameScope.EVAL else ""
+    own = [word for word in words if word not in TRAIN_WORDS and word not in EVAL_WORDS]
+    if own and own[-1] in ("lr", "rate") and classify(text).role is Role.LEARNING_RATE:
+        return kind, "lr"
+    known = [SPELLINGS.get(word, word) for word in own]
+    bare = [word for word in known if word not in BESIDE_A_MEASURE] if {"loss", "acc"} & set(known) else known
+    return "test" if kind and not TEST_WORDS.isdisjoint(words) else kind, " ".join(bare) or text.lower()
+
+
+@lru_cache(maxsize=4096)
+def is_never_a_metric(text: str) -> bool:
+    """Whether a name is that of something that a program also prints: the time that is left, a seed, a version."""
+    words = words_of(text)
+    counts = bool(words) and words[-1] in COUNTED and not is_measure(text)
+    unknown = not NEVER_A_METRIC.isdisjoint(words) and not is_retrieval(text)
+    own = [word for word in words if word not in TRAIN_WORDS and word not in EVAL_WORDS]
+    return counts or unknown or not words or (bool(own) and all(word in NO_NAME for word in own))
 
 
 class _First(NamedTuple):

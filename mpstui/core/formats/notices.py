@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from .names import EVAL_WORDS, TRAIN_WORDS, NameScope, Role, classify, words_of
+from .names import NameScope, Role, classify, words_of
 from .pairs import Pair, spell_ordinals
 from .points import NOWHERE, Counters, LineReading, Phase, parse_count
+from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
 _TIME = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?: [AP]M\b)?"
 _DATE = r"(?:\d{4}[-/.]\d{2}[-/.]\d{2}|\d{2}[-/]\d{2}(?:[-/]\d{2,4})?|[A-Z][a-z]{2} [ \d]\d)"

@@ -12,8 +12,10 @@ from bisect import bisect_left
 from functools import lru_cache
 from typing import NamedTuple
 
-from .names import EVAL_WORDS, TRAIN_WORDS, Name, NameScope, Role, classify, is_duration, is_measure
+from .metric_names import is_duration, is_measure
+from .names import Name, NameScope, Role, classify
 from .points import Number, parse_count, parse_number
+from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 
 _NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3}){1,6}(?!,?\d)|\d{1,30}|(?=\.\d))(?:\.\d{1,30})?(?:[eE][-+]?\d{1,4})?"
 _SPECIAL = r"[-+]?(?:nan|NaN|NAN|inf|Inf|INF|infinity|Infinity)"

@@ -10,8 +10,10 @@ import math
 import re
 from collections.abc import Mapping
 
-from .names import PART, TRAIN_WORDS, NameScope, Role, classify, is_duration, scope_of, words_of
+from .metric_names import is_duration
+from .names import PART, NameScope, Role, classify, scope_of, words_of
 from .points import Counters, LineReading, Number, Phase, as_float, as_number, series_name
+from .vocabulary import TRAIN_WORDS
 
 EPOCH, EPOCHS, STEP, STEPS = "epoch", "epochs", "step", "steps"
 EPOCH_STEP, EPOCH_STEPS = "epoch_step", "epoch_steps"

@@ -14,8 +14,8 @@ from .ends import Ends, PlannedTotals
 from .epoch_passes import EpochPasses
 from .facts import Fact
 from .loss_series import EpochSteps, LossSeries, first_known, follows, goes_back, leader, or_zero
-from .metric_names import MetricNames
-from .names import classify, quantity
+from .metric_names import MetricNames, quantity
+from .names import classify
 from .notices import Announcement
 from .points import Counters, LineReading, MetricPoint, Number, ParsedLog, Phase, Standing
 

@@ -229,7 +229,7 @@ def _record(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
 
 def _is_told(name: str, point: MetricPoint, leads: bool) -> bool:
     """Whether a name is a field of every record, or another one of ``lr`` or of ``loss``, the series that leads."""
-    from ..formats.names import quantity
+    from ..formats.metric_names import quantity
 
     main = leads and point.series.rpartition("@")[0].removeprefix("bar ") == name.lower()
     return main or name in NOT_METRICS or quantity(name) in (("", "loss"), ("", "lr"))

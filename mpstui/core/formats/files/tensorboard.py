@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ....wire import storage
-from ..names import EVAL_WORDS
 from ..points import MetricPoint
+from ..vocabulary import EVAL_WORDS
 from . import Records
 
 _HEADER = struct.Struct("<QI")

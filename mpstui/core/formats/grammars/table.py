@@ -9,7 +9,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..names import Role, classify, is_measure
+from ..metric_names import is_measure
+from ..names import Role, classify
 from ..points import LineReading, Priority, as_float
 from ..records import read_record
 from . import Example, LineGrammar

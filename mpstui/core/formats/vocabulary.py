@@ -1,0 +1,174 @@
+"""The words by which programs name things, in the languages met in logs: the one place to teach the reader a word."""
+
+from __future__ import annotations
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Words in a text, parted by white space."""
+    return frozenset(text.split())
+
+
+TRAIN_WORDS = word_set(
+    """
+    train training trained trn tr entrainement entraînement entrenamiento treino allenamento
+    训练 訓練 学習 学习 학습 훈련
+    обучение обучения
+    """
+)
+"""Say that a value is of training."""
+EVAL_WORDS = word_set(
+    """
+    val valid vali validation validating validate vloss eval evaluation evaluating evaluate test testing tst dev
+    holdout heldout vl 验证 驗證 検証 测试 測試 评估 評価 テスト 검증 평가
+    테스트 валидация валидации тест prueba validación validação
+    teste validierung validierungsverlust testverlust
+    """
+)
+"""Say that a value is of an evaluation."""
+EPOCH_WORDS = word_set(
+    """
+    epoch epoche epoca época époque epochs ep epo epch epok epoka
+    エポック 轮 轮次 轮数 輪 輪次 回合 周期 에폭 에포크 에폭수 эпоха эпохи
+    épocas epocas époques epoque epoques epochen dönem
+    """
+)
+"""Name an epoch."""
+EPOCH_PLURALS = word_set("epochs épocas epocas époques epoques epochen 轮数")
+"""Name how many epochs are planned."""
+STEP_WORDS = word_set(
+    """
+    step steps iter iters iteration iterations it itr update updates timestep timesteps num_updates шаг ステップ 步
+    次数 步数 스텝 단계 étape etape paso passo schritt イテレーション 迭代 iteración iteraciones itération itérations
+    iterazione iterazioni iteração iterações iterationen итерация итерации
+    """
+)
+"""Name an optimizer step."""
+BATCH_WORDS = word_set("batch minibatch batches minibatches バッチ 批次 batchs 배치 батч lote")
+"""Name a batch of an epoch."""
+BESIDE_A_COUNTER = word_set(
+    """
+    global current optimization optimizer training this gradient model at in for the on now starting start begin
+    learning completed whole cur curr mini 迭代 更新
+    """
+)
+"""Say nothing about what a counter counts."""
+PLAN_WORDS = word_set("num number total max n planned of nb count 総 总 合計 totales")
+"""In front of a counter: how many are planned."""
+LOSS_WORDS = word_set(
+    """
+    loss losses lss 损失 损失值 損失 損失値 误差 誤差 ロス 손실 손실값 로스 trainingsverlust
+    perte pertes pérdida perdida perda verlust verlies perdita strata förlust kayıp kayip cost costs лосс потери потеря
+    ошибка mất-mát trl
+    """
+)
+"""Name a loss."""
+AVERAGE_WORDS = word_set(
+    """
+    avg average averaged avr mean running smooth smoothed ema moving epoch moyenne 平均 평균 средний средняя
+    """
+)
+"""Say that a value is an average."""
+WHOLE_WORDS = word_set("total overall sum full final")
+"""Say that a loss is the whole one."""
+FILLER_WORDS = word_set(
+    """
+    step batch iter iteration current cur curr this now minibatch mini per sample token raw 当前 现在 value 값 値 值
+    main rank is was the so far for on at of in 集 的 为 為 是 每 本轮 该 上的 모델
+    """
+)
+"""Say nothing about which loss it is."""
+CRITERION_WORDS = word_set(
+    """
+    lm ce crossentropy cross entropy nll mse l1 l2 ntp mlm ar model g2p ctc diffusion denoising sft
+    """
+)
+"""Name a criterion that is the training loss where there is no plainer one."""
+PIXEL_WORDS = word_set("pix pixel percep perceptual fea style gan g d real fake total freq edge ssim charbonnier")
+"""Behind an ``l_``: the losses of image restoration (``l_pix``, ``l_g_percep``, ``l_d_real``)."""
+NEVER_A_LOSS = word_set(
+    """
+    scale weight weights fn func function type name smoothing best min minimum lowest max previous prev last
+    delta change ratio lambda coef coefs coeff coeffs coefficient factor scaler scaling improved target
+    threshold patience explored best_loss old diff initial gap decrease reduction std var norm grad perplexity time
+    times second seconds sec speed memory mem gpu elapsed duration 最小 最佳 最低 ベスト 最良
+    """
+)
+"""A name with one of these is no training loss, whatever else it says."""
+MEASURE_WORDS = word_set(
+    """
+    acc accuracy acc1 acc5 top1 top5 ppl perplexity bpb bpc f1 precision recall auc auroc iou miou
+    dice psnr ssim mae mape mse rmse bleu wer cer map50 ap50 prec rec fid 准确率 精度 正解率 정확도 точность
+    """
+)
+"""Name a measure of a model that is taken for nothing else where no sign joins it to a number."""
+NO_MEASURE = NEVER_A_LOSS - word_set("perplexity norm grad old diff std var gap last") | word_set(
+    "alpha gamma thresh thr"
+)
+_ERRORS_AND_SCORES = """
+    accuracies error err reward rewards score scores kl elbo entropy mcc kappa rouge meteor ndcg mrr r2 medae
+    specificity sensitivity correlation lpips chrf eer gnorm fnmr fmr far frr cosine similarity pearson spearman
+    kendall brier srcc plcc krcc f05 f2
+"""
+MEASURES = MEASURE_WORDS | LOSS_WORDS | word_set(_ERRORS_AND_SCORES)
+"""Name a measure where a sign joins it to a number."""
+RANKED = word_set("map ap top hit hits")
+"""Are measures with a number behind them: ``mAP@50``, ``top 5``."""
+NUMBERED = word_set("top hit hits")
+"""Are no measures without their number: ``hits: 12`` are those of a cache."""
+LABEL_WORDS = word_set("set results result metrics")
+"""Stand beside the word that says whose values a line holds: "Test set", "Validation results"."""
+RATE_WORDS = word_set("lr 学习率 学習率 학습률 lrate lernrate leersnelheid inlärningshastighet")
+"""Are the learning rate."""
+RATE_PAIRS = frozenset(
+    {
+        ("learning", "rate"),
+        ("скорость", "обучения"),
+        ("taux", "apprentissage"),
+        ("tasa", "aprendizaje"),
+        ("taxa", "aprendizado"),
+        ("taxa", "aprendizagem"),
+        ("tasso", "apprendimento"),
+        ("öğrenme", "oranı"),
+        ("öğrenme", "hızı"),
+        ("współczynnik", "uczenia"),
+    }
+)
+"""Are the learning rate together, with at most a "de" between them."""
+NEVER_A_RATE = word_set(
+    """
+    mult mul multiplier scale decay factor min max final warmup scheduler schedule end scaling patience gamma lrm
+    ratio reduction range step steps size drop policy
+    """
+)
+"""Make something else of a learning rate."""
+NEVER_A_METRIC = word_set(
+    "eta remaining left checkpoint checkpointer seed version pid port shape size sizes dim dims rank ranks bs"
+)
+"""A name with one of these is that of something that a program also prints."""
+COUNTED = (
+    STEP_WORDS
+    | EPOCH_WORDS
+    | BATCH_WORDS
+    | word_set("fold folds trial stage phase episode episodes tokens samples examples images params parameters")
+)
+"""At the end of a name: so many there are of them."""
+NO_NAME = word_set(
+    """
+    in at of the and to from by is for with using min max mins sec secs hours days v num n no on as am pm device gpu
+    cuda best took after before over within under during until since every per
+    """
+)
+"""A name of nothing but these is a piece of a sentence."""
+_TIMES = "time times timer elapsed elasped duration runtime took data tiempo tempo temps zeit dauer durée"
+DURATIONS = word_set(f"{_TIMES} 耗时 用时 時間 시간")
+"""Name a time."""
+SPELLINGS = {
+    **dict.fromkeys(("accuracy", "accuracies", "准确率", "精度", "正解率", "정확도", "точность"), "acc"),
+    **dict.fromkeys(("perplexity",), "ppl"),
+    **dict.fromkeys(LOSS_WORDS, "loss"),
+}
+"""Words for the same, and how it is called in comparisons."""
+TEST_WORDS = word_set("test testing tst 测试 測試 テスト 테스트 тест prueba teste testverlust")
+"""Of `EVAL_WORDS`, those that say it is a test, not a validation."""
+BESIDE_A_MEASURE = LABEL_WORDS | word_set("avg average averaged avr mean moyenne 平均 평균 средний средняя")
+"""Make no other quantity of a loss or an accuracy."""
