@@ -1,4 +1,4 @@
-"""The optimizer steps of a program, from where its own count stands."""
+"""The optimizer steps of a program, from where its own count stands, through all trainings that it makes."""
 
 from __future__ import annotations
 
@@ -10,32 +10,50 @@ _NAMES = ("global_step", "step", "iter_num", "iteration", "iter", "steps", "num_
 
 
 class Steps:
-    """Counts the steps of each optimizer; after a resume it goes on from what the optimizer or a checkpoint tells."""
+    """Counts optimizer steps; after a resume it goes on from what the optimizer or a checkpoint tells.
+
+    Optimizers that take turns (a GAN's) make one step together; those of trainings one after another add up.
+    """
 
     def __init__(self) -> None:
         self.before: int | None = 0
         """Steps that were done before this process; None: nobody tells."""
         self.epochs_before: int | None = None
         """Epochs, where a checkpoint and the scheduler in it count the same."""
-        self._counts: dict[int, int] = {}
+        self.training = 1
+        """Which training of this process it is: the next one begins with an optimizer of other parameters."""
+        self._seen: int | None = None
+        self._most: int | None = None
+        self._round: set[int] = set()
+        """Optimizers that have made the newest step."""
+        self._earlier = 0
+        """Steps done when the first of these optimizers was made."""
         self._optimizers: list[weakref.ref[Any]] = []
+        self._made: set[int] = set()
+        self._stepped: set[int] = set()
+        """Those of them that have."""
+        self._trained: dict[int, weakref.ref[Any]] = {}
+        """Parameters of the newest training."""
+        self._one_by_one = True
         self._newest: weakref.ref[Any] | None = None
         self._resumed = False
         self.may_go_on = False
-        """Something was loaded that a training may go on from."""
+        """The program may count its steps from elsewhere: it loaded something, or trains a second time."""
         self._told: int | None = None
         self._lr: Any = None
 
     @property
     def seen(self) -> bool:
         """Whether an optimizer's step was seen, not only its count."""
-        return bool(self._counts)
+        return self._seen is not None
 
     @property
     def count(self) -> int | None:
         """Steps that are done: as they were seen, or as an optimizer counts whose steps are compiled."""
-        told = (count for count in map(_count_of, self._alive()) if count)
-        return max((*self._counts.values(), *told), default=None)
+        told = max((_count_of(one) or 0 for one in self._alive()), default=0)
+        if told or self.seen:
+            self._most = max(self._most or 0, self._seen or 0, self._earlier + told)
+        return self._most
 
     @property
     def lr(self) -> float | None:
@@ -45,13 +63,26 @@ class Steps:
             self._lr = optimizer.param_groups[0].get("lr")
         return None if self._lr is None else float(self._lr)
 
+    def facts(self) -> dict[str, Any]:
+        """The fields of a heartbeat that follow."""
+        return {"lr": self.lr, "training": self.training if self.training > 1 else None}
+
     def made(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
-        """Before an optimizer's ``__init__``."""
+        """Before an optimizer's ``__init__``; one that is made once steps are done may be of another training."""
+        trained = self.seen or not self._resumed  # else the count may be one that was loaded
+        if trained and (self.count or 0) > self._earlier:
+            self._earlier, self._optimizers = self.count or 0, []
+            self._seen = None if self._seen is None else self._earlier
+            for of_others in (self._round, self._made, self._stepped):
+                of_others.clear()
+        self._made.add(id(optimizer))
         self._optimizers.append(weakref.ref(optimizer))
 
-    def resumed(self, *args: Any, **kwargs: Any) -> None:
+    def resumed(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
         """Before an optimizer's ``load_state_dict``."""
         self._resumed = self.may_go_on = True
+        if self._earlier:  # it may go on from where another one stood, whose steps were seen
+            self._optimizers = [ref for ref in self._optimizers if ref() is not optimizer]
 
     def loaded(self, found: Any, *args: Any, **kwargs: Any) -> None:
         """Behind ``torch.load``: a checkpoint may tell how many steps are behind it, or how many epochs."""
@@ -66,16 +97,32 @@ class Steps:
 
     def stepped(self, optimizer: Any, epoch_steps: int | None) -> None:
         """An optimizer made a step."""
-        key, own = id(optimizer), None
-        if key not in self._counts:
-            own = _count_of(optimizer)
-            if not self._counts:
-                self.before = self._behind(optimizer, own, epoch_steps)
-            self._counts[key] = own - 1 if own else self.before or 0
-        self._counts[key] += 1
+        if self._seen is None:
+            self.before = self._behind(optimizer, _count_of(optimizer), epoch_steps)
+            self._seen = max(self.before or 0, self._earlier)
+        key = id(optimizer)
+        if key not in self._stepped:
+            self._stepped.add(key)
+            self._first_step(optimizer)
+        if not self._round or key in self._round:
+            self._seen += 1
+            self._round.clear()
+        self._round.add(key)
         self._lr = optimizer.param_groups[0].get("lr")  # it may be gone when the program ends
         if self._newest is None or self._newest() is not optimizer:
             self._newest = weakref.ref(optimizer)
+
+    def _first_step(self, optimizer: Any) -> None:
+        """Whether another training begins: not where optimizers of both go on, as those of meta-learning do."""
+        weights = {id(one): one for group in optimizer.param_groups for one in group["params"]}
+        known = any((ref := self._trained.get(key)) is not None and ref() is one for key, one in weights.items())
+        if self._earlier and id(optimizer) not in self._made:
+            self._one_by_one, self.training = False, 1
+        elif self._trained and not known and not self._round and self._one_by_one:
+            self.training += 1
+            self.may_go_on = True
+            self._trained.clear()
+        self._trained.update((key, weakref.ref(one)) for key, one in weights.items())
 
     def _alive(self) -> list[Any]:
         return [one for one in (ref() for ref in self._optimizers) if one is not None]

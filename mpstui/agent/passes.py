@@ -42,7 +42,8 @@ class Passes:
         self._newest: _Pass | None = None
         self._previous: _Pass | None = None
         self._trained: _Pass | None = None
-        self._epochs_begun = 0
+        self._epochs_begun = self._earlier_epochs = 0
+        self._training = 1
         self._are_epochs = self._are_whole = True
 
     def begun(self, iterator: Any, loader: Any) -> None:
@@ -89,6 +90,12 @@ class Passes:
             self._are_epochs = self._are_epochs and before.batches > 1
             self._are_whole = self._are_whole and before.length is None
 
+    def train(self, training: int) -> None:
+        """Which training of this process makes the newest step: its epochs count from 1."""
+        if training != self._training:
+            self._training = training
+            self._earlier_epochs = max(0, self._epochs_begun - 1) if training > 1 else 0
+
     def epoch_steps(self, passes_per_step: int) -> int | None:
         """Optimizer steps in an epoch; None where nobody knows."""
         fed = self._trained
@@ -112,7 +119,8 @@ class Passes:
         if epochs_before is None and steps_before and steps and steps_before % steps == 0:
             epochs_before = steps_before // steps
         known = epochs_before if steps_before != 0 else 0
-        epoch = self._epochs_begun + known if self._are_epochs and known is not None else None
+        begun = self._epochs_begun - self._earlier_epochs
+        epoch = begun + known if self._are_epochs and known is not None else None
         return {
             "epoch": epoch,
             "epoch_step": fed.steps if steps and self._are_epochs else None,

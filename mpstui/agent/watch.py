@@ -125,6 +125,7 @@ class Watch:
     def _stepped(self, optimizer: Any) -> None:
         self.passes.stepped(self.losses.passes_per_step)
         self.steps.stepped(optimizer, self.passes.epoch_steps(self.losses.passes_per_step))
+        self.passes.train(self.steps.training)
         self._worked()
         if self._reporter is None:
             with self._writing:
@@ -209,10 +210,10 @@ class Watch:
             "step_from": "process" if not told and anew and step is not None and not self.steps.before else None,
             "loss": loss,
             "loss_seen": "trainer" if told.get("loss") is not None else "backward",
-            "lr": self.steps.lr,
             "steps_per_second": self._speed,
             "accumulate": passes if passes >= 1 and not further and settled else None,
             "checkpoint": self._checkpoint,
+            **self.steps.facts(),
             **self.passes.facts(passes, self.steps.before, self.steps.epochs_before),
             **told,
             "step": step,
@@ -220,7 +221,7 @@ class Watch:
         }
         self._phase = "train"
         self._reporter.beat("train", now=True, expect_next_in=self._patience, **facts)
-        if point_step is not None and point_step > self._pointed:
+        if point_step not in (None, self._pointed):  # a framework's next training counts from 0
             self._pointed = point_step
             values = {**told.get("metrics", further), "loss": facts["loss"], "lr": facts["lr"]}
             known = {name: value for name, value in values.items() if value is not None}  # null would mean NaN

@@ -125,6 +125,74 @@ def test_a_count_that_no_step_was_seen_of_is_the_optimizer_s_own() -> None:
     assert (steps.seen, steps.count, steps.lr) == (False, 3, 0.01)
 
 
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.Adam])
+def test_trainings_one_after_another_add_up(kind: Any) -> None:
+    steps, told = Steps(), []
+    for _ in range(3):
+        made = _made(kind, steps)
+        for _ in range(4):
+            _step(made, steps)
+            told.append((steps.training, steps.count))
+        del made
+        gc.collect()  # the next optimizer may have its place in memory
+    assert told == [(1 + done // 4, done + 1) for done in range(12)]
+
+
+def test_compiled_trainings_one_after_another_add_up() -> None:
+    steps = Steps()
+    for done in (3, 6):
+        net, optimizer = _made(torch.optim.Adam, steps)
+        for _ in range(3):  # unseen
+            net(torch.ones(2, 3)).sum().backward()
+            optimizer.step()
+        assert steps.count == done
+        del net, optimizer
+
+
+def test_a_later_optimizer_of_the_same_weights_goes_on_with_the_training() -> None:
+    steps = Steps()
+    net, first = _made(torch.optim.Adam, steps)
+    for _ in range(3):
+        _step((net, first), steps)
+    later = torch.optim.Adam([*torch.nn.Linear(2, 2).parameters(), *net.parameters()])
+    steps.made(later)
+    steps.resumed(later)
+    later.load_state_dict(_resumed(torch.optim.Adam, {})[1][1].state_dict() | {"param_groups": later.param_groups})
+    _step((net, later), steps)
+    assert (steps.training, steps.count) == (1, 4)
+
+
+def test_optimizers_that_take_turns_make_one_step_together() -> None:
+    steps = Steps()
+    judge = _made(torch.optim.Adam, steps)
+    _step(judge, steps)
+    maker = _made(torch.optim.SGD, steps)  # made when the first step was done already
+    for number in range(10):
+        for _ in range(number > 0):
+            _step(judge, steps)
+        _step(maker, steps)
+    assert (steps.training, steps.count) == (1, 11)
+
+
+def test_many_short_trainings_within_one_are_one() -> None:
+    steps = Steps()
+    outer = _made(torch.optim.Adam, steps)
+    for _ in range(3):
+        for _ in range(2):
+            inner = _made(torch.optim.SGD, steps)
+            _step(inner, steps)
+        _step(outer, steps)
+    assert (steps.training, steps.count) == (1, 6)
+
+
+def test_trainings_of_optimizers_that_were_all_made_before_go_on() -> None:
+    steps = Steps()
+    for made in [_made(torch.optim.SGD, steps) for _ in range(3)]:
+        for _ in range(5):
+            _step(made, steps)
+    assert steps.count == 13, "where the next begins cannot be told from a turn"
+
+
 class _Endless(IterableDataset[torch.Tensor]):
     def __iter__(self) -> Iterator[torch.Tensor]:
         return iter(torch.ones(10, 3))
@@ -143,6 +211,17 @@ def _batches(passes: Passes, loader: DataLoader[Any]) -> Iterator[Any]:
     for batch in iterator:
         passes.fetched(batch, iterator)
         yield batch
+
+
+def test_epochs_of_the_next_training_count_from_one() -> None:
+    passes, told = Passes(torch), []
+    for training in (1, 2):
+        for _ in range(3):
+            for _ in _batches(passes, _loader(4, batch_size=2)):
+                passes.stepped(1)
+                passes.train(training)
+            told.append(_told(passes)[:3])
+    assert told == [(epoch, 2, 2) for epoch in (1, 2, 3, 1, 2, 3)]
 
 
 def _told(passes: Passes, every: int = 1, before: int | None = 0, epochs: int | None = None) -> tuple[Any, ...]:

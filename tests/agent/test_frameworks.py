@@ -96,6 +96,30 @@ def test_hugging_face_is_asked_in_a_program_that_imports_it_before_torch(tmp_pat
     assert (points[-1]["step"], points[-1]["loss"]) == (48, 5.5)
 
 
+def test_the_points_of_a_second_training_begin_anew(tmp_path: Path) -> None:
+    module, source, _ = HUGGING_FACE
+    _written(tmp_path, module, source)
+    script = (
+        f"import {module}, time; at = [100.0]; time.monotonic = lambda: at[0]\n"
+        + SCRIPT
+        + (
+            "from types import SimpleNamespace as Record\n"
+            "handler = transformers.trainer_callback.CallbackHandler()\n"
+            "for fold in range(2):\n"
+            "    state = Record(global_step=0, max_steps=4, epoch=0.0, num_train_epochs=1, log_history=[])\n"
+            "    for number in range(4):\n"
+            "        step(); at[0] += 2; state.global_step += 1\n"
+            "        state.log_history += [{'loss': 5.0, 'step': state.global_step}]\n"
+            "        handler.call_event('on_step_end', None, state, None)\n"
+        )
+    )
+    last = ran(script, tmp_path)[1]
+    assert (last["step"], last["steps"]) == (4, 4)
+    points = [json.loads(line)["step"] for line in RunDir(tmp_path).metrics.read_text().splitlines()]
+    assert points[-4:] == [1, 2, 3, 4]
+    assert points.count(4) == 2
+
+
 @pytest.mark.parametrize("framework", [LIGHTNING, KERAS], ids=["lightning", "keras"])
 def test_a_framework_tells_its_own_numbers(
     tmp_path: Path, framework: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch

@@ -303,3 +303,22 @@ def test_a_traceback_and_a_pickled_function_are_as_without_it(tmp_path: Path) ->
     without = run(script, tmp_path, cwd=tmp_path, MPSTUI_AGENT="0")
     assert "does not require grad" in without.stderr
     assert (with_agent.returncode, with_agent.stderr) == (1, without.stderr)
+
+
+def test_a_search_makes_its_trainings_one_after_another(tmp_path: Path) -> None:
+    script = (
+        "import time; at = [100.0]; time.monotonic = lambda: at[0]\n"
+        + SCRIPT
+        + (
+            "from torch.utils.data import DataLoader\n"
+            "for trial in range(3):\n"
+            "    net = torch.nn.Linear(8, 1); optimizer = torch.optim.Adam(net.parameters(), lr=0.05)\n"
+            "    for epoch in range(2):\n"
+            "        for batch in DataLoader(x, batch_size=8): step(); at[0] += 2\n"
+        )
+    )
+    last = ran(script, tmp_path)[1]
+    told = [last.get(name) for name in ("training", "step", "step_from", "epoch", "epoch_step", "epoch_steps")]
+    assert told == [3, 24, "process", 2, 4, 4]
+    points = [json.loads(line)["step"] for line in RunDir(tmp_path).metrics.read_text().splitlines()]
+    assert points == sorted(points), "one curve through all of them"

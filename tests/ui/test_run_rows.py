@@ -9,6 +9,7 @@ import pytest
 from mpstui.core.model.snapshot import Numbers, QueuePlace, RunSnapshot, State
 from mpstui.ui.widgets.run_header import header, progress
 from mpstui.ui.widgets.run_list import NameDisambiguator, heading, run_row
+from mpstui.wire.heartbeat import Heartbeat
 from tests.snapshots import changed
 
 from . import fakes
@@ -121,6 +122,11 @@ def test_the_header_of_a_first_attempt_tells_one_age() -> None:
     once = fakes.running(attempt=1, attempt_started=fakes.NOW - 4488)
     assert "up 1h 14m" in facts(once)
     assert "all attempts" not in facts(once)
+
+
+def test_the_header_tells_which_training_of_several_it_is() -> None:
+    third = Heartbeat(time=fakes.NOW, seq=1, training=3)
+    assert "attempt 2  ·  training 3  ·" in facts(changed(fakes.running(), beat=third))
 
 
 def test_an_ended_attempt_ran_as_long_as_it_ran() -> None:

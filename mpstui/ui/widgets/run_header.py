@@ -61,6 +61,7 @@ def _facts(snapshot: RunSnapshot, width: int, now: float) -> Row:
     age, whole_age = _ages(snapshot, now)
     facts = (
         f"attempt {snapshot.attempt}" if snapshot.attempt else "",
+        f"training {beat.training}" if (beat := snapshot.numbers.beat) and beat.training else "",
         f"asked for {clean(wanted, 10)}" if wanted and wanted not in ("auto", device) else "",
         age,
         f"data {clean(data, 60)}" if data else "",
