@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..wire import liveness
 from ..wire.records import StopRule
-from ..wire.rundir import RunDir
+from ..wire.rundir import RunDir, mark_of
 from . import family, stop_sequence
 from .family import Family
 from .machine import Machine
@@ -158,10 +158,10 @@ class Attempt:
 
     def refresh(self, *, thorough: bool = False) -> Family:
         """Bring the family up to date; ``thorough`` also looks for what slipped out of the tree (Linux)."""
-        heirs = family.linux_heirs(self.run.run_lock, family.mark_of(self.run)) if thorough else ()
+        heirs = family.linux_heirs(self.run.run_lock, mark_of(self.run)) if thorough else ()
         snapshot = self._machine.table.snapshot()
         if self._machine.adopts:
-            trainer, mark = self.child.pid if self.child else None, family.mark_of(self.run)
+            trainer, mark = self.child.pid if self.child else None, mark_of(self.run)
             heirs = {*heirs, *family.orphans(snapshot, trainer, mark)}
         self.family = family.grow(self.family, snapshot, heirs, family.linux_supervises)
         return self.family

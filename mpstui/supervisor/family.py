@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from ..wire.liveness import Process, ProcessIdentity, ProcessTable, descendants
-from ..wire.rundir import RunDir
+from ..wire.liveness import Process, ProcessIdentity, ProcessTable, descendants, environment_of, has_open
 
 _SUPERVISOR = b"supervisor/__main__.py"
 _PR_SET_CHILD_SUBREAPER = 36
@@ -91,11 +89,6 @@ def infer_leader(family: Family, snapshot: Mapping[int, Process]) -> Family:
     return Family(leader, tuple(member for member in family.others if member != leader))
 
 
-def mark_of(run: RunDir) -> bytes:
-    """What the environment of everything that comes from this run holds, whatever its parents are."""
-    return b"MPSTUI_RUN_DIR=" + os.fsencode(run.path)
-
-
 def linux_supervises(pid: int, proc: Path = Path("/proc")) -> bool:
     """Whether a process is a run's supervisor; False where there is no ``/proc``."""
     try:
@@ -113,7 +106,7 @@ def linux_heirs(run_lock: Path, mark: bytes, proc: Path = Path("/proc")) -> set[
     if not sys.platform.startswith("linux"):
         return set()
     pids = (int(entry.name) for entry in os.scandir(proc) if entry.name.isdigit())
-    return {pid for pid in pids if pid != os.getpid() and _is_heir(proc / str(pid), str(run_lock), mark)}
+    return {pid for pid in pids if pid != os.getpid() and _is_heir(pid, run_lock, mark, proc)}
 
 
 def adopt_orphans() -> bool:
@@ -133,7 +126,7 @@ def orphans(snapshot: Mapping[int, Process], trainer: int | None, mark: bytes, p
 
     Args:
         trainer: our own child, which somebody else collects.
-        mark: see :func:`mark_of`. What carries another run's is that run's, whose supervisor has died.
+        mark: see :func:`.rundir.mark_of`. What carries another run's is that run's, whose supervisor has died.
     """
     mine = [
         found for found in snapshot.values() if found.parent == os.getpid() and found.pid not in (trainer, *helpers)
@@ -142,36 +135,25 @@ def orphans(snapshot: Mapping[int, Process], trainer: int | None, mark: bytes, p
         if not found.alive:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(found.pid, os.WNOHANG)
-    return {found.pid for found in mine if found.alive and not _is_anothers(proc / str(found.pid), mark)}
+    return {found.pid for found in mine if found.alive and not _is_anothers(found.pid, mark, proc)}
 
 
-def _is_anothers(process: Path, mark: bytes) -> bool:
+def _is_anothers(pid: int, mark: bytes, proc: Path) -> bool:
     try:
-        marks = {word for word in (process / "environ").read_bytes().split(b"\0") if word.startswith(_MARKS)}
+        marks = {word for word in environment_of(pid, proc) if word.startswith(_MARKS)}
         return not marks <= {mark}
     except OSError:
         return True  # gone meanwhile, or of another user by now: not ours to touch
 
 
-def _is_heir(process: Path, run_lock: str, mark: bytes) -> bool:
+def _is_heir(pid: int, run_lock: Path, mark: bytes, proc: Path) -> bool:
     try:
-        if mark in (process / "environ").read_bytes().split(b"\0"):
+        if mark in environment_of(pid, proc):
             # A run launched from inside this one has a supervisor that carries our mark, and a life of its own.
-            return not linux_supervises(int(process.name), process.parent)
-        return any(_has_inherited(process, entry, run_lock) for entry in os.scandir(process / "fd"))
+            return not linux_supervises(pid, proc)
+        return has_open(pid, run_lock, proc=proc)
     except OSError:
         return False  # gone meanwhile, or somebody else's
-
-
-def _has_inherited(process: Path, entry: os.DirEntry[str], run_lock: str) -> bool:
-    """Whether a descriptor is the trainer's of the lock, which is open for writing.
-
-    One that is open for reading only looks: a screen asks whether the lock is held, a backup copies it.
-    """
-    if os.readlink(entry.path) != run_lock:  # noqa: PTH115
-        return False
-    flags = re.search(rb"^flags:\s*([0-7]+)", (process / "fdinfo" / entry.name).read_bytes(), re.MULTILINE)
-    return flags is not None and int(flags[1], 8) & os.O_ACCMODE != os.O_RDONLY
 
 
 class Signaller(Protocol):

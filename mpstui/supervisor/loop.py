@@ -191,12 +191,12 @@ def _end(supervision: Supervision, request: Request) -> None:
     if supervision.upcoming is not None and not supervision.trainer_lives():
         cancelled = supervision.upcoming.plan
         _cancel(supervision, cancelled, request)
-    if supervision.attempt is None:
-        supervision.find_remains()
+    left = supervision.find_remains() if supervision.attempt is None else ""
     if supervision.attempt is not None:
         ending.begin_stop(supervision, request)
     else:
         text = f"cancelled: attempt {cancelled.number} will not start" if cancelled else ENDED
+        text += f"; {left}" if left else ""
         _reply(supervision, request, ok=True, text=text)
 
 

@@ -9,9 +9,9 @@ from ..wire.records import ExitRecord, Status
 from . import ending, launches, machine, witnesses
 from .attempt import Attempt, Ending
 from .disk_space import lacking_disk_space
-from .family import Family, infer_leader
+from .family import infer_leader
 from .launches import CannotCompose, Command, Plan, SpawnFailed
-from .state import Supervision
+from .state import Supervision, left_alone
 from .witnesses import Duty, Witnesses
 
 _NEW_ATTEMPT: dict[str, Any] = {
@@ -62,14 +62,15 @@ def _interrupted_restart(supervision: Supervision, number: int) -> Plan:
 
 def _adopt(supervision: Supervision, seen: Witnesses) -> None:
     status = supervision.journal.status
-    ours = status.boot_id == supervision.machine.boot_id and status.attempt == seen.attempt
-    leader = status.trainer if ours else None
-    known = tuple(status.tree) if ours else ()
-    family, paused = Family(leader, known), ours and status.paused
+    ours = status if status.attempt == seen.attempt else None
+    table, boot_id = supervision.machine.table, supervision.machine.boot_id
+    family, strangers = witnesses.recorded_family(supervision.run, ours, boot_id, table)
+    paused = ours is not None and ours.boot_id == boot_id and ours.paused
     attempt = Attempt(supervision.run, seen.attempt, family, supervision.machine, paused=paused)
     attempt.refresh(thorough=True)
-    if leader is None:
-        attempt.family = infer_leader(attempt.family, supervision.machine.table.snapshot())
+    leader = status.trainer
+    if family.leader is None:
+        attempt.family = infer_leader(attempt.family, table.snapshot())
         leader = attempt.family.leader
     supervision.begin(attempt)
     supervision.journal.update(
@@ -82,6 +83,8 @@ def _adopt(supervision: Supervision, seen: Witnesses) -> None:
         **supervision.own_mark(),
     )
     supervision.journal.event("note", "adopted: the previous supervisor is gone, the trainer is alive")
+    if strangers:
+        supervision.journal.event("note", left_alone(strangers))
     request = ending.request_in_progress(supervision)
     if request is not None:
         ending.begin_stop(supervision, request, asked_before=status.asked_at)

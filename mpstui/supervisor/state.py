@@ -29,7 +29,7 @@ of ``loop`` first takes requests, then watches the attempt, then answers, then s
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -55,6 +55,12 @@ NO_REQUEST: Mapping[str, None] = MappingProxyType({"request": None, "action": No
 
 NO_FILE = "sigterm-"
 """Ids of requests that have no file to be answered in begin like this."""
+
+
+def left_alone(strangers: Iterable[ProcessIdentity]) -> str:
+    """That recorded processes get no signal, or nothing where there are none."""
+    pids = ", ".join(f"pid {member.pid}" for member in strangers)
+    return pids and f"{pids} of its record is left alone: only number and start time tie it to this run"
 
 
 def _rehearsal(options: Any) -> Rehearsal | None:
@@ -129,15 +135,20 @@ class Supervision:
         self.launched = storage.read_or_none(LaunchRecord, self.run.attempt(attempt.number).launch)
         self.first_step = None
 
-    def find_remains(self) -> None:
-        """Take what still lives of an attempt that ended, as far as it can be proved, for the attempt."""
+    def find_remains(self) -> str:
+        """Take what still lives of an attempt that ended, as far as it can be proved, for the attempt.
+
+        Returns:
+            What there is to say of processes that the record names and nothing else ties to this run; else empty.
+        """
         status = self.journal.status
-        known = status.tree if status.boot_id == self.machine.boot_id else []
-        found = Attempt(self.run, max(status.attempt, 1), Family(None, tuple(known)), self.machine)
+        known, strangers = witnesses.recorded_family(self.run, status, self.machine.boot_id, self.machine.table)
+        found = Attempt(self.run, max(status.attempt, 1), Family(None, known.others), self.machine)
         found.ending = Ending()
         found.refresh(thorough=True)
         if found.family.others or found.lock_is_held():
             self.attempt = found
+        return left_alone(strangers)
 
     def accept(self, request: Request) -> None:
         """The stop sequence carries out a request. A checkpoint is looked for from before the trainer is asked."""

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from ..wire import heartbeat, liveness, storage
 from ..wire.heartbeat import Heartbeat
-from ..wire.liveness import ProcessTable, is_same
+from ..wire.liveness import ProcessIdentity, ProcessTable, is_same
 from ..wire.records import ExitRecord, LaunchRecord, Spec, Status
-from ..wire.rundir import RunDir
+from ..wire.rundir import RunDir, is_marked
 from ..wire.storage import UnreadableRecord
+from .family import Family
 
 TAIL_BYTES = 256 * 1024
 METRICS_TAIL_BYTES = 16 * 1024
@@ -44,7 +45,7 @@ class Witnesses(NamedTuple):
     begun: bool
     """Its program was started: a recorded pid, or output, or a heartbeat."""
     alive: bool
-    """``run.lock`` is held, or the recorded trainer runs."""
+    """``run.lock`` is held, or the recorded trainer runs and shows that it is this run's."""
     asked_to_end: bool = False
     restart_due: bool = False
 
@@ -66,17 +67,35 @@ def gather(run: RunDir, status: Status | None, table: ProcessTable, boot_id: str
     attempt = max([recorded, *run.attempt_numbers(), 1])
     ours = status if status is not None and status.attempt == attempt else None
     paths = run.attempt(attempt)
-    trainer = ours.trainer if ours else None
-    same_boot = ours is not None and ours.boot_id == boot_id
+    trainer, leader = ours.trainer if ours else None, recorded_family(run, ours, boot_id, table)[0].leader
     return Witnesses(
         attempt=attempt,
         phase=ours.phase if ours else None,
         ended=paths.exit.exists(),
         begun=trainer is not None or size_of(paths.output) > 0 or paths.heartbeat().exists(),
-        alive=liveness.is_held(run.run_lock) or (same_boot and trainer is not None and is_same(table, trainer)),
+        alive=liveness.is_held(run.run_lock) or (leader is not None and is_same(table, leader)),
         asked_to_end=ours is not None and ours.phase in ("stopping", "stop_failed"),
         restart_due=ours is not None and ours.next_start is not None,
     )
+
+
+def recorded_family(
+    run: RunDir, status: Status | None, boot_id: str, table: ProcessTable
+) -> tuple[Family, tuple[ProcessIdentity, ...]]:
+    """The processes that a status names as an attempt's, and those of them that are left alone.
+
+    These live under the number and start time of the record, but nothing shows that they are of this run. A trainer
+    that is no more stays the leader, as one whose number nobody has: a zombie's session and group prove nothing.
+    """
+    if status is None or status.boot_id != boot_id:
+        return Family(None), ()
+    named = [*([status.trainer] if status.trainer else []), *status.tree]
+    unmarked = [member for member in named if not is_marked(run, member.pid)]
+    strangers = tuple(member for member in unmarked if is_same(table, member))
+    leader = status.trainer
+    if leader in unmarked:
+        leader = None if leader in strangers else ProcessIdentity(leader.pid, -1)
+    return Family(leader, tuple(member for member in status.tree if member not in unmarked)), strangers
 
 
 def read_exit(run: RunDir, attempt: int) -> ExitRecord | None:

@@ -11,6 +11,7 @@ import fcntl
 import functools
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -225,6 +226,33 @@ def is_same(table: ProcessTable, identity: ProcessIdentity) -> bool:
     """Whether exactly that process is alive; a recycled pid is somebody else."""
     found = table.find(identity.pid)
     return found is not None and found.start == identity.start and found.alive
+
+
+def environment_of(pid: int, proc: Path = Path("/proc")) -> list[bytes]:
+    """What a process was started with, as ``NAME=value`` (Linux); nothing of a zombie.
+
+    Raises:
+        OSError: it is gone, of another user, or there is no ``/proc``.
+    """
+    return (proc / str(pid) / "environ").read_bytes().split(b"\0")
+
+
+def has_open(pid: int, *files: Path, proc: Path = Path("/proc")) -> bool:
+    """Whether a process has one of these files open for writing, as whoever inherited a lock has (Linux).
+
+    Who has it open for reading only looks: a screen asks whether a lock is held, a backup copies it.
+
+    Raises:
+        OSError: it is gone, of another user, or there is no ``/proc``.
+    """
+    names = {str(file) for file in files}
+    with os.scandir(proc / str(pid) / "fd") as entries:
+        return any(os.readlink(entry.path) in names and _writes(proc / str(pid), entry.name) for entry in entries)  # noqa: PTH115
+
+
+def _writes(process: Path, descriptor: str) -> bool:
+    flags = re.search(rb"^flags:\s*([0-7]+)", (process / "fdinfo" / descriptor).read_bytes(), re.MULTILINE)
+    return flags is not None and int(flags[1], 8) & os.O_ACCMODE != os.O_RDONLY
 
 
 def send_signal(target: ProcessIdentity, number: int) -> bool:

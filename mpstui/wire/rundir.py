@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import storage
+from . import liveness, storage
 from .records import Ack, Request
 from .storage import UnreadableRecord
 
@@ -126,6 +126,26 @@ class RunDir(_Run):
     def ack(self, request_id: str) -> Path:
         """The file of one request's answer."""
         return self.requests / f"{request_id}.ack.json"
+
+
+def mark_of(run: RunDir) -> bytes:
+    """What the environment of everything that comes from this run holds, whatever its parents are."""
+    return b"MPSTUI_RUN_DIR=" + os.fsencode(run.path)
+
+
+def is_marked(run: RunDir, pid: int, proc: Path = Path("/proc")) -> bool:
+    """Whether a process that a record names shows that it is of this run, by its environment, lock or output.
+
+    A number and a start time in a file prove little: the file may be forged, restored or copied. True as well where the
+    system does not tell: on macOS, and of a process that may not be looked into.
+    """
+    try:
+        if mark_of(run) in liveness.environment_of(pid, proc):
+            return True
+        outputs = [run.attempt(number).output for number in run.attempt_numbers()]
+        return liveness.has_open(pid, run.run_lock, *outputs, proc=proc)
+    except OSError:
+        return True
 
 
 def run_dirs(runs: Path) -> list[RunDir]:

@@ -227,8 +227,12 @@ def _supervisor_of(run: RunDir) -> liveness.Process | None:
     status = storage.read_or_none(Status, run.status)
     known = status.supervisor if status is not None and status.boot_id == liveness.boot_id() else None
     found = liveness.system_process_table().find(known.pid) if known is not None else None
-    is_it = found is not None and found.identity == known and found.alive and liveness.is_held(run.supervisor_lock)
-    return found if is_it else None
+    if found is None or found.identity != known or not found.alive or not liveness.is_held(run.supervisor_lock):
+        return None
+    try:
+        return found if liveness.has_open(found.pid, run.supervisor_lock) else None
+    except OSError:  # the system does not tell
+        return found
 
 
 def _signal_supervisor(run: RunDir, number: signal.Signals) -> bool:

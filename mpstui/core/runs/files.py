@@ -16,7 +16,7 @@ from typing import Any
 from ...wire import heartbeat, liveness, storage
 from ...wire.liveness import Process, ProcessIdentity, ProcessTable
 from ...wire.records import ExitRecord, LaunchRecord, Spec, Status
-from ...wire.rundir import RunDir
+from ...wire.rundir import RunDir, is_marked
 from ..follow import SLICE_BYTES, Budget, LineTail, RecordFile, hundredths, last_lines
 from ..model.snapshot import RunEvent, SeriesView, State
 from ..series.series import SeriesStore
@@ -223,7 +223,8 @@ class WitnessReader:
             return self.machine.alive(one for one in identities if one.pid in left) if left else ()
         if both_held and status.phase != "stop_failed":
             return ()
-        return self.machine.alive([trainer, *identities] if trainer else identities)
+        found = self.machine.alive([trainer, *identities] if trainer else identities)
+        return tuple(pid for pid in found if is_marked(self.run, pid))
 
     def _marks(self, changed: int | None) -> tuple[object, object]:
         """What tells a changed folder. Its time alone does not: two changes within one tick of the clock leave it."""
