@@ -18,7 +18,7 @@ from ..core.launching.choice import (
     parse_environment,
     parse_sets,
 )
-from ..core.launching.planning import launch, plan
+from ..core.launching.planning import launch_all, plan
 from ..core.machine import this_machine
 from ..core.model.errors import UsageError
 from ..core.profiles.library import load_profile, names_profile
@@ -115,7 +115,7 @@ def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) ->
     plans = [plan(one, environ=session.environ, machine=machine) for one in combinations(choice)]
     for warning in dict.fromkeys(warning for made in plans for warning in made.warnings):
         warn(warning)
-    runs = [launch(made, session.home, session.environ, time.time()) for made in plans]
+    runs = launch_all(plans, session.home, session.environ, time.time)
     if args.json:
         print_json({"run": runs[0]} if len(runs) == 1 else {"runs": runs})
     else:

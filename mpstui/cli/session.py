@@ -174,7 +174,9 @@ def respawn_missing_supervisors(session: Session) -> bool:
     from ..core.launching.actions import Actions, SupervisorRecovery
 
     try:
-        respawned = SupervisorRecovery(session.home, Actions(session.environ).supervise).respawn_missing()
+        actions = Actions(session.environ)
+        recovery = SupervisorRecovery(session.home, actions.supervise, actions.supervising_many)
+        respawned = recovery.respawn_missing()
     except OperationError as error:
         warn(error.sentence)
         return False

@@ -1,4 +1,7 @@
-"""``python -I -S mpstui/supervisor/__main__.py RUN_DIR``: isolated from the caller's site-packages and environment."""
+"""``python -I -S mpstui/supervisor/__main__.py RUN_DIR``: isolated from the caller's site-packages and environment.
+
+With ``--each`` instead, the run directories are named on standard input: see :func:`mpstui.supervisor.main.start_each`.
+"""
 
 import gc
 import os
@@ -11,6 +14,7 @@ if not __package__:
 gc.disable()  # imports make no garbage, and looking for it costs a tenth of the start
 from mpstui.supervisor.main import main  # noqa: E402
 
+gc.freeze()  # what was imported stays; looking through it again would also copy every page that forks share
 gc.enable()
 
 if __name__ == "__main__":

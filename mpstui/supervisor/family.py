@@ -97,6 +97,27 @@ def linux_supervises(pid: int, proc: Path = Path("/proc")) -> bool:
         return False  # gone meanwhile
 
 
+def show_run(run: Path, instead_of: str) -> None:
+    """Have ``ps`` name ``run`` as the last word of this process, behind slashes that mean nothing to a path (Linux).
+
+    Who was forked shows the command line of the process it came from. Where it cannot be written, that stays.
+
+    Args:
+        instead_of: the word from which on the command line is replaced.
+    """
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
+        first, after = int(fields[45]), int(fields[46])  # arg_start and arg_end of proc(5)
+        memory = os.open("/proc/self/mem", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            words, found, _ = os.pread(memory, after - first, first).partition(os.fsencode(f"\0{instead_of}\0"))
+            shown, room = os.fsencode(run), after - first - len(words) - 2
+            if found and len(shown) <= room:
+                os.pwrite(memory, shown.rjust(room, b"/"), first + len(words) + 1)
+        finally:
+            os.close(memory)
+
+
 def linux_heirs(run_lock: Path, mark: bytes, proc: Path = Path("/proc")) -> set[int]:
     """Pids that inherited a descriptor of ``run_lock`` or carry ``mark`` (``NAME=value``) in their environment.
 

@@ -45,6 +45,8 @@ class Supervisor:
         """
         signal.signal(signal.SIGTERM, self._on_term)
         starting.arrive(self.state)
+        if self.state.upcoming is not None:
+            self.state.queue_slot.take_place()  # before whoever is started after us
         ready()
         self._tick_safely()
         while self.has_work():

@@ -92,6 +92,12 @@ class QueueSlot:
                 self._poll_at = now  # what it waited for is as true as it was; editors need milliseconds
         return self._last
 
+    def take_place(self) -> None:
+        """Stand in the line, behind all who do; where somebody edits it just now, at the next look."""
+        if self._files is not None and self._slot is None:
+            with contextlib.suppress(QueueBusy):
+                self._join(self._files)
+
     def leave(self) -> None:
         """Give up the place in the line (the slot, if there is one, is kept)."""
         if self._files is not None:
@@ -110,8 +116,7 @@ class QueueSlot:
             return GO
         queue: Queue | None = None
         if self._files is not None:
-            devices = self._wanted.devices if self._wanted else ()
-            queue = self._edit(self._files, lambda queue: joined(queue, self._run.run, devices))
+            queue = self._join(self._files)
             if queue is None:
                 return Admission(False, "group", f"queue group {self._rule.group} cannot be read or written")
             if queue.paused:
@@ -123,6 +128,10 @@ class QueueSlot:
         if not is_first and status.waiting_for != "slot":
             return self._waiting()  # say first that we contend, so that those behind us see it; claim at the next look
         return self._claim(self._files, status)
+
+    def _join(self, files: QueueFiles) -> Queue | None:
+        devices = self._wanted.devices if self._wanted else ()
+        return self._edit(files, lambda queue: joined(queue, self._run.run, devices))
 
     def _waiting(self) -> Admission:
         count = self._wanted.takes if self._wanted else 0

@@ -8,7 +8,7 @@ works where Python itself no longer runs. Of other programs ``py-spy`` can tell,
 from __future__ import annotations
 
 import contextlib
-import shutil
+import errno
 import signal
 import subprocess
 from pathlib import Path
@@ -87,17 +87,19 @@ class StackDumps:
         return bool(asked)
 
     def _py_spy(self, request: Request, attempt: Attempt, output: Path) -> None:
-        program, leader = shutil.which("py-spy"), attempt.family.leader
-        if program is None or leader is None:
-            text = f"this program does not dump its stacks by itself, and py-spy is not on PATH: {_HOW}"
-            self._reply(request, ok=False, text=text)
+        begin, leader = size_of(output), attempt.family.leader
+        if leader is None:
+            self._reply(request, ok=False, text="which of its processes is the program itself is not on record")
             return
-        begin, command = size_of(output), [program, "dump", "--pid", str(leader.pid)]
+        command = ["py-spy", "dump", "--pid", str(leader.pid)]
         try:
             with output.open("ab") as log:
                 started = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.PIPE)
         except OSError as error:
-            self._reply(request, ok=False, text=f"py-spy could not be started: {error}")
+            text = f"py-spy could not be started: {error}"
+            if error.errno == errno.ENOENT:
+                text = f"this program does not dump its stacks by itself, and py-spy is not on PATH: {_HOW}"
+            self._reply(request, ok=False, text=text)
             return
         helpers.add(started.pid)
         deadline = self._supervision.now + PY_SPY_SECONDS

@@ -250,12 +250,11 @@ class Draft:
 
     def launch(self, values: Mapping[str, str]) -> str:
         """Start all its runs, detached, and return the first one's id; a mistake in the last one starts none."""
-        from ..core.launching.planning import launch
+        from ..core.launching.planning import launch_all
 
         launcher = self._launcher
         plans = [self._plan(values, choice, check=True) for choice in self._combinations(values)]
-        runs = [launch(made, launcher.home, launcher.environ, launcher.clock()) for made in plans]
-        return runs[0]
+        return launch_all(plans, launcher.home, launcher.environ, launcher.clock)[0]
 
     def restart(self, snapshot: RunSnapshot, values: Mapping[str, str], *, rehearse: bool = False) -> Request:
         """Ask for a new attempt with these values, or for a few steps with them that leave the run as it is."""

@@ -64,7 +64,7 @@ class Services:
         """What gives queued runs whose supervisor has died a new one."""
         from ..core.launching.actions import SupervisorRecovery
 
-        return SupervisorRecovery(self.home, lambda run: self.actions.supervise(run))
+        return SupervisorRecovery(self.home, self.actions.supervise, self.actions.supervising_many)
 
     def sampler(self) -> Sampler:
         """A new reader of the machine; each sample may take a while."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import functools
-import hashlib
 import os
 import re
 import signal
@@ -309,6 +308,8 @@ def machine_id() -> str:
 
     Hashed, because the system's own is meant to stay on the machine.
     """
+    import hashlib  # half a megabyte, and no supervisor asks this
+
     if sys.platform == "darwin":
         known = output_of("ioreg", "-rd1", "-c", "IOPlatformExpertDevice").partition("IOPlatformUUID")[2][:60]
     else:

@@ -18,6 +18,8 @@ from mpstui.wire.rundir import RunDir, create_run_dir
 from mpstui.wire.storage import UnreadableRecord
 
 SUPERVISOR = Path(__file__).parents[2] / "mpstui" / "supervisor" / "__main__.py"
+AMONG_MANY = bool(os.environ.get("MPSTUI_TEST_AMONG_MANY"))
+"""Start every supervisor by the process that starts many (Linux), not alone."""
 T = TypeVar("T")
 PATIENCE_SECONDS = 60.0
 """A machine with other things to do starts a process in seconds; only a test that fails waits so long."""
@@ -46,6 +48,7 @@ class Run:
         self, home: Path, code: str | None = None, *, argv: list[str] | None = None, name: str = "t", **spec: Any
     ) -> None:
         self.home = home
+        self.among_many = AMONG_MANY
         self.dir: RunDir = create_run_dir(home / "runs", name, time.time())
         command = argv if argv is not None else python(code or "")
         template = LaunchTemplate(
@@ -61,6 +64,8 @@ class Run:
 
     def start(self, main: Path = SUPERVISOR, *arguments: str, env: Mapping[str, str] | None = None) -> int:
         """Start a supervisor as core does, and return the exit code of the process that was started."""
+        if self.among_many and main.name in (SUPERVISOR.name, "wrapped.py"):
+            return self._start_among_many(main, arguments, env or {})
         with self.dir.supervisor_log.open("ab") as log:
             return subprocess.run(
                 [sys.executable, "-I", "-S", str(main), str(self.dir.path), *arguments],
@@ -72,6 +77,19 @@ class Run:
                 timeout=PATIENCE_SECONDS,
                 check=False,
             ).returncode
+
+    def _start_among_many(self, main: Path, arguments: tuple[str, ...], env: Mapping[str, str]) -> int:
+        named = () if main == SUPERVISOR else (str(self.dir.path),)
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", str(main), *named, *arguments, "--each", "/" * len(str(self.dir.path))],
+            input=os.fsencode(self.dir.path) + b"\0",
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            env={**os.environ, **env},
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
+        return done.stdout[0] if done.stdout else done.returncode
 
     @property
     def status(self) -> Status:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.launching.actions import SupervisorRecovery, start_supervisor
+from mpstui.core.launching.actions import Actions, SupervisorRecovery
 from mpstui.core.model.home import Home
 from mpstui.supervisor.machine import this_machine
 from mpstui.supervisor.queue import Outcome, QueueSlot, Verdict, joined, judge, left, may_claim
@@ -253,7 +253,7 @@ def test_a_reboot_keeps_the_order_of_the_line(make_run: MakeRun, tmp_path: Path)
         storage.write_json(run.dir.status, run.status._replace(waiting_for="slot"))  # as before the group was paused
     decide(runs[0], "mps", paused=False)
     home = Home(tmp_path / "home", tmp_path / "home" / "config")
-    SupervisorRecovery(home, lambda run: start_supervisor(run, os.environ)).respawn_missing()
+    SupervisorRecovery(home, Actions(os.environ).supervise, Actions(os.environ).supervising_many).respawn_missing()
     for run in line:
         run.wait_exit()
     assert (tmp_path / "home" / "starts").read_text() == "2031"

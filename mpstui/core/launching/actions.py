@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ...wire import liveness, queues, rundir, storage
 from ...wire.records import Ack, ExitRecord, Rehearsal, Request, Spec, Status
-from ...wire.rundir import RUN_VARIABLES, RunDir, event, run_dirs
+from ...wire.rundir import RunDir, event, run_dirs
 from ..actions import BY_ID
 from ..model.errors import OperationError, UsageError
-from ..model.home import HINT_OWN, Home
+from ..model.home import Home
 from ..model.snapshot import RunSnapshot
-from ..runs.waiting import distrust_of_run, is_abandoned
+from ..runs.waiting import is_abandoned
 from .record import RecordedRun, availability, plan_restart, read_run
+from .supervisors import Supervisors, start_supervisor
 
 if TYPE_CHECKING:
     from ..machine import Machine
@@ -30,54 +29,8 @@ if TYPE_CHECKING:
 
 
 NUDGE_SECONDS = 1.0
-ALREADY_SUPERVISED = 100
-READY_SECONDS = 10.0
-POLL_SECONDS = 0.003
 BY_SIGNAL = "signal-"
 """Ids of requests that no file could be written for begin like this."""
-_PROGRAM = Path(__file__).resolve().parents[2] / "supervisor" / "__main__.py"
-
-
-def start_supervisor(run: RunDir, environ: Mapping[str, str], *, program: Path = _PROGRAM) -> None:
-    """Start a supervisor and return once it holds the run (some tens of milliseconds).
-
-    Safe at any time and on any run: where one is there already, the second one leaves at once. The process forks once
-    more, so that its parent is init and the one we wait for leaves no zombie.
-
-    Args:
-        environ: the caller's. What marks the caller itself as part of a run stays behind: a training may launch
-            another one, which must not be found, and ended, as one of its own processes.
-
-    Raises:
-        OperationError: it could not take the run; its own words are in ``supervisor.log``.
-    """
-    if why := distrust_of_run(run):
-        raise OperationError(f"{run.run} is not started: {why}", HINT_OWN)
-    command = [sys.executable, "-I", "-S", str(program), str(run.path)]
-    log = os.open(run.supervisor_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    try:
-        child = subprocess.Popen(
-            command,
-            env={name: value for name, value in environ.items() if name not in RUN_VARIABLES},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=log,
-            start_new_session=True,
-            cwd="/",
-        )
-    except OSError as error:
-        raise OperationError(f"the supervisor of {run.run} could not be started: {error.strerror}") from error
-    finally:
-        os.close(log)
-    # ``Popen.wait`` with a time limit looks only every 50 ms, which would be half of a launch.
-    deadline = time.monotonic() + READY_SECONDS
-    while (code := child.poll()) is None and time.monotonic() < deadline:
-        time.sleep(POLL_SECONDS)
-    # None: a machine so slow that the run's own record must say how it goes on.
-    if code not in (0, ALREADY_SUPERVISED, None):
-        lines = storage.read_text(run.supervisor_log).splitlines()
-        why = lines[-1] if lines else f"exit code {code}"
-        raise OperationError(f"the supervisor of {run.run} gave up: {why}", f"see {run.supervisor_log}")
 
 
 @dataclass(slots=True)
@@ -186,6 +139,12 @@ class Actions:
             storage.append_line(run.events, event(self.clock(), attempt, "note", text))
         self.start(run, environ)
 
+    @contextlib.contextmanager
+    def supervising_many(self, runs: Path) -> Iterator[Callable[[RunDir], None]]:
+        """A :meth:`supervise` for several runs of a folder; on leaving all are under way, or one is told of."""
+        with Supervisors(runs) as together:
+            yield replace(self, start=together.start).supervise
+
     def _require(self, snapshot: RunSnapshot, action: str) -> None:
         found = snapshot.available.get(action) or availability(snapshot, action)
         if not found.ok:
@@ -276,9 +235,16 @@ def _profile_secrets(recorded: RecordedRun | None) -> dict[str, str]:
 class SupervisorRecovery:
     """Finds waiting runs whose supervisor has died and starts another; an unchanged run costs one ``stat`` a time."""
 
-    def __init__(self, home: Home, supervise: Callable[[RunDir], None]) -> None:
+    def __init__(
+        self,
+        home: Home,
+        supervise: Callable[[RunDir], None],
+        many: Callable[[Path], AbstractContextManager[Callable[[RunDir], None]]] | None = None,
+    ) -> None:
+        """``many`` starts them cheaper where there are several: see :meth:`Actions.supervising_many`."""
         self._home = home
         self._supervise = supervise
+        self._many = many
         self._settled: dict[Path, tuple[int, int, int]] = {}
         """Stamp of the status of each run that needs nothing until its status is written again."""
 
@@ -288,7 +254,7 @@ class SupervisorRecovery:
         Raises:
             OperationError: one could not be started; the others were.
         """
-        started, failures, abandoned = [], [], list[RunDir]()
+        started, failures, abandoned = list[str](), list[OperationError](), list[RunDir]()
         for run in run_dirs(self._home.runs):
             stamp = storage.stamp(run.status)
             if stamp is None or self._settled.get(run.path) == stamp or liveness.is_held(run.supervisor_lock):
@@ -296,19 +262,35 @@ class SupervisorRecovery:
             self._settled[run.path] = stamp
             if is_abandoned(run):
                 abandoned.append(run)
-        for run in sorted(abandoned, key=_place_in_line) if len(abandoned) > 1 else abandoned:
+        if len(abandoned) < 2 or self._many is None:
+            self._start(abandoned, self._supervise, started, failures)
+        else:
+            try:
+                with self._many(self._home.runs) as supervise:
+                    self._start(sorted(abandoned, key=_place_in_line), supervise, started, failures)
+            except OperationError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+        return started
+
+    def _start(
+        self,
+        runs: Iterable[RunDir],
+        supervise: Callable[[RunDir], None],
+        started: list[str],
+        failures: list[OperationError],
+    ) -> None:
+        for run in runs:
             stamp = self._settled.pop(run.path)
             try:
-                self._supervise(run)
+                supervise(run)
                 started.append(run.run)
                 self._settled[run.path] = stamp
             except OSError as error:
                 failures.append(OperationError(f"no supervisor for waiting run {run.run}: {error.strerror}"))
             except OperationError as error:
                 failures.append(error)
-        if failures:
-            raise failures[0]
-        return started
 
 
 def _place_in_line(run: RunDir) -> tuple[int, str]:

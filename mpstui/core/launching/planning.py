@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,12 +31,12 @@ from ..model.home import Home, require_own
 from ..profiles.first_run import remember
 from ..profiles.model import ARGUMENT_DOUBTS, RECIPES, ArgumentValue
 from ..profiles.written import replace_option, totals_of
-from .actions import start_supervisor
 from .choice import LaunchChoice, choice_json, launch_arguments, split_device
 from .command import EnvLine, RunEnvironment, argument_words, run_environment, shell_script, wrapped
 from .devices import DeviceVariants, accelerator, asked_device, compile_variants, gpu_rule, queue_rule
 from .editing import frozen_text
 from .preflight import preflight_warnings, require_modules, require_program, require_text
+from .supervisors import Supervisors, start_supervisor
 
 _ONLY_ON_GPUS = "the recipe sets neither bf16 nor compile on the CPU: both are slower there"
 
@@ -222,10 +222,29 @@ def _warnings(
     return found
 
 
-def launch(plan: LaunchPlan, home: Home, environ: Mapping[str, str], now: float) -> str:
+def launch_all(
+    plans: Sequence[LaunchPlan], home: Home, environ: Mapping[str, str], clock: Callable[[], float]
+) -> list[str]:
+    """Start planned runs, detached, in this order; their ids. Raises: see :func:`launch`."""
+    if len(plans) == 1:
+        return [launch(plans[0], home, environ, clock())]
+    with Supervisors(home.runs) as supervisors:
+        return [launch(plan, home, environ, clock(), supervisors.start) for plan in plans]
+
+
+def launch(
+    plan: LaunchPlan,
+    home: Home,
+    environ: Mapping[str, str],
+    now: float,
+    start: Callable[[RunDir, Mapping[str, str]], None] = start_supervisor,
+) -> str:
     """Start a planned run, detached, and return its id.
 
     The values of secrets reach the supervisor through its environment and are written nowhere.
+
+    Args:
+        start: starts its supervisor.
 
     Raises:
         OperationError: the home cannot be written, the disk is nearly full, or the supervisor gave up.
@@ -243,7 +262,7 @@ def launch(plan: LaunchPlan, home: Home, environ: Mapping[str, str], now: float)
         raise OperationError(
             f"no run can be created in {home.runs}: {error.strerror}", "see `mpstui doctor`, or set MPSTUI_HOME"
         ) from error
-    start_supervisor(run, {**environ, **plan.choice.env, **plan.secrets})
+    start(run, {**environ, **plan.choice.env, **plan.secrets})
     with contextlib.suppress(OSError):
         remember(plan.choice.profile, home)
     return run.run

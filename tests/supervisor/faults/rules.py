@@ -25,6 +25,7 @@ WITHOUT_SUBREAPER = ("--without-subreaper",)
 def another(stage: Stage, queue: QueueRule) -> Run:
     """A second run in the same home, supervised by the same product, broken in the same way."""
     run = Run(stage.home, argv=python("print('up', flush=True)"), name="other", queue=queue)
+    run.among_many = stage.run.among_many
     broken = ("--sabotage", stage.sabotage) if stage.sabotage else ()
     run.start(WRAPPED, *broken)
     return run

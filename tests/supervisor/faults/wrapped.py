@@ -300,6 +300,7 @@ if __name__ == "__main__":
     parser.add_argument("--free", type=Path)
     parser.add_argument("--record", type=Path)
     parser.add_argument("--without-subreaper", action="store_true")
+    parser.add_argument("--each")
     chosen = parser.parse_args()
     if chosen.record:
         recorder = Recorder(Path(chosen.run).parents[1], chosen.record)
@@ -316,4 +317,4 @@ if __name__ == "__main__":
         set_clock_back(chosen.clock_back)
     if chosen.free:
         take_free_space_from(chosen.free)
-    sys.exit(main.main([chosen.run]))
+    sys.exit(main.main([main.EACH] if chosen.each else [chosen.run]))

@@ -1,0 +1,146 @@
+"""The start of supervisors: of one run, or of many from one process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from ...wire import storage
+from ...wire.rundir import RUN_VARIABLES, RunDir
+from ..model.errors import OperationError
+from ..model.home import HINT_OWN
+from ..runs.waiting import distrust_of_run
+
+ALREADY_SUPERVISED = 100
+READY_SECONDS = 10.0
+POLL_SECONDS = 0.003
+_LONGEST_ID = 54
+_PROGRAM = Path(__file__).resolve().parents[2] / "supervisor" / "__main__.py"
+
+
+def start_supervisor(run: RunDir, environ: Mapping[str, str], *, program: Path = _PROGRAM) -> None:
+    """Start a supervisor and return once it holds the run (some tens of milliseconds).
+
+    Safe at any time and on any run: where one is there already, the second one leaves at once. The process forks once
+    more, so that its parent is init and the one we wait for leaves no zombie.
+
+    Args:
+        environ: the caller's. What marks the caller itself as part of a run stays behind: a training may launch
+            another one, which must not be found, and ended, as one of its own processes.
+
+    Raises:
+        OperationError: it could not take the run; its own words are in ``supervisor.log``.
+    """
+    _require_trust(run)
+    command = [sys.executable, "-I", "-S", str(program), str(run.path)]
+    log = os.open(run.supervisor_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        child = subprocess.Popen(
+            command,
+            env=_without_marks(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            start_new_session=True,
+            cwd="/",
+        )
+    except OSError as error:
+        raise OperationError(f"the supervisor of {run.run} could not be started: {error.strerror}") from error
+    finally:
+        os.close(log)
+    # ``Popen.wait`` with a time limit looks only every 50 ms, which would be half of a launch.
+    deadline = time.monotonic() + READY_SECONDS
+    while (code := child.poll()) is None and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    # None: a machine so slow that the run's own record must say how it goes on.
+    if code not in (0, ALREADY_SUPERVISED, None):
+        raise _gave_up(run, code)
+
+
+class Supervisors:
+    """Starts the supervisors of many runs, in the order they are named, from one process that reads their program once.
+
+    They share its memory and start in a fraction of the time. On Linux alone: elsewhere, and where a run's environment
+    is not that of the first, each is started by itself. A context; leaving it waits until all are under way.
+
+    Raises (on leaving): OperationError: one could not take its run; the others did.
+    """
+
+    def __init__(self, runs: Path) -> None:
+        self._runs = runs
+        self._environ: Mapping[str, str] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._asked: list[RunDir] = []
+
+    def __enter__(self) -> Supervisors:
+        return self
+
+    def start(self, run: RunDir, environ: Mapping[str, str]) -> None:
+        """See :func:`start_supervisor`, whose answer is not waited for here."""
+        _require_trust(run)
+        if self._process is None and sys.platform == "linux":
+            self._begin(environ)
+        if self._process is None or self._process.stdin is None or environ != self._environ:
+            start_supervisor(run, environ)
+            return
+        self._asked.append(run)
+        with contextlib.suppress(OSError):  # it has died: each is started by itself in the end
+            self._process.stdin.write(os.fsencode(run.path) + b"\0")
+
+    def _begin(self, environ: Mapping[str, str]) -> None:
+        # Each supervisor puts its own run where the folder of all runs stands now, with room for any run's id.
+        folder = os.fsencode(self._runs) + b"/" * (_LONGEST_ID - len("--each "))
+        with contextlib.suppress(OSError):
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_PROGRAM), "--each", folder],
+                bufsize=0,
+                env=_without_marks(environ),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                cwd="/",
+            )
+            self._environ = environ
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if self._process is None or self._process.stdin is None or self._process.stdout is None:
+            return
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        answers, failures = self._process.stdout.fileno(), []
+        for run in self._asked if error is None else ():
+            if not select.select([answers], [], [], READY_SECONDS)[0]:
+                break  # a machine so slow that the runs' own records must say how they go on
+            code = os.read(answers, 1)
+            if not code:
+                start_supervisor(run, self._environ)
+            elif code[0] not in (0, ALREADY_SUPERVISED):
+                failures.append(_gave_up(run, code[0]))
+        self._process.stdout.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(READY_SECONDS)
+        if failures:
+            raise failures[0]
+
+
+def _require_trust(run: RunDir) -> None:
+    if why := distrust_of_run(run):
+        raise OperationError(f"{run.run} is not started: {why}", HINT_OWN)
+
+
+def _without_marks(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if name not in RUN_VARIABLES}
+
+
+def _gave_up(run: RunDir, code: int) -> OperationError:
+    lines = storage.read_text(run.supervisor_log).splitlines()
+    why = lines[-1] if lines else f"exit code {code}"
+    return OperationError(f"the supervisor of {run.run} gave up: {why}", f"see {run.supervisor_log}")
