@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,9 +72,7 @@ class CheckpointFolder:
         Raises:
             OSError: it could not be written; what was there before still is.
         """
-        if not self.path.is_dir():
-            self.path.mkdir(parents=True, exist_ok=True)
-            storage.sync_folder(self.path.parent)
+        storage.make_private_folder(self.path)
         target = self.path / f"step-{step:08d}.pt"
         _replace(target, lambda temporary: _write(temporary, {"format": FORMAT, **self._origin, **state}))
         if best:
@@ -170,6 +169,7 @@ def load(path: Path, check: Callable[[Mapping[str, Any]], str | None]) -> Loaded
     if not path.is_file():
         raise UsageError(f"{path} does not exist; {remedy}")
     try:
+        require_plain_zip(path)
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # zip, pickle and torch each raise their own kinds
         reason = str(error).strip().partition("\n")[0][:160]
@@ -182,6 +182,14 @@ def load(path: Path, check: Callable[[Mapping[str, Any]], str | None]) -> Loaded
     if misfit:
         raise UsageError(f"{path} does not fit: {misfit}; use the options it was trained with, or leave --resume out")
     return Loaded(path, state)
+
+
+def require_plain_zip(path: Path) -> None:
+    """Raise a ValueError where a zip is compressed: torch never does that, and a megabyte may fill the memory."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+                raise ValueError("its contents are compressed, which torch.save never does")
 
 
 def find(
@@ -223,7 +231,7 @@ def _first_that_loads(
 
 
 def _write(path: Path, state: Mapping[str, Any]) -> None:
-    with path.open("wb") as file:
+    with storage.create_file(path) as file:
         try:
             torch.save(dict(state), file)
         except RuntimeError as error:  # torch's zip writer turns a full disk into this

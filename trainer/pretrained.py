@@ -103,6 +103,7 @@ def read(path: Path) -> Weights:
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
+        checkpoint.require_plain_zip(path)
         with torch.serialization.safe_globals(_HARMLESS):
             state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # zip, pickle, torch and safetensors each raise their own kinds

@@ -73,11 +73,7 @@ def dump_bytes(value: Any) -> bytes:
 
 
 def load_object(text: str | bytes) -> dict[str, Any]:
-    """Parse one JSON object.
-
-    Raises:
-        UnreadableRecord: the text is not JSON, or not an object.
-    """
+    """Parse one JSON object; raises :class:`UnreadableRecord` where the text is not JSON, or not an object."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -118,10 +114,7 @@ def create_json(path: Path, value: Any, *, durable: bool = False) -> bool:
     """Create ``path`` whole, or leave the one that is there; True when it was created.
 
     A hard link is the one portable "create with content, atomically, unless it exists". Where a file system knows none
-    (exFAT, some network volumes), a look and a rename stand in for it.
-
-    Raises:
-        OSError: it could not be written; nothing was left behind.
+    (exFAT, some network volumes), a look and a rename stand in for it. An OSError leaves nothing behind.
     """
     if path.exists():
         return False
@@ -169,8 +162,7 @@ def open_descriptor(path: Path | str) -> int:
     All that mpstui reads is opened here: a pipe would wait for its writer for ever, ``/dev/zero`` fill the memory.
 
     Raises:
-        NotAFile: there is something, but no file.
-        OSError: it cannot be opened.
+        NotAFile: there is something, but no file. OSError: it cannot be opened.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
@@ -192,8 +184,7 @@ def read_bytes(path: Path | str, most_bytes: int = MOST_RECORD_BYTES) -> bytes:
     """The whole content of a file.
 
     Raises:
-        TooLarge: it holds more than ``most_bytes``.
-        OSError: as :func:`open_descriptor`, or it cannot be read.
+        TooLarge: it holds more than ``most_bytes``. OSError: as :func:`open_descriptor`, or it cannot be read.
     """
     descriptor = open_descriptor(path)
     try:
@@ -357,11 +348,7 @@ def stamp(path: str | Path) -> tuple[int, int, int] | None:
 
 
 def make_private_folder(path: Path) -> None:
-    """Create a folder and its missing parents, readable by this user alone; a power cut does not take them back.
-
-    Raises:
-        OSError: it cannot be made, or something else has its name.
-    """
+    """Create a folder and its missing parents, readable by this user alone; a power cut does not take them back."""
     if not path.is_dir():
         make_private_folder(path.parent)
         path.mkdir(mode=FOLDER_MODE, exist_ok=True)
@@ -377,8 +364,19 @@ def flush_to_disk(descriptor: int, *, drive_cache: bool) -> None:
     os.fsync(descriptor)
 
 
+def create_file(path: Path) -> BinaryIO:
+    """A new file for writing, of this user alone whatever the umask; what had its name goes, a link is not followed."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, FILE_MODE)
+    except FileExistsError:
+        path.unlink()
+        descriptor = os.open(path, flags, FILE_MODE)
+    return os.fdopen(descriptor, "wb")
+
+
 def _write_whole(path: Path, data: bytes, *, drive_cache: bool, sync: bool = True) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE), "wb", 0) as file:
+    with create_file(path) as file:
         _write_all(file.fileno(), data)
         if sync:
             flush_to_disk(file.fileno(), drive_cache=drive_cache)

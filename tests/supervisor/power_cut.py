@@ -34,6 +34,8 @@ class Recorder:
         self._root = f"{root}/"
         self._trace = os.open(trace, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._open: dict[int, str] = {}
+        self._unseen: set[int] = set()
+        """Descriptors of files that nothing was seen written to: what is, is by a library."""
         self._serial = itertools.count()
         self._real: dict[str, Any] = {}
         self._write = os.write
@@ -103,6 +105,9 @@ class Recorder:
         if name is not None:
             handle = f"{os.getpid()}.{next(self._serial)}"
             self._open[descriptor] = handle
+            self._unseen.discard(descriptor)
+            if flags & os.O_CREAT:
+                self._unseen.add(descriptor)
             self.note("open", handle, name, bool(flags & os.O_TRUNC), bool(flags & os.O_CREAT))
         return descriptor
 
@@ -112,6 +117,7 @@ class Recorder:
 
     def _written(self, descriptor: int, data: Any) -> int:
         count: int = self._real["write"](descriptor, data)
+        self._unseen.discard(descriptor)
         if descriptor in self._open:
             self.note("write", self._open[descriptor], base64.b64encode(bytes(data)[:count]).decode())
         return count
@@ -119,7 +125,7 @@ class Recorder:
     def _synced(self, file: Any) -> None:
         descriptor = file if isinstance(file, int) else file.fileno()
         self._real["fsync"](descriptor)
-        if descriptor in self._open:
+        if descriptor in self._open and descriptor not in self._unseen:
             self.note("sync", self._open[descriptor], _site())
         elif (name := self._inside(os.readlink(f"/proc/self/fd/{descriptor}"))) is not None:  # noqa: PTH115
             self.note("content", name, base64.b64encode(Path(self._root, name).read_bytes()).decode(), _site())

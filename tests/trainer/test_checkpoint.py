@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import stat
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,10 @@ import torch
 
 from mpstui.wire.checkpoints import owner_of
 from tests.trainer.building import job, train
+from trainer import pretrained
 from trainer.checkpoint import CheckpointFolder, find, load
+from trainer.data.indicator_cache import IndicatorCache
+from trainer.data.markets import synthetic
 from trainer.errors import TrainingError, UsageError
 from trainer.loop import Loop
 
@@ -209,3 +214,26 @@ def test_a_checkpoint_says_which_run_wrote_it(tmp_path: Path) -> None:
     saved = CheckpointFolder(tmp_path, keep=1, run="20261121-114700-cifar").save(state, 1, best=True)
     assert owner_of(saved) == owner_of(tmp_path / "best.pt") == "20261121-114700-cifar"
     assert owner_of(CheckpointFolder(tmp_path, keep=1).save(state, 2)) is None
+
+
+def test_checkpoints_and_caches_are_read_by_their_user_alone_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        CheckpointFolder(tmp_path / "out" / "checkpoints", keep=2).save({"value": 1}, 1, best=True)
+        candles = synthetic(0, symbols=1, days=50)[0]
+        IndicatorCache(tmp_path / "cache" / "mpstui").get(candles, "x", lambda of: of.close)
+    finally:
+        os.umask(before)
+    made = sorted(tmp_path.rglob("*"))
+    assert [path.name for path in made if path.is_file()][1:] == ["best.pt", "step-00000001.pt"]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made if path.is_file()} == {0o600}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made if path.is_dir()} == {0o700}
+
+
+def test_a_zip_that_would_fill_the_memory_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.pt"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(1 << 20))
+    for read in (lambda: load(path, lambda state: None), lambda: pretrained.read(path)):
+        with pytest.raises(UsageError, match="compressed"):
+            read()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.wire.liveness import machine_id
-from mpstui.wire.storage import make_private_folder
+from mpstui.wire.storage import create_file, make_private_folder
 from mpstui.wire.trust import distrust_of_any, distrusted
 
 STRANGER = 12345
@@ -82,3 +82,16 @@ def test_a_machine_is_told_from_others_without_telling_its_own_id() -> None:
     assert machine_id() == machine_id()
     assert len(machine_id()) == 16
     assert not known.exists() or machine_id() not in known.read_text()
+
+
+@pytest.mark.usefixtures("no_umask")
+def test_a_file_is_ones_own_whatever_the_umask_and_whatever_lies_in_its_place(tmp_path: Path) -> None:
+    other, link = tmp_path / "other", tmp_path / "link"
+    other.write_text("kept")
+    link.symlink_to(other)
+    (tmp_path / "wide").touch(mode=0o666)
+    for path in (link, tmp_path / "wide", tmp_path / "new"):
+        with create_file(path) as file:
+            file.write(b"ours")
+        assert (path.read_text(), stat.S_IMODE(path.lstat().st_mode)) == ("ours", 0o600)
+    assert other.read_text() == "kept"

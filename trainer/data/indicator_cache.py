@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from mpstui.wire import storage
+
 from .candles import Candles, Floats
 
 
@@ -62,10 +64,10 @@ def _load(path: Path, rows: int) -> Floats | None:
 
 
 def _save(path: Path, values: Floats) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    storage.make_private_folder(path.parent)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as file:
+        with storage.create_file(temporary) as file:
             np.savez(file, values=values)
         temporary.replace(path)
     finally:
