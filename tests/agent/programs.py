@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 import mpstui
 from mpstui.wire.rundir import RunDir
 from tests import standin
+from tests.agent.warm import Warm
 
 BOOT = Path(mpstui.__file__).parent / "agent" / "boot"
 TORCH_FOLDER = Path(pytest.importorskip("torch").__file__).parents[1]
@@ -43,9 +46,14 @@ def environment(run: Path | None, **extra: str) -> dict[str, str]:
 
 
 def run(script: str, run: Path | None, *, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]:
-    """Run a script from a file of its own, so that its lines can be read as those of any program."""
+    """Run a script from a file of its own, so that its lines can be read as those of any program.
+
+    With a ``PYTHONPATH`` of its own a Python is started for it and loads all of torch, compiler and all.
+    """
     path = cwd / "program.py"
     path.write_text(PRELUDE + script)
+    if "PYTHONPATH" not in extra:
+        return _warm().run(path, env=environment(run, **extra), cwd=cwd)
     return subprocess.run(
         [sys.executable, "-S", str(path)],
         env=environment(run, **extra),
@@ -55,6 +63,13 @@ def run(script: str, run: Path | None, *, cwd: Path, **extra: str) -> subprocess
         timeout=120,
         check=False,
     )
+
+
+@cache
+def _warm() -> Warm:
+    warm = Warm(TORCH_FOLDER)
+    atexit.register(warm.close)
+    return warm
 
 
 def ran(script: str, run_dir: Path) -> tuple[str, dict[str, Any]]:
