@@ -276,13 +276,9 @@ class Watch:
 
     def _stay_awake(self) -> None:
         """On a thread of its own: beats on while a long evaluation without a data loader moves through the program."""
-        now = self._monotonic()
-        if (
-            self._off
-            or self._awake is None
-            or self._phase == "save"
-            or (self._phase == "train" and not self._evaluates(now))
-        ):
+        now, worked_at = self._monotonic(), self._worked_at
+        evaluates = self._phase == "eval" or (self._phase == "train" and self._evaluates(now))
+        if not evaluates or self._off or self._awake is None or self._reporter is None:
             return
         try:
             if self._awake.stands_still(now) < 5 * BEAT_SECONDS and self._writing.acquire(False):
@@ -290,6 +286,10 @@ class Watch:
                     self._beat_on("eval", now)
                 finally:
                     self._writing.release()
+                if self._worked_at != worked_at and self._eval_at is None and self._phase != "save":
+                    with self._writing:  # a step came while the door was shut: it has the last word
+                        self._phase = "train"
+                        self._reporter.beat("train")
         except Exception as error:  # noqa: BLE001 - a guest must not break the house
             self._give_up(error)
 

@@ -56,6 +56,23 @@ def test_evaluations_and_saves_are_phases(tmp_path: Path) -> None:
     assert (last["epoch"], last.get("epoch_steps"), last["batch_size"]) == (1, None, 8)
 
 
+def test_a_step_made_while_the_other_thread_tells_of_an_evaluation_has_the_last_word(tmp_path: Path) -> None:
+    script = SCRIPT + (
+        "import threading\n"
+        "step(); net.eval()\n"
+        "watch = sys.modules['_mpstui_private.agent.hooks']._watches[0]; watch._eval_at -= 60\n"
+        "beat, begun, stepped = watch._reporter.beat, threading.Event(), threading.Event()\n"
+        "def slow(phase=None, **facts):\n"
+        "    if phase == 'eval': begun.set(); stepped.wait(60)\n"
+        "    return beat(phase, **facts)\n"
+        "watch._reporter.beat = slow\n"
+        "other = threading.Thread(target=watch._stay_awake); other.start(); begun.wait(60)\n"
+        "net.train(); step(); stepped.set(); other.join(60)\n"
+        "print(begun.is_set(), told()['phase'])\n"
+    )
+    assert ran(TELL + script, tmp_path)[0] == "True train\n"
+
+
 @pytest.mark.parametrize("says_eval", ["net.eval()", "pass"])
 def test_the_pass_after_a_validation_is_the_next_epoch(tmp_path: Path, says_eval: str) -> None:
     script = SCRIPT + (
