@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: run demo test lint types contracts unit setup clean bench bench-agent bench-train faults fuzz pictures
+.PHONY: run demo test lint types contracts unit setup clean bench bench-agent bench-reading bench-train faults fuzz pictures
 
 run: setup
 	$(BIN)/mpstui
@@ -57,6 +57,10 @@ bench: setup
 
 bench-agent: setup
 	$(BIN)/python -m tests.bench.agent_cost $(BENCH)
+
+# The worst that a file can hold, through every reader; BENCH names readers and cases.
+bench-reading: setup
+	$(BIN)/python -m tests.bench.worst_reading $(BENCH)
 
 bench-train: setup
 	$(BIN)/python -m tests.bench.train $(BENCH)

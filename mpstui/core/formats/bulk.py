@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import compress, pairwise
 from operator import le, lt, ne
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from .facts import Fact
 from .notices import Announcement
 from .points import LineReading, Point
 from .shape import Floats, LineShape, Read, columns_of, learn
+from .thrift import LineChoice
 from .tracker import Tracker
 
 BLOCK = 1 << 17
@@ -44,9 +45,13 @@ class Examined(NamedTuple):
     line: str
     fact: Fact | None = None
     """What it says of the run as a whole."""
+    claimed: bool = False
+    """Whether a grammar has taken notice of it, though it may have no readings."""
 
 
 NOTHING = Examined((), None, "")
+SILENT = Examined((), None, "")
+"""Of a line that was not read, since its kind never said anything."""
 
 
 class BulkReader:
@@ -58,7 +63,10 @@ class BulkReader:
         examine: Callable[[bytes], Examined],
         apply: Callable[[Examined], Sequence[Point]],
         read: Read,
+        forget: Callable[[], None],
     ) -> None:
+        """``forget`` is called where lines were passed over, before the next is examined."""
+        self._forget = forget
         self._tracker = tracker
         self._examine = examine
         self._apply = apply
@@ -69,6 +77,7 @@ class BulkReader:
         self._judged = self._fitted = 0
         self._unlearned = 0
         self._every = _EVERY
+        self.choice = LineChoice()
         self._others: deque[bytes] = deque(maxlen=_COMPARED_LINES)
         self._floats = Floats()
         self._points: list[Point] = []
@@ -76,6 +85,11 @@ class BulkReader:
     def feed(self, lines: bytes) -> list[Point]:
         """What every line of ``lines`` says, in order."""
         self._points = []
+        for part in self.choice.parts(lines):
+            self._read_part(part)
+        return self._points
+
+    def _read_part(self, lines: bytes) -> None:
         position = 0
         while position < len(lines):
             whole = len(lines) - position <= BLOCK + _REMAINDER
@@ -89,27 +103,34 @@ class BulkReader:
                 self._place(shape, columns, block[block.rfind(b"\n", 0, -1) + 1 :].rstrip(b"\n"))
             else:
                 self._mixed(shape, block)
-        return self._points
+
+    def _line(self, line: bytes) -> Examined:
+        if self.choice.gap:
+            self._forget()
+            self.choice.gap = False
+        examined = self._examine(line)
+        self.choice.spend_on(line, silent=examined is SILENT)
+        return examined
 
     def _learn(self, block: bytes) -> None:
         """The ordinary way, until a line is read whose shape many others share."""
-        lines = block.removesuffix(b"\n").split(b"\n")
-        for number, line in enumerate(lines):
-            self._points += self._apply(self._examine(line))
+        for line in self.choice.of(block):
+            examined = self._line(line)
+            self._points += self._apply(examined)
             self._others.append(line)
             self._unlearned += 1
-            if self._failures >= _MAX_FAILURES or self._unlearned < self._every:
+            worth_it = any(reading.loss is not None for reading in examined.readings)
+            if self._failures >= _MAX_FAILURES or self._unlearned < self._every or not worth_it:
                 continue
             self._unlearned = 0
-            rest = lines[number + 1 :]
             shape = learn(line, self._read)
             if shape is None:
                 continue
-            lines_like_it = shape.pattern.findall(b"\n".join([*self._others, *rest]))
-            if 4 * len(lines_like_it) >= len(self._others) + len(rest):
+            rest = block[self.choice.position :]
+            lines_like_it = shape.pattern.findall(b"\n".join(self._others) + b"\n" + rest)
+            if 4 * len(lines_like_it) >= len(self._others) + rest.count(b"\n"):
                 self._shape, self._checked, self._judged, self._fitted, self._every = shape, 0, 0, 0, _EVERY
-                if rest:
-                    self._mixed(shape, b"\n".join(rest) + b"\n")
+                self._mixed(shape, rest)
                 return
             self._every = min(2 * self._every, _EVERY_AT_MOST)
 
@@ -119,8 +140,8 @@ class BulkReader:
         last = b""
         position = fitted = 0
         for match in shape.pattern.finditer(block):
-            for line in block[position : match.start()].split(b"\n"):
-                other = self._examine(line) if line else NOTHING
+            for line in self.choice.of(block[position : match.start()]):
+                other = self._line(line) if line else NOTHING
                 if not other.readings and other.phase is None and other.fact is None:
                     continue  # it says nothing, and ends no run
                 self._place(shape, list(zip(*run, strict=True)), last)
@@ -154,9 +175,9 @@ class BulkReader:
         return False
 
     def _each(self, text: bytes) -> None:
-        for line in text.split(b"\n"):
+        for line in self.choice.of(text):
             if line:
-                self._points += self._apply(self._examine(line))
+                self._points += self._apply(self._line(line))
 
     def _place(self, shape: LineShape, columns: Columns, last_line: bytes) -> None:
         """``last_line`` is the last of them: it sets what holds on (the rate, the speed)."""
@@ -166,13 +187,45 @@ class BulkReader:
         for stop in _cuts(shape, columns):
             group = columns if stop - start == count else [column[start:stop] for column in columns]
             newest = last if stop == count else None
-            if stop - start < _MIN_RUN or not self._at_once(shape, group, newest):
-                readings = [shape.row_reading(row) for row in zip(*group, strict=True)]
-                if newest is not None:
-                    readings[-1] = newest
-                placed = (self._tracker.place(reading) for reading in readings if reading is not None)
-                self._points += [point for point in placed if point is not None]
+            if stop - start < _MIN_RUN:
+                self._place_rows(shape, group, newest)
+            elif shape.template.bar:
+                self._place_frames(shape, group, newest)
+            elif not self._at_once(shape, group, newest):
+                self._place_rows(shape, group, newest)
             start = stop
+
+    def _place_frames(self, shape: LineShape, columns: Columns, last: LineReading | None) -> None:
+        """Place the frames of a bar; one that goes on and repeats the loss of the frame before says nothing new.
+
+        The first shows whether this is another drawing, the last where the bar stands.
+        """
+        counter, loss = _step_column(shape), shape.column("loss")
+        try:
+            steps = _counts(columns[counter]) if counter is not None else []
+        except ValueError:
+            steps = []
+        if loss is None or shape.template.eval_metrics or not steps or not all(map(lt, steps, steps[1:])):
+            self._place_rows(shape, columns, last)
+            return
+        self._place_rows(shape, [column[:1] for column in columns], None)
+        anew = [*map(ne, columns[loss][:-2], columns[loss][1:-1])]
+        between = [[*compress(column[1:-1], anew)] for column in columns]
+        if between[0] and not self._at_once(shape, between, None):
+            self._place_rows(shape, between, None)
+        self._place_rows(shape, [column[-1:] for column in columns], last)
+
+    def _place_rows(self, shape: LineShape, columns: Columns, last: LineReading | None) -> None:
+        """Place lines one by one; ``last`` is the reading of the last of them, if that is known."""
+        if self.choice.exhausted:
+            self.choice.pass_over(len(columns[0]) - 1)
+            columns = [column[-1:] for column in columns]
+        readings = [shape.row_reading(row) for row in zip(*columns, strict=True)]
+        if last is not None:
+            readings[-1] = last
+        self.choice.spend(len(readings))
+        placed = (self._tracker.place(reading) for reading in readings if reading is not None)
+        self._points += [point for point in placed if point is not None]
 
     def _at_once(self, shape: LineShape, columns: Columns, last: LineReading | None) -> bool:
         """Place many lines at once; False when their counters do not simply go on."""

@@ -1,7 +1,7 @@
 """Bytes of a console to clean text: encodings, control sequences, redraws.
 
 A *frame* is what was drawn before the cursor went back (carriage return, cursor up, backspaces) or down (newline).
-`FrameSplitter` is incremental, linear in the bytes, holds at most ``PENDING_LIMIT`` bytes, and gives the same answer
+`FrameSplitter` is incremental, linear in the bytes, holds at most ``PENDING_LIMIT`` bytes, and gives the same frames
 however the bytes are cut into chunks. Control sequences (ECMA-48 section 5.4, CSI, and 5.6, OSC, DCS, APC, PM, SOS)
 are removed from any text, or kept as colour spans; one that is never closed swallows at most ``ESCAPE_LIMIT``
 characters, so that one stray byte cannot eat a log.
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -42,6 +41,9 @@ def utf8_of(line: bytes, encoding: str) -> bytes:
     return line.decode(encoding, errors="replace").removeprefix("\ufeff").encode(errors="replace")
 
 
+_JUDGED_CHARACTERS = 4096
+
+
 def decode_line(line: bytes) -> str:
     """One line as text: UTF-8, else GB18030 when that gives plausible Chinese, else UTF-8 with U+FFFD for bad bytes.
 
@@ -57,7 +59,7 @@ def decode_line(line: bytes) -> str:
     except UnicodeDecodeError:
         return line.decode(errors="replace")
     # Plausible: nearly all that is not ASCII are ideographs of the common block, or their punctuation.
-    foreign = [c for c in text if c > "\x7f"]
+    foreign = [c for c in text[:_JUDGED_CHARACTERS] if c > "\x7f"]
     common = sum("\u4e00" <= c <= "\u9fff" or "\u3000" <= c <= "\u303f" or "\uff00" <= c <= "\uffef" for c in foreign)
     return text if len(foreign) >= 2 and common >= 0.9 * len(foreign) else line.decode(errors="replace")
 
@@ -139,69 +141,73 @@ def _append(plain: list[str], spans: list[StyleSpan], piece: str, length: int, c
 
 
 PENDING_LIMIT = 65536
-"""Bytes of an unfinished line that are kept; a longer one is cut there and goes on as another line."""
+"""Bytes of a line that are kept; nothing is read of a longer one."""
 
-_BREAK = re.compile(rb"\r{0,8}\n|\r|\x1b\[[0-9]{0,4}[AFH]|\x1b\[[01]?G|\x1b\[[0-9]{0,4};[0-9]{0,4}[Hf]|\x08+")
-_COLOUR = re.compile(rb"\x1b\[[0-9;:]{0,32}m")
-_NEEDS_FOLDING = (b"\x1b", b"\x08", b"\0")
-_HELD_BACK = re.compile(rb"(?:\r+|\x1b(?:\[[0-9;]{0,9})?|\x08+)\Z")
-
-
-@dataclass(frozen=True, slots=True)
-class ConsoleFrame:
-    """Text drawn between two movements of the cursor, control sequences included."""
-
-    text: str
-    ends_line: bool
-    """False for a redraw: the next frame is drawn over this one."""
-    cut: bool = False
-    """True when the frame, or the one before it on the same line, hit ``PENDING_LIMIT``."""
+_MOVE = r"\x1b\[(?:[0-9]{0,4}[AFH]|[01]?G|[0-9]{0,4};[0-9]{0,4}[Hf])"
+_MOVES = re.compile(rf"{_MOVE}(?:{_MOVE})*+".encode())
+_CONTROL_SEQUENCE = re.compile(rb"\x1b\[[0-?]{0,256}+[ -/]{0,16}+[@-~]")
+_BLANK_LINES = re.compile(rb"\n\n+")
+_HELD_BACK = re.compile(rb"(?:\r+|\x1b(?:\[[0-?]{0,32})?)\Z")
+_LONGEST_HELD_BACK = 40
 
 
 class FrameSplitter:
-    """Cuts a byte stream into frames. ``feed`` as bytes arrive, ``close`` for what is left."""
+    """Cuts a byte stream into frames. ``feed`` as bytes arrive, ``close`` for what is left.
+
+    All is done to whole pieces at once, since the shortest of frames may come by the million.
+    """
 
     def __init__(self) -> None:
-        self._pending = b""
-        self._scanned = 0
+        self.too_long = 0
+        """Lines that were longer than ``PENDING_LIMIT``, of which nothing was given out."""
+        self._line: list[bytes] = []
+        """The unfinished line, as it came."""
+        self._length = 0
+        self._held = b""
+        """What may be the beginning of a movement."""
         self._start = b""
-        self._cut = False
         self._decoder: codecs.IncrementalDecoder | None = None
         self._sniffed = False
 
-    def feed(self, data: bytes) -> list[ConsoleFrame]:
-        """The frames that ``data`` completes."""
-        data = self._utf8(data)
-        return list(self._split(data)) if data else []
+    def feed(self, data: bytes) -> bytes:
+        """The frames that ``data`` completes, each ended by a newline, blank ones left out; UTF-8, without NULs.
 
-    def close(self) -> list[ConsoleFrame]:
-        """The unfinished frame, if any; it does not end its line."""
-        start, self._start, self._sniffed = self._start, b"", True
-        frames = list(self._split(start)) if start else []
-        rest, self._pending, self._scanned = self._pending, b"", 0
-        if rest:
-            frames.append(ConsoleFrame(decode_line(rest), ends_line=False, cut=self._cut))
-        return frames
-
-    def take_whole_lines(self, data: bytes) -> tuple[bytes, bytes] | None:
-        """The complete frames that ``data`` brings, one a line, and what is left to feed; None if it is not that easy.
-
-        It is what lets a reader work on megabytes at once. Nothing has changed when the answer is None.
+        Colours and what else steers a terminal from within a frame are gone, unless the bytes of it are damaged.
         """
-        if not self._sniffed and not self._start and len(data) >= SNIFF_BYTES:
-            self._sniffed = sniff_utf16(data[:SNIFF_BYTES]) is None and not data.startswith(codecs.BOM_UTF8)
-        if not self._sniffed or self._decoder is not None or self._cut:
-            return None
-        end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
-        whole = self._pending + data[:end]
-        if b"\x1b" in whole:
-            whole = _COLOUR.sub(b"", whole)
-        if not end or any(control in whole for control in _NEEDS_FOLDING):
-            return None
-        self._pending, self._scanned = b"", 0
-        if b"\r" in whole:
-            whole = whole.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        return whole, data[end:]
+        data = self._held + self._utf8(data)
+        held = _HELD_BACK.search(data, max(0, len(data) - _LONGEST_HELD_BACK))
+        data, self._held = (data, b"") if held is None else (data[: held.start()], held.group())
+        return self._frames(data)
+
+    def close(self) -> tuple[bytes, bytes]:
+        """The last frames, and the unfinished one, if any."""
+        start, self._start, self._sniffed = self._start, b"", True
+        rest, self._held = start + self._held, b""
+        frames = self._frames(rest)
+        last, self._line, self._length = b"".join(self._line), [], 0
+        return frames, last
+
+    def _frames(self, data: bytes) -> bytes:
+        if b"\x1b[" in data:
+            data = _CONTROL_SEQUENCE.sub(b"", _MOVES.sub(b"\n", data))
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        data = data.replace(b"\x08", b"\n")
+        end = data.rfind(b"\n") + 1
+        if end:
+            whole, data, first = data[:end], data[end:], data.find(b"\n") + 1
+            if self._length + first > PENDING_LIMIT:
+                self.too_long += 1
+                whole = whole[first:]
+            whole, self._line, self._length = b"".join([*self._line, whole]), [], 0
+        else:
+            whole = b""
+        self._length += len(data)
+        if self._length <= PENDING_LIMIT:
+            self._line.append(data)
+        else:
+            self._line.clear()
+        return _BLANK_LINES.sub(b"\n", whole) if b"\n\n" in whole else whole
 
     def _utf8(self, data: bytes) -> bytes:
         """``data`` as UTF-8 without NULs, once enough of the file was seen to know its encoding."""
@@ -216,32 +222,3 @@ class FrameSplitter:
         if self._decoder is not None:
             data = self._decoder.decode(data).encode(errors="replace")
         return data.replace(b"\0", b"")
-
-    def _split(self, data: bytes) -> Iterator[ConsoleFrame]:
-        buffer = self._pending + data
-        # What is held back may grow into another break: it is looked at again, with what follows it.
-        held = _HELD_BACK.search(buffer, max(0, len(buffer) - 16))
-        limit = held.start() if held else len(buffer)
-        position, search_from = 0, self._scanned
-        while True:
-            match = _BREAK.search(buffer, search_from, limit)
-            stop = match.start() if match else limit
-            while stop - position > PENDING_LIMIT:
-                cut_at = _character_boundary(buffer, position + PENDING_LIMIT, position)
-                yield ConsoleFrame(decode_line(buffer[position:cut_at]), ends_line=True, cut=True)
-                position, self._cut = cut_at, True
-            if match is None:
-                break
-            yield ConsoleFrame(decode_line(buffer[position:stop]), match.group().endswith(b"\n"), self._cut)
-            position, self._cut = match.end(), False
-            search_from = position
-        self._pending = buffer[position:]
-        self._scanned = max(0, limit - position)
-
-
-def _character_boundary(buffer: bytes, position: int, lowest: int) -> int:
-    """The nearest boundary of a UTF-8 character at or before ``position``."""
-    for back in range(min(4, position - lowest)):
-        if buffer[position - back] & 0xC0 != 0x80:
-            return position - back
-    return position

@@ -200,6 +200,11 @@ class Facts:
         self._spoken: int | None = None
         """Lines since the newest failure."""
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether no line above the next one changes what that says."""
+        return not (self._open or self._ignored) and self._spoken is None
+
     def read(self, text: str, line: str) -> Fact | None:
         """What a line says of the run.
 

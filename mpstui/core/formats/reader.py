@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from .bars import find_bars
-from .bulk import NOTHING, BulkReader, Examined
+from .bulk import NOTHING, SILENT, BulkReader, Examined
 from .console import PENDING_LIMIT, FrameSplitter, decode_line, strip_controls
 from .facts import Facts
 from .grammars import LineGrammar, all_grammars
 from .notices import SourceLines, announced, is_failure, is_warning, strip_prefix, with_end
 from .points import LineReading, MetricPoint, ParsedLog, Point, Standing
+from .thrift import SilentKinds, kind_of, passed_over
 from .tracker import Tracker
 
 _WORTH_A_LOOK = re.compile(r"[0-9]|oss|total|AP|----|nan|inf|NaN|Inf|_mem|/ ")
@@ -37,44 +38,41 @@ class LogReader:
         self.failure: str | None = None
         """The first grammar that raised, and what; it is not asked again."""
         self._splitter = FrameSplitter()
-        self._grammars = grammars()
+        self._all_grammars = grammars
+        self._broken: set[type[LineGrammar]] = set()
+        self._grammars: list[LineGrammar]
         self._probes = grammars()
-        self._bar_grammars = _bar_readers(self._grammars)
         self._bar_probes = _bar_readers(self._probes)
+        self._forget()
         self._latest = ""
         self._tracker = Tracker()
         self._rank0 = False
-        self._source = SourceLines()
         self._facts = Facts()
         self._decimals = -1
-        self._bulk = BulkReader(self._tracker, self._examine_line, self._apply, self._pure)
+        self._silent = SilentKinds()
+        self._too_long = 0
+        self._bulk = BulkReader(self._tracker, self._examine_line, self._apply, self._pure, self._forget)
 
     def feed(self, data: bytes) -> list[MetricPoint]:
         """The points that ``data`` completes, in order."""
-        points: list[MetricPoint] = []
-        for frame in self._splitter.feed(data):
-            if not frame.cut:
-                points += self._apply(self._examine(frame.text))
-        return points
+        return self._each(self._splitter.feed(data))
 
     def take(self, data: bytes) -> list[Point]:
         """Like ``feed``, many times as fast on large pieces: the points of lines of one shape come as columns."""
-        taken = self._splitter.take_whole_lines(data)
-        if taken is None:
-            return [*self.feed(data)]
-        whole, rest = taken
-        return [*self._bulk.feed(whole), *self.feed(rest)]
+        return self._bulk.feed(self._splitter.feed(data))
 
     def close(self) -> list[MetricPoint]:
         """The points of an unfinished last line, if it cannot be the half of one."""
-        points: list[MetricPoint] = []
-        for frame in self._splitter.close():
-            text = strip_controls(frame.text).rstrip()
-            # Whole lines end like a record, or with as many decimals as the last one.
-            whole = text.endswith(("]", "}", ")", "%")) or 0 < self._decimals <= _decimals(text)
-            if not frame.cut and (frame.ends_line or whole):
-                points += self._apply(self._examine(frame.text))
+        frames, last = self._splitter.close()
+        points = self._each(frames)
+        text = strip_controls(decode_line(last)).rstrip()
+        # Whole lines end like a record, or with as many decimals as the last one.
+        if text.endswith(("]", "}", ")", "%")) or 0 < self._decimals <= _decimals(text):
+            points += self._apply(self._examine_line(last))
         return points
+
+    def _each(self, frames: bytes) -> list[MetricPoint]:
+        return [point for line in frames.split(b"\n") for point in self._apply(self._examine_line(line))]
 
     @property
     def primary(self) -> str | None:
@@ -84,7 +82,13 @@ class LogReader:
 
     def summary(self) -> ParsedLog:
         """What the log says so far, of its newest run."""
-        return replace(self._tracker.summary(), read_in_part=self.failure)
+        return replace(self._tracker.summary(), read_in_part=self.in_part)
+
+    @property
+    def in_part(self) -> str | None:
+        """What of the log was not read, in words; None where all was."""
+        parts = [self.failure, passed_over(self._bulk.choice.passed_over, self._too_long + self._splitter.too_long)]
+        return "; ".join(filter(None, parts)) or None
 
     @property
     def standing(self) -> Standing:
@@ -92,8 +96,22 @@ class LogReader:
         return self._tracker.standing
 
     def _examine_line(self, line: bytes) -> Examined:
-        """What a whole line without control characters says; nothing is placed yet."""
-        return NOTHING if len(line) > PENDING_LIMIT else self._examine(decode_line(line))
+        """What a frame says; nothing is placed yet."""
+        if not line or len(line) > PENDING_LIMIT:
+            self._too_long += bool(line)
+            return NOTHING
+        kind = kind_of(line)
+        if self._silent.has(kind) and self._at_rest:
+            return SILENT
+        examined, at_rest = self._examine(decode_line(line)), self._at_rest
+        silent = not examined.readings and examined.phase is None and examined.fact is None and not examined.claimed
+        self._silent.note(kind, silent=silent and at_rest and self._at_rest)
+        return examined
+
+    @property
+    def _at_rest(self) -> bool:
+        """Whether no line above the next one changes what that says."""
+        return self._facts.at_rest and not self._source.left
 
     def _pure(self, line: str) -> Sequence[LineReading] | None:
         """What a line says by itself, asked of grammars that have seen nothing else; None when it may depend."""
@@ -117,7 +135,8 @@ class LogReader:
         if not text or text.isspace():
             return NOTHING
         readings: list[LineReading] = []
-        if "%|" in text:
+        drawn = "%|" in text
+        if drawn:
             text = self._bars(text, readings, self._bar_grammars)
         if self._source.covers(text):
             return NOTHING
@@ -126,9 +145,10 @@ class LogReader:
         if self._is_foreign(text):
             return NOTHING if fact is None else Examined((), None, "", fact)
         found = self._read_line(self._grammars, line) if line and _WORTH_A_LOOK.search(line) else None
+        claimed = found is not None or drawn
         if found is None or is_warning(text, line, found):
-            return Examined(readings, announced(line) if line else None, line, fact)
-        return Examined([*readings, *found], None, line, fact)
+            return Examined(readings, announced(line) if line else None, line, fact, claimed)
+        return Examined([*readings, *found], None, line, fact, claimed)
 
     def _bars(self, text: str, readings: list[LineReading], grammars: Sequence[LineGrammar]) -> str:
         """Read the bars of a frame and return the text behind them."""
@@ -165,10 +185,16 @@ class LogReader:
     def _do_without(self, failed: LineGrammar, error: Exception) -> None:
         """A grammar that raises costs itself alone, from here on."""
         self.failure = self.failure or f"grammar {failed.name!r}: {type(error).__name__}: {error}"
-        self._grammars, self._probes, self._bar_grammars, self._bar_probes = (
-            [grammar for grammar in grammars if type(grammar) is not type(failed)]
-            for grammars in (self._grammars, self._probes, self._bar_grammars, self._bar_probes)
-        )
+        self._broken.add(type(failed))
+        self._grammars = [grammar for grammar in self._grammars if type(grammar) not in self._broken]
+        self._probes = [grammar for grammar in self._probes if type(grammar) not in self._broken]
+        self._bar_grammars, self._bar_probes = _bar_readers(self._grammars), _bar_readers(self._probes)
+
+    def _forget(self) -> None:
+        """Forget what the lines above have begun: a table, a dictionary, a traceback."""
+        self._grammars = [grammar for grammar in self._all_grammars() if type(grammar) not in self._broken]
+        self._bar_grammars = _bar_readers(self._grammars)
+        self._source = SourceLines()
 
     def _apply(self, examined: Examined) -> Sequence[MetricPoint]:
         if examined.phase is not None:

@@ -81,8 +81,8 @@ class ExternalMetrics:
     @property
     def source(self) -> str:
         """The file's name, and what its reader stumbled over."""
-        failure = self._reader.failure if self._reader else None
-        return f"{self.path.name} (in part: {failure})" if failure else self.path.name
+        in_part = self._reader.in_part if self._reader else None
+        return f"{self.path.name} (in part: {in_part})" if in_part else self.path.name
 
     def poll(self) -> bool:
         """Look at the file; True when there is something to read."""
@@ -111,7 +111,7 @@ class ExternalMetrics:
 
     def note(self) -> dict[str, Any] | None:
         """What the next process can begin with; None where it has to read anew (a metric file, one that is gone)."""
-        if isinstance(self._reader, _OtherFile) or (self._reader and self._reader.failure) or not self.file.offset:
+        if isinstance(self._reader, _OtherFile) or (self._reader and self._reader.in_part) or not self.file.offset:
             return None
         return {"read_bytes": self.file.offset, "newest": self.newest}
 
@@ -254,7 +254,6 @@ class _Console:
     """Console output, read on in slices."""
 
     def __init__(self, file: FollowedFile, pattern: str | None) -> None:
-        self._failure: str | None = None
         self._file = file
         self._pattern = pattern
         self._reader = self._new_reader()
@@ -266,9 +265,8 @@ class _Console:
         return self._reader.primary
 
     @property
-    def failure(self) -> str | None:
-        """What went wrong in a reader; None: nothing did."""
-        return self._failure or self._reader.failure
+    def in_part(self) -> str | None:
+        return self._reader.in_part
 
     @property
     def standing(self) -> Standing:
@@ -288,8 +286,8 @@ class _Console:
         try:
             return self._reader.take(data)
         except Exception as error:  # noqa: BLE001 - anybody's text: what it breaks costs a slice
-            self._failure = f"{type(error).__name__}: {error}"
             self._reader = self._new_reader()
+            self._reader.failure = f"{type(error).__name__}: {error}"
             return ()
 
     def _new_reader(self) -> LogReader:
@@ -306,9 +304,13 @@ class _OtherFile:
     primary: str | None = None
 
     def __init__(self, file: FollowedFile, metrics: MetricFile) -> None:
-        self.failure: str | None = None
+        self._failure: str | None = None
         self._file = file
         self._metrics = metrics
+
+    @property
+    def in_part(self) -> str | None:
+        return self._failure or self._metrics.summary().read_in_part
 
     @property
     def standing(self) -> Standing:
@@ -326,7 +328,7 @@ class _OtherFile:
         except OSError:
             return ()
         except Exception as error:  # noqa: BLE001 - anybody's file: a reader that stumbles costs this look
-            self.failure = f"{type(error).__name__}: {error}"
+            self._failure = f"{type(error).__name__}: {error}"
             return ()
         if self._metrics.position != before:
             self._file.offset = min(self._file.size, self._metrics.position)
