@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: run demo test lint types contracts unit setup clean bench bench-agent bench-reading bench-train faults fuzz pictures
+.PHONY: run demo test lint types contracts unit setup clean bench bench-agent bench-reading bench-scale bench-train faults fuzz pictures
 
 run: setup
 	$(BIN)/mpstui
@@ -64,6 +64,10 @@ bench-reading: setup
 
 bench-train: setup
 	$(BIN)/python -m tests.bench.train $(BENCH)
+
+# Two hundred live runs on this machine (Linux): memory, start and idle time of supervisors, the list's share of a core.
+bench-scale: setup
+	$(BIN)/python -m tests.bench.scale $(BENCH)
 
 # The README's pictures, drawn by the real screen.
 pictures: setup

@@ -31,6 +31,8 @@ GLANCE_SECONDS = 0.005
 NO_TIME = Budget(0.0)
 SETTLED_SECONDS = 1.0
 """How often a run that has ended is looked at: somebody may restart it from elsewhere."""
+FEW_SECONDS, MOST_LOOKS_A_SECOND = 0.1, 250
+"""Runs that live are all looked at by each refresh, unless that were more looks than these: then they take turns."""
 FOCUS_SECONDS = 0.02
 """What one refresh may spend on the history of the run in focus; see :meth:`Monitor.read_on` for more."""
 SNAPSHOT_SECONDS = 30.0
@@ -81,6 +83,8 @@ class Monitor:
         self._watched: dict[str, RunFollower] = {}
         self._looked_at: list[str] = []
         self._schedule = PollSchedule(monotonic)
+        self._turns = PollSchedule(monotonic)
+        """Of the runs that live: no hint hurries them, or two hundred that write would all be read all the time."""
         self._availability = availability
         self._available: dict[str, tuple[object, float, Mapping[str, Availability]]] = {}
 
@@ -99,6 +103,7 @@ class Monitor:
         for name in self._runs.keys() - found.keys():
             del self._runs[name]
             self._schedule.forget(name)
+            self._turns.forget(name)
         for name in found.keys() - self._runs.keys():
             self._runs[name] = RunReader(found[name], self._machine)
         self._turn_to(focus)
@@ -106,8 +111,10 @@ class Monitor:
         if focused is not None:
             focused.refresh(full=True, budget=Budget(FOCUS_SECONDS))
         others = [(key, reader) for key, reader in self._by_need() if key != focus]
+        turn = min(sum(not reader.settled for _, reader in others) / MOST_LOOKS_A_SECOND, SETTLED_SECONDS)
         for key, reader in others:
-            if not reader.settled or self._schedule.due(key, SETTLED_SECONDS):
+            schedule, seconds = (self._schedule, SETTLED_SECONDS) if reader.settled else (self._turns, turn)
+            if seconds < FEW_SECONDS or schedule.due(key, seconds):
                 reader.refresh(full=False, budget=NO_TIME)
         # What time is left is for the newest numbers of all, then for histories, the shortest first.
         for reader in sorted((one for _, one in others if not one.caught_up), key=lambda one: one.owed_bytes):

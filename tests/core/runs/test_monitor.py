@@ -11,6 +11,7 @@ import pytest
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Availability, Health, RunSnapshot, State
 from mpstui.core.runs.monitor import AVAILABLE_SECONDS
+from mpstui.core.runs.reader import RunReader
 from mpstui.core.runs.report import as_json
 from mpstui.wire import storage
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
@@ -589,3 +590,28 @@ def test_the_device_asked_for_is_that_of_the_newest_attempt(home: Home) -> None:
     run = RunBuilder(home).status("ended", attempt=2).launch(device="auto").exit(code=1).launch(2, device="cpu")
     run.exit(2, code=0)
     assert make_monitor(home, FakeClock()).snapshot(run.run.run).device_asked == "cpu"
+
+
+def test_many_runs_that_live_take_turns_and_each_is_looked_at_within_a_second(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [running(home, f"run {number}") for number in range(60)]
+    looks, refresh, clock = list[str](), RunReader.refresh, FakeClock()
+
+    def noted(reader: RunReader, **how: Any) -> RunSnapshot:
+        looks.append(reader.run.run)
+        return refresh(reader, **how)
+
+    monkeypatch.setattr(RunReader, "refresh", noted)
+    monitor = make_monitor(home, clock)
+    monitor.refresh()
+    runs[7].exit(code=0).status("ended").release()
+    looks.clear()
+    for _ in range(10):
+        clock.advance(0.1)
+        monitor.hint(run.run.run for run in runs)  # all write, all the time
+        shown = monitor.refresh()
+    assert {looks.count(run.run.run) for run in runs if run is not runs[7]} <= {3, 4, 5}  # in ten refreshes
+    assert [one.run for one in shown if one.state is State.FINISHED] == [runs[7].run.run]
+    for run in runs:
+        run.release()
