@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..follow import Budget
-from ..model.checks import may_take_for_ever
+from ..model.patterns import LONGEST_PATTERN, LinePattern, PatternMistake, line_pattern
 from .line import LogLine, begins_error
 
 BLOCK_BYTES = 1 << 20
@@ -171,15 +171,23 @@ class LiteralHint:
 class PatternHint:
     """A regular expression, matched over bytes; otherwise as :class:`LiteralHint`."""
 
-    def __init__(self, pattern: str) -> None:
-        self._anchored = re.search(r"[\^$]|\\[AZbB]", pattern) is not None
-        self._raw = re.compile(pattern.encode(errors="replace"), re.IGNORECASE | re.MULTILINE)
+    def __init__(self, pattern: LinePattern) -> None:
+        words = pattern.pattern.pattern
+        self._anchored = re.search(r"[\^$]|\\[AZbB]", words) is not None
+        self._raw = re.compile(words.encode(errors="replace"), re.IGNORECASE | re.MULTILINE)
+        self._longest = None if pattern.is_linear else pattern.longest
 
     def serves(self, data: bytes) -> bool:
         return data.isascii() and _ESCAPE not in data and not (self._anchored and b"\r" in data)
 
     def positions(self, data: bytes) -> Iterator[int]:
         at = 0
+        if self._longest is not None:
+            for line in data.splitlines(keepends=True):
+                if self._raw.search(line, 0, self._longest):
+                    yield at
+                at += len(line)
+            return
         while (match := self._raw.search(data, at)) is not None:
             yield match.start()
             at = data.find(b"\n", match.start()) + 1
@@ -206,10 +214,11 @@ class Search:
         if not pattern:
             return None
         text = compiled(pattern)
-        literal = re.escape(text.pattern).replace("\\ ", " ").replace("\\-", "-") == text.pattern
+        words = text.pattern.pattern
+        literal = re.escape(words).replace("\\ ", " ").replace("\\-", "-") == words
         # The fastest hint that misses no line.
-        plain = literal and text.pattern.isascii()
-        hint: Hint = LiteralHint([text.pattern.encode()], ignore_case=True) if plain else PatternHint(text.pattern)
+        plain = literal and words.isascii()
+        hint: Hint = LiteralHint([words.encode()], ignore_case=True) if plain else PatternHint(text)
         return self._run(hint, lambda line: text.search(line.text) is not None, start, backwards)
 
     def error(self, start: int, *, backwards: bool) -> LogLine | None:
@@ -264,9 +273,9 @@ class Search:
             yield LinePiece(begin + start, begin + (data.find(b"\n", start) + 1 or len(data)))
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
+def compiled(pattern: str) -> LinePattern:
     """The pattern as a regular expression; what is none, or could take for ever on a line, is taken literally."""
     try:
-        return re.compile(re.escape(pattern) if may_take_for_ever(pattern) else pattern, re.IGNORECASE)
-    except re.error:
-        return re.compile(re.escape(pattern), re.IGNORECASE)
+        return line_pattern(pattern, re.IGNORECASE)
+    except PatternMistake:
+        return line_pattern(re.escape(pattern[: LONGEST_PATTERN // 2]), re.IGNORECASE)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import UsageError
+from .patterns import PatternMistake, line_pattern
 
 Check = Callable[[Any], str | None]
 _SIZE = re.compile(r"\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[KMGT]i?)?B?\s*", re.IGNORECASE)
@@ -54,6 +55,19 @@ def any_text(value: Any) -> str | None:
     if isinstance(value, str) and "\0" in value:
         return "a text without NUL characters"
     return None if isinstance(value, str) else "a text in quotes"
+
+
+def log_pattern(value: Any) -> str | None:
+    """A regular expression with named groups that no line can keep busy for ever."""
+    if expected := text(value):
+        return expected
+    try:
+        return None if line_pattern(value).pattern.groupindex else f"a pattern {NAMED_GROUPS}"
+    except PatternMistake as error:
+        return f"a pattern {NAMED_GROUPS} ({error}; {error.hint})"
+
+
+NAMED_GROUPS = r"that names groups, for example (?P<step>\d+) and (?P<loss>[\d.]+)"
 
 
 def flag(value: Any) -> str | None:
@@ -217,36 +231,3 @@ class LineIndex:
 
 def _split_keys(text: str) -> KeyPath:
     return tuple(next(part for part in match if part) for match in _KEY_PART.findall(text) if any(match))
-
-
-_PIECE = re.compile(
-    r"(?P<atom>\\.|\[\^?\]?(?:[^\]\\]|\\.)*\]|[^\\()|])(?P<many>[*+]|\{\d*,\d*\})?[?+]?|(?P<rest>.)", re.DOTALL
-)
-_MOST_ALIKE = 2
-"""Repetitions of the same that may follow each other: each one more multiplies the time by the length of the line."""
-
-
-def may_take_for_ever(pattern: str) -> bool:
-    """Whether a regular expression repeats a repetition, or the same several times in a row."""
-    repeats = [False]
-    """For each open group, whether something in it repeats."""
-    row: list[str] = []
-    pieces = list(_PIECE.finditer(pattern))
-    for number, piece in enumerate(pieces):
-        if piece["rest"] == "(":
-            repeats.append(False)
-        elif piece["rest"] == ")" and len(repeats) > 1:
-            inner = repeats.pop()
-            after = pieces[number + 1]["atom"] if number + 1 < len(pieces) else ""
-            outer = after in ("*", "+", "{")
-            if inner and outer:
-                return True
-            repeats[-1] |= inner or outer
-        elif piece["many"]:
-            repeats[-1] = True
-            row.append(piece["atom"])
-            if max(row.count(atom) for atom in row) > _MOST_ALIKE:
-                return True
-        elif piece["atom"] is not None:
-            row.clear()
-    return False

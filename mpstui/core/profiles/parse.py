@@ -112,7 +112,7 @@ SECTIONS: Mapping[str, Mapping[str, Check]] = {
         "grace_seconds": checks.seconds,
         "saving_cap_seconds": checks.seconds,
     },
-    "watch": dict.fromkeys(("heartbeat", "metrics", "log", "pattern"), checks.text),
+    "watch": {**dict.fromkeys(("heartbeat", "metrics", "log"), checks.text), "pattern": checks.log_pattern},
     "restart": {
         "on": checks.list_of(checks.one_of(*RESTART_CAUSES), "causes"),
         "device": DEVICE,

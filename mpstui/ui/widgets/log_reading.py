@@ -8,10 +8,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import re
-
     from ...core.logview.document import LogDocument
     from ...core.logview.line import LogLine
+    from ...core.model.patterns import LinePattern
 
 LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
     ("all lines", frozenset()),
@@ -242,7 +241,7 @@ class LogReading:
 
 
 @lru_cache(8)
-def matcher(pattern: str) -> re.Pattern[str]:
+def matcher(pattern: str) -> LinePattern:
     """The pattern to highlight, upper and lower case alike; what is no regular expression is taken literally."""
     from ...core.logview.searching import compiled
 

@@ -8,13 +8,13 @@ header, the epoch of a banner) but no text.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cache
 from typing import ClassVar, NamedTuple
 
-from ...model.checks import may_take_for_ever
+from ...model.checks import NAMED_GROUPS
 from ...model.errors import UsageError
+from ...model.patterns import PatternMistake, line_pattern
 from ...model.plugins import LOG_GRAMMARS, discovered
 from ..bars import BarFrame
 from ..points import LineReading, Number, Priority
@@ -72,7 +72,6 @@ def all_grammars() -> list[LineGrammar]:
     return [grammar() for grammar in grammar_classes()]
 
 
-_MAX_PATTERN = 2000
 _MAX_DECLARED_LINE = 2000
 """Characters of a line that a declared pattern is shown: it may be slow, so it gets little."""
 
@@ -90,17 +89,12 @@ class Declared(LineGrammar):
 
     def __init__(self, pattern: str) -> None:
         """Raises UsageError when the pattern is no regular expression, names no group, or could take for ever."""
-        shown = f"the log pattern {pattern[:60]!r}"
-        if len(pattern) > _MAX_PATTERN or may_take_for_ever(pattern):
-            raise UsageError(
-                f"{shown} repeats a repetition or is too long", "write it without a repeated group that itself repeats"
-            )
         try:
-            self._pattern = re.compile(pattern)
-        except re.error as error:
-            raise UsageError(f"{shown} is no regular expression: {error}", "test it with `mpstui parse`") from error
-        if not self._pattern.groupindex:
-            raise UsageError(f"{shown} names no group", "name them, for example (?P<step>\\d+) and (?P<loss>[\\d.]+)")
+            self._pattern = line_pattern(pattern)
+        except PatternMistake as error:
+            raise UsageError(f"the log pattern: {error}", error.hint) from error
+        if not self._pattern.pattern.groupindex:
+            raise UsageError(f"the log pattern {pattern[:60]!r} names no group", f"write one {NAMED_GROUPS}")
 
     def read(self, line: str) -> Sequence[LineReading] | None:
         match = self._pattern.search(line[:_MAX_DECLARED_LINE])

@@ -1,0 +1,217 @@
+"""Regular expressions of a person's, told before they are used how long a line may keep them busy.
+
+What does not match is tried in every way it could have: repetitions that can take the same characters, and follow each
+other, take the time of a line's length to the power of their number, a repetition of what itself has several ways the
+time of two to the power of the length. Python's ``re`` cannot be interrupted, so neither may be begun.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+LONGEST_PATTERN = 2000
+_LONGEST_LINES = (1 << 16, 1 << 16, 1 << 11, 300)
+"""By the power: each costs some milliseconds at worst."""
+_FEW = 4
+"""A repetition of so many at most is written out; more of what has several ways are too many."""
+_CHOICE = 0.15
+"""What something that may be left out adds to the power: each doubles the time."""
+_REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
+_KINDS: Mapping[str, Callable[[str], bool]] = {
+    "DIGIT": str.isdigit,
+    "SPACE": str.isspace,
+    "WORD": lambda one: one.isalnum() or one == "_",
+}
+_parser: Any = importlib.import_module("re._parser")
+
+
+class PatternMistake(ValueError):
+    """No regular expression, or one that may take for ever; says why, and what to do."""
+
+    def __init__(self, why: str, hint: str) -> None:
+        super().__init__(why)
+        self.hint = hint
+
+
+class LinePattern(NamedTuple):
+    """A regular expression, and the characters of a line it is shown: what comes behind them, it does not see."""
+
+    pattern: re.Pattern[str]
+    longest: int
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether a text of any length keeps it busy no longer than it takes to read."""
+        return self.longest == _LONGEST_LINES[0]
+
+    def search(self, line: str) -> re.Match[str] | None:
+        return self.pattern.search(line, 0, self.longest)
+
+    def finditer(self, line: str) -> Iterator[re.Match[str]]:
+        return self.pattern.finditer(line, 0, self.longest)
+
+
+@functools.lru_cache(maxsize=64)
+def line_pattern(text: str, flags: int = 0) -> LinePattern:
+    """What a person wrote as a pattern for lines.
+
+    Raises:
+        PatternMistake: it is no regular expression, is too long, or could keep a line busy for ever.
+    """
+    shown = f"the pattern {text[:60]!r}"
+    try:
+        if len(text) > LONGEST_PATTERN:
+            raise PatternMistake(f"{shown} is too long", "look for less")
+        compiled, tree = re.compile(text, flags), _parser.parse(text, flags)
+        items = _without_end(tree)
+        power = max(_power(items, one) for one in _samples(tree))
+    except (re.error, RecursionError, OverflowError) as error:
+        raise PatternMistake(f"{shown} is no regular expression: {error}", "test it with `mpstui parse`") from error
+    if power >= len(_LONGEST_LINES):
+        raise PatternMistake(
+            f"{shown} could keep a line busy for ever: it repeats a repetition, or several in a row that take the same",
+            "put a fixed word between them, and repeat no group that itself repeats",
+        )
+    return LinePattern(compiled, _LONGEST_LINES[int(power)])
+
+
+def _without_end(tree: Any) -> list[Any]:
+    """The parts of a pattern that can still fail: what may be repeated at its end is taken as it comes."""
+    items = list(tree)
+    while items:
+        kind, value = items[-1]
+        if str(kind) in _REPEATS and value[0] < 2:
+            items[-1:] = list(value[2]) * value[0]
+        elif str(kind) == "SUBPATTERN":
+            items[-1:] = list(value[-1])
+        else:
+            break
+    return items
+
+
+class _Ways(NamedTuple):
+    """How many repetitions in a row a line of one character alone can keep busy, in a part of a pattern."""
+
+    through: float | None
+    """From its beginning to its end; None: such a line does not get through."""
+    first: float
+    """From its beginning on."""
+    last: float
+    """Up to its end."""
+    most: float
+    """Anywhere."""
+
+    def then(self, other: _Ways) -> _Ways:
+        through = None if self.through is None or other.through is None else self.through + other.through
+        first = self.first if self.through is None else max(self.first, self.through + other.first)
+        last = other.last if other.through is None else max(other.last, other.through + self.last)
+        return _Ways(through, first, last, max(self.most, other.most, self.last + other.first))
+
+
+_PASSES, _STOPS = _Ways(0.0, 0.0, 0.0, 0.0), _Ways(None, 0.0, 0.0, 0.0)
+_ENDLESS = _Ways(99.0, 99.0, 99.0, 99.0)
+
+
+def _power(tree: Any, one: str) -> float:
+    ways = _ways(tree, one)
+    return max(ways.most, ways.first + 1)  # looked for from each place of the line
+
+
+def _ways(tree: Any, one: str) -> _Ways:
+    found = _PASSES
+    for kind, value in tree:
+        found = found.then(_ways_of(str(kind), value, one))
+    return found
+
+
+def _ways_of(kind: str, value: Any, one: str) -> _Ways:
+    if kind in _REPEATS:
+        least, most, tree = value
+        return _repeated(least, most, tree, one)
+    if kind == "SUBPATTERN":
+        return _ways(value[-1], one)
+    if kind == "ATOMIC_GROUP":
+        return _ways(value, one)
+    if kind == "BRANCH":
+        return _either(_ways(tree, one) for tree in value[1])
+    if kind == "GROUPREF_EXISTS":
+        return _either(_ways(tree or (), one) for tree in value[1:])
+    if kind in ("ASSERT", "ASSERT_NOT"):
+        return _PASSES._replace(most=_power(value[1], one))
+    if kind == "AT":
+        return _PASSES if str(value) == "AT_NON_BOUNDARY" else _STOPS  # of one character alone there is no such place
+    return _PASSES if kind == "GROUPREF" or _takes(kind, value, one) else _STOPS
+
+
+def _either(ways: Iterable[_Ways]) -> _Ways:
+    all_of = list(ways)
+    return _Ways(
+        max((found.through for found in all_of if found.through is not None), default=None),
+        max(found.first for found in all_of),
+        max(found.last for found in all_of),
+        max(found.most for found in all_of),
+    )
+
+
+def _repeated(least: int, most: int, tree: Any, one: str) -> _Ways:
+    if _has_ways(tree):
+        if most > _FEW:
+            return _ENDLESS
+        once = _ways(tree, one)
+        whole = functools.reduce(_Ways.then, [once] * most, _PASSES)
+        return whole if least else _either((whole, _PASSES))
+    once = _ways(tree, one)
+    if least == most or once.through is None:
+        return once if least else _PASSES
+    weight = 1.0 if most - least > 1 / _CHOICE else (most - least) * _CHOICE
+    return _Ways(weight, weight, weight, weight)
+
+
+def _has_ways(tree: Any) -> bool:
+    """Whether a part of a pattern can match the same text in several ways, or texts of several lengths."""
+    for kind, value in tree:
+        match str(kind):
+            case "BRANCH" | "GROUPREF" | "GROUPREF_EXISTS":
+                return True
+            case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+                if value[0] != value[1] or _has_ways(value[2]):
+                    return True
+            case "SUBPATTERN" | "ASSERT" | "ASSERT_NOT":
+                if _has_ways(value[-1]):
+                    return True
+            case "ATOMIC_GROUP":
+                if _has_ways(value):
+                    return True
+    return False
+
+
+def _takes(kind: str, value: Any, one: str) -> bool:
+    """Whether one item takes a character, whatever its case."""
+    if kind in ("LITERAL", "NOT_LITERAL"):
+        return (chr(value).lower() == one.lower()) == (kind == "LITERAL")
+    if kind == "RANGE":
+        return any(value[0] <= ord(case) <= value[1] for case in (one.lower(), one.upper()) if len(case) == 1)
+    if kind == "CATEGORY":
+        word = str(value).removeprefix("CATEGORY_")
+        return _KINDS[word.removeprefix("NOT_")](one) != word.startswith("NOT_")
+    if kind == "IN":
+        negated = bool(value) and str(value[0][0]) == "NEGATE"
+        return any(_takes(str(each), item, one) for each, item in value[negated:]) != negated
+    return True  # ANY
+
+
+def _samples(tree: Any) -> set[str]:
+    """Characters enough to find one that several items take: those it names, their neighbours, and one of each kind."""
+    return {*"a1 _-=é", *(chr(code) for code in _codes(tree) if 0 <= code < 0x110000)}
+
+
+def _codes(part: Any) -> Iterator[int]:
+    if isinstance(part, int):
+        yield from (part, part + 1)
+    elif isinstance(part, (tuple, list)) or hasattr(part, "data"):
+        for item in part:
+            yield from _codes(item)
