@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ import pytest
 import mpstui
 from mpstui.wire.rundir import RunDir
 from tests import standin
-from tests.agent.warm import Warm
+from tests.warm import warm
 
 BOOT = Path(mpstui.__file__).parent / "agent" / "boot"
 TORCH_FOLDER = Path(pytest.importorskip("torch").__file__).parents[1]
@@ -53,7 +51,7 @@ def run(script: str, run: Path | None, *, cwd: Path, **extra: str) -> subprocess
     path = cwd / "program.py"
     path.write_text(PRELUDE + script)
     if "PYTHONPATH" not in extra:
-        return _warm().run(path, env=environment(run, **extra), cwd=cwd)
+        return warm(TORCH_FOLDER).run(str(path), env=environment(run, **extra), cwd=cwd)
     return subprocess.run(
         [sys.executable, "-S", str(path)],
         env=environment(run, **extra),
@@ -63,13 +61,6 @@ def run(script: str, run: Path | None, *, cwd: Path, **extra: str) -> subprocess
         timeout=120,
         check=False,
     )
-
-
-@cache
-def _warm() -> Warm:
-    warm = Warm(TORCH_FOLDER)
-    atexit.register(warm.close)
-    return warm
 
 
 def ran(script: str, run_dir: Path) -> tuple[str, dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Small programs for the commands to start, and the commands as a person starts them: in a process of their own.
 
-What only looks at runs or ends them is called inside the test's process; in processes those commands are started by
-tests/end_to_end.
+What only looks at runs or ends them is called inside the test's process. The others are forks of a Python that has
+loaded them; Pythons are started for them by tests/end_to_end.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from mpstui.cli.main import main
 from tests.waiting import wait_until
+from tests.warm import warm
 
 STEPS = """\
 import sys, time
@@ -28,6 +29,7 @@ for step in range(int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit(
 
 
 _INSIDE = {"wait", "show", "ps", "logs", "kill"}
+_LOOKED_AT_BY_A_START = ("PYTHON", "LC_", "LANG")
 
 
 def mpstui(*words: str, env: dict[str, str] | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -38,6 +40,8 @@ def mpstui(*words: str, env: dict[str, str] | None = None, cwd: Path | None = No
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), contextlib.chdir(cwd or "."):
             code = main(words)
         return subprocess.CompletedProcess(words, code, *(one.getvalue().decode() for one in said))
+    if not any(name.startswith(_LOOKED_AT_BY_A_START) for name in env or {}):
+        return warm("mpstui").run(*words, env={**os.environ, **(env or {})}, cwd=cwd or Path.cwd())
     return subprocess.run(
         [sys.executable, "-m", "mpstui", *words],
         env={**os.environ, **(env or {})},

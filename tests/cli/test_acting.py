@@ -206,11 +206,12 @@ def test_ps_never_tells_a_settled_run_from_a_stale_cache(folder: Path) -> None:
     run = start(folder, "2")
     ok("wait", run, "--timeout", "90")
     assert as_json("ps")[0]["state"] == told("ps")[0]["state"] == "finished"
-    assert (Path(os.environ["MPSTUI_HOME"]) / "cache" / "ps.json").exists()
+    cache = Path(os.environ["MPSTUI_HOME"]) / "cache" / "ps.json"
+    wait_until(lambda: told("ps") and cache.exists(), what="the cached row: the supervisor may still be leaving")
     ok("restart", run)
     wait_until(lambda: told("ps")[0]["attempt"] == 2, what="attempt 2 in ps")
     ok("wait", run, "--timeout", "90")
     row = told("ps")[0]
     assert (row["state"], row["attempts"]) == ("finished", 2)
-    (Path(os.environ["MPSTUI_HOME"]) / "cache" / "ps.json").write_text("{torn")
+    cache.write_text("{torn")
     assert told("ps")[0] == row

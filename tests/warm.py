@@ -1,11 +1,11 @@
-"""A Python that has loaded torch already, and becomes one program after the other: each is a fork of it.
+"""A Python that has loaded torch, or the command line, and becomes one program after the other: each is a fork of it.
 
-Loading torch takes a second of the processor, most programs of these tests some milliseconds. A program has a process
-of its own, with its own files, environment, signals and exit code; ``import torch`` goes through all finders and
-loaders, as in any Python, only that the module is there already, and what is left behind the last exit function is not
-taken apart. The tests of the import itself start Pythons that load it.
+Loading torch takes a second of the processor and the commands a fifth of one, while what they do for a test takes some
+milliseconds. A program has a process of its own, with its own files, environment, signals and exit code; ``import
+torch`` goes through all finders and loaders, as in any Python, only that the module is there already, and what is left
+behind the last exit function is not taken apart. The tests of imports and starts themselves start Pythons.
 
-As a program: ``python -S warm.py FD TORCH_FOLDER`` serves the socket of that number.
+As a program: ``python warm.py FD WHAT`` serves the socket of that number; WHAT is a folder with torch, or ``mpstui``.
 """
 
 from __future__ import annotations
@@ -17,43 +17,47 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import pkgutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 
 class Warm:
-    """One such Python, started when it is first asked for a program."""
+    """One such Python. ``what`` it has loaded: the torch of a folder, without site-packages, or "mpstui"."""
 
-    def __init__(self, torch_folder: Path) -> None:
+    def __init__(self, what: str | Path) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        options = [] if what == "mpstui" else ["-S"]
         self._socket = ours
         with theirs:
             self._server = subprocess.Popen(
-                [sys.executable, "-S", __file__, str(theirs.fileno()), str(torch_folder)],
+                [sys.executable, *options, __file__, str(theirs.fileno()), str(what)],
                 env=environ | {"OPENBLAS_NUM_THREADS": "1"},  # a thread would not be there behind a fork
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
 
     def run(
-        self, program: Path, *, env: Mapping[str, str], cwd: Path, timeout: float = 120
+        self, *words: str, env: Mapping[str, str], cwd: Path, timeout: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        """What ``python -S PROGRAM`` does.
+        """What ``python -S WORDS`` does, or ``python -m mpstui WORDS``; ``PYTHON...`` in ``env`` is not looked at.
 
         Raises:
             TimeoutError: it did not end, and was killed.
         """
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, Path(os.devnull).open() as nothing:
-            wish = json.dumps({"program": str(program), "env": dict(env), "cwd": str(cwd)}).encode()
+            wish = json.dumps({"words": words, "env": dict(env), "cwd": str(cwd)}).encode()
             self._socket.settimeout(timeout)
             socket.send_fds(self._socket, [wish], [nothing.fileno(), out.fileno(), err.fileno()])
             try:
@@ -64,12 +68,20 @@ class Warm:
             assert answer, "the warm Python is gone"
             for file in (out, err):
                 file.seek(0)
-            return subprocess.CompletedProcess([str(program)], int(answer), out.read().decode(), err.read().decode())
+            return subprocess.CompletedProcess(words, int(answer), out.read().decode(), err.read().decode())
 
     def close(self) -> None:
         """No more programs."""
         self._socket.close()
         self._server.wait(timeout=60)
+
+
+@cache
+def warm(what: str | Path) -> Warm:
+    """The one of this process, ended with it."""
+    found = Warm(what)
+    atexit.register(found.close)
+    return found
 
 
 class _Again(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -114,49 +126,77 @@ def _serve(channel: socket.socket) -> dict[str, Any]:
         channel.send(str(status).encode())
 
 
-def _become(program: str, environ: Mapping[str, str], cwd: str) -> tuple[CodeType, dict[str, Any]]:
-    """What Python's start makes of a command line and an environment: code and names of the main module."""
+def _become(words: Sequence[str], environ: Mapping[str, str], cwd: str) -> None:
+    """What Python's start makes of a command line and an environment."""
     os.environ.clear()
     os.environ.update(environ)
     os.chdir(cwd)
-    sys.argv, sys.orig_argv = [program], [sys.executable, "-S", program]
-    sys.path[:0] = [os.path.dirname(program), *environ.get("PYTHONPATH", "").split(os.pathsep)]  # noqa: PTH120
-    main = sys.modules["__main__"] = ModuleType("__main__")
-    main.__file__ = program
-    return compile(Path(program).read_bytes(), program, "exec", dont_inherit=True), vars(main)
+    time.tzset()
+    sys.argv = list(words)
 
 
-def _main(channel: int, torch_folder: str) -> None:
-    del sys.path[0]  # this folder
+def _torch(folder: str) -> Callable[[], None]:
     plain = list(sys.path)
-    sys.path.append(torch_folder)
+    sys.path.append(folder)
     loaded = importlib.import_module("torch")
     sys.path[:] = plain
     del sys.modules["torch"]
-    names = set(sys.modules)
+
+    def run() -> None:
+        program = sys.argv[0]
+        sys.meta_path.insert(0, _Again(loaded))
+        sys.orig_argv = [sys.executable, "-S", *sys.argv]
+        sys.path[:0] = [os.path.dirname(program), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]  # noqa: PTH120
+        main = sys.modules["__main__"] = ModuleType("__main__")
+        main.__file__ = program
+        exec(compile(Path(program).read_bytes(), program, "exec", dont_inherit=True), vars(main))
+
+    return run
+
+
+def _mpstui() -> Callable[[], None]:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    package = importlib.import_module("mpstui.cli")
+    for one in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"mpstui.cli.{one.name}")
+    del sys.path[0]
+
+    def run() -> None:
+        sys.argv.insert(0, "mpstui")
+        sys.orig_argv = [sys.executable, "-m", *sys.argv]
+        sys.path.insert(0, os.getcwd())  # noqa: PTH109
+        sys.exit(sys.modules["mpstui.cli.main"].main())
+
+    return run
+
+
+def _main(channel: int, what: str) -> None:
+    del sys.path[0]  # this folder
+    run = _mpstui() if what == "mpstui" else _torch(what)
     gc.collect()
     gc.freeze()
     wish = _serve(socket.socket(fileno=channel))
-    assert set(sys.modules) == names
-    sys.meta_path.insert(0, _Again(loaded))
-    code, own = _become(wish["program"], wish["env"], wish["cwd"])
-    status = _run(code, own)
+    _become(wish["words"], wish["env"], wish["cwd"])
+    status = _status(run)
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()
     os._exit(status)
 
 
-def _run(code: CodeType, own: dict[str, Any]) -> int:
+def _status(run: Callable[[], None]) -> int:
     try:
-        exec(code, own)
+        run()
     except SystemExit as end:
         if isinstance(end.code, str):
             print(end.code, file=sys.stderr)
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except Exception as error:  # noqa: BLE001 - told as Python tells the end of a program
-        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # without this function
-        told = sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_globals is globals():
+            trace = trace.tb_next
+        error.__traceback__ = trace
+        told = sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
         sys.excepthook(*told)
         return 1
     return 0
