@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import compress, pairwise
 from operator import le, lt, ne
 from typing import NamedTuple
@@ -186,14 +187,30 @@ class BulkReader:
         last, count, start = shape.reading(last_line), len(columns[0]), 0
         for stop in _cuts(shape, columns):
             group = columns if stop - start == count else [column[start:stop] for column in columns]
-            newest = last if stop == count else None
-            if stop - start < _MIN_RUN:
+            newest, start = last if stop == count else None, stop
+            undecided = self._undecided(shape, group)
+            if undecided:
+                self._place_rows(shape, [column[:undecided] for column in group], None)
+                group = [column[undecided:] for column in group]
+            if not group[0]:
+                continue
+            if len(group[0]) < _MIN_RUN:
                 self._place_rows(shape, group, newest)
             elif shape.template.bar:
                 self._place_frames(shape, group, newest)
             elif not self._at_once(shape, group, newest):
                 self._place_rows(shape, group, newest)
-            start = stop
+
+    def _undecided(self, shape: LineShape, columns: Columns) -> int:
+        """How many lines it takes until every value that turns out to be a metric has done so."""
+        names, lines = self._tracker.names, 0
+        for group, given in zip(("metrics", "eval_metrics"), names.given_to(shape.template), strict=True):
+            for name, shown in given.items():
+                column = shape.column(f"{group}.{name}") if names.keeps_back(shown) else None
+                if column is not None:
+                    with suppress(ValueError):
+                        lines = max(lines, names.decided_after(shown, self._floats.of(columns[column])))
+        return lines
 
     def _place_frames(self, shape: LineShape, columns: Columns, last: LineReading | None) -> None:
         """Place the frames of a bar; one that goes on and repeats the loss of the frame before says nothing new.
@@ -224,8 +241,11 @@ class BulkReader:
         if last is not None:
             readings[-1] = last
         self.choice.spend(len(readings))
-        placed = (self._tracker.place(reading) for reading in readings if reading is not None)
-        self._points += [point for point in placed if point is not None]
+        for reading in readings:
+            if reading is not None:
+                point = self._tracker.place(reading)
+                self._points += self._tracker.take_late()
+                self._points += () if point is None else (point,)
 
     def _at_once(self, shape: LineShape, columns: Columns, last: LineReading | None) -> bool:
         """Place many lines at once; False when their counters do not simply go on."""

@@ -1,12 +1,19 @@
-"""Evaluations that are printed with spaces alone, no sign and no counter: ``val_loss 1.50 val_acc 60.00%``."""
+"""Evaluations that do not say on every line that they are some.
+
+They are printed with spaces alone, no sign and no counter (``val_loss 1.50 val_acc 60.00%``), or their whole follows
+without a word behind the batches: ``* Acc@1 75.0``.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
+from .metric_names import quantity
 from .names import NameScope, Role, words_of
 from .pairs import Pair
+from .points import LineReading, Phase
 from .vocabulary import AVERAGE_WORDS, EVAL_WORDS, LABEL_WORDS, LOSS_WORDS, MEASURE_WORDS, TRAIN_WORDS
 
 _LONGEST = 200
@@ -49,3 +56,31 @@ def _is_evaluated(pair: Pair) -> bool:
     own = {word for word in words_of(pair.key) if not word.isdigit()} - (TRAIN_WORDS | EVAL_WORDS)
     evaluated = pair.scope is NameScope.EVAL or LOSS_WORDS.isdisjoint(own)
     return evaluated and not pair.total and not own.isdisjoint(_MEASURES) and own <= _NAME_WORDS
+
+
+class Evaluated:
+    """What was evaluated since training was last seen, and how it was called."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._told = ""
+
+    def of(self, reading: LineReading) -> LineReading:
+        """Without a loss and a counter, what was just evaluated is the evaluation's whole."""
+        own = {} if reading.certain or reading.loss is not None or reading.counters.positioned else reading.metrics
+        names = {name: self._names.get(quantity(name)[1]) for name in own}
+        evaluated = {known: own[name] for name, known in names.items() if known is not None}
+        if not own or len(evaluated) < len(own):
+            return reading
+        return replace(reading, phase=Phase.EVAL, metrics={}, eval_metrics={**evaluated, **reading.eval_metrics})
+
+    def learn(self, reading: LineReading) -> None:
+        """Another line of training or of an evaluation."""
+        if reading.loss is not None:
+            self._names.clear()
+        self._names.update((quantity(name)[1], name) for name in reading.eval_metrics)
+
+    def is_new(self, reading: LineReading) -> bool:
+        """Whether its evaluation is another one than that of the reading before."""
+        told, self._told = self._told, str(reading.eval_metrics) if reading.eval_metrics else self._told
+        return bool(reading.eval_metrics) and told != self._told

@@ -1,21 +1,21 @@
 """Which named values of one log are metrics, and the one name under which each is shown.
 
-A setting is said once, a metric comes again: what stands beside a loss, a counter or an evaluated measure is one, and
-so is what is named like a measure. Any other value must come again, changed, after the training has moved on; until
-then it is kept back. One quantity under several spellings (``Loss``, ``train_loss``, ``Average loss``) has the
-program's first name.
+A setting is said once, or comes again as it was, a count only rises; a metric comes again and goes up and down. What is
+named like a measure is a metric at once; any other value is kept back until it has come again, changed: beside a loss
+or a counter, or after the training has moved on. One quantity under several spellings (``Loss``, ``train_loss``,
+``Average loss``) has the program's first name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from .names import DETECTION, NameScope, Role, classify, is_retrieval, scope_of, words_of
-from .points import Counters, LineReading
+from .points import Counters, LineReading, MetricPoint
 from .vocabulary import (
     BESIDE_A_MEASURE,
     COUNTED,
@@ -84,6 +84,8 @@ class _First(NamedTuple):
     value: float
     moves: int
     held: Counters
+    newest: float
+    """What it has counted up to."""
 
 
 class MetricNames:
@@ -100,8 +102,8 @@ class MetricNames:
         self._kept_back: dict[str, _First] = {}
         self._alone: set[str] = set()
         """Names that came on lines of their own, with nothing that says whether they are of training."""
-        self.came_again: list[tuple[str, _First]] = []
-        """Of the last reading, the names whose first value was kept back, and that value."""
+        self._came_again: list[tuple[str, _First]] = []
+        """Of the last reading, the names whose first value was kept back."""
 
     def of(self, reading: LineReading, moves: int, held: Counters) -> LineReading:
         """A reading with its metrics alone, by the names under which they are shown.
@@ -110,7 +112,7 @@ class MetricNames:
             moves: how often the training was seen to move on before.
             held: the counters that hold where the reading has none.
         """
-        self.came_again = []
+        self._came_again = []
         if not (reading.metrics or reading.eval_metrics):
             return reading
         train, evaluated = self.given_to(reading)
@@ -119,9 +121,17 @@ class MetricNames:
         counted = reading.rank > 1 if reading.bar else reading.counters.positioned
         beside = reading.certain or counted or reading.loss is not None
         alone = beside and reading.loss is None and all(map(is_duration, (*metrics, *eval_metrics)))
-        if (alone or not beside) and not any(is_measure(name) or self._is_trained(name) for name in eval_metrics):
+        measured = any(is_measure(name) or self._is_trained(name) for name in eval_metrics)
+        beside = (beside and not alone) or measured
+        held_back = {
+            name
+            for name, value in (*metrics.items(), *eval_metrics.items())
+            if not (reading.declared and not value.is_integer())
+            and not self._is_metric(name, _First(value, moves, reading.counters.or_else(held), value), beside=beside)
+        }
+        if held_back:
             metrics, eval_metrics = (
-                {name: value for name, value in values.items() if self._is_metric(name, _First(value, moves, held))}
+                {name: value for name, value in values.items() if name not in held_back}
                 for values in (metrics, eval_metrics)
             )
         for name in (*metrics, *eval_metrics):
@@ -172,15 +182,53 @@ class MetricNames:
         """Whether training shows the same quantity."""
         return self._names.get(("", quantity(name)[1])) in self.shown
 
-    def _is_metric(self, name: str, now: _First) -> bool:
+    def _is_metric(self, name: str, now: _First, *, beside: bool) -> bool:
+        """Whether a value is known for a metric by now; ``beside`` what says that it is one of the training."""
         if name in self.shown or is_measure(name):
             return True
-        if is_duration(name):
-            return False
+        if is_duration(name) or (beside and classify(name).role is not Role.OTHER):
+            return beside
         before = self._kept_back.get(name)
-        if before is not None and before.moves != now.moves and before.value != now.value:
-            self.came_again.append((name, self._kept_back.pop(name)))
-            return True
-        if now.moves and before is None and len(self._kept_back) < _MOST:
-            self._kept_back[name] = now
-        return False
+        if before is None:
+            if (now.moves or beside) and len(self._kept_back) < _MOST:
+                self._kept_back[name] = now
+            return False
+        if _counts_on(before.newest, now.value):
+            self._kept_back[name] = before._replace(newest=now.value)
+            return False
+        if now.value == before.value or (before.moves == now.moves and not beside):
+            return False
+        self._came_again.append((name, self._kept_back.pop(name)))
+        return True
+
+    def late(self, point: MetricPoint) -> list[MetricPoint]:
+        """The points of the values that were kept back until the last reading, which became ``point``."""
+        found = []
+        for name, first in self._came_again:
+            evaluated = name in point.eval_metrics
+            late = replace(point, counters=first.held, loss=None, series="", learning_rate=None, throughput=None)
+            told = {name: first.value}
+            found.append(replace(late, metrics={} if evaluated else told, eval_metrics=told if evaluated else {}))
+        return found
+
+    def keeps_back(self, name: str) -> bool:
+        """Whether a name has come, and may still prove to be that of a metric."""
+        return name in self._kept_back
+
+    def decided_after(self, name: str, values: Sequence[float]) -> int:
+        """How many of the next values of a name it takes until it proves to be a metric; 0 where they do not tell."""
+        first = self._kept_back.get(name)
+        if first is None or (values[0] == first.value and values.count(first.value) == len(values)):
+            return 0
+        newest = first.newest
+        for number, value in enumerate(values, 1):
+            if _counts_on(newest, value):
+                newest = value
+            elif value != first.value:
+                return number
+        return 0
+
+
+def _counts_on(before: float, now: float) -> bool:
+    """Whether a value goes up like a count, in whole numbers."""
+    return now >= before and now.is_integer() and before.is_integer()

@@ -133,6 +133,8 @@ class LineReading:
     certain: bool = False
     """True when the line itself says that its loss is of training. Any other loss below the banner of an evaluation
     ("Validating ...") is taken for the evaluation's."""
+    declared: bool = False
+    """True when the names are those of columns of measured values, among which settings are none."""
     of_samples: bool = False
     """True when the steps of the epoch are samples."""
     epoch_done: bool = False
@@ -174,7 +176,7 @@ class LineReading:
     @classmethod
     def evaluation(cls, grammar: str, metrics: Mapping[str, float]) -> LineReading:
         """A line with values of an evaluation; its counters may be those of its own loop, so they are left out."""
-        return cls(grammar, phase=Phase.EVAL, eval_metrics=metrics)
+        return cls(grammar, phase=Phase.EVAL, eval_metrics=metrics, declared=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,8 +202,7 @@ class LogReader:
         points = []
         for reading in examined.readings:
             point = self._tracker.place(reading)
-            points += self._tracker.late
-            self._tracker.late.clear()
+            points += self._tracker.take_late()
             if point is not None:
                 points.append(point)
             if reading.loss is not None:

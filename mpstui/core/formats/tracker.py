@@ -12,9 +12,10 @@ from dataclasses import replace
 from .bars import BarBook
 from .ends import Ends, PlannedTotals
 from .epoch_passes import EpochPasses
+from .evaluations import Evaluated
 from .facts import Fact
 from .loss_series import EpochSteps, LossSeries, first_known, follows, goes_back, leader, or_zero
-from .metric_names import MetricNames, quantity
+from .metric_names import MetricNames
 from .names import classify
 from .notices import Announcement
 from .points import Counters, LineReading, MetricPoint, Number, ParsedLog, Phase, Standing
@@ -38,12 +39,9 @@ class Tracker:
         self._throughput: float | None = None
         self._series: dict[str, LossSeries] = {}
         self.names = MetricNames()
-        self.late: list[MetricPoint] = []
-        """Points of values that were kept back until they proved to be metrics; whoever takes them empties it."""
-        self._evaluated: dict[str, str] = {}
-        """What was evaluated since training was last seen, and how it was called."""
-        self._told = ""
-        """The newest evaluation."""
+        self._late: list[MetricPoint] = []
+        """Points of values that were kept back until they proved to be metrics."""
+        self._evaluated = Evaluated()
         self._moves = 0
         self._bars = BarBook()
         self._passes = EpochPasses()
@@ -55,7 +53,7 @@ class Tracker:
 
     def place(self, reading: LineReading) -> MetricPoint | None:
         """The point of a reading; None when it is only a plan or a redraw of what is known."""
-        reading = self._as_meant(self._of_evaluation(self._under_banner(reading)))
+        reading = self._as_meant(self._evaluated.of(self._under_banner(reading)))
         if reading.plan:
             self._plan.take(reading.counters)
             if not self._trained:
@@ -68,24 +66,27 @@ class Tracker:
             return None
         if self._starts_run(reading):
             self._begin_run(reading)
+        self._evaluated.learn(reading)
         said, reading = reading, self.names.of(reading, self._moves, self.current)
         self._remember(reading)
         if reading.loss is not None and not self._count(reading):
             return self._evaluated_anew(reading)
-        self._told = str(reading.eval_metrics) if reading.eval_metrics else self._told
+        self._evaluated.is_new(reading)
         if said is not reading and reading.says_nothing:
             return None
         point = self.point(reading)
-        for name, first in self.names.came_again:
-            self.late.append(replace(point, counters=first.held, metrics={name: first.value}, eval_metrics={}))
+        self._late += self.names.late(point)
         return point
+
+    def take_late(self) -> list[MetricPoint]:
+        """The points of values that were kept back until now, each once."""
+        late, self._late = self._late, []
+        return late
 
     def _evaluated_anew(self, reading: LineReading) -> MetricPoint | None:
         """Where a line was drawn again, the evaluation that is new on it: Keras adds it to the last frame."""
-        told = str(reading.eval_metrics)
-        if not reading.eval_metrics or told == self._told:
+        if not self._evaluated.is_new(reading):
             return None
-        self._told = told
         return self.point(replace(reading, loss=None, series="", metrics={}))
 
     def place_run(
@@ -103,6 +104,7 @@ class Tracker:
             return None
         if first.bar and (first.running or steps is None or not self._bars.is_news(first)):
             return None
+        self._evaluated.learn(last)
         last = self.names.of(last, self._moves, self.current)
         self._remember(last)
         series.epoch = first_known(last.counters.epoch, self.current.epoch)
@@ -277,22 +279,10 @@ class Tracker:
             eval_metrics={**reading.metrics, **reading.eval_metrics},
         )
 
-    def _of_evaluation(self, reading: LineReading) -> LineReading:
-        """Without a loss and a counter, what was just evaluated is the evaluation's whole: ``* Acc@1 75.0``."""
-        own = {} if reading.certain or reading.loss is not None or reading.counters.positioned else reading.metrics
-        names = {name: self._evaluated.get(quantity(name)[1]) for name in own}
-        evaluated = {known: own[name] for name, known in names.items() if known is not None}
-        if not own or len(evaluated) < len(own):
-            return reading
-        return replace(reading, phase=Phase.EVAL, metrics={}, eval_metrics={**evaluated, **reading.eval_metrics})
-
     def _remember(self, reading: LineReading) -> None:
         self._moves += reading.loss is not None or reading.counters.positioned
         if reading.loss is not None or reading.counters.positioned or reading.eval_metrics:
             self._ends.survive()
-        if reading.loss is not None:
-            self._evaluated.clear()
-        self._evaluated.update((quantity(name)[1], name) for name in reading.eval_metrics)
         if reading.bar:
             self._bars.draw(reading)
         else:

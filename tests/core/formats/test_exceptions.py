@@ -91,9 +91,10 @@ def test_errors_of_a_model_are_metrics() -> None:
 
 
 def test_usage_and_arguments_that_were_measured_are_metrics() -> None:
-    points = LogReader().feed(b"usage: 12.5, epoch: 3, loss: 0.5\nepoch: 4, argument: 2, loss: 0.25\n")
-    assert [(point.epoch, point.loss) for point in points] == [(3, 0.5), (4, 0.25)]
-    assert [set(point.metrics) for point in points] == [{"usage", "loss"}, {"argument", "loss"}]
+    lines = "usage: {0}2.5, epoch: 3, step: {0}, loss: 0.5\nepoch: 4, step: {0}, argument: {0}.5, loss: 0.25\n"
+    points = LogReader().feed("".join(map(lines.format, (1, 2))).encode())
+    assert [(point.epoch, point.loss) for point in (points[0], points[-1])] == [(3, 0.5), (4, 0.25)]
+    assert set().union(*(point.metrics for point in points)) == {"usage", "argument", "loss"}
 
 
 @pytest.mark.parametrize("bound", ["at least", "at most", "not a number of at least", "no more than", "up to"])

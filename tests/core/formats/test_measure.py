@@ -31,7 +31,7 @@ ENTRY: dict[str, Any] = {
     "device": ["cpu"],
     "validation": {"val loss": 0.3667, "val_acc": 0.3},
 }
-GAN = "".join(f"step {step} loss_D: 0.{step} loss_G: 1.{step} temperature: 0.5\n" for step in range(1, 9))
+GAN = "".join(f"step {step} loss_D: 0.{step} loss_G: 1.{step} temperature: 0.{step}5\n" for step in range(1, 9))
 GAN_ENTRY: dict[str, Any] = {
     "file": "gan.log",
     "expected": {"last_step": 9, "last_train_loss": None, "n_train_loss_points": 0},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ from mpstui.core.formats.files import read_log
 from mpstui.core.formats.points import MetricPoint
 from mpstui.core.formats.reader import LogReader
 
+_DECIMALS = re.compile(r"(?<=[.])(\d*)(\d)")
+
 
 def read(text: str) -> MetricPoint:
-    """The only point of a text."""
-    (point,) = LogReader().feed(f"{text}\n".encode())
-    return point
+    """The point of a text, which is printed for the second time, with other decimals: settings stay as they are."""
+    before = _DECIMALS.sub(lambda match: f"{match[1]}{(int(match[2]) + 1) % 10}", text)
+    return LogReader().feed(f"{before}\n{text}\n".encode())[-1]
 
 
 @pytest.mark.parametrize(
@@ -227,6 +230,15 @@ def test_a_header_of_measures_stands_over_its_values() -> None:
     assert told == {"AP": 41.0, "AP50": 60.5, "AP75": 44.5}
 
 
+def test_a_value_beside_the_loss_is_a_metric_when_it_has_come_again_changed() -> None:
+    line = "step {0} loss 0.{0} wd 0.05 patience 3 seen {0}00 v_pot 1.{0} won {1}\n"
+    reader = LogReader()
+    points = reader.feed("".join(line.format(step, 9 + step % 4) for step in range(1, 9)).encode())
+    assert reader.summary().metrics == ("loss", "v_pot", "won")
+    told = [value for point in points for name, value in point.metrics.items() if name == "v_pot"]
+    assert told == [1.0 + step / 10 for step in range(1, 9)]  # the first, that was kept back, too
+
+
 def test_a_setting_is_said_once_and_is_no_metric() -> None:
     epochs = "".join(f"epoch {e} step {e}0 loss 0.{9 - e}5 acc 0.{e}5\n" for e in range(1, 5))
     end = "Total time: 38.2s\nModel size: 5.4\nsaved in: 3\nTotal Training Time: {}.42 min\n"
@@ -375,8 +387,9 @@ def test_one_quantity_under_several_spellings_is_one_metric(text: str, shown: tu
 
 def test_the_whole_of_an_evaluation_may_be_one_value_behind_a_star() -> None:
     reader = LogReader()
-    reader.feed(b"Epoch: [0][10/99]\tLoss 5.5 (6.5)\tEPE 4.5 (5.5)\nTest: [9/99]\t Time 0.2\t EPE 2.5\n")
-    (point,) = reader.feed(b"2026-01-02 10:00:00,123 [a.py:304] INFO  * EPE 4.25\n")
+    reader.feed(b"Epoch: [0][10/99]\tLoss 5.5 (6.5)\tEPE 4.5 (5.5)\nEpoch: [0][20/99]\tLoss 5.5 (6.5)\tEPE 4.6 (5.5)\n")
+    reader.feed(b"Test: [9/99]\t Time 0.2\t EPE 2.5\n")
+    *_, point = reader.feed(b"2026-01-02 10:00:00,123 [a.py:304] INFO  * EPE 4.25\n")
     assert (dict(point.metrics), dict(point.eval_metrics)) == ({}, {"Test EPE": 4.25})
     assert LogReader().feed(b"* we have 4 of them\n* 3 more\n") == []
 

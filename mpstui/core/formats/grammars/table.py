@@ -111,7 +111,7 @@ class Table(LineGrammar):
         if reading is None:
             return None
         metrics = {("total" if name == _TOTAL else name): value for name, value in reading.metrics.items()}
-        return (replace(reading, metrics=metrics, restart=repeats),)
+        return (replace(reading, metrics=metrics, restart=repeats, declared=True),)
 
 
 def _header(line: str) -> list[str]:

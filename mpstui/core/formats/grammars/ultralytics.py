@@ -95,7 +95,7 @@ class Ultralytics(LineGrammar):
         counters = Counters(epoch=int(match[1]), epochs=planned, epoch_step=n, epoch_steps=total)
         reading = LineReading.training(self.name, counters, name, losses[name], metrics=losses)
         part = name not in ("total", "loss")
-        return replace(reading, series=f"{name}@row", bar=True, rank=3, running=True, part=part)
+        return replace(reading, series=f"{name}@row", bar=True, rank=3, running=True, declared=True, part=part)
 
 
 GRAMMAR = Ultralytics
