@@ -87,7 +87,7 @@ class Printer:
 
 def _shown(text: str) -> str:
     """A progress bar's carriage returns are kept: they stay on their line."""
-    return "\r".join(colour_only(part) for part in text.replace("\r\n", "\n").split("\r"))
+    return colour_only(text.replace("\r\n", "\n"), returns=True)
 
 
 def _follow(one: OneRun, number: int, printer: Printer, args: argparse.Namespace) -> None:

@@ -67,15 +67,26 @@ def decode_line(line: bytes) -> str:
 ESCAPE_LIMIT = 4096
 """Characters after which an unterminated string sequence (OSC, DCS ...) is taken for text again."""
 
-_CSI = r"(?:\x1b\[|\x9b)[0-?]{0,256}[ -/]{0,16}[@-~]"
-_STRING = (
-    rf"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x90\x98\x9b-\x9f\n\r]{{0,{ESCAPE_LIMIT}}}(?:\x07|\x1b\\|\x9c)"
-)
-_SHORT = r"\x1b[ -/]{0,8}[0-~]"
+_CSI_TAIL = r"[0-?]{0,256}[ -/]{0,16}[@-~]"
+_CSI = rf"(?:\x1b\[|\x9b){_CSI_TAIL}"
+_STRING_TAIL = rf"[^\x07\x1b\x90\x98\x9b-\x9f\n\r]{{0,{ESCAPE_LIMIT}}}(?:\x07|\x1b\\|\x9c)"
+_STRING = rf"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f]){_STRING_TAIL}"
+_SHORT_TAIL = r"[ -/]{0,8}[0-~]"
+_SHORT = rf"\x1b{_SHORT_TAIL}"
 _SEQUENCE = re.compile(rf"{_CSI}|{_STRING}|{_SHORT}|\x1b")
 _SGR = re.compile(r"\x1b\[([0-9;:]{0,64})m")
 _STEERING = r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
 _UNSAFE = re.compile(f"[{_STEERING}]")
+_NO_COLOUR = rf"(?!\[[0-9;:]{{0,64}}m)(?:\[{_CSI_TAIL}|[\]PX^_]{_STRING_TAIL}|{_SHORT_TAIL})?"
+
+
+def _but_colour(kept: str = "") -> re.Pattern[str]:
+    """All that steers a terminal but colours and ``kept``; neighbours at once, found by what they begin with."""
+    single = rf"\x00-\x08\x0b\x0c{'' if kept else chr(13)}\x0e-\x1a\x1c-\x1f" + _STEERING.partition(r"\x1f")[2]
+    return re.compile(rf"[\x1b{single}](?:(?<=\x1b){_NO_COLOUR}(?:\x1b{_NO_COLOUR})*+|(?<!\x1b)[{single}]*+)")
+
+
+_BUT_COLOUR, _BUT_COLOUR_AND_RETURNS = _but_colour(), _but_colour("\r")
 _SUSPECT = re.compile(rf"[{_STEERING}\ud800-\udfff]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
@@ -104,21 +115,28 @@ def strip_controls(text: str) -> str:
     return _SURROGATE.sub("\ufffd", _UNSAFE.sub("", text))
 
 
-def colour_only(text: str) -> str:
-    """``text`` without any control sequence but SGR (colour and weight)."""
+def colour_only(text: str, *, returns: bool = False) -> str:
+    """``text`` without any control sequence but SGR (colour and weight), and where ``returns``, carriage returns."""
     if not _SUSPECT.search(text):
         return text
-    kept: list[str] = []
-    position = 0
-    for match in _SGR.finditer(text):
-        kept += [strip_controls(text[position : match.start()]), match.group()]
-        position = match.end()
-    kept.append(strip_controls(text[position:]))
-    return "".join(kept)
+    return _SURROGATE.sub("\ufffd", (_BUT_COLOUR_AND_RETURNS if returns else _BUT_COLOUR).sub("", text))
+
+
+_RAW_TAIL = rf"(?:\[{_CSI_TAIL}|[\]PX^_][^\x07\x1b\n\r]{{0,{ESCAPE_LIMIT}}}+(?:\x07|\x1b\\)|{_SHORT_TAIL})?"
+_RAW_SEQUENCES = re.compile(rf"\x1b{_RAW_TAIL}(?:\x1b{_RAW_TAIL})*+".encode())
+
+
+def without_sequences(raw: bytes) -> bytes:
+    """Lines without NULs and escape sequences; where the cursor moves to a place stands a carriage return."""
+    raw = _RAW_SEQUENCES.sub(b"", _MOVES.sub(b"\r", raw)) if b"\x1b" in raw else raw
+    return raw.replace(b"\0", b"")
+
+
+_MOST_SPANS = 1000
 
 
 def style_spans(text: str) -> tuple[str, tuple[StyleSpan, ...]]:
-    """The plain text of a line and the spans of it that SGR sequences colour, in order and without overlap."""
+    """Plain text of a line and the spans that SGR sequences colour, in order, without overlap, within bounds."""
     plain: list[str] = []
     spans: list[StyleSpan] = []
     length, codes, position = 0, "", 0
@@ -128,7 +146,10 @@ def style_spans(text: str) -> tuple[str, tuple[StyleSpan, ...]]:
         added = match.group(1)
         codes = "" if added in ("", "0", "00") else f"{codes};{added}"[-128:].lstrip(";")
         position = match.end()
-    _append(plain, spans, strip_controls(text[position:]), length, codes)
+        if len(spans) >= _MOST_SPANS:
+            codes = ""
+            break
+    _append(plain, spans, strip_controls(_SGR.sub("", text[position:])), length, codes)
     return "".join(plain), tuple(spans)
 
 

@@ -13,6 +13,8 @@ LONGEST_SHOWN = 4096
 """Characters of a line that are given out; the rest is counted, and still searched."""
 LONGEST_FRAME_BYTES = 1 << 16
 MOST_REDRAWS = 64
+_NEAR_BYTES = 1 << 12
+"""Where so many redraws are found as a rule, if there are as many."""
 
 _ERROR = re.compile(
     r"\b(?:ERROR|CRITICAL|FATAL)\b|^\s*(?:\[rank\d+\]:\s*)?(?:Traceback \(most recent call last\)|"
@@ -75,11 +77,13 @@ def visible(raw: bytes) -> str:
 
 def last_frame(raw: bytes) -> bytes:
     """The last frame of a redrawn line that is not blank."""
-    borders = [0]
-    ends = []
-    for match in _DRAWN_OVER.finditer(raw):
-        ends.append(match.start())
-        borders.append(match.end())
+    for first in (max(0, len(raw) - _NEAR_BYTES), 0):
+        borders, ends = [first], []
+        for match in _DRAWN_OVER.finditer(raw, first):
+            ends.append(match.start())
+            borders.append(match.end())
+        if len(ends) > MOST_REDRAWS or not first:
+            break  # what is cut at the front is not among them
     ends.append(len(raw))
     for start, end in list(zip(borders, ends, strict=True))[: -MOST_REDRAWS - 1 : -1]:
         if not _BLANK.fullmatch(raw, start, end):

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import AnyStr, NamedTuple
 
 from ..follow import Budget
+from ..formats.console import decode_line, without_sequences
 from ..model.patterns import LONGEST_PATTERN, LinePattern, PatternMistake, line_pattern
 from .line import LogLine, begins_error
 
@@ -133,7 +134,7 @@ class PieceFinder:
 SEARCH_BYTES = 1 << 18
 """Looked through at a time: a search that is taken in slices can be as short as this."""
 Maker = Callable[[LinePiece], LogLine]
-_ESCAPE = b"\x1b"
+_NEWLINE = re.compile(b"\n")
 _SIGNS_OF_ERROR = (
     *(b"rror", b"RROR", b"xception", b"Interrupt", b"Traceback", b"FATAL", b"CRITICAL", b"ssertion", b"fault"),
     *(b"illed", b"bort", b"terminate called", b"core dumped", b"out of memory", b"No space left"),
@@ -150,49 +151,69 @@ class LiteralHint:
         self._words = [word.lower() for word in words] if ignore_case else words
         self._ignore_case = ignore_case
 
-    def serves(self, data: bytes) -> bool:
-        """Whether a line of ``data`` can only match if its bytes do.
+    def serves(self, text: bytes, *, raw_tells: bool) -> bool:
+        """Whether a line of ``text`` can only match if its bytes do; ``raw_tells`` as in `Search`."""
+        return True
 
-        Escapes may cut a word in two, redraws move where a line begins, and beyond ASCII a byte is no character.
-        """
-        return _ESCAPE not in data
-
-    def positions(self, data: bytes) -> Iterator[int]:
-        """Where to look, in any order; one position a line is enough."""
-        where = data.lower() if self._ignore_case else data
+    def lines(self, text: bytes) -> Iterator[int]:
+        """The numbers of lines to look at, from 0 on, in any order; ``text`` has no escape sequences."""
+        where = text.lower() if self._ignore_case else text
         for word in self._words:
-            at = where.find(word)
+            at, counted, number = where.find(word), 0, 0
             while at >= 0:
-                yield at
-                line_end = where.find(b"\n", at)
+                number += where.count(b"\n", counted, at)
+                yield number
+                counted, line_end = at, where.find(b"\n", at)
                 at = where.find(word, line_end) if line_end >= 0 else -1
 
 
 class PatternHint:
-    """A regular expression, matched over bytes; otherwise as :class:`LiteralHint`."""
+    """A regular expression; otherwise as :class:`LiteralHint`."""
 
     def __init__(self, pattern: LinePattern) -> None:
         words = pattern.pattern.pattern
-        self._anchored = re.search(r"[\^$]|\\[AZbB]", words) is not None
+        self._anchored = re.search(r"[\^$]|\\[bB]", words) is not None
+        self._of_whole_lines = re.search(r"\\[AZ]|\(\?[=!<]", words) is not None
+        """Whether it may match a line and not the text that the line is a part of."""
         self._raw = re.compile(words.encode(errors="replace"), re.IGNORECASE | re.MULTILINE)
+        self._pattern = re.compile(words, re.IGNORECASE | re.MULTILINE)
         self._longest = None if pattern.is_linear else pattern.longest
 
-    def serves(self, data: bytes) -> bool:
-        return data.isascii() and _ESCAPE not in data and not (self._anchored and b"\r" in data)
+    def serves(self, text: bytes, *, raw_tells: bool) -> bool:
+        return not self._of_whole_lines and (raw_tells or text.isascii())
 
-    def positions(self, data: bytes) -> Iterator[int]:
-        at = 0
+    def lines(self, text: bytes) -> Iterator[int]:
         if self._longest is not None:
-            for line in data.splitlines(keepends=True):
-                if self._raw.search(line, 0, self._longest):
-                    yield at
-                at += len(line)
+            for number, line in enumerate(text.split(b"\n")):
+                if not line.isascii() or b"\r" in line or b"\x08" in line or self._raw.search(line, 0, self._longest):
+                    yield number
+        # Where a line is drawn over, it begins again.
+        elif text.isascii():
+            drawn = text.replace(b"\r", b"\n").replace(b"\x08", b"\n") if self._anchored else text
+            yield from _matched(self._raw, drawn, text, b"\n")
+        else:
+            shown = _decoded(text)
+            over = shown.replace("\r", "\n").replace("\x08", "\n") if self._anchored else shown
+            yield from _matched(self._pattern, over, shown, "\n")
+
+
+def _decoded(text: bytes) -> str:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:  # a line of it, in any case
+        return "\n".join(map(decode_line, text.split(b"\n")))
+
+
+def _matched(pattern: re.Pattern[AnyStr], drawn: AnyStr, text: AnyStr, newline: AnyStr) -> Iterator[int]:
+    """Numbers of the lines of ``text`` where ``pattern`` matches in ``drawn``, which has the same length."""
+    at = counted = number = 0
+    while (match := pattern.search(drawn, at)) is not None:
+        number += text.count(newline, counted, match.start())
+        yield number
+        counted = match.start()
+        at = text.find(newline, counted) + 1
+        if not at:
             return
-        while (match := self._raw.search(data, at)) is not None:
-            yield match.start()
-            at = data.find(b"\n", match.start()) + 1
-            if not at:
-                return
 
 
 Hint = LiteralHint | PatternHint
@@ -229,9 +250,7 @@ class Search:
         for piece in self._backwards(hint, start) if backwards else self._forwards(hint, start):
             line = self._make(piece)
             # The part of a long line that is not shown may match too.
-            if wanted(line) or (
-                line.hidden_characters and any(True for _ in hint.positions(self._finder.read(*piece)))
-            ):
+            if wanted(line) or (line.hidden_characters and self._hides(hint, piece)):
                 return line
         return None
 
@@ -261,16 +280,21 @@ class Search:
                 self.stopped_at = end
                 return
 
+    def _hides(self, hint: Hint, piece: LinePiece) -> bool:
+        return any(True for _ in hint.lines(without_sequences(self._finder.read(*piece))))
+
     def _candidates(self, hint: Hint, begin: int, end: int) -> Iterator[LinePiece]:
         data = self._finder.read(begin, end)
-        if not self._raw_tells or not hint.serves(data):
-            for line in re.findall(rb"[^\n]*\n|[^\n]+", data):
-                yield LinePiece(begin, begin + len(line))
-                begin += len(line)
+        text = without_sequences(data)
+        serves = hint.serves(text, raw_tells=self._raw_tells)
+        numbers = sorted(set(hint.lines(text))) if serves else range(data.count(b"\n") + 1)
+        if not numbers:
             return
-        starts = {data.rfind(b"\n", 0, at) + 1 for at in hint.positions(data)}
-        for start in sorted(starts):
-            yield LinePiece(begin + start, begin + (data.find(b"\n", start) + 1 or len(data)))
+        borders = [0, *(newline.end() for newline in _NEWLINE.finditer(data))]
+        borders += [len(data)] if borders[-1] < len(data) else []
+        for number in numbers:
+            if number + 1 < len(borders):
+                yield LinePiece(begin + borders[number], begin + borders[number + 1])
 
 
 def compiled(pattern: str) -> LinePattern:

@@ -193,7 +193,10 @@ def test_search_finds_what_a_long_line_hides(path: Path) -> None:
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(st.lists(st.text("abr\r\x1b[m ", max_size=8), max_size=40), st.sampled_from(["ab", "a", "b+", "^a", "r$"]))
+@given(
+    st.lists(st.text("abr\r\x1b[mA\x08\0é ", max_size=8), max_size=40),
+    st.sampled_from(["ab", "a", "b+", "^a", "r$", r"\bb", r"a\b", "(?<!a)b", "a.r", r"\Ab", "b(?!r)", "é", r"^\w+$"]),
+)
 def test_search_agrees_with_looking_at_every_line(path: Path, parts: list[str], pattern: str) -> None:
     document = opened(path, "\n".join(parts).encode())
     lines = walked(document)
@@ -208,6 +211,31 @@ def test_search_agrees_with_looking_at_every_line(path: Path, parts: list[str], 
         back.append(line.offset)
         offset = line.offset
     assert back == wanted[::-1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\x1b[32mgreen\x1b[0m and plain\n",
+        b"\r 50%|#| 1/2\r100%|##| 2/2\x1b[A\n",
+        "█ 损失 0.5\n".encode(),
+        "损失 a 0.5\n".encode("gb18030"),
+        b"a \xff\xfa b\n",
+        b"\x1b" * 99 + b"\n",
+        b"\0\0\0a\n",
+        b"x" * 99_999 + b"\n",
+    ],
+)
+def test_of_a_file_in_which_nothing_matches_no_line_is_made(
+    path: Path, line: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document, made = opened(path, line * (300_000 // len(line))), list[bytes]()
+    monkeypatch.setattr("mpstui.core.logview.document.make_line", lambda raw, *rest, **more: made.append(raw))
+    for pattern in ("needle", "n[e]+dle", "^needle", r"\bneedle$"):
+        assert document.search(pattern, 0) is None
+        assert document.search(pattern, document.size_bytes, backwards=True) is None
+    assert document.next_error(0) is None
+    assert made == []
 
 
 def test_the_next_error(path: Path) -> None:
