@@ -6,7 +6,6 @@ A write that fails is kept in memory and tried again; it never stops a run.
 from __future__ import annotations
 
 import contextlib
-import errno
 import itertools
 import os
 import sys
@@ -14,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..wire import rundir, storage
-from ..wire.records import TRAINER_ACTIONS, Ack, ExitRecord, Request, Status
+from ..wire.records import ENDS, TRAINER_ACTIONS, Ack, ExitRecord, Request, Status
 from ..wire.rundir import RunDir
 from .machine import Clock
 
@@ -24,8 +23,7 @@ LIST_ANYWAY_SECONDS = 2.0
 """File times are coarse, and a write within the same tick of the clock may leave the folder's time as it was."""
 
 
-ENDS = frozenset({"stop", "kill"})
-MOST_AT_ONCE = 20
+MOST_AT_ONCE = 5
 """Requests other than these are answered at a tick: each answer is synced, and the tick has other things to do."""
 MOST_READ_AT_ONCE = 500
 
@@ -77,7 +75,8 @@ class Journal:
             noted: the event's text, where another event says already what the answer says.
         """
         ack = Ack(request.id, ok, "supervisor", self._clock.wall(), text)
-        self._save(f"ack {next(self._serial)}", lambda: rundir.answer(self.run, ack))
+        reserve = self.run.answer_reserve if request.action in ENDS else None
+        self._save(f"ack {next(self._serial)}", lambda: rundir.answer(self.run, ack, reserve))
         self.event("ack", noted or text, attempt=request.attempt, request=request.id, action=request.action, ok=ok)
 
     def retry(self) -> None:
@@ -92,22 +91,18 @@ class Journal:
             self._retry_at = self._clock.monotonic() + self._pause
         else:
             self._pause = FIRST_RETRY_SECONDS
+            self.keep_reserves()
 
-    def keep_reserve(self) -> None:
-        """Hold back a few kilobytes so that an exit record fits on a full disk."""
-        with contextlib.suppress(OSError):
-            if not self.run.reserve.exists():
-                storage.write_bytes(self.run.reserve, b"\0" * 8192, sync=False)
+    def keep_reserves(self) -> None:
+        """Hold back room on the disk for a request to end the run, for the record of the end and for the answer."""
+        for path, size in ((self.run.reserve, 8192), (self.run.request_reserve, 4096), (self.run.answer_reserve, 4096)):
+            with contextlib.suppress(OSError):
+                if not path.exists():  # no zeros: some disks have a way to take no room for them
+                    storage.write_bytes(path, os.urandom(size), sync=False)
 
     def _write_exit(self, path: Any, record: ExitRecord) -> None:
         storage.make_private_folder(path.parent)
-        try:
-            storage.create_json(path, record, durable=True)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            self.run.reserve.unlink(missing_ok=True)
-            storage.create_json(path, record, durable=True)
+        rundir.create_in_reserve(path, record, self.run.reserve, durable=True)
 
     def _save(self, key: str, write: Callable[[], object]) -> None:
         self._pending = [item for item in self._pending if item.key != key]

@@ -30,7 +30,7 @@ def arrive(supervision: Supervision) -> None:
     duty = witnesses.decide(seen)
     if duty is not Duty.ADOPT:
         ending.remove_pid_file(supervision)
-    supervision.journal.keep_reserve()
+    supervision.journal.keep_reserves()
     if duty is Duty.BEGIN:
         first = Plan(1, "launched", by=supervision.spec.by, queued=True)
         plan = first if seen.attempt == 1 else _interrupted_restart(supervision, seen.attempt)

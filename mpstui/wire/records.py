@@ -320,6 +320,8 @@ class ExitRecord(NamedTuple):
 
 REQUESTS = ("stop", "kill", "pause", "continue", "restart", "clear_cache", "save", "dump_stacks")
 """Every request that somebody carries out."""
+ENDS = frozenset({"stop", "kill"})
+"""Requests that have to work whatever the disk and the files say."""
 TRAINER_ACTIONS = frozenset({"clear_cache", "save"})
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import getpass
 import itertools
 import os
 import re
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import liveness, storage
-from .records import Ack, Request
+from .records import ENDS, Ack, Request
 from .storage import UnreadableRecord
 
 RUN_VARIABLES = ("MPSTUI_RUN_ID", "MPSTUI_RUN_DIR", "MPSTUI_ATTEMPT")
@@ -21,6 +22,7 @@ RUN_VARIABLES = ("MPSTUI_RUN_ID", "MPSTUI_RUN_DIR", "MPSTUI_ATTEMPT")
 AGENT_VARIABLE = "MPSTUI_AGENT"
 """``1`` switches the agent on in every Python that finds its folder on PYTHONPATH."""
 _asked = itertools.count()
+_NAMES_OF_ENDS = tuple(f"-{action}.json" for action in ENDS)
 _UNSAFE = re.compile(r"[^a-z0-9]+")
 _RANK_HEARTBEAT = re.compile(r"heartbeat\.rank(\d+)\.json")
 
@@ -88,7 +90,11 @@ class RunDir(_Run):
     alerts_log = _File("alerts.log")
     """What became of each alert, and what the user's hook printed."""
     reserve = _File("reserve")
-    """A few kilobytes kept back, given up so that an exit record fits on a full disk."""
+    """A few kilobytes and an inode kept back, given up so that an exit record fits on a full disk."""
+    request_reserve = _File("reserve.request")
+    """The same for a request to end the run."""
+    answer_reserve = _File("reserve.answer")
+    """The same for the answer to that."""
     metrics = _File("metrics.jsonl")
     """Every reported point of all attempts, append only."""
     events = _File("events.jsonl")
@@ -197,22 +203,40 @@ def asker() -> str:
 def new_request(
     action: str, attempt: int, now: float, *, by: str | None = None, options: Mapping[str, Any] | None = None
 ) -> Request:
-    """A request that does not exist yet; ids sort by time, those of one process also within the same moment."""
+    """A request that does not exist yet; ids sort by time, those of one process also within the same moment.
+
+    One that is to end the run says so in its id: it is found at once among any number of others.
+    """
     request_id = f"{int(now * 1000):013d}-{next(_asked):06d}-{os.urandom(4).hex()}"
+    request_id += f"-{action}" if action in ENDS else ""
     return Request(request_id, action, attempt, by or asker(), now, dict(options or {}))
 
 
 def submit(run: RunDir, request: Request) -> Request:
-    """Write a request where its run will find it.
+    """Write a request where its run will find it; one to end it also where the disk is full.
 
     Raises:
         OSError: it could not be written (disk full, read-only home).
     """
-    if run.requests.is_symlink():
-        raise OSError(errno.ELOOP, "its folder of requests is a link, which leads elsewhere")
+    found = storage.stat_of(run.requests)
+    if run.requests.is_symlink() or (found is not None and not stat.S_ISDIR(found.st_mode)):
+        # A link leads elsewhere, and a pipe or a file takes no request: whatever it is, it is kept under another name.
+        with contextlib.suppress(FileNotFoundError):
+            run.requests.rename(run.path / f"requests.aside-{request.id}")
     storage.make_private_folder(run.requests)
-    storage.create_json(run.request(request.id), request)
+    create_in_reserve(run.request(request.id), request, run.request_reserve if request.action in ENDS else None)
     return request
+
+
+def create_in_reserve(path: Path, record: tuple[Any, ...], reserve: Path | None, *, durable: bool = False) -> bool:
+    """:func:`.storage.create_json`, and once more without the reserve where there is no room."""
+    try:
+        return storage.create_json(path, record, durable=durable)
+    except OSError as error:
+        if reserve is None or error.errno not in storage.NO_ROOM:
+            raise
+        reserve.unlink(missing_ok=True)
+        return storage.create_json(path, record, durable=durable)
 
 
 def unanswered(run: RunDir, looked_at: set[str] | None = None, most: int | None = None) -> Iterator[Request]:
@@ -220,7 +244,7 @@ def unanswered(run: RunDir, looked_at: set[str] | None = None, most: int | None 
 
     Args:
         looked_at: names of files that are passed over; those that are read now are added.
-        most: how many files are read; of more than these the oldest and the newest.
+        most: how many files are read; of more than these those that are to end the run, the oldest and the newest.
     """
     try:
         names = sorted(os.listdir(run.requests))  # noqa: PTH208 - a path object an entry is what costs
@@ -232,7 +256,9 @@ def unanswered(run: RunDir, looked_at: set[str] | None = None, most: int | None 
     left = [name for name in names if name.endswith(".json") and not name.startswith(".") and name not in passed]
     left = [name for name in left if not name.endswith(".ack.json")]
     if most is not None and len(left) > most:
-        left = left[: most // 2] + left[-(most // 2) :]
+        ends = [name for name in left if name.endswith(_NAMES_OF_ENDS)][-(most // 2) :]
+        each = (most - len(ends)) // 2
+        left = sorted({*ends, *left[:each], *left[-each:]})
     for name in left:
         try:
             found = storage.read(Request, run.requests / name)
@@ -246,9 +272,9 @@ def unanswered(run: RunDir, looked_at: set[str] | None = None, most: int | None 
             yield found
 
 
-def answer(run: RunDir, ack: Ack) -> bool:
+def answer(run: RunDir, ack: Ack, reserve: Path | None = None) -> bool:
     """Write an answer; the first one stands. True when it was ours."""
-    return storage.create_json(run.ack(ack.id), ack)
+    return create_in_reserve(run.ack(ack.id), ack, reserve)
 
 
 def answer_to(run: RunDir, request_id: str) -> Ack | None:

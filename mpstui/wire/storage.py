@@ -22,7 +22,8 @@ from typing import Any, BinaryIO, TypeVar, get_args, get_origin
 
 from .liveness import ProcessIdentity
 
-_NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_HARD_LINKS = NO_ROOM | {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 SCHEMA = 1
 R = TypeVar("R", bound="tuple[Any, ...]")
 FILE_MODE = 0o600
@@ -114,7 +115,8 @@ def create_json(path: Path, value: Any, *, durable: bool = False) -> bool:
     """Create ``path`` whole, or leave the one that is there; True when it was created.
 
     A hard link is the one portable "create with content, atomically, unless it exists". Where a file system knows none
-    (exFAT, some network volumes), a look and a rename stand in for it. An OSError leaves nothing behind.
+    (exFAT, some network volumes) or has no inode left for it, a look and a rename stand in for it. An OSError leaves
+    nothing behind.
     """
     if path.exists():
         return False
@@ -383,9 +385,8 @@ def _write_whole(path: Path, data: bytes, *, drive_cache: bool, sync: bool = Tru
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
+    while data:
+        data = data[os.write(descriptor, data) :]
 
 
 def sync_folder(folder: Path) -> None:

@@ -65,7 +65,7 @@ def _value(data: bytes | None) -> Any:
 def _lost(outage: Outage) -> Iterator[str]:
     """Promises that were not kept: the record itself, or one that was written later, must be there."""
     for promise in {promise.name: promise for promise in outage.promises if promise.created}.values():
-        if "/." in promise.name or promise.name.endswith("/reserve"):
+        if "/." in promise.name or "/reserve" in promise.name:
             continue
         values = outage.begun[promise.name]
         later = values[len(values) - 1 - values[::-1].index(promise.value) :]

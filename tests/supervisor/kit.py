@@ -7,12 +7,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from mpstui.core.launching.actions import Actions
+from mpstui.core.model.snapshot import RunSnapshot
+from mpstui.core.runs.files import LocalMachine, WitnessReader
 from mpstui.wire import liveness, queues, rundir, storage
-from mpstui.wire.liveness import ProcessIdentity, system_process_table
+from mpstui.wire.liveness import ProcessIdentity, boot_id, system_process_table
 from mpstui.wire.records import Ack, ExitRecord, LaunchTemplate, Request, Spec, Status, StopRule, Variant
 from mpstui.wire.rundir import RunDir, create_run_dir
 from mpstui.wire.storage import UnreadableRecord
@@ -196,6 +201,64 @@ def decide(run: Run, group: str, **decided: Any) -> None:
         return True
 
     wait_for(changed, f"queue group {group} to be free")
+
+
+CAN_MOUNT = sys.platform.startswith("linux") and os.geteuid() == 0
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    """A file system of its own, small enough to be filled; needs root."""
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,nr_inodes=400,mode=0700", "tmpfs", str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=False)
+
+
+@contextmanager
+def filled(disk: Path) -> Iterator[None]:
+    """Without a byte left."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(b"\0" * 4096):
+            pass
+    try:
+        yield
+    finally:
+        ballast.unlink()
+
+
+@contextmanager
+def crowded(disk: Path) -> Iterator[None]:
+    """With bytes, but without an inode left."""
+    ballast = [disk / f"ballast-{number}" for number in range(400)]
+    with suppress(OSError):
+        for file in ballast:
+            file.touch()
+    try:
+        yield
+    finally:
+        for file in ballast:
+            file.unlink(missing_ok=True)
+
+
+def snapshot_of(run: Run) -> RunSnapshot:
+    """What a command knows of the run."""
+    reader = WitnessReader(run.dir, LocalMachine(system_process_table(), boot_id()))
+    reader.poll()
+    state, reason = reader.judge(None)
+    return RunSnapshot(
+        run=run.dir.run, name="t", dir=run.dir.path, state=state, reason=reason, seen=time.time(), attempt=1
+    )
+
+
+def act(run: Run, action: str, **known: Any) -> Ack:
+    """Ask for an action as a command does, and wait for what comes of it. ``known``: what its snapshot says besides."""
+    actions = Actions(os.environ)
+    request = actions.send(replace(snapshot_of(run), **known), action)
+    return wait_for(lambda: actions.answer(run.dir.path, request.id), f"an answer: {run.log()}")
 
 
 def alive(identity: ProcessIdentity) -> bool:

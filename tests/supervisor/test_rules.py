@@ -31,7 +31,7 @@ def test_the_reserve_is_given_up_for_the_exit_record_alone(tmp_path: Path, monke
         storage.create_json,
         storage.write_json,
     )
-    journal.keep_reserve()
+    journal.keep_reserves()
 
     def on_a_full_disk(action: Callable[..., Any]) -> Callable[..., Any]:
         def full(*values: Any, **named: Any) -> Any:

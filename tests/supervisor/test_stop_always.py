@@ -6,21 +6,20 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 
 from mpstui.core.launching.actions import Actions
 from mpstui.core.model.errors import OperationError
-from mpstui.core.model.snapshot import RunSnapshot, State
-from mpstui.core.runs.files import LocalMachine, WitnessReader
+from mpstui.core.model.snapshot import State
 from mpstui.wire import liveness, rundir, storage
-from mpstui.wire.liveness import boot_id, system_process_table
-from mpstui.wire.records import Ack, Request
+from mpstui.wire.liveness import system_process_table
+from mpstui.wire.records import Request
 
-from .kit import Run, alive, identity, wait_for
+from .kit import CAN_MOUNT, Run, act, alive, crowded, filled, identity, small_disk, snapshot_of, wait_for
 
 MakeRun = Callable[..., Run]
 WAITS = "import time\nprint('up', flush=True)\ntime.sleep(60)"
@@ -49,20 +48,6 @@ def up(run: Run) -> Run:
     return run
 
 
-def snapshot(run: Run) -> RunSnapshot:
-    """What a command knows of the run."""
-    reader = WitnessReader(run.dir, LocalMachine(system_process_table(), boot_id()))
-    reader.poll()
-    state, reason = reader.judge(None)
-    return RunSnapshot(
-        run=run.dir.run, name="t", dir=run.dir.path, state=state, reason=reason, seen=time.time(), attempt=1
-    )
-
-
-def answered(run: Run, request: Request, actions: Actions) -> Ack:
-    return wait_for(lambda: actions.answer(run.dir.path, request.id), f"an answer: {run.log()}")
-
-
 def no_space(*_: object) -> Request:
     raise OSError(28, "No space left on device")
 
@@ -71,9 +56,9 @@ def no_space(*_: object) -> Request:
 def test_where_no_request_can_be_written_a_signal_to_the_supervisor_ends_it(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, action: str, code: int | None, number: int
 ) -> None:
-    run, actions = up(make_run(STUBBORN if action == "kill" else WAITS)), Actions(os.environ)
+    run = up(make_run(STUBBORN if action == "kill" else WAITS))
     monkeypatch.setattr(rundir, "submit", no_space)
-    found = answered(run, actions.send(snapshot(run), action), actions)
+    found = act(run, action)
     assert found.ok
     assert "by a signal to its supervisor: no request could be written" in found.text
     record = run.wait_exit()
@@ -85,20 +70,20 @@ def test_without_a_supervisor_it_says_why_and_what_to_do(make_run: MakeRun, monk
     run.kill_supervisor()
     monkeypatch.setattr(rundir, "submit", no_space)
     with pytest.raises(OperationError, match="No space left on device") as raised:
-        Actions(os.environ).send(snapshot(run), "kill")
+        Actions(os.environ).send(snapshot_of(run), "kill")
     assert raised.value.hint is not None
     assert "free some space" in raised.value.hint
 
 
 @pytest.mark.parametrize("supervised", [True, False])
 def test_what_lives_is_ended_though_its_record_cannot_be_read(make_run: MakeRun, supervised: bool) -> None:
-    run, actions = up(make_run(WAITS)), Actions(os.environ)
+    run = up(make_run(WAITS))
     trainer = run.status.trainer
     assert trainer is not None
     if not supervised:
         run.kill_supervisor()
     run.dir.spec.write_text("{torn")
-    assert answered(run, actions.send(snapshot(run), "stop"), actions).ok
+    assert act(run, "stop").ok
     assert run.wait_exit().action == "stop"
     assert not alive(trainer)
     run.wait_unsupervised()
@@ -106,23 +91,22 @@ def test_what_lives_is_ended_though_its_record_cannot_be_read(make_run: MakeRun,
 
 
 def test_a_frozen_supervisor_is_told_of_and_goes_on_when_somebody_asks(make_run: MakeRun) -> None:
-    run, actions = up(make_run(WAITS)), Actions(os.environ)
+    run = up(make_run(WAITS))
     supervisor = run.status.supervisor
     assert supervisor is not None
     os.kill(supervisor.pid, signal.SIGSTOP)
-    wait_for(lambda: "sees nothing" in snapshot(run).reason, "the silence to be told")
-    assert answered(run, actions.send(snapshot(run), "stop"), actions).ok
+    wait_for(lambda: "sees nothing" in snapshot_of(run).reason, "the silence to be told")
+    assert act(run, "stop").ok
     assert run.wait_exit().action == "stop"
     assert [event["text"] for event in run.events("note") if "was stopped by a signal" in event["text"]]
 
 
 def test_a_paused_run_goes_on_without_the_supervisor_that_paused_it(make_run: MakeRun) -> None:
-    run, actions = up(make_run(WAITS)), Actions(os.environ)
-    assert answered(run, actions.send(snapshot(run), "pause"), actions).ok
+    run = up(make_run(WAITS))
+    assert act(run, "pause").ok
     run.kill_supervisor()
-    assert snapshot(run).state is State.UNSUPERVISED
-    request = actions.send(replace(snapshot(run), paused=True), "continue")
-    assert answered(run, request, actions).text == "continued"
+    assert snapshot_of(run).state is State.UNSUPERVISED
+    assert act(run, "continue", paused=True).text == "continued"
     trainer = run.status.trainer
     assert trainer is not None
     wait_for(lambda: (found := system_process_table().find(trainer.pid)) and found.state != "T", "it to go on")
@@ -136,7 +120,7 @@ def test_a_process_that_only_has_the_number_gets_no_signal() -> None:
 def test_what_has_the_number_and_start_time_of_a_record_but_no_mark_gets_no_signal(
     make_run: MakeRun, bystander: subprocess.Popen[bytes]
 ) -> None:
-    run, actions = up(make_run(WAITS)), Actions(os.environ)
+    run = up(make_run(WAITS))
     trainer, stranger = run.status.trainer, identity(bystander.pid)
     assert trainer is not None
     run.kill_supervisor()
@@ -145,11 +129,11 @@ def test_what_has_the_number_and_start_time_of_a_record_but_no_mark_gets_no_sign
     true = run.status
     for forged in ({"trainer": stranger}, {"tree": [stranger]}):
         storage.write_json(run.dir.status, true._replace(**forged))
-        assert snapshot(run).state is State.LOST
-        answer = answered(run, actions.send(snapshot(run), "kill"), actions)
+        assert snapshot_of(run).state is State.LOST
+        answer = act(run, "kill")
         assert f"pid {stranger.pid} of its record is left alone" in answer.text
         run.wait_unsupervised()
-    assert answered(run, actions.send(snapshot(run), "restart"), actions).ok
+    assert act(run, "restart").ok
     assert bystander.poll() is None
 
 
@@ -157,12 +141,12 @@ def test_what_has_the_number_and_start_time_of_a_record_but_no_mark_gets_no_sign
 def test_a_stranger_among_the_recorded_is_left_alone_while_the_trainer_is_ended(
     make_run: MakeRun, bystander: subprocess.Popen[bytes]
 ) -> None:
-    run, actions = up(make_run(WAITS)), Actions(os.environ)
+    run = up(make_run(WAITS))
     trainer, stranger = run.status.trainer, identity(bystander.pid)
     assert trainer is not None
     run.kill_supervisor()
     storage.write_json(run.dir.status, run.status._replace(trainer=stranger, tree=[stranger]))
-    assert answered(run, actions.send(snapshot(run), "kill"), actions).ok
+    assert act(run, "kill").ok
     assert not alive(trainer)
     assert alive(stranger)
     assert any("is left alone" in event["text"] for event in run.events("note"))
@@ -179,16 +163,63 @@ def test_a_stranger_recorded_as_the_supervisor_gets_no_signal(
     storage.write_json(run.dir.status, run.status._replace(supervisor=identity(bystander.pid)))
     monkeypatch.setattr(rundir, "submit", no_space)
     with pytest.raises(OperationError, match="No space left"):
-        Actions(os.environ).send(snapshot(run), "kill")
+        Actions(os.environ).send(snapshot_of(run), "kill")
     assert bystander.poll() is None
     os.kill(real.pid, signal.SIGKILL)
 
 
 def test_a_child_that_closed_everything_but_its_output_is_still_of_its_run(make_run: MakeRun) -> None:
-    run, actions = up(make_run(WAITS_UNMARKED)), Actions(os.environ)
+    run = up(make_run(WAITS_UNMARKED))
     trainer = run.status.trainer
     assert trainer is not None
     run.kill_supervisor()
-    assert snapshot(run).state is State.UNSUPERVISED
-    assert answered(run, actions.send(snapshot(run), "stop"), actions).ok
+    assert snapshot_of(run).state is State.UNSUPERVISED
+    assert act(run, "stop").ok
     assert not alive(trainer)
+
+
+@pytest.mark.skipif(not CAN_MOUNT, reason="only root can mount a small file system to fill")
+@pytest.mark.parametrize("full", [filled, crowded])
+def test_what_lives_without_a_supervisor_is_ended_on_a_full_disk_and_told(
+    tmp_path: Path, full: Callable[[Path], AbstractContextManager[None]]
+) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        run = up(Run(disk, WAITS))
+        trainer = run.status.trainer
+        assert trainer is not None
+        run.kill_supervisor()
+        with full(disk):
+            found = act(run, "stop")
+            assert found.ok
+            assert not alive(trainer)
+            assert (found.by, run.wait_exit().action) == ("supervisor", "stop")
+            assert snapshot_of(run).state is State.STOPPED
+        run.wait_unsupervised()
+        assert run.status.phase == "ended", "what was kept in memory is written when there is room again"
+
+
+@pytest.mark.parametrize("poison", ["file", "pipe", "link", "endless", "missing"])
+def test_a_request_is_written_whatever_has_taken_the_place_of_its_folder(tmp_path: Path, poison: str) -> None:
+    run = rundir.create_run_dir(tmp_path / "runs", "t", 1.0)
+    run.requests.rmdir()
+    if poison == "file":
+        run.requests.write_text("x")
+    elif poison == "pipe":
+        os.mkfifo(run.requests)
+    elif poison != "missing":
+        run.requests.symlink_to("/dev/zero" if poison == "endless" else "/nonexistent")
+    asked = [rundir.submit(run, rundir.new_request(action, 1, 2.0)) for action in ("stop", "pause")]
+    assert list(rundir.unanswered(run)) == asked
+    assert len(list(run.path.glob("requests.aside-*"))) == (poison != "missing"), "it is kept"
+
+
+def test_an_end_is_found_at_once_among_any_number_of_other_requests(tmp_path: Path) -> None:
+    run = rundir.create_run_dir(tmp_path / "runs", "t", 1.0)
+    stop = rundir.new_request("stop", 1, 5000.0)
+    for moment in (*range(400), *range(10_000, 10_400)):
+        request = rundir.new_request("pause", 1, float(moment))
+        storage.write_json(run.request(request.id), request, sync=False)
+    rundir.submit(run, stop)
+    read = list(rundir.unanswered(run, set(), 100))
+    assert stop in read
+    assert len(read) <= 100

@@ -90,7 +90,7 @@ def test_of_a_flood_the_ends_come_first_and_each_file_is_read_once(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = make_run("pass")
-    flood = [run.ask("continue") for _ in range(60)]
+    flood = [run.ask("continue") for _ in range(3 * MOST_AT_ONCE)]
     restart, stop = run.ask("restart"), run.ask("stop")
     inbox = Inbox(run.dir, Clock())
     handed = inbox.poll(trainer_lives=True)

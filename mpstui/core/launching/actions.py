@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ...wire import liveness, queues, rundir, storage
-from ...wire.records import Ack, ExitRecord, Rehearsal, Request, Spec, Status
+from ...wire.records import ENDS, Ack, ExitRecord, Rehearsal, Request, Spec, Status
 from ...wire.rundir import RunDir, event, run_dirs
 from ..actions import BY_ID
 from ..model.errors import OperationError, UsageError
@@ -165,7 +165,7 @@ class Actions:
         try:
             request = rundir.submit(run, rundir.new_request(action, snapshot.attempt, now, options=options))
         except OSError as error:
-            if action in ("stop", "kill") and _signal_supervisor(run, signal.SIGTERM):
+            if action in ENDS and _signal_supervisor(run, signal.SIGTERM):
                 self.nudged[snapshot.dir] = now
                 return Request(f"{BY_SIGNAL}{action}-{int(now * 1000)}", action, snapshot.attempt, rundir.asker(), now)
             text = f"the request for run {run.run} could not be written: {error.strerror}"
