@@ -45,6 +45,8 @@ def looks(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
             watch.after_save(result, tensors, filename)
 
         return (("", "serialize_file", before, after),)
+    if package == "torch":
+        return (("CompilationCallbackHandler", "run_start_callbacks", watch.before_compilation, None),)
     lightning = _lightning.setdefault(id(watch), _Lightning(watch))  # its two modules share one
     if module.endswith(".call"):
         return (("", "_call_callback_hooks", lightning.before_hook, None),)

@@ -16,21 +16,22 @@ from typing import Any
 
 from ..wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
 from ..wire.records import Request
-from . import ranks
+from . import ranks, saving
 from .awake import Awake
 from .counting import Steps
 from .losses import Losses
+from .memory import device_memory
 from .passes import Passes
 from .reporter import BEAT_SECONDS, POLL_SECONDS, Reporter
 
 _LEAST_PATIENCE_SECONDS = 60.0
 _PATIENCE_STEPS = 50
 _LONGEST_SAVE_SECONDS = 300.0
+_LONGEST_COMPILATION_SECONDS = 1800.0
 _BLIND_SECONDS = 20.0
 """How long backward passes go on without an optimizer step before that is said."""
 _FEWEST_PASSES = _IDLE_BATCHES = 3
 _EVALUATES_AFTER_SECONDS = 1.0
-_SAVE_HOOK = "mpstui_save"
 _SHIPPED_REPORTER = "mpstui.agent.reporter"
 
 
@@ -48,6 +49,8 @@ class Watch:
         self._torch = torch
         self._environ = environ
         self._monotonic = monotonic
+        self._loaded_at = monotonic()
+        self._trains = False
         self._reporter: Reporter | None = None
         self._off = False
         self._pid = 0
@@ -127,45 +130,52 @@ class Watch:
         self.steps.stepped(optimizer, self.passes.epoch_steps(self.losses.passes_per_step))
         self.passes.train(self.steps.training)
         self._worked()
-        if self._reporter is None:
-            with self._writing:
-                groups = (one for group in optimizer.param_groups for one in group["params"])
-                self._begin(next((str(one.device.type) for one in groups), "cpu"))
+        if not self._trains:
+            groups = (one for group in optimizer.param_groups for one in group["params"])
+            self._start(next((str(one.device.type) for one in groups), "cpu"))
         self._report()
 
     def _go_on_without_steps(self) -> None:
         """Backward passes alone: an optimizer of the program's own, or one whose step is compiled."""
-        if self._reporter is None:
+        if not self._trains:
             if self.losses.backwards < _FEWEST_PASSES:
                 return
-            blind = self.steps.count is None and self.trainer is None
-            if blind and self._worked_at - self._first_backward < _BLIND_SECONDS:
+            if self._is_blind() and self._worked_at - self._first_backward < _BLIND_SECONDS:
                 return
-            self._begin(self.losses.device)
+            self._start(self.losses.device)
         self._report()
 
-    def _begin(self, device: str) -> None:
-        if self._reporter is not None:  # another thread was first
-            return
+    def _is_blind(self) -> bool:
+        return self.steps.count is None and self.trainer is None
+
+    def _begin(self) -> None:
         if _SHIPPED_REPORTER in sys.modules:  # this program reports by itself
             self._off = True
             return
         self._pid, self._thread = os.getpid(), _thread.get_ident()
-        self._device = device
         told, self._claim = ranks.claimed(self._torch, self._environ)
         self._reporter = Reporter.from_environment({**self._environ, **told}, by="agent")
         self._reporter.memory = self._memory
         self._reporter.listen_for_stacks()
-        reading = DeviceReading(device, None, None)
-        blind = self.steps.count is None and self.trainer is None
-        self._beaten_step, self._beaten_at = self.steps.before or 0, self._monotonic()
-        step = None if blind else self._beaten_step
-        self._reporter.beat("train", device=reading, expect_next_in=self._patience, step=step)
-        if blind:
-            self._reporter.event("note", "the agent is loaded, but saw no step of a torch optimizer: it counts none")
-        else:
-            self._reporter.event("first_step", "the agent saw the first optimizer step")
         self._awake = Awake(self._stay_awake, BEAT_SECONDS)
+
+    def _start(self, device: str) -> None:
+        """The training goes: its next step may take as long as all before it, which was fetched and compiled."""
+        with self._writing:
+            if self._reporter is None:
+                self._begin()
+            if self._reporter is None or self._trains or self._pid != os.getpid():
+                return
+            self._trains, self._device, self._thread = True, device, _thread.get_ident()
+            self._beaten_step, self._beaten_at = self.steps.before or 0, self._monotonic()
+            self._patience = max(_LEAST_PATIENCE_SECONDS, 2 * (self._beaten_at - self._loaded_at))
+            reading, step = DeviceReading(device, None, None), None if self._is_blind() else self._beaten_step
+            self._reporter.beat("train", device=reading, expect_next_in=self._patience, step=step)
+            if self._is_blind():
+                text = "the agent is loaded, but saw no step of a torch optimizer: it counts none"
+                self._reporter.event("note", text)
+            else:
+                self._reporter.event("first_step", "the agent saw the first optimizer step")
 
     def _report(self) -> None:
         if self._reporter is None:
@@ -195,7 +205,8 @@ class Watch:
         elapsed, done = now - self._beaten_at, (step or 0) - self._beaten_step
         speed = done / elapsed if done > 0 and elapsed > 0.1 else None
         self._beaten_at, self._beaten_step = now, step or 0
-        self._patience = max(_LEAST_PATIENCE_SECONDS, _PATIENCE_STEPS / speed if speed else 0.0)
+        if speed is not None:
+            self._patience = max(_LEAST_PATIENCE_SECONDS, _PATIENCE_STEPS / speed)
         if speed is not None and self._phase == "train" and not self._was_away:
             self._speed = speed  # an evaluation is no slowness of the training
         self._was_away = False
@@ -241,6 +252,13 @@ class Watch:
         if self._phase != "train":
             self._phase, self._next_beat = "train", now
         self._worked_at = now
+
+    def before_compilation(self, *args: Any, **kwargs: Any) -> None:
+        """Before ``torch.compile`` gets to work: a long silence, most often before the first step."""
+        if self._reporter is None and self._torch.is_grad_enabled() and not self._off:
+            self._begin()
+        if self._thread == _thread.get_ident():
+            self._beat_on("compile", self._monotonic(), _LONGEST_COMPILATION_SECONDS)
 
     def before_eval(self, *args: Any, **kwargs: Any) -> None:
         """Before ``Module.eval``."""
@@ -295,14 +313,14 @@ class Watch:
 
     def before_save(self, obj: Any, f: Any = None, *args: Any, **kwargs: Any) -> None:
         """Before ``torch.save``."""
-        if self._reporter is not None and _path_of(f) and self._thread == _thread.get_ident():
+        if self._reporter is not None and saving.path_of(f) and self._thread == _thread.get_ident():
             now = self._monotonic()
             if now - self._saved_at >= BEAT_SECONDS:  # one that saves all the time is told of once a second
                 self._beat_on("save", now, _LONGEST_SAVE_SECONDS)
 
     def after_save(self, result: Any, obj: Any, f: Any = None, *args: Any, **kwargs: Any) -> None:
         """Behind ``torch.save``."""
-        path = _path_of(f)
+        path = saving.path_of(f)
         if self._reporter is None or not path or self._thread != _thread.get_ident():
             return
         if self.trainer is None:  # which would tell of the folder
@@ -329,21 +347,13 @@ class Watch:
         self._reporter.answer(request, ok=True, text=text, before=before, after=after, freed=freed)
 
     def _save(self, request: Request) -> None:
-        """Let the program save, if its main script offers how: ``def mpstui_save() -> path``, called behind a step."""
         assert self._reporter is not None
-        step = self.steps.count
-        hook = getattr(sys.modules.get("__main__"), _SAVE_HOOK, None)
-        if not callable(hook):
-            text = f"this program saves by its own rules: its main script has no function `{_SAVE_HOOK}` to call"
-            self._reporter.answer(request, ok=False, text=text)
+        hook, step = saving.hook(), self.steps.count
+        if hook is None:
+            self._reporter.answer(request, ok=False, text=saving.NO_HOOK)
             return
         self._reporter.beat("save", expect_next_in=_LONGEST_SAVE_SECONDS)
-        try:
-            path = hook()
-        except Exception as error:  # noqa: BLE001 - a checkpoint that fails must not cost the training
-            ok, text = False, f"`{_SAVE_HOOK}` failed: {type(error).__name__}: {error}"
-        else:
-            ok, text = True, f"saved at step {step}" + (f": {path}" if isinstance(path, (str, os.PathLike)) else "")
+        ok, text = saving.saved(hook, step)
         self._reporter.beat("train", expect_next_in=_LEAST_PATIENCE_SECONDS)
         self._reporter.answer(request, ok=ok, text=text)
 
@@ -351,36 +361,22 @@ class Watch:
         """The device's counters; they touch no tensor."""
         if self._thread != _thread.get_ident():
             return self._newest_memory
-        self._newest_memory = self._read_memory()
+        self._newest_memory = device_memory(self._torch, self._device)
         return self._newest_memory
-
-    def _read_memory(self) -> MemoryReading:
-        if self._device == "mps":
-            mps = self._torch.mps
-            limit = getattr(mps, "recommended_max_memory", None)
-            return MemoryReading(
-                mps.current_allocated_memory(), mps.driver_allocated_memory(), limit() if limit else None
-            )
-        if self._device == "cuda":
-            cuda = self._torch.cuda
-            return MemoryReading(
-                cuda.memory_allocated(), cuda.memory_reserved(), cuda.get_device_properties().total_memory
-            )
-        return MemoryReading()
 
     def at_exit(self) -> None:
         """A last word: the newest numbers, and ``done`` unless an exception ended the program."""
         if self._off:
             return
         try:
-            if self._reporter is None and self.losses.backwards >= _FEWEST_PASSES:
-                self._begin(self.losses.device)
+            if not self._trains and self.losses.backwards >= _FEWEST_PASSES:
+                self._start(self.losses.device)
             if self._reporter is None or self._pid != os.getpid():
                 return
             if self._awake is not None:
                 self._awake.end()
             with self._writing:
-                if _thread.get_ident() == self._thread:
+                if self._trains and _thread.get_ident() == self._thread:
                     self._beat(self._monotonic(), last=True)
                 self._off = True
                 if not hasattr(sys, "last_value"):  # an exception that nobody caught
@@ -392,9 +388,3 @@ class Watch:
         self._off = True
         if self._reporter is not None:
             self._reporter.disable(f"agent: {type(error).__name__}: {error}")
-
-
-def _path_of(file: Any) -> str | None:
-    """Where something is saved to; None for a buffer."""
-    name = file if isinstance(file, (str, os.PathLike)) else getattr(file, "name", None)
-    return os.fspath(name) if isinstance(name, (str, os.PathLike)) else None

@@ -14,7 +14,7 @@ from . import storage
 from .storage import UnreadableRecord
 
 SCHEMA = 1
-PHASES = ("setup", "train", "eval", "save", "done")
+PHASES = ("setup", "compile", "train", "eval", "save", "done")
 
 
 class DeviceReading(NamedTuple):

@@ -115,11 +115,16 @@ def test_a_compiled_optimizer_is_neither_traced_nor_lost(tmp_path: Path) -> None
     script = (
         SCRIPT.replace("SGD", "Adam")
         + """
-import os, _mpstui_boot, torch._dynamo
+import json, os, _mpstui_boot, torch._dynamo
+phases = []
+def backend(graph, inputs):
+    told = os.environ['MPSTUI_RUN_DIR'] + '/attempts/1/heartbeat.json'
+    phases.append(os.path.exists(told) and json.load(open(told))['phase'])
+    return graph.forward
 def breaks(count, train=step):
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
-    compiled, whole = (torch.compile(one, backend='eager') for one in (optimizer.step, train))
+    compiled, whole = (torch.compile(one, backend=backend) for one in (optimizer.step, train))
     for _ in range(count):
         optimizer.zero_grad()
         ((net(x) - 1) ** 2).mean().backward()
@@ -127,15 +132,31 @@ def breaks(count, train=step):
         whole()
     return dict(torch._dynamo.utils.counters['graph_break'])
 without = breaks(2)
-_mpstui_boot._load_agent().install(torch, os.environ)
+hooks, phases = _mpstui_boot._load_agent(), []
+hooks.install(torch, os.environ)
+hooks.imported(torch._dynamo.callback)
 optimizer = torch.optim.Adam(net.parameters(), lr=0.05)
-print(breaks(3) == without)
+print(breaks(3) == without, set(phases))
 """
     )
     done = run(script, tmp_path, cwd=tmp_path, MPSTUI_AGENT="0", PYTHONPATH=str(BOOT))
-    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "True {'compile'}\n"), done.stderr
     assert "mpstui" not in done.stderr
     assert (beat(tmp_path)["step"], beat(tmp_path)["lr"]) == (6, 0.05)
+
+
+def test_after_a_long_start_the_next_step_may_take_as_long(tmp_path: Path) -> None:
+    script = (
+        "import time; at = [100.0]; time.monotonic = lambda: at[0]\n"
+        + SCRIPT
+        + (
+            "import json, os; place = os.environ['MPSTUI_RUN_DIR'] + '/attempts/1/heartbeat.json'\n"
+            "for seconds in (200, 2, 2):\n"
+            "    at[0] += seconds; step()\n"
+            "    print(json.load(open(place))['expect_next_in'])\n"
+        )
+    )
+    assert ran(script, tmp_path)[0].split() == ["400.0", "100.0", "100.0"]
 
 
 def test_what_it_cannot_see_it_says(tmp_path: Path) -> None:

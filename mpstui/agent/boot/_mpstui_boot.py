@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _PRIVATE = "_mpstui_private"
 _WATCHED = {
     "torch",
+    "torch._dynamo.callback",  # which tells that something is compiled
     "safetensors",  # its serialize_file is behind every save_file
     "transformers.trainer_callback",
     "keras.src.callbacks.callback_list",

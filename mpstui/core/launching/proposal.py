@@ -22,7 +22,7 @@ from ..model.home import Home
 from ..model.snapshot import RunSnapshot
 from ..profiles.model import ROLES, ArgumentValue, Profile, profile_of_command
 from ..profiles.written import USUAL_NAMES, folded, replace_option, written_options
-from ..runs.signs import external_heartbeat
+from ..runs.foreign import external_heartbeat
 from .arguments import Argument, known_arguments
 from .command import argument_words
 from .editing import recorded_choice, toml_value, typed_value

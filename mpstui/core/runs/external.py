@@ -59,7 +59,7 @@ class ExternalMetrics:
         self._restarts = 0
         self._reader: _Console | _OtherFile | None = None
         self._previewed = False
-        self._store = store if store is not None else SeriesStore()
+        self.store = store if store is not None else SeriesStore()
         self._first_run = attempt * RUNS_PER_ATTEMPT
 
     @property
@@ -153,13 +153,13 @@ class ExternalMetrics:
         """Curves by name; the one to chart is called ``loss``."""
         complete = self.pending_bytes <= RUNNING_BEHIND_BYTES
         share = 1.0 if complete else hundredths(self.file.offset, self.file.size)
-        return self._store.views(names, complete=complete, read_share=share, **options)
+        return self.store.views(names, complete=complete, read_share=share, **options)
 
     def _take_standing(self, standing: Standing) -> None:
         """Show what the file says of the run as a whole; a name printed above the part that was read stays."""
         self.newest.update(done=standing.done, device=standing.device or self.newest.get("device"))
         if self.newest.get("of_samples"):
-            self.newest["step"], self._store.counted = None, "sample"  # nobody tells how many of them are a step
+            self.newest["step"], self.store.counted = None, "sample"  # nobody tells how many of them are a step
         if standing.done and isinstance(self.newest.get("epoch"), int):
             self.newest["epoch_done"] = True
 
@@ -168,7 +168,7 @@ class ExternalMetrics:
         if self.file.restarts == self._restarts:
             return False
         self._restarts = self.file.restarts
-        self._reader, self._store, self._previewed, self.file.offset = None, SeriesStore(), False, 0
+        self._reader, self.store, self._previewed, self.file.offset = None, SeriesStore(), False, 0
         self.newest.clear()
         return True
 
@@ -189,14 +189,14 @@ class ExternalMetrics:
             record = {"time": moment, "attempt": self._first_run + newest.run, **_record(newest, leads=leads)}
             records.append({**record, **_known(newest, leads=leads)})
             if isinstance(point, PointColumns):
-                self._store.add(waiting)
+                self.store.add(waiting)
                 waiting = []
                 columns = {"loss": point.losses} if leads else {}
                 columns |= {} if point.rates is None else {"lr": point.rates}
                 columns |= {
                     n: one for n, one in point.values.items() if n not in columns and not _is_told(n, newest, leads)
                 }
-                self._store.add_columns(
+                self.store.add_columns(
                     record["attempt"],
                     columns,
                     steps=point.steps,
@@ -205,7 +205,7 @@ class ExternalMetrics:
                 )
             else:
                 waiting.append(record)
-        self._store.add(waiting)
+        self.store.add(waiting)
         return records
 
 

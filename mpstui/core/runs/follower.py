@@ -228,8 +228,18 @@ class RunFollower:
             step_age=age(steps.advanced_at),
             usual_step_seconds=steps.seconds_per_step,
             output_age=age(self._moved),
-            usual_output_seconds=median(self._pauses) if len(self._pauses) > 2 else None,
+            usual_output_seconds=self._usual_pause(),
+            up_seconds=age(self._launched) if self._launched else None,
             paused=paused,
             process_state=process_state,
         )
         return assess(signs)
+
+    def _usual_pause(self) -> float | None:
+        """Seconds between two looks at its output; while there were few, between what it printed of its progress."""
+        if len(self._pauses) > 2:
+            return median(self._pauses)
+        counted = self.external.store.count if self.external is not None else 0
+        if counted < 2 or self._moved is None:
+            return None
+        return (self._moved - self._launched) / counted if self._launched else max(self._pauses, default=0.0)

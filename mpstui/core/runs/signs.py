@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from ..follow import RecordFile
 from ..model.snapshot import Health
 from ..series.series import SeriesStore
 from .files import LocalMachine
+from .foreign import external_heartbeat
 from .numbers import ProgressPace
 
 SLEPT_SECONDS = 60.0
@@ -29,8 +29,6 @@ SLEPT_SECONDS = 60.0
 SLEEP_NOTE_SECONDS = 600.0
 """How long a sleep that is over is still told."""
 MOST_RANKS = 64
-_MILLISECONDS_FROM = 1e11
-"""A Unix time beyond the year 5000 is one in milliseconds."""
 RANKS_SECONDS = 2.0
 """How often it is looked for ranks that have begun to write."""
 DEFAULT_PROMISE_SECONDS = 60.0
@@ -103,56 +101,6 @@ class BeatFile:
     def slept_before(self, now: float) -> float:
         """A sleep that ended a while ago, in seconds; 0 when there was none lately."""
         return self.slept_seconds if now - self._woke < SLEEP_NOTE_SECONDS else 0.0
-
-
-def external_heartbeat(record: Mapping[str, Any], modified_ns: int) -> Heartbeat | None:
-    """Another program's heartbeat; None when nothing in it is a counter, a loss or a rate.
-
-    Args:
-        modified_ns: of the file, Unix time: its age where the record tells no time of its own.
-    """
-    from ..formats.records import read_record
-
-    try:
-        reading = read_record(record, "heartbeat")
-    except (ValueError, OverflowError):
-        return None  # a count that is infinite counts nothing
-    if reading is None:
-        return None
-    rate, phase, device = reading.throughput_unit.lower(), record.get("phase"), record.get("device")
-    word = phase.strip().lower() if isinstance(phase, str) else ""
-    word = {"validation": "eval", "val": "eval", "test": "eval", "training": "train"}.get(word, word)
-    told = {
-        "schema": heartbeat.SCHEMA,
-        "time": _moment(record) or modified_ns / 1e9,
-        "seq": modified_ns,
-        "pid": record.get("pid"),
-        "phase": word if word in heartbeat.PHASES else None,
-        "device": {"type": device.partition(":")[0]} if isinstance(device, str) else device,
-        **reading.counters._asdict(),
-        "loss": reading.loss,
-        "lr": reading.learning_rate,
-        "metrics": {**reading.metrics, **reading.eval_metrics},
-        "samples_per_second": reading.throughput if rate.startswith(("samples", "images", "train_samples")) else None,
-        "steps_per_second": reading.throughput if rate in ("steps_per_second", "it_s") else None,
-        "memory": record.get("memory"),
-        "nonfinite": ["loss"] if reading.loss is not None and heartbeat.number(reading.loss) is None else [],
-    }
-    return heartbeat.from_json(told)
-
-
-def _moment(record: Mapping[str, Any]) -> float | None:
-    for name in ("time", "timestamp", "ts", "updated", "updated_at", "_timestamp"):
-        value = record.get(name)
-        found = heartbeat.number(value)
-        if found is not None and found > 1e9:
-            return found / 1000 if found > _MILLISECONDS_FROM else found
-        if isinstance(value, str):
-            try:
-                return datetime.fromisoformat(value).timestamp()
-            except (ValueError, OverflowError, OSError):
-                continue
-    return None
 
 
 class LateRank(NamedTuple):
@@ -293,7 +241,9 @@ class Signs:
     """Median time between two steps."""
     output_age: float | None = None
     usual_output_seconds: float | None = None
-    """Longest usual pause between two writes to the output."""
+    """Usual pause between two writes to the output; None: there were not two yet."""
+    up_seconds: float | None = None
+    """Since the attempt was started; None: nobody knows."""
     paused: bool = False
     """The supervisor was asked to pause it."""
     process_state: str | None = None
@@ -331,6 +281,8 @@ def assess(signs: Signs) -> Condition:
         note = f"rank {rank}: no beat for {duration(silent)}, promised within {duration(promised)}"
         return Condition(Health.STALLED, note)
     doing = _PHASES.get(signs.phase or "", Health.TRAINING if signs.steps_done else Health.WARMING)
+    if signs.phase == "compile":
+        return Condition(doing, "compiling")
     return _training(signs) if doing is Health.TRAINING else Condition(doing, _woken(signs))
 
 
@@ -346,7 +298,7 @@ def _training(signs: Signs) -> Condition:
     if signs.phase == "done":
         return Condition(Health.TRAINING, "done, about to end")
     if not signs.steps_done:
-        return Condition(Health.WARMING, "before its first step")
+        return Condition(Health.WARMING, "before its first step" + _so_far(signs))
     usual, age = signs.usual_step_seconds, signs.step_age
     if usual is not None and age is not None and age > max(STUCK_SECONDS, STUCK_STEPS * usual):
         note = f"no step for {duration(age)}"
@@ -368,14 +320,22 @@ def _silent(signs: Signs, age: float, promise: float) -> Condition:
 
 def _by_output(signs: Signs) -> Condition:
     """A program without heartbeats: silence alone never proves that it hangs."""
-    if signs.output_age is None:
-        return Condition(Health.WARMING, "nothing printed yet")
-    patience = max(QUIET_LOG_SECONDS, QUIET_TIMES * (signs.usual_output_seconds or 0.0))
-    if signs.output_age <= patience:
-        return Condition(Health.TRAINING if signs.steps_done else Health.WARMING)
-    if not signs.steps_done:
-        return Condition(Health.WARMING, f"nothing printed for {duration(signs.output_age)}")
-    return Condition(Health.STALLED, f"no output for {duration(signs.output_age)}")
+    age, usual = signs.output_age, signs.usual_output_seconds
+    if age is None:
+        return Condition(Health.WARMING, "nothing printed yet" + _so_far(signs))
+    if age > max(QUIET_LOG_SECONDS, QUIET_TIMES * (usual or 0.0)):
+        if not signs.steps_done:
+            return Condition(Health.WARMING, f"nothing printed for {duration(age)}")
+        # A pause that was never timed may take that long.
+        return Condition(Health.TRAINING if usual is None else Health.STALLED, f"no output for {duration(age)}")
+    begins = "no step seen" if _so_far(signs) else ""
+    return Condition(Health.TRAINING) if signs.steps_done else Condition(Health.WARMING, begins + _so_far(signs))
+
+
+def _so_far(signs: Signs) -> str:
+    """How long a start takes that takes long: reading data, downloading and compiling are no fault."""
+    up = signs.up_seconds or 0.0
+    return f" for {duration(up)}" if up > STUCK_SECONDS else ""
 
 
 def _output_moves(signs: Signs, within: float) -> bool:
@@ -388,6 +348,7 @@ def _woken(signs: Signs) -> str:
 
 _PHASES = {
     "setup": Health.WARMING,
+    "compile": Health.WARMING,
     "train": Health.TRAINING,
     "eval": Health.EVALUATING,
     "save": Health.SAVING,

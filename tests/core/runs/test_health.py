@@ -40,7 +40,32 @@ CASES: list[tuple[str, Signs, Health, str]] = [
     ("slow steps are not still", signs(step_age=90.0, usual_step_seconds=30.0), Health.TRAINING, ""),
     ("a silent stranger", signs(beat_age=None, steps_done=False), Health.WARMING, "nothing printed yet"),
     ("a printing stranger", signs(beat_age=None, output_age=2.0), Health.TRAINING, ""),
-    ("a stranger that has stopped printing", signs(beat_age=None, output_age=900.0), Health.STALLED, "15 min"),
+    (
+        "a stranger that has stopped printing",
+        signs(beat_age=None, output_age=900.0, usual_output_seconds=4.0),
+        Health.STALLED,
+        "15 min",
+    ),
+    (
+        "a stranger whose first epoch is long",
+        signs(beat_age=None, output_age=900.0),
+        Health.TRAINING,
+        "no output for 15 min",
+    ),
+    ("compiles", signs(phase="compile", steps_done=False, beat_age=400.0, promise=1800.0), Health.WARMING, "compiling"),
+    ("begins slowly", signs(steps_done=False, up_seconds=190.0), Health.WARMING, "before its first step for 3 min"),
+    (
+        "a stranger that begins slowly",
+        signs(beat_age=None, steps_done=False, output_age=4.0, up_seconds=190.0),
+        Health.WARMING,
+        "no step seen for 3 min",
+    ),
+    (
+        "a stranger that begins silently",
+        signs(beat_age=None, steps_done=False, up_seconds=190.0),
+        Health.WARMING,
+        "nothing printed yet for 3 min",
+    ),
     (
         "a stranger that prints once an hour",
         signs(beat_age=None, output_age=3000.0, usual_output_seconds=3600.0),

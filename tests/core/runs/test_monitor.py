@@ -615,3 +615,12 @@ def test_many_runs_that_live_take_turns_and_each_is_looked_at_within_a_second(
     assert [one.run for one in shown if one.state is State.FINISHED] == [runs[7].run.run]
     for run in runs:
         run.release()
+
+
+def test_a_log_that_tells_once_in_ten_minutes_is_not_stalled_for_whoever_comes_late(home: Home) -> None:
+    run = running(home).output("".join(f"Epoch {epoch}/50 loss {1 / epoch:.4f}\n" for epoch in range(1, 7)))
+    written = NOW + 3600
+    os.utime(run.run.attempt(1).output, (written, written))
+    late, later = make_monitor(home, FakeClock(written + 540)), make_monitor(home, FakeClock(written + 7200))
+    assert only(late.refresh_whole()).health is Health.TRAINING
+    assert only(later.refresh_whole()).health is Health.STALLED

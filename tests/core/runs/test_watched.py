@@ -16,8 +16,8 @@ from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.present import badge, needs_attention, total_progress
 from mpstui.core.runs.external import PREVIEW_BYTES
 from mpstui.core.runs.files import LocalMachine
+from mpstui.core.runs.foreign import external_heartbeat
 from mpstui.core.runs.monitor import Monitor
-from mpstui.core.runs.signs import external_heartbeat
 from mpstui.core.runs.watched import WatchedReader
 from mpstui.ui.widgets.run_header import header
 from tests.core.runs.build import NOW, FakeClock, FakeTable, RunBuilder, make_home, make_monitor

@@ -1,0 +1,32 @@
+"""How a program saves: where to, and its own function that does it on request."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+_HOOK = "mpstui_save"
+NO_HOOK = f"this program saves by its own rules: its main script has no function `{_HOOK}` to call"
+
+
+def hook() -> Callable[[], Any] | None:
+    """``def mpstui_save() -> path`` of the main script, to be called behind a step; None where it has none."""
+    found = getattr(sys.modules.get("__main__"), _HOOK, None)
+    return found if callable(found) else None
+
+
+def saved(by: Callable[[], Any], step: int | None) -> tuple[bool, str]:
+    """Let the program save: whether it did, and the sentence that says so."""
+    try:
+        path = by()
+    except Exception as error:  # noqa: BLE001 - a checkpoint that fails must not cost the training
+        return False, f"`{_HOOK}` failed: {type(error).__name__}: {error}"
+    return True, f"saved at step {step}" + (f": {path}" if isinstance(path, (str, os.PathLike)) else "")
+
+
+def path_of(file: Any) -> str | None:
+    """Where something is saved to; None for a buffer."""
+    name = file if isinstance(file, (str, os.PathLike)) else getattr(file, "name", None)
+    return os.fspath(name) if isinstance(name, (str, os.PathLike)) else None
