@@ -38,7 +38,7 @@ class Steps:
         self._newest: weakref.ref[Any] | None = None
         self._resumed = False
         self.may_go_on = False
-        """The program may count its steps from elsewhere: it loaded something, or trains a second time."""
+        """Something was loaded that a training may go on from."""
         self._told: int | None = None
         self._lr: Any = None
 
@@ -120,7 +120,6 @@ class Steps:
             self._one_by_one, self.training = False, 1
         elif self._trained and not known and not self._round and self._one_by_one:
             self.training += 1
-            self.may_go_on = True
             self._trained.clear()
         self._trained.update((key, weakref.ref(one)) for key, one in weights.items())
 

@@ -12,6 +12,7 @@ from .rows import clean
 if TYPE_CHECKING:
     from ..core.diagnosis.model import EvidenceLine, Finding
     from ..core.launching.cure import Cure
+    from ..core.launching.rehearsal import Rehearsed
     from ..core.model.snapshot import RunSnapshot
     from ..wire.records import Ack
     from .messages import Severity
@@ -60,6 +61,7 @@ class AppState:
         self._findings: dict[tuple[str, int], Sequence[Finding] | None] = {}
         self._exceptions: dict[tuple[str, int], EvidenceLine | None] = {}
         self._cures: dict[tuple[str, int], Cure | None] = {}
+        self._rehearsed: dict[tuple[str, int], Rehearsed | None] = {}
         self._mistakes: set[tuple[str, ...]] = set()
 
     def findings(self, snapshot: RunSnapshot) -> Sequence[Finding] | None:
@@ -82,10 +84,15 @@ class AppState:
         """What the remedy of its diagnosis would change, as far as it is known."""
         return self._cures.get((snapshot.run, snapshot.attempts))
 
+    def rehearsed(self, snapshot: RunSnapshot) -> Rehearsed | None:
+        """What trying a changed launch of it has shown, as far as it is known."""
+        return self._rehearsed.get((snapshot.run, snapshot.attempts))
+
     def note_diagnosis(self, message: DiagnosisReady) -> None:
         self._findings[message.run, message.attempts] = message.findings
         self._exceptions[message.run, message.attempts] = message.exception
         self._cures[message.run, message.attempts] = message.cure
+        self._rehearsed[message.run, message.attempts] = message.rehearsed
 
     def note_answer(self, message: RequestAnswered) -> None:
         """Keep what a cleared cache gave back."""

@@ -11,6 +11,7 @@ from textual.message import Message
 if TYPE_CHECKING:
     from ..core.diagnosis.model import EvidenceLine, Finding
     from ..core.launching.cure import Cure
+    from ..core.launching.rehearsal import Rehearsed
     from ..core.model.snapshot import RunSnapshot
     from ..core.runs.removal import Removable
     from ..core.settings import EnergySettings
@@ -69,6 +70,8 @@ class DiagnosisReady(Message):
     """The last one of the log, where nothing is known."""
     cure: Cure | None = None
     """What a remedy would change; None where there is none to apply."""
+    rehearsed: Rehearsed | None = None
+    """What trying a changed launch of it has shown."""
 
 
 @dataclass

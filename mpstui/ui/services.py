@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ..core.diagnosis.model import EvidenceLine, Finding
     from ..core.launching.actions import Actions, SupervisorRecovery
     from ..core.launching.cure import Cure
+    from ..core.launching.rehearsal import Rehearsed
     from ..core.logview.document import LogDocument
     from ..core.model.home import Home
     from ..core.model.snapshot import RunSnapshot
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
     from ..wire.queues import Queue
     from .alarms import Alarm
     from .drafts import Launcher
+
+
+class Explanation(NamedTuple):
+    """Why an attempt ended, and what can be done."""
+
+    findings: Sequence[Finding]
+    exception: EvidenceLine | None = None
+    """The last one of its log, where nothing is found."""
+    cure: Cure | None = None
+    rehearsed: Rehearsed | None = None
 
 
 class Services:
@@ -84,24 +95,26 @@ class Services:
 
         return LogDocument(path)
 
-    def explain(self, snapshot: RunSnapshot) -> tuple[Sequence[Finding], EvidenceLine | None, Cure | None]:
-        """Why its newest attempt ended; where nothing is found, the last exception of its log; what can be done."""
+    def explain(self, snapshot: RunSnapshot) -> Explanation:
+        """Why its newest attempt ended, and what can be done."""
         from ..core.diagnosis.engine import diagnose_run
+        from ..core.launching.rehearsal import newest_rehearsal
+        from ..wire.rundir import RunDir
 
-        findings = diagnose_run(snapshot.dir)
+        run, findings = RunDir(snapshot.dir), diagnose_run(snapshot.dir)
+        tried = newest_rehearsal(run)
         if not findings:
             from ..core.diagnosis.evidence import evidence_from_run_dir
             from ..core.diagnosis.log_text import last_exception
 
-            return (), last_exception(evidence_from_run_dir(snapshot.dir).lines), None
+            return Explanation((), last_exception(evidence_from_run_dir(snapshot.dir).lines), None, tried)
         from ..core.launching.cure import cure_of
         from ..core.model.errors import OperationError
-        from ..wire.rundir import RunDir
 
         try:
-            return findings, None, cure_of(RunDir(snapshot.dir), findings, self.environ, self.home.arguments)
+            return Explanation(findings, None, cure_of(run, findings, self.environ, self.home.arguments), tried)
         except OperationError:  # its record cannot be read: nothing can be started from it
-            return findings, None, None
+            return Explanation(findings, None, None, tried)
 
     def launcher(self) -> Launcher:
         """Saved profiles and the forms made of them."""

@@ -357,6 +357,6 @@ def test_a_search_makes_its_trainings_one_after_another(tmp_path: Path) -> None:
     )
     last = ran(script, tmp_path)[1]
     told = [last.get(name) for name in ("training", "step", "step_from", "epoch", "epoch_step", "epoch_steps")]
-    assert told == [3, 24, "process", 2, 4, 4]
+    assert told == [3, 24, None, 2, 4, 4]
     points = [json.loads(line)["step"] for line in RunDir(tmp_path).metrics.read_text().splitlines()]
     assert points == sorted(points), "one curve through all of them"

@@ -19,6 +19,7 @@ from mpstui.core.launching.actions import Actions
 from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.command import EnvLine
 from mpstui.core.launching.cure import Cure
+from mpstui.core.launching.rehearsal import Rehearsed
 from mpstui.core.logview.document import SEARCH_SECONDS, LogDocument
 from mpstui.core.logview.line import LogLine
 from mpstui.core.model.errors import SettingsError, UsageError
@@ -47,7 +48,7 @@ from mpstui.core.telemetry.run_telemetry import RunTelemetry, TelemetryRecorder
 from mpstui.core.telemetry.sampler import Sampler, Snapshot, Trees
 from mpstui.ui.alarms import Alarm
 from mpstui.ui.drafts import Draft, Field, Launcher, Preview
-from mpstui.ui.services import Services
+from mpstui.ui.services import Explanation, Services
 from mpstui.wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
 from mpstui.wire.queues import Queue
 from mpstui.wire.records import Ack, Request
@@ -559,6 +560,7 @@ class FakeServices(Services):
         self.findings: Sequence[Finding] = (FINDING,)
         self.exception: EvidenceLine | None = None
         self.remedy: Cure | None = None
+        self.tried: Rehearsed | None = None
         self.mistakes: tuple[tuple[int, str], ...] = ()
         self.alarms: list[Alarm] = []
         self.queue_changes: list[tuple[str, object]] = []
@@ -583,9 +585,9 @@ class FakeServices(Services):
     def open_log(self, path: Path) -> LogDocument:
         return self.log
 
-    def explain(self, snapshot: RunSnapshot) -> tuple[Sequence[Finding], EvidenceLine | None, Cure | None]:
+    def explain(self, snapshot: RunSnapshot) -> Explanation:
         found = self.remedy or next((cure(one) for one in self.findings if one.can_be_cured), None)
-        return self.findings, self.exception, found
+        return Explanation(self.findings, self.exception, found, self.tried)
 
     def launcher(self) -> Launcher:
         return self.launching

@@ -102,8 +102,8 @@ def test_the_core_looks_for_the_last_exception_only_where_nothing_was_found(tmp_
     log = tmp_path / "run/attempts/1/output.log"
     log.parent.mkdir(parents=True)
     log.write_text('Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nKeyError: odd\n')
-    findings, exception, cure = services.explain(run)
-    assert (findings, exception and exception.text, cure) == ((), "KeyError: odd", None)
+    findings, exception, cure, tried = services.explain(run)
+    assert (findings, exception and exception.text, cure, tried) == ((), "KeyError: odd", None, None)
 
 
 @pytest.mark.parametrize("findings", [None, ()])
@@ -159,14 +159,18 @@ def test_what_a_rehearsal_showed_stands_on_the_card() -> None:
     )
     bad = replace(good, failure="MPS ran out of memory")
     shown = [
-        " ".join(
-            line.text.strip("▌ ")
-            for line in card(Failure(fakes.failed(), (fakes.FINDING,), cure=fakes.cure(rehearsed=one)), 110, 12)
+        " ".join(line.text.strip("▌ ") for line in card(Failure(fakes.failed(), found, cure=cure, tried=one), 110, 12))
+        for found, cure, one in (
+            ((fakes.FINDING,), fakes.cure(), good),
+            ((fakes.FINDING,), fakes.cure(), bad),
+            ((), None, good),  # a person's own change, of a crash that no rule knows
         )
-        for one in (good, bad)
     ]
     assert "tried batch 64: 2.0 GiB ✗ → 32 × 2: 1.0 GiB ✓; 21 steps done, past step 30 where it failed" in shown[0]
     assert "not compared, since not told by both: loss, speed" in shown[0]
     assert "f go on with what was tried" in shown[0]
     assert "tried batch 64: 2.0 GiB ✗ → 32 × 2: 1.0 GiB ✗ MPS ran out of memory" in shown[1]
     assert "f apply the remedy" in shown[1]
+    assert "tried batch 64: 2.0 GiB ✗ → 32 × 2: 1.0 GiB ✓; 21 steps done" in shown[2]
+    assert "no known cause" in shown[2]
+    assert "f go on with what was tried" in shown[2]

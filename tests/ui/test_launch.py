@@ -235,11 +235,12 @@ def test_a_remedy_can_be_rehearsed_from_the_form() -> None:
     assert (world.launcher.form.rehearsed, world.launcher.form.restarted) == ([fakes.failed().run], [])
 
 
-def test_what_a_rehearsal_has_proven_is_gone_on_with_by_one_key() -> None:
+@pytest.mark.parametrize("findings", [(fakes.FINDING,), ()])
+def test_what_a_rehearsal_has_proven_is_gone_on_with_by_one_key(findings: tuple[Finding, ...]) -> None:
     world = fakes.world((fakes.failed(),))
     shown = Shown(step=30, memory="1.0 GiB")
     tried = Rehearsed(attempt=2, rehearsal=Rehearsal(of=1), failed=shown, tried=shown, steps=20, failure="")
-    world.services.remedy = fakes.cure(rehearsed=tried)
+    world.services.findings, world.services.tried = findings, tried
 
     async def play(driver: Driver) -> None:
         await driver.sees("f go on with what was tried")

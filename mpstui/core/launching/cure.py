@@ -23,7 +23,6 @@ from .devices import named_device
 from .editing import recorded_choice
 from .preflight import script_of
 from .record import read_run
-from .rehearsal import Rehearsed, newest_rehearsal
 
 AS_SURE = 0.8
 """A less probable cause is treated only where it is about as probable as the first."""
@@ -46,13 +45,6 @@ class Cure:
     """What a person must accept before it is started."""
     could_ask: bool = False
     """Whether the program itself, which was not asked, may know more."""
-    rehearsed: Rehearsed | None = None
-    """What trying a changed launch of this attempt has shown."""
-
-    @property
-    def proven(self) -> bool:
-        """Whether a rehearsal has done what the failed attempt did not: it can be gone on with."""
-        return self.rehearsed is not None and not self.rehearsed.failure
 
     @property
     def works(self) -> bool:
@@ -120,7 +112,7 @@ def cure_of(
     if cure.asks or cure.unnamed or cure.risk != cure.finding.remedy.risk:
         told = _told_by_program(run, environ, cache, ask=ask)
         cure = replace(best(told), could_ask=not told and not ask)
-    return replace(cure, rehearsed=newest_rehearsal(run))
+    return cure
 
 
 def _cure(finding: Finding, choice: LaunchChoice, known: KnownLaunch, no_cpu: str) -> Cure:

@@ -62,6 +62,11 @@ class Rehearsed:
     """Why it ended before its steps were done; empty: it did them."""
 
     @property
+    def proven(self) -> bool:
+        """Whether it did what the failed attempt did not: it can be gone on with."""
+        return not self.failure
+
+    @property
     def loss_difference(self) -> float | None:
         """The largest relative difference of the loss at a step that both have done."""
         before, after = self.failed.losses, self.tried.losses

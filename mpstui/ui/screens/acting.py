@@ -103,8 +103,8 @@ class ActingScreen(Screen[None]):
         toggles = [action for action in ACTIONS if action.when_frozen]
         if snapshot is None:
             return {}
-        cure = self.context.state.cure(snapshot)
-        proven = {"fix": "go on"} if cure is not None and cure.proven else {}
+        tried = self.context.state.rehearsed(snapshot)
+        proven = {"fix": "go on"} if tried is not None and tried.proven else {}
         return {f"act('{one.id}')": meant(snapshot, one).name for one in toggles} | proven
 
     def able(self, action: Action, again: Callable[[], None]) -> RunSnapshot | None:
@@ -169,11 +169,11 @@ class ActingScreen(Screen[None]):
             return
         if needs_attention(snapshot):
             self.context.state.findings(snapshot)
-        cure, why_not = self.context.state.cure(snapshot), self._why_no_fix(snapshot)
-        if why_not or cure is None:
+        cure, tried = self.context.state.cure(snapshot), self.context.state.rehearsed(snapshot)
+        if why_not := self._why_no_fix(snapshot):
             self.context.say(f"fix: {why_not}", "warning")
             return
-        if cure.proven:
+        if cure is None or (tried is not None and tried.proven):
             go_on = lambda: self.context.services.actions.go_on(snapshot)  # noqa: E731
             restart = BY_ID["restart"]
             cost = restart.cost(snapshot, allowed(snapshot, restart).why)
@@ -191,10 +191,12 @@ class ActingScreen(Screen[None]):
             return "it has not failed"
         if self.context.state.known_findings(snapshot) is None:
             return "still diagnosing"
-        cure = self.context.state.cure(snapshot)
+        cure, tried = self.context.state.cure(snapshot), self.context.state.rehearsed(snapshot)
+        if tried is not None and tried.proven:
+            return ""
         if cure is None:
             return "no remedy is known that could be applied here"
-        return "" if cure.works or cure.proven else cure.sentence
+        return "" if cure.works else cure.sentence
 
     def action_remove(self) -> None:
         """Find out what removing the run would delete, then ask."""

@@ -117,7 +117,9 @@ class RunScreen(ActingScreen):
         state, on_cpu = self.context.state, allowed(snapshot, BY_ID["restart_cpu"]).ok
         fixable = allowed(snapshot, BY_ID["fix"]).ok
         findings, exception = state.findings(snapshot), state.last_exception(snapshot)
-        failure = Failure(snapshot, findings, on_cpu, exception, state.cure(snapshot), fixable)
+        failure = Failure(
+            snapshot, findings, on_cpu, exception, state.cure(snapshot), fixable, state.rehearsed(snapshot)
+        )
         width, height = self.size
         panel.take_lines(len(card(failure, width, run_layout(width, height).card)))
         panel.show(failure)

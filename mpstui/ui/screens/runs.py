@@ -96,7 +96,8 @@ class RunsScreen(ActingScreen):
             findings = state.findings(selected) if needs_explaining(selected) else None
             on_cpu = selected.state.active or allowed(selected, BY_ID["restart_cpu"]).ok
             fixable, exception = allowed(selected, BY_ID["fix"]).ok, state.last_exception(selected)
-            peek.explain(Failure(selected, findings, on_cpu, exception, state.cure(selected), fixable))
+            tried = state.rehearsed(selected)
+            peek.explain(Failure(selected, findings, on_cpu, exception, state.cure(selected), fixable, tried))
         keys = self.query_one(KeyLine)
         keys.labels = self.key_labels()
         keys.repaint()

@@ -17,6 +17,7 @@ from .lines import LinePanel
 if TYPE_CHECKING:
     from ...core.diagnosis.model import EvidenceLine, Finding
     from ...core.launching.cure import Cure
+    from ...core.launching.rehearsal import Rehearsed
 
 _RAISES = re.compile(r"\s*(?:\[\S+\]:?\s*)?raise\b")
 """Also behind the mark that torchrun puts before each line of a rank."""
@@ -36,6 +37,8 @@ class Failure:
     """What the remedy would change here; None: there is none to apply, or it is not known yet."""
     fixable: bool = True
     """Whether the run can be restarted at all."""
+    tried: Rehearsed | None = None
+    """What trying a changed launch has shown."""
 
 
 class FailureCard(LinePanel):
@@ -85,7 +88,6 @@ def _explained(failure: Failure, finding: Finding, width: int, lines: int) -> li
         helps = f"{finding.remedy.from_checkpoint} {helps}"
     title = finding.title + (f" · {finding.numbers}" if finding.numbers else "")
     cure = failure.cure
-    tried = cure.rehearsed if cure else None
     told = "" if cure is None else ", ".join(map(str, cure.changes)) or cure.sentence
     does = "f does" if cure and cure.works else "no fix"
     parts = {
@@ -93,7 +95,7 @@ def _explained(failure: Failure, finding: Finding, width: int, lines: int) -> li
         "cause": _text(clean(finding.cause), "", width, lines),
         "seen": _quoted(_telling(finding.evidence), width, 2) if finding.evidence else [],
         "helps": _block("helps", clean(helps), width, lines, "good"),
-        "tried": _block("tried", clean(tried.sentence), width, 2, "bad" if tried.failure else "good") if tried else [],
+        "tried": _tried(failure, width),
         "change": _block(does, clean(told), width, lines, "dim") if told else [],
     }
     room = dict.fromkeys(parts, 0)
@@ -104,6 +106,11 @@ def _explained(failure: Failure, finding: Finding, width: int, lines: int) -> li
     return [line for found in cut.values() for line in found]
 
 
+def _tried(failure: Failure, width: int) -> list[Row]:
+    tried = failure.tried
+    return _block("tried", clean(tried.sentence), width, 2, "good" if tried.proven else "bad") if tried else []
+
+
 def _cut(lines: list[Row]) -> list[Row]:
     """Lines of which more would follow."""
     return [*lines[:-1], row(*lines[-1].spans, ("…", "faint"))] if lines else []
@@ -112,9 +119,10 @@ def _cut(lines: list[Row]) -> list[Row]:
 def _unexplained(failure: Failure, width: int) -> list[Row]:
     ended = failure.snapshot.exit
     reason = clean(failure.snapshot.reason, 400)
+    lines = _tried(failure, width)
     if ended is not None and ended.unbegun:
         return _text(reason.removeprefix(f"{ended.sentence()}: "), "", width, 3)
-    lines = [] if ended is not None and reason == clean(ended.sentence(), 400) else _text(reason, "", width, 2)
+    lines += [] if ended is not None and reason == clean(ended.sentence(), 400) else _text(reason, "", width, 2)
     for text in ended.evidence.values() if ended is not None else ():
         lines += _text(clean(str(text)), "dim", width, 1)
     if failure.findings is None:
@@ -147,7 +155,7 @@ def _keys(failure: Failure, finding: Finding | None, width: int, *, log_in_reach
     offers = [("r", "restart", "restart", "dim"), ("R", "edit", "edit", "dim")]
     if log_in_reach and finding is not None and evidence_line(finding) is not None:
         offers.insert(0, ("l", "log there", "log there", "dim"))
-    if failure.fixable and failure.cure is not None and failure.cure.proven:
+    if failure.fixable and failure.tried is not None and failure.tried.proven:
         offers.insert(0, ("f", "go on with what was tried", "go on", "strong"))
     elif failure.fixable and failure.cure is not None and failure.cure.works:
         offers.insert(0, ("f", "apply the remedy", "remedy", "strong"))
