@@ -30,10 +30,11 @@ class Steps:
         """Steps done when the first of these optimizers was made."""
         self._optimizers: list[weakref.ref[Any]] = []
         self._made: set[int] = set()
-        self._stepped: set[int] = set()
-        """Those of them that have."""
-        self._trained: dict[int, weakref.ref[Any]] = {}
-        """Parameters of the newest training."""
+        self._networks: dict[int, int] = {}
+        """The network of each of them that has stepped since."""
+        self._count_of_networks = 0
+        self._trained: dict[int, tuple[weakref.ref[Any], int]] = {}
+        """The parameters of each network."""
         self._one_by_one = True
         self._newest: weakref.ref[Any] | None = None
         self._resumed = False
@@ -73,8 +74,9 @@ class Steps:
         if trained and (self.count or 0) > self._earlier:
             self._earlier, self._optimizers = self.count or 0, []
             self._seen = None if self._seen is None else self._earlier
-            for of_others in (self._round, self._made, self._stepped):
-                of_others.clear()
+            self._round.clear()
+            self._made.clear()
+            self._networks.clear()
         self._made.add(id(optimizer))
         self._optimizers.append(weakref.ref(optimizer))
 
@@ -95,15 +97,17 @@ class Steps:
         if counts.get("epoch") in schedules:
             self.epochs_before = counts.get("epoch")
 
+    def network(self, optimizer: Any) -> int:
+        """The number, by first steps, of what it trains: optimizers that share a parameter train one network."""
+        known = self._networks.get(id(optimizer))
+        return self._found(optimizer) if known is None else known
+
     def stepped(self, optimizer: Any, epoch_steps: int | None) -> None:
         """An optimizer made a step."""
         if self._seen is None:
             self.before = self._behind(optimizer, _count_of(optimizer), epoch_steps)
             self._seen = max(self.before or 0, self._earlier)
         key = id(optimizer)
-        if key not in self._stepped:
-            self._stepped.add(key)
-            self._first_step(optimizer)
         if not self._round or key in self._round:
             self._seen += 1
             self._round.clear()
@@ -112,16 +116,23 @@ class Steps:
         if self._newest is None or self._newest() is not optimizer:
             self._newest = weakref.ref(optimizer)
 
-    def _first_step(self, optimizer: Any) -> None:
-        """Whether another training begins: not where optimizers of both go on, as those of meta-learning do."""
+    def _found(self, optimizer: Any) -> int:
+        """At the first step of an optimizer; whether another training begins with it.
+
+        It does not where the one before goes on beside it, as those of meta-learning do.
+        """
+        trained = {key: (ref, number) for key, (ref, number) in self._trained.items() if ref() is not None}
         weights = {id(one): one for group in optimizer.param_groups for one in group["params"]}
-        known = any((ref := self._trained.get(key)) is not None and ref() is one for key, one in weights.items())
+        known = (trained[key][1] for key, one in weights.items() if key in trained and trained[key][0]() is one)
+        number = next(known, self._count_of_networks)
         if self._earlier and id(optimizer) not in self._made:
             self._one_by_one, self.training = False, 1
-        elif self._trained and not known and not self._round and self._one_by_one:
+        elif number == self._count_of_networks > 0 and not self._round and self._one_by_one:
             self.training += 1
-            self._trained.clear()
-        self._trained.update((key, weakref.ref(one)) for key, one in weights.items())
+        self._count_of_networks = max(self._count_of_networks, number + 1)
+        self._trained = trained | {key: (weakref.ref(one), number) for key, one in weights.items()}
+        self._networks[id(optimizer)] = number
+        return number
 
     def _alive(self) -> list[Any]:
         return [one for one in (ref() for ref in self._optimizers) if one is not None]

@@ -24,8 +24,8 @@ class _Pass:
                 self.is_endless = self.length * (self.batch_size or 1) > _MOST_OFTEN * len(loader.dataset)
             except Exception:  # noqa: BLE001 - a sampler of the program's own may not know
                 self.length = None
-        self.batches = 0
-        self.steps = 0
+        self.batches = self.steps = self.epoch = 0
+        self.networks: set[int] = set()
         self.evaluates = False
 
     def was_looked_through(self) -> bool:
@@ -42,8 +42,8 @@ class Passes:
         self._newest: _Pass | None = None
         self._previous: _Pass | None = None
         self._trained: _Pass | None = None
-        self._epochs_begun = self._earlier_epochs = 0
-        self._training = 1
+        self._begun: dict[int, int] = {}
+        """Epochs by network."""
         self._are_epochs = self._are_whole = True
 
     def begun(self, iterator: Any, loader: Any) -> None:
@@ -57,7 +57,8 @@ class Passes:
             return
         if found.length and found.batches == found.length:  # it goes on beyond its length: its sampler repeats
             found = self._known[iterator] = copy.copy(found)
-            found.batches = found.steps = 0
+            found.batches = found.steps = found.epoch = 0
+            found.networks = set()
         if found is not self._newest:
             if self._newest is not None and not self._newest.was_looked_through():
                 self._previous = self._newest
@@ -71,8 +72,11 @@ class Passes:
         if self._newest is not None and self._newest.batches >= batches:
             self._newest.evaluates = True
 
-    def stepped(self, passes_per_step: int) -> None:
-        """An optimizer made a step: with the newest batch, unless that was of an evaluation between batch and step."""
+    def stepped(self, passes_per_step: int, network: int = 0) -> None:
+        """An optimizer made a step: with the newest batch, unless that was of an evaluation between batch and step.
+
+        Epochs are those of the network that it trains: each fold, and each of several that take turns, has its own.
+        """
         fed, before, other = self._newest, self._trained, self._previous
         if fed is None:
             return
@@ -80,21 +84,18 @@ class Passes:
             waits = other.batches > other.steps * max(1, passes_per_step)
             fed = other if fed.evaluates or waits else fed
         fed.steps += 1
+        if network not in fed.networks:
+            fed.networks.add(network)
+            self._begun[network] = self._begun.get(network, 0) + 1
+            fed.epoch = max(fed.epoch, self._begun[network])
         if fed is before:
             return
         self._trained = fed
-        self._epochs_begun += 1
         self._are_epochs = self._are_epochs and not fed.is_endless
         if before is not None and before.length != before.batches:
             # `next(iter(loader))` for each step is no epoch; one that was left early has another length.
             self._are_epochs = self._are_epochs and before.batches > 1
             self._are_whole = self._are_whole and before.length is None
-
-    def train(self, training: int) -> None:
-        """Which training of this process makes the newest step: its epochs count from 1."""
-        if training != self._training:
-            self._training = training
-            self._earlier_epochs = max(0, self._epochs_begun - 1) if training > 1 else 0
 
     def epoch_steps(self, passes_per_step: int) -> int | None:
         """Optimizer steps in an epoch; None where nobody knows."""
@@ -119,8 +120,7 @@ class Passes:
         if epochs_before is None and steps_before and steps and steps_before % steps == 0:
             epochs_before = steps_before // steps
         known = epochs_before if steps_before != 0 else 0
-        begun = self._epochs_begun - self._earlier_epochs
-        epoch = begun + known if self._are_epochs and known is not None else None
+        epoch = fed.epoch + known if self._are_epochs and known is not None else None
         return {
             "epoch": epoch,
             "epoch_step": fed.steps if steps and self._are_epochs else None,

@@ -126,9 +126,8 @@ class Watch:
         return bool(cuda.is_initialized() and cuda.is_current_stream_capturing())
 
     def _stepped(self, optimizer: Any) -> None:
-        self.passes.stepped(self.losses.passes_per_step)
+        self.passes.stepped(self.losses.passes_per_step, self.steps.network(optimizer))
         self.steps.stepped(optimizer, self.passes.epoch_steps(self.losses.passes_per_step))
-        self.passes.train(self.steps.training)
         self._worked()
         if not self._trains:
             groups = (one for group in optimizer.param_groups for one in group["params"])

@@ -22,6 +22,7 @@ def _step(made: Made, steps: Steps, epoch_steps: int | None = None) -> None:
     optimizer.zero_grad()
     net(torch.ones(2, 3)).sum().backward()
     optimizer.step()
+    steps.network(optimizer)
     steps.stepped(optimizer, epoch_steps)
 
 
@@ -213,13 +214,25 @@ def _batches(passes: Passes, loader: DataLoader[Any]) -> Iterator[Any]:
         yield batch
 
 
+def test_networks_that_take_turns_have_epochs_of_their_own() -> None:
+    passes, told = Passes(torch), []
+    for _ in range(2):
+        for fold in range(3):
+            for _ in _batches(passes, _loader(4, batch_size=2)):
+                passes.stepped(1, fold)
+            told.append(_told(passes)[0])
+    for _ in _batches(passes, _loader(4, batch_size=2)):  # and those that are trained with the same batches
+        for part in (0, 7):
+            passes.stepped(1, part)
+    assert [*told, _told(passes)[0]] == [1, 1, 1, 2, 2, 2, 3]
+
+
 def test_epochs_of_the_next_training_count_from_one() -> None:
     passes, told = Passes(torch), []
     for training in (1, 2):
         for _ in range(3):
             for _ in _batches(passes, _loader(4, batch_size=2)):
-                passes.stepped(1)
-                passes.train(training)
+                passes.stepped(1, training)
             told.append(_told(passes)[:3])
     assert told == [(epoch, 2, 2) for epoch in (1, 2, 3, 1, 2, 3)]
 
