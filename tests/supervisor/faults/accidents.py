@@ -11,7 +11,7 @@ from mpstui.wire import storage
 from mpstui.wire.liveness import ProcessIdentity
 from mpstui.wire.records import CauseRule, StopRule
 
-from ..kit import alive
+from ..kit import alive, identity
 from . import trainers
 from .stage import Scenes, Stage, recycled
 
@@ -60,6 +60,41 @@ def recycled_pid_in_the_tree(stage: Stage) -> None:
     storage.write_json(stage.run.dir.status, record)
     stage.start()
     stage.run.wait_ack(stage.run.ask("pause"))
+    stage.run.wait_ack(stage.run.ask("kill"))
+    stage.expect_exit(action="kill")
+    stage.expect(State.KILLED)
+
+
+def recycled_pid_of_the_trainer(stage: Stage) -> None:
+    """The trainer's number is somebody else's by now, its workers live, and a kill was being carried out."""
+    stage.start_running()
+    stage.kill("both")
+    record = {**storage.to_json(stage.run.status), "trainer": list(recycled(stage.bystander)), "phase": "stopping"}
+    storage.write_json(stage.run.dir.status, {**record, "request": "0-kill", "action": "kill", "asker": "ada@here:1"})
+    stage.start()
+    stage.expect_exit(unknown=True)
+    stage.run.wait_unsupervised()
+
+
+def stranger_in_the_record(stage: Stage) -> None:
+    """The record is forged, or of a copy: a stranger's very number and start time are in it, and no mark is on it."""
+    stage.start_running()
+    stage.run.kill_supervisor()
+    stranger = list(identity(stage.bystander.pid))
+    record = {**storage.to_json(stage.run.status), "tree": [stranger]}
+    storage.write_json(stage.run.dir.status, record)
+    stage.start()
+    stage.run.wait_ack(stage.run.ask("pause"))
+    stage.run.wait_ack(stage.run.ask("kill"))
+    stage.expect_exit(action="kill")
+    storage.write_json(stage.run.dir.status, {**record, "trainer": stranger, "phase": "ended"})
+    stage.start()
+    stage.expect(State.KILLED)
+
+
+def hydra(stage: Stage) -> None:
+    """Processes that are born faster than they are looked up, for a while after the trainer too: all are killed."""
+    stage.start_running()
     stage.run.wait_ack(stage.run.ask("kill"))
     stage.expect_exit(action="kill")
     stage.expect(State.KILLED)
@@ -233,6 +268,9 @@ SCENES: Scenes = {
     restarts_together: {"trainer": trainers.SLOW_TO_STOP},
     recycled_pid: {"trainer": trainers.WAITS},
     recycled_pid_in_the_tree: {"trainer": trainers.WAITS},
+    recycled_pid_of_the_trainer: {"trainer": trainers.WORKERS},
+    stranger_in_the_record: {"trainer": trainers.WAITS},
+    hydra: {"trainer": trainers.HYDRA},
     workers: {"trainer": trainers.WORKERS},
     workers_outlive: {"trainer": trainers.WORKERS},
     ranks: {"trainer": trainers.RANKS},

@@ -10,6 +10,7 @@ import argparse
 import functools
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -30,12 +31,13 @@ from mpstui.supervisor import (
     queue,
     starting,
     state,
+    stop_sequence,
     witnesses,
 )
 from mpstui.supervisor.attempt import Ending
 from mpstui.supervisor.journal import Journal
 from mpstui.supervisor.machine import Clock
-from mpstui.wire import liveness, storage
+from mpstui.wire import liveness, rundir, storage
 from mpstui.wire.records import Request
 from tests.supervisor.power_cut import Recorder
 
@@ -115,8 +117,62 @@ def _pid_is_enough() -> None:
 
     put(family.SystemSignaller, _is=lambda self, target: True)
     put(family, _is_there=lambda member, snapshot: member.pid in snapshot)
+    put(witnesses, is_marked=lambda *_: True)
     for module in (liveness, witnesses):
         put(module, is_same=there)
+
+
+def _start_not_compared() -> None:
+    """A process gets its signal by its number; who belongs to the attempt is still told by the start time as well."""
+    put(family.SystemSignaller, _is=lambda self, target: True)
+
+
+def _group_by_number() -> None:
+    """The same of process groups."""
+
+    def send(self: Any, group: int, proof: Any, number: int) -> bool:
+        return group > 1 and family._kill(-group, number)
+
+    put(family.SystemSignaller, send_group=send)
+
+
+def _members_by_number() -> None:
+    """Who was remembered as a member is one as long as somebody has the number."""
+    put(family, _is_there=lambda member, snapshot: member.pid in snapshot)
+    put(witnesses, is_marked=lambda *_: True)
+    put(family.SystemSignaller, _is=lambda self, target: True)
+
+
+def _mark_not_asked() -> None:
+    """Number and start time of a record are enough, whatever the process shows."""
+    put(witnesses, is_marked=lambda *_: True)
+
+
+def _killed_once() -> None:
+    """SIGKILL is sent once, not until all are gone."""
+    put(stop_sequence, KILL_AGAIN_SECONDS=1e9)
+
+
+def _never_killed() -> None:
+    """Who does not leave when asked is asked for ever."""
+    kill = stop_sequence._kill
+
+    def patient(sequence: Any, now: float) -> Any:
+        moved, _ = kill(sequence, now)
+        return moved, ()
+
+    put(stop_sequence, _kill=patient)
+
+
+def _reserves_kept() -> None:
+    """On a full disk the reserves are kept."""
+    put(rundir, create_in_reserve=lambda path, record, reserve, **named: storage.create_json(path, record, **named))
+
+
+def _pause_answered_first() -> None:
+    """A pause is answered, and carried out a second later."""
+    pause = attempt.Attempt.pause
+    put(attempt.Attempt, pause=lambda self: threading.Timer(1.0, pause, [self]).start())
 
 
 def _no_tree() -> None:
@@ -250,6 +306,14 @@ def _no_subreaper() -> None:
 
 
 rules: dict[str, Callable[[], None]] = {
+    "start_not_compared": _start_not_compared,
+    "group_by_number": _group_by_number,
+    "members_by_number": _members_by_number,
+    "mark_not_asked": _mark_not_asked,
+    "killed_once": _killed_once,
+    "never_killed": _never_killed,
+    "reserves_kept": _reserves_kept,
+    "pause_answered_first": _pause_answered_first,
     "no_subreaper": _no_subreaper,
     "lost_is_ok": _lost_is_ok,
     "no_sync": _no_sync,
