@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..wire import liveness
+from ..wire.liveness import LinuxProcessTable, Process
 from ..wire.records import StopRule
 from ..wire.rundir import RunDir, mark_of
 from . import family, stop_sequence
@@ -150,16 +151,26 @@ class Attempt:
             self._orphan_check = (now + ORPHAN_LOOK_SECONDS, alive)
         return self._orphan_check[1]
 
+    @property
+    def is_settled(self) -> bool:
+        """A child of ours that has been running for a while, and that nobody ends."""
+        grown_up = self._refreshes == len(TREE_REFRESH_SECONDS) - 1
+        return grown_up and self.child is not None and self.ending is None and self.stop_sequence is None
+
     def collect(self) -> Ending:
         """Reap the trainer, once."""
         if self.ending is None:
             self.ending = self.child.reap() if self.child else Ending()
         return self.ending
 
-    def refresh(self, *, thorough: bool = False) -> Family:
-        """Bring the family up to date; ``thorough`` also looks for what slipped out of the tree (Linux)."""
+    def refresh(self, *, thorough: bool = False, snapshot: Mapping[int, Process] | None = None) -> Family:
+        """Bring the family up to date; ``thorough`` also looks for what slipped out of the tree (Linux).
+
+        Args:
+            snapshot: all who may belong to it; None: every process of the machine is looked at.
+        """
         heirs = family.linux_heirs(self.run.run_lock, mark_of(self.run)) if thorough else ()
-        snapshot = self._machine.table.snapshot()
+        snapshot = self._machine.table.snapshot() if snapshot is None else snapshot
         if self._machine.adopts:
             trainer, mark = self.child.pid if self.child else None, mark_of(self.run)
             heirs = {*heirs, *family.orphans(snapshot, trainer, mark)}
@@ -173,7 +184,11 @@ class Attempt:
             return False
         self._refreshes = min(self._refreshes + 1, len(TREE_REFRESH_SECONDS) - 1)
         self._next_refresh = now + TREE_REFRESH_SECONDS[self._refreshes]
-        self.refresh()
+        table, below = self._machine.table, None
+        if self.child is not None and self._machine.adopts and isinstance(table, LinuxProcessTable):
+            # Whoever lost its parent is our child by now: two hundred supervisors need not look at all of each other's.
+            below = table.below([os.getpid(), *(member.pid for member in self.family.members)])
+        self.refresh(snapshot=below)
         return True
 
     def stop(self, rule: StopRule, *, force: bool, asked_seconds_ago: float | None = None) -> None:

@@ -6,10 +6,13 @@ A write that fails is kept in memory and tried again; it never stops a run.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import itertools
 import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..wire import rundir, storage
@@ -116,6 +119,25 @@ class Journal:
             self._retry_at = max(self._retry_at, self._clock.monotonic() + FIRST_RETRY_SECONDS)
 
 
+@contextlib.contextmanager
+def told_of_requests(folder: Path) -> Iterator[bool]:
+    """Have the kernel send SIGIO, which wakes the loop, for each new file in ``folder``; whether it does (Linux)."""
+    descriptor = None
+    try:
+        if hasattr(fcntl, "F_NOTIFY"):
+            signal.signal(signal.SIGIO, lambda number, frame: None)
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.fcntl(descriptor, fcntl.F_NOTIFY, fcntl.DN_CREATE | fcntl.DN_RENAME | fcntl.DN_MULTISHOT)
+        told = descriptor is not None
+    except OSError:
+        told = False
+    try:
+        yield told
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
 class Inbox:
     """Hands out each request once: whoever wants an end first, and of the others only some at a time."""
 
@@ -142,6 +164,11 @@ class Inbox:
         self.newest_end = max([*ends, *([self.newest_end] if self.newest_end else [])], key=_id, default=None)
         return [item for item in handed if not self._run.ack(item.id).exists()]
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether there may be more than was handed out, which no new file will tell of."""
+        return self._changed < 0 or any(item.action not in TRAINER_ACTIONS for item in self._kept.values())
+
     def mark_seen(self, request: Request) -> None:
         """Somebody carries it out already."""
         self._looked_at.add(self._run.request(request.id).name)
@@ -159,7 +186,8 @@ class Inbox:
             return
         fresh = list(rundir.unanswered(self._run, self._looked_at, MOST_READ_AT_ONCE))
         self._kept.update((item.id, item) for item in fresh)
-        self._changed = found.st_mtime_ns if len(fresh) < MOST_READ_AT_ONCE // 2 else -1
+        settled = storage.is_settled(found.st_mtime_ns / 1e9, self._clock.wall())
+        self._changed = found.st_mtime_ns if settled and len(fresh) < MOST_READ_AT_ONCE // 2 else -1
         self._list_at = now + LIST_ANYWAY_SECONDS
 
 

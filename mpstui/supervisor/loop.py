@@ -14,13 +14,14 @@ from . import ending, launches, starting
 from .alerts import STOPPED_BY_ANOTHER, StallWatch
 from .attempt import Attempt
 from .disk_space import DiskWatch, LogLimit, watch_disk_space
-from .journal import complain_of
+from .journal import complain_of, told_of_requests
 from .launches import Plan
 from .machine import Machine
 from .stacks import StackDumps
 from .state import NO_FILE, Supervision
 
-TICK_SECONDS = 0.2
+TICK_SECONDS, QUIET_TICK_SECONDS = 0.2, 1.0
+"""Between two looks at everything; the longer one where nothing is about to happen and requests wake the loop."""
 ENDED = "this run has ended"
 NOT_STARTED = "this run has not started yet"
 
@@ -49,9 +50,10 @@ class Supervisor:
             self.state.queue_slot.take_place()  # before whoever is started after us
         ready()
         self._tick_safely()
-        while self.has_work():
-            wait(TICK_SECONDS)
-            self._tick_safely()
+        with told_of_requests(self.state.run.requests) as told:
+            while self.has_work():
+                wait(QUIET_TICK_SECONDS if told and self._is_quiet() else TICK_SECONDS)
+                self._tick_safely()
         self.state.queue_slot.close()
 
     def tick(self) -> None:
@@ -81,6 +83,21 @@ class Supervisor:
             return supervision.trainer_lives()
         busy = supervision.attempt is not None or supervision.upcoming is not None or supervision.journal.pending
         return busy or self._stacks.busy or supervision.inbox.waiting()
+
+    def _is_quiet(self) -> bool:
+        """Whether a trainer that is our child just runs, or a run waits in its queue: no look finds anything soon.
+
+        The end of a child wakes the loop, as every signal does.
+        """
+        supervision, attempt = self.state, self.state.attempt
+        if supervision.accepted or supervision.journal.pending or supervision.inbox.is_behind or self._stacks.busy:
+            return False
+        if attempt is None:
+            upcoming, status = supervision.upcoming, supervision.journal.status
+            waits = status.phase == "queued" and status.waiting_for is not None
+            return waits or (upcoming is not None and upcoming.due - supervision.now > QUIET_TICK_SECONDS)
+        rehearses = supervision.launched is not None and supervision.launched.rehearsal is not None
+        return attempt.is_settled and supervision.upcoming is None and not rehearses
 
     def _handle(self, request: Request) -> None:
         """The inbox hands out a request once: a mistake of ours must not lose those that came with it."""

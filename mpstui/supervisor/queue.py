@@ -23,13 +23,14 @@ from .machine import Machine
 POLL_SECONDS = 1.0
 
 
-def may_claim(run: str, order: Sequence[str], contenders: Collection[str], free: int) -> bool:
+def may_claim(run: str, order: Sequence[str], contends: Callable[[str], bool], free: int) -> bool:
     """Whether ``run`` is near enough to the front.
 
-    Only contenders count: those whose supervisor lives and that wait for a slot and for nothing else.
+    Only contenders count: those whose supervisor lives and that wait for a slot and for nothing else. No more of them
+    are asked for than are in the way.
     """
-    ahead = [name for name in order[: order.index(run)] if name in contenders] if run in order else list(contenders)
-    return len(ahead) < free
+    before = order[: order.index(run)] if run in order else order
+    return sum(1 for _ in itertools.islice(filter(contends, before), free)) < free
 
 
 def joined(queue: Queue, run: str, devices: Sequence[str] = ()) -> Queue:
@@ -69,6 +70,8 @@ class QueueSlot:
         self._rule = rule
         self._machine = machine
         self._files: QueueFiles | None = queues.files_of(run, rule.group) if rule.group else None
+        self._known: tuple[tuple[int, int, int], Queue] | None = None
+        """The group as it was last read, and the stamp of its file then."""
         self._poll_at = 0.0
         self._last = Admission(False)
 
@@ -127,11 +130,18 @@ class QueueSlot:
         is_first = queue.order[:1] == [self._run.run]
         if not is_first and status.waiting_for != "slot":
             return self._waiting()  # say first that we contend, so that those behind us see it; claim at the next look
-        return self._claim(self._files, status)
+        by_gpus = self._wanted is not None and not queue.by_hand
+        taken = not by_gpus and all(liveness.is_held(self._files.slot(number)) for number in range(queue.slots))
+        return self._waiting() if taken else self._claim(self._files, status)
 
     def _join(self, files: QueueFiles) -> Queue | None:
-        devices = self._wanted.devices if self._wanted else ()
-        return self._edit(files, lambda queue: joined(queue, self._run.run, devices))
+        """Stand in the line; once there, the group's lock is left to whoever has something to change."""
+        devices, stamp = self._wanted.devices if self._wanted else (), storage.stamp(files.state)
+        if stamp is None or self._known is None or self._known[0] != stamp:
+            queue = self._edit(files, lambda queue: joined(queue, self._run.run, devices))
+            self._known = (stamp, queue) if stamp is not None and queue is not None else None
+            return queue
+        return self._known[1]
 
     def _waiting(self) -> Admission:
         count = self._wanted.takes if self._wanted else 0
@@ -161,8 +171,7 @@ class QueueSlot:
             slots = range(MOST_SLOTS if by_gpus else queue.slots)
             open_slots = (number for number in slots if not liveness.is_held(files.slot(number)))
             free = list(itertools.islice(open_slots, 1 if by_gpus else None))
-            others = {name for name in queue.order if free and not by_gpus and self._contends(name)}
-            near = by_gpus or may_claim(self._run.run, queue.order, others - {self._run.run}, len(free))
+            near = by_gpus or may_claim(self._run.run, queue.order, self._contends, len(free))
             if not free or not near or not self._take_gpus(files, queue, status):
                 return queue
             self._slot = liveness.acquire(files.slot(free[0]), inheritable=True)

@@ -7,6 +7,7 @@ public creation time moves with the clock.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import functools
 import os
@@ -14,6 +15,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -163,6 +165,25 @@ class LinuxProcessTable:
         except OSError:
             return None
         return parse_proc_stat(text)
+
+    def below(self, roots: Iterable[int]) -> dict[int, Process] | None:
+        """``roots`` and all that come from them, at a price that does not depend on what else runs here.
+
+        None where the kernel keeps no lists of children. One that begins or ends meanwhile may be missing with its own.
+        """
+        if not Path(f"{self._root}/self/task/{threading.get_native_id()}/children").exists():
+            return None
+        found: dict[int, Process] = {}
+        waiting = list(roots)
+        while waiting:
+            pid = waiting.pop()
+            process = self.find(pid) if pid not in found else None
+            if process is not None:
+                found[pid] = process
+                with contextlib.suppress(OSError):  # it has ended meanwhile
+                    for thread in os.scandir(f"{self._root}/{pid}/task"):
+                        waiting += map(int, Path(f"{thread.path}/children").read_bytes().split())
+        return found
 
 
 class PsProcessTable:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+
+import pytest
 
 from mpstui.supervisor.journal import Journal
 from mpstui.supervisor.machine import Clock
@@ -15,9 +19,11 @@ from mpstui.wire import storage
 from mpstui.wire.liveness import ProcessIdentity
 from mpstui.wire.records import CauseRule, ExitRecord, LaunchTemplate, QueueRule, RestartRule, Status, Variant
 
-from .kit import Run, alive, python, wait_for
+from .faults.stage import WRAPPED
+from .kit import Run, alive, decide, python, wait_for
 
 MakeRun = Callable[..., Run]
+ONE = QueueRule(group="mps")
 OOM = [CauseRule("mps_oom", patterns=["MPS backend out of memory"])]
 CRASHES = """
 import json, os, sys, time
@@ -217,3 +223,23 @@ def test_nobody_waits_for_a_run_whose_folder_was_deleted(make_run: MakeRun) -> N
     wait_for(lambda: not alive(supervisors[1]), "the supervisor of a deleted run that ran")
     assert not waiting.dir.path.exists()
     assert not living.dir.path.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="nothing wakes the loop elsewhere: it looks five times a second")
+def test_a_loop_that_rests_is_woken_by_requests_and_by_the_end(make_run: MakeRun) -> None:
+    run, waiting = make_run("import time\nprint('up', flush=True)\ntime.sleep(600)"), make_run("pass", queue=ONE)
+    decide(waiting, "mps", paused=True)
+    for one in (run, waiting):
+        one.start(WRAPPED, "--quiet-tick", "600")
+    run.wait_output("up")
+    waiting.wait_waiting_for("group")
+    time.sleep(0.7)  # it looks around some times, and rests from then on
+    for action in ("pause", "continue"):
+        assert run.wait_ack(run.ask(action)).ok
+    trainer = run.status.trainer
+    assert trainer is not None
+    os.kill(trainer.pid, signal.SIGKILL)
+    assert run.wait_exit().signal == signal.SIGKILL
+    assert waiting.wait_ack(waiting.ask("stop")).ok
+    for one in (run, waiting):
+        one.wait_unsupervised()

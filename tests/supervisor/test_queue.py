@@ -65,11 +65,11 @@ def test_all_rules_must_say_go(
 
 def test_only_contenders_before_us_count() -> None:
     order = ["a", "b", "c"]
-    assert may_claim("a", order, {"b", "c"}, 1)
-    assert not may_claim("b", order, {"a"}, 1)
-    assert may_claim("b", order, {"a"}, 2)
-    assert may_claim("c", order, set(), 1)
-    assert not may_claim("c", order, set(), 0)
+    assert may_claim("a", order, {"b", "c"}.__contains__, 1)
+    assert not may_claim("b", order, {"a"}.__contains__, 1)
+    assert may_claim("b", order, {"a"}.__contains__, 2)
+    assert may_claim("c", order, set[str]().__contains__, 1)
+    assert not may_claim("c", order, set[str]().__contains__, 0)
 
 
 def test_joining_twice_keeps_the_place() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from mpstui.wire import liveness
 from mpstui.wire.liveness import LinuxProcessTable, Process, ProcessIdentity, descendants, parse_proc_stat, parse_ps
@@ -78,6 +81,31 @@ def test_this_process_is_itself_and_nobody_else() -> None:
     assert liveness.is_same(table, me.identity)
     assert not liveness.is_same(table, ProcessIdentity(me.pid, me.start + 1))
     assert me.pid in table.snapshot()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no /proc")
+def test_those_below_a_process_are_found_without_a_look_at_all_others(tmp_path: Path) -> None:
+    forks = (
+        "threading.Thread(target=lambda: time.sleep(60) if os.fork() else print(flush=True) or time.sleep(60)).start()"
+    )
+    top = subprocess.Popen([sys.executable, "-c", f"import os, threading, time\n{forks}"], stdout=subprocess.PIPE)
+    assert top.stdout is not None
+    top.stdout.readline()
+    table = LinuxProcessTable()
+    try:
+        whole = table.snapshot()
+        expected = {top.pid, *(one.pid for one in descendants(whole, [top.pid]))}
+        assert table.below([top.pid, 1 << 22]) == {pid: table.find(pid) for pid in expected}
+        assert len(expected) == 2
+        mine = table.below([os.getpid()])
+        assert mine is not None
+        assert top.pid in mine
+        assert LinuxProcessTable(tmp_path).below([1]) is None
+    finally:
+        for process in descendants(table.snapshot(), [top.pid]):
+            os.kill(process.pid, signal.SIGKILL)
+        top.kill()
+        top.wait()
 
 
 def test_a_process_that_is_gone_is_not_found(tmp_path: Path) -> None:

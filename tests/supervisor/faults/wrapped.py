@@ -365,12 +365,17 @@ if __name__ == "__main__":
     parser.add_argument("--record", type=Path)
     parser.add_argument("--without-subreaper", action="store_true")
     parser.add_argument("--each")
+    parser.add_argument("--quiet-tick", type=float)
     chosen = parser.parse_args()
     if chosen.record:
         recorder = Recorder(Path(chosen.run).parents[1], chosen.record)
         recorder.note_what_is_there()
         recording = recorder.recording()  # kept: it would end with its last reference
         recording.__enter__()
+    if chosen.quiet_tick:
+        put(loop, QUIET_TICK_SECONDS=chosen.quiet_tick)
+        put(storage, is_settled=lambda changed, now: now - changed > 0.1)
+        put(attempt, TREE_REFRESH_SECONDS=(0.1, 0.1))
     if chosen.without_subreaper:
         put(main, adopt_orphans=lambda: False)
     if chosen.at:
