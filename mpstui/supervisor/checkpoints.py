@@ -10,12 +10,12 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from ..wire import liveness, storage
-from ..wire.checkpoints import is_best, owner_of
+from ..wire.checkpoints import is_best, matching, owner_of
 from ..wire.records import ExitRecord, LaunchRecord, LaunchTemplate, Spec
 from ..wire.rundir import RunDir
 from .machine import Clock
@@ -60,7 +60,7 @@ def candidates(template: LaunchTemplate, run: RunDir) -> tuple[list[Found], bool
 
 
 def _measured(root: Path, pattern: str) -> list[Found]:
-    found = (item for path in _expand(root, pattern) if (item := measure(path)))
+    found = (item for path in matching(root, pattern) if (item := measure(path)))
     return sorted(found, key=lambda item: (item.time, item.path.name), reverse=True)
 
 
@@ -78,7 +78,7 @@ def measure(path: Path) -> Found | None:
         if not path.is_dir():
             info = path.stat()
             return Found(path, info.st_size, info.st_mtime)
-        files = [entry.stat() for entry in path.rglob("*") if entry.is_file()]
+        files = [entry.stat() for entry in matching(path, "**/*") if entry.is_file()]
     except OSError:
         return None
     if not files:
@@ -99,7 +99,7 @@ def is_complete(item: Found, *, sleep: Callable[[float], None], now: float) -> b
         sleep(0.25)
         if measure(item.path) != item:
             return False
-    files = [item.path] if item.path.is_file() else [path for path in item.path.rglob("*") if path.is_file()]
+    files = [item.path] if item.path.is_file() else [path for path in matching(item.path, "**/*") if path.is_file()]
     return all(_is_whole(path) for path in files)
 
 
@@ -108,19 +108,9 @@ def activity(template: LaunchTemplate, run: RunDir) -> tuple[int, float, int]:
     if not template.checkpoints:
         return (0, 0.0, 0)
     pattern = str(Path(template.checkpoints).parent / "*")
-    places = [*_expand(run.path, pattern), *_expand(Path(template.cwd), pattern)]
+    places = [*matching(run.path, pattern), *matching(Path(template.cwd), pattern)]
     infos = [info for path in places if (info := storage.stat_of(path))]
     return (len(infos), max((info.st_mtime for info in infos), default=0.0), sum(info.st_size for info in infos))
-
-
-def _expand(root: Path, pattern: str) -> Iterator[Path]:
-    try:
-        expanded = Path(pattern).expanduser()
-        if expanded.is_absolute():
-            root, expanded = Path(expanded.anchor), expanded.relative_to(expanded.anchor)
-        yield from root.glob(str(expanded))
-    except (OSError, ValueError, NotImplementedError, RuntimeError):
-        return  # a pattern that nobody can follow finds nothing; RuntimeError: ~ of a user who is not there
 
 
 def _is_whole(path: Path) -> bool:

@@ -287,7 +287,7 @@ def compose(
         place: what the program takes for the run directory, where that is another folder.
 
     Raises:
-        CannotCompose: no variant for the device, or no way to resume.
+        CannotCompose: no variant for the device, no way to resume, or nothing that a system could start.
     """
     wanted = device or template.device
     variant = template.variants.get(wanted)
@@ -309,7 +309,22 @@ def compose(
     env |= {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
     env |= dict(zip(RUN_VARIABLES, (run.run, str(place or run.path), str(attempt)), strict=True))
     words = tuple(_fill(word, values) for word in argv)
+    _require_startable(words, env, template.cwd)
     return Command(words, template.cwd, wanted, env, checkpoint, tuple(variant.unset), totals=template.totals)
+
+
+def _require_startable(words: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
+    """Refuse what exec(2) would, while what runs now still runs."""
+    if not words:
+        raise CannotCompose("no system can start an empty command")
+    for text in (*words, cwd, *env.keys(), *env.values()):
+        try:
+            if b"\0" in os.fsencode(text):
+                raise CannotCompose(f"no system can start a command with a NUL in it: {text!a}")
+        except UnicodeEncodeError:
+            raise CannotCompose(f"no system can start a command with half a character in it: {text!a}") from None
+    if wrong := [name for name in env if not name or "=" in name]:
+        raise CannotCompose(f"no system can set the variable {wrong[0]!a}")
 
 
 def start(command: Command, output: Path, kept: tuple[int, ...], announce: Callable[[], None]) -> int:

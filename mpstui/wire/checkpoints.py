@@ -1,11 +1,19 @@
-"""What a checkpoint's name says, and its first bytes of the run that wrote it; the same everywhere, without torch."""
+"""Where checkpoints lie, what a name says, and the first bytes of the run that wrote it; the same everywhere."""
 
 from __future__ import annotations
 
+import fnmatch
+import os
 import re
+from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 
 from . import storage
+
+_MAGIC = re.compile(r"[*?\[]")
+MOST_ENTRIES = 200_000
+"""Names that one pattern is compared with: a training must not wait for a look through the whole disk."""
 
 _BEST = re.compile(r"(?<![a-z])best|best(?![a-z])", re.IGNORECASE)
 _EARLIER = re.compile(r"^best-earlier-(\d+)$")
@@ -52,3 +60,48 @@ def owner_of(path: Path) -> str | None:
     except OSError:
         return None
     return found[1].decode() if found else None
+
+
+def matching(root: Path, pattern: str) -> Iterator[Path]:
+    """What a glob finds below ``root``, or where it says (``/``, ``~``): as ``Path.glob`` does, the uppermost first.
+
+    Each folder is read once for a part of the pattern, so that several ``**`` take no longer than one, and no more is
+    looked at than :data:`MOST_ENTRIES`. A pattern that nobody can follow finds nothing.
+    """
+    try:
+        wanted = Path(pattern).expanduser()
+    except RuntimeError:  # the home of a user who is not there
+        return
+    if wanted.is_absolute():
+        root, wanted = Path(wanted.anchor), wanted.relative_to(wanted.anchor)
+    parts = [part for at, part in enumerate(wanted.parts) if part != "**" or wanted.parts[at - 1 : at] != ("**",)]
+    waiting, left = deque([(str(root), 0)] if parts else []), MOST_ENTRIES
+    known: set[tuple[str, int]] = set()
+    while waiting and left > 0:
+        folder, at = waiting.popleft()
+        if (folder, at) in known:
+            continue
+        known.add((folder, at))
+        part, is_last = parts[at], at + 1 == len(parts)
+        below = _inside(folder) if part == "**" or _MAGIC.search(part) else []
+        left -= len(below) + 1
+        if part == "**":
+            found = [folder]
+            waiting += [(entry.path, at) for entry in below if entry.is_dir(follow_symlinks=False)]
+        elif _MAGIC.search(part):
+            fits = re.compile(fnmatch.translate(part)).match
+            found = [entry.path for entry in below if fits(entry.name)]
+        else:
+            found = [os.path.join(folder, part)]  # noqa: PTH118 - a Path for each would take longer than the look
+        if not is_last:
+            waiting += [(path, at + 1) for path in found]
+        else:
+            yield from (path for path in map(Path, found) if storage.stat_of(path))
+
+
+def _inside(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except (OSError, ValueError):  # no folder, none of ours, or a name that none can have
+        return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import time
 from pathlib import Path
@@ -12,7 +13,9 @@ import pytest
 from mpstui.cli.logs import Printer
 from mpstui.cli.main import main
 from mpstui.core.follow import FollowedFile
+from mpstui.core.model.home import resolve_home
 from mpstui.wire import rundir
+from tests.core.runs.build import RunBuilder
 
 
 @pytest.mark.parametrize("home", ["~nosuchuser/x", "/tmp/" + "a" * 300, "/tmp/" + "a/" * 3000])
@@ -70,3 +73,32 @@ def test_a_bar_is_printed_as_it_grows_and_a_line_without_end_soon(
     printer.finish()
     assert time.monotonic() - began < 5
     assert len(shown.getvalue()) == 30_000_011
+
+
+def test_numbers_of_four_hundred_digits_are_no_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    huge = "9" * 400
+    path = tmp_path / "trainer_state.json"
+    path.write_text(f'{{"log_history": [{{"step": {huge}, "loss": {huge}, "epoch": {huge}}}], "max_steps": {huge}}}')
+    assert main(["diagnose", str(path)]) in (0, 1)
+    capsys.readouterr()
+    assert main(["parse", str(path)]) == 0
+    assert huge[:50] not in capsys.readouterr().out
+
+
+def test_a_pipe_is_neither_diagnosed_nor_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for words in ("diagnose", "parse", "watch"):
+        assert main([words, str(tmp_path / "pipe")]) in (1, 2)
+    assert capsys.readouterr().err.count("a pipe") >= 2
+
+
+def test_a_checkpoint_pattern_of_two_hundred_parts_takes_nothing_away(capsys: pytest.CaptureFixture[str]) -> None:
+    home = resolve_home(os.environ)
+    home.runs.mkdir(parents=True)
+    made = RunBuilder(home, "deep", created=time.time()).status("ended").launch().exit(code=0)
+    template = made.spec.launch._replace(checkpoints="**/" * 2000 + "x", resume_args=["{checkpoint}"])
+    made.respec(launch=template)
+    for words in (["ps"], ["show", "deep"], ["restart", "deep", "--dry-run"], ["remove", "deep", "--dry-run"]):
+        assert main(words) in (0, 1), words
+    assert main(["remove", "deep", "--yes"]) == 0
+    assert "removed 1 run" in capsys.readouterr().out

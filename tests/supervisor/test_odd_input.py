@@ -98,3 +98,35 @@ def test_what_waits_for_its_turn_is_not_said_to_have_ended(make_run: MakeRun, ac
     ack = second.wait_ack(second.ask(action))
     assert (ack.ok, ack.text) == (False, "this run has not started yet")
     assert time.time() - ack.time < 60.0
+
+
+def test_a_checkpoint_whose_name_is_no_text_is_continued_from(make_run: MakeRun) -> None:
+    run = make_run("import sys, time; print(ascii(sys.argv), flush=True); time.sleep(60)")
+    name = os.fsdecode(b"caf\xe9.pt")
+    path = run.checkpoint(name)
+    run.start()
+    run.wait_output("[")
+    assert run.wait_ack(run.ask("restart", source=str(path))).ok
+    run.wait_output(ascii(name)[1:-1], attempt=2)
+    assert run.status.attempt == 2
+
+
+WRONG_WORDS: tuple[dict[str, Any], ...] = (
+    *({"env": {name: "x"}} for name in ("A=B", "A\0", "", "\ud800")),
+    *({"env": {"A": value}} for value in ("x\0", "\ud800")),
+    *({"argv": argv} for argv in ([], ["tr\0ue"], ["\ud800"])),
+)
+
+
+def test_a_launch_that_no_system_can_start_is_refused_and_stops_nothing(make_run: MakeRun) -> None:
+    run = make_run(SLEEPER)
+    run.start()
+    run.wait_output("up")
+    launches = [storage.to_json(run.spec.launch) for _ in WRONG_WORDS]
+    for launch, wrong in zip(launches, WRONG_WORDS, strict=True):
+        launch["variants"]["auto"].update(wrong)
+    for asked in [run.ask("restart", launch=launch) for launch in launches]:
+        answer = run.wait_ack(asked)
+        assert not answer.ok
+        assert "no system can" in answer.text
+    assert (run.status.phase, run.status.attempt) == ("running", 1)

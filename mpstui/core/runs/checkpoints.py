@@ -6,10 +6,11 @@ import contextlib
 import os
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 
 from ...wire import storage
-from ...wire.checkpoints import is_best, owner_of
+from ...wire.checkpoints import is_best, matching, owner_of
 from ...wire.heartbeat import CheckpointNote
 from ...wire.records import LaunchTemplate
 from ...wire.storage import UnreadableRecord
@@ -118,12 +119,5 @@ def is_whole(path: Path) -> bool:
 
 
 def _matches(folder: Path, pattern: str | None) -> list[Path]:
-    wanted = pattern or "checkpoints/*.pt"
-    try:
-        absolute = Path(wanted).expanduser()
-        if absolute.is_absolute():
-            folder, wanted = Path(absolute.anchor), str(absolute.relative_to(absolute.anchor))
-        found = [path for path in folder.glob(wanted) if not _TEMPORARY.search(path.name)]
-    except (OSError, ValueError, IndexError, NotImplementedError, RuntimeError):
-        return []  # a pattern that no file system understands matches nothing
-    return found[:MOST_CHECKPOINTS]
+    found = matching(folder, pattern or "checkpoints/*.pt")
+    return list(islice((path for path in found if not _TEMPORARY.search(path.name)), MOST_CHECKPOINTS))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...wire import liveness, storage
+from ...wire.checkpoints import matching
 from ...wire.records import LaunchTemplate, Spec, Status
 from ...wire.rundir import RunDir, run_dirs
 from ...wire.storage import UnreadableRecord
@@ -220,8 +221,7 @@ def _checkpoints(folder: Path, patterns: Iterable[str]) -> list[Path]:
     """
     found = {RunDir(folder).checkpoints}
     for pattern in patterns:
-        with contextlib.suppress(OSError, ValueError, IndexError, NotImplementedError):  # nobody can follow it
-            found.update(folder.glob(pattern))
+        found.update(matching(folder, pattern))
     return sorted(path for path in found if found.isdisjoint(path.parents) and not _is_linked(path, folder))
 
 
