@@ -71,13 +71,15 @@ class Steps:
     def made(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
         """Before an optimizer's ``__init__``; one that is made once steps are done may be of another training."""
         trained = self.seen or not self._resumed  # else the count may be one that was loaded
-        if trained and (self.count or 0) > self._earlier:
+        # One that is made within the first step takes part in it: some make one for each parameter.
+        if trained and (self.count or 0) > self._earlier + 1:
             self._earlier, self._optimizers = self.count or 0, []
             self._seen = None if self._seen is None else self._earlier
             self._round.clear()
             self._made.clear()
             self._networks.clear()
         self._made.add(id(optimizer))
+        self._networks.pop(id(optimizer), None)  # of another one that had its place in memory
         self._optimizers.append(weakref.ref(optimizer))
 
     def resumed(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:

@@ -21,6 +21,8 @@ from ..series.series import NOT_METRICS
 OPTIMIZER_AXIS, PRINTED_AXIS = "optimizer step", "printed step"
 """Two counts of one training may differ: micro-batches are printed, say, and the agent sees what the optimizer does."""
 NEWEST_RECORDS = 240
+FEW_POINTS, MANY_TIMES = 60, 8
+"""A printed loss of so few points leaves the chart to one that was seen so many times as often."""
 WINDOW = 240
 """Intervals kept: about four minutes of heartbeats."""
 FEWEST_INTERVALS = 2
@@ -168,9 +170,12 @@ class JoinedCurves:
 
         Args:
             told: curves by witness; the first counts steps in its way, the others count as the program does.
-            lead: the witness whose loss is shown.
+            lead: the witness whose loss is shown; while it has told few, the first one's curve stands for it.
         """
-        own, order = told[0][0], sorted((item for item in told if item[1]), key=lambda item: item[0] != lead)
+        own, losses = told[0][0], {witness: views["loss"].count for witness, views in told if "loss" in views}
+        printed, seen = losses.get(lead or "", 0), losses.get(own, 0)
+        first = own if 0 < printed < FEW_POINTS and seen > MANY_TIMES * printed else lead
+        order = sorted((item for item in told if item[1]), key=lambda item: item[0] != first)
         if len(order) < 2:
             return dict(order[0][1]) if order else {}
         found: dict[str, SeriesView] = {}

@@ -76,6 +76,16 @@ def test_the_loss_of_a_whole_epoch_leaves_the_agents_curve_unless_that_is_divide
     run.release()
 
 
+def test_a_loss_that_is_printed_rarely_leaves_the_chart_to_the_agents_curve(home: Home) -> None:
+    run = seen_by_agent(run_of(home), 810, 0.81)
+    run.points(*({"time": NOW, "attempt": 1, "step": step, "loss": step / 1000} for step in range(10, 801, 10)))
+    run.output("".join(f"step {step}/5000 loss {step / 1000 + 0.002:.4f}\n" for step in (200, 400, 600, 800)))
+    for shown in both(home, run):
+        assert (shown.numbers.loss, shown.numbers.told_by["loss"]) == (0.802, "output.log")
+        assert (shown.series["loss"].count, shown.series["loss"].axis) == (81, "step")
+    assert shown.series["loss (output.log)"].count == 4
+
+
 @pytest.mark.parametrize("metrics", [{"loss_sum": 44276.0}, {"errD_real": 0.7, "errG": 2.1}])
 def test_where_the_agent_knows_no_loss_the_one_that_is_printed_is_shown(home: Home, metrics: dict[str, float]) -> None:
     """A sum over the batch, and the losses of a GAN, are none; samples are printed, so the axis is one of samples."""
