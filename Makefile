@@ -15,11 +15,12 @@ demo: setup
 
 setup: $(STAMP)
 
+# Byte code of what a screen loads is made at once; most of torch and of all that comes with it nobody ever loads.
 $(STAMP): pyproject.toml constraints.txt mpstui/__init__.py
 	@$(PYTHON) -c 'import sys; sys.exit("mpstui needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 run") if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[train,dev]'
-	-@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib mpstui trainer
+	-@$(BIN)/python -m compileall -qq -j 0 mpstui trainer $(VENV)/lib/python*/site-packages/textual $(VENV)/lib/python*/site-packages/rich
 	@touch $(STAMP)
 
 # Types are looked through by one core while the other ones begin with the tests.
@@ -37,8 +38,9 @@ contracts: setup
 	$(BIN)/lint-imports
 
 # Four workers on two cores: tests of supervisors and screens wait for processes more than they compute. Without byte code
-# each of them, and each program they start, would compile everything anew.
+# each of them, and each program they start, would compile everything anew: in a new clone one goes first and makes it.
 unit: setup
+	@test -d tests/__pycache__ || PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only > /dev/null 2>&1 || true
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 --dist loadgroup
 
 # A thousand randomised accidents to real processes; SEED= repeats a run.

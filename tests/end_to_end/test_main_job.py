@@ -53,7 +53,7 @@ def screen(mpstui: CommandLine, *arguments: str, columns: int = 120, rows: int =
 def test_stop_saves_restart_continues_the_curve_and_a_killed_trainer_is_told_apart(
     mpstui: CommandLine, tiny: Path
 ) -> None:
-    run = mpstui.launch(str(tiny))
+    run = mpstui.launch(str(tiny), "--env", f"PYTHONPATH={STANDIN}")
     mpstui.wait_step(run, 10)
     stopped = mpstui.call("stop", run)
     assert stopped.returncode == 0, stopped.stderr
