@@ -132,9 +132,10 @@ def make(path: Path, size: int) -> None:
         parts = iter(CASES[path.name]())
         while file.tell() < size:
             file.write(next(parts))
-        file.truncate(size)
         if path.suffix == ".json":
             file.write(b'{"loss": 1}]}')
+        else:
+            file.truncate(size)
 
 
 def parse(path: Path) -> object:

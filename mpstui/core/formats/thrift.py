@@ -99,6 +99,14 @@ class LineChoice:
             self.position = position = end + 1
             yield line
 
+    def each(self, text: bytes) -> Iterator[bytes]:
+        """The lines of ``text`` that are to be read, where each stands for itself and costs what a line does."""
+        for part in self.parts(text):
+            for line in self.of(part):
+                if line:
+                    self.spend_on(line, silent=False)
+                    yield line
+
     def spend_on(self, line: bytes, *, silent: bool) -> None:
         """A line was read, or known to be of a silent kind."""
         length = len(line)

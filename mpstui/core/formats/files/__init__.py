@@ -17,18 +17,17 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from ....wire import storage
-from ...follow import FollowedFile
+from ...follow import LONGEST_LINE_BYTES, LineTail
 from ...model.errors import OperationError, UsageError
 from ...model.plugins import METRIC_FILES, discovered
 from ..points import MetricPoint, ParsedLog, Priority
 from ..records import read_record
+from ..thrift import LineChoice, passed_over
 from ..tracker import Tracker
 
 CHUNK = 1 << 20
 SNIFF_BYTES = 65536
 """How much of a file's start is shown to `MetricFile.recognises`."""
-_LONGEST_RECORD = 1 << 20
-"""Bytes of one record; a longer line is passed over."""
 _MAX_DEPTH = 4
 _MAX_VISITED = 5000
 _MAX_CANDIDATES = 12
@@ -99,9 +98,9 @@ class GrowingLines(Records):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._file = FollowedFile(path)
-        self._restarts = 0
-        self._pending = b""
+        self._file = LineTail(path)
+        self._choice = LineChoice()
+        self._too_long = 0
 
     @property
     def position(self) -> int:
@@ -110,23 +109,24 @@ class GrowingLines(Records):
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
         """The points of the lines completed since the last call, or of the next ``limit`` bytes."""
         points: list[MetricPoint] = []
-        while chunk := self._file.take(limit or CHUNK):
-            if self._file.restarts != self._restarts:
-                self._restarts = self._file.restarts
+        while True:
+            growth = self._file.read(limit or CHUNK)
+            if growth.restarted:
                 self.start_over()
-            *lines, self._pending = (self._pending + chunk).split(b"\n")
-            for line in lines:
+            self._too_long += growth.dropped_lines
+            for line in self._choice.each(growth.data):
                 points += self.read_line(line)
-            self._pending = self._pending[:_LONGEST_RECORD]
-            if limit is not None:
-                break
-        return points
+            if limit is not None or not growth.more:
+                return points
 
     def close(self) -> list[MetricPoint]:
         """The point of a last line without newline, if it is whole."""
         points = self.poll()
-        rest, self._pending = self._pending, b""
+        rest = self._file.take(LONGEST_LINE_BYTES)
         return points + (self.read_line(rest) if rest and self.is_whole(rest) else [])
+
+    def summary(self) -> ParsedLog:
+        return replace(super().summary(), read_in_part=passed_over(self._choice.passed_over, self._too_long) or None)
 
     def read_line(self, line: bytes) -> list[MetricPoint]:
         """The points of one line."""
@@ -138,7 +138,7 @@ class GrowingLines(Records):
 
     def start_over(self) -> None:
         """The file is another one now."""
-        self._pending, self._tracker = b"", Tracker()
+        self._choice, self._too_long, self._tracker = LineChoice(), 0, Tracker()
 
 
 @cache
@@ -190,6 +190,10 @@ def _read(path: Path, limit: int | None) -> ParsedLog:
     try:
         if isinstance(reader, ConsoleLog):
             return reader.read_through(limit)
+        before = -1
+        while reader.position != before:  # in pieces: nobody wants the points
+            before = reader.position
+            reader.poll(CHUNK)
         reader.close()
     except OSError as error:
         raise OperationError(f"{path} cannot be read: {error.strerror or error}") from error

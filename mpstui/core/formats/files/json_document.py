@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
 from ....wire import storage
 from ..loss_series import first_known
 from ..points import MetricPoint, ParsedLog, as_number
+from ..thrift import LineChoice, passed_over
 from ..tracker import Tracker
-from . import Records
+from . import CHUNK, SNIFF_BYTES, Records
 
-_MAX_BYTES = 256 << 20
+_WHOLE_BYTES = storage.MOST_RECORD_BYTES
+"""A longer document is read for its history alone, entry by entry."""
+_HISTORY = re.compile(rb'"log_history"\s{0,64}:\s{0,64}\[')
+_BETWEEN_ENTRIES = re.compile(rb"\}\s*,\s*\{")
+_STATE = re.compile(rb'"(epoch|global_step|max_steps|num_train_epochs)"\s{0,8}:\s{0,8}([\d.eE+-]{1,24})')
+_ENDED = re.compile(rb"\}\s*\]")
+_DECODER = json.JSONDecoder()
 
 
 class JsonDocument(Records):
@@ -26,6 +34,11 @@ class JsonDocument(Records):
         self._stamp: tuple[int, int, int] | None = None
         self._state: dict[str, object] = {}
         self._entries = 0
+        """Of the history, that have been read."""
+        self._offset = self._passed = 0
+        """How far a long document was gone through, and past how many entries."""
+        self._torn = b""
+        self._choice = LineChoice()
 
     @classmethod
     def recognises(cls, path: Path, start: bytes) -> bool:
@@ -33,6 +46,8 @@ class JsonDocument(Records):
         text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
         if not text.startswith(b"{"):
             return False
+        if path.stat().st_size > _WHOLE_BYTES:
+            return _HISTORY.search(text) is not None
         if b'"log_history"' in text or len(text.split(b"\n", 1)[0].strip()) <= 2:
             return _load(path) is not None
         return text.count(b"\n") <= 1 and path.suffix != ".jsonl" and _load(path) is not None
@@ -40,13 +55,16 @@ class JsonDocument(Records):
     @property
     def position(self) -> int:
         """The whole document, once it was read."""
-        return self._stamp[2] if self._stamp is not None else 0
+        return self._offset or (self._stamp[2] if self._stamp is not None else 0)
 
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
         """The new entries, or the new heartbeat; a file caught half-written is left for the next call."""
         stamp = storage.stamp(self.path)
+        if stamp is not None and stamp[2] > _WHOLE_BYTES:
+            return self._poll_long(stamp, limit)
         if stamp == self._stamp:
             return []
+        self._offset = 0
         document = _load(self.path)
         if document is None:
             return []
@@ -57,8 +75,7 @@ class JsonDocument(Records):
                 self._entries, self._tracker = 0, Tracker()
             news, self._entries = history[self._entries :], len(history)
             self._state = {key: value for key, value in document.items() if key != "log_history"}
-            state = self._state
-            plan = {name: state[name] for name in ("max_steps", "num_train_epochs") if _planned(state.get(name))}
+            state, plan = self._state, self._plan
             entries = [entry for entry in news if isinstance(entry, dict)]
             if entries and as_number(state.get("global_step")) != as_number(entries[-1].get("step")):
                 entries.append({"step": state.get("global_step"), "epoch": state.get("epoch")})
@@ -68,6 +85,46 @@ class JsonDocument(Records):
         names = document.get("nonfinite")
         nonfinite = {str(name): math.nan for name in names} if isinstance(names, list) else {}
         return self.points_of({**document, **nonfinite})
+
+    @property
+    def _plan(self) -> dict[str, object]:
+        names = ("max_steps", "num_train_epochs")
+        return {name: self._state[name] for name in names if _planned(self._state.get(name))}
+
+    def _poll_long(self, stamp: tuple[int, int, int], limit: int | None) -> list[MetricPoint]:
+        """The new entries of a document that is not held whole; what is nested in one costs that entry."""
+        points: list[MetricPoint] = []
+        with storage.open_file(self.path) as file:
+            if stamp != self._stamp:
+                head = file.read(SNIFF_BYTES)
+                history = _HISTORY.search(head)
+                file.seek(max(0, stamp[2] - SNIFF_BYTES))
+                told = dict(_STATE.findall(head[: history.start() if history else 0]))
+                told |= {name: value for name, value in _STATE.findall(file.read()) if name not in told}
+                self._state = {name.decode(): as_number(value.decode()) for name, value in told.items()}
+                self._stamp, self._passed, self._torn = stamp, 0, b""
+                self._offset = history.end() if history else stamp[2]
+            stop = stamp[2] if limit is None else min(stamp[2], self._offset + limit)
+            while self._offset < stop:
+                file.seek(self._offset)
+                data = file.read(CHUNK)
+                self._offset += len(data)
+                points += self._entries_in(data, last=self._offset >= stamp[2] or not data)
+        return points
+
+    def _entries_in(self, data: bytes, *, last: bool) -> list[MetricPoint]:
+        entries = _BETWEEN_ENTRIES.sub(b"}\n{", (self._torn + data).replace(b"\n", b" "))
+        whole = entries.rfind(b"\n") + 1
+        entries, self._torn = entries[:whole], entries[whole:][:CHUNK]
+        complete = last and _ENDED.search(self._torn) is not None
+        lines = entries.split(b"\n")[:-1] + ([self._torn] if complete else [])
+        new = lines[max(0, self._entries - self._passed) :]
+        self._passed += len(lines)
+        if complete and self._passed < self._entries:  # another run's, read from its start
+            self._entries, self._stamp, self._tracker = 0, None, Tracker()
+        self._entries = max(self._entries, self._passed) if self._stamp else 0
+        found = (_entry(line) for line in self._choice.each(b"\n".join(new)))
+        return [point for entry in found if entry for point in self.points_of({**self._plan, **entry})]
 
     def close(self) -> list[MetricPoint]:
         """Nothing is held back."""
@@ -80,6 +137,7 @@ class JsonDocument(Records):
             return found
         return replace(
             found,
+            read_in_part=passed_over(self._choice.passed_over, 0) or None,
             format="hugging face trainer_state",
             epoch=first_known(as_number(self._state.get("epoch")), found.epoch),
             step=first_known(as_number(self._state.get("global_step")), found.step),
@@ -93,12 +151,19 @@ def _planned(value: object) -> int | float | None:
     return number if number is not None and number > 0 else None
 
 
-def _load(path: Path) -> dict[str, object] | None:
-    if path.stat().st_size > _MAX_BYTES:
-        return None
+def _entry(text: bytes) -> dict[str, object] | None:
+    """The object that a text begins with."""
     try:
-        value = json.loads(storage.read_bytes(path, _MAX_BYTES))
+        value, _ = _DECODER.raw_decode(text.decode(errors="replace").lstrip())
     except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _load(path: Path) -> dict[str, object] | None:
+    try:
+        value = json.loads(storage.read_bytes(path, _WHOLE_BYTES))
+    except (ValueError, RecursionError, storage.TooLarge):
         return None
     return value if isinstance(value, dict) else None
 

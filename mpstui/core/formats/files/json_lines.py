@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from ..points import MetricPoint
-from . import GrowingLines
+from . import SNIFF_BYTES, GrowingLines
 
 _LOOKED_AT = 20
 
@@ -24,6 +24,8 @@ class JsonLines(GrowingLines):
         lines = [line for line in start.removeprefix(b"\xef\xbb\xbf").split(b"\n")[:_LOOKED_AT] if line.strip()]
         if not lines or not all(line.lstrip().startswith((b"{", b"DLLL {")) for line in lines):
             return False
+        if len(start) >= SNIFF_BYTES and b"\n" not in start:
+            return path.suffix == ".jsonl"  # a long first line
         first = parse_object(lines[0])
         return first is not None and (len(lines) > 1 or b"\n" in start or path.suffix == ".jsonl")
 

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.follow import Budget
-from mpstui.core.formats.files import detect, read_log
+from mpstui.core.follow import LONGEST_LINE_BYTES, Budget
+from mpstui.core.formats import thrift
+from mpstui.core.formats.files import detect, json_document, read_log
+from mpstui.core.formats.files.json_lines import JsonLines
 from mpstui.core.formats.files.tensorboard import masked_crc32c
+from mpstui.core.formats.points import MetricPoint
 from mpstui.core.formats.records import read_record
 from mpstui.core.runs.external import ExternalMetrics
 
@@ -224,15 +227,15 @@ def test_an_infinite_count_is_unknown() -> None:
 
 def _long_file(folder: Path, kind: str) -> Path:
     if kind == "csv":
-        path, data = folder / "metrics.csv", b"step,train_loss\n" + b"".join(b"%d,%d.5\n" % (i, i) for i in range(3000))
+        path, data = folder / "metrics.csv", b"step,train_loss\n" + b"".join(b"%d,%d.5\n" % (i, i) for i in range(4500))
     elif kind == "jsonl":
         path = folder / "metrics.jsonl"
-        data = b"".join(b'{"step": %d, "loss": %d.5}\n' % (i, i) for i in range(3000))
+        data = b"".join(b'{"step": %d, "loss": %d.5}\n' % (i, i) for i in range(4500))
     elif kind == "log":
-        path, data = folder / "train.log", b"".join(b"step %d loss %d.5\n" % (i, i) for i in range(3000))
+        path, data = folder / "train.log", b"".join(b"step %d loss %d.5\n" % (i, i) for i in range(4500))
     else:
         path = folder / "events.out.tfevents.1"
-        records = [record(event(step, scalars={"loss": step + 0.5})) for step in range(3000)]
+        records = [record(event(step, scalars={"loss": step + 0.5})) for step in range(4500)]
         data = record(event(0, version="brain.Event:2")) + b"".join(records)
     path.write_bytes(data)
     return path
@@ -247,12 +250,12 @@ def test_a_long_file_is_read_in_slices(tmp_path: Path, kind: str) -> None:
     losses: list[float | None] = []
     while reader.position < size:
         before = reader.position
-        losses += [point.loss for point in reader.poll(1000)]
-        assert reader.position - before < 3000
+        losses += [point.loss for point in reader.poll(4096)]
+        assert reader.position - before < 8192
         slices += 1
     assert slices > 10
     losses += [point.loss for point in reader.close()]
-    assert losses == [i + 0.5 for i in range(3000)]
+    assert losses == [i + 0.5 for i in range(4500)]
 
 
 def test_a_long_metric_file_of_another_program_shows_that_it_is_still_being_read(tmp_path: Path) -> None:
@@ -264,3 +267,75 @@ def test_a_long_metric_file_of_another_program_shows_that_it_is_still_being_read
     assert 0 < points.pending_bytes < path.stat().st_size
     points.read(Budget(60.0))
     assert points.views()["loss"].count == 30_000
+
+
+def _history(entries: int, *, indent: str) -> bytes:
+    told = [f'{{{indent}"epoch": {i / 100}, "loss": {i}.5,{indent}"step": {i}{indent}}}' for i in range(entries)]
+    head = f'{{{indent}"epoch": 3.0,{indent}"global_step": {entries - 1},{indent}"log_history": [{indent}'
+    return f'{head}{f",{indent}".join(told)}{indent}],{indent}"max_steps": 9000,"num_train_epochs": 4}}'.encode()
+
+
+@pytest.mark.parametrize("indent", ["", "\n  "])
+def test_a_history_too_long_to_be_held_is_read_entry_by_entry(
+    tmp_path: Path, indent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_document, "_WHOLE_BYTES", 1000)
+    monkeypatch.setattr(json_document, "CHUNK", 700)
+    path = tmp_path / "trainer_state.json"
+    path.write_bytes(_history(100, indent=indent))
+    reader = detect(path)
+    losses: list[float | None] = []
+    while reader.position < path.stat().st_size:
+        before = reader.position
+        losses += [point.loss for point in reader.poll(500)]
+        assert before < reader.position <= before + 700 or not before
+    path.write_bytes(_history(150, indent=indent))
+    losses += [point.loss for point in reader.close()]
+    assert losses == [i + 0.5 for i in range(150)]
+    found = reader.summary()
+    assert (found.step, found.steps, found.epoch, found.epochs) == (149, 9000, 3, 4)
+    assert found.format == "hugging face trainer_state"
+    path.write_bytes(_history(120, indent=indent))
+    reader.close()
+    assert [point.loss for point in reader.close()] == [i + 0.5 for i in range(120)]
+
+
+def test_a_half_written_long_history_waits_for_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_document, "_WHOLE_BYTES", 1000)
+    path, whole = tmp_path / "trainer_state.json", _history(100, indent="")
+    path.write_bytes(whole[: len(whole) // 2])
+    reader = detect(path)
+    losses = [point.loss for point in reader.close()]
+    path.write_bytes(whole)
+    losses += [point.loss for point in reader.close()]
+    assert losses == [i + 0.5 for i in range(100)]
+
+
+@pytest.mark.parametrize(
+    "row", [b"[" * 9000, b'{"a": ' * 9000, b'{"loss": ' + b"9" * 9000 + b"}", b"}" * 9000, b"\xff" * 9]
+)
+def test_rows_that_are_no_records_cost_themselves(tmp_path: Path, row: bytes) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b'{"step": 1, "loss": 1.5}\n' + row + b'\n{"step": 2, "loss": 0.5}\n')
+    assert [point.step for point in JsonLines(path).close()] == [1, 2]
+
+
+def test_a_row_too_long_to_be_a_record_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.csv"
+    path.write_bytes(b"step,loss,text\n1,1.5,a\n2,1.0," + b"x" * (LONGEST_LINE_BYTES + 9) + b"\n3,0.5,a\n")
+    found = read_log(path)
+    assert found.step == 3
+    assert found.read_in_part == "1 line too long to be read"
+
+
+def test_rows_beyond_what_their_bytes_pay_for_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thrift, "RESERVE", 10_000)
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b"".join(b'{"step": %d, "loss": %d.5}\n' % (i, i) for i in range(20_000)))
+    reader, points = detect(path), list[MetricPoint]()
+    while reader.position < path.stat().st_size:
+        points += reader.poll(1 << 16)
+    points += reader.poll()
+    assert len(points) < 1500
+    assert points[-1].step == 19_999
+    assert reader.summary().read_in_part == f"{20_000 - len(points):,} lines passed over"
