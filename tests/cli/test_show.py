@@ -47,7 +47,7 @@ def test_a_failure_comes_with_its_reason_and_what_helps(tmp_path: Path) -> None:
 
 
 def test_columns_line_up_whatever_the_names(tmp_path: Path) -> None:
-    script = "print('step 1 loss 0.5 a_very_long_metric_name_indeed 0.25')\n"
+    script = "for step in (1, 2): print(f'step {step} loss 0.5 a_very_long_metric_name_indeed {0.25 / step}')\n"
     run = ended(tmp_path, script)
     lines = ok("show", run).splitlines()
     start = next(place for place, line in enumerate(lines) if line.startswith("metric "))

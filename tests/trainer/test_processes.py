@@ -122,7 +122,7 @@ def test_two_ranks_beat_each_for_itself_and_a_stop_saves_although_torchrun_passe
     assert max(run.checkpoints.glob("step-*.pt")).name == f"step-{int(stopped_at):08d}.pt"
 
 
-def _hangs(run: RunDir, child: subprocess.Popen[str]) -> bool:
+def _hangs(run: RunDir, child: subprocess.Popen[bytes]) -> bool:
     """Two steps are told and the process sleeps."""
     if not run.metrics.exists() or not any(step == 2 for step, _ in points(run.path)):
         return False
@@ -132,23 +132,25 @@ def _hangs(run: RunDir, child: subprocess.Popen[str]) -> bool:
 
 def test_a_training_that_hangs_tells_where_and_can_only_be_killed(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
-    child = subprocess.Popen(
-        command("--limit", "64", "--epochs", "3", "--device", "mps"),
-        env=environment(tmp_path, fault="hang@3"),
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    printed = tmp_path / "stderr"
+    with printed.open("w") as stderr:
+        child = subprocess.Popen(
+            command("--limit", "64", "--epochs", "3", "--device", "mps"),
+            env=environment(tmp_path, fault="hang@3"),
+            cwd=tmp_path,
+            stderr=stderr,
+        )
     wait_until(lambda: _hangs(run, child), timeout=STARTUP_SECONDS, what="the third step")
     number, pid, _ = map(int, run.attempt(1).stack_signal.read_text().split())
     os.kill(pid, number)
+    # A second signal while the first is pending goes to another thread, and the sleeping one would not hear of it.
+    stack = re.compile(r"Current thread 0x.*(\n  File .*)*step")
+    wait_until(lambda: stack.search(printed.read_text()) is not None, timeout=STARTUP_SECONDS, what="the stack")
     child.send_signal(signal.SIGTERM)
     with pytest.raises(subprocess.TimeoutExpired):
         child.wait(2)
     child.send_signal(signal.SIGTERM)
-    printed = child.communicate(timeout=60)[1]
-    assert child.returncode == 128 + signal.SIGTERM
-    assert re.search(r"Current thread 0x.*(\n  File .*)*step", printed)
+    assert child.wait(timeout=60) == 128 + signal.SIGTERM
 
 
 def test_a_checkpoint_from_mps_goes_on_on_the_cpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
