@@ -67,6 +67,7 @@ def attach(torch: Any, watch: Watch) -> None:
         (torch.autograd, "backward", watch.before_backward, None),
         (_found(torch, "amp.GradScaler"), "scale", watch.losses.before_scale, None),
         (_found(torch, "nn.Module"), "eval", watch.before_eval, None),
+        (_found(torch, "nn.Module"), "train", watch.before_train, None),
         (_found(optim, "Optimizer"), "__init__", watch.steps.made, None),
         (_found(optim, "Optimizer"), "load_state_dict", watch.steps.resumed, None),
         (_found(torch, "serialization"), "_load", None, watch.steps.loaded),

@@ -266,6 +266,13 @@ class Watch:
             if self._awake is not None:
                 self._awake.start()
 
+    def before_train(self, module: Any, mode: bool = True) -> None:
+        """Before ``Module.train``, of each of its parts: what is computed from here on is no evaluation."""
+        if mode and self._eval_at is not None:
+            self._eval_at, self._idle_batches, self._was_away = None, 0, True
+            if self._phase == "eval":
+                self._beat_on("train", self._monotonic())
+
     def after_fetch(self, batch: Any, iterator: Any, *args: Any) -> None:
         """Behind ``__next__`` of a data loader: some batches without a backward pass between them are an evaluation."""
         self.passes.fetched(batch, iterator)

@@ -38,7 +38,7 @@ def test_evaluations_and_saves_are_phases(tmp_path: Path) -> None:
         "for batch in DataLoader(x, batch_size=8): step()\n"
         "net.eval(); wait_for('eval', evaluate); seen = told()['seq']\n"  # no loader: only Python moves
         "while told()['seq'] < seen + 2: evaluate()\n"
-        "net.train(); step(); wait_for('train')\n"
+        "net.train(); print(told()['phase']); step(); wait_for('train')\n"
         "for _ in range(1000):\n"
         "    for batch in loader: evaluate(); time.sleep(0.01)\n"  # a loader, and nobody says eval()
         "    if told()['phase'] == 'eval': break\n"
@@ -50,7 +50,7 @@ def test_evaluations_and_saves_are_phases(tmp_path: Path) -> None:
         "import io; torch.save(x, io.BytesIO())\n"
     )
     printed, last = ran(TELL + script, tmp_path)
-    assert printed.split() == ["eval", "train", "eval", "train", "save", "train"]
+    assert printed.split() == ["eval", "train", "train", "eval", "train", "save", "train"]
     note = last["checkpoint"]
     assert (note["path"], note["step"]) == (str(tmp_path / "step4.pt"), 6)
     assert (last["epoch"], last.get("epoch_steps"), last["batch_size"]) == (1, None, 8)
