@@ -120,7 +120,7 @@ def test_py_spy_tells_where_it_is_installed(
 def test_every_request_is_answered_also_when_the_training_ends(
     make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "py-spy").write_text("#!/bin/sh\ntouch asked\n/bin/sleep 2\n")
+    (tmp_path / "py-spy").write_text("#!/bin/sh\n/bin/sleep 2\n")
     (tmp_path / "py-spy").chmod(0o700)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     run = make_run(SLEEPER)

@@ -44,8 +44,8 @@ AVAILABLE_SECONDS = 5.0
 """How long it holds what can be done with a run that has not changed: a disk may fill up meanwhile."""
 AvailabilityRule = Callable[[RunSnapshot], Mapping[str, Availability]]
 
-STEP_MILLISECONDS = 20
-DEBOUNCE_MILLISECONDS = 40
+STEP_MILLISECONDS = 60
+DEBOUNCE_MILLISECONDS = 60
 CHECK_SECONDS = 1.0
 """How often a quiet watch makes sure that it still watches the folder that is there."""
 MOST_PATIENCE_SECONDS = 30.0
