@@ -158,7 +158,8 @@ class Inbox:
         mine = [item for item in self._kept.values() if not (trainer_lives and item.action in TRAINER_ACTIONS)]
         mine.sort(key=lambda item: item.id)
         ends = [item for item in mine if item.action in ENDS]
-        handed = [*ends, *[item for item in mine if item.action not in ENDS][:MOST_AT_ONCE]]
+        others = [item for item in mine if item.action not in ENDS]
+        handed = [*ends, *others[: MOST_AT_ONCE if trainer_lives else 20 * MOST_AT_ONCE]]
         for item in handed:
             del self._kept[item.id]
         self.newest_end = max([*ends, *([self.newest_end] if self.newest_end else [])], key=_id, default=None)

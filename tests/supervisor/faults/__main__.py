@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib.util
-import os
 import random
 import shutil
 import subprocess
@@ -14,11 +12,13 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import accidents, disks, heavy, kills, rules
+from ..kit import CAN_MOUNT, small_disk
+from . import accidents, disks, heavy, kills, rules, world
 from .stage import Faults, Scene, Scenes, Stage
 
 PROOFS = {
@@ -50,7 +50,7 @@ PROOFS = {
     "progress_gate_open": "crashes_twice",
 }
 """One rule broken on purpose, and a scene that must notice."""
-SMALL_DISK_BYTES = 2 << 20
+SMALL_DISK_SCENES = {**disks.SMALL_DISK_SCENES, **world.SMALL_DISK_SCENES}
 OTHERS_A_ROUND = 3
 """A thousand runs are then more than fifty of each kill, and about six of everything else."""
 
@@ -67,10 +67,11 @@ class Played:
 def scenes() -> dict[str, tuple[Scene, dict[str, Any]]]:
     """Every scene that can be played here, by name."""
     found: Scenes = {**kills.SCENES, **kills.BESIDE, **accidents.SCENES, **disks.SCENES, **heavy.SCENES, **rules.SCENES}
+    found |= world.SCENES
     if importlib.util.find_spec("torch"):
         found |= heavy.TORCH_SCENES
-    if os.geteuid() == 0 and sys.platform.startswith("linux"):
-        found |= disks.SMALL_DISK_SCENES
+    if CAN_MOUNT:
+        found |= SMALL_DISK_SCENES
         found |= disks.FROZEN_SCENES if shutil.which("chattr") else {}
     return {scene.__name__: (scene, setting) for scene, setting in found.items()}
 
@@ -79,7 +80,13 @@ def play(name: str, sabotage: str | None = None, seed: int = 0) -> Played:
     """Play one scene in a world of its own; ``seed`` decides what a scene leaves to chance."""
     scene, setting = scenes()[name]
     begun = time.monotonic()
-    with _home(small=scene in disks.SMALL_DISK_SCENES) as home:
+    with (
+        tempfile.TemporaryDirectory(prefix="mpstui-faults-", ignore_cleanup_errors=True) as folder,
+        ExitStack() as stack,
+    ):
+        home = Path(folder) / "home"
+        if scene in SMALL_DISK_SCENES:
+            stack.enter_context(small_disk(home))
         stage = Stage(home, sabotage=sabotage, seed=seed, **setting)
         try:
             scene(stage)
@@ -87,22 +94,6 @@ def play(name: str, sabotage: str | None = None, seed: int = 0) -> Played:
             stage.faults.wrong_states.append(f"the scene broke off: {error}")
         faults = stage.leave()
     return Played(name, faults, time.monotonic() - begun)
-
-
-@contextlib.contextmanager
-def _home(*, small: bool) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="mpstui-faults-", ignore_cleanup_errors=True) as folder:
-        home = Path(folder) / "home"
-        home.mkdir()
-        if not small:
-            yield home
-            return
-        options = f"size={SMALL_DISK_BYTES},mode=0700"
-        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(home)], check=True)
-        try:
-            yield home
-        finally:
-            subprocess.run(["umount", "-l", str(home)], check=False)
 
 
 def draw(runs: int, seed: int, only: Sequence[str]) -> list[str]:
@@ -155,6 +146,19 @@ def prove() -> bool:
     return sharp
 
 
+@contextmanager
+def _busy(load: int) -> Iterator[None]:
+    """A machine with other things to do, as long as this process lives."""
+    code = "import os, sys\nparent = os.getppid()\nwhile os.getppid() == parent:\n for _ in range(1 << 20): pass"
+    busy = [subprocess.Popen([sys.executable, "-I", "-S", "-c", code]) for _ in range(load)]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
 def main() -> int:
     """Play, print, prove."""
     parser = argparse.ArgumentParser(prog="python -m tests.supervisor.faults", description=__doc__)
@@ -164,9 +168,10 @@ def main() -> int:
     parser.add_argument("--only", action="append", default=[], choices=sorted(scenes()))
     parser.add_argument("--sabotage", choices=sorted(PROOFS))
     parser.add_argument("--no-proof", action="store_true")
+    parser.add_argument("--load", type=int, default=0, help="so many busy processes beside it")
     chosen = parser.parse_args()
     names = draw(chosen.runs, chosen.seed, chosen.only)
-    with ThreadPoolExecutor(chosen.jobs) as pool:
+    with _busy(chosen.load), ThreadPoolExecutor(chosen.jobs) as pool:
         seeds = range(chosen.seed, chosen.seed + len(names))
         played = list(pool.map(lambda name, seed: play(name, chosen.sabotage, seed), names, seeds))
     green = report(played)

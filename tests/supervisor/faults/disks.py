@@ -7,13 +7,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from mpstui.core.model.snapshot import State
 from mpstui.wire.liveness import ProcessIdentity, system_process_table
 
-from ..kit import alive, wait_for
+from ..kit import alive, filled, wait_for
 from . import trainers
 from .stage import Scenes, Stage
 
@@ -21,7 +21,7 @@ from .stage import Scenes, Stage
 def full_disk(stage: Stage) -> None:
     """The disk is full when the trainer ends: its exit record fits into the reserve."""
     stage.start_running()
-    with _filled(stage.home):
+    with filled(stage.home):
         stage.finish_trainer()
         stage.expect_exit(code=7)
         stage.expect(State.FAILED)
@@ -34,7 +34,7 @@ def full_disk_stop(stage: Stage) -> None:
     """A stop on a full disk: nothing is stopped because a save failed, and the stop works."""
     stage.start_running()
     request = stage.run.ask("stop")
-    with _filled(stage.home):
+    with filled(stage.home):
         stage.expect_exit(action="stop")
     stage.run.wait_ack(request, 40.0)
     stage.expect(State.STOPPED)
@@ -103,18 +103,6 @@ def _frozen(*folders: Path) -> Iterator[None]:
         yield
     finally:
         subprocess.run(["chattr", "-i", *map(str, folders)], check=True)
-
-
-@contextmanager
-def _filled(home: Path) -> Iterator[None]:
-    ballast = home / "ballast"
-    with ballast.open("wb", buffering=0) as file, suppress(OSError):
-        while file.write(b"\0" * 4096):
-            pass
-    try:
-        yield
-    finally:
-        ballast.unlink()
 
 
 SCENES: Scenes = {disk_runs_full: {"trainer": trainers.WAITS}}

@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -140,6 +141,11 @@ class Stage:
         if not condition:
             self.faults.wrong_states.append(what)
 
+    def expect_soon(self, begun: float, seconds: float) -> None:
+        """Since ``begun`` (monotonic) no more than this has passed."""
+        took = time.monotonic() - begun
+        self.expect_that(took < seconds, f"it took {took:.1f} s, not {seconds:g}")
+
     # -- leaving ---------------------------------------------------------------------------------------------------
 
     def leave(self) -> Faults:
@@ -155,6 +161,8 @@ class Stage:
         return self.faults
 
     def _kill_by_request(self) -> None:
+        if not self.run.dir.spec.exists():
+            return  # somebody deleted the run
         request = self.run.ask("kill", attempt=0)
         if not liveness.is_held(self.run.dir.supervisor_lock):
             self.start()

@@ -100,6 +100,11 @@ CRASHES = _HEAD + (
 FLOODS = _HEAD + "while True: print('x' * 1000, flush=True)"
 """Prints until the disk is full, and ends of it."""
 
+FLOODS_FOR_EVER = _HEAD + (
+    "print('up', flush=True)\nwhile True:\n try: os.write(1, b'x' * 1000 + b'\\n')\n except OSError: time.sleep(0.001)"
+)
+"""Prints as soon as there is room."""
+
 DATALOADER = _HEAD + (
     "from torch.utils.data import DataLoader\n"
     "loader = iter(DataLoader(range(10000), num_workers=8))\n"

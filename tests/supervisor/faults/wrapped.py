@@ -345,6 +345,11 @@ def take_free_space_from(path: Path) -> None:
     put(disk_space.DiskWatch, __init__=functools.partialmethod(disk_space.DiskWatch.__init__, read=free))
 
 
+def slow_down(seconds: float) -> None:
+    """Each sync takes that long."""
+    around(storage, "flush_to_disk", lambda: time.sleep(seconds))
+
+
 def set_clock_back(seconds: float) -> None:
     """After two seconds of this supervisor the wall clock jumps back."""
     begun, real = time.monotonic(), machine.this_machine
@@ -361,6 +366,7 @@ if __name__ == "__main__":
     parser.add_argument("--at")
     parser.add_argument("--sabotage")
     parser.add_argument("--clock-back", type=float)
+    parser.add_argument("--slow-disk", type=float)
     parser.add_argument("--free", type=Path)
     parser.add_argument("--record", type=Path)
     parser.add_argument("--without-subreaper", action="store_true")
@@ -384,6 +390,8 @@ if __name__ == "__main__":
         sabotage(chosen.sabotage)
     if chosen.clock_back:
         set_clock_back(chosen.clock_back)
+    if chosen.slow_disk:
+        slow_down(chosen.slow_disk)
     if chosen.free:
         take_free_space_from(chosen.free)
     sys.exit(main.main([main.EACH] if chosen.each else [chosen.run]))
