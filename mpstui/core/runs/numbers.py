@@ -247,6 +247,18 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
     Args:
         by_program: the step that is shown is counted by the program.
     """
+    # What is printed of an epoch may be samples, or batches that several make a step.
+    within = numbers if by_program or numbers.beat is None else numbers.beat
+    epoch_end: int | None = None
+    end: int | None = None
+    if numbers.step is not None and within.epoch_step is not None and within.epoch_steps is not None:
+        epoch_end = numbers.step + within.epoch_steps - within.epoch_step
+        if numbers.epochs is not None and numbers.epoch is not None:
+            more = numbers.epochs - math.floor(numbers.epoch) + numbers.first_epoch - 1  # epochs behind this one
+            end = epoch_end + round(max(0, more) * within.epoch_steps)
+    counted_anew = not by_program and numbers.beat is not None and numbers.beat.step_from is not None
+    if end is not None and numbers.steps is None and not counted_anew:
+        numbers = replace(numbers, steps=end, told_by={**numbers.told_by, "steps": "epochs"})
     if not moving:
         known = numbers.steps_per_second is not None or numbers.samples_per_second is not None
         return replace(numbers, samples_per_second=None, steps_per_second=None) if known else numbers
@@ -255,14 +267,8 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
     left, epoch_left = steps.remaining_seconds(numbers.steps), None
     if left is None:
         left = epochs.remaining_seconds(numbers.epochs)
-    # What is printed of an epoch may be samples, or batches that several make a step.
-    within = numbers if by_program or numbers.beat is None else numbers.beat
-    epoch_end: int | None = None
-    if numbers.step is not None and within.epoch_step is not None and within.epoch_steps is not None:
-        epoch_end = numbers.step + within.epoch_steps - within.epoch_step
-        if left is None and numbers.epochs is not None and numbers.epoch is not None:
-            more = numbers.epochs - math.floor(numbers.epoch) + numbers.first_epoch - 1  # epochs behind this one
-            left = steps.remaining_seconds(epoch_end + more * within.epoch_steps)
+    if left is None:
+        left = steps.remaining_seconds(end)
     if left is None and numbers.epoch is not None and (numbers.step or 0) > 1:
         begun = numbers.epoch - numbers.first_epoch + 1
         if numbers.step in (begun, begun - 1):  # each epoch is one step, as graph networks have it

@@ -182,6 +182,7 @@ def test_printed_samples_are_no_share_of_the_agents_steps(home: Home) -> None:
     run.beat(step=256, loss=1.5, epoch=1, epoch_step=256, epoch_steps=1563, **AGENT)
     shown = make_monitor(home, FakeClock()).refresh()[0]
     assert shown.numbers.eta_seconds == pytest.approx((2 * 1563 - 256) / 32)
+    assert shown.numbers.steps is None, "the agent counts since this process began"
     run.release()
 
 
