@@ -12,7 +12,7 @@ from ..wire.records import TRAINER_ACTIONS, Request, Spec, Status
 from ..wire.rundir import RunDir
 from . import ending, launches, starting
 from .alerts import STOPPED_BY_ANOTHER, StallWatch
-from .attempt import Attempt
+from .attempt import Attempt, Child
 from .disk_space import DiskWatch, LogLimit, watch_disk_space
 from .journal import complain_of, told_of_requests
 from .launches import Plan
@@ -38,20 +38,31 @@ class Supervisor:
         self._term = False
         self._last_failure = ""
 
-    def run(self, ready: Callable[[], None], wait: Callable[[float], None]) -> None:
-        """Arrive, say ``ready``, and tick until there is nothing left to do.
+    def run(
+        self,
+        ready: Callable[[], None],
+        wait: Callable[[float], None],
+        moved: Callable[[], object] = lambda: None,
+        child: Child | None = None,
+    ) -> None:
+        """Arrive, say ``ready``, and tick until there is nothing left to do here.
 
         Args:
             wait: sleeps for so many seconds, less when a signal comes.
+            moved: says whether the run's directory lies elsewhere by now.
+            child: the trainer, where this process is its parent already.
         """
         signal.signal(signal.SIGTERM, self._on_term)
         starting.arrive(self.state)
+        found = self.state.attempt
+        if child and found and found.family.leader and found.family.leader.pid == child.pid:
+            found.child = child
         if self.state.upcoming is not None:
             self.state.queue_slot.take_place()  # before whoever is started after us
         ready()
         self._tick_safely()
         with told_of_requests(self.state.run.requests) as told:
-            while self.has_work():
+            while self.has_work() and not moved():
                 wait(QUIET_TICK_SECONDS if told and self._is_quiet() else TICK_SECONDS)
                 self._tick_safely()
         self.state.queue_slot.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import select
 import signal
@@ -113,7 +114,7 @@ def _stand_alone(run: Path) -> None:
 def supervise(run: RunDir, ready: Callable[[], None], build: Build = Supervisor) -> int:
     """Take the lock and supervise until nothing is left to do. See :func:`main` for the codes."""
     wakeup = install_signals()
-    machine = this_machine()._replace(adopts=adopt_orphans())
+    machine, child = this_machine()._replace(adopts=adopt_orphans()), None
     while True:
         lock = liveness.acquire(run.supervisor_lock)
         if lock is None:
@@ -122,12 +123,24 @@ def supervise(run: RunDir, ready: Callable[[], None], build: Build = Supervisor)
             supervisor = _open(run, machine, build)
             if supervisor is None:
                 return FAILED
-            supervisor.run(ready, lambda seconds: wait_for_signal(wakeup, seconds))
+            moved = functools.partial(_moved_to, run, lock)
+            supervisor.run(ready, lambda seconds: wait_for_signal(wakeup, seconds), moved, child)
+            place = moved()
         finally:
             liveness.release(lock)
+        if place is not None:
+            # Taken over at its new place as from another supervisor, but for the trainer, which is still our child.
+            run, child = place, supervisor.state.attempt.child if supervisor.state.attempt else None
+            continue
         # A client that wrote a request and then saw the lock held counts on us, so look once more with the lock free.
         if not supervisor.has_work():
             return READY
+
+
+def _moved_to(run: RunDir, lock: int) -> RunDir | None:
+    """Where the run's directory is now, if not where it was; None as well when it is deleted."""
+    place = None if run.path.is_dir() else liveness.place_of(lock)
+    return RunDir(place.parent) if place is not None else None
 
 
 def _open(run: RunDir, machine: Machine, build: Build) -> Supervisor | None:

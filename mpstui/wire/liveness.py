@@ -46,6 +46,18 @@ def release(descriptor: int) -> None:
     os.close(descriptor)
 
 
+def place_of(descriptor: int) -> Path | None:
+    """Where the file of a lock that this process holds lies now; None: it is deleted, or the system does not tell."""
+    try:
+        if sys.platform == "darwin":
+            name = os.fsdecode(fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+        else:
+            name = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115
+        return Path(name) if os.path.samestat(os.stat(name), os.fstat(descriptor)) else None  # noqa: PTH116
+    except (OSError, AttributeError):
+        return None
+
+
 def is_held(path: Path) -> bool:
     """Whether some process holds the lock now; a missing file is held by nobody.
 

@@ -19,6 +19,7 @@ from mpstui.supervisor.family import linux_heirs
 from mpstui.wire import liveness
 from mpstui.wire.liveness import ProcessIdentity, boot_id, system_process_table
 from mpstui.wire.records import ExitRecord, StopRule
+from mpstui.wire.rundir import RunDir
 
 from ..kit import Run, alive, identity, python, wait_for
 
@@ -94,6 +95,11 @@ class Stage:
 
     def finish_trainer(self) -> None:
         (self.home / "finish").touch()
+
+    def move_to(self, home: Path) -> None:
+        """The home has been moved."""
+        self.run.dir, self.run.home = RunDir(home / "runs" / self.run.dir.run), home
+        self.home, self._received = home, home / self._received.name
 
     def kill(self, victim: str, *, wait: bool = True) -> None:
         """SIGKILL from outside: ``supervisor``, ``trainer`` or ``both``."""

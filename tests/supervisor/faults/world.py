@@ -134,6 +134,22 @@ def deleted_folder(stage: Stage) -> None:
     stage.expect_that(not stage.run.dir.path.exists(), "a folder of that name came back")
 
 
+def moved_home(stage: Stage) -> None:
+    """The home is moved under a run that lives: it is told as what it is at the new place, and a stop works there."""
+    stage.start_running()
+    trainer = stage.run.status.trainer
+    assert trainer is not None
+    stage.home.rename(stage.home.with_name("moved"))
+    stage.move_to(stage.home.with_name("moved"))
+    stage.expect(State.RUNNING, State.UNSUPERVISED)
+    begun = time.monotonic()
+    stage.expect_that(act(stage.run, "stop").ok, "the stop was refused")
+    stage.expect_soon(begun, SOON_SECONDS)
+    stage.expect_that(not alive(trainer), "told of as ended while it lived")
+    stage.expect_exit(action="stop", signal=15)
+    stage.expect(State.STOPPED)
+
+
 def slow_disk(stage: Stage) -> None:
     """Each sync takes a quarter of a second: all is as it would be, later."""
     stage.start_running("--slow-disk", "0.25")
@@ -267,6 +283,7 @@ SCENES: Scenes = {
     frozen_supervisor: {"trainer": trainers.WAITS},
     stopped_and_continued: {"trainer": trainers.SLOW_TO_STOP},
     deleted_folder: {"trainer": trainers.WAITS},
+    moved_home: {"trainer": trainers.WAITS},
     slow_disk: {"trainer": trainers.SLOW_TO_STOP},
     restart_while_stopping: {"trainer": trainers.SLOW_TO_STOP},
     many_people: {"trainer": trainers.SLOW_TO_STOP},
