@@ -4,8 +4,12 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+PIP    := -m pip install --quiet --disable-pip-version-check --no-compile
+# Without a hash, alone: which build it is depends on the machine and on where pip looks.
+TORCH  := torch==2.13.0
+AUDIT  := .venv-audit
 
-.PHONY: run demo test lint types contracts unit setup clean bench bench-agent bench-reading bench-scale bench-train faults fuzz pictures
+.PHONY: run demo test lint types contracts unit setup clean bench bench-agent bench-reading bench-scale bench-train faults fuzz audit pictures
 
 run: setup
 	$(BIN)/mpstui
@@ -16,10 +20,12 @@ demo: setup
 setup: $(STAMP)
 
 # Byte code of what a screen loads is made at once; most of torch and of all that comes with it nobody ever loads.
-$(STAMP): pyproject.toml constraints.txt mpstui/__init__.py
+$(STAMP): pyproject.toml constraints.txt Makefile mpstui/__init__.py
 	@$(PYTHON) -c 'import sys; sys.exit("mpstui needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 run") if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[train,dev]'
+	$(BIN)/python $(PIP) --require-hashes -r constraints.txt
+	$(BIN)/python $(PIP) $(TORCH)
+	$(BIN)/python $(PIP) --no-deps --no-build-isolation -e .
 	-@$(BIN)/python -m compileall -qq -j 0 mpstui trainer $(VENV)/lib/python*/site-packages/textual $(VENV)/lib/python*/site-packages/rich
 	@touch $(STAMP)
 
@@ -52,6 +58,12 @@ fuzz: setup
 	$(BIN)/python -m tests.fuzz records --seconds $(or $(FUZZ_SECONDS),60) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m tests.fuzz bytes --seconds $(or $(FUZZ_SECONDS),60) $(if $(SEED),--seed $(SEED))
 
+# Known holes in what we install, and what bandit finds in what we wrote. Ends with 1 for findings alone: where the
+# advisories cannot be reached it says so. Its own tools live apart from what they look at.
+audit:
+	test -x $(AUDIT)/bin/pip-audit || { $(PYTHON) -m venv $(AUDIT) && $(AUDIT)/bin/python $(PIP) pip-audit==2.10.1 bandit==1.9.4; }
+	$(AUDIT)/bin/python scripts/audit.py
+
 # Ratios, measured in one run. HARNESS names a folder with peer_table.py, to stand beside other programs.
 bench: setup
 	$(BIN)/python -m tests.bench.following
@@ -76,4 +88,4 @@ pictures: setup
 	$(BIN)/python scripts/picture.py docs/pictures
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(AUDIT) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
