@@ -47,7 +47,7 @@ contracts: setup
 # each of them, and each program they start, would compile everything anew: in a new clone one goes first and makes it.
 unit: setup
 	@test -d tests/__pycache__ || PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only > /dev/null 2>&1 || true
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 --dist loadgroup
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 --dist worksteal
 
 # A thousand randomised accidents to real processes; SEED= repeats a run.
 faults: setup

@@ -18,9 +18,6 @@ from tests.trainer.running import command, train
 CIFAR = ("--model", "tiny", "--width", "4", "--limit", "64", "--epochs", "1", "--batch-size", "32", "--ema", "0.5")
 
 
-pytestmark = pytest.mark.xdist_group("evaluate")  # the training is then done once
-
-
 @pytest.fixture(name="trained", scope="module")
 def _trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, float]]:
     run_dir = tmp_path_factory.mktemp("run")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -24,21 +27,28 @@ from trainer.sharding import blocks
 AVERAGE = TRAININGS["average"][1:]
 
 
-# What the two ranks do is asked by every test here: on one worker it is done once.
-pytestmark = pytest.mark.xdist_group("sharding")
-
-
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What two ranks did: their folder."""
-    folder = tmp_path_factory.mktemp("pair")
+    """What two ranks did: their folder. All workers share it, since that takes longer than every test here."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "pair"
+    with Path(f"{folder}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "done").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            _train(folder)
+            (folder / "done").touch()
+    return folder
+
+
+def _train(folder: Path) -> None:
     train("cifar", *AVERAGE, "--batch-size", "16", "--stop-after", "5", run_dir=folder / "alone")
     child = subprocess.run(
         torchrun("tests.trainer.sharded_ranks", str(folder)),
         env=environment(compiler=True), cwd=ROOT, capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert child.returncode == 0, child.stderr[-4000:]
-    return folder
 
 
 def _found(pair: Path) -> list[dict[str, Any]]:
