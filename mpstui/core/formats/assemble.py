@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from .evaluations import is_evaluation
 from .loss_series import first_known, or_zero
@@ -57,10 +57,11 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         stray_words = len(_WORD.findall(line[:2000])) - sum(len(_WORD.findall(pair.key)) for pair in pairs)
     is_sentence = strict and len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs)
     if is_sentence or (loss is None and _is_member(line, pairs)):
-        return None
+        return _plan(grammar, line, pairs) if is_sentence else None
     if strict and is_remark(line, loss or _evaluated_loss(pairs)):
         return _best(grammar, pairs)
     counters, is_plan = read_counters(pairs, line, has_loss=loss is not None or any(map(_is_part, pairs)))
+    loss = _whole(pairs) if loss is None and counters.positioned else loss
     named = [
         pair
         for at, pair in enumerate(pairs)
@@ -70,10 +71,10 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     two_counts = counters.epoch is not None and counters.shown_step is not None
     counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two_counts
     if loss is None and not (says_more or counts_alone or is_evaluation(line, pairs)):
-        return None
+        return _plan(grammar, line, pairs)
     rate = _first(named, Role.LEARNING_RATE)
     speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
-    evaluation = bool(named) and all(pair.scope is NameScope.EVAL for pair in named)
+    evaluation = line.startswith("* ") or (bool(named) and all(pair.scope is NameScope.EVAL for pair in named))
     placed = loss is not None or counters.epoch is not None or counters.shown_step is not None
     metrics, eval_metrics = _metrics_of(named if placed or not _are_settings(named) else ())
     return LineReading(
@@ -90,10 +91,20 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         series=series_name(loss.key, counters) if loss else "",
         plan=is_plan and loss is None,
         certain=loss is not None and loss.scope is NameScope.TRAIN,
-        of_samples="%)]" in line
-        and (counters.epoch_steps or 0) >= _FEWEST_SAMPLES
-        and _SAMPLES.search(line) is not None,
+        of_samples="%)]" in line and _are_samples(line, counters),
     )
+
+
+def _are_samples(line: str, counters: Counters) -> bool:
+    return or_zero(counters.epoch_steps) >= _FEWEST_SAMPLES and _SAMPLES.search(line) is not None
+
+
+def _plan(grammar: str, line: str, pairs: Sequence[Pair]) -> LineReading | None:
+    """What the settings of a program plan that are printed on one line: ``lr: 0.1, data: train, epochs: 20, ...``."""
+    if line.count("=") + line.count(": ") < _MANY // 2 or "{" in line:
+        return None
+    found = [pair for pair in pairs if pair.name.role is Role.EPOCHS and pair.marked and not (pair.unit or pair.total)]
+    return LineReading(grammar, Counters(epochs=found[0].counted), plan=True) if len(found) == 1 else None
 
 
 def _are_settings(named: Sequence[Pair]) -> bool:
@@ -119,9 +130,15 @@ def _metrics_of(named: Sequence[Pair]) -> tuple[dict[str, float], dict[str, floa
         if _is_named(p) and _of_evaluation(p) and not (p.said and is_duration(p.key))
     }
     twins = [name for name in metrics if name.startswith("v_")]
-    if any(name[2:] in metrics for name in twins):
-        eval_metrics.update((name, metrics.pop(name)) for name in twins)
+    if not any(name[2:] in metrics for name in twins):
+        twins = [name for name in metrics if _is_twin(name, metrics)]
+    eval_metrics.update((name, metrics.pop(name)) for name in twins)
     return metrics, eval_metrics
+
+
+def _is_twin(name: str, names: Container[str]) -> bool:
+    """Whether a name is that of an evaluation, by that of training beside it: ``vloss`` with ``loss`` or ``tloss``."""
+    return name[:1] == "v" and (name[1:] in names or f"t{name[1:]}" in names)
 
 
 def _arguments(line: str, pairs: Sequence[Pair]) -> list[Pair]:
@@ -169,8 +186,10 @@ def training_loss(pairs: Sequence[Pair]) -> Pair | None:
         pair
         for pair in pairs
         if pair.name.role is Role.LOSS and pair.scope is not NameScope.EVAL and not (pair.total or pair.unit)
-        if pair.marked or (pair.name.rank < PART and _is_named(pair))
+        if pair.marked or ((pair.name.rank < PART or "_" in pair.key) and _is_named(pair))
     ]
+    keys = {pair.key for pair in losses}
+    losses = [pair for pair in losses if not _is_twin(pair.key, keys)]
     best = min(losses, key=lambda pair: pair.name.rank, default=None)
     if best is None or best.name.rank < PART or len({pair.key for pair in losses}) == 1:
         return best
@@ -178,6 +197,12 @@ def training_loss(pairs: Sequence[Pair]) -> Pair | None:
     whole = [pair for pair in losses if pair.key.lower().endswith("/loss")]
     of_one_group = len(whole) == 1 and all(pair.key.startswith(whole[0].key[: -len("loss")]) for pair in losses)
     return whole[0] if of_one_group else None
+
+
+def _whole(pairs: Sequence[Pair]) -> Pair | None:
+    """The loss of a line with a place that calls it ``total`` and nothing else a loss that stands for all."""
+    found = [p for p in pairs if p.marked and p.key.lower() == "total" and "." in p.text and not (p.unit or p.total)]
+    return found[0] if len(found) == 1 and found[0].scope is not NameScope.EVAL else None
 
 
 def _is_part(pair: Pair) -> bool:
@@ -292,6 +317,8 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
         last = index == len(pairs) - 1 and not pair.key
         batches = (pair.bracketed or last) and planned is not None and has_loss and counters.shown_step is None
         return in_epoch if batches else counters
+    if planned is None and has_loss and line.startswith(f"#{pair.text} "):
+        return Counters(step=count)
     padded = planned is None and pair.text[:1] == "0" < pair.text[1:]
     if padded and line[pair.end : pair.end + 2] == "][" and pairs[1:] and pairs[1].name.role is Role.EPOCH:
         return counters  # ``[000660][Epoch 01/50]``: a label; ``[0005] Epoch 3`` is a step
@@ -325,7 +352,8 @@ def _opens_pair(pairs: Sequence[Pair]) -> bool:
         return False
     first, second = pairs[0], pairs[1]
     near = (first.start <= 3 or _is_tag(first)) and second.start - first.end <= 6
-    return near and bool(first.total) == bool(second.total) and second.unit == ""
+    alike = bool(first.total) == bool(second.total) or (second.total and second.bracketed)
+    return near and bool(alike) and second.unit == ""
 
 
 def _evaluated_loss(pairs: Sequence[Pair]) -> Pair | None:
@@ -333,7 +361,7 @@ def _evaluated_loss(pairs: Sequence[Pair]) -> Pair | None:
 
     A measure at its beginning is as good: ``psnr: 26.5  Best: 27.0 @ 5000 iter``.
     """
-    first = pairs[0]
+    first = next((pair for pair in pairs if pair.name.role not in _COUNTING and pair.key), pairs[0])
     if first.marked and is_measure(first.key) and "best" not in words_of(first.key) and not first.total:
         return first
     losses = (pair for pair in pairs if pair.marked and pair.name.role is Role.LOSS)

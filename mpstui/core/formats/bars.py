@@ -108,6 +108,13 @@ class TrackedBar:
     rank: int
     loss: float | None = None
     votes: int = 0
+    told: Number | None = None
+    """Where it stood when a line last named an epoch of the same count."""
+    agreed: int = 0
+    """How often in a row it has moved with the epoch."""
+
+
+_AGREED_NEEDED = 3
 
 
 class BarBook:
@@ -173,6 +180,22 @@ class BarBook:
         """The counters of the training loop's bar."""
         bar = self._best()
         return None if bar is None else bar.counters
+
+    def begin_run(self) -> None:
+        """Another run follows: only the bar that is being drawn may be its own."""
+        self._bars = {key: bar for key, bar in self._bars.items() if bar is self._latest}
+        if self._latest is not None:
+            self._latest.votes = 0
+
+    def epochs_at(self, epoch: int) -> Number | None:
+        """The total of the bar drawn last, where it has turned out to count the epochs that lines name."""
+        bar = self._latest
+        if bar is None or bar.counters.epoch is not None or not bar.counters.steps:
+            return None
+        step, moved = bar.counters.step, bar.counters.step != bar.told
+        bar.agreed = bar.agreed + moved if step is not None and step in (epoch - 1, epoch) else 0
+        bar.told = step
+        return bar.counters.steps if bar.agreed >= _AGREED_NEEDED else None
 
     def turn(self, told: Counters) -> None:
         """The training loop's bar has turned out to be that of an epoch, the one that a line has told."""

@@ -68,7 +68,8 @@ class Evaluated:
     def of(self, reading: LineReading) -> LineReading:
         """Without a loss and a counter, what was just evaluated is the evaluation's whole."""
         own = {} if reading.certain or reading.loss is not None or reading.counters.positioned else reading.metrics
-        names = {name: self._names.get(quantity(name)[1]) for name in own}
+        starred = reading.phase is Phase.EVAL
+        names = {name: self._names.get(quantity(name)[1], name if starred else None) for name in own}
         evaluated = {known: own[name] for name, known in names.items() if known is not None}
         if not own or len(evaluated) < len(own):
             return reading

@@ -25,6 +25,7 @@ from .vocabulary import (
     LOSS_WORDS,
     NEVER_A_LOSS,
     NEVER_A_RATE,
+    NOT_THE_EPOCH,
     PIXEL_WORDS,
     PLAN_WORDS,
     RATE_PAIRS,
@@ -107,7 +108,7 @@ def words_of(text: str) -> list[str]:
         text = _UNSPACED.sub(r" \g<0> ", _SCRIPTS.sub(" ", text))
     parts: list[str] = []
     for word in filter(None, _SPLIT.split(text)):
-        # ``closs`` and ``trainloss`` are two words each; ``vloss`` is known, a ``stoploss`` is none of a model.
+        # ``closs`` and ``trainloss`` are two words each; a ``stoploss`` is none of a model.
         glued = _GLUED_LOSS.match(word) if word.endswith("loss") and word not in _VOCABULARY else None
         parts += [word] if glued is None else [glued.group(), "loss"]
     return parts
@@ -166,6 +167,8 @@ def _counter(words: list[str], text: str, scope: NameScope) -> Name | None:
         head, last = [], "batch"
     current = [w for w in head if w not in BESIDE_A_COUNTER and not (w in STEP_WORDS and last in STEP_WORDS)]
     planned = bool(current) and all(word in PLAN_WORDS for word in current)
+    if last == "epoch" and NOT_THE_EPOCH.isdisjoint(head) and not planned:
+        return Name(Role.EPOCH, scope)  # of whatever stage: ``Distill Epoch 3``
     if current and not planned:
         return None
     for vocabulary, now, plan in (

@@ -94,6 +94,13 @@ _VALUE_FIRST = re.compile(
     r"(?<=[:,|] )(\d{1,6}\.\d{1,12}\s?%?) ((?:[A-Za-z.]{1,12} ){0,2}(?:loss|Loss|acc|accuracy|Accuracy))(?=,|\Z| \|)"
 )
 """``0.98 train loss, 94.3% accuracy``."""
+_PHASES = r"(tr|train|training|val|valid|validation|test|dev|eval)"
+_OF_BOTH = re.compile(
+    rf"(?i)(?<![\w/])(?:([a-z_]{{1,20}})[ _]?[(\[]{_PHASES}\s?[/|,]\s?{_PHASES}[)\]]"
+    rf"|{_PHASES}\s?/\s?{_PHASES} ([a-z_]{{1,20}}))"
+    rf"\s{{0,3}}[:=]\s{{0,3}}({_NUMBER})\s{{0,3}}[/|,]\s{{0,3}}({_NUMBER})(?![\w/])"
+)
+"""``loss(train/val)=0.5/0.6``, ``Train/Val Acc: 0.5 / 0.6``."""
 _COUNTED_UNIT = re.compile(r"(?<![\w.])(\d[\d.]{0,9}[kKM]?)it/(\d[\d.]{0,9}[kKM]?)it(?!\w)")
 """``1.53kit/200kit``, as tqdm's counts are printed where there is no terminal."""
 _CELLS = re.compile(
@@ -112,7 +119,9 @@ _SHORTEST_RATIO = len("s/it")
 _SPEEDS = ("speed", "rate", "velocity", "ips")
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _MEASURED = (Role.OTHER, Role.LOSS)
-_ARTICLE = re.compile(r"(?i)\A(?:(?:the|new) (?=best\b)|the )")
+_SENTENCE_END = re.compile(r"(?i)(?<!\bavg)(?<!\bave)\. ")
+"""A point behind an abbreviation (``mem avg. loss``) ends none."""
+_OPENING_WORDS = re.compile(r"(?i)\A(?:(?:the|new) (?=best\b)|(?:(?:and|with|has|got|its|our|an?|the|was|of) )+)")
 _UNITS = frozenset("s ms sec seconds db nats bits percent higher lower avg".split())  # noqa: SIM905
 _BESIDE_A_NAME = TRAIN_WORDS | EVAL_WORDS | _UNITS
 """In brackets behind a name: units, and whose value it is."""
@@ -120,7 +129,9 @@ _ABBREVIATED = ("L", "l")
 """A loss, behind a word that says whose: ``Train(L=0.695 | A=0.497)``."""
 _AT_STEP = re.compile(r"(?i)(?<=\()(epoch:? \d{1,9}, )total_(?:steps|iters)(?= \d)")
 """``(epoch 4, total_steps 1280)`` is a place, not a plan."""
-_HEADS = re.compile(r"(?i)(?: (?:set|data|results?|metrics?|loop|phase))?\s{0,3}[^\w\s]")
+_HEADS = re.compile(
+    r"(?i)(?: (?:set|data|results?|metrics?|loop|phase))?\s{0,3}[^\w\s]|\s{1,3}(?:epoch|step|iter\w{0,6})\b"
+)
 """Behind a word that says whose values all the rest of the line holds: ``Test: ..``, ``[Val]``, ``Test set: ..``."""
 _GLUED = re.compile(r"(?i)(?<![\w./\\-])(epochs?|ep|steps?|iter|iteration|it|batch)[_-]?(?=\d)")
 _GLUE = re.compile(r"[hsprntHSPRNT][_-]?\d")
@@ -202,6 +213,8 @@ def read_pairs(line: str) -> list[Pair]:
         line = _VALUE_FIRST.sub(r"\2: \1", line)
     if "total_" in line:
         line = _AT_STEP.sub(r"\1step", line)
+    if "/" in line:
+        line = _OF_BOTH.sub(_told_apart, line)
     if "it/" in line:
         line = _COUNTED_UNIT.sub(r"\1/\2", line)
     if _GLUE.search(line):
@@ -226,6 +239,12 @@ def read_pairs(line: str) -> list[Pair]:
             pairs.append(pair)
         end = match.end()
     return _without_counts_of(pairs) if "/" in line else pairs
+
+
+def _told_apart(match: re.Match[str]) -> str:
+    name, one, other, first, second, behind, *values = match.groups()
+    one, other, name = one or first, other or second, name or behind
+    return f"{one} {name}: {values[0]}, {other} {name}: {values[1]} "
 
 
 def _is_in_name(line: str, pair: Pair) -> bool:
@@ -320,8 +339,8 @@ def _named_by(gap: str) -> _Named:
     bracketed = gap.rstrip()[-1:] in ("[", "【", "(", "（")
     if found is None:
         return _Named("", classify(""), False, bracketed, False)
-    key = found["name"][::-1].rpartition(". ")[2].rpartition("..")[2].strip().lstrip("*.")
-    key = _ARTICLE.sub("", key)
+    key = _SENTENCE_END.split(found["name"][::-1])[-1].rpartition("..")[2].strip().lstrip("*.")
+    key = _OPENING_WORDS.sub("", key)
     name, said = classify(key), False
     if key.endswith((" is", " was", " are")):
         bare = key.rpartition(" ")[0]  # ``val loss is 0.5``, ``Epoch is [1/20]``

@@ -21,6 +21,7 @@ _OTHER_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?([1-9]\d{0,4})\]:?|ra
 _FIRST_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?0\]:?|rank 0:)")
 _REQUEST = re.compile(r"\b(?:GET|POST|PUT|HEAD|DELETE|PATCH) \S{1,200} HTTP/\d")
 _EVERY_LINE = ("",)
+_EXPONENT = re.compile(r"\d[eE][-+]\d\d\Z")
 _TRAILING_NUMBER = re.compile(r"(\d)(\.\d+)?\Z")
 MAX_LINE = 16384
 """Characters of a frame that are read; what real programs print on one line is far shorter."""
@@ -49,6 +50,7 @@ class LogReader:
         self._rank0 = False
         self._facts = Facts()
         self._decimals = -1
+        self._exponent = False
         self._silent = SilentKinds()
         self._too_long = 0
         self._bulk = BulkReader(self._tracker, self._examine_line, self._apply, self._pure, self._forget)
@@ -67,7 +69,8 @@ class LogReader:
         points = self._each(frames)
         text = strip_controls(decode_line(last)).rstrip()
         # Whole lines end like a record, or with as many decimals as the last one.
-        if text.endswith(("]", "}", ")", "%")) or 0 < self._decimals <= _decimals(text):
+        like_the_last = 0 < self._decimals <= _decimals(text) or (self._exponent and _EXPONENT.search(text))
+        if text.endswith(("]", "}", ")", "%")) or like_the_last:
             points += self._apply(self._examine_line(last))
         return points
 
@@ -208,6 +211,7 @@ class LogReader:
             if reading.loss is not None:
                 self._latest = reading.grammar
                 self._decimals = self._decimals if reading.bar else _decimals(examined.line)
+                self._exponent = _EXPONENT.search(examined.line.rstrip()) is not None
         if examined.fact is not None:
             self._tracker.learn(examined.fact)
         return points

@@ -226,6 +226,7 @@ class Tracker:
         self.current, self._line = Counters(epoch=held.epoch, epochs=held.epochs), Counters()
         self._rate = None
         self._ends.begin_run()
+        self._bars.begin_run()
         self._passes.begin_run()
         self._plan.begin_run()
         self._epoch_steps.forget_place()
@@ -288,6 +289,8 @@ class Tracker:
         else:
             if self._passes.tell(reading.counters, self._plan.steps, self._bars.best()):
                 self._bars.turn(reading.counters)
+            if isinstance(reading.counters.epoch, int) and reading.counters.epochs is None:
+                self._plan.take(Counters(epochs=self._bars.epochs_at(reading.counters.epoch)))
         if reading.phase is Phase.EVAL:
             now = reading.counters
             self._ends.evaluate(self.current.epoch, self._bars.best() or self.current)

@@ -18,7 +18,7 @@ TRAIN_WORDS = word_set(
 """Say that a value is of training."""
 EVAL_WORDS = word_set(
     """
-    val valid vali validation validating validate vloss eval evaluation evaluating evaluate test testing tst dev
+    val valid vali validation validating validate eval evaluation evaluating evaluate test testing tst dev
     holdout heldout vl 验证 驗證 検証 测试 測試 评估 評価 テスト 검증 평가
     테스트 валидация валидации тест prueba validación validação
     teste validierung validierungsverlust testverlust
@@ -48,10 +48,19 @@ BATCH_WORDS = word_set("batch minibatch batches minibatches バッチ 批次 bat
 BESIDE_A_COUNTER = word_set(
     """
     global current optimization optimizer training this gradient model at in for the on now starting start begin
-    learning completed whole cur curr mini 迭代 更新
+    learning completed whole cur curr mini outer env environment policy learner fine tune finetune tuning 迭代 更新
     """
 )
 """Say nothing about what a counter counts."""
+NOT_THE_EPOCH = word_set(
+    """
+    best last max min per every warm warmup start end stop save saved eval log num total patience decay since early
+    first final print display report lr milestone down drop freeze unfreeze resume resumed ckpt checkpoint time seconds
+    speed previous next swa ema burn each after before until til till loss learning rate no ramp cooldown from to if
+    than
+    """
+)
+"""In front of "epoch": it is another than the one that is trained."""
 PLAN_WORDS = word_set("num number total max n planned of nb count 総 总 合計 totales")
 """In front of a counter: how many are planned."""
 LOSS_WORDS = word_set(
@@ -68,7 +77,7 @@ AVERAGE_WORDS = word_set(
     """
 )
 """Say that a value is an average."""
-WHOLE_WORDS = word_set("total overall sum full final")
+WHOLE_WORDS = word_set("total overall all sum full final")
 """Say that a loss is the whole one."""
 FILLER_WORDS = word_set(
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.formats.points import Number
+from mpstui.core.formats.points import Number, ParsedLog
 from mpstui.core.formats.reader import LogReader
 
 FORMS: list[tuple[str, tuple[Number | None, ...]]] = [
@@ -67,3 +67,67 @@ def test_a_total_is_taken_from_where_it_is_told(line: str, total: tuple[int | No
     found = reader.summary()
     assert (found.epochs, found.steps) == total
     assert (found.epoch, found.step) == (1, 5)
+
+
+def log(line: str, *, lines: int = 4) -> ParsedLog:
+    """What a log of lines with ``{n}`` for their number, from 1, says."""
+    reader = LogReader()
+    reader.feed("".join(line.format(n=n) + "\n" for n in range(1, lines + 1)).encode())
+    return reader.summary()
+
+
+@pytest.mark.parametrize(
+    ("line", "epoch", "epochs", "step", "steps", "loss"),
+    [
+        ("[epoch: {n}/20, iter: 5/99] total: 1.{n}25", 4, 20, 5, 99, 1.425),
+        ("Epoch {n}, Step 3, det loss: 0.5, box loss: 0.25, all_loss: 0.{n}5", 4, None, 3, None, 0.45),
+        ("Loss after {n} epochs: 0.{n}5", 4, None, None, None, 0.45),
+        ("Distill Epoch {n}/9 | Loss 0.{n}5", 4, 9, None, None, 0.45),
+        ("\rTrain {n}/9:  50%|#####     | 5/10 [00:01<00:01,  4.0it/s, loss=0.{n}5]", 4, 9, 5, 10, 0.45),
+        ("\r[fold_0] 00{n}/009:  50%|##  | 5/10 [00:01<00:01,  4.0it/s, loss=0.{n}5]", 4, 9, 5, 10, 0.45),
+        ("\rfold {n}/9:  50%|#####     | 5/10 [00:01<00:01,  4.0it/s, loss=0.{n}5]", None, None, 5, 10, 0.45),
+        ("\r {n}0%|#    | {n}/10 [00:01<00:01, 4.0s/it]Epoch {n}, loss: 0.{n}5", 4, 10, 4, 10, 0.45),
+        ("#{n}0 loss:0.{n}5 gnorm:1.5", None, None, 40, None, 0.45),
+        ("[{n}][20/99] loss 0.{n}5 (0.5)", 4, None, 20, 99, 0.45),
+        ("{n}0: contrastive_loss 0.{n}5, pos_sim 0.5", None, None, 40, None, 0.45),
+        ("ep 00{n} loss(train/val)=0.{n}5/0.75 lr=1e-3", 4, None, None, None, 0.45),
+        ("Epoch {n}: Train/Val Loss: 0.{n}5 / 0.75", 4, None, None, None, 0.45),
+        ("Namespace(epochs=9, data='x', lr=0.1, wd=0.5)\nEpoch {n} loss: 0.{n}5", 4, 9, None, None, 0.45),
+        ("gpu: True, dir: data, epochs: 9, every: 500, path: x\nEpoch {n} loss: 0.{n}5", 4, 9, None, None, 0.45),
+        ("# step loss lr\n{n}0 0.{n}5 1e-3", None, None, 40, None, 0.45),
+    ],
+)
+def test_counters_and_losses_as_programs_print_them(
+    line: str, epoch: int | None, epochs: int | None, step: int | None, steps: int | None, loss: float
+) -> None:
+    found = log(line)
+    assert found.train_loss is not None
+    assert (found.epoch, found.epochs, found.step, found.steps) == (epoch, epochs, step, steps)
+    assert found.train_loss.last == loss
+
+
+def test_the_losses_of_policy_and_value_are_two_parts() -> None:
+    found = log("[ 1{n}] ep=5{n} r= 1.5 ploss=-0.{n}5 vloss= {n}0.5 ent=1.{n}5")
+    assert found.train_loss is None
+    assert {"ploss", "vloss"} <= set(found.metrics)
+
+
+def test_a_summary_behind_a_star_is_of_an_evaluation() -> None:
+    reader = LogReader()
+    (point,) = reader.feed(b" * Prec@1 87.5\n")
+    assert (dict(point.metrics), dict(point.eval_metrics)) == ({}, {"Prec@1": 87.5})
+
+
+def test_two_losses_told_apart_by_an_abbreviation_are_two() -> None:
+    found = log("it: {n}00, avg. loss: 3.{n}5\nit: {n}00, mem avg. loss: 2.{n}5")
+    assert found.train_loss is not None
+    assert (found.train_loss.last, found.train_loss.count) == (3.45, 4)
+
+
+def test_a_last_line_without_an_end_counts_where_it_ends_like_the_others() -> None:
+    reader = LogReader()
+    reader.feed(b"Steps 10, Loss 1.5e+00 lr 1.000e-04\nSteps 20, Loss 1.25e+00 lr 1.000e-04")
+    assert [point.loss for point in reader.close()] == [1.25]
+    reader = LogReader()
+    reader.feed(b"Steps 10, Loss 1.5e+00 lr 1.000e-04\nSteps 20, Loss 1.25e+00 lr 1.000e-0")
+    assert reader.close() == []

@@ -16,7 +16,8 @@ from . import Example, LineGrammar
 _VALUE = r"(?P<value>-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?|nan|inf)"
 _LOSS_AT_STEP = re.compile(
     r"(?i)(?P<name>(?:[a-z_]{1,16} ){0,3}(?:loss|cost|score)) (?:at|after|for|in|on) (?:the )?"
-    r"(?P<what>epoch|step|iteration|iter|batch|minibatch)s?[ #:]{0,4}(?P<n>\d{1,12})(?:\s?/\s?(?P<total>\d{1,12}))?"
+    r"(?:(?P<what>epoch|step|iteration|iter|batch|minibatch)s?[ #:]{0,4}(?P<n>\d{1,12})(?:\s?/\s?(?P<total>\d{1,12}))?"
+    r"|(?P<m>\d{1,12}) (?P<of>epoch|step|iteration|iter|batch|minibatch)(?:e?s)?)"
     rf"\s{{0,4}}(?::|=|is|was|-)?\s{{0,8}}{_VALUE}"
 )
 _LOSS_STEP_VALUE = re.compile(
@@ -31,7 +32,7 @@ _RATE_CHANGE = re.compile(
 _RUN_SUMMARY = re.compile(r"global_step = (\d{1,12}), average loss = ")
 """What the examples of transformers print when all is done: the loss is the mean over the run, no reading of it."""
 _PLANNED = re.compile(
-    r"(?i)(?:\bfor|×|\bx|\*|=|:|\bmax|\btotal(?: of)?|\bto|->|\()\s{0,4}(?P<n>\d[\d,]{0,15})\s{1,4}"
+    r"(?i)(?:\bfor|\btrain(?:ing)?|×|\bx|\*|=|:|\bmax|\btotal(?: of)?|\bto|->|\()\s{0,4}(?P<n>\d[\d,]{0,15})\s{1,4}"
     r"(?:(?:training|train|total|optimi[sz]ation|optimizer) )?"
     r"(?P<what>epochs|epochen|époques|épocas|épochs|steps|iterations|iters|updates|轮|エポック|에폭)(?![\w/])"
 )
@@ -52,7 +53,7 @@ _NOT_A_PLAN = re.compile(
     r"(?i)\b(?:every|after|patience|warm.?up|last|sav(?:e|ed|ing)|log|eval\w{0,8}|remain\w{0,3}|accum\w{0,10}|took|best|resum\w{0,3}|skip\w{0,4})\b|loss"
 )
 _LONGEST_PLAN = 240
-_NEEDLES = "oss |oss: |OSS |ost |core at|earning rate|lr |LR |poch|poca|poque|step|iter|updates|轮|エポック|에폭"
+_NEEDLES = "oss |oss: |OSS |ost |core at|earning rate|lr |LR |poch|POCH|poca|poque|step|iter|updates|轮|エポック|에폭"
 
 
 class Sentences(LineGrammar):
@@ -106,8 +107,8 @@ class Sentences(LineGrammar):
         if name.scope is NameScope.EVAL:
             return LineReading(self.name, eval_metrics={match["name"]: value})
         found = match.groupdict()
-        n, total = parse_count(match["n"]), parse_count(found.get("total") or "")
-        is_epoch = found.get("what", "").lower() == "epoch"
+        n, total = parse_count(match["n"] or found["m"]), parse_count(found.get("total") or "")
+        is_epoch = (found.get("what") or found.get("of") or "").lower() == "epoch"
         counters = Counters(epoch=n, epochs=total) if is_epoch else Counters(step=n, steps=total)
         if is_score:
             return LineReading(self.name, counters, metrics={match["name"]: value}, certain=True)

@@ -91,7 +91,7 @@ class Table(LineGrammar):
 
     def read(self, line: str) -> Sequence[LineReading] | None:
         """A row's reading, or nothing for the header itself."""
-        line = line.removeprefix("copypaste: ")
+        line = line.removeprefix("copypaste: ").removeprefix("#").lstrip()
         if not (self._columns and line.lstrip(_BORDERS)[:1].isdigit()):
             columns = _header(line)
             if columns:
@@ -163,7 +163,8 @@ def _cells(line: str, expected: int) -> list[str] | None:
     by_space = line.split()
     if len(by_space) == expected + 1 and by_space[0].isdigit() and all(as_float(cell) is not None for cell in by_space):
         return by_space[1:]  # the index of pandas has no name
-    for cells in (_split(line), line.replace("|", " ").split()):
+    apart, by_space = _split(line), [cell for cell in line.replace("|", " ").split() if cell != "+"]
+    for cells in (by_space, apart) if len(by_space) == expected else (apart, by_space):
         cells = [cell for cell in cells if cell != "+"]
         numeric = sum(_number(cell.rstrip("%s")) is not None or bool(_CLOCK.match(cell)) for cell in cells)
         enough = max(2, expected - 2) <= len(cells) <= expected and numeric >= len(cells) - 1

@@ -23,6 +23,12 @@ _MAX_EPOCHS = 2000
 _TORCHTUNE = re.compile(r"(\d{1,6})\|(\d{1,9})\|[Ll]oss: ?(?:\d[\d.]{0,20}(?:e[-+]?\d{1,3})?|nan|inf)\Z")
 
 
+_OF_WHAT = re.compile(r"(?<![\w./-])(\d{1,6})\s?/\s?(\d{1,6})(?![\w./])")
+_NO_EPOCHS = re.compile(
+    r"(?i)(?:fold|stage|phase|trial|seed|gpu|rank|client|batch|step|iter\w{0,6}|round|part|task|worker|run)s?[\s:#\[(]{0,3}\d{1,6}\s?/"
+)
+
+
 class Tqdm(LineGrammar):
     """Progress bars whose description and postfix are free text."""
 
@@ -80,6 +86,10 @@ def _counters(frame: BarFrame, shown: Counters) -> Counters:
         return Counters(epoch=epoch, step=step, steps=frame.total if epoch == 1 else None)
     if frame.counts_epochs or (_EPOCH_LOOP.match(frame.description) and (frame.total or 0) <= _MAX_EPOCHS):
         return Counters(epoch=frame.n, epochs=frame.total)
+    if shown.epoch is None and (of := _OF_WHAT.findall(frame.description)) and not _NO_EPOCHS.search(frame.description):
+        (epoch, epochs), *more = of
+        if not more and int(epoch) <= int(epochs):
+            shown = shown._replace(epoch=int(epoch), epochs=int(epochs))  # ``Train 3/20:  50%|..``
     if shown.epoch is not None:
         return shown._replace(step=None, steps=None, epoch_step=frame.n, epoch_steps=frame.total)
     return shown._replace(step=frame.n, steps=frame.total, epoch_step=None, epoch_steps=None)
