@@ -38,6 +38,8 @@ from tests.core.runs.build import RunBuilder
 
 MPSTUI = str(Path(sys.executable).with_name("mpstui"))
 SWEPT = 100
+REST_SECONDS = 10.0
+"""A supervisor that has just started looks around more often."""
 TICKS = os.sysconf("SC_CLK_TCK")
 PROGRAMS = {
     "a shell's sleep": ('["/bin/sh", "-c", "exec sleep 3600"]', "agent = false"),
@@ -152,15 +154,15 @@ def launch() -> None:
 def supervisors(count: int, seconds: float) -> None:
     for number in sorted({1, 20, count // 2, count}):
         with world() as made:
-            made.sweep("a shell's sleep", max(number, 2))  # one alone is no sweep
-            if number > 1:
+            made.sweep("a shell's sleep", number)
+            if number > 1:  # one alone waits for nobody
                 tell_of(made, "waiting", seconds)
-            made.release(max(number, 2))
+            made.release(number)
             tell_of(made, "running", seconds)
 
 
 def tell_of(made: World, what: str, seconds: float) -> None:
-    time.sleep(2.0)
+    time.sleep(REST_SECONDS)
     pids = [one.pid for one in made.supervisors()]
     sizes = sorted(map(pss, pids))
     print(
