@@ -84,13 +84,14 @@ class Steps:
 
     def resumed(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
         """Before an optimizer's ``load_state_dict``."""
-        self._resumed = self.may_go_on = True
+        self._resumed = True
+        self.may_go_on = self.may_go_on or not self.seen
         if self._earlier:  # it may go on from where another one stood, whose steps were seen
             self._optimizers = [ref for ref in self._optimizers if ref() is not optimizer]
 
     def loaded(self, found: Any, *args: Any, **kwargs: Any) -> None:
         """Behind ``torch.load``: a checkpoint may tell how many steps are behind it, or how many epochs."""
-        if not isinstance(found, dict):
+        if not isinstance(found, dict) or self.seen:  # the best weights, for a test at the end
             return
         self.may_go_on = True
         counts = {name: value for name, value in found.items() if type(value) is int and value > 0}

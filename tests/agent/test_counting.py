@@ -108,6 +108,16 @@ def test_weights_alone_are_no_resume() -> None:
     assert (steps.before, steps.count, steps.may_go_on) == (0, 1, True)
 
 
+def test_what_is_loaded_behind_the_first_step_is_no_resume() -> None:
+    steps = Steps()
+    made = _made(torch.optim.SGD, steps)
+    _step(made, steps)
+    steps.loaded({"step": 90_000, "model": {}})
+    steps.resumed(made[1])
+    _step(made, steps)
+    assert (steps.before, steps.count, steps.may_go_on) == (0, 2, False)
+
+
 def test_an_optimizer_without_a_count_is_told_by_the_one_beside_it() -> None:
     steps, adam = _resumed(torch.optim.Adam, {})
     plain = _made(torch.optim.SGD, steps)
