@@ -68,3 +68,27 @@ def test_every_sync_that_is_left_out_is_noticed(trace: Path) -> None:
     assert len(sites) > 10
     for site in sites:
         assert any(faults_in(Disk(trace, without=site), samples=0, looks=50)), site
+
+
+def _write_in_place(path: Path, data: bytes, *, durable: bool = False, sync: bool = True) -> None:
+    storage._write_whole(path, data, drive_cache=durable, sync=sync)
+    storage.sync_folder(path.parent)
+
+
+def _create_in_place(path: Path, value: object, *, durable: bool = False) -> bool:
+    if path.exists():
+        return False
+    _write_in_place(path, storage.dump_bytes(value), durable=durable)
+    return True
+
+
+@pytest.mark.parametrize(("writer", "broken"), [("write_bytes", _write_in_place), ("create_json", _create_in_place)])
+def test_a_record_that_is_written_in_place_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: str, broken: Callable[..., object]
+) -> None:
+    monkeypatch.setattr(storage, writer, broken)
+    home = tmp_path / "home"
+    home.mkdir()
+    with Recorder(home, tmp_path / "trace").recording():
+        story(home)
+    assert any(faults_in(Disk(tmp_path / "trace"), samples=0, looks=50))

@@ -170,6 +170,7 @@ def save_profile_text(text: str, name: str, home: Home, changes: Mapping[str, An
             storage.write_bytes(temporary, data)
             try:
                 os.link(temporary, path)  # whole or not at all, and never over another file
+                storage.sync_folder(path.parent)
             finally:
                 temporary.unlink()
     except FileExistsError:

@@ -237,6 +237,7 @@ def _move(found: Iterable[Path], folder: Path, target: Path) -> Path | None:
         storage.make_private_folder(place.parent)
         with contextlib.suppress(FileNotFoundError):  # another remover, who cleans up, was faster
             path.rename(place)
+            storage.sync_folder(place.parent)  # its name is safe at the new place before anything else is deleted
     return target if target.is_dir() else None
 
 

@@ -66,6 +66,20 @@ def test_checkpoints_can_be_kept_with_the_names_they_have(home: Home, remover: R
     assert remover.remove(bare, keep_checkpoints=True).kept is None
 
 
+def test_checkpoints_are_safe_at_their_new_place_before_anything_else_is_deleted(
+    home: Home, remover: Remover, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, synced, sync = ended(home).run, list[tuple[Path, bool]](), storage.sync_folder
+
+    def noted(folder: Path) -> None:
+        synced.append((folder, any(home.runs.glob("*/spec.json")) or any(home.runs.glob(".*/spec.json"))))
+        sync(folder)
+
+    monkeypatch.setattr(storage, "sync_folder", noted)
+    kept = remover.remove(run, keep_checkpoints=True).kept
+    assert (kept, True) in synced
+
+
 def test_what_a_restart_with_another_launch_saved_is_kept_too(home: Home, remover: Remover) -> None:
     first, second = (LaunchTemplate("cpu", {"cpu": Variant(["t"])}, "/", None, f"{name}/*.pt") for name in ("a", "b"))
     run = ended(home).respec(launch=first).status("ended", template=storage.to_json(second)).run
