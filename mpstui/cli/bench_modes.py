@@ -20,6 +20,7 @@ from ..core.present import NOT_FINITE, size
 from ..core.profiles.library import load_profile
 from ..core.telemetry.sampler import default_sampler
 from .bench import Output, busy_lines, paragraph
+from .launch import introduce
 from .session import Session, warn
 
 _MOST_LOSSES = 6
@@ -109,6 +110,8 @@ def race(args: argparse.Namespace, session: Session, machine: Machine) -> int:
         OperationError: a run could not be started, or does not end.
     """
     profiles = [load_profile(name, session.home, session.cwd) for name in args.profiles]
+    for profile, named in zip(profiles, args.profiles, strict=True):
+        introduce(profile, session, named)
     device, sets = None if args.device == "auto" else args.device, parse_sets(args.set)
     choices = [LaunchChoice(profile=profile, device=device, sets=sets) for profile in profiles]
     plans = [plan(choice, environ=session.environ, machine=machine) for choice in choices]

@@ -72,12 +72,12 @@ def run_launch(args: argparse.Namespace) -> int:
         )
     session = Session()
     profile = load_profile(args.profile, session.home, session.cwd)
-    _introduce(profile, session, args.profile)
+    introduce(profile, session, args.profile)
     sweep = {key: tuple(values.split(",")) for key, values in parse_sets(args.sweep, "--sweep").items()}
     return _launch(session, args, LaunchChoice(profile, sets=parse_sets(args.set), sweep=sweep))
 
 
-def _introduce(profile: Profile, session: Session, named: str) -> None:
+def introduce(profile: Profile, session: Session, named: str) -> None:
     """Show what a profile of the current folder runs before it first does; on a terminal, ask.
 
     Raises:

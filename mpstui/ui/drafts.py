@@ -25,6 +25,7 @@ from ..core.launching.choice import (
 )
 from ..core.machine import DEVICES, Machine, this_machine
 from ..core.model.errors import OperationError, UsageError
+from ..core.profiles.first_run import require_own_profile
 from ..core.profiles.library import ProfileEntry, list_profiles, load_profile
 from ..core.profiles.model import RECIPES, ArgumentValue, Profile
 from ..core.profiles.written import folded, written_options
@@ -117,7 +118,9 @@ class Launcher:
         Raises:
             UsageError: there is no such profile, or it has mistakes.
         """
-        return Draft(self, LaunchChoice(load_profile(name, self.home, self._cwd)))
+        profile = load_profile(name, self.home, self._cwd)
+        require_own_profile(profile, self.home, self._cwd)
+        return Draft(self, LaunchChoice(profile))
 
     def draft_of(self, snapshot: RunSnapshot, cure: Cure | None = None) -> Draft:
         """A form filled in with what a run was started with, changed by a cure where one is given.

@@ -33,18 +33,14 @@ def acquaintance(profile: Profile, home: Home, cwd: Path, *, asked: bool) -> Acq
         asked: the person named its file by a path, not by a name that might have meant another.
 
     Raises:
-        UsageError: it lies in ./profiles, and another user wrote it or could write it.
+        UsageError: see :func:`require_own_profile`; not where it was asked for by its path.
     """
     path = profile.path
+    if not asked:
+        require_own_profile(profile, home, cwd)
     if path is None or path.parent.resolve() in (shipped_folder().resolve(), home.user_profiles.resolve()):
         return Acquaintance()
-    where = f"./{path.parent.name}" if path.parent == cwd / path.parent.name else str(path.parent)
-    for one in (path.parent, path):
-        why = distrusted(one, groups=True)
-        if why and not asked:
-            raise UsageError(
-                f"profile {path.stem} is from {where}, and {one} {why}", f"read it, then name its path: {path}"
-            )
+    where = _where(path, cwd)
     notes = []
     if (shipped_folder() / path.name).is_file() and not asked:
         notes.append(f"{path.stem} is from {where}, not the one that ships with mpstui")
@@ -57,6 +53,27 @@ def acquaintance(profile: Profile, home: Home, cwd: Path, *, asked: bool) -> Acq
         )
         return Acquaintance(tuple(notes))
     return Acquaintance(tuple(notes), tuple(_told(profile, where)))
+
+
+def require_own_profile(profile: Profile, home: Home, cwd: Path) -> None:
+    """Nobody is led to run what another user wrote by a name: by whatever starts a profile that was named so.
+
+    Raises:
+        UsageError: another user wrote it, or could write it.
+    """
+    path = profile.path
+    if path is None or path.parent.resolve() == shipped_folder().resolve():
+        return
+    for one in (path.parent, path):
+        if why := distrusted(one, groups=path.parent.resolve() != home.user_profiles.resolve()):
+            raise UsageError(
+                f"profile {path.stem} is from {_where(path, cwd)}, and {one} {why}",
+                f"read it, then name its path: {path}",
+            )
+
+
+def _where(path: Path, cwd: Path) -> str:
+    return f"./{path.parent.name}" if path.parent == cwd / path.parent.name else str(path.parent)
 
 
 def remember(profile: Profile, home: Home) -> None:

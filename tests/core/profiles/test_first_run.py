@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
+from mpstui.core.launching.actions import Actions
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.first_run import Acquaintance, acquaintance, remember
 from mpstui.core.profiles.library import FIRST, load_profile, shipped_profile
 from mpstui.core.profiles.model import Profile
+from mpstui.ui.drafts import Launcher
 
 STRANGER = 12345
 
@@ -67,3 +70,24 @@ def test_another_users_profile_is_launched_by_its_path_alone(tmp_path: Path, hom
     os.chown(written(tmp_path), STRANGER, -1)
     with pytest.raises(UsageError, match=f"belongs to user {STRANGER}, not to you"):
         known(load_profile("train", home, tmp_path), home, tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
+def test_a_profile_of_the_home_that_another_user_wrote_is_launched_by_its_path_alone(
+    tmp_path: Path, home: Home
+) -> None:
+    home.config.mkdir()
+    path = written(home.config)
+    assert known(load_profile("train", home, tmp_path), home, tmp_path) == Acquaintance()
+    os.chown(path, STRANGER, -1)
+    profile = load_profile("train", home, tmp_path)
+    with pytest.raises(UsageError, match=f"belongs to user {STRANGER}, not to you"):
+        known(profile, home, tmp_path)
+    assert known(profile, home, tmp_path, asked=True) == Acquaintance()
+
+
+def test_the_form_opens_for_no_profile_that_everybody_can_write(tmp_path: Path, home: Home) -> None:
+    written(tmp_path).parent.chmod(0o777)
+    launcher = Launcher(home, {}, tmp_path, Actions({}), time.time)
+    with pytest.raises(UsageError, match="can be written by everybody"):
+        launcher.draft("train")
