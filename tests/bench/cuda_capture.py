@@ -94,7 +94,9 @@ def ran(program: str, folder: Path, device: str, run: Path | None) -> list[str]:
     """What it ends with and prints, on standard error too; times and addresses left out."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "MPSTUI"))}
     environ |= {"CAPTURE_DEVICE": device, "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
-    environ |= {"TORCHINDUCTOR_CACHE_DIR": str(folder / "compiled"), "OMP_NUM_THREADS": "1"}
+    # Each compiles anew: what comes out of the compiler's cache comes without its warnings.
+    compiled = folder / ("compiled" if run is None else "compiled_watched")
+    environ |= {"TORCHINDUCTOR_CACHE_DIR": str(compiled), "OMP_NUM_THREADS": "1"}
     if run is not None:
         run.mkdir()
         environ |= {"PYTHONPATH": str(BOOT), "MPSTUI_AGENT": "1", "MPSTUI_RUN_DIR": str(run), "MPSTUI_ATTEMPT": "1"}

@@ -188,7 +188,7 @@ def test_two_programs_never_written_for_mpstui_side_by_side(bench: Bench, tmp_pa
     assert (first["mps_fallbacks"], second["mps_fallbacks"]) == (1, 0)
     assert first["mps_fallback_operators"] == ["aten::nonzero"]
     assert first["process_bytes"] > 1_000_000
-    assert first["state"] == "stopped"
+    assert (first["state"], first["note"]) == ("stopped", None)
     assert found["loss_at_common_step"][0] == pytest.approx(found["loss_at_common_step"][1])
     ElementTree.parse(found["report"]["svg"])
 
