@@ -124,8 +124,9 @@ def _cpu_helps(rule: Rule, clues: Mapping[str, str]) -> bool:
 
 
 def _hit(pattern: str, text: SearchText, rule: Rule, *, weak: bool) -> _Hit | None:
-    if not all(hint in text.lowered for hint in literal_hints(pattern)):
-        return None
+    for hint in literal_hints(pattern):
+        if hint not in text.lowered:
+            return None
     warnings_count = rule.in_warnings or rule.survivable or rule.kind is not Kind.CAUSE
     starts = (match.start() for match in compiled(pattern).finditer(text.text))
     offsets = [start for start in starts if warnings_count or not text.in_warning(start)]

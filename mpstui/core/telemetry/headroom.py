@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -42,7 +43,11 @@ def is_growing(points: Sequence[Point]) -> bool:
     count = len(values)
     if count < _FEWEST_POINTS:
         return False
-    score = sum((later > earlier) - (later < earlier) for earlier, later in combinations(values, 2))
+    score, before = 0, list[float]()
+    for value in values:  # as of all pairs, how many rise less how many fall
+        place = bisect_left(before, value)
+        score += place - (len(before) - bisect_right(before, value))
+        before.insert(place, value)
     deviation = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
     return (score - 1) / deviation > _SIGNIFICANT_Z
 
