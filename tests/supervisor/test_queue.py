@@ -11,9 +11,11 @@ import pytest
 
 from mpstui.core.launching.actions import Actions, SupervisorRecovery
 from mpstui.core.model.home import Home
+from mpstui.supervisor import queue as waiting_line
 from mpstui.supervisor.machine import this_machine
 from mpstui.supervisor.queue import Outcome, QueueSlot, Verdict, joined, judge, left, may_claim
 from mpstui.wire import liveness, queues, storage
+from mpstui.wire.liveness import boot_id, system_process_table
 from mpstui.wire.queues import Queue
 from mpstui.wire.records import LaunchTemplate, QueueRule, Status, Variant
 from mpstui.wire.rundir import RunDir
@@ -35,12 +37,23 @@ ONE = QueueRule(group="mps")
         ("any", Outcome.OK, Verdict.GO),
         ("any", Outcome.FAILED, Verdict.GO),
         ("any", Outcome.PENDING, Verdict.WAIT),
+        ("ok", Outcome.LOST, Verdict.NEVER),
+        ("fail", Outcome.LOST, Verdict.NEVER),
+        ("any", Outcome.LOST, Verdict.GO),
         ("ok", Outcome.MISSING, Verdict.NEVER),
         ("any", Outcome.MISSING, Verdict.NEVER),
     ],
 )
 def test_one_rule(when: str, outcome: Outcome, verdict: Verdict) -> None:
     assert judge(when, outcome) is verdict
+
+
+def test_a_run_that_ended_without_a_record_is_lost_and_neither_ok_nor_failed(make_run: MakeRun) -> None:
+    run = make_run("pass")
+    storage.write_json(run.dir.status, Status(run.dir.run, "running", 1, 0.0, boot_id="the boot before"))
+    storage.make_private_folder(run.dir.attempt(1).path)
+    run.dir.attempt(1).output.write_text("step 1\n")
+    assert waiting_line.outcome(run.dir, system_process_table(), boot_id()) is Outcome.LOST
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from mpstui.supervisor.loop import Supervisor
 from mpstui.supervisor.machine import Clock, this_machine
 from mpstui.supervisor.queue import QueueSlot
 from mpstui.wire import storage
-from mpstui.wire.records import ExitRecord, QueueRule, Status
+from mpstui.wire.records import ExitRecord, QueueRule, RestartRule, Status
 from mpstui.wire.rundir import create_run_dir
 
 from .kit import Run, wait_for
@@ -71,6 +72,17 @@ def test_a_slot_that_was_closed_is_free_for_the_same_process(make_run: MakeRun) 
     third = QueueSlot(run.dir, QueueRule(group="mps"), this_machine())
     assert third.ask(dependencies_matter=False, status=status).go
     third.close()
+
+
+def test_a_next_supervisor_waits_for_the_rest_of_the_time(make_run: MakeRun) -> None:
+    run, now = make_run("pass", restart=RestartRule(on=["boom"], delays_seconds=[600.0])), time.time()
+    storage.make_private_folder(run.dir.attempt(1).path)
+    storage.create_json(run.dir.attempt(1).exit, ExitRecord(1, now, code=3))
+    storage.write_json(run.dir.status, Status(run.dir.run, "backing_off", 1, now, next_start=now + 500.0))
+    supervisor = Supervisor(run.dir, run.spec, run.status, this_machine())
+    starting.arrive(supervisor.state)
+    assert supervisor.state.upcoming is not None
+    assert supervisor.state.upcoming.due - supervisor.state.now > 450.0
 
 
 def test_the_trainer_is_reaped_after_its_family_was_looked_at(

@@ -6,6 +6,8 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,10 +15,10 @@ from mpstui.supervisor import launches
 from mpstui.supervisor.attempt import Attempt
 from mpstui.supervisor.family import Family
 from mpstui.supervisor.journal import MOST_AT_ONCE, Inbox
-from mpstui.supervisor.loop import Supervisor
+from mpstui.supervisor.loop import Supervisor, handle
 from mpstui.supervisor.machine import Clock, this_machine
 from mpstui.wire import rundir, storage
-from mpstui.wire.records import QueueRule
+from mpstui.wire.records import QueueRule, Request
 
 from .kit import Run, decide, wait_for
 
@@ -43,6 +45,20 @@ def test_what_ended_by_itself_before_our_signal_was_ended_by_nobody(make_run: Ma
     assert run.wait_ack(request).ok
     record = run.wait_exit()
     assert (record.code, record.action, record.requested_by) == (7, None, None)
+
+
+def test_a_pause_is_told_when_it_is_done() -> None:
+    order: list[str] = []
+    journal = SimpleNamespace(
+        status=SimpleNamespace(attempt=1),
+        event=lambda *_, **__: None,
+        update=lambda **_: order.append("recorded"),
+        answer=lambda *_, **__: order.append("answered"),
+    )
+    paused = SimpleNamespace(stop_sequence=None, pause=lambda: order.append("paused"))
+    supervision: Any = SimpleNamespace(attempt=paused, trainer_lives=lambda: True, upcoming=None, journal=journal)
+    handle(supervision, Request("1", "pause", 1, "ada@here:1", 0.0))
+    assert order == ["paused", "recorded", "answered"]
 
 
 def test_a_later_restart_takes_the_place_of_one_that_still_waits(make_run: MakeRun) -> None:

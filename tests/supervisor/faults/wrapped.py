@@ -10,7 +10,6 @@ import argparse
 import functools
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -170,9 +169,15 @@ def _reserves_kept() -> None:
 
 
 def _pause_answered_first() -> None:
-    """A pause is answered, and carried out a second later."""
-    pause = attempt.Attempt.pause
-    put(attempt.Attempt, pause=lambda self: threading.Timer(1.0, pause, [self]).start())
+    """A pause is answered before it is carried out."""
+    pause = loop._ACTIONS["pause"]
+
+    def answered(supervision: Any, request: Request) -> None:
+        supervision.journal.answer(request, ok=True, text="paused")
+        time.sleep(1.0)
+        pause(supervision, request)
+
+    put(loop, _ACTIONS={**loop._ACTIONS, "pause": answered})
 
 
 def _no_tree() -> None:
