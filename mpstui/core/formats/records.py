@@ -64,6 +64,8 @@ _TOTALS = {EPOCH: EPOCHS, STEP: STEPS, EPOCH_STEP: EPOCH_STEPS}
 _OF_TOTAL = re.compile(r"\s{0,8}(\d{1,12})\s?/\s?(\d{1,12})\s{0,8}\Z")
 _PRECEDENCE = ("train_loss_step", "train/loss_step", "loss", "train/loss", "train_loss", "training_loss", "total_loss")
 _LONGEST_PHASE = 20
+_LONGEST_NAME = 200
+"""Names are remembered; what is longer is none."""
 _RUN_SUMMARY = ("train_runtime", "train_steps_per_second", "total_flos")
 
 
@@ -73,12 +75,16 @@ def read_record(record: Mapping[str, object], grammar: str) -> LineReading | Non
     Values may be numbers or quoted numbers. Nested mappings and lists are passed over, except ``metrics``, ``val`` and
     their like, whose members count as fields of the record.
     """
-    flat = {key: value for key, value in record.items() if not isinstance(value, (dict, list))}
+    flat = {
+        key: value for key, value in record.items() if len(key) <= _LONGEST_NAME and not isinstance(value, (dict, list))
+    }
     for name in ("metrics", "progress", "data", "train", "val", "valid", "validation", "eval", "test"):
         inner = record.get(name)
         if isinstance(inner, dict):
             prefix = "" if name in ("metrics", "progress", "data") else f"{name}/"
-            flat.update({prefix + str(k): v for k, v in inner.items() if not isinstance(v, (dict, list))})
+            flat.update(
+                {prefix + k: v for k, v in inner.items() if len(k) <= _LONGEST_NAME and not isinstance(v, (dict, list))}
+            )
     fields = {key: ALIASES.get(key.strip().lower()) for key in flat}
     numbers = {key: number for key, value in flat.items() if (number := as_float(value)) is not None}
     evaluation = _is_evaluation(flat, fields, numbers)

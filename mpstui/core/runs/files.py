@@ -19,7 +19,7 @@ from ...wire.records import ExitRecord, LaunchRecord, Spec, Status
 from ...wire.rundir import RunDir, is_marked
 from ..follow import SLICE_BYTES, Budget, LineTail, RecordFile, hundredths, last_lines
 from ..model.snapshot import RunEvent, SeriesView, State
-from ..series.series import SeriesStore
+from ..series.series import MOST_SERIES, SeriesStore
 from .state import RunWitnesses, StateVerdict, derive
 from .waiting import elsewhere
 
@@ -277,7 +277,7 @@ class PointReader:
     def _note(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Newest values; those of an attempt that has ended are none of the next one's."""
         for record in records:
-            if record.get("attempt") != self.newest.get("attempt"):
+            if record.get("attempt") != self.newest.get("attempt") or len(self.newest) > 2 * MOST_SERIES:
                 self.newest.clear()
             self.newest.update(record)
 

@@ -27,6 +27,8 @@ _SPELLINGS = {"accuracy": "acc"}
 _BETWEEN_WORDS = re.compile(r"[\s_/.-]+")
 MOST_SERIES = 400
 """Names beyond this are not kept: a program that makes up a name a step must not fill the memory."""
+LONGEST_NAME = 200
+"""Characters; what is called by more of them is no metric that could be shown."""
 MOST_CACHED = 8
 _COUNTS = ("epoch", "epochs", "step", "steps", "epoch_step", "epoch_steps", "first_epoch", "begun_epoch")
 NOT_METRICS = frozenset({"time", "attempt", "rank", "nonfinite", "schema", "printed_step", "device", "done", *_COUNTS})
@@ -320,7 +322,7 @@ class SeriesStore:
         return steps, unknown if epochs is None else epochs, unknown if times is None else times
 
     def _wanted(self, name: str) -> bool:
-        return self._only is None or name in self._only
+        return name in self._only if self._only is not None else len(name) <= LONGEST_NAME
 
 
 def numbers(raw: Sequence[Any]) -> array[float] | None:

@@ -339,3 +339,9 @@ def test_rows_beyond_what_their_bytes_pay_for_are_passed_over(tmp_path: Path, mo
     assert len(points) < 1500
     assert points[-1].step == 19_999
     assert reader.summary().read_in_part == f"{20_000 - len(points):,} lines passed over"
+
+
+def test_names_without_end_are_no_metrics(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text("".join(json.dumps({"step": i, "loss": 0.5, "n" * 500 + str(i): 1.0}) + "\n" for i in range(20)))
+    assert read_log(path).metrics == ("loss",)
