@@ -5,6 +5,8 @@ milliseconds. A program has a process of its own, with its own files, environmen
 torch`` goes through all finders and loaders, as in any Python, only that the module is there already, and what is left
 behind the last exit function is not taken apart. The tests of imports and starts themselves start Pythons.
 
+On Linux alone: Apple's libraries do not bear a fork without a new program in it.
+
 As a program: ``python warm.py FD WHAT`` serves the socket of that number; WHAT is a folder with torch, or ``mpstui``.
 """
 
@@ -30,6 +32,8 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+CAN_FORK = sys.platform.startswith("linux")
 
 
 class Warm:

@@ -14,7 +14,7 @@ import pytest
 import mpstui
 from mpstui.wire.rundir import RunDir
 from tests import standin
-from tests.warm import warm
+from tests.warm import CAN_FORK, warm
 
 BOOT = Path(mpstui.__file__).parent / "agent" / "boot"
 TORCH_FOLDER = Path(pytest.importorskip("torch").__file__).parents[1]
@@ -50,7 +50,7 @@ def run(script: str, run: Path | None, *, cwd: Path, **extra: str) -> subprocess
     """
     path = cwd / "program.py"
     path.write_text(PRELUDE + script)
-    if "PYTHONPATH" not in extra:
+    if CAN_FORK and "PYTHONPATH" not in extra:
         return warm(TORCH_FOLDER).run(str(path), env=environment(run, **extra), cwd=cwd)
     return subprocess.run(
         [sys.executable, "-S", str(path)],

@@ -17,7 +17,7 @@ from typing import Any
 
 from mpstui.cli.main import main
 from tests.waiting import wait_until
-from tests.warm import warm
+from tests.warm import CAN_FORK, warm
 
 STEPS = """\
 import sys, time
@@ -40,7 +40,7 @@ def mpstui(*words: str, env: dict[str, str] | None = None, cwd: Path | None = No
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), contextlib.chdir(cwd or "."):
             code = main(words)
         return subprocess.CompletedProcess(words, code, *(one.getvalue().decode() for one in said))
-    if not any(name.startswith(_LOOKED_AT_BY_A_START) for name in env or {}):
+    if CAN_FORK and not any(name.startswith(_LOOKED_AT_BY_A_START) for name in env or {}):
         return warm("mpstui").run(*words, env={**os.environ, **(env or {})}, cwd=cwd or Path.cwd())
     return subprocess.run(
         [sys.executable, "-m", "mpstui", *words],
