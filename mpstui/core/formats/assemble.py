@@ -34,6 +34,8 @@ _GOES_ON = (
     *(" en", " em"),
 )
 """A name that ends so, with no sign behind it, goes on in a sentence: "the loss of 3 engineers", "at least 2"."""
+_STANDS_IN = ("at ", "in ", "on ", "for ", "from ", "after ", "since ", "until ")
+"""A name that begins so, with no sign behind it, is where something was: "0.9 at thresh 23"."""
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _VALUES = frozenset((Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT))
 _MANY = 8
@@ -170,7 +172,8 @@ def _is_named(pair: Pair) -> bool:
         return False  # of numbers in the machine: ``precision: 16``
     if counts or _IS_FILE.search(pair.key) or (pair.unit and pair.key.lower() == "rate") or pair.unit == "it":
         return False
-    return pair.marked or not (pair.key.lower().endswith(_GOES_ON) or pair.counts_things)
+    key = pair.key.lower()
+    return pair.marked or not (key.endswith(_GOES_ON) or key.startswith(_STANDS_IN) or pair.counts_things)
 
 
 def _of_evaluation(pair: Pair) -> bool:

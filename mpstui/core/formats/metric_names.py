@@ -32,7 +32,10 @@ from .vocabulary import (
     TRAIN_WORDS,
 )
 
+_DIGITS = re.compile(r"\d+")
 _MOST = 512
+_MOST_ALIKE = 8
+"""So many names that differ in their numbers alone are those of classes; more must come again to be shown."""
 _CURRENT = re.compile(r"(?i)(?:the |current |cur |now |new )+")
 _Shown = Mapping[str, str]
 
@@ -86,6 +89,8 @@ class _First(NamedTuple):
     held: Counters
     newest: float
     """What it has counted up to."""
+    again: tuple[float, Counters] | None = None
+    """Another value, with which it has come again."""
 
 
 class MetricNames:
@@ -100,6 +105,7 @@ class MetricNames:
         self._given: dict[tuple[str, bool], str] = {}
         self._known: dict[object, tuple[_Shown, _Shown]] = {}
         self._kept_back: dict[str, _First] = {}
+        self._alike: dict[str, set[str]] = {}
         self._alone: set[str] = set()
         """Names that came on lines of their own, with nothing that says whether they are of training."""
         self._came_again: list[tuple[str, _First]] = []
@@ -184,7 +190,7 @@ class MetricNames:
 
     def _is_metric(self, name: str, now: _First, *, beside: bool) -> bool:
         """Whether a value is known for a metric by now; ``beside`` what says that it is one of the training."""
-        if name in self.shown or is_measure(name):
+        if name in self.shown or (is_measure(name) and not self._is_one_of_many(name)):
             return True
         if is_duration(name) or (beside and classify(name).role is not Role.OTHER):
             return beside
@@ -198,17 +204,32 @@ class MetricNames:
             return False
         if now.value == before.value or (before.moves == now.moves and not beside):
             return False
+        if not beside and before.again is None and not is_measure(name):
+            # Alone on its line it may be a setting, which another launch of the program prints anew.
+            self._kept_back[name] = before._replace(again=(now.value, now.held), moves=now.moves)
+            return False
         self._came_again.append((name, self._kept_back.pop(name)))
         return True
+
+    def _is_one_of_many(self, name: str) -> bool:
+        """Whether many names differ in their numbers alone: a count within a name makes another of each value."""
+        if not any(map(str.isdigit, name)):
+            return False
+        alike = self._alike.setdefault(_DIGITS.sub("#", name), set()) if len(self._alike) < _MOST else set()
+        if len(alike) <= _MOST_ALIKE:
+            alike.add(name)
+        return len(alike) > _MOST_ALIKE
 
     def late(self, point: MetricPoint) -> list[MetricPoint]:
         """The points of the values that were kept back until the last reading, which became ``point``."""
         found = []
         for name, first in self._came_again:
             evaluated = name in point.eval_metrics
-            late = replace(point, counters=first.held, loss=None, series="", learning_rate=None, throughput=None)
-            told = {name: first.value}
-            found.append(replace(late, metrics={} if evaluated else told, eval_metrics=told if evaluated else {}))
+            late = replace(point, loss=None, series="", learning_rate=None, throughput=None)
+            for value, held in ((first.value, first.held), *([first.again] if first.again else ())):
+                told, none = {name: value}, dict[str, float]()
+                metrics, eval_metrics = (none, told) if evaluated else (told, none)
+                found.append(replace(late, counters=held, metrics=metrics, eval_metrics=eval_metrics))
         return found
 
     def keeps_back(self, name: str) -> bool:

@@ -220,6 +220,8 @@ def announced(line: str) -> Announcement | None:
     if _SETTING.match(line) or _VALUE.search(line):
         return None
     words = words_of(line)
+    if words[:1] in (["end"], ["ended"]) and not EVAL_WORDS.isdisjoint(words) and "of" not in words:
+        return Announcement(Phase.TRAIN, sure=True)
     if len(words) > 8 or _DONE.search(line) or (_DATA.search(line) and not _EVALUATING.search(line)):
         return None
     evaluation, training = not EVAL_WORDS.isdisjoint(words), not TRAIN_WORDS.isdisjoint(words)

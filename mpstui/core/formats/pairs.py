@@ -36,7 +36,7 @@ def _token(first: str, number: str) -> re.Pattern[str]:
     return re.compile(
         rf"(?=[{first}])(?<![\w.@/\\+\x2d])(?:"
         r"(?P<skip>\d{1,4}:\d{2}(?::\d{2})?(?:[.,]\d{1,9})?|\d{4}[-/]\d{2}[-/]\d{2}|\d{1,3}\.\d{1,3}\.\d[\w.]{0,20}|"
-        r"0x[0-9a-fA-F]{1,16})"
+        r"0x[0-9a-fA-F]{1,16}|\d{1,4}(?:[dhDH]\d{1,2}[hm]|m\d{1,2}s|s\d{1,3}ms)(?:\d{1,2}[ms])?(?!\w))"
         rf"|(?P<number>{number})"
         rf"(?:(?P<times>[kKMB](?=\s?/\s?\d))?\s{{0,8}}(?:/|／|\b(?:of|out of|de|di|sur|von|из)\b)\s{{0,8}}"
         rf"(?P<total>\d{{1,3}}(?:,\d{{3}}){{1,6}}(?!,?\d)|\d{{1,30}}(?:\.0{{1,2}}|(?:\.\d{{1,3}})?[kKMB])?(?![\w.])))?"
@@ -122,6 +122,8 @@ _MEASURED = (Role.OTHER, Role.LOSS)
 _SENTENCE_END = re.compile(r"(?i)(?<!\bavg)(?<!\bave)\. ")
 """A point behind an abbreviation (``mem avg. loss``) ends none."""
 _OPENING_WORDS = re.compile(r"(?i)\A(?:(?:the|new) (?=best\b)|(?:(?:and|with|has|got|its|our|an?|the|was|of) )+)")
+_INDEX = re.compile(r"\s?\(\d{1,9}\)\Z")
+"""Behind a name (``training score(324): 3``): which of its values it is."""
 _UNITS = frozenset("s ms sec seconds db nats bits percent higher lower avg".split())  # noqa: SIM905
 _BESIDE_A_NAME = TRAIN_WORDS | EVAL_WORDS | _UNITS
 """In brackets behind a name: units, and whose value it is."""
@@ -340,7 +342,7 @@ def _named_by(gap: str) -> _Named:
     if found is None:
         return _Named("", classify(""), False, bracketed, False)
     key = _SENTENCE_END.split(found["name"][::-1])[-1].rpartition("..")[2].strip().lstrip("*.")
-    key = _OPENING_WORDS.sub("", key)
+    key = _INDEX.sub("", _OPENING_WORDS.sub("", key))
     name, said = classify(key), False
     if key.endswith((" is", " was", " are")):
         bare = key.rpartition(" ")[0]  # ``val loss is 0.5``, ``Epoch is [1/20]``

@@ -131,3 +131,31 @@ def test_a_last_line_without_an_end_counts_where_it_ends_like_the_others() -> No
     reader = LogReader()
     reader.feed(b"Steps 10, Loss 1.5e+00 lr 1.000e-04\nSteps 20, Loss 1.25e+00 lr 1.000e-0")
     assert reader.close() == []
+
+
+def test_a_count_within_a_name_makes_no_further_name() -> None:
+    found = log("epoch {n} loss 0.{n}5\ntraining score({n}): 1.{n}", lines=40)
+    assert found.metrics == ("loss", "training score")
+    found = log("epoch {n} loss 0.{n}5\nscore of game{n}: 1.{n}", lines=400)
+    assert len(found.metrics) < 12
+
+
+def test_a_duration_and_a_place_are_no_metrics() -> None:
+    found = log("epoch {n} loss 0.{n}5 acc 0.9{n}. at thresh {n}.5 | Tot: 4{n}m4s | Step: {n}s69{n}ms")
+    assert found.metrics == ("loss", "acc")
+
+
+def test_settings_printed_anew_by_another_launch_are_no_metrics() -> None:
+    launch = "epochs: 9\n  ortho_weight: 0.{n}\nepoch 1 loss 1.{n}\nepoch 2 loss 0.{n}"
+    assert log(launch, lines=2).metrics == ("loss",)
+
+
+def test_the_end_of_an_evaluation_is_the_training_again() -> None:
+    found = log("epoch {n} loss 0.{n}5\nbegin evaluate...\nloss: 9.5\nend evaluate...\nloss: 0.{n}6")
+    assert found.train_loss is not None
+    assert found.train_loss.last < 1
+
+
+def test_parts_on_lines_tell_the_step_and_no_bar_of_an_evaluation_does() -> None:
+    found = log("iter: {n}00, l_mos: 0.{n}5, l_rank: 0.{n}6\n\r 50%|#####     | 5/10 [00:01<00:01,  4.0it/s]")
+    assert (found.step, found.steps, found.train_loss) == (400, None, None)
