@@ -17,6 +17,8 @@ WAITS = _HEAD + "print('up', flush=True)\nuntil('finish')\nraise SystemExit(7)"
 
 WAITS_WELL = WAITS.replace("SystemExit(7)", "SystemExit(0)")
 
+ENDS = _HEAD + "note('ended', repr(time.time())); raise SystemExit(7)"
+
 SLOW_TO_STOP = _HEAD + (
     "def term(n, f):\n note('terms'); time.sleep(0.8); os._exit(0)\n"
     "signal.signal(15, term)\nprint('up', flush=True)\nuntil('finish')"

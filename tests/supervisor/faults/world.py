@@ -23,8 +23,31 @@ from ..kit import SUPERVISOR, Run, act, alive, crowded, filled, identity, python
 from . import trainers
 from .stage import Scenes, Stage
 
+LATE_SECONDS = 2.0
 SOON_SECONDS = 4.0
 """An answer comes within two seconds on a busy machine; a stop waits for its trainer besides."""
+
+
+def told_soon(stage: Stage) -> None:
+    """Answers and an end are told within two seconds, on a busy machine too (``--load``)."""
+    stage.start_running()
+    for action in ("pause", "continue") * 3:
+        begun = time.monotonic()
+        stage.run.wait_ack(stage.run.ask(action))
+        stage.expect_soon(begun, LATE_SECONDS)
+    begun = time.monotonic()
+    stage.kill("trainer")
+    stage.expect(State.KILLED)
+    stage.expect_soon(begun, LATE_SECONDS)
+
+
+def ends_at_once(stage: Stage) -> None:
+    """The program ends with its first instruction: told two seconds later at the latest, with its exit code."""
+    stage.start()
+    stage.expect(State.FAILED)
+    ended = float((stage.home / "ended").read_text())
+    stage.expect_that(time.time() - ended < LATE_SECONDS, f"told {time.time() - ended:.1f} s after the end")
+    stage.expect_exit(code=7)
 
 
 def starts_together(stage: Stage) -> None:
@@ -276,6 +299,8 @@ def kill_of_a_flooder(stage: Stage) -> None:
 
 
 SCENES: Scenes = {
+    told_soon: {"trainer": trainers.WAITS},
+    ends_at_once: {"trainer": trainers.ENDS},
     starts_together: {"trainer": trainers.WAITS},
     terminal_dies: {"trainer": trainers.WAITS},
     clock_jumps_ahead: {"trainer": trainers.SLOW_TO_STOP},
