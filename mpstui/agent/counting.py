@@ -24,7 +24,7 @@ class Steps:
         """Which training of this process it is: the next one begins with an optimizer of other parameters."""
         self._seen: int | None = None
         self._most: int | None = None
-        self._round: set[int] = set()
+        self._round: list[weakref.ref[Any]] = []
         """Optimizers that have made the newest step."""
         self._earlier = 0
         """Steps done when the first of these optimizers was made."""
@@ -110,11 +110,11 @@ class Steps:
         if self._seen is None:
             self.before = self._behind(optimizer, _count_of(optimizer), epoch_steps)
             self._seen = max(self.before or 0, self._earlier)
-        key = id(optimizer)
-        if not self._round or key in self._round:
+        alive = [one for one in (ref() for ref in self._round) if one is not None]
+        if not alive or any(one is optimizer for one in alive):
             self._seen += 1
             self._round.clear()
-        self._round.add(key)
+        self._round.append(weakref.ref(optimizer))
         self._lr = optimizer.param_groups[0].get("lr")  # it may be gone when the program ends
         if self._newest is None or self._newest() is not optimizer:
             self._newest = weakref.ref(optimizer)

@@ -89,7 +89,8 @@ def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tupl
     parts = (
         f"{what} {shown.whole(done)}" + (f" of {shown.whole(of)}" if of is not None else "") for what, done, of in known
     )
-    yield "progress", ", ".join(parts) or shown.UNKNOWN
+    which = (f"training {numbers.beat.training}",) if numbers.beat and numbers.beat.training else ()
+    yield "progress", ", ".join((*which, *parts)) or shown.UNKNOWN
     if not numbers.loss_is_finite:
         yield "loss", shown.NOT_FINITE
     elif "loss" not in snapshot.series:

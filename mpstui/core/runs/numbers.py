@@ -249,11 +249,12 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
     """
     # What is printed of an epoch may be samples, or batches that several make a step.
     within = numbers if by_program or numbers.beat is None else numbers.beat
+    one_of_many = numbers.beat is not None and numbers.beat.training is not None  # nobody knows how many
     epoch_end: int | None = None
     end: int | None = None
     if numbers.step is not None and within.epoch_step is not None and within.epoch_steps is not None:
         epoch_end = numbers.step + within.epoch_steps - within.epoch_step
-        if numbers.epochs is not None and numbers.epoch is not None:
+        if numbers.epochs is not None and numbers.epoch is not None and not one_of_many:
             more = numbers.epochs - math.floor(numbers.epoch) + numbers.first_epoch - 1  # epochs behind this one
             end = epoch_end + round(max(0, more) * within.epoch_steps)
     counted_anew = not by_program and numbers.beat is not None and numbers.beat.step_from is not None
@@ -265,7 +266,7 @@ def timed(numbers: Numbers, own: ProgressPace, program: ProgressPace, *, by_prog
     steps = (program if by_program else own).steps
     epochs = own.epochs if program.epochs.step is None else program.epochs
     left, epoch_left = steps.remaining_seconds(numbers.steps), None
-    if left is None:
+    if left is None and not one_of_many:
         left = epochs.remaining_seconds(numbers.epochs)
     if left is None:
         left = steps.remaining_seconds(end)

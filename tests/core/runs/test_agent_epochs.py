@@ -172,6 +172,17 @@ def test_printed_metrics_of_all_attempts_are_one_curve(home: Home) -> None:
     run.release()
 
 
+def test_what_is_left_of_one_training_is_not_what_is_left_of_all(home: Home) -> None:
+    run = RunBuilder(home).status("running", trainer=[77, 5]).launch().hold()
+    run.points(*({"time": NOW - 8 + i, "attempt": 1, "step": 200 + i, "loss": 1.5} for i in range(1, 9)))
+    told: dict[str, Any] = {"step": 208, "epoch": 1, "epochs": 5, "epoch_step": 8, "epoch_steps": 20}
+    run.beat(training=3, loss=1.5, **told)
+    shown = make_monitor(home, FakeClock()).refresh(focus=run.run.run)[0].numbers
+    assert (shown.epoch, shown.epochs, shown.steps, shown.eta_seconds) == (1, 5, None, None)
+    assert shown.epoch_eta_seconds == pytest.approx(12.0)
+    run.release()
+
+
 def test_printed_samples_are_no_share_of_the_agents_steps(home: Home) -> None:
     run = RunBuilder(home).status("running", trainer=[77, 5]).launch().hold()
     run.points(*({"time": NOW - 8 + i, "attempt": 1, "step": 32 * i, "loss": 1.5} for i in range(1, 9)))
