@@ -322,19 +322,19 @@ def test_opening_at_the_end_costs_nothing_however_long_the_file(path: Path) -> N
         file.write(b"\nthe end\n")
 
     def once() -> float:
-        start = time.perf_counter()
+        start = time.process_time()
         document = LogDocument(path)
         document.refresh()
         assert document.tail(1)[0].text == "the end"
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     assert min(once() for _ in range(3)) < 0.1
 
 
 def _timed(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     work()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def test_a_screenful_costs_the_same_in_a_long_file(path: Path) -> None:
