@@ -25,7 +25,8 @@ IGNORED = "ignored"
 _NAMES = {
     EPOCH: "epoch current_epoch epoch_num epoch_idx epoch_index cur_epoch trainer/epoch train/epoch epoch_id",
     EPOCHS: (
-        "epochs num_epochs max_epochs total_epochs n_epochs num_train_epochs epochs_total epoch_total epoch_count"
+        "epochs num_epochs max_epochs total_epochs n_epochs num_train_epochs epochs_total epoch_total epoch_count "
+        "train_epochs training_epochs"
     ),
     STEP: (
         "step global_step current_step current_steps iteration iter num_updates train_num_updates steps_done "
@@ -36,7 +37,7 @@ _NAMES = {
     ),
     STEPS: (
         "max_steps max_iters num_steps num_training_steps max_train_steps max_iter num_iterations total_iters "
-        "total_iterations n_steps_total step_total max_step"
+        "total_iterations n_steps_total step_total max_step num_train_steps"
     ),
     DONE_OR_PLANNED: "steps_total total_steps steps total_step",
     EPOCH_STEP: "epoch_step batch batch_idx batch_num step_in_epoch",
