@@ -68,6 +68,7 @@ class Warm:
                 answer = self._socket.recv(64)
             except TimeoutError:
                 os.killpg(self._server.pid, signal.SIGKILL)
+                warm.cache_clear()  # the next test starts another one
                 raise
             assert answer, "the warm Python is gone"
             for file in (out, err):
