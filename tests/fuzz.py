@@ -30,8 +30,9 @@ from mpstui.core.model.errors import ReportedError
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.parse import parse_profile
 from mpstui.core.settings import parse_settings
-from mpstui.wire import heartbeat, storage
-from mpstui.wire.records import ExitRecord, LaunchRecord, Request, Spec, Status
+from mpstui.wire import heartbeat, queues, rundir, storage
+from mpstui.wire.records import Ack, ExitRecord, LaunchRecord, Request, Spec, Status
+from mpstui.wire.rundir import RunDir
 from mpstui.wire.storage import UnreadableRecord
 from tests.core.runs.build import RunBuilder
 from tests.damage import STEERING, damages, records_of, run_with_everything
@@ -52,7 +53,7 @@ def records(seconds: float, chance: random.Random) -> Iterator[str]:
         home.runs.mkdir()
         healthy = RunBuilder(home, "healthy", created=time.time()).status("ended").launch().exit(code=0)
         runs = [run_with_everything(home, healthy.run.run, live=live) for live in (False, True)]
-        tries = [(run, path, *one) for run in runs for path in records_of(run) for one in damages(path.read_text())]
+        tries = [(run, path, *one) for run in runs for path in _files_of(run) for one in damages(path.read_text())]
         chance.shuffle(tries)
         end = time.monotonic() + seconds
         for run, path, place, poison, text in tries:
@@ -65,6 +66,15 @@ def records(seconds: float, chance: random.Random) -> Iterator[str]:
             path.write_text(whole)
             if time.monotonic() > end:
                 return
+
+
+def _files_of(run: RunDir) -> list[Path]:
+    """Its records, a request with its answer, and what was decided for its queue."""
+    request = rundir.submit(run, rundir.new_request("restart", 1, 1.0, options={"from": "best", "device": "cpu"}))
+    storage.write_json(run.ack(request.id), Ack(request.id, True, "supervisor", 2.0, "done", 3, 2, 1))
+    group = queues.files_of(run, "g")
+    queues.edit(group, lambda found: found._replace(slots=2, decided=True, devices=["0"], order=[run.run]))
+    return [*records_of(run), run.request(request.id), run.ack(request.id), group.state]
 
 
 def _ask(words: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -260,13 +261,13 @@ def last_lines(path: Path, budget_bytes: int) -> bytes:
 
 
 def after_hole(descriptor: int, offset: int, size: int) -> int:
-    """The next offset that holds data: the front of a capped log may have been given back to the disk."""
+    """The next offset that holds data, ``size`` where none does: a capped log gives its front back to the disk."""
     if not hasattr(os, "SEEK_DATA") or offset >= size or os.pread(descriptor, 1, offset) != b"\0":
         return offset
     try:
         return max(offset, os.lseek(descriptor, offset, os.SEEK_DATA))
-    except OSError:
-        return offset
+    except OSError as error:
+        return size if error.errno == errno.ENXIO else offset
 
 
 def hundredths(read_bytes: int, size: int) -> float:

@@ -166,3 +166,18 @@ def test_the_end_of_a_file_in_complete_lines(path: Path) -> None:
     assert last_lines(path, 9) == b"cccc\n"
     assert last_lines(path, 1000) == b"aaaa\nbbbb\ncccc\n"
     assert last_lines(path.with_name("none"), 10) == b""
+
+
+@pytest.mark.skipif(not hasattr(os, "SEEK_DATA"), reason="this system does not tell holes")
+def test_a_hole_of_a_terabyte_is_not_read_through(path: Path) -> None:
+    path.write_bytes(b"one\ntorn")
+    tail = LineTail(path)
+    assert tail.read().data == b"one\n"
+    os.truncate(path, 1 << 40)
+    for _ in range(20):
+        if not tail.read().more:
+            break
+    assert tail.offset == 1 << 40
+    with path.open("ab") as file:
+        file.write(b"\ntwo\n")
+    assert tail.read().data.strip() == b"two"

@@ -16,6 +16,7 @@ from typing import BinaryIO, TypeVar
 from ...wire import heartbeat, records, storage
 from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
+from ..follow import after_hole
 from ..telemetry.history import memory_growth
 from .log_text import screen_lines
 from .model import Evidence, HeartbeatEvidence, LogLine
@@ -128,7 +129,10 @@ def _pieces(file: BinaryIO, size: int) -> list[tuple[int, int, int]]:
     first_error = None
     file.seek(0)
     # A marker cut by the end of a block is missed: the tail is read whole, so only a handled exception can be lost.
-    while position < tail_start and (block := file.read(min(BLOCK_BYTES, tail_start - position))):
+    while position < tail_start:
+        position = file.seek(min(after_hole(file.fileno(), position, size), tail_start))
+        if not (block := file.read(min(BLOCK_BYTES, tail_start - position))):
+            break
         if first_error is None and (found := block.find(FIRST_ERROR)) >= 0:
             start = position + found
             line = newlines + block.count(b"\n", 0, found) + 1

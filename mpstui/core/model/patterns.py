@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -66,7 +67,9 @@ def line_pattern(text: str, flags: int = 0) -> LinePattern:
     try:
         if len(text) > LONGEST_PATTERN:
             raise PatternMistake(f"{shown} is too long", "look for less")
-        compiled, tree = re.compile(text, flags), _parser.parse(text, flags)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what a later Python may understand otherwise is nobody's business here
+            compiled, tree = re.compile(text, flags), _parser.parse(text, flags)
         items = _without_end(tree)
         power = max(_power(items, one) for one in _samples(tree))
     except (re.error, RecursionError, OverflowError) as error:

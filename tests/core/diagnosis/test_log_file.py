@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -73,3 +74,13 @@ def test_a_hundred_megabytes_are_not_decoded(tmp_path: Path) -> None:
     finding = diagnose(evidence_from_log(log))[0]
     assert time.process_time() - started < 2.0
     assert finding.evidence[0].line == 1_638_401
+
+
+@pytest.mark.skipif(not hasattr(os, "SEEK_DATA"), reason="this system does not tell holes")
+def test_a_hole_of_a_terabyte_is_not_read_through(tmp_path: Path) -> None:
+    path = tmp_path / "output.log"
+    path.write_bytes(b"epoch 1\n")
+    os.truncate(path, 1 << 40)
+    with path.open("ab") as file:
+        file.write(b"\nRuntimeError: at the end\n")
+    assert log_lines(path)[-1].text == "RuntimeError: at the end"
