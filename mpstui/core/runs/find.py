@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import stat
+
 from ...wire import storage
 from ...wire.rundir import RunDir, run_dirs, slug
 from ...wire.storage import UnreadableRecord
@@ -23,10 +25,11 @@ def find_run(home: Home, name: str) -> RunDir:
     Raises:
         UsageError: there is none, or several ids begin so; the candidates are listed.
     """
+    if name.isprintable() and "/" not in name and not name.startswith("."):
+        there = storage.stat_of(home.runs / name) if name else None  # one of ten thousand is not looked for in a list
+        if there is not None and stat.S_ISDIR(there.st_mode):
+            return RunDir(home.runs / name)
     found = run_dirs(home.runs)
-    by_id = {run.run: run for run in found}
-    if name in by_id:
-        return by_id[name]
     beginnings = [run for run in found if name and run.run.startswith(name)]
     if len(beginnings) == 1:
         return beginnings[0]

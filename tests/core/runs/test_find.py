@@ -8,6 +8,7 @@ import pytest
 
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import Home
+from mpstui.core.runs import find
 from mpstui.core.runs.find import find_run, run_name
 from mpstui.wire.rundir import run_dirs
 from tests.core.runs.build import NOW, RunBuilder, make_home
@@ -81,3 +82,9 @@ def test_only_directories_are_runs_and_a_damaged_one_has_no_name(home: Home) -> 
     run.run.spec.write_text("{")
     assert run_name(run.run) is None
     assert run_dirs(home.runs / "nowhere") == []
+
+
+def test_a_whole_id_is_not_looked_for_in_the_list(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = RunBuilder(home, "one").run
+    monkeypatch.setattr(find, "run_dirs", lambda runs: pytest.fail("the list was read"))
+    assert find.find_run(home, run.run) == run
