@@ -121,7 +121,7 @@ class EpochSteps:
     def __init__(self) -> None:
         self.anew = False
         """Whether each epoch counts from its start."""
-        self._through = False
+        self.through = False
         """Whether the steps were seen to go on from one epoch to the next."""
         self.length: Number | None = None
         """Steps of an epoch where no line tells them, as far as one was seen to go."""
@@ -147,7 +147,7 @@ class EpochSteps:
             fell = epoch > before.epoch and step < before.shown_step
             if fell and counters.steps is None:
                 self.length = max(before.shown_step + self._distance - step, self.length or 1)
-            self._through = self._through or (epoch > before.epoch and step > before.shown_step)
+            self.through = self.through or (epoch > before.epoch and step > before.shown_step)
             if epoch == before.epoch and step > before.shown_step:
                 self._distance = max(1, (step - before.shown_step) // lines)
         steps, epochs = counters.steps, counters.epochs
@@ -167,6 +167,6 @@ class EpochSteps:
             return counters
         first = counters.epoch in (0, 1) or not counters.epochs
         likely = counters.steps and isinstance(counters.epoch, int) and first
-        if not self.anew and (self._through or not likely):
+        if not self.anew and (self.through or not likely):
             return counters
         return counters._replace(step=None, steps=None, epoch_step=counters.step, epoch_steps=counters.steps)

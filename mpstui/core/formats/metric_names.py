@@ -32,7 +32,7 @@ from .vocabulary import (
     TRAIN_WORDS,
 )
 
-_DIGITS = re.compile(r"\d+")
+_DIGITS = re.compile(r"\d{1,80}")
 _MOST = 512
 _MOST_ALIKE = 8
 """So many names that differ in their numbers alone are those of classes; more must come again to be shown."""

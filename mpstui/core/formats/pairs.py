@@ -101,6 +101,10 @@ _OF_BOTH = re.compile(
     rf"\s{{0,3}}[:=]\s{{0,3}}({_NUMBER})\s{{0,3}}[/|,]\s{{0,3}}({_NUMBER})(?![\w/])"
 )
 """``loss(train/val)=0.5/0.6``, ``Train/Val Acc: 0.5 / 0.6``."""
+_BY_COMMA = re.compile(r"([A-Za-z_]\w{0,30}),\s{1,4}(?=[-+]?\d)")
+_ALL_COMMAS = re.compile(r"(?:[A-Za-z_]\w{0,30},\s{1,4}[-+]?[\d.]{1,20}(?:e[-+]?\d{1,3})?(?:,\s{0,4}|\Z)){3,30}\Z")
+"""``Step, 21, Loss, 0.5, PSNR, 9.5``: names and values in turn."""
+_BESIDE_TRAINING = [f"{sign}{word}" for sign in "/|," for word in ("val", "Val", "VAL", "test", "Test", "TEST", "dev")]
 _COUNTED_UNIT = re.compile(r"(?<![\w.])(\d[\d.]{0,9}[kKM]?)it/(\d[\d.]{0,9}[kKM]?)it(?!\w)")
 """``1.53kit/200kit``, as tqdm's counts are printed where there is no terminal."""
 _CELLS = re.compile(
@@ -122,8 +126,7 @@ _MEASURED = (Role.OTHER, Role.LOSS)
 _SENTENCE_END = re.compile(r"(?i)(?<!\bavg)(?<!\bave)\. ")
 """A point behind an abbreviation (``mem avg. loss``) ends none."""
 _OPENING_WORDS = re.compile(r"(?i)\A(?:(?:the|new) (?=best\b)|(?:(?:and|with|has|got|its|our|an?|the|was|of) )+)")
-_INDEX = re.compile(r"\s?\(\d{1,9}\)\Z")
-"""Behind a name (``training score(324): 3``): which of its values it is."""
+_INDEX = re.compile(r"\s?\(\d{1,9}\)\Z")  # ``training score(324): 3``
 _UNITS = frozenset("s ms sec seconds db nats bits percent higher lower avg".split())  # noqa: SIM905
 _BESIDE_A_NAME = TRAIN_WORDS | EVAL_WORDS | _UNITS
 """In brackets behind a name: units, and whose value it is."""
@@ -136,6 +139,7 @@ _HEADS = re.compile(
 )
 """Behind a word that says whose values all the rest of the line holds: ``Test: ..``, ``[Val]``, ``Test set: ..``."""
 _GLUED = re.compile(r"(?i)(?<![\w./\\-])(epochs?|ep|steps?|iter|iteration|it|batch)[_-]?(?=\d)")
+_HYPHENED = re.compile(r"(?<=\d)-(?=(?:step|iter|batch|epoch)s?\b)")  # ``epoch 29-step 50``
 _GLUE = re.compile(r"[hsprntHSPRNT][_-]?\d")
 """How a name that is glued to its number may end: cheaper to look for."""
 _WORD = re.compile(r"[^\W\d_]{2,14}")
@@ -215,10 +219,13 @@ def read_pairs(line: str) -> list[Pair]:
         line = _VALUE_FIRST.sub(r"\2: \1", line)
     if "total_" in line:
         line = _AT_STEP.sub(r"\1step", line)
-    if "/" in line:
+    if ", " in line and "=" not in line and ":" not in line and _ALL_COMMAS.match(line):
+        line = _BY_COMMA.sub(r"\1: ", line)
+    if any(map(line.__contains__, _BESIDE_TRAINING)):
         line = _OF_BOTH.sub(_told_apart, line)
     if "it/" in line:
         line = _COUNTED_UNIT.sub(r"\1/\2", line)
+    line = _HYPHENED.sub(" ", line) if "-" in line else line
     if _GLUE.search(line):
         line = _GLUED.sub(r"\1 ", line)
     scopes = _scopes(line)

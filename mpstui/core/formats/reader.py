@@ -69,7 +69,7 @@ class LogReader:
         points = self._each(frames)
         text = strip_controls(decode_line(last)).rstrip()
         # Whole lines end like a record, or with as many decimals as the last one.
-        like_the_last = 0 < self._decimals <= _decimals(text) or (self._exponent and _EXPONENT.search(text))
+        like_the_last = 0 < self._decimals <= _decimals(text) or (self._exponent and _EXPONENT.search(text[-5:]))
         if text.endswith(("]", "}", ")", "%")) or like_the_last:
             points += self._apply(self._examine_line(last))
         return points
@@ -211,7 +211,7 @@ class LogReader:
             if reading.loss is not None:
                 self._latest = reading.grammar
                 self._decimals = self._decimals if reading.bar else _decimals(examined.line)
-                self._exponent = _EXPONENT.search(examined.line.rstrip()) is not None
+                self._exponent = _EXPONENT.search(examined.line.rstrip()[-5:]) is not None
         if examined.fact is not None:
             self._tracker.learn(examined.fact)
         return points

@@ -325,7 +325,8 @@ class Tracker:
         new_epoch = now.epoch is not None and now.epoch != self.current.epoch
         if new_epoch:
             self._epochs_announced += 1
-            step = None if now.step is None else self.current.step
+            goes_on = now.step is not None or self._epoch_steps.through
+            step = self.current.step if goes_on else None
             self.current = self.current._replace(step=step, epoch_step=None, epoch_steps=None)
         if now.epoch_step is not None and now.step is None:
             self.current = self.current._replace(step=None, steps=None)

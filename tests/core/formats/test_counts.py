@@ -159,3 +159,8 @@ def test_the_end_of_an_evaluation_is_the_training_again() -> None:
 def test_parts_on_lines_tell_the_step_and_no_bar_of_an_evaluation_does() -> None:
     found = log("iter: {n}00, l_mos: 0.{n}5, l_rank: 0.{n}6\n\r 50%|#####     | 5/10 [00:01<00:01,  4.0it/s]")
     assert (found.step, found.steps, found.train_loss) == (400, None, None)
+
+
+def test_steps_that_go_through_the_epochs_hold_when_the_next_one_is_announced() -> None:
+    found = log("EPOCH {n}\nEpoch {n} Step: {n}000 Batch Loss: 0.{n}5\nEpoch {n}: total training loss {n}.5\nEPOCH 5")
+    assert (found.epoch, found.step) == (5, 4000)
