@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..wire import liveness, storage
 from ..wire.records import LaunchTemplate, Spec, Status
-from ..wire.rundir import RunDir
+from ..wire.rundir import RunDir, open_supervisor_log
 from ..wire.storage import UnreadableRecord
 from . import witnesses
 from .family import adopt_orphans, show_run
@@ -104,10 +104,9 @@ def _stand_alone(run: Path) -> None:
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
     os.close(null)
-    with contextlib.suppress(OSError):  # a full disk: it supervises all the same
-        log = os.open(RunDir(run).supervisor_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        os.dup2(log, 2)
-        os.close(log)
+    log = open_supervisor_log(RunDir(run))
+    os.dup2(log, 2)
+    os.close(log)
     show_run(run, EACH)
 
 
@@ -116,6 +115,8 @@ def supervise(run: RunDir, ready: Callable[[], None], build: Build = Supervisor)
     wakeup = install_signals()
     machine, child = this_machine()._replace(adopts=adopt_orphans()), None
     while True:
+        if run.supervisor_lock.is_dir():
+            keep_aside(run.supervisor_lock, IsADirectoryError("a folder is in the place of the lock"))
         lock = liveness.acquire(run.supervisor_lock)
         if lock is None:
             return ALREADY_SUPERVISED
@@ -157,7 +158,7 @@ def _open(run: RunDir, machine: Machine, build: Build) -> Supervisor | None:
     except storage.NewerSchema as error:
         complain(f"{run.status} was written by a newer mpstui and is left alone: {error}")
         return None
-    except UnreadableRecord as error:
+    except (UnreadableRecord, storage.NotAFile) as error:
         status = None
         keep_aside(run.status, error)
     if spec is None:

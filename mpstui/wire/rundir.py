@@ -228,6 +228,15 @@ def submit(run: RunDir, request: Request) -> Request:
     return request
 
 
+def open_supervisor_log(run: RunDir) -> int:
+    """A descriptor for a supervisor's own words. What stands there and is no file costs the words, never the run."""
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
+        return os.open(run.supervisor_log, flags, storage.FILE_MODE)
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+
+
 def create_in_reserve(path: Path, record: tuple[Any, ...], reserve: Path | None, *, durable: bool = False) -> bool:
     """:func:`.storage.create_json`, and once more without the reserve where there is no room."""
     try:

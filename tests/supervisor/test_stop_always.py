@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -196,6 +197,23 @@ def test_what_lives_without_a_supervisor_is_ended_on_a_full_disk_and_told(
             assert snapshot_of(run).state is State.STOPPED
         run.wait_unsupervised()
         assert run.status.phase == "ended", "what was kept in memory is written when there is room again"
+
+
+def test_what_lives_is_ended_though_its_status_lock_and_log_are_folders_and_pipes(make_run: MakeRun) -> None:
+    run = up(make_run(WAITS))
+    trainer = run.status.trainer
+    assert trainer is not None
+    run.kill_supervisor()
+    for path in (run.dir.status, run.dir.supervisor_lock, run.dir.supervisor_log):
+        path.unlink()
+    run.dir.status.mkdir()
+    run.dir.supervisor_lock.mkdir()
+    os.mkfifo(run.dir.supervisor_log)
+    actions = Actions(os.environ)
+    request = actions.send(replace(snapshot_of(run), attempt=0), "stop")
+    assert wait_for(lambda: actions.answer(run.dir.path, request.id)).ok
+    assert not alive(trainer)
+    assert wait_for(run.exit).action == "stop"
 
 
 @pytest.mark.parametrize("poison", ["file", "pipe", "link", "endless", "missing"])

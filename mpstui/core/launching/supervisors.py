@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ...wire import storage
-from ...wire.rundir import RUN_VARIABLES, RunDir
+from ...wire.rundir import RUN_VARIABLES, RunDir, open_supervisor_log
 from ..model.errors import OperationError
 from ..model.home import HINT_OWN
 from ..runs.waiting import distrust_of_run
@@ -40,7 +40,7 @@ def start_supervisor(run: RunDir, environ: Mapping[str, str], *, program: Path =
     """
     _require_trust(run)
     command = [sys.executable, "-I", "-S", str(program), str(run.path)]
-    log = os.open(run.supervisor_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    log = open_supervisor_log(run)
     try:
         child = subprocess.Popen(
             command,
@@ -141,6 +141,8 @@ def _without_marks(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _gave_up(run: RunDir, code: int) -> OperationError:
-    lines = storage.read_text(run.supervisor_log).splitlines()
+    lines: list[str] = []
+    with contextlib.suppress(OSError):
+        lines = storage.read_text(run.supervisor_log).splitlines()
     why = lines[-1] if lines else f"exit code {code}"
     return OperationError(f"the supervisor of {run.run} gave up: {why}", f"see {run.supervisor_log}")
