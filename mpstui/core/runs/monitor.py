@@ -98,7 +98,8 @@ class Monitor:
         Args:
             selected: further runs of which it is to be told what can be done with them.
         """
-        budget = Budget(REFRESH_SECONDS)
+        clock = self._machine.monotonic
+        budget = Budget(REFRESH_SECONDS, clock)
         found = {run.run: run for run in run_dirs(self._folder)}
         for name in self._runs.keys() - found.keys():
             del self._runs[name]
@@ -109,7 +110,7 @@ class Monitor:
         self._turn_to(focus)
         focused = self._reader(focus)
         if focused is not None:
-            focused.refresh(full=True, budget=Budget(FOCUS_SECONDS))
+            focused.refresh(full=True, budget=Budget(FOCUS_SECONDS, clock))
         others = [(key, reader) for key, reader in self._by_need() if key != focus]
         turn = min(sum(not reader.settled for _, reader in others) / MOST_LOOKS_A_SECOND, SETTLED_SECONDS)
         for key, reader in others:
@@ -119,7 +120,7 @@ class Monitor:
         # What time is left is for the newest numbers of all, then for histories, the shortest first.
         for reader in sorted((one for _, one in others if not one.caught_up), key=lambda one: one.owed_bytes):
             if not budget.spent:
-                reader.refresh(full=False, budget=Budget(GLANCE_SECONDS) if reader.owed_bytes < 0 else budget)
+                reader.refresh(full=False, budget=Budget(GLANCE_SECONDS, clock) if reader.owed_bytes < 0 else budget)
         shown = [*self._watched.items(), *sorted(self._runs.items(), reverse=True)]
         snapshots = self._placed([reader.snapshot for _, reader in shown if reader.snapshot is not None])
         wanted = {focus, *selected}

@@ -41,6 +41,14 @@ class FakeClock:
         self.wall += seconds
 
 
+class BusyClock(FakeClock):
+    """Each look at its monotonic time takes a millisecond: whoever reads until the time is up gets so many slices."""
+
+    def monotonic(self) -> float:
+        self.mono += 0.001
+        return self.mono
+
+
 class FakeTable:
     """A process table of whoever is put in it."""
 

@@ -10,7 +10,7 @@ from mpstui.core.follow import SLICE_BYTES
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
 from mpstui.core.present import total_progress
-from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
+from tests.core.runs.build import NOW, BusyClock, FakeClock, RunBuilder, make_home, make_monitor
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_long_log_does_not_keep_the_numbers_of_others_waiting(home: Home, monk
     for place, run in enumerate(runs):
         count = 60_000 if place == 10 else 9
         run.output("".join(f"step {i} loss {9 / (1 + i % 777):.4f} and so on\n" for i in range(count)))
-    monitor = make_monitor(home, FakeClock())
+    monitor = make_monitor(home, BusyClock())
     unread = {shown.name for shown in monitor.refresh() if shown.unread}
     for _ in range(12):
         if not unread:

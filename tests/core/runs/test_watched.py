@@ -20,7 +20,7 @@ from mpstui.core.runs.foreign import external_heartbeat
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.watched import WatchedReader
 from mpstui.ui.widgets.run_header import header
-from tests.core.runs.build import NOW, FakeClock, FakeTable, RunBuilder, make_home, make_monitor
+from tests.core.runs.build import NOW, BusyClock, FakeClock, FakeTable, RunBuilder, make_home, make_monitor
 
 
 @pytest.fixture
@@ -467,11 +467,12 @@ def test_a_long_log_is_read_on_between_pictures_with_all_its_metrics(home: Home,
     }
 
 
-def test_a_history_that_is_still_being_read_says_so(home: Home, clock: FakeClock) -> None:
+def test_a_history_that_is_still_being_read_says_so(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpstui.core.runs.monitor.REFRESH_SECONDS", 0.003)
     log = home.state / "train.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text("".join(f"step={i} loss={9 / (1 + i):.4f}\n" for i in range(400_000)))
-    monitor = make_monitor(home, clock)
+    monitor = make_monitor(home, BusyClock())
     key = monitor.watch(log)
     monitor.refresh(None)
     owed = monitor.read_on(key, 0)
