@@ -176,8 +176,8 @@ class Tracker:
         bar = self._bars.best()
         if own.shown_step is not None and not (main is not None and main.bar):
             shown = self._line if own.step is not None and or_zero(self._line.step) > own.step else own
-        elif main is None and self._line.step is not None:
-            shown = self._line  # lines of parts, none of them the main one; the bar may be an evaluation's
+        elif main is None and bar is not None and bar.steps and or_zero(self._line.step) > bar.steps:
+            shown = self._line  # the bar is too short to be the training's
         elif bar is not None and bar.shown_step is not None:
             shown = bar
         else:
