@@ -216,6 +216,7 @@ _COUNTED = re.compile(
     r"(?i)\s?(?:(?P<epoch_step>batch(?:es)?)|(?P<step>steps|iterations|iters|updates)|(?P<epoch>epochs))\b(?!\s?[:=/]?\s?\d)"
 )
 """What was counted, behind the count: ``Completed 340/5000 steps``."""
+_LETTERS = re.compile(r"[^\W\d_]{1,40}")
 _SHARE = re.compile(r"\d{1,3}(?:\.\d{1,3})?\s?%")
 _SAMPLES = re.compile(r"\[\s*\d{1,9}/\d{1,7}00 \(\s*\d{1,3}%\)\]")
 """``[640/60000 (1%)]``: samples, as the examples of PyTorch count them; of batches there are rarely hundreds even."""
@@ -309,7 +310,10 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
     if not isinstance(count, int) or count < 0 or pair.unit or (planned is not None and count > planned):
         return counters
     behind_a_bar = planned is not None and pair.start > 2 and not counters.positioned
-    if behind_a_bar and not any(map(str.isalnum, _SHARE.sub("", line[: pair.start]))):
+    before = _SHARE.sub("", line[: pair.start]) if behind_a_bar else ""
+    words = [word.lower() for word in _LETTERS.findall(before)]
+    drawn = not any(map(str.isdigit, before)) and (not words or (index > 0 and TRAIN_WORDS.issuperset(words)))
+    if behind_a_bar and drawn:
         return Counters(step=count, steps=planned)
     if index > 0:
         has_epoch, in_epoch = counters.epoch is not None, counters._replace(epoch_step=count, epoch_steps=planned)
