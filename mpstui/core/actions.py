@@ -115,6 +115,10 @@ def _cannot_restart(snapshot: RunSnapshot, facts: RunFacts) -> str:
     return "it already waits to be started" if snapshot.state is State.QUEUED else ""
 
 
+def _on_cpu_already(snapshot: RunSnapshot) -> str:
+    return "it computes on the CPU already: `r` restarts it" if snapshot.numbers.device.type == "cpu" else ""
+
+
 def _cannot_hear(snapshot: RunSnapshot, facts: RunFacts) -> str:
     frozen = "it is paused, and only the running trainer itself can do that" if snapshot.is_frozen else ""
     return _not_running(snapshot, facts) or frozen or facts.unheard
@@ -129,8 +133,7 @@ def _cannot_remove(snapshot: RunSnapshot, facts: RunFacts) -> str:
 def _not_queued(snapshot: RunSnapshot, facts: RunFacts) -> str:
     if snapshot.state is not State.QUEUED:
         return "it does not wait in a queue; `mpstui queue` shows them all"
-    in_group = snapshot.queue is not None and snapshot.queue.group is not None
-    return "" if in_group else "it waits for other runs, in no queue"
+    return "" if snapshot.queue is not None and snapshot.queue.group else "it waits for other runs, in no queue"
 
 
 # -- questions
@@ -138,9 +141,8 @@ def _not_queued(snapshot: RunSnapshot, facts: RunFacts) -> str:
 
 def _ask_to_kill(snapshot: RunSnapshot, caution: str) -> Question:
     ends = f"Process {snapshot.pid or '?'} and all it started end at once. Nothing is saved."
-    instead = "s (stop) lets it save first."
-    if not snapshot.brief and not has_checkpoint(snapshot):
-        instead = "s (stop) gives a program that can save the time to do so."
+    unsaved = not snapshot.brief and not has_checkpoint(snapshot)
+    instead = f"s (stop) {'gives a program that can save the time to do so' if unsaved else 'lets it save first'}."
     return Question(f"Kill {snapshot.name}?", (ends, f"{_at_stake(snapshot)} lost.", instead), "kill it")
 
 
@@ -172,9 +174,8 @@ def _at_stake(snapshot: RunSnapshot) -> str:
     seconds = max(0.0, (snapshot.updated or snapshot.seen) - began) if began is not None else None
     if step is not None and snapshot.numbers.step is not None:
         lost = max(0, snapshot.numbers.step - step)
-        return (
-            f"{_steps(lost)} ({_time(lost / pace if pace else seconds)}) since the checkpoint at step {whole(step)} are"
-        )
+        spent = _time(lost / pace if pace else seconds)
+        return f"{_steps(lost)} ({spent}) since the checkpoint at step {whole(step)} are"
     if seconds is None:
         return "All training since the newest checkpoint, unknown how much, is"
     steps = f"about {_steps(round(seconds * pace))}" if pace else "unknown how many steps"
@@ -225,7 +226,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         id="restart_cpu",
         name="restart on CPU",
-        refusal=lambda run, facts: _cannot_restart(run, facts) or facts.no_cpu,
+        refusal=lambda run, facts: _cannot_restart(run, facts) or facts.no_cpu or _on_cpu_already(run),
         caution=lambda facts: facts.not_resumable,
         question=lambda run, caution: _ask_to_restart(run, caution, " on CPU"),
         cost=lambda run, caution: f"{_cost_of_restart(run, caution)} How fast it is on CPU is unknown.".strip(),

@@ -17,9 +17,10 @@ from mpstui.core.launching.planning import launch, plan, spec_json
 from mpstui.core.launching.record import availability
 from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.model.home import Home
-from mpstui.core.model.snapshot import Health, QueuePlace, RunSnapshot, State
+from mpstui.core.model.snapshot import Health, Numbers, QueuePlace, RunSnapshot, State
 from mpstui.core.profiles.model import Profile, profile_of_command
 from mpstui.wire import liveness, rundir, storage
+from mpstui.wire.heartbeat import DeviceReading
 from mpstui.wire.records import Ack, LaunchRecord, Request, Status
 from mpstui.wire.rundir import RunDir, create_run_dir
 
@@ -234,6 +235,13 @@ def test_a_program_without_contracts_says_so(home: Home, profile_of: Build) -> N
     assert "from scratch" in caution.why
     with pytest.raises(OperationError, match="no \\[resume\\]"):
         bare.actions.restart(bare.snapshot(), source="best")
+
+
+@pytest.mark.parametrize("device", ["cpu", "mps", None])
+def test_what_computes_on_the_cpu_is_not_sent_there(bench: Bench, device: str | None) -> None:
+    shown = bench.snapshot(numbers=Numbers(device=DeviceReading(device)))
+    assert ("computes on the CPU already" in availability(shown, "restart_cpu").why) == (device == "cpu")
+    assert availability(shown, "restart").ok
 
 
 def test_a_run_of_a_bare_command_is_not_told_of_its_profile(home: Home, tmp_path: Path) -> None:
