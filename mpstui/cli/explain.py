@@ -78,7 +78,7 @@ def _card(number: int, finding: Finding, cure: Cure | None) -> str:
     """A finding in words. What `--fix` would do is told for this very run, or in general where only a log is known."""
     lines = [f"{number}. {finding.title}  [{finding.id}, confidence {finding.confidence:.2f}]"]
     for line in finding.evidence:
-        place = f"line {line.line}: " if line.line is not None else ""
+        place = f"log line {line.line}: " if line.line is not None else ""
         lines.append(_wrapped("seen", place + line.text))
     lines.append(_wrapped("cause", finding.cause))
     lines.append(_wrapped("remedy", finding.remedy.text))

@@ -126,7 +126,7 @@ def test_nothing_is_cut_where_there_are_lines_and_each_part_is_begun_where_there
     assert len(whole) < 20
     short = [line.text for line in card(failure, 80, 7)]
     assert len(short) == 7
-    for begins in ("▌ The device ran", "▌ It needs", "▌ line 118", "▌ helps", "▌ f does"):
+    for begins in ("▌ The device ran", "▌ It needs", "▌ log line 118", "▌ helps", "▌ f does"):
         assert any(text.startswith(begins) for text in short), begins
 
 

@@ -139,7 +139,7 @@ def _text(text: str, tone: str, width: int, most: int) -> list[Row]:
 
 
 def _quoted(line: EvidenceLine, width: int, most: int) -> list[Row]:
-    return _block(f"line {line.line}" if line.line is not None else "seen", clean(line.text), width, most, "dim")
+    return _block(f"log line {line.line}" if line.line is not None else "seen", clean(line.text), width, most, "dim")
 
 
 def _block(label: str, text: str, width: int, most: int, tone: str) -> list[Row]:
