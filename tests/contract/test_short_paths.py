@@ -47,7 +47,8 @@ main, folder, noted = sys.argv[1:4]
 files, state = set(), {"on": False}
 def profile(frame, event, argument):
     if event == "call" and "/mpstui/" in frame.f_code.co_filename:
-        if not state["on"] and not state.get("done"):
+        # From the look that finds the request: one that was half over when it came does not belong to it.
+        if not state["on"] and not state.get("done") and frame.f_code.co_name == "tick":
             state["on"] = any(name.endswith(".json") for name in os.listdir(folder + "/requests"))
         if state["on"] and frame.f_code.co_name != "<module>":
             files.add(frame.f_code.co_filename)
