@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..wire import liveness, storage
 from ..wire.records import LaunchTemplate, Spec, Status
-from ..wire.rundir import RunDir, open_supervisor_log
+from ..wire.rundir import ALREADY_SUPERVISED, EACH, RunDir, open_supervisor_log
 from ..wire.storage import UnreadableRecord
 from . import witnesses
 from .family import adopt_orphans, show_run
@@ -21,9 +21,7 @@ from .journal import complain, complain_of
 from .loop import Supervisor
 from .machine import Machine, this_machine
 
-READY, FAILED, WRONG_USE, ALREADY_SUPERVISED = 0, 1, 2, 100
-EACH = "--each"
-"""Stands where a run directory would, for as many as standard input names."""
+READY, FAILED, WRONG_USE = 0, 1, 2
 PATIENCE_SECONDS = 10.0
 """A run directory that does not answer for this long (a network volume, say) must not keep the others waiting."""
 

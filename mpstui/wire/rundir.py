@@ -21,6 +21,10 @@ RUN_VARIABLES = ("MPSTUI_RUN_ID", "MPSTUI_RUN_DIR", "MPSTUI_ATTEMPT")
 """Tell a program, and everything it starts, which run it is part of."""
 AGENT_VARIABLE = "MPSTUI_AGENT"
 """``1`` switches the agent on in every Python that finds its folder on PYTHONPATH."""
+EACH = "--each"
+"""Of a supervisor's command: it stands where a run directory would, for as many as standard input names."""
+ALREADY_SUPERVISED = 100
+"""Exit code of a supervisor that finds another one there."""
 _asked = itertools.count()
 _NAMES_OF_ENDS = tuple(f"-{action}.json" for action in ENDS)
 _UNSAFE = re.compile(r"[^a-z0-9]+")

@@ -133,11 +133,11 @@ def test_an_unknown_end_shows_the_last_exception(tmp_path: Path, capsys: pytest.
     log = tmp_path / "train.log"
     log.write_text("step 1 loss 0.5\nTraceback (most recent call last):\n  File 'a.py', line 3\nKeyError: 'lr'\n")
     assert main(["diagnose", str(log)]) == 0
-    assert capsys.readouterr().out == "No known cause was found. The last exception, on line 4: KeyError: 'lr'\n"
+    assert capsys.readouterr().out == "No known cause was found. The last exception, on log line 4: KeyError: 'lr'\n"
     log.write_text("UserWarning: resource_tracker: There appear to be 1 leaked semaphore objects\n" + log.read_text())
     assert main(["diagnose", str(log)]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("No known cause was found. The last exception, on line 5: KeyError: 'lr'\n")
+    assert shown.startswith("No known cause was found. The last exception, on log line 5: KeyError: 'lr'\n")
     assert "[leaked_semaphore_only" in shown, "a symptom is listed, and does not hide the exception"
 
 

@@ -18,7 +18,7 @@ from mpstui.supervisor.state import Supervision
 from mpstui.wire import rundir, storage
 from mpstui.wire.records import QueueRule, Request
 
-from .kit import Run
+from .kit import Run, wait_for
 
 MakeRun = Callable[..., Run]
 SLEEPER = "import time; print('up', flush=True)\nwhile True: time.sleep(0.05)"
@@ -28,6 +28,7 @@ FAILS = "import time; time.sleep(0.5); raise SystemExit(3)"
 def test_a_heartbeat_with_an_endless_number_costs_no_exit_code(make_run: MakeRun) -> None:
     run = make_run(FAILS)
     run.start()
+    wait_for(run.dir.attempt(1).path.is_dir, "the attempt's folder")
     run.beat(step=10**400)
     assert run.wait_exit().code == 3
     assert run.wait_phase("ended").attempt == 1

@@ -197,7 +197,7 @@ def unexplained(findings: Sequence[Finding], evidence: Evidence) -> str | None:
     exception = last_exception(evidence.lines)
     if exception is not None:
         place = f" ({exception.where})" if exception.where else ""
-        return f"No known cause was found. The last exception, on line {exception.line}: {exception.text}{place}"
+        return f"No known cause was found. The last exception, on log line {exception.line}: {exception.text}{place}"
     if evidence.exit_code == 0:
         return "It ended with exit code 0: there is no crash to explain."
     ending = next((line.text for line in reversed(evidence.lines) if line.text.strip()), None)

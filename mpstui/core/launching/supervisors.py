@@ -13,12 +13,11 @@ from pathlib import Path
 from types import TracebackType
 
 from ...wire import storage
-from ...wire.rundir import RUN_VARIABLES, RunDir, open_supervisor_log
+from ...wire.rundir import ALREADY_SUPERVISED, EACH, RUN_VARIABLES, RunDir, open_supervisor_log
 from ..model.errors import OperationError
 from ..model.home import HINT_OWN
 from ..runs.waiting import distrust_of_run
 
-ALREADY_SUPERVISED = 100
 READY_SECONDS = 10.0
 POLL_SECONDS = 0.003
 _LONGEST_ID = 54
@@ -96,10 +95,10 @@ class Supervisors:
 
     def _begin(self, environ: Mapping[str, str]) -> None:
         # Each supervisor puts its own run where the folder of all runs stands now, with room for any run's id.
-        folder = os.fsencode(self._runs) + b"/" * (_LONGEST_ID - len("--each "))
+        folder = os.fsencode(self._runs) + b"/" * (_LONGEST_ID - len(f"{EACH} "))
         with contextlib.suppress(OSError):
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_PROGRAM), "--each", folder],
+                [sys.executable, "-I", "-S", str(_PROGRAM), EACH, folder],
                 bufsize=0,
                 env=_without_marks(environ),
                 stdin=subprocess.PIPE,

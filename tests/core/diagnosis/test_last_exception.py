@@ -76,7 +76,8 @@ def test_a_bare_assertion_is_quoted_with_the_line_that_asserts() -> None:
     assert found is not None
     assert (found.text, found.where) == ("AssertionError: assert n % 2 == 0", "train.py:4 check")
     assert unexplained((), lines(BARE)) == (
-        "No known cause was found. The last exception, on line 7: AssertionError: assert n % 2 == 0 (train.py:4 check)"
+        "No known cause was found. The last exception, on log line 7: "
+        "AssertionError: assert n % 2 == 0 (train.py:4 check)"
     )
 
 

@@ -399,4 +399,4 @@ if __name__ == "__main__":
         slow_down(chosen.slow_disk)
     if chosen.free:
         take_free_space_from(chosen.free)
-    sys.exit(main.main([main.EACH] if chosen.each else [chosen.run]))
+    sys.exit(main.main([rundir.EACH] if chosen.each else [chosen.run]))
