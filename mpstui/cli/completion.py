@@ -8,7 +8,6 @@ from its choices, else from its metavar: ``auto|mps|cpu`` are words, RUN, PROFIL
 from __future__ import annotations
 
 import argparse
-import contextlib
 import re
 from collections.abc import Iterator, Sequence
 
@@ -170,9 +169,9 @@ def _kinds(wanted: str) -> Candidates:
 def _looked_up(kind: str) -> Candidates:
     """What this home has now; nothing where it cannot be read."""
     from ..core.profiles.library import list_profiles
+    from ..core.runs.find import run_name
     from ..core.runs.queueing import list_groups
     from ..wire.rundir import run_dirs
-    from ..wire.storage import UnreadableRecord, read_json
 
     session = Session()
     try:
@@ -183,9 +182,7 @@ def _looked_up(kind: str) -> Candidates:
         else:
             names = []
             for run in run_dirs(session.home.runs)[:50]:
-                names.append("")
-                with contextlib.suppress(UnreadableRecord, OSError):
-                    names[-1] = one_line(str((read_json(run.spec) or {}).get("name", "")))
+                names.append(one_line(run_name(run) or ""))
                 yield run.run, names[-1]
             # Only names that no shell needs quotes for.
             yield from (

@@ -47,6 +47,9 @@ _GROUPS: dict[str, dict[str, Command]] = {
     },
     "act": {
         "queue": Command("queue", "list queued runs; pause, resume and reorder queues, set their slots"),
+        "note": Command("labels:note", "write down something about a run, or print it"),
+        "tag": Command("labels:tag", "give runs tags, take them away, or print them"),
+        "rename": Command("labels:rename", "call a run otherwise"),
         "remove": Command("remove", "delete runs that have ended"),
     },
     "explain": {

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from ..core.runs.files import LocalMachine
 
 NEWEST = 50
-CACHE_SCHEMA = 1
-_HEAD = ("RUN", "NAME", "STATE", "DEVICE", "EPOCH", "STEP", "LOSS", "STARTED")
+CACHE_SCHEMA = 2
+_HEAD = ("RUN", "NAME", "STATE", "DEVICE", "EPOCH", "STEP", "LOSS", "STARTED", "TAGS")
 _NAME_CELLS = 28
 _RIGHT = ("STEP", "LOSS", "STARTED")
-_GIVES_WAY = ("NAME", "DEVICE", "STEP", "STARTED", "EPOCH", "LOSS")
+_GIVES_WAY = ("TAGS", "NAME", "DEVICE", "STEP", "STARTED", "EPOCH", "LOSS")
 """Columns that a narrow terminal does without, the first one first; a file or a pipe gets them all."""
 
 
@@ -55,10 +55,12 @@ def run(args: argparse.Namespace) -> int:
         return 0
     table, columns = [_HEAD, *(_cells(row, time.time()) for row in rows)], _columns()
     widths = {title: max(map(len, cells)) for title, cells in zip(_HEAD, zip(*table, strict=True), strict=True)}
+    if not any(row.json["tags"] for row in rows):
+        del widths["TAGS"]
     for title in _GIVES_WAY:
         if columns is None or sum(widths.values()) + 2 * (len(widths) - 1) <= columns:
             break
-        del widths[title]
+        widths.pop(title, None)
     for line in table:
         cells = ((title, cell) for title, cell in zip(_HEAD, line, strict=True) if title in widths)
         say("  ".join(f"{cell:{'>' if title in _RIGHT else '<'}{widths[title]}}" for title, cell in cells).rstrip())
@@ -84,6 +86,7 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
         of(told["step"], told["steps"]),
         shown.number(told["loss"]) if row.loss_is_finite else shown.NOT_FINITE,
         shown.moment_of_day(told["started"], now),
+        one_line(" ".join(f"#{tag}" for tag in told["tags"])),
     )
 
 

@@ -15,7 +15,7 @@ from ..core.present import badge
 from ..core.runs.comparison import differences, settings_of
 from ..core.runs.monitor import Monitor
 from ..core.runs.report import as_json, metrics_as_json
-from ..wire import storage
+from ..wire import labels, storage
 from ..wire.records import Spec
 from ..wire.rundir import RunDir, run_dirs
 from .session import Session, print_json, say
@@ -74,7 +74,8 @@ def _runs(home: Home, what: str | None) -> list[RunSnapshot]:
 
 def _is_meant(run: RunDir, what: str) -> bool:
     spec = storage.read_or_none(Spec, run.spec)
-    named = spec is not None and (spec.profile == what or spec.name.casefold().startswith(what.casefold()))
+    name = labels.name_of(run, spec)
+    named = name.casefold().startswith(what.casefold()) or (spec is not None and spec.profile == what)
     return named or run.run.startswith(what)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.model.errors import OperationError
 from ..core.model.home import Home, resolve_home
-from ..wire import storage
+from ..wire import labels, storage
 from ..wire.storage import UnreadableRecord, plain
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class OneRun:
             end = exit_summary(seen.exit)
         return RunSnapshot(
             run=self.dir.run,
-            name=seen.spec.name if seen.spec else self.dir.run,
+            name=labels.name_of(self.dir, seen.spec),
             dir=self.dir.path,
             state=verdict.state,
             seen=time.time(),

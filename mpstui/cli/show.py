@@ -100,6 +100,10 @@ def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tupl
         yield "memory", ", ".join(memory)
     if agent:
         yield "agent", agent["text"]
+    if snapshot.tags:
+        yield "tags", " ".join(f"#{tag}" for tag in snapshot.tags)
+    for place, line in enumerate(snapshot.note.splitlines()):
+        yield "" if place else "note", line
     yield "command", " ".join(snapshot.argv) or shown.UNKNOWN
     yield "folder", str(snapshot.dir)
 

@@ -163,6 +163,26 @@ class Services:
 
         return set_paused(self.home, group, paused)
 
+    # -- what people say of runs
+
+    def label(self, snapshots: Sequence[RunSnapshot], what: str, before: str, text: str) -> None:
+        """Write down a ``note``, a ``name`` or ``tags``: the text as a person changed it from what stood there before.
+
+        Raises:
+            UsageError: it is too long, or no tag. OperationError: it could not be kept.
+        """
+        from ..core.runs import labelling
+        from ..wire.rundir import RunDir
+
+        for snapshot in snapshots:
+            run = RunDir(snapshot.dir)
+            if what == "tags":
+                labelling.tag(run, *labelling.tag_changes(text.split(), before.split()))
+            elif what == "name":
+                labelling.rename(run, text)
+            else:
+                labelling.annotate(run, text)
+
     # -- runs that have ended
 
     @cached_property

@@ -103,6 +103,10 @@ class RunDir(_Run):
     """Every reported point of all attempts, append only."""
     events = _File("events.jsonl")
     """What happened, append only."""
+    labels = _File("labels.json")
+    """What people say of it: another name, tags, a note."""
+    labels_lock = _File("labels.lock")
+    """Held for the moment in which they are changed."""
     telemetry = _File("telemetry.jsonl")
     """Memory, power and load over time, written by an open screen; bounded."""
     telemetry_lock = _File("telemetry.lock")

@@ -259,6 +259,10 @@ class RunSnapshot:
     seen: float = field(compare=False)
     reason: str = ""
     """One sentence: which witness says so, or what is wrong."""
+    tags: tuple[str, ...] = ()
+    """Words that people gave it, in the order in which they did."""
+    note: str = ""
+    """What somebody wrote down about it."""
     health: Health | None = None
     health_note: str = ""
     """A few words beside the health: ``slept 6 h``, ``no beat for 90 s``."""

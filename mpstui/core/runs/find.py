@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 
-from ...wire import storage
+from ...wire import labels, storage
 from ...wire.rundir import RunDir, run_dirs, slug
 from ...wire.storage import UnreadableRecord
 from ..model.errors import UsageError
@@ -51,8 +51,8 @@ def find_run(home: Home, name: str) -> RunDir:
 
 
 def run_name(run: RunDir) -> str | None:
-    """The name a run was launched under; None when its spec cannot be read."""
-    return _told_by_spec(run, "name")
+    """What a run is called; None when nobody named it and its spec cannot be read."""
+    return labels.read(run).name or _told_by_spec(run, "name")
 
 
 def _told_by_spec(run: RunDir, key: str) -> str | None:
@@ -65,10 +65,11 @@ def _told_by_spec(run: RunDir, key: str) -> str | None:
 
 
 def _newest_named(found: list[RunDir], name: str) -> RunDir | None:
-    """The newest run of that name; the slug in each id saves reading most specs."""
+    """The newest run of that name; the slug in each id saves reading most specs, where nobody renamed the run."""
     wanted = name.casefold()
-    for run in found:
-        if slug(name) in run.run and (run_name(run) or "").casefold() == wanted:
+    for place, run in enumerate(found):
+        given = labels.read(run).name if name and place < _SPECS_READ else ""
+        if (given or slug(name) in run.run) and (given or run_name(run) or "").casefold() == wanted:
             return run
     return next((run for run in found if name and _slug_of(run) == slug(name)), None)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from ...wire import liveness, queues, storage
+from ...wire import labels, liveness, queues, storage
 from ...wire.queues import MOST_SLOTS, Queue, QueueBusy, QueueFiles
 from ...wire.records import LaunchRecord, QueueRule, Spec, Status
 from ...wire.rundir import RunDir, run_dirs
@@ -229,7 +229,7 @@ class _Entry:
         if not self.waits and self.spec.gpus is not None:
             launched = storage.read_or_none(LaunchRecord, self.run.attempt(self.status.attempt).launch)
             gpus = tuple(launched.gpus) if launched else None
-        return Member(self.run.run, self.spec.name, self.supervised, place, gpus)
+        return Member(self.run.run, labels.name_of(self.run, self.spec), self.supervised, place, gpus)
 
 
 def _entry(run: RunDir) -> _Entry | None:

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from ...wire import storage
+from ...wire import labels, storage
 from ...wire.records import LaunchRecord
 from ...wire.rundir import RunDir
 from ...wire.secrets import masked, masked_words
-from ..follow import Budget, Occasional
+from ..follow import Budget, Occasional, RecordFile
 from ..model.snapshot import Checkpoint, Numbers, RunSnapshot, State
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .comparison import asked_totals
@@ -34,6 +35,7 @@ class RunReader(RunFollower):
         self.witnesses = WitnessReader(run, machine)
         self.points = self._metrics = PointReader(run.metrics)
         self._events = EventReader(run.events)
+        self._labels = RecordFile(run.labels, labels.parse)
         self._scanner, self._checkpoints = CheckpointScanner(), Occasional[tuple[Checkpoint, ...]](LOOK_SECONDS, ())
         self._notes = notes
         self._attempt = 0
@@ -56,6 +58,7 @@ class RunReader(RunFollower):
             if nothing_more or (budget.spent and not full):
                 return self.snapshot
         self.witnesses.poll()
+        self._labels.read()
         if self.witnesses.attempt != self._attempt:
             self._attempt, self._output = self.witnesses.attempt, self.witnesses.folder.output
             self.pace.begin_attempt()
@@ -71,10 +74,9 @@ class RunReader(RunFollower):
 
     def _unreadable(self, why: str) -> RunSnapshot:
         state, reason = self.witnesses.verdict
-        spec = self.witnesses.spec.value
         return RunSnapshot(
             run=self.run.run,
-            name=spec.name if spec else self.run.run,
+            **self._called(),
             dir=self.run.path,
             state=state if reason else State.UNREADABLE,
             reason=f"{reason}; {why}" if reason else why,
@@ -84,6 +86,12 @@ class RunReader(RunFollower):
             survivors=self.witnesses.seen.alive if not state.active else (),
             brief=not self._full,
         )
+
+    def _called(self) -> dict[str, Any]:
+        """What people say of it; its name is else that of its launch, or its id."""
+        said, spec = self._labels.value or labels.Labels(), self.witnesses.spec
+        launched = spec.value.name if spec.value else str(spec.raw.get("name") or self.run.run)
+        return {**said._asdict(), "name": said.name or launched}
 
     def note(self) -> None:
         """Keep what was read of its log for the next look; what its reader stumbled over is read anew."""
@@ -187,7 +195,7 @@ class RunReader(RunFollower):
         look = partial(self._scanner.of_run, self.run.path, seen, numbers.checkpoint, events)
         return RunSnapshot(
             run=self.run.run,
-            name=spec.name if spec else str(witnesses.spec.raw.get("name") or self.run.run),
+            **self._called(),
             dir=self.run.path,
             state=state,
             reason=reason,

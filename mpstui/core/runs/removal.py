@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...wire import liveness, storage
+from ...wire import labels, liveness, storage
 from ...wire.checkpoints import matching
 from ...wire.records import LaunchTemplate, Spec, Status
 from ...wire.rundir import RunDir, run_dirs
@@ -84,7 +84,7 @@ class Remover:
         saved = _checkpoints(run.path, _patterns(run))
         return Removable(
             run=run,
-            name=seen.spec.name if seen.spec else run.run,
+            name=labels.name_of(run, seen.spec),
             ended=seen.exit.ended if seen.exit else seen.status.updated if seen.status else run.path.lstat().st_mtime,
             size_bytes=disk_bytes([run.path]),
             checkpoints=sum(map(_count_files, saved)),

@@ -44,6 +44,8 @@ def as_json(snapshot: RunSnapshot, *, full: bool) -> dict[str, Any]:
         "ended": snapshot.ended,
         "updated": snapshot.updated,
         "exit": ended and {name: getattr(ended, name) for name in ("code", "signal", "cause", "requested_by")},
+        "tags": snapshot.tags,
+        "note": snapshot.note or None,
     }
     found: dict[str, Any] = storage.plain({**row, **_everything(snapshot)} if full else row)
     return found

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from ...wire import heartbeat, liveness, storage, trust
+from ...wire import heartbeat, labels, liveness, storage, trust
 from ...wire.records import ALERT_EVENTS, ALERT_WHEN, ExitRecord, Spec, Status, is_safe_address
 from ...wire.rundir import RunDir
 from ...wire.secrets import masked_text
@@ -109,7 +109,7 @@ def compose(event: str, run: RunDir, attempt: int, text: str, now: float | None 
     spec = storage.read_or_none(Spec, run.spec)
     exit_record = storage.read_or_none(ExitRecord, run.attempt(attempt).exit)
     status, beat = storage.read_or_none(Status, run.status), heartbeat.read(run.attempt(attempt).heartbeat())
-    name = "mpstui" if event == TEST else spec.name if spec else run.run
+    name = "mpstui" if event == TEST else labels.name_of(run, spec)
     more = status.message if status and event == "crash" else None
     parts = [text, f"step {beat.step:,}" if beat and beat.step is not None else "", more or ""]
     return {

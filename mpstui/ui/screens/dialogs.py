@@ -107,17 +107,17 @@ class Prompt(ModalScreen[str | None]):
     CSS_PATH = "../styles/dialogs.tcss"
     BINDINGS = [("escape", "leave")]  # noqa: RUF012 - Textual's name and kind
 
-    def __init__(self, title: str, value: str = "") -> None:
+    def __init__(self, title: str, value: str = "", *, goes_on: bool = False) -> None:
+        """``goes_on``: what is typed follows the value that stands there; else it takes its place."""
         super().__init__()
-        self._title = title
-        self._value = value
+        self._title, self._value, self._goes_on = title, value, goes_on
 
     def compose(self) -> ComposeResult:
         title = Sheet([row((self._title, "dim"))])
         title.styles.height = 1
         with Vertical(id="prompt"):
             yield title
-            yield TextField(self._value, compact=True)
+            yield TextField(self._value, compact=True, select_on_focus=not self._goes_on)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value)

@@ -65,7 +65,8 @@ class RunsScreen(ActingScreen):
             return True
         if key.action == "compare":
             return bool(self.table.marked) and len(self.table.snapshots) > 1
-        return super().usable(key) and (key.action not in ("open", "mark") or self.acting_on is not None)
+        on_a_run = key.action in ("open", "mark") or key.action.startswith("label(")
+        return super().usable(key) and (not on_a_run or self.acting_on is not None)
 
     def key_labels(self) -> dict[str, str]:
         paused = self._queue.paused if self._queue is not None else bool(self.context.state.paused_queues)
@@ -149,6 +150,36 @@ class RunsScreen(ActingScreen):
             from .comparing import ComparisonScreen
 
             self.app.push_screen(ComparisonScreen(self.context, runs))
+
+    def action_label(self, what: Literal["note", "tags", "name"]) -> None:
+        """Write down a note or another name of the selected run, or the tags of those that are marked."""
+        selected, table = self.acting_on, self.table
+        if selected is None:
+            self.context.say(self.no_run, "warning")
+            return
+        runs = [item for item in table.snapshots if item.run in table.marked] if what == "tags" else []
+        runs = [item for item in runs or [selected] if item.state != "watched"]
+        if not runs:
+            self.context.say(f"{what}: mpstui did not start it, and keeps nothing beside it", "warning")
+            return
+        shared = [tag for tag in runs[0].tags if all(tag in item.tags for item in runs)]
+        of = clean(runs[0].name, 40) if len(runs) == 1 else f"{len(runs)} runs"
+        titles = {"note": f"note on {of}", "tags": f"tags of {of}, one word each", "name": f"another name for {of}"}
+        before = {"note": selected.note.replace("\n", " "), "tags": " ".join(shared), "name": selected.name}[what]
+        services = self.context.services
+
+        def typed(text: str | None) -> None:
+            if text is not None and text != before:
+
+                def label() -> Toast:
+                    services.label(runs, what, before, text)
+                    return Toast(f"{what} kept", run=runs[0].run if len(runs) == 1 else None)
+
+                self.context.requests.do(what, label)
+
+        from .dialogs import Prompt
+
+        self.app.push_screen(Prompt(titles[what], before, goes_on=True), typed)
 
     @property
     def _queue(self) -> QueuePlace | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..rows import Row, Span, clean, cut
+from ..rows import Row, Span, clean, cut, row
 from .lines import LinePanel
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ class Peek(LinePanel):
             return ()
         from .run_header import device_text
 
-        return (Span(device_text(self.snapshot), "dim"),)
+        tags = (Span(f"  #{clean(tag, 40)}", "mark") for tag in self.snapshot.tags)
+        return (Span(device_text(self.snapshot), "dim"), *tags)
 
     def rows(self, width: int, height: int) -> list[Row]:
         return peek(self.snapshot, width, height, self.failure) if self.snapshot is not None else []
@@ -62,5 +63,7 @@ def peek(snapshot: RunSnapshot, width: int, height: int, failure: Failure | None
         )
     else:
         lines = progress(snapshot, width)
+    if snapshot.note:
+        lines = [row(("note ", "dim"), cut(clean(snapshot.note, width), width - 5)), *lines]
     name = next(iter(metric_names(snapshot)), "loss")
     return [*lines, *draw(chart_data(snapshot, name), ChartView(), width, max(0, height - len(lines)))]

@@ -1,0 +1,91 @@
+"""Naming, tagging and annotating runs: what is asked for is checked, and two who do it at once both get their way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from ...wire import labels
+from ...wire.labels import LONGEST_NAME, LONGEST_NOTE, LONGEST_TAG, MOST_TAGS, Labels, LabelsBusy
+from ...wire.rundir import RunDir
+from ...wire.storage import UnreadableRecord
+from ...wire.trust import distrust_of_any
+from ..formats.console import strip_controls
+from ..model.errors import OperationError, UsageError
+from ..model.home import HINT_OWN
+
+_PATIENCE_SECONDS = 2.0
+
+
+def rename(run: RunDir, name: str) -> Labels:
+    """Call a run otherwise from now on; an empty name is the one it was launched under.
+
+    Raises:
+        UsageError: it is too long. OperationError: it could not be kept.
+    """
+    name = " ".join(strip_controls(name).split())
+    if len(name) > LONGEST_NAME:
+        raise UsageError(f"a name has at most {LONGEST_NAME} characters, not {len(name)}", field="name")
+    return _edit(run, lambda found: found._replace(name=name))
+
+
+def annotate(run: RunDir, note: str) -> Labels:
+    """Replace the note of a run; an empty one takes it away.
+
+    Raises:
+        UsageError: it is too long. OperationError: it could not be kept.
+    """
+    note = strip_controls(note).strip()
+    if len(note) > LONGEST_NOTE:
+        raise UsageError(f"a note has at most {LONGEST_NOTE:,} characters, not {len(note):,}", field="note")
+    return _edit(run, lambda found: found._replace(note=note))
+
+
+def tag(run: RunDir, add: Iterable[str], drop: Iterable[str] = ()) -> Labels:
+    """Give a run tags and take others from it.
+
+    Raises:
+        UsageError: one cannot be a tag, or they are too many. OperationError: they could not be kept.
+    """
+    added, dropped = list(dict.fromkeys(add)), set(drop)
+    for word in added:
+        if not labels.is_tag(word):
+            what = f"{word!r} cannot be a tag"
+            hint = f"a tag is one word of at most {LONGEST_TAG} characters, without blanks, commas and #"
+            raise UsageError(what, hint, field="tags")
+
+    def change(found: Labels) -> Labels:
+        tags = tuple(dict.fromkeys([*(word for word in found.tags if word not in dropped), *added]))
+        if len(tags) > MOST_TAGS:
+            raise UsageError(f"a run has at most {MOST_TAGS} tags, not {len(tags)}", field="tags")
+        return found._replace(tags=tags)
+
+    return _edit(run, change)
+
+
+def tag_changes(words: Sequence[str], before: Sequence[str] = ()) -> tuple[list[str], list[str]]:
+    """What words as a person types them add and drop: ``+keep`` or ``keep``, ``-draft``.
+
+    Args:
+        before: tags that stood there to be edited; one that does not any more is dropped.
+    """
+    plain = [word.lstrip("#") for word in words if word[:1] not in ("+", "-")]
+    added = [word for word in plain if word not in before] + [word[1:] for word in words if word[:1] == "+"]
+    return added, [word for word in before if word not in plain] + [word[1:] for word in words if word[:1] == "-"]
+
+
+def _edit(run: RunDir, change: Callable[[Labels], Labels]) -> Labels:
+    if why := distrust_of_any(run.path, strict=True):
+        raise OperationError(f"the labels of run {run.run} cannot be changed: {why}", HINT_OWN)
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            return labels.edit(run, change)
+        except LabelsBusy as error:
+            if time.monotonic() >= deadline:
+                raise OperationError(str(error), "try again in a moment") from error
+            time.sleep(0.02)
+        except (OSError, UnreadableRecord) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            what = f"the labels of run {run.run} cannot be changed: {why}"
+            raise OperationError(what, f"see {run.labels}; what was there before still is") from error

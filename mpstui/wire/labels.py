@@ -1,0 +1,88 @@
+"""What people say of a run: another name, tags, a note. Kept in its directory, changed by whoever may write there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from . import liveness, storage
+from .records import Spec
+from .rundir import RunDir
+
+LONGEST_NAME, LONGEST_TAG, LONGEST_NOTE, MOST_TAGS = 200, 40, 4000, 32
+
+
+class LabelsBusy(OSError):
+    """Somebody else changes them at this moment."""
+
+
+class Labels(NamedTuple):
+    """``labels.json``. Empty is what nobody has said."""
+
+    name: str = ""
+    """What the run is called in place of the name it was launched under."""
+    tags: tuple[str, ...] = ()
+    note: str = ""
+
+
+def parse(found: Mapping[str, Any]) -> Labels:
+    """What a file holds of it; a value that is none costs itself alone."""
+    name, tags, note = (found.get(key) for key in Labels._fields)
+    words = [tag for tag in tags if is_tag(tag)] if isinstance(tags, list) else []
+    return Labels(
+        name[:LONGEST_NAME] if isinstance(name, str) else "",
+        tuple(dict.fromkeys(words))[:MOST_TAGS],
+        note[:LONGEST_NOTE] if isinstance(note, str) else "",
+    )
+
+
+def is_tag(word: object) -> bool:
+    """Whether it can be a tag: one printable word that is neither long nor a list of others."""
+    return (
+        isinstance(word, str)
+        and 0 < len(word) <= LONGEST_TAG
+        and word.isprintable()
+        and not set(word) & set(" ,#")
+        and word[0] not in "+-"
+    )
+
+
+def read(run: RunDir) -> Labels:
+    """What is said of a run; nothing where the file is missing, or cannot be read."""
+    try:
+        return parse(storage.read_json(run.labels) or {})
+    except (OSError, storage.UnreadableRecord):
+        return Labels()
+
+
+def name_of(run: RunDir, spec: Spec | None) -> str:
+    """What a run is called: as somebody named it since, else as it was launched, else by its id."""
+    return read(run).name or (spec.name if spec is not None else run.run)
+
+
+def edit(run: RunDir, change: Callable[[Labels], Labels]) -> Labels:
+    """Change what is said of a run, from what the file holds at that moment; two who do it at once take turns.
+
+    Raises:
+        LabelsBusy: somebody else holds the lock for longer than a moment.
+        NewerSchema: the file is of a newer mpstui, and was left alone.
+        OSError: it could not be read or written; nothing has changed.
+    """
+    lock = liveness.acquire(run.labels_lock)
+    if lock is None:
+        raise LabelsBusy(f"the labels of {run.run} are being changed by somebody else")
+    try:
+        try:
+            found = storage.read_json(run.labels) or {}
+        except storage.UnreadableRecord:
+            found = {}  # nothing in it can be kept
+        schema = found.get("schema", storage.SCHEMA)
+        if not isinstance(schema, int) or schema > storage.SCHEMA:
+            raise storage.NewerSchema(f"schema {schema!r} is newer than {storage.SCHEMA}")
+        before = parse(found)
+        after = change(before)
+        if after != before:
+            storage.write_json(run.labels, {**found, "schema": storage.SCHEMA, **after._asdict()})
+        return after
+    finally:
+        liveness.release(lock)
