@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual import on
 from textual.app import App
+from textual.events import Event, Key
 from textual.screen import Screen
 
 from ..core.model.errors import ReportedError, SettingsError
@@ -18,6 +19,7 @@ from .screens.runs import RunsScreen
 from .terminal import Terminal
 from .theme import ANSI_THEME, ANSI_THEMES, THEMES
 from .toasts import Toasts, answer_text, mistake_text
+from .widgets.text_field import TextField
 from .workers.requests import RequestWorker
 from .workers.runs import HintWorker, RunWorker
 from .workers.system import SystemWorker, TerminalWorker
@@ -99,6 +101,27 @@ class MpstuiApp(App[None]):
     def on_unmount(self) -> None:
         for worker in self._background:
             worker.stop()
+
+    # -- keys
+
+    async def on_event(self, event: Event) -> None:
+        if isinstance(event, Key) and not event.is_forwarded and self.screen_stack:
+            await self._take_key(event)
+        else:
+            await super().on_event(event)
+
+    async def _take_key(self, key: Key) -> None:
+        """A key is for what the keys before it have opened, however fast they came: no packet of them loses one.
+
+        Textual sends a key to what has the focus when it arrives, and looks for its binding when it has come back.
+        """
+        opened: Any = self.screen  # a private name, and none that Textual's types tell of
+        await opened._mounted_event.wait()
+        self.app_focus = True
+        if isinstance(self.focused, TextField) and key.is_printable and key.character:
+            self.focused.take(key.character)
+        elif not (await self._check_bindings(key.key, priority=True) or await self._check_bindings(key.key)):
+            (self.focused or self.screen)._forward_event(key)
 
     # -- what the workers bring
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from textual.events import Key
 from textual.pilot import Pilot
 
 from mpstui.ui.app import MpstuiApp
@@ -49,6 +50,12 @@ class Driver:
     async def press(self, *keys: str) -> None:
         """Press keys one after another."""
         await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def burst(self, *keys: str) -> None:
+        """Keys that arrive together, as over a slow line: none waits for what the one before it does."""
+        for key in keys:
+            self.app.post_message(Key(key, key if len(key) == 1 else None))
         await self.pilot.pause()
 
     async def until(self, true: Callable[[], object], what: str = "", seconds: float = PATIENCE_SECONDS) -> None:

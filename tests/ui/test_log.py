@@ -163,6 +163,28 @@ def test_the_keys_of_the_log() -> None:
     drive(world, play, size=(110, 28), opening=fakes.running().run)
 
 
+def test_a_search_that_comes_in_one_packet_goes_to_its_match() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.sees("following · 300 lines")
+        await driver.burst("slash", *"saved", "enter")
+        await driver.sees("saved checkpoints/epoch-056.pt")
+        await driver.sees("scrolled")
+        await driver.burst("slash", *"UserW", "enter", "G", "v")
+        await driver.sees("warnings and errors")
+
+    drive(fakes.world(fakes.several()), play, size=(110, 28), opening=fakes.running().run)
+
+
+def test_a_run_is_opened_and_its_panel_chosen_in_one_packet() -> None:
+    async def play(driver: Driver) -> None:
+        await driver.sees("CIFAR-10")
+        await driver.burst("enter", "3", "z")
+        await driver.sees("no metrics reported yet")
+        await driver.until(lambda: "no loss" not in driver.text)
+
+    drive(fakes.world(fakes.several()), play)
+
+
 def test_log_keys_bring_the_log_into_view_and_need_one() -> None:
     async def play(driver: Driver) -> None:
         await driver.press("3", "e")

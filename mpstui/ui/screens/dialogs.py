@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Input
 
 from ...core import present as shown
 from ...core.actions import Question
@@ -119,8 +118,10 @@ class Prompt(ModalScreen[str | None]):
             yield title
             yield TextField(self._value, compact=True, select_on_focus=not self._goes_on)
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value)
+    def on_mount(self) -> None:
+        field = self.query_one(TextField)
+        field.entered = self.dismiss
+        self.set_focus(field)  # before any key, which may have come with the one that opened this
 
     def action_leave(self) -> None:
         self.dismiss(None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.segment import Segment
 from textual.strip import Strip
 from textual.widgets import Input
@@ -11,6 +13,22 @@ from ..rows import visible
 
 class TextField(Input):
     """Textual's input writes control characters of its value as they are; here they are seen, and kept in the value."""
+
+    entered: Callable[[str], object] | None = None
+    """Is told the value by enter, before the next key is looked at; None: a message tells it when it can."""
+
+    def take(self, character: str) -> None:
+        """Put a character in place of what is selected, or at the cursor."""
+        if self.selection.is_empty:
+            self.insert_text_at_cursor(character)
+        else:
+            self.replace(character, *self.selection)
+
+    async def action_submit(self) -> None:
+        if self.entered is None:
+            await super().action_submit()
+        else:
+            self.entered(self.value)
 
     def render_line(self, y: int) -> Strip:
         strip = super().render_line(y)
