@@ -298,6 +298,7 @@ class FakeMonitor(Monitor):
 
     snapshots: tuple[RunSnapshot, ...] = ()
     focus: str | None = None
+    compared: tuple[str, ...] = ()
     failure: Exception | None = None
     pending_bytes: int = 0
     hinted: set[str] = field(default_factory=set)
@@ -312,8 +313,10 @@ class FakeMonitor(Monitor):
         self.pending_bytes = max(0, self.pending_bytes - 1) if seconds else self.pending_bytes
         return self.pending_bytes
 
-    def refresh(self, focus: str | None = None, selected: Collection[str] = ()) -> tuple[RunSnapshot, ...]:
-        self.focus = focus
+    def refresh(
+        self, focus: str | None = None, selected: Collection[str] = (), compared: Sequence[str] = ()
+    ) -> tuple[RunSnapshot, ...]:
+        self.focus, self.compared = focus, tuple(compared)
         self.refreshes += 1
         if self.failure is not None:
             raise self.failure

@@ -1,4 +1,4 @@
-"""The files of one run: records and locks that prove its state, its metric points, and what happened to it."""
+"""The files of one run: records and locks that prove its state, and its metric points."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import contextlib
 import json
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...wire import heartbeat, liveness, storage
+from ...wire import liveness, storage
 from ...wire.liveness import Process, ProcessIdentity, ProcessTable
 from ...wire.records import ExitRecord, LaunchRecord, Spec, Status
 from ...wire.rundir import RunDir, is_marked
 from ..follow import SLICE_BYTES, Budget, LineTail, RecordFile, hundredths, last_lines
-from ..model.snapshot import RunEvent, SeriesView, State
+from ..model.snapshot import SeriesView, State
+from ..series.pyramid import CAPACITY
 from ..series.series import MOST_SERIES, SeriesStore
 from .state import RunWitnesses, StateVerdict, derive
 from .waiting import elsewhere
@@ -35,8 +35,6 @@ NEWEST_LINES = 4
 LONG_LINES = 8
 """Where lines are so long that samples miss them, fewer samples this many times longer are taken."""
 SKETCH_CAPACITY = 256
-MOST_EVENTS = 500
-_KNOWN_OF_EVENTS = ("time", "attempt", "event", "text")
 SKETCH_GROWTH = 1.05
 """A sketch is drawn again when the file has grown by this factor."""
 
@@ -251,7 +249,9 @@ class PointReader:
         self._history: LineTail | None = None
         self._store = SeriesStore()
         self._sketch = SeriesStore(capacity=SKETCH_CAPACITY)
-        self._sketched_bytes = 0
+        self._sketched: tuple[int, frozenset[str] | None] = 0, None
+        """The size of the file that was sketched, and the metrics in the sketch; None: all of them."""
+        self._buckets: int | None = None
         self.complete = False
         """Whether the curves hold every point."""
 
@@ -268,7 +268,7 @@ class PointReader:
         growth = self.tail.read(NEWEST_BYTES * 4)
         if growth.restarted:
             self.newest.clear()
-            self._sketch, self._sketched_bytes = SeriesStore(capacity=SKETCH_CAPACITY), 0
+            self._sketch, self._sketched = SeriesStore(capacity=SKETCH_CAPACITY), (0, None)
             self.drop_history()
         records = parse_lines(growth.data)
         self._note(records)
@@ -283,25 +283,26 @@ class PointReader:
 
     def sketch(self, names: frozenset[str] | None = None) -> None:
         """Bring the sketch up to date if the file has outgrown it."""
-        size = self._size()
-        if not size or (self._sketch.count and self._sketched_bytes <= size < self._sketched_bytes * SKETCH_GROWTH):
+        size, (sketched, held) = self._size(), self._sketched
+        lacks = held is not None and names is None
+        if not size or (self._sketch.count and not lacks and sketched <= size < sketched * SKETCH_GROWTH):
             return
         records = sample_records(self.path, size)
         self._sketch = SeriesStore(capacity=SKETCH_CAPACITY, only=names)
         self._sketch.add(records)
-        self._sketched_bytes = size
+        self._sketched = size, names
         if not self.newest:
             self._note(records)
 
     def read_history(self, budget: Budget) -> bool:
         """Go on reading from the beginning; True when something was added."""
         if self._history is None:
-            self._history = LineTail(self.path)
+            self._history, self._store = LineTail(self.path), SeriesStore(capacity=self._capacity())
         added = False
         while True:
             growth = self._history.read(SLICE_BYTES)
             if growth.restarted:
-                self._store = SeriesStore()
+                self._store = SeriesStore(capacity=self._capacity())
             if growth.data:
                 added = True
                 self._store.add(parse_lines(growth.data))
@@ -310,6 +311,21 @@ class PointReader:
                 return added
             if budget.spent:
                 return added
+
+    def allot(self, buckets: int | None) -> None:
+        """How many buckets all curves together may take; None: each as many as one has alone.
+
+        A history that is held in less detail than it may have now is read again; one with more is kept.
+        """
+        if buckets is None and self._buckets is not None:
+            self.drop_history()
+        if self._history is None:
+            self._buckets = buckets
+
+    def _capacity(self) -> int:
+        if self._buckets is None:
+            return CAPACITY
+        return max(SKETCH_CAPACITY, min(CAPACITY, self._buckets // max(1, len(self._sketch))))
 
     def drop_history(self) -> None:
         """Give the memory back; a later :meth:`read_history` starts anew."""
@@ -327,36 +343,6 @@ class PointReader:
             return self.path.stat().st_size
         except OSError:
             return 0
-
-
-class EventReader:
-    """Follows ``events.jsonl``, of which the newest are kept; nothing is opened before the first look."""
-
-    def __init__(self, path: Path) -> None:
-        self.events: deque[RunEvent] = deque(maxlen=MOST_EVENTS)
-        self._path = path
-        self._tail: LineTail | None = None
-
-    def read(self) -> None:
-        """Take in what was added."""
-        self._tail = self._tail or LineTail(self._path)
-        growth = self._tail.read()
-        while growth.data or growth.restarted:
-            if growth.restarted:
-                self.events.clear()
-            for record in parse_lines(growth.data):
-                self.events.append(
-                    RunEvent(
-                        time=heartbeat.number(record.get("time")) or 0.0,
-                        attempt=heartbeat.integer(record.get("attempt")) or 0,
-                        event=heartbeat.text(record.get("event")) or "note",
-                        text=heartbeat.text(record.get("text")) or "",
-                        details={name: value for name, value in record.items() if name not in _KNOWN_OF_EVENTS},
-                    )
-                )
-            if not growth.more:
-                return
-            growth = self._tail.read()
 
 
 def parse_lines(data: bytes) -> list[Mapping[str, Any]]:

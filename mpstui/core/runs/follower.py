@@ -122,6 +122,11 @@ class RunFollower:
     def _files(self) -> list[PointReader | ExternalMetrics]:
         return [*self._earlier, *(file for file in (self.points, self.external) if file is not None)]
 
+    def allot(self, buckets: int | None) -> None:
+        """How many buckets the curves of our own records may take together; None: as many as one run has alone."""
+        if self.points is not None:
+            self.points.allot(buckets)
+
     def rest(self) -> None:
         """Nobody looks at it in full any more: give the memory of its whole history back."""
         if self.points is not None:

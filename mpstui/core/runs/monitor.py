@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -39,6 +39,8 @@ SNAPSHOT_SECONDS = 30.0
 """A snapshot that was asked for by name is read to its end."""
 HELD_HISTORIES = 3
 """Runs whose whole history stays in memory after the focus has gone elsewhere."""
+COMPARED_BUCKETS = 1 << 18
+"""Buckets of the curves of all runs that are compared, some 140 bytes each: twenty runs stay below 40 MB."""
 
 AVAILABLE_SECONDS = 5.0
 """How long it holds what can be done with a run that has not changed: a disk may fill up meanwhile."""
@@ -88,15 +90,18 @@ class Monitor:
         self._availability = availability
         self._available: dict[str, tuple[object, float, Mapping[str, Availability]]] = {}
 
-    def refresh(self, focus: str | None = None, selected: Collection[str] = ()) -> tuple[RunSnapshot, ...]:
+    def refresh(
+        self, focus: str | None = None, selected: Collection[str] = (), compared: Sequence[str] = ()
+    ) -> tuple[RunSnapshot, ...]:
         """Every run, newest first, the watched ones before them.
 
-        Only the run ``focus`` comes with all curves, checkpoints and events, the others with a short loss curve. A run
-        that has settled gives the very same object as before. Long files are read in slices over several refreshes,
-        their newest part first.
+        Only the run ``focus`` and the compared ones come with all curves, checkpoints and events, the others with a
+        short loss curve. A run that has settled gives the very same object as before. Long files are read in slices
+        over several refreshes, their newest part first.
 
         Args:
             selected: further runs of which it is to be told what can be done with them.
+            compared: runs whose curves are wanted whole, in a memory that does not grow with their number.
         """
         clock = self._machine.monotonic
         budget = Budget(REFRESH_SECONDS, clock)
@@ -107,11 +112,13 @@ class Monitor:
             self._turns.forget(name)
         for name in found.keys() - self._runs.keys():
             self._runs[name] = RunReader(found[name], self._machine)
-        self._turn_to(focus)
-        focused = self._reader(focus)
-        if focused is not None:
-            focused.refresh(full=True, budget=Budget(FOCUS_SECONDS, clock))
-        others = [(key, reader) for key, reader in self._by_need() if key != focus]
+        closely = [*([focus] if focus is not None else []), *compared]
+        self._turn_to(closely, COMPARED_BUCKETS // len(compared) if compared else None)
+        reading = Budget(FOCUS_SECONDS, clock)
+        for focused in map(self._reader, closely):
+            if focused is not None:
+                focused.refresh(full=True, budget=reading)
+        others = [(key, reader) for key, reader in self._by_need() if key not in closely]
         turn = min(sum(not reader.settled for _, reader in others) / MOST_LOOKS_A_SECOND, SETTLED_SECONDS)
         for key, reader in others:
             schedule, seconds = (self._schedule, SETTLED_SECONDS) if reader.settled else (self._turns, turn)
@@ -220,16 +227,19 @@ class Monitor:
         runs.sort(key=lambda item: item[1].settled)
         return [*self._watched.items(), *runs]
 
-    def _turn_to(self, focus: str | None) -> None:
+    def _turn_to(self, closely: list[str], buckets: int | None) -> None:
         """Keep the histories of the runs looked at last, give back the others'."""
-        if focus is None or (self._looked_at and self._looked_at[-1] == focus):
+        if not closely or self._looked_at[-len(closely) :] == closely:
             return
-        self._looked_at = [key for key in self._looked_at if key != focus] + [focus]
-        for key in self._looked_at[:-HELD_HISTORIES]:
-            reader = self._reader(key)
+        held = max(HELD_HISTORIES, len(closely))
+        self._looked_at = [*(key for key in self._looked_at if key not in closely), *closely]
+        for reader in map(self._reader, self._looked_at[:-held]):
             if reader is not None:
                 reader.rest()
-        self._looked_at = self._looked_at[-HELD_HISTORIES:]
+        self._looked_at = self._looked_at[-held:]
+        for reader in map(self._reader, closely):
+            if reader is not None:
+                reader.allot(buckets)
 
 
 class RunsWatcher:

@@ -17,8 +17,9 @@ from ..follow import Budget, Occasional, RecordFile
 from ..model.snapshot import Checkpoint, Numbers, RunSnapshot, State
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .comparison import asked_totals
+from .events import EventReader
 from .external import ExternalMetrics, LogNotes, outputs_of
-from .files import EventReader, LocalMachine, PointReader, WitnessReader
+from .files import LocalMachine, PointReader, WitnessReader
 from .follower import LIST_SERIES, STANDING, RunFollower
 from .state import exit_summary
 
@@ -55,7 +56,7 @@ class RunReader(RunFollower):
     def _refreshed(self, full: bool, budget: Budget) -> RunSnapshot:
         if self.snapshot is not None and self._full >= full and self.witnesses.unchanged():
             nothing_more = self.complete and not self._outdated if full else self.caught_up
-            if nothing_more or (budget.spent and not full):
+            if nothing_more or budget.spent:
                 return self.snapshot
         self.witnesses.poll()
         self._labels.read()
@@ -124,7 +125,8 @@ class RunReader(RunFollower):
         self.pace.feed(self._metrics.read_newest() if full or not ended else (), self._attempt)
         self._metrics.sketch(None if full else frozenset(LIST_SERIES))
         if full:
-            self._metrics.read_history(budget)
+            if not (budget.spent and self._metrics.pending_bytes):  # several may share it, one after the other
+                self._metrics.read_history(budget)
             self._events.read()
         self._choose_external()
         if full:

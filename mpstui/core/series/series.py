@@ -238,6 +238,10 @@ class SeriesStore:
         self.count = 0
         """Records taken in."""
 
+    def __len__(self) -> int:
+        """Metrics."""
+        return len(self._series)
+
     def add(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Take in records; keys that are no metrics and values that are no numbers are passed over."""
         for keys, group in groupby(records, key=tuple):

@@ -114,6 +114,13 @@ class Focus(NamedTuple):
     """The run whose processes, and the machine with them, are sampled."""
     machine_in_view: bool = False
     """Whether the panel with the machine has a place."""
+    compared: tuple[str, ...] = ()
+    """Runs whose curves are read whole, beside each other."""
+
+    @property
+    def closely(self) -> tuple[str, ...]:
+        """All that are read in full."""
+        return self.compared if self.run is None else (self.run, *self.compared)
 
 
 class RunWorker(Worker):
@@ -146,7 +153,7 @@ class RunWorker(Worker):
 
     def focus_on(self, focus: Focus) -> None:
         """Read something else closely; another run is read at once."""
-        if focus.run != self._focus.run:
+        if focus.closely != self._focus.closely:
             self._next_read = self._next_draw = 0.0
         self._focus = focus
         self.wake()
@@ -192,8 +199,8 @@ class RunWorker(Worker):
         began, worked = time.monotonic(), time.thread_time()
         hinted, self._hinted = self._hinted, frozenset()
         monitor.hint(hinted)
-        fresh = monitor.refresh(focus.run, focus.listed), self._paused.read()
-        self._pending_bytes = monitor.read_on(focus.run, 0.0) if focus.run is not None else 0
+        fresh = monitor.refresh(focus.run, focus.listed, focus.compared), self._paused.read()
+        self._pending_bytes = sum(monitor.read_on(run, 0.0) for run in focus.closely)
         before, self._read = self._read, fresh
         if before is None or before[1] != fresh[1] or differ(before[0], fresh[0]):
             self._undrawn, self._changed_at = True, began
@@ -217,9 +224,11 @@ class RunWorker(Worker):
     def _catch_up(self, monitor: Monitor, focus: Focus, now: float) -> bool:
         """Read a slice of what is pending of the run in focus; True when there is more to be read at once."""
         hurry = self._catching_up or self._pending_bytes > _TOLERATED_BYTES or not self._log.floods(now)
-        self._catching_up = focus.run is not None and self._pending_bytes > 0 and hurry
-        if self._catching_up and focus.run is not None:
-            self._pending_bytes = monitor.read_on(focus.run, _SLICE_SECONDS)
+        self._catching_up = bool(focus.closely) and self._pending_bytes > 0 and hurry
+        if self._catching_up:
+            pending = [run for run in focus.closely if monitor.read_on(run, 0.0)]
+            left = [monitor.read_on(run, _SLICE_SECONDS if run == pending[0] else 0.0) for run in pending]
+            self._pending_bytes = sum(left)
         return self._catching_up
 
     def _pause(self, focus: Focus, now: float) -> float:
