@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from ..core.present import badge
 from ..core.runs.comparison import differences, settings_of
 from ..core.runs.monitor import Monitor
 from ..core.runs.report import as_json, metrics_as_json
+from ..core.series.direction import best_point
 from ..wire import labels, storage
 from ..wire.records import Spec
 from ..wire.rundir import RunDir, run_dirs
@@ -22,7 +22,6 @@ from .session import Session, print_json, say
 
 _METRICS = 2
 """Validation metrics that are told when nobody names one."""
-_LESS_IS_BETTER = re.compile(r"loss|err|perplexity|ppl|mae|mse|wer|cer|fid|nll", re.IGNORECASE)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +88,7 @@ def _table(runs: Sequence[RunSnapshot], metric: str | None) -> list[list[str]]:
         cells = [one.run, badge(one).word, *(setting.values[place] or "–" for setting in differing)]
         cells += [] if metric else [shown.loss_text(one.numbers)]
         for view, name in ((one.series.get(name), name) for name in bests):
-            ends = (view.last, view.minimum if _LESS_IS_BETTER.search(name) else view.maximum) if view else (None, None)
-            cells += [shown.number(value) for value in ends]
+            found = best_point(view, name) if view else None
+            cells += [shown.number(view.last if view else None), shown.number(found.value if found else None)]
         rows.append(cells)
     return rows

@@ -13,6 +13,7 @@ from ..core.present import short_paths, why_not_its_own, without_echoes
 from ..core.runs.find import find_run
 from ..core.runs.monitor import Monitor
 from ..core.runs.report import EXPLAINED, as_json
+from ..core.series.direction import best_point
 from .session import RUN_HELP, Session, print_json, respawn_missing_supervisors, say
 
 _CHECKPOINTS = 3
@@ -50,12 +51,14 @@ def run(args: argparse.Namespace) -> int:
     for name, view in snapshot.series.items():
         ends = (view.first, view.last, view.minimum, view.maximum)
         told_ends = (shown.NOT_FINITE if value is None else shown.number(value) for value in ends)
-        metrics.append((name, shown.whole(view.count), *told_ends))
+        best = best_point(view, name)
+        told_best = (shown.number(best.value), _place(view.axis, best.at)) if best else ("–", "–")
+        metrics.append((name, shown.whole(view.count), *told_ends, *told_best))
     blocks = (
         [f"{snapshot.name}  ({snapshot.run})"],
         [f"{label:<{_LABEL}}{text}" for label, text in _facts(snapshot, told["agent"])],
         _why(snapshot, told["diagnosis"]["findings"]),
-        _table(("metric", "points", "first", "last", "min", "max"), metrics),
+        _table(("metric", "points", "first", "last", "min", "max", "best", "at"), metrics),
         _table(("checkpoint", "size", "", "written", ""), _checkpoints(snapshot, time.time())),
         _events(snapshot, time.time()),
     )
@@ -63,6 +66,10 @@ def run(args: argparse.Namespace) -> int:
         for line in ([""] if place > 1 else []) + block:
             say(line)
     return 0
+
+
+def _place(axis: str, x: float | None) -> str:
+    return f"{axis} {shown.whole(x)}" if x is not None else "–"
 
 
 def _lacks_speed(snapshot: RunSnapshot) -> bool:

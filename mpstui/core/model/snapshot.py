@@ -129,6 +129,9 @@ class SeriesView:
     minimum: float | None = None
     """The lowest and highest value that no later attempt has measured again."""
     maximum: float | None = None
+    minimum_at: float | None = None
+    """The x at which they were measured first; None: unknown."""
+    maximum_at: float | None = None
     attempt_marks: Sequence[float] = ()
     """x positions where a new attempt took over."""
     evaluation: bool = False

@@ -13,6 +13,7 @@ from ...wire.rundir import AGENT_VARIABLE, RunDir
 from ..diagnosis.live import RunPace, slow_words
 from ..machine import is_python, may_start_python
 from ..model.snapshot import RunSnapshot, State
+from ..series.direction import best_point
 
 EXPLAINED = frozenset({State.FAILED, State.KILLED, State.LOST})
 """Ends that ask for an explanation."""
@@ -136,9 +137,20 @@ def _isolation(argv: Sequence[str]) -> str | None:
 
 
 def metrics_as_json(snapshot: RunSnapshot) -> dict[str, Any]:
-    """Each metric's number of points, first and newest value, least and greatest."""
+    """Each metric's number of points, first and newest value, least and greatest, the best with its step and the
+    direction in which it gets better (``lower``, ``higher``; null: nobody knows)."""
     names = {"count": "count", "first": "first", "last": "last", "min": "minimum", "max": "maximum"}
-    return {name: {key: getattr(view, field) for key, field in names.items()} for name, view in snapshot.series.items()}
+    told = {}
+    for name, view in snapshot.series.items():
+        best = best_point(view, name)
+        ends = {key: getattr(view, field) for key, field in names.items()}
+        told[name] = {
+            **ends,
+            "best": best and best.value,
+            "best_at": best and best.at,
+            "better": best and str(best.way),
+        }
+    return told
 
 
 def diagnosis(snapshot: RunSnapshot) -> dict[str, Any]:

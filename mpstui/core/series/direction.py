@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ..model.snapshot import SeriesView
@@ -51,7 +51,27 @@ def better(name: str) -> Better | None:
     return Better.LOWER if "negative" in words else found
 
 
+class Best(NamedTuple):
+    """The best value of a curve, and the x (the step, mostly) at which it was measured first."""
+
+    value: float
+    at: float | None
+    """None: unknown."""
+    way: Better
+
+
+def best_point(view: SeriesView, name: str = "") -> Best | None:
+    """None where nobody knows which way is better, or nothing finite was measured.
+
+    Args:
+        name: what tells the direction; the curve's own by default.
+    """
+    way = better(name or view.name)
+    value, at = (view.maximum, view.maximum_at) if way is Better.HIGHER else (view.minimum, view.minimum_at)
+    return None if way is None or value is None else Best(value, at, way)
+
+
 def best(view: SeriesView) -> float | None:
-    """The best value of a curve; None where nobody knows which way is better, or nothing finite was measured."""
-    way = better(view.name)
-    return None if way is None else view.minimum if way is Better.LOWER else view.maximum
+    """The value of :func:`best_point`."""
+    found = best_point(view)
+    return None if found is None else found.value

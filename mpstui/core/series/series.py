@@ -43,6 +43,19 @@ class Points(NamedTuple):
     values: Sequence[float]
 
 
+class Peak(NamedTuple):
+    """A lowest or highest value, and where it was measured first."""
+
+    value: float
+    step: float = NAN
+    epoch: float = NAN
+    time: float = NAN
+
+    @classmethod
+    def of(cls, points: Points, index: int) -> Peak:
+        return cls(points.values[index], points.steps[index], points.epochs[index], points.times[index])
+
+
 class Segment:
     """What one attempt measured without going back."""
 
@@ -50,6 +63,8 @@ class Segment:
         self.attempt = attempt
         self.first: tuple[float, float, float] | None = None
         self.last_step = -math.inf
+        self.lowest = Peak(math.inf)
+        self.highest = Peak(-math.inf)
         self._capacity = capacity
         self._older = _NOTHING
         self.pyramid = Pyramid(capacity)
@@ -60,6 +75,11 @@ class Segment:
             self.first = (points.steps[0], points.epochs[0], points.times[0])
         self.last_step = points.steps[-1]
         self.pyramid.extend(*points)
+        low, high = self.pyramid.extremes
+        if low < self.lowest.value:
+            self.lowest = Peak.of(points, points.values.index(low))
+        if high > self.highest.value:
+            self.highest = Peak.of(points, points.values.index(high))
 
     def columns(self) -> Columns:
         """All of it, as buckets."""
@@ -84,19 +104,28 @@ class Series:
         self.last: float | None = None
         self._capacity = capacity
         self._segments: list[Segment] = []
-        self._forgotten = (math.inf, -math.inf)
+        self._forgotten = (Peak(math.inf), Peak(-math.inf))
         """Extremes of the segments that are held no more."""
+
+    @property
+    def _peaks(self) -> tuple[Peak, Peak]:
+        """The first lowest and the first highest finite value of all; infinite where there was none."""
+        low, high = self._forgotten
+        return (
+            min((low, *(segment.lowest for segment in self._segments)), key=lambda peak: peak.value),
+            max((high, *(segment.highest for segment in self._segments)), key=lambda peak: peak.value),
+        )
 
     @property
     def minimum(self) -> float | None:
         """The lowest finite value of all; None: there was none."""
-        low = min(self._forgotten[0], *(segment.pyramid.extremes[0] for segment in self._segments), math.inf)
+        low = self._peaks[0].value
         return low if low < math.inf else None
 
     @property
     def maximum(self) -> float | None:
         """The highest finite value of all; None: there was none."""
-        high = max(self._forgotten[1], *(segment.pyramid.extremes[1] for segment in self._segments), -math.inf)
+        high = self._peaks[1].value
         return high if high > -math.inf else None
 
     def extend(self, attempt: int, points: Points, *, rising: bool = False) -> None:
@@ -140,6 +169,7 @@ class Series:
         columns = thinned(whole, max(2, most))
         x = columns[AXES[axis]]
         mean = means(columns)
+        lowest, highest = self._surviving_peaks(whole) if old else self._peaks
         return SeriesView(
             name=self.name,
             axis=axis,
@@ -152,8 +182,10 @@ class Series:
             count=self.count,
             first=self.first,
             last=self.last,
-            minimum=min(filter(math.isfinite, whole.low), default=None) if old else self.minimum,
-            maximum=max(filter(math.isfinite, whole.high), default=None) if old else self.maximum,
+            minimum=_finite(lowest.value),
+            maximum=_finite(highest.value),
+            minimum_at=_finite(lowest[1 + AXES[axis]]),
+            maximum_at=_finite(highest[1 + AXES[axis]]),
             attempt_marks=[s.first[AXES[axis]] for s in self._segments[1:] if s.first is not None],
             evaluation=is_evaluation(self.name),
             gaps=[at for at, bad in zip(x, columns.bad, strict=True) if bad],
@@ -171,10 +203,25 @@ class Series:
             self._segments.append(current)
             if len(self._segments) > MOST_SEGMENTS:
                 oldest = self._segments.pop(0)
-                low, high = oldest.pyramid.extremes
-                self._forgotten = min(self._forgotten[0], low), max(self._forgotten[1], high)
+                low, high = self._forgotten
+                self._forgotten = min(low, oldest.lowest), max(high, oldest.highest)
                 self._segments[0].absorb(oldest)
         current.extend(points)
+
+    def _surviving_peaks(self, whole: Columns) -> tuple[Peak, Peak]:
+        """Those that no later attempt measured again; where in a bucket of several points one was, nobody knows."""
+        bound, alive, found = math.inf, list[Peak](), list[Peak]()
+        for segment in reversed(self._segments):
+            alive += [peak for peak in (segment.lowest, segment.highest) if peak.step < bound]
+            bound = min(bound, segment.first[0] if segment.first is not None else math.inf)
+        for wanted, column, none in ((min, whole.low, math.inf), (max, whole.high, -math.inf)):
+            value = wanted(filter(math.isfinite, column), default=none)
+            place = column.index(value) if math.isfinite(value) else None
+            own = Peak(value)
+            if place is not None and whole.good[place] + whole.bad[place] == 1:
+                own = Peak(value, whole.step[place], whole.epoch[place], whole.time[place])
+            found.append(next((peak for peak in reversed(alive) if peak.value == value), own))
+        return found[0], found[1]
 
     def _surviving(self) -> tuple[Columns, list[Columns]]:
         """The curve as it stands, and the parts that later attempts measured again."""
@@ -212,6 +259,10 @@ def debiased_average(values: Sequence[float], smoothing: float) -> array[float]:
         weight = weight * smoothing + rest
         out.append(average / weight)
     return out
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _piece(columns: Columns, axis: str, most: int) -> Piece:

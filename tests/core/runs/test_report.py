@@ -65,8 +65,9 @@ def test_everything_is_strict_json(home: Home) -> None:
     assert set(found) >= FULL | set(ROW)
     text = json.dumps(found, allow_nan=False)
     again = json.loads(text)
-    assert again["metrics"]["loss"] == {"count": 3, "first": 4.0, "last": 2.0, "min": 2.0, "max": 4.0}
-    assert again["metrics"]["grad"] == {"count": 3, "first": None, "last": None, "min": None, "max": None}
+    ends, best = {"count": 3, "first": 4.0, "last": 2.0, "min": 2.0, "max": 4.0}, {"best": 2.0, "best_at": 2.0}
+    assert again["metrics"]["loss"] == {**ends, **best, "better": "lower"}
+    assert again["metrics"]["grad"] == {"count": 3, **dict.fromkeys((*list(ends)[1:], *best, "better"))}
     assert again["heartbeat"]["schema"] == 1
     assert again["events"][0]["path"] == "x.pt"
     assert again["diagnosis"] == {"findings": []}

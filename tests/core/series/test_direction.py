@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.series.direction import Better, better
+from mpstui.core.series.direction import Better, best, best_point, better
+from mpstui.core.series.series import Points, Series
 
 
 @pytest.mark.parametrize(
@@ -76,3 +77,13 @@ def test_more_is_better(name: str) -> None:
 )
 def test_of_what_says_nothing_nothing_is_claimed(name: str) -> None:
     assert better(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("val_loss", (1.0, 20.0, "lower")), ("val_accuracy", (3.0, 10.0, "higher")), ("lr", None)]
+)
+def test_the_best_value_and_its_step(name: str, told: tuple[float, float, str] | None) -> None:
+    series = Series(name)
+    series.extend(1, Points([10.0, 20.0, 30.0], [0.0] * 3, [0.0] * 3, [3.0, 1.0, 2.0]))
+    assert best_point(series.view()) == told
+    assert best(series.view()) == (told[0] if told else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import time
 import tracemalloc
 from array import array
@@ -101,6 +102,30 @@ def test_the_best_value_is_none_that_was_measured_again() -> None:
     series.extend(3, points(20, 5, 3.0))
     view = series.view()
     assert (view.minimum, view.maximum, view.first, view.count) == (2.0, 3.0, 0.1, 125)
+
+
+def test_extremes_know_the_step_at_which_they_were_measured_first() -> None:
+    series = Series("loss", capacity=16)
+    chance = random.Random(3)
+    values = [chance.random() for _ in range(1000)]
+    for start in range(0, 1000, 37):
+        steps = [float(10 + at) for at in range(start, min(1000, start + 37))]
+        series.extend(1, Points(steps, steps, steps, values[start : start + 37]))
+    view = series.view()
+    assert view.minimum_at == 10 + values.index(min(values))
+    assert view.maximum_at == 10 + values.index(max(values))
+    series.extend(2, points(100, 3, -1.0))
+    series.extend(2, points(103, 3, -1.0))
+    assert (series.view().minimum, series.view().minimum_at) == (-1.0, 100.0)
+    kept = values[:90]
+    view = series.view()
+    assert view.maximum is not None
+    # The bucket that holds step 100 went as a whole: what is left may be less than the highest of the steps before it.
+    assert view.maximum_at is None or values[int(view.maximum_at) - 10] == view.maximum
+    assert view.maximum <= max(kept)
+    nothing = Series("loss")
+    nothing.extend(1, Points([1.0], [NAN], [NAN], [NAN]))
+    assert (nothing.view().minimum_at, nothing.view().maximum_at) == (None, None)
 
 
 def test_a_rewind_inside_one_attempt_is_seen_too() -> None:
