@@ -15,6 +15,7 @@ from operator import le
 from typing import Any, NamedTuple
 
 from ..model.snapshot import Piece, SeriesView
+from .columns import numbers, stretches
 from .pyramid import CAPACITY, NAN, Columns, Pyramid, joined, means, no_columns, split, thinned
 
 MOST_SEGMENTS = 12
@@ -340,7 +341,7 @@ class SeriesStore:
         names = [key for key in keys if key not in NOT_METRICS and self._wanted(key)]
         steps, epochs, times = self._positions(columns, len(records))  # also of no metric: the step counts for the next
         attempts = columns.get("attempt") or (0,) * len(records)
-        for attempt, start, stop in _stretches(attempts):
+        for attempt, start, stop in stretches(attempts):
             place = Points(steps[start:stop], epochs[start:stop], times[start:stop], ())
             for name in names:
                 values = numbers(columns[name][start:stop])
@@ -378,41 +379,3 @@ class SeriesStore:
 
     def _wanted(self, name: str) -> bool:
         return name in self._only if self._only is not None else len(name) <= LONGEST_NAME
-
-
-def numbers(raw: Sequence[Any]) -> array[float] | None:
-    """A column of doubles, NaN for null and for what is no number; None when nothing in it is a number or null."""
-    try:
-        return array("d", raw)
-    except (TypeError, OverflowError):
-        pass
-    if not any(value is None or _is_number(value) for value in raw):
-        return None
-    return array("d", [_double(value) for value in raw])
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _double(value: Any) -> float:
-    try:
-        return float(value) if _is_number(value) else NAN
-    except OverflowError:
-        return NAN
-
-
-def _stretches(attempts: Sequence[Any]) -> list[tuple[int, int, int]]:
-    """(attempt, start, stop) of equal neighbours."""
-    if attempts.count(attempts[0]) == len(attempts):
-        return [(_attempt(attempts[0]), 0, len(attempts))]
-    out, start = [], 0
-    for value, group in groupby(attempts):
-        stop = start + sum(1 for _ in group)
-        out.append((_attempt(value), start, stop))
-        start = stop
-    return out
-
-
-def _attempt(value: Any) -> int:
-    return value if isinstance(value, int) else 0

@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpstui.core.series.series import MOST_SERIES, SeriesStore, numbers
+from mpstui.core.series.columns import numbers
+from mpstui.core.series.series import MOST_SERIES, SeriesStore
 
 
 def test_train_and_validation_records_share_the_axis() -> None:
