@@ -76,7 +76,6 @@ def attach(torch: Any, watch: Watch) -> None:
         (_found(torch, "cuda.CUDAGraph"), "replay", None, watch.after_replay),
         (_found(data, "DataLoader"), "__iter__", None, watch.passes.begun),
         (_found(data, "dataloader._BaseDataLoaderIter"), "__next__", None, watch.after_fetch),
-        (sys if sys.version_info < (3, 11) else None, "excepthook", on_crash, None),
     ):
         _put(watch, owner, name, before, after)
     if hasattr(torch, "save"):
@@ -91,14 +90,6 @@ def imported(module: Any) -> None:
         for path, name, before, after in frameworks.looks(module.__name__, _watches[0]):
             _put(_watches[0], _found(module, path) if path else module, name, before, after)
         _hide_from_compilers(sys.modules["torch"])
-
-
-def on_crash(kind: Any, error: Any, trace: Any) -> None:
-    """Before ``sys.excepthook``: what it prints of the program's frames is without ours."""
-    while trace is not None:
-        while trace.tb_next is not None and trace.tb_next.tb_frame.f_globals is globals():
-            trace.tb_next = trace.tb_next.tb_next
-        trace = trace.tb_next
 
 
 def _put(watch: Watch, owner: Any, name: str, before: Any, after: Any) -> None:
@@ -120,8 +111,9 @@ def watched(original: Any, before: Callable[..., None] | None = None, after: Cal
         try:
             result = original(*args, **kwargs)
         except BaseException as error:
-            if error.__traceback__ is not None:  # Python before 3.11 keeps the one it has: see on_crash
+            if error.__traceback__ is not None:
                 error.__traceback__ = error.__traceback__.tb_next
+                _handle_as_it_is(error)
             raise
         if after is not None:
             after(result, *args, **kwargs)
@@ -134,6 +126,19 @@ def watched(original: Any, before: Callable[..., None] | None = None, after: Cal
             wrapped.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
     wrapped._torchdynamo_inline = original  # type: ignore[attr-defined]
     return wrapped
+
+
+def _handle_as_it_is(error: BaseException) -> None:
+    """Have a bare ``raise`` go on with the error's own traceback: before Python 3.11 it keeps the one it caught."""
+    if sys.version_info < (3, 11):  # noqa: UP036  other people's Pythons
+        import ctypes  # torch loads it too
+
+        trace = error.__traceback__
+        handled = [ctypes.py_object(type(error)), ctypes.py_object(error)]
+        handled.append(ctypes.py_object() if trace is None else ctypes.py_object(trace))
+        for one in handled:
+            ctypes.pythonapi.Py_IncRef(one)  # the next call takes a reference to each
+        ctypes.pythonapi.PyErr_SetExcInfo(*handled)
 
 
 @functools.cache

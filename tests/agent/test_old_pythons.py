@@ -141,6 +141,62 @@ def test_the_second_thread_is_not_there_at_a_fork(python: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+FAILS = """
+import gc, sys, traceback
+from mpstui.agent.hooks import watched as watch
+watched = watch if sys.argv[1] == "watched" else lambda original: original
+class Failure(Exception): pass
+@watched
+def plain(text): raise Failure(text)
+@watched
+def deeper(text):
+    try: plain(text)
+    except Failure: raise
+@watched
+def instead(text):
+    try: 1 / 0
+    except ZeroDivisionError as error: raise Failure(text) from error
+@watched
+def leaves(text): sys.exit(text)
+in_c = watched(int)
+def generates(what):
+    try: yield 1
+    finally: what("in a generator")
+def caught(what, *args):
+    try: what(*args)
+    except BaseException as error:
+        assert sys.exc_info()[2] is error.__traceback__
+        print(traceback.format_exc(), error.__context__, sys.getrefcount(error), len(gc.get_referrers(error)))
+for what in (plain, deeper, instead, in_c, leaves):
+    caught(what, "none")
+    try: {}["another"]
+    except KeyError:
+        caught(what, "meanwhile"); print(sys.exc_info()[0])
+    assert sys.exc_info() == (None, None, None)
+    caught(list, generates(what))
+gc.collect(); gc.disable()
+class Kept: made = 0
+Failure.__init__ = lambda self, *args: setattr(Kept, "made", Kept.made + 1)
+Failure.__del__ = lambda self: setattr(Kept, "made", Kept.made - 1)
+for _ in range(100):
+    try: deeper("often")
+    except Failure: pass
+assert Kept.made == 0, Kept.made
+deeper("the end")
+"""
+
+
+def test_tracebacks_are_without_our_frames(python: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"import sys; sys.path.append({str(PACKAGE.parent)!r})\n{FAILS}")
+    printed = []
+    for how in ("watched", "alone"):
+        done = subprocess.run([python, str(program), how], capture_output=True, text=True, timeout=60, check=False)
+        printed.append((done.returncode, done.stdout, done.stderr))
+    assert printed[0] == printed[1]
+    assert printed[0][2].endswith("Failure: the end\n"), printed[0]
+
+
 def test_a_training_reports_and_answers(python: str, tmp_path: Path) -> None:
     run = RunDir(tmp_path / "run")
     for folder in (run.requests, run.attempt(1).path, tmp_path / "torch" / "optim"):
