@@ -10,8 +10,9 @@ from textual.events import MouseMove
 
 from mpstui.core.formats.console import StyleSpan
 from mpstui.core.logview.line import LogLine
-from mpstui.ui.panels.log import LogPane, log_row
-from mpstui.ui.widgets.log_reading import LogReading, matcher
+from mpstui.ui.panels.log import LogPane
+from mpstui.ui.widgets.log_reading import LogReading
+from mpstui.ui.widgets.log_rows import Look, log_rows, matcher
 
 from . import fakes
 from .driving import Driver, drive
@@ -122,13 +123,126 @@ def test_a_bad_pattern_is_taken_literally() -> None:
 
 def test_a_row_keeps_the_programs_colours_and_marks_matches() -> None:
     line = LogLine(1, 0, 12, "loss is fine", (StyleSpan(0, 4, "32"),), None)
-    assert log_row(line, 20).spans[1] == ("loss", "sgr:32")
-    marked = log_row(line, 20, "s i")
+    assert log_rows(line, Look(20))[0].spans[1] == ("loss", "sgr:32")
+    (marked,) = log_rows(line, Look(20, pattern="s i"))
     assert [span for span in marked.spans if span.role == "match"] == [("s i", "match")]
     assert marked.text == "  loss is fine"
-    error = log_row(LogLine(1, 0, 4, "boom", (), "error"), 20)
+    (error,) = log_rows(LogLine(1, 0, 4, "boom", (), "error"), Look(20))
     assert error.text.startswith("✗")
-    assert log_row(LogLine(1, 0, 500, "z" * 500), 20).width == 20
+    assert log_rows(LogLine(1, 0, 500, "z" * 500), Look(20))[0].width == 20
+
+
+LONG = (
+    "RuntimeError: MPS backend out of memory (MPS allocated: 17.5 GB, other allocations: 2.3 GB, max allowed: 20.1 GB)"
+)
+
+
+def whole(line: LogLine, look: Look, *, found: bool = False) -> str:
+    """What its rows say, the marks and indents left out."""
+    rows = log_rows(line, look, found=found)
+    assert all(row.width <= look.width for row in rows)
+    return "".join(row.text[2 if place == 0 else 4 :] for place, row in enumerate(rows))
+
+
+@pytest.mark.parametrize("width", [12, 40, 80, 200])
+def test_an_error_and_the_line_that_was_found_are_readable_in_full_without_wrapping(width: int) -> None:
+    error, other = LogLine(1, 0, 120, LONG, (), "error"), LogLine(1, 0, 120, LONG)
+    assert whole(error, Look(max(width, 30))) == LONG
+    assert whole(other, Look(width), found=True) == LONG
+    assert whole(other, Look(width, wrapped=True)) == LONG
+    assert log_rows(other, Look(width))[0].text.endswith("…") == (width < 110)
+
+
+def test_an_error_of_thousands_of_words_does_not_take_the_view_unless_it_is_gone_to() -> None:
+    line = LogLine(1, 0, 9, "Error: " + "x" * 4000, (), "error")
+    assert len(log_rows(line, Look(80))) == 8
+    assert log_rows(line, Look(80))[-1].text.endswith("…")
+    assert whole(line, Look(80), found=True) == line.text
+
+
+@pytest.mark.parametrize(
+    ("text", "spans"),
+    [
+        ("wide 損失 " * 20, ()),
+        ("zero\u0301 width e\u0301 " * 9, ()),
+        ("a\tb\tlonger than a stop\tc\t" * 4, (StyleSpan(4, 9, "31"), StyleSpan(30, 40, "1;32"))),
+        ("x" * 300, (StyleSpan(0, 300, "35"),)),
+        ("", ()),
+        ("   ", ()),
+    ],
+)
+@pytest.mark.parametrize("width", [8, 21, 80])
+def test_any_line_fits_any_width_wrapped_cut_or_sideways(text: str, spans: tuple[StyleSpan, ...], width: int) -> None:
+    line = LogLine(1, 0, 9, text, spans)
+    shown = "".join(whole(line, Look(width, wrapped=True), found=found) for found in (True, False))
+    assert shown.replace(" ", "") == text.replace(" ", "").replace("\t", "") * 2
+    for shift in (0, 1, 16, 17, 48, 500):
+        (cut,) = log_rows(line, Look(width, shift=shift))
+        assert cut.width <= width
+
+
+def test_tabs_go_to_their_stops_and_sideways_begins_at_a_column() -> None:
+    line = LogLine(1, 0, 9, "loss\t0.25\tok")
+    assert log_rows(line, Look(40))[0].text == "  loss    0.25    ok"
+    assert log_rows(line, Look(40, shift=8))[0].text == "  ….25    ok"
+    assert log_rows(LogLine(1, 0, 9, "損損損損"), Look(40, shift=3))[0].text == "  …損損"
+
+
+def test_a_view_is_of_rows_where_lines_are_broken(reading: Reading) -> None:
+    view = reading()
+    view.rows_of = lambda line: 3
+
+    def seen() -> list[tuple[str, int]]:
+        return [(line.text[-2:], row) for line, row in view.rows(4)]
+
+    assert seen() == [("98", 2), ("99", 0), ("99", 1), ("99", 2)]
+    view.scroll(-1, 4)
+    assert seen() == [("98", 1), ("98", 2), ("99", 0), ("99", 1)]
+    view.scroll(-4, 4)
+    assert seen()[0] == ("97", 0)
+    view.scroll(4, 4)
+    assert seen()[0] == ("98", 1)
+    view.scroll(1, 4)
+    assert view.following
+    view.to_start()
+    view.scroll(2, 4)
+    assert seen()[0] == ("00", 2)
+    view.scroll(-9, 4)
+    assert seen()[0] == ("00", 0)
+    assert view.find("line 0050", 4)
+    assert seen()[1:] == [("50", 0), ("50", 1), ("50", 2)], "the line that was found is whole in view"
+
+
+def test_a_line_taller_than_the_view_is_read_row_by_row(reading: Reading) -> None:
+    view = reading()
+    view.rows_of = lambda line: 20
+    assert [row for _, row in view.rows(5)] == [15, 16, 17, 18, 19]
+    view.scroll(-12, 5)
+    assert [row for _, row in view.rows(5)] == [3, 4, 5, 6, 7]
+
+
+def test_wrapping_and_scrolling_sideways_by_their_keys() -> None:
+    lines = ["short", "begin " + "-" * 150 + " the end of it", "short too"]
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("short too")
+        assert "the end of it" not in driver.text
+        await driver.press("w")
+        await driver.sees("the end of it")
+        await driver.sees("wrapped")
+        await driver.press("w")
+        await driver.until(lambda: "the end of it" not in driver.text)
+        await driver.press(*["right"] * 6)
+        await driver.sees("the end of it")
+        await driver.sees("from column 97")
+        assert "begin" not in driver.text
+        await driver.press(*["right"] * 9)
+        await driver.press(*["left"] * 20)
+        await driver.sees("begin")
+        await driver.press("1", "left")
+        await driver.until(lambda: "from column" not in driver.text)
+
+    drive(fakes.world(fakes.several(), log=lines), play, opening=fakes.running().run)
 
 
 def test_the_keys_of_the_log() -> None:

@@ -3,41 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import groupby, islice
-from operator import itemgetter
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from textual.events import MouseDown, MouseMove, MouseScrollDown, MouseScrollUp
+from textual.events import (
+    MouseDown,
+    MouseMove,
+    MouseScrollDown,
+    MouseScrollLeft,
+    MouseScrollRight,
+    MouseScrollUp,
+)
 
 from ...core import present as shown
-from ..rows import Row, Span, clean, clip, row
-from ..widgets.log_reading import LEVELS, LogReading, matcher
+from ..rows import Row, Span, clean, row, width_of
+from ..widgets.log_reading import LEVELS, LogReading
+from ..widgets.log_rows import Look, log_rows
 from . import Panel, RunPanel
 
 if TYPE_CHECKING:
     from ...core.logview.document import LogDocument
     from ...core.logview.line import LogLine
 
-_GLYPHS = {"error": ("✗ ", "bad"), "warning": ("! ", "warn")}
-_MOST_MATCHES = 50
 _WHEEL_LINES = 3
+_SIDEWAYS = 16
+"""Columns of one key or one turn of the wheel."""
 _SLICE_SECONDS, _BREATH_SECONDS = 0.02, 0.001
-
-
-def log_row(line: LogLine, width: int, pattern: str = "", *, found: bool = False) -> Row:
-    """One line with a mark for its level, its own colours, and the matches of a search."""
-    glyph, tone = _GLYPHS.get(line.level or "", ("  ", ""))
-    text = clean(line.text, max(width * 2, 200))
-    spans = [Span(text, tone)]
-    if line.spans or pattern:
-        roles = [tone] * len(text)
-        for span in line.spans:
-            roles[span.start : span.end] = [f"sgr:{span.codes}"] * len(text[span.start : span.end])
-        for match in islice(matcher(pattern).finditer(text), _MOST_MATCHES) if pattern else ():
-            roles[slice(*match.span())] = ["match"] * (match.end() - match.start())
-        cells = groupby(zip(text, roles, strict=True), key=itemgetter(1))
-        spans = [Span("".join(character for character, _ in part), role) for role, part in cells]
-    return row(Span(glyph, tone), *clip(tuple(spans), width - 2), base="selected" if found else "")
 
 
 class LogPane(RunPanel):
@@ -52,12 +43,16 @@ class LogPane(RunPanel):
         self.absent = "reading …"
         self.attempt = ""
         """Whose output it is, unless it is the newest one's."""
+        self.wrapped = False
+        self.shift = 0
+        """Columns scrolled sideways."""
         self._offsets: list[int] = []
         self._pressed: int | None = None
 
     def open(self, document: LogDocument | None, absent: str = "no output yet") -> None:
         """Look at another document, or at none and why."""
         self.reading = LogReading(document) if document is not None else None
+        self.shift = 0
         self.absent = absent
         self.repaint()
 
@@ -75,6 +70,24 @@ class LogPane(RunPanel):
         if self.reading is not None:
             (self.reading.extend if self.reading.selection is not None else self.reading.scroll)(by, self.page)
             self.repaint()
+
+    def wrap(self) -> None:
+        """Break long lines, or cut them again."""
+        self.wrapped, self.shift = not self.wrapped, 0
+        self.repaint()
+
+    def sideways(self, direction: int) -> None:
+        """Scroll sideways, as far as a line in view goes on."""
+        if self.reading is not None and not self.wrapped:
+            longest = max((width_of(line.text) for line in self.reading.lines(self.page)), default=0)
+            most = max(0, longest - self.size.width // 2)
+            self.shift = max(0, min(self.shift + direction * _SIDEWAYS, most - most % -_SIDEWAYS))
+            self.repaint()
+
+    def _rows_of(self, line: LogLine, look: Look) -> tuple[Row, ...]:
+        reading = self.reading
+        found = reading is not None and (line.offset == reading.found or reading.selects(line.offset))
+        return _drawn(line, look, found=found)
 
     def follow_search(self, found: bool | None, done: Callable[[bool], object]) -> None:
         """Tell how a search went; one that goes on does so in slices, between which keys and frames find their place.
@@ -125,18 +138,22 @@ class LogPane(RunPanel):
             parts = ["following" if reading.following else "scrolled · G follows"]
         parts = [self.attempt, *parts] if self.attempt else parts
         parts += [LEVELS[reading.level][0]] if reading.level else []
+        parts += ["wrapped"] if self.wrapped else [f"from column {self.shift + 1}"] if self.shift else []
         parts += [f"/{clean(reading.pattern, 20)}"] if reading.pattern else []
         parts += [f"{shown.whole(count)} {'line' if count == 1 else 'lines'}"] if count is not None else []
         return tuple(Span(part if place == 0 else f" · {part}", "dim") for place, part in enumerate(parts))
 
     def rows(self, width: int, height: int) -> list[Row]:
         reading = self.reading
-        lines = reading.lines(height) if reading is not None else ()
-        self._offsets = [line.offset for line in lines]
-        if reading is None or not lines:
-            return [row((f" no {LEVELS[reading.level][0]}" if reading and reading.level else f" {self.absent}", "dim"))]
-        lit = [line.offset == reading.found or reading.selects(line.offset) for line in lines]
-        return [log_row(line, width, reading.pattern, found=here) for line, here in zip(lines, lit, strict=True)]
+        if reading is None:
+            return [row((f" {self.absent}", "dim"))]
+        look = Look(width, self.wrapped, self.shift, reading.pattern)
+        reading.rows_of = lambda line: len(self._rows_of(line, look))
+        shown = reading.rows(height)
+        self._offsets = [line.offset for line, _ in shown]
+        if not shown:
+            return [row((f" no {LEVELS[reading.level][0]}" if reading.level else f" {self.absent}", "dim"))]
+        return [self._rows_of(line, look)[place] for line, place in shown]
 
     def _line_at(self, y: int) -> int | None:
         """The offset of the line in a row of the panel."""
@@ -162,6 +179,17 @@ class LogPane(RunPanel):
 
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
         self.scroll_rows(-_WHEEL_LINES)
+
+    def on_mouse_scroll_right(self, event: MouseScrollRight) -> None:
+        self.sideways(1)
+
+    def on_mouse_scroll_left(self, event: MouseScrollLeft) -> None:
+        self.sideways(-1)
+
+
+@lru_cache(512)
+def _drawn(line: LogLine, look: Look, *, found: bool) -> tuple[Row, ...]:
+    return log_rows(line, look, found=found)
 
 
 PANEL = Panel(order=20, help="the output of its program", widget=LogPane, at_left=True)

@@ -48,6 +48,8 @@ class RunScreen(ActingScreen):
         self.snapshot: RunSnapshot | None = None
         self.panel = "log"
         self.zoomed = False
+        self._in_log = False
+        """Whether the arrows are the log's: from one of its keys on, until another panel is chosen."""
         self.body = RunBody(blocks=context.blocks)
         self._machine: SystemReady | None = None
         self._live: LiveWatch | None = None
@@ -185,6 +187,7 @@ class RunScreen(ActingScreen):
 
     def action_panel(self, number: int) -> None:
         self.panel = PANELS[number - 1]
+        self._in_log = self.panel == "log"
         self._arrange()
 
     def action_next_panel(self, by: int) -> None:
@@ -215,6 +218,7 @@ class RunScreen(ActingScreen):
     def action_log(self, what: str) -> None:
         """One of the log's keys; it brings the log into view."""
         self._bring_log()
+        self._in_log = True
         self._log.press(what)
 
     def action_attempt(self, by: int) -> None:
@@ -244,6 +248,13 @@ class RunScreen(ActingScreen):
         self._bring_log()
         if not self.body.log_pane.to_line(number):
             self.context.say(f"line {number} of the log cannot be shown", "warning")
+
+    def action_aside(self, direction: int) -> None:
+        """Left and right: the chart's cursor, or the log sideways."""
+        if (self._in_log or "chart" not in self.body.in_view) and "log" in self.body.in_view:
+            self.body.log_pane.sideways(direction)
+        else:
+            self.action_chart("left" if direction < 0 else "right")
 
     def action_chart(self, what: str) -> None:
         why_not = self.body.chart.press(what)

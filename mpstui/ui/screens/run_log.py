@@ -62,6 +62,7 @@ class RunLog:
             "level": lambda reading: reading.next_level(),
             "select": lambda reading: reading.select(self._pane.page),
             "copy": self._copy_lines,
+            "wrap": lambda reading: self._pane.wrap(),
         }
         reading = self._pane.reading
         why_not = doing[what](reading) if reading is not None else "there is no output yet"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ...core.logview.document import LogDocument
     from ...core.logview.line import LogLine
-    from ...core.model.patterns import LinePattern
 
 LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
     ("all lines", frozenset()),
@@ -35,11 +33,20 @@ class Hunt:
     """Where to look and whether backwards, one after another."""
 
 
+class Place(NamedTuple):
+    """A row of the log: a line by its offset, and which of the rows that it is broken into."""
+
+    offset: int
+    row: int = 0
+
+
 class LogReading:
     """The part of a document that is looked at."""
 
     def __init__(self, document: LogDocument) -> None:
         self.document = document
+        self.rows_of: Callable[[LogLine], int] = lambda line: 1
+        """How many rows a line takes, at least one."""
         self.level = 0
         self.pattern = ""
         self.found: int | None = None
@@ -48,47 +55,71 @@ class LogReading:
         """The search that is going on."""
         self.selection: tuple[int, int] | None = None
         """Offsets of the line where a selection began, and of the one where it ends now."""
-        self._top: int | None = None
+        self._top: Place | None = None
 
     @property
     def following(self) -> bool:
         """Whether new lines move the view."""
         return self._top is None
 
-    def lines(self, rows: int) -> Sequence[LogLine]:
-        if rows <= 0:
+    def rows(self, height: int) -> Sequence[tuple[LogLine, int]]:
+        """What is in view: for each row its line, and which of that line's rows it is."""
+        if height <= 0:
             return ()
         if self._top is not None:
-            shown = self._forward(self._top, rows)
-            if len(shown) >= rows:
-                return shown
+            shown = self._rows_from(self._top, height)
+            if len(shown) >= height:
+                return shown[:height]
             self._top = None
         if not self.level:
-            return self.document.tail(rows)
+            return self._rows_of(self.document.tail(height))[-height:]
         newest = self.document.tail(1)
         end = [line for line in newest if line.level in LEVELS[self.level][1]]
-        return [*self._backward(newest[0].offset, rows - len(end)), *end] if newest else ()
+        lines = [*self._backward(newest[0].offset, height - len(end)), *end] if newest else []
+        return self._rows_of(lines)[-height:]
+
+    def lines(self, height: int) -> Sequence[LogLine]:
+        """The lines in view, or that a part of is."""
+        return list({line.offset: line for line, _ in self.rows(height)}.values())
+
+    def _rows_of(self, lines: Iterable[LogLine]) -> list[tuple[LogLine, int]]:
+        return [(line, place) for line in lines for place in range(self.rows_of(line))]
+
+    def _rows_from(self, place: Place, rows: int) -> list[tuple[LogLine, int]]:
+        lines = self._forward(place.offset, rows)
+        first = place.row if lines and lines[0].offset == place.offset else 0
+        return self._rows_of(lines)[min(first, self.rows_of(lines[0]) - 1) if lines else 0 :]
+
+    def _above(self, place: Place, by: int) -> Place:
+        """The place so many rows above another one, or the first."""
+        if by <= place.row:
+            return Place(place.offset, place.row - by)
+        rows = self._rows_of(self._backward(place.offset, by - place.row))
+        if not rows:
+            return Place(place.offset)
+        line, row = rows[max(0, len(rows) - (by - place.row))]
+        return Place(line.offset, row)
 
     def follow(self) -> None:
         self._top = None
 
     def to_start(self) -> None:
         first = self._forward(0, 1)
-        self._top = first[0].offset if first else None
+        self._top = Place(first[0].offset) if first else None
 
-    def scroll(self, by: int, rows: int) -> None:
-        """Move the view by lines; reaching the end follows again."""
-        shown = self.lines(rows)
+    def scroll(self, by: int, height: int) -> None:
+        """Move the view by rows; reaching the end follows again."""
+        shown = self.rows(height)
         if not shown or (by > 0 and self.following):
             return
+        top = Place(shown[0][0].offset, shown[0][1])
         if by < 0:
-            above = self._backward(shown[0].offset, -by)
-            self._top = above[0].offset if above else shown[0].offset
+            self._top = self._above(top, -by)
             return
-        below = self._forward(shown[0].offset, by + 1)
-        self._top = below[-1].offset
-        if len(self._forward(self._top, rows + 1)) <= rows:
-            self._top = None
+        below = self._rows_from(top, by + height + 1)
+        self._top = None
+        if len(below) > by + height:
+            self._top = Place(below[by][0].offset, below[by][1])
 
     def next_level(self) -> str:
         """Switch the filter; its name."""
@@ -169,14 +200,19 @@ class LogReading:
         if shown:
             places = [line.offset for line in shown]
             start = self.found if self.found in places else places[-1]
-            self._top = places[0]
+            self._stay(rows)
             self.selection = (start, start)
 
     def select_between(self, first: int, last: int, rows: int) -> None:
         """Select from one line to another, by their offsets; the view stays."""
-        shown = self.lines(rows)
-        self._top = shown[0].offset if shown else self._top
+        self._stay(rows)
         self.selection = (first, last)
+
+    def _stay(self, height: int) -> None:
+        """Keep what is in view there, also where new lines come."""
+        shown = self.rows(height)
+        if shown:
+            self._top = Place(shown[0][0].offset, shown[0][1])
 
     def extend(self, by: int, rows: int) -> None:
         """Move the end of the selection by lines, and the view with it."""
@@ -189,10 +225,9 @@ class LogReading:
         self.selection = (first, last)
         shown = [line.offset for line in self.lines(rows)]
         if shown and last < shown[0]:
-            self._top = last
+            self._top = Place(last)
         elif shown and last > shown[-1]:
-            above = self._backward(last, rows - 1)
-            self._top = above[0].offset if above else last
+            self._top = self._above(Place(last), rows - 1)
 
     def selects(self, offset: int) -> bool:
         return self.selection is not None and min(self.selection) <= offset <= max(self.selection)
@@ -216,8 +251,7 @@ class LogReading:
     def _show(self, line: LogLine, rows: int) -> None:
         """Mark a line and put it into the upper third of the view."""
         self.found = line.offset
-        above = self._backward(line.offset, rows // 3)
-        self._top = above[0].offset if above else line.offset
+        self._top = self._above(Place(line.offset), max(0, min(rows // 3, rows - self.rows_of(line))))
 
     def _forward(self, offset: int, rows: int) -> list[LogLine]:
         return self._wanted_lines(offset, rows, backwards=False)
@@ -238,11 +272,3 @@ class LogReading:
                 break
             offset = page[0].offset if backwards else page[-1].offset + 1
         return kept[-rows:] if backwards else kept[:rows]
-
-
-@lru_cache(8)
-def matcher(pattern: str) -> LinePattern:
-    """The pattern to highlight, upper and lower case alike; what is no regular expression is taken literally."""
-    from ...core.logview.searching import compiled
-
-    return compiled(pattern)

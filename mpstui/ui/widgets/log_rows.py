@@ -1,0 +1,131 @@
+"""A line of the log as rows of cells: cut, scrolled sideways, or broken where it must be readable in full. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..rows import Row, Span, clip, fit, row, width_of
+
+if TYPE_CHECKING:
+    from ...core.logview.line import LogLine
+    from ...core.model.patterns import LinePattern
+
+_GLYPHS = {"error": ("✗ ", "bad"), "warning": ("! ", "warn")}
+_MARGIN = 2
+"""Cells of the mark at the left."""
+_INDENT = "  "
+"""Before what is left of a broken line."""
+_TAB = 8
+_MOST_MATCHES = 50
+_MOST_ERROR_ROWS = 8
+"""Of an error that was not gone to: one line of a thousand words does not take the whole view."""
+_LEAST_FILLED = 0.6
+"""A row is broken at a space, unless that would leave more of it empty than this leaves."""
+Cell = tuple[str, str]
+"""A character and its role."""
+
+
+class Look(NamedTuple):
+    """How the lines of a log are looked at."""
+
+    width: int
+    wrapped: bool = False
+    """Every line is broken; otherwise errors and the line that was found."""
+    shift: int = 0
+    """Columns scrolled sideways."""
+    pattern: str = ""
+    """What is searched for."""
+
+
+def log_rows(line: LogLine, look: Look, *, found: bool = False) -> tuple[Row, ...]:
+    """One line with a mark for its level, its own colours, and the matches of a search; at least one row.
+
+    Args:
+        found: a search, a key or the mouse led to this line.
+    """
+    glyph, tone = _GLYPHS.get(line.level or "", ("  ", ""))
+    base = "selected" if found else ""
+    width = max(1, look.width - _MARGIN)
+    broken = look.wrapped or found or line.level == "error"
+    if not broken and not look.shift and not line.spans and not look.pattern and "\t" not in line.text:
+        return (row(Span(glyph, tone), Span(_cut(line.text, width), tone), base=base),)
+    cells = _cells(line, tone, look.pattern, None if broken else look.shift + width + 1)
+    if not broken:
+        return (row(Span(glyph, tone), *clip(_spans(_from_column(cells, look.shift)), width), base=base),)
+    rows = _broken(cells, width)
+    if not look.wrapped and not found and len(rows) > _MOST_ERROR_ROWS:
+        rows = [*rows[: _MOST_ERROR_ROWS - 1], [*rows[_MOST_ERROR_ROWS - 1][: width - 4], ("…", "dim")]]
+    first = row(Span(glyph, tone), *_spans(rows[0]), base=base)
+    return (first, *(row(Span("  " + _INDENT), *_spans(cells), base=base) for cells in rows[1:]))
+
+
+def _cut(text: str, width: int) -> str:
+    return fit(text, width) if width_of(text) > width else text
+
+
+def _cells(line: LogLine, tone: str, pattern: str, most: int | None) -> list[Cell]:
+    """The line's characters, tabs as blanks up to their stop; no more than ``most`` characters of it are looked at."""
+    text = line.text if most is None else line.text[: most + _TAB]
+    roles = [tone] * len(text)
+    for span in line.spans:
+        roles[span.start : span.end] = [f"sgr:{span.codes}"] * len(text[span.start : span.end])
+    for match in islice(matcher(pattern).finditer(text), _MOST_MATCHES) if pattern else ():
+        roles[slice(*match.span())] = ["match"] * (match.end() - match.start())
+    if "\t" not in text:
+        return list(zip(text, roles, strict=True))
+    cells: list[Cell] = []
+    column = 0
+    for character, role in zip(text, roles, strict=True):
+        wide = _TAB - column % _TAB if character == "\t" else width_of(character)
+        cells += [(" ", role)] * wide if character == "\t" else [(character, role)]
+        column += wide
+    return cells
+
+
+def _from_column(cells: list[Cell], column: int) -> list[Cell]:
+    """What is right of a column, behind a mark that something is left of it; half a wide character is a blank."""
+    if not column or not cells:
+        return cells
+    passed = 0
+    for place, (character, _) in enumerate(cells):
+        if passed >= column + 1:
+            return [("…", "dim"), *[(" ", "")] * (passed - column - 1), *cells[place:]]
+        passed += width_of(character)
+    return [("…", "dim")]
+
+
+def _broken(cells: Sequence[Cell], width: int) -> list[Sequence[Cell]]:
+    """The cells in rows of at most ``width``, those after the first by an indent less; broken at spaces if it can be.
+
+    Where the window is too narrow for the indent, a row has one cell nevertheless.
+    """
+    rows: list[Sequence[Cell]] = []
+    start, room, taken, space = 0, width, 0, -1
+    for place, (character, _) in enumerate(cells):
+        wide = 1 if character.isascii() else width_of(character)
+        if taken + wide > room and place > start:
+            end = space + 1 if space - start > room * _LEAST_FILLED else place
+            rows.append(cells[start:end])
+            start, room, space = end, max(2, width - len(_INDENT)), -1
+            taken = sum(width_of(one) for one, _ in cells[start:place])
+        taken += wide
+        if character == " ":
+            space = place
+    return [*rows, cells[start:]]
+
+
+def _spans(cells: Iterable[Cell]) -> tuple[Span, ...]:
+    parts = groupby(cells, key=itemgetter(1))
+    return tuple(Span("".join(character for character, _ in part), role) for role, part in parts)
+
+
+@lru_cache(8)
+def matcher(pattern: str) -> LinePattern:
+    """The pattern to highlight; what is no regular expression is taken literally."""
+    from ...core.logview.searching import compiled
+
+    return compiled(pattern)
