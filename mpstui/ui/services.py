@@ -57,8 +57,10 @@ class Services:
         """A new monitor, for the thread that asks for it."""
         from ..core.launching.record import available
         from ..core.runs.monitor import Monitor
+        from ..core.runs.summaries import Summaries
 
-        made = Monitor(self.home, availability=available)
+        kept = Summaries(self.home.state / "cache" / "runs.jsonl")
+        made = Monitor(self.home, availability=available, kept=kept)
         if self._watching is not None:
             made.watch(self._watching)
         return made

@@ -305,6 +305,9 @@ class RunSnapshot:
     """A long history is still being read: curves are samples of it."""
     brief: bool = False
     """Made for a list: without events, checkpoints and all curves but a short one of the loss, whatever there is."""
+    extremes: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    """The lowest and the highest value of each metric that no later attempt has measured again; empty until all of its
+    history was read."""
     log_exception: str | None = None
     """What a watched log ends with, as it stands there; that its program has ended does not follow."""
     available: Mapping[str, Availability] = field(default_factory=dict)

@@ -108,6 +108,10 @@ class WitnessReader:
         """Whether a settled run is still as it was: two stats. A new attempt replaces ``status.json`` in its folder."""
         return self.settled and self._marks(self._folder_time()) == self._mark
 
+    def believe(self) -> None:
+        """Take it for settled as its folder is now: an earlier process has looked at it."""
+        self.settled, self._mark = True, self._marks(self._folder_time())
+
     def poll(self) -> None:
         """Look at the records, locks and processes; :meth:`judge` says what they mean."""
         changed = self._folder_time()
@@ -214,15 +218,14 @@ class WitnessReader:
         """Recorded processes that live; asked for only where the locks leave a question."""
         if status is None or self.same_boot is False:
             return ()
-        identities = status.tree
-        trainer = status.trainer
+        identities, trainer = status.tree, status.trainer
         if ended is not None:
             left = {*ended.survivors, *status.survivors}
             return self.machine.alive(one for one in identities if one.pid in left) if left else ()
         if both_held and status.phase != "stop_failed":
             return ()
-        found = self.machine.alive([trainer, *identities] if trainer else identities)
-        return tuple(pid for pid in found if is_marked(self.run, pid))
+        known = [trainer, *identities] if trainer else identities
+        return tuple(pid for pid in self.machine.alive(known) if is_marked(self.run, pid))
 
     def _marks(self, changed: int | None) -> tuple[object, object]:
         """What tells a changed folder. Its time alone does not: two changes within one tick of the clock leave it."""
@@ -258,7 +261,7 @@ class PointReader:
     @property
     def pending_bytes(self) -> int:
         """How much of a history that is being read is still to come."""
-        return 0 if self.complete or self._history is None else self._history.unread_bytes
+        return self._history.unread_bytes if self._history is not None and not self.complete else 0
 
     def read_newest(self) -> list[Mapping[str, Any]]:
         """Records that were added, oldest first; after a long absence only the newest of them."""
@@ -339,10 +342,8 @@ class PointReader:
         return self._sketch.views(names, complete=False, read_share=hundredths(read, size), **options)
 
     def _size(self) -> int:
-        try:
-            return self.path.stat().st_size
-        except OSError:
-            return 0
+        found = storage.stat_of(self.path)
+        return found.st_size if found else 0
 
 
 def parse_lines(data: bytes) -> list[Mapping[str, Any]]:

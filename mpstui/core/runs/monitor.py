@@ -22,6 +22,7 @@ from .find import find_run
 from .follower import RunFollower
 from .queueing import Waiter, places
 from .reader import RunReader
+from .summaries import Summaries
 from .watched import WatchedReader
 
 REFRESH_SECONDS = 0.05
@@ -67,10 +68,12 @@ class Monitor:
         monotonic: Callable[[], float] = time.monotonic,
         boot_id: str | None = None,
         availability: AvailabilityRule | None = None,
+        kept: Summaries | None = None,
     ) -> None:
         """A monitor of ``home`` on this machine, unless a test hands in another clock or process table.
 
         Args:
+            kept: what earlier processes have read of runs that have ended; what this one reads is added.
             availability: what can be done with a run, for the ``available`` of the runs in focus.
         """
         self.home = home
@@ -87,6 +90,7 @@ class Monitor:
         self._schedule = PollSchedule(monotonic)
         self._turns = PollSchedule(monotonic)
         """Of the runs that live: no hint hurries them, or two hundred that write would all be read all the time."""
+        self._kept = kept
         self._availability = availability
         self._available: dict[str, tuple[object, float, Mapping[str, Availability]]] = {}
 
@@ -112,12 +116,11 @@ class Monitor:
             self._turns.forget(name)
         for name in found.keys() - self._runs.keys():
             self._runs[name] = RunReader(found[name], self._machine)
+            if self._kept is not None:
+                self._runs[name].recall(self._kept)
         closely = [*([focus] if focus is not None else []), *compared]
         self._turn_to(closely, COMPARED_BUCKETS // len(compared) if compared else None)
-        reading = Budget(FOCUS_SECONDS, clock)
-        for focused in map(self._reader, closely):
-            if focused is not None:
-                focused.refresh(full=True, budget=reading)
+        self._read_closely(closely)
         others = [(key, reader) for key, reader in self._by_need() if key not in closely]
         turn = min(sum(not reader.settled for _, reader in others) / MOST_LOOKS_A_SECOND, SETTLED_SECONDS)
         for key, reader in others:
@@ -130,6 +133,7 @@ class Monitor:
                 reader.refresh(full=False, budget=Budget(GLANCE_SECONDS, clock) if reader.owed_bytes < 0 else budget)
         shown = [*self._watched.items(), *sorted(self._runs.items(), reverse=True)]
         snapshots = self._placed([reader.snapshot for _, reader in shown if reader.snapshot is not None])
+        self._remember(budget)
         wanted = {focus, *selected}
         self._available = {key: held for key, held in self._available.items() if key in wanted}
         keys = [key for key, reader in shown if reader.snapshot is not None]
@@ -137,6 +141,22 @@ class Monitor:
             self._with_available(key, snapshot) if key in wanted else snapshot
             for key, snapshot in zip(keys, snapshots, strict=True)
         )
+
+    def _read_closely(self, keys: Iterable[str]) -> None:
+        """Runs in full, which share the time there is."""
+        reading: Budget | None = None
+        for reader in map(self._reader, keys):
+            if reader is not None:
+                reading = reading or Budget(FOCUS_SECONDS, self._machine.monotonic)
+                reader.refresh(full=True, budget=reading)
+
+    def _remember(self, budget: Budget) -> None:
+        """Keep what was read of runs that have ended, as far as there is time."""
+        if self._kept is not None:
+            self._kept.forget(self._runs.keys())
+            for reader in self._runs.values():
+                if not budget.spent:
+                    reader.remember(self._kept)
 
     def read_on(self, focus: str, seconds: float) -> int:
         """Go on with the history of the run in focus, without a snapshot: between two refreshes, as often as one likes.

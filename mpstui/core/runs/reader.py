@@ -14,15 +14,19 @@ from ...wire.records import LaunchRecord
 from ...wire.rundir import RunDir
 from ...wire.secrets import masked, masked_words
 from ..follow import Budget, Occasional, RecordFile
-from ..model.snapshot import Checkpoint, Numbers, RunSnapshot, State
+from ..model.snapshot import Checkpoint, Numbers, RunSnapshot, SeriesView, State
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .comparison import asked_totals
 from .events import EventReader
 from .external import ExternalMetrics, LogNotes, outputs_of
+from .extremes import Extremes, ExtremesReader
 from .files import LocalMachine, PointReader, WitnessReader
 from .follower import LIST_SERIES, STANDING, RunFollower
 from .state import exit_summary
+from .summaries import Stamps, Summaries, files_of, stamps_of
 
+_MORE_THAN_ANY = 1 << 62
+"""Bytes: of runs that were not read yet, those with short logs come first."""
 HEALTHY = frozenset({State.RUNNING, State.UNSUPERVISED, State.STOPPING, State.STOP_FAILED})
 
 
@@ -36,12 +40,22 @@ class RunReader(RunFollower):
         self.witnesses = WitnessReader(run, machine)
         self.points = self._metrics = PointReader(run.metrics)
         self._events = EventReader(run.events)
+        self._extremes = ExtremesReader(run.metrics)
+        self._stamps: Stamps | None = None
+        """Of the files that an ended run was read from, as they were before; None: they were not looked at."""
+        self._recalled_curves: Mapping[str, SeriesView] = {}
+        """Shown until its whole history has been read."""
+        self._remembered: Stamps | None = None
+        """Of what was kept."""
+        self._recalled = ""
+        """The name it was launched under, as long as all that is known of it was kept by an earlier process."""
         self._labels = RecordFile(run.labels, labels.parse)
         self._scanner, self._checkpoints = CheckpointScanner(), Occasional[tuple[Checkpoint, ...]](LOOK_SECONDS, ())
         self._notes = notes
         self._attempt = 0
         self._pattern: str | None = None
         self._output: Path | None = None
+        self._output_bytes = 0
         self._known = False
         self._started: float | None = None
         self._launch: LaunchRecord | None = None
@@ -53,23 +67,41 @@ class RunReader(RunFollower):
     def settled(self) -> bool:
         return self.witnesses.settled and self.snapshot is not None
 
+    @property
+    def caught_up(self) -> bool:
+        return super().caught_up and (self._extremes.complete or self._failed or bool(self._recalled))
+
+    @property
+    def owed_bytes(self) -> int:
+        owed = super().owed_bytes
+        return owed + self._extremes.pending_bytes if owed >= 0 else self._output_bytes - _MORE_THAN_ANY
+
     def _refreshed(self, full: bool, budget: Budget) -> RunSnapshot:
         if self.snapshot is not None and self._full >= full and self.witnesses.unchanged():
             nothing_more = self.complete and not self._outdated if full else self.caught_up
-            if nothing_more or budget.spent:
+            if nothing_more or (budget.spent and not (full and self._outdated)):
                 return self.snapshot
+        if self._recalled and self.snapshot is not None and self._stamps is not None:
+            self.witnesses.believe()
+            if stamps_of(self.run, self._stamps) != self._stamps:
+                self._recalled_curves = {}
+            elif not full:  # nothing has changed but what people say of it
+                return replace(self.snapshot, **self._called())
+        self._recalled = ""
         self.witnesses.poll()
-        self._labels.read()
         if self.witnesses.attempt != self._attempt:
+            self._recalled_curves = {} if self._attempt else self._recalled_curves
             self._attempt, self._output = self.witnesses.attempt, self.witnesses.folder.output
             self.pace.begin_attempt()
             self.program_pace.begin_attempt()
             self.heartbeats.begin_attempt(self.witnesses.folder)
-            self._asked = None
+            self._asked, self._extremes = None, ExtremesReader(self.run.metrics)
+        self._follow_profile()
+        self._stamps = self._looked_at()
         self.heartbeats.read()
         self.witnesses.judge(self.heartbeats.phase)
-        self._follow_profile()
         self._read(full, budget)
+        self._recalled_curves = self._recalled_curves if full and not self.complete else {}
         self._full, self._outdated = full, False
         return self._made(full)
 
@@ -88,11 +120,52 @@ class RunReader(RunFollower):
             brief=not self._full,
         )
 
+    def recall(self, kept: Summaries) -> None:
+        """Begin with what an earlier process has read of it, where that still holds: it is not looked into then."""
+        found = kept.find(self.run, self.machine.clock())
+        if found is not None:
+            self.snapshot, self._stamps = found
+            self._remembered, self._recalled_curves = self._stamps, self.snapshot.series
+            self._recalled = self.snapshot.name
+            self.snapshot = replace(self.snapshot, **self._called())
+            self.witnesses.believe()
+
+    def remember(self, kept: Summaries) -> None:
+        """Keep what is known of it for the next process, once it has ended and all of it was read."""
+        found = self.snapshot
+        if self._stamps is None or self._stamps == self._remembered or found is None or not found.brief:
+            return
+        if self.settled and self.caught_up and not (self._failed or found.survivors or found.unread):
+            self._remembered = self._stamps
+            kept.keep(self.run, self._launched_name, self._stamps, found)
+
+    def _looked_at(self) -> Stamps | None:
+        """The stamps of what is about to be read of a run that nobody supervises."""
+        if self.witnesses.seen.supervisor_held:
+            return None
+        others = [one.path for one in (self.external, self.heartbeats.file) if one is not None]
+        return stamps_of(self.run, files_of(self.run, self._attempt, others))
+
+    def _known_extremes(self, curves: Mapping[str, SeriesView], full: bool) -> Extremes:
+        """Of what the program prints as well; while it is being read, what was known of it before."""
+        if full and self.complete:
+            return {name: (view.minimum, view.maximum) for name, view in curves.items()}
+        if full or not self._extremes.complete or (self.external is not None and not self.external.complete):
+            before = self.snapshot
+            return before.extremes if before is not None and before.attempt == self._attempt else {}
+        printed = self.external.store.extremes() if self.external is not None else {}
+        return {**printed, **self._extremes.found} if printed else self._extremes.found
+
     def _called(self) -> dict[str, Any]:
         """What people say of it; its name is else that of its launch, or its id."""
-        said, spec = self._labels.value or labels.Labels(), self.witnesses.spec
-        launched = spec.value.name if spec.value else str(spec.raw.get("name") or self.run.run)
-        return {**said._asdict(), "name": said.name or launched}
+        self._labels.read()
+        said = self._labels.value or labels.Labels()
+        return {**said._asdict(), "name": said.name or self._launched_name}
+
+    @property
+    def _launched_name(self) -> str:
+        spec = self.witnesses.spec
+        return self._recalled or (spec.value.name if spec.value else str(spec.raw.get("name") or self.run.run))
 
     def note(self) -> None:
         """Keep what was read of its log for the next look; what its reader stumbled over is read anew."""
@@ -116,13 +189,17 @@ class RunReader(RunFollower):
     def _read(self, full: bool, budget: Budget) -> None:
         """Take in what was added; of a run that has ended, the list shows its numbers when there is time."""
         stamp = storage.stamp(self._output) if self._output else None
-        self._output_changed = stamp[0] / 1e9 if stamp else None
+        self._output_changed, self._output_bytes = (stamp[0] / 1e9, stamp[2]) if stamp else (None, 0)
         ended = self.witnesses.exit.value is not None
         self._pending = ended and not full and budget.spent and not self._known
         if self._pending:
             return
         self._known = True
         self.pace.feed(self._metrics.read_newest() if full or not ended else (), self._attempt)
+        if not full and (self._extremes.complete or not budget.spent):
+            self._extremes.read(budget)
+            if ended:
+                self._extremes.rest()
         self._metrics.sketch(None if full else frozenset(LIST_SERIES))
         if full:
             if not (budget.spent and self._metrics.pending_bytes):  # several may share it, one after the other
@@ -187,12 +264,12 @@ class RunReader(RunFollower):
         witnesses, (state, reason) = self.witnesses, self.witnesses.verdict
         seen, launch, status, spec = witnesses.seen, witnesses.launch.value, witnesses.seen.status, witnesses.seen.spec
         live, paused, trainer = state.active, bool(status and status.paused), witnesses.trainer()
-        condition = None
-        if state in HEALTHY:
-            condition = self._condition(paused=paused, process_state=trainer.state if trainer else None)
+        process = trainer.state if trainer else None
+        condition = self._condition(paused=paused, process_state=process) if state in HEALTHY else None
         moving = condition is not None and condition.health not in STANDING
         numbers = self._numbers_of_attempt(launch, moving=moving)
         events = tuple(self._events.events) if full else ()
+        curves = {**self._curves(full, numbers.told_by.get("loss")), **self._recalled_curves}
         told = numbers.checkpoint, events[-1:], live  # of a checkpoint, or of the end
         look = partial(self._scanner.of_run, self.run.path, seen, numbers.checkpoint, events)
         return RunSnapshot(
@@ -218,7 +295,7 @@ class RunReader(RunFollower):
             exit=exit_summary(seen.exit) if seen.exit and not live else None,
             checkpoints=self._checkpoints.get(self.machine.monotonic(), told, look) if full else (),
             events=events,
-            series=self._curves(full, numbers.told_by.get("loss")),
+            series=curves,
             argv=self._argv,
             env=self._env,
             paused=paused and live,
@@ -229,5 +306,6 @@ class RunReader(RunFollower):
             loading=full and not self.complete,
             brief=not full,
             unread=self.owed_bytes < 0,
+            extremes=self._known_extremes(curves, full),
             ranks=self.heartbeats.ranks() if full else (),
         )

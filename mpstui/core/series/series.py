@@ -197,6 +197,12 @@ class Series:
             values=columns.last,
         )
 
+    def extremes(self) -> tuple[float | None, float | None]:
+        """The lowest and the highest finite value that no later attempt has measured again."""
+        whole, old = self._surviving() if len(self._segments) > 1 else (_NOTHING, [])
+        lowest, highest = self._surviving_peaks(whole) if old else self._peaks
+        return _finite(lowest.value), _finite(highest.value)
+
     def _extend_segment(self, attempt: int, points: Points) -> None:
         current = self._segments[-1] if self._segments else None
         if current is None or current.attempt != attempt or points.steps[0] < current.last_step:
@@ -285,6 +291,7 @@ class SeriesStore:
         self._step = NAN
         self._axes: dict[str, str] = {}
         self._views: dict[object, tuple[int, dict[str, SeriesView]]] = {}
+        self._extremes: tuple[int, Mapping[str, tuple[float | None, float | None]]] = (0, {})
         self.counted = "step"
         """What the steps of the records are."""
         self.count = 0
@@ -334,6 +341,12 @@ class SeriesStore:
                 self._views.clear()
             self._views[key] = (self.count, views)
         return dict(views)
+
+    def extremes(self) -> Mapping[str, tuple[float | None, float | None]]:
+        """Of every metric, see :meth:`Series.extremes`; the very same object while no record was added."""
+        if self._extremes[0] != self.count:
+            self._extremes = self.count, {name: series.extremes() for name, series in self._series.items()}
+        return self._extremes[1]
 
     def _add_uniform(self, keys: tuple[str, ...], records: list[Mapping[str, Any]]) -> None:
         """Records with the same keys in the same order: turned into columns at once."""

@@ -1,0 +1,171 @@
+"""What the list shows of runs that have ended, kept in one file: the first frame has all of it, however long the logs.
+
+A line for each run, the newest one counts. It holds as long as every file it was read from has the same size and times;
+a line that is damaged, or of another mpstui, is passed over. Losing all of it costs time alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import stat
+from array import array
+from base64 import b64decode, b64encode
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from ... import __version__
+from ...wire import heartbeat, storage
+from ...wire.heartbeat import CheckpointNote, DeviceReading, MemoryReading
+from ...wire.rundir import RunDir
+from ..model.snapshot import ExitSummary, Numbers, Piece, RunSnapshot, SeriesView, State
+
+MOST_BYTES = 1 << 26
+_MOST_DEAD_LINES = 100
+_OF_THE_MOMENT = frozenset({"run", "dir", "seen", "name", "tags", "note", "available", "queue", "brief"})
+"""Fields that are told anew each time, or not of a run that has ended."""
+_IN_FULL_ALONE = frozenset({"events", "checkpoints", "ranks"})
+_COLUMNS = ("x", "low", "high", "mean", "smooth", "times", "values")
+_PIECES = ("x", "low", "high", "mean")
+_RECORDS: Mapping[str, Any] = {"device": DeviceReading, "memory": MemoryReading, "checkpoint": CheckpointNote}
+_KINDS = (RunSnapshot, Numbers, SeriesView, ExitSummary)
+_SHAPE = f"{__version__}-" + format(
+    crc32(repr([[spec.name for spec in fields(kind)] for kind in _KINDS] + [*_RECORDS.values()]).encode()), "08x"
+)
+"""Lines of another shape were written by another mpstui."""
+
+Stamps = Mapping[str, Sequence[int] | None]
+
+
+def files_of(run: RunDir, attempt: int, others: Collection[Path] = ()) -> list[str]:
+    """The files that the row of an ended run is read from."""
+    names = ["spec.json", "status.json", "metrics.jsonl", "attempts"]
+    names += [f"attempts/{attempt}/{name}" for name in ("launch.json", "output.log", "heartbeat.json", "exit.json")]
+    return [*names, *(str(path) for path in others if run.path not in path.parents)]
+
+
+def stamps_of(run: RunDir, names: Collection[str]) -> Stamps:
+    """What tells files from changed ones, by name."""
+    folder = str(run.path)
+    return {name: storage.stamp(name if name.startswith("/") else f"{folder}/{name}") for name in names}
+
+
+class Summaries:
+    """The kept summaries of one home."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lines: dict[str, bytes] = {}
+        self._dead = 0
+        with contextlib.suppress(OSError):
+            for line in storage.read_bytes(path, MOST_BYTES).split(b"\n"):
+                shape, _, rest = line.partition(b"\t")
+                run, _, rest = rest.partition(b"\t")
+                if line:
+                    self._dead += 1
+                if rest and shape == _SHAPE.encode():
+                    self._lines[run.decode("utf-8", "replace")] = rest
+            self._dead -= len(self._lines)
+
+    def find(self, run: RunDir, seen: float) -> tuple[RunSnapshot, Stamps] | None:
+        """What was kept of a run, under the name it was launched with; None where it does not hold any more.
+
+        Args:
+            seen: Unix seconds, now.
+        """
+        line = self._lines.get(run.run)
+        if line is None:
+            return None
+        try:
+            told, _, text = line.partition(b"\t")
+            if int(told, 16) != crc32(text):
+                return None
+            found = json.loads(text)
+            stamps = stamps_of(run, found["files"])
+            if any(found["files"][name] != (now and list(now)) for name, now in stamps.items()):
+                return None
+            return _decoded(found["run"], run, seen), stamps
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError, storage.UnreadableRecord):
+            return None
+
+    def keep(self, run: RunDir, name: str, files: Stamps, snapshot: RunSnapshot) -> None:
+        """Remember a run that has ended; a disk that takes nothing costs time alone.
+
+        Args:
+            name: the one it was launched under.
+            files: as they were before it was read.
+        """
+        text = json.dumps({"files": files, "run": {**_encoded(snapshot), "name": name}}).encode()
+        line = b"%s\t%s\t%08x\t%s" % (_SHAPE.encode(), run.run.encode("utf-8", "replace"), crc32(text), text)
+        with contextlib.suppress(OSError):
+            storage.make_private_folder(self._path.parent)
+            there = storage.stat_of(self._path)
+            if there is None or (stat.S_ISREG(there.st_mode) and there.st_size + len(line) < MOST_BYTES):
+                # The line end in front closes what a full disk may have torn.
+                storage.append_text(self._path, f"\n{line.decode()}\n")
+
+    def forget(self, runs: Collection[str]) -> None:
+        """Give the memory back; where most lines are of no use any more, keep those of ``runs`` alone."""
+        if not self._lines and not self._dead:
+            return
+        kept = {run: line for run, line in self._lines.items() if run in runs}
+        self._dead += len(self._lines) - len(kept)
+        if self._dead > max(_MOST_DEAD_LINES, len(kept)):
+            with contextlib.suppress(OSError):
+                lines = (b"%s\t%s\t%s\n" % (_SHAPE.encode(), run.encode(), line) for run, line in kept.items())
+                storage.write_bytes(self._path, b"".join(lines), sync=False)
+        self._lines, self._dead = {}, 0
+
+
+def _encoded(snapshot: RunSnapshot) -> dict[str, Any]:
+    left_out = _OF_THE_MOMENT | _IN_FULL_ALONE
+    found = {spec.name: getattr(snapshot, spec.name) for spec in fields(snapshot) if spec.name not in left_out}
+    numbers = {spec.name: getattr(snapshot.numbers, spec.name) for spec in fields(Numbers)}
+    numbers["beat"] = numbers["beat"] and heartbeat.to_json(numbers["beat"])
+    series = {name: _encoded_view(view) for name, view in snapshot.series.items()}
+    output = None if snapshot.output is None else str(snapshot.output)
+    ended = snapshot.exit and {spec.name: getattr(snapshot.exit, spec.name) for spec in fields(ExitSummary)}
+    return {**found, "numbers": numbers, "series": series, "output": output, "exit": ended}
+
+
+def _encoded_view(view: SeriesView) -> dict[str, Any]:
+    found = {spec.name: getattr(view, spec.name) for spec in fields(view)}
+    found |= {name: _packed(found[name]) for name in _COLUMNS}
+    for name in ("attempt_marks", "gaps"):
+        found[name] = list(found[name])
+    found["superseded"] = [{name: _packed(getattr(piece, name)) for name in _PIECES} for piece in view.superseded]
+    return found
+
+
+def _decoded(found: dict[str, Any], run: RunDir, seen: float) -> RunSnapshot:
+    told = found["numbers"]
+    told |= {name: kind(*told[name]) for name, kind in _RECORDS.items() if told[name] is not None}
+    told["beat"] = told["beat"] and heartbeat.from_json(told["beat"])
+    series = {}
+    for name, view in found["series"].items():
+        columns = {column: _unpacked(view[column]) for column in _COLUMNS}
+        pieces = [Piece(**{part: _unpacked(one[part]) for part in _PIECES}) for one in view["superseded"]]
+        series[name] = SeriesView(**{**view, **columns, "superseded": pieces})
+    found |= {
+        "state": State(found["state"]),
+        "numbers": Numbers(**told),
+        "series": series,
+        "output": None if found["output"] is None else Path(found["output"]),
+        "exit": found["exit"] and ExitSummary(**found["exit"]),
+        "extremes": {name: tuple(ends) for name, ends in found["extremes"].items()},
+    }
+    found |= {name: tuple(found[name]) for name in ("argv", "survivors")}
+    return RunSnapshot(run=run.run, dir=run.path, seen=seen, brief=True, **found)
+
+
+def _packed(values: Sequence[float]) -> str:
+    return b64encode(array("d", values).tobytes()).decode()
+
+
+def _unpacked(text: str) -> array[float]:
+    found = array("d")
+    found.frombytes(b64decode(text))
+    return found
