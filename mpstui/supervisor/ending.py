@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
+from pathlib import Path
 from typing import Any
 
 from ..wire import storage
-from ..wire.records import ExitRecord, Request
+from ..wire.records import ExitRecord, Request, Spec
 from . import alerts, conclusion, launches, machine, witnesses
 from .attempt import Attempt
 from .state import NO_FILE, NO_REQUEST, Supervision
@@ -104,7 +106,25 @@ def remove_pid_file(supervision: Supervision) -> None:
     trainer = supervision.journal.status.trainer
     with contextlib.suppress(OSError):
         if trainer is not None:
-            launches.write_pid_file(supervision.spec, None, instead_of=trainer.pid)
+            write_pid_file(supervision.spec, None, instead_of=trainer.pid)
+
+
+def write_pid_file(spec: Spec, pid: int | None, *, instead_of: int | None = None) -> None:
+    """Put the trainer's pid where the profile wants it, whole or not at all; None takes our own away again.
+
+    Args:
+        instead_of: whose end it is; a file that names another process is somebody else's.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if spec.pid_file is None:
+        return
+    path = Path(spec.launch.cwd, os.path.expanduser(spec.pid_file))  # noqa: PTH111  raises for no user
+    if pid is not None:
+        storage.write_bytes(path, f"{pid}\n".encode())
+    elif storage.read_bytes(path).strip() == str(instead_of).encode():
+        path.unlink()
 
 
 def _end_rehearsal(supervision: Supervision, attempt: Attempt) -> None:

@@ -50,6 +50,9 @@ class Plan(NamedTuple):
     rehearsal: Rehearsal | None = None
 
 
+_LONGEST_FIRST_LINE = 256
+
+
 class CannotCompose(Exception):
     """The template does not say how this is done; the text says what is missing."""
 
@@ -327,6 +330,31 @@ def _require_startable(words: Sequence[str], env: Mapping[str, str], cwd: str) -
         raise CannotCompose(f"no system can set the variable {wrong[0]!a}")
 
 
+def require_there(command: Command) -> None:
+    """Refuse what could not be started now: folder, program, and what a script names behind ``#!`` have to be there.
+
+    Raises:
+        CannotCompose: one of them is not, or cannot be run.
+    """
+    if not os.path.isdir(command.cwd):  # noqa: PTH112
+        raise CannotCompose(f"there is no folder {command.cwd}")
+    program = command.argv[0]
+    folders = [""] if "/" in program else os.get_exec_path(_environment(command))
+    paths = (os.path.join(command.cwd, folder, program) for folder in folders)  # noqa: PTH118
+    found = next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)  # noqa: PTH113
+    if found is None:
+        raise CannotCompose(f"there is no program {program} that could be started")
+    with contextlib.suppress(OSError), storage.open_file(found) as file:
+        words = os.fsdecode(file.readline(_LONGEST_FIRST_LINE)).removeprefix("#!").split()
+        is_script = os.pread(file.fileno(), 2, 0) == b"#!"
+        if is_script and words and not os.access(os.path.join(command.cwd, words[0]), os.X_OK):  # noqa: PTH118
+            raise CannotCompose(f"{found} is a script for {words[0]}, which is not there")
+
+
+def _environment(command: Command) -> dict[str, str]:
+    return {**{name: value for name, value in os.environ.items() if name not in command.unset}, **command.env}
+
+
 def start(command: Command, output: Path, kept: tuple[int, ...], announce: Callable[[], None]) -> int:
     """Start the trainer in a session of its own, with the descriptors ``kept`` open in it, and return its pid.
 
@@ -337,13 +365,12 @@ def start(command: Command, output: Path, kept: tuple[int, ...], announce: Calla
     Raises:
         OSError: the program or its working folder is not there or cannot be run.
     """
-    inherited = {name: value for name, value in os.environ.items() if name not in command.unset}
     log = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         process = subprocess.Popen(
             command.argv,
             cwd=command.cwd,
-            env={**inherited, **command.env},
+            env=_environment(command),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -355,24 +382,6 @@ def start(command: Command, output: Path, kept: tuple[int, ...], announce: Calla
         os.close(log)
     process.returncode = 0  # Popen shall neither wait for it nor warn about it: that is Child's job
     return process.pid
-
-
-def write_pid_file(spec: Spec, pid: int | None, *, instead_of: int | None = None) -> None:
-    """Put the trainer's pid where the profile wants it, whole or not at all; None takes our own away again.
-
-    Args:
-        instead_of: whose end it is; a file that names another process is somebody else's.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    if spec.pid_file is None:
-        return
-    path = Path(spec.launch.cwd, os.path.expanduser(spec.pid_file))  # noqa: PTH111  raises for no user
-    if pid is not None:
-        storage.write_bytes(path, f"{pid}\n".encode())
-    elif storage.read_bytes(path).strip() == str(instead_of).encode():
-        path.unlink()
 
 
 def _fill(word: str, values: Mapping[str, str]) -> str:

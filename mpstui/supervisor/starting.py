@@ -151,7 +151,7 @@ def start(supervision: Supervision, plan: Plan) -> None:
     if leader:
         machine.stay_awake(leader.pid)
         try:
-            launches.write_pid_file(spec, leader.pid)
+            ending.write_pid_file(spec, leader.pid)
         except OSError as error:
             supervision.journal.event("note", f"the pid file could not be written: {error}")
     killed = begun.child.killed_by() if begun.child else None

@@ -209,7 +209,9 @@ class Supervision:
     def why_not(self, plan: Plan) -> str | None:
         """Why an attempt could not start; found out before anything is ended for it."""
         try:
-            launches.prepare(self.run, self.spec, self.journal.status, plan, self.machine)
+            command, _ = launches.prepare(self.run, self.spec, self.journal.status, plan, self.machine)
+            if plan.request and self.attempt:
+                launches.require_there(command)
         except launches.CannotCompose as error:
             return str(error)
         return None

@@ -18,7 +18,7 @@ from mpstui.supervisor.journal import MOST_AT_ONCE, Inbox
 from mpstui.supervisor.loop import Supervisor, handle
 from mpstui.supervisor.machine import Clock, this_machine
 from mpstui.wire import rundir, storage
-from mpstui.wire.records import QueueRule, Request
+from mpstui.wire.records import LaunchTemplate, QueueRule, Request, Variant
 
 from .kit import Run, decide, wait_for
 
@@ -161,3 +161,34 @@ def test_what_was_asked_by_an_earlier_supervisor_was_reached_by_its_signal(make_
     later = Attempt(run.dir, 1, Family(leader), this_machine())
     later.stop(run.spec.stop, force=False)
     assert not later.was_reached
+
+
+def test_a_restart_that_cannot_start_stops_nothing_first(make_run: MakeRun) -> None:
+    run = make_run(WAITS)
+    run.start()
+    run.wait_output("up")
+    here = run.wait_phase("running").trainer
+    script, plain, home = run.home / "moved", run.home / "plain.py", str(run.home)
+    script.write_text("#!/no/such/venv/bin/python -u\nprint()")
+    script.chmod(0o700)
+    plain.write_text("print()")
+    for argv, cwd, said in (
+        (["/no/such/program", "x"], home, "there is no program /no/such/program that could be started"),
+        (["no-such-program"], home, "there is no program no-such-program that could be started"),
+        ([str(plain)], home, f"there is no program {plain} that could be started"),
+        ([home], home, f"there is no program {home} that could be started"),
+        (["./moved"], home, f"{home}/./moved is a script for /no/such/venv/bin/python, which is not there"),
+        (["true"], "/no/such/folder", "there is no folder /no/such/folder"),
+    ):
+        launch = LaunchTemplate(device="auto", variants={"auto": Variant(argv)}, cwd=cwd)
+        answer = run.wait_ack(run.ask("restart", source="scratch", launch=storage.to_json(launch)))
+        assert (answer.ok, answer.text) == (False, said)
+    assert run.status.trainer == here
+    folder, script = run.home / "bin", run.home / "bin" / "told"
+    folder.mkdir()
+    script.write_text("#! /bin/sh\nexec echo here")
+    script.chmod(0o700)
+    found = Variant(["told"], {"PATH": f"/no/such:bin:{os.environ['PATH']}"})
+    launch = LaunchTemplate(device="auto", variants={"auto": found}, cwd=home)
+    assert run.wait_ack(run.ask("restart", source="scratch", launch=storage.to_json(launch))).ok
+    run.wait_output("here", 2)
